@@ -47,7 +47,7 @@ from rich.table import Table
 
 import fastpipe
 from fastpipe import transforms as T
-from fastpipe.datasets.bad_files import alike
+from fastpipe.datasets.bad_files import same_target
 from fastpipe.errors import FastpipeWarning
 
 SIDE = 128
@@ -65,7 +65,7 @@ class Numbered(fastpipe.ImageFolder):
     def alternatives(self, index: int, generator: np.random.Generator) -> Iterator[int]:
         assert self.index is not None
         labels = self.index.labels
-        return alike(len(self), index, generator, labels, labels.__getitem__)
+        return same_target(len(self), index, generator, labels, labels.__getitem__)
 
 
 def transform() -> T.Compose:

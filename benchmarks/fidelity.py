@@ -33,7 +33,8 @@ def sample(pipeline: Pipeline, path: Path, fidelity: Fidelity) -> tuple[Any, int
     """The pixels, and the scale that the decoder was asked for."""
     data = path.read_bytes()
     encoded = Encoded.of(data, str(path))
-    program = lower(pipeline.draw(ImageShape(*encoded.header.size)), fidelity)
+    shape = ImageShape(*encoded.header.size)
+    program = lower(pipeline.steps(shape), shape, fidelity)
     return execute(program, encoded), program.request.scale
 
 

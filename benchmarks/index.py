@@ -113,7 +113,7 @@ def growth_mb(samples: Any, draws: int, workers: int) -> list[float]:
     return [(end - start) / 1e6 for start, end in zip(before, after, strict=True)]
 
 
-class ListBased(torchvision.datasets.DatasetFolder):  # type: ignore[misc, name-defined]
+class ListBased(torchvision.datasets.DatasetFolder):
     """torchvision's own dataset over samples that are handed to it, in place of a look at the disk."""
 
     def __init__(self, samples: list[tuple[str, int]]) -> None:
@@ -124,7 +124,7 @@ class ListBased(torchvision.datasets.DatasetFolder):  # type: ignore[misc, name-
     def find_classes(self, directory: str) -> tuple[list[str], dict[str, int]]:
         return class_names(), {name: number for number, name in enumerate(class_names())}
 
-    def make_dataset(self, *_: Any, **__: Any) -> list[tuple[str, int]]:  # type: ignore[override]
+    def make_dataset(self, *_: Any, **__: Any) -> list[tuple[str, int]]:
         return self._given
 
 
@@ -214,9 +214,9 @@ def scanning(root: Path, files: int, rounds: int) -> dict[str, Any]:
     for number in range(rounds):
         location = root.parent / f"index {number}"
         theirs.append(median_ms(lambda: torchvision.datasets.ImageFolder(root), 1) / 1e3)
-        ours.append(median_ms(lambda at=location: fastpipe.ImageFolder(root, index=at), 1) / 1e3)  # type: ignore[misc]
+        ours.append(median_ms(lambda at=location: fastpipe.ImageFolder(root, index=at), 1) / 1e3)
         ratios.append(theirs[-1] / ours[-1])
-        second.append(median_ms(lambda at=location: fastpipe.ImageFolder(root, index=at), 5) / 1e3)  # type: ignore[misc]
+        second.append(median_ms(lambda at=location: fastpipe.ImageFolder(root, index=at), 5) / 1e3)
     return {
         "files": files,
         "torchvision, s": round(statistics.median(theirs), 3),

@@ -24,8 +24,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import torch
 from paired import in_turns
-from PIL import ImageFilter, ImageOps
-from recipe_conformance import flat, seed_all, states
+from PIL import ImageOps
+from recipe_conformance import Blur, flat, seed_all, states
 from rich.console import Console
 from rich.table import Table
 from torchvision_here import module, torchvision
@@ -35,18 +35,6 @@ import fastpipe
 T = module("torchvision.transforms")
 BICUBIC = T.InterpolationMode.BICUBIC
 END = [T.ToTensor(), T.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])]
-
-
-class GaussianBlur:
-    """DINO's, VICReg's and MoCo's: Pillow's, with a radius of its own each time."""
-
-    def __init__(self, p: float) -> None:
-        self.p = p
-
-    def __call__(self, image: Any) -> Any:
-        if random.random() > self.p:
-            return image
-        return image.filter(ImageFilter.GaussianBlur(radius=random.uniform(0.1, 2.0)))
 
 
 class Solarization:
@@ -63,11 +51,11 @@ def jitter() -> list[Any]:
 
 def vicreg(blur: float, solarize: float) -> Any:
     crop = [T.RandomResizedCrop(224, interpolation=BICUBIC), T.RandomHorizontalFlip(), *jitter()]
-    return T.Compose([*crop, GaussianBlur(blur), Solarization(solarize), *END])
+    return T.Compose([*crop, Blur(blur), Solarization(solarize), *END])
 
 
 def moco(blur: float, solarize: float) -> Any:
-    crop = [T.RandomResizedCrop(224, scale=(0.08, 1.0)), *jitter(), T.RandomApply([GaussianBlur(1.0)], p=blur)]
+    crop = [T.RandomResizedCrop(224, scale=(0.08, 1.0)), *jitter(), T.RandomApply([Blur(1.0)], p=blur)]
     behind = [T.RandomApply([Solarization(1.0)], p=solarize)] if solarize else []
     return T.Compose([*crop, *behind, T.RandomHorizontalFlip(), *END])
 
@@ -78,9 +66,9 @@ def dino(size: int, scale: tuple[float, float], *behind: Any) -> Any:
 
 
 DINO = [
-    dino(224, (0.4, 1.0), GaussianBlur(1.0)),
-    dino(224, (0.4, 1.0), GaussianBlur(0.1), Solarization(0.2)),
-    dino(96, (0.05, 0.4), GaussianBlur(0.5)),
+    dino(224, (0.4, 1.0), Blur(1.0)),
+    dino(224, (0.4, 1.0), Blur(0.1), Solarization(0.2)),
+    dino(96, (0.05, 0.4), Blur(0.5)),
 ]
 VIEWS = {
     "VICReg": ([vicreg(1.0, 0.0), vicreg(0.1, 0.2)], [1, 1]),

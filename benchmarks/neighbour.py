@@ -1,22 +1,35 @@
 """What a loader leaves of the training thread: steps a second beside it, against the same steps with cached batches.
 
-    python benchmarks/neighbour.py PHOTOS [--seconds 4] [--rounds 5] [--busy 0.75] [--threads N] [--json FILE]
+    python benchmarks/neighbour.py PHOTOS [--seconds 4] [--rounds 5] [--busy 0.75] [--threads N] [--only WORD]
+        [--json FILE]
 
 PHOTOS is a folder as ImageFolder takes it. The training thread launches many small operations of torch's, as a model of
 many kernels does, for the share `--busy` of each step, and waits for the rest, as for a GPU. Each step takes one batch
 (RandomResizedCrop(224), flip, ToTensor, Normalize). The supply is equal for all: a batch has so many images that the
 steps need half of what one core makes by fastpipe. Loaders and cached batches take turns; a figure is the median of the
-rounds' ratios. A loader that can't make so many images shows that, too: its steps wait for them.
+rounds' ratios. A loader that can't make so many images shows that, too: its steps wait for them. An epoch has no end
+here: the start of workers is in no figure.
+
+Cores share caches, memory and, as hyperthreads, more than that: decoding on one slows down the other, whoever does it.
+So there is a row for the same work in a process apart, which hands nothing over, at the pace of cached steps: no loader
+can leave more, and the column "of apart" compares with that. "Here" is the processor time that all threads of the
+training's process take for a step beyond that of a cached one.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import gc
+import itertools
 import json
+import multiprocessing
 import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +46,7 @@ from fastpipe.environment import usable_cpus
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 STEP_S = 0.02
+APART = "the same work in a process apart, nothing handed over"
 
 
 def steps_of(transforms: Any) -> Any:
@@ -65,20 +79,55 @@ def calibrated(busy: float) -> int:
     return max(1, int(2000 * busy * STEP_S / statistics.median(took)))
 
 
-def endless(loader: Any) -> Iterator[Any]:
-    while True:
-        yield from loader
-
-
-def steps_per_second(batches: Iterator[Any], operations: int, rest: float, seconds: float) -> float:
+def measured(batches: Iterator[Any], operations: int, rest: float, seconds: float) -> tuple[float, float]:
+    """Steps a second, and the seconds of processor time that this process takes for one."""
     for _ in range(3):
         next(batches)
-    began, count = time.perf_counter(), 0
+    began, spent, count = time.perf_counter(), time.process_time(), 0
     while time.perf_counter() < began + seconds:
         next(batches)
         launch(operations, rest)
         count += 1
-    return count / (time.perf_counter() - began)
+    return count / (time.perf_counter() - began), (time.process_time() - spent) / count
+
+
+def endless_order(dataset: Any) -> Any:
+    return torch.utils.data.RandomSampler(dataset, replacement=True, num_samples=1 << 40)
+
+
+def _make_batches(photos: str, batch_size: int, period: float, ready: Any) -> None:
+    """Makes batches for nobody, one in each period; runs in a process apart."""
+    torch.set_num_threads(1)
+    dataset = fastpipe.ImageFolder(photos, steps_of(T))
+    due = time.perf_counter()
+    for _ in fastpipe.DataLoader(dataset, batch_size, sampler=endless_order(dataset)):
+        ready.set()
+        due = max(due + period, time.perf_counter() - period)
+        time.sleep(max(0.0, due - time.perf_counter()))
+
+
+@contextlib.contextmanager
+def apart(photos: str, batch_size: int, period: float, cached: list[Any]) -> Iterator[Iterator[Any]]:
+    """Cached batches, beside a process that makes as many."""
+    context = multiprocessing.get_context("spawn")
+    ready = context.Event()
+    process = context.Process(target=_make_batches, args=(photos, batch_size, period, ready), daemon=True)
+    process.start()
+    try:
+        ready.wait()
+        yield itertools.cycle(cached)
+    finally:
+        process.kill()
+        process.join()
+
+
+@contextlib.contextmanager
+def running(make: Callable[[], Any]) -> Iterator[Iterator[Any]]:
+    """Batches of a loader, which is gone afterwards."""
+    batches = iter(make())
+    yield batches
+    del batches
+    gc.collect()
 
 
 def ways(photos: str, batch_size: int, threads: int) -> dict[str, Callable[[], Any]]:
@@ -87,10 +136,10 @@ def ways(photos: str, batch_size: int, threads: int) -> dict[str, Callable[[], A
 
     def ours(**options: Any) -> Callable[[], Any]:
         dataset = fastpipe.ImageFolder(photos, steps_of(T))
-        return lambda: fastpipe.DataLoader(dataset, batch_size, shuffle=True, drop_last=True, **options)
+        return lambda: fastpipe.DataLoader(dataset, batch_size, sampler=endless_order(dataset), **options)
 
     def torchs(dataset: Any, **options: Any) -> Callable[[], Any]:
-        return lambda: torch.utils.data.DataLoader(dataset, batch_size, shuffle=True, drop_last=True, **options)
+        return lambda: torch.utils.data.DataLoader(dataset, batch_size, sampler=endless_order(dataset), **options)
 
     theirs = torchvision.datasets.ImageFolder(photos, steps_of(module("torchvision.transforms")))
     return {
@@ -112,6 +161,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--busy", type=float, default=0.75, help="share of a step in which Python launches operations")
     parser.add_argument("--threads", type=int, default=max(1, usable_cpus() - 1))
+    parser.add_argument("--only", default="", help="loaders in whose name this is")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -124,27 +174,38 @@ def main() -> None:
     rate = made / (time.perf_counter() - began)
     batch_size = max(1, round(rate / 2 * STEP_S))
     cached = [batch for batch, _ in zip(fastpipe.DataLoader(dataset, batch_size), range(4), strict=False)]
+    period = 1 / measured(itertools.cycle(cached), operations, rest, options.seconds)[0]
 
-    found: dict[str, list[float]] = {}
+    loaders: dict[str, Callable[[], AbstractContextManager[Iterator[Any]]]] = {
+        APART: partial(apart, options.photos, batch_size, period, cached)
+    }
+    for name, make in ways(options.photos, batch_size, options.threads).items():
+        if options.only in name:
+            loaders[name] = partial(running, make)
+    shares: dict[str, list[float]] = {name: [] for name in loaders}
+    here: dict[str, list[float]] = {name: [] for name in loaders}
     alone = []
-    loaders = ways(options.photos, batch_size, options.threads)
     for _ in range(options.rounds):
-        for name, make in loaders.items():
-            before = steps_per_second(endless(cached), operations, rest, options.seconds)
-            batches = endless(make())
-            beside = steps_per_second(batches, operations, rest, options.seconds)
-            batches.close()  # type: ignore[attr-defined]
-            alone.append(before)
-            found.setdefault(name, []).append(beside / before)
-    table = Table(title=f"{batch_size} images a step, {options.busy:.0%} of it in Python: steps a second, of cached")
+        for name, start in loaders.items():
+            with start() as batches:
+                beside, cost = measured(batches, operations, rest, options.seconds)
+            rate, least = measured(itertools.cycle(cached), operations, rest, options.seconds)
+            alone.append(rate)
+            shares[name].append(beside / rate)
+            here[name].append(cost - least)
+    table = Table(title=f"{batch_size} images a step, {options.busy:.0%} of it in Python: steps a second")
     table.add_column("loader")
-    table.add_column("of cached", justify="right")
-    for name, ratios in found.items():
-        table.add_row(name, f"{statistics.median(ratios):.1%}")
+    for column in ("of cached", "of apart", "here, ms a step"):
+        table.add_column(column, justify="right")
+    for name, ratios in shares.items():
+        of_apart = statistics.median(one / other for one, other in zip(ratios, shares[APART], strict=True))
+        extra = statistics.median(here[name]) * 1e3
+        table.add_row(name, f"{statistics.median(ratios):.1%}", f"{of_apart:.1%}", f"{extra:.2f}")
     Console().print(table)
     print(f"cached: {statistics.median(alone):.1f} steps/s, {statistics.median(alone) * batch_size:.0f} images/s")
     if options.json is not None:
-        options.json.write_text(json.dumps({"batch_size": batch_size, "cached": alone, "share": found}, indent=1))
+        found = {"batch_size": batch_size, "cached": alone, "share": shares, "here_s": here}
+        options.json.write_text(json.dumps(found, indent=1))
 
 
 if __name__ == "__main__":

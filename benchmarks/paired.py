@@ -7,12 +7,15 @@ import statistics
 from collections.abc import Callable, Sequence
 
 
-def in_turns(tasks: Sequence[Callable[[int], float]], rounds: int) -> tuple[float, float, float]:
+def in_turns(
+    tasks: Sequence[Callable[[int], float]], rounds: int, ratios: list[float] | None = None
+) -> tuple[float, float, float]:
     """Measures each task of a round for both sides, in random order.
 
     Args:
         tasks: functions that take a side, 0 or 1, and give what the task cost it.
         rounds: how often all tasks are done.
+        ratios: takes each round's ratio, first to second.
 
     Returns:
         The median cost of a round for either side, and the median of the rounds' ratios, first to second.
@@ -25,4 +28,7 @@ def in_turns(tasks: Sequence[Callable[[int], float]], rounds: int) -> tuple[floa
                 taken[side] += task(side)
         spent.append(taken)
     first, second = (statistics.median(taken[side] for taken in spent) for side in (0, 1))
-    return first, second, statistics.median(one / other for one, other in spent)
+    found = [one / other for one, other in spent]
+    if ratios is not None:
+        ratios += found
+    return first, second, statistics.median(found)

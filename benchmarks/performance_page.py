@@ -28,6 +28,7 @@ import argparse
 import json
 import platform
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from importlib import metadata
@@ -161,27 +162,30 @@ What to expect:
 LIBRARIES = ("torch", "torchvision", "albumentations", "pillow", "opencv", "turbojpeg")
 
 
-def taken_on(data: Any, names: Sequence[str] = LIBRARIES) -> str:
-    """When, on what and with what the figures were taken."""
+def origin(data: Any, names: Sequence[str] = LIBRARIES) -> str:
+    """The machine and the versions that the figures were taken with."""
     about = data["about"]
     versions = ", ".join(f"{name} {about['versions'][name]}" for name in names if name in about["versions"])
+    return f"{about['machine']}, Python {about['versions']['python']}, {versions}"
+
+
+def taken_on(data: Any, where: str) -> str:
+    """When and where the figures were taken, and what there is to note of them."""
+    about = data["about"]
     note = f" {about['note']}" if about["note"] else ""
-    return f"Taken {about['date']}, {about['machine']}, Python {about['versions']['python']}, {versions}.{note}"
+    return f"Taken {about['date']}{where}.{note}"
 
 
 def page(found: dict[str, Any]) -> str:
-    """The page; when and where the figures were taken stands on top, or at each section where that differs."""
-    origins = {taken_on(data) for data in found.values()}
-    parts = [OPENING.rstrip()]
-    if len(origins) == 1:
-        parts += origins
+    """The page; the machine and the versions stand on top, and at a section that has others."""
+    ((usual, _),) = Counter(map(origin, found.values())).most_common(1)
+    parts = [f"{OPENING.rstrip()}\n\nFigures are from {usual}, where a section says nothing else."]
     for name, (part, command) in PARTS.items():
         if name in found:
             data = found[name]
             rounds = f", {data['rounds']} rounds" if "rounds" in data else ""
-            parts += [part(data), f"`{command}`{rounds}."]
-            if len(origins) > 1:
-                parts[-1] += f" {taken_on(data)}"
+            where = "" if origin(data) == usual else f", {origin(data)}"
+            parts += [part(data), f"`{command}`{rounds}. {taken_on(data, where)}"]
     return "\n\n".join(parts) + "\n"
 
 
@@ -245,6 +249,7 @@ def readme_part(found: dict[str, Any]) -> str:
     ])  # fmt: skip
     head = ["images a second, from files to tensors", "torchvision", "fastpipe", "ratio"]
     means = found["transforms"]["geometric_means"]["operations"]
+    taken = taken_on(found["pipeline"], f", {origin(found['pipeline'], LIBRARIES[:2])}")
     pil, tensor = (f"{means[f'× torchvision {backend}']:.1f}" for backend in ("PIL", "tensor"))
     return f"""![Images a second from files to tensors](docs/images/speed.svg)
 
@@ -254,7 +259,7 @@ Single operations on arrays are {pil} times as fast as torchvision's on PIL imag
 tensor backend (geometric means). You gain less where images are small, or hardly larger than the crop:
 [all figures, and how to repeat them](docs/performance.md). `scripts/demo PHOTOS` measures the main ones on your photos.
 
-{taken_on(found["pipeline"], LIBRARIES[:2])}"""
+{taken}"""
 
 
 def migrate_part(found: dict[str, Any]) -> str:

@@ -39,7 +39,7 @@ def rows(height: int, width: int) -> dict[str, tuple[Operations, Callable[[Image
     blurs: dict[str, tuple[Operations, Callable[[Image.Image], Image.Image]]] = {
         f"{kind.__name__}({radius})": (
             [("blur", Kind.BOX_BLUR if kind is ImageFilter.BoxBlur else Kind.GAUSSIAN_BLUR, radius, radius)],
-            lambda image, kind=kind, radius=radius: image.filter(kind(radius)),  # type: ignore[misc]
+            lambda image, kind=kind, radius=radius: image.filter(kind(radius)),
         )
         for kind, radius in ((ImageFilter.GaussianBlur, 1), (ImageFilter.GaussianBlur, 10), (ImageFilter.BoxBlur, 2))
     }

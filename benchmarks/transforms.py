@@ -2,11 +2,11 @@
 
     python benchmarks/transforms.py [--photos PATH] [--rounds 9] [--only TEXT] [--json FILE]
 
-fastpipe gets uint8 ndarrays, called as users call it: `fastpipe.transforms.functional` and the classes; and in a column
-of its own PIL images, beside torchvision on the same ones. One thread. Each figure is the time for one image, a median
-over rounds in which all contenders take turns, so that drift of the machine hits them alike; a ratio is the median of
-each round's ratio, above 1 where fastpipe is faster. Images are 4 photos, from below PATH or made here, cut to 256×256
-and 375×500; PIL images are cut to 32×32, too, where a call is overhead.
+fastpipe gets uint8 ndarrays, called as users call it: `fastpipe.transforms.functional` and the classes; and in a
+column of its own PIL images, beside torchvision on the same ones. One thread. Each figure is the processor time for
+one image, a median over rounds in which all contenders take turns, so that drift of the machine hits them alike; a
+ratio is the median of each round's ratio, above 1 where fastpipe is faster. Images are 4 photos, from below PATH or
+made here, cut to 256×256 and 375×500; PIL images are cut to 32×32, too, where a call is overhead.
 
 Held against, on PIL images: operations and policies 4 times as fast as torchvision in the geometric mean, none below
 0.95. On arrays: no operation slower than torchvision on PIL images or on tensors; in the geometric mean 6 times as fast
@@ -315,10 +315,10 @@ def measure(row: Row, photos: list[Any], rounds: int) -> dict[str, float]:
     for name, (operation, images) in field_of.items():
         for image in images:
             operation(image)
-        start = time.perf_counter()
+        start = time.thread_time()
         for image in images:
             operation(image)
-        repeats[name] = max(1, math.ceil(ROUND_SECONDS / (time.perf_counter() - start)))
+        repeats[name] = max(1, math.ceil(ROUND_SECONDS / (time.thread_time() - start)))
     times: dict[str, list[float]] = {name: [] for name in field_of}
     for turn in range(rounds):
         names = list(field_of)
@@ -327,11 +327,11 @@ def measure(row: Row, photos: list[Any], rounds: int) -> dict[str, float]:
             operation, images = field_of[name]
             torch.manual_seed(turn)
             random.seed(turn)
-            start = time.perf_counter()
+            start = time.thread_time()
             for _ in range(repeats[name]):
                 for image in images:
                     operation(image)
-            times[name].append((time.perf_counter() - start) / repeats[name] / len(images) * 1e6)
+            times[name].append((time.thread_time() - start) / repeats[name] / len(images) * 1e6)
     result = {f"{name} µs": statistics.median(values) for name, values in times.items()}
     if PIL in times:
         pairs = zip(times["torchvision PIL"], times[PIL], strict=True)

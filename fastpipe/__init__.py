@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     )
     from fastpipe.explanation import explain
     from fastpipe.loading import DataLoader, GrowingDataset, convert, load_batch, samplers, tune
+    from fastpipe.packing import pack, unpack
     from fastpipe.program.pillow_files import open_image, register_pillow_opener, unregister_pillow_opener
     from fastpipe.sources import ByteSource, Cache, RemoteSource
     from fastpipe.tools.check.run import check
@@ -71,12 +72,14 @@ __all__ = [
     "explain",
     "load_batch",
     "open_image",
+    "pack",
     "preview",
     "readers",
     "register_pillow_opener",
     "samplers",
     "transforms",
     "tune",
+    "unpack",
     "unregister_pillow_opener",
     "verify",
     "wrap_dataset_for_transforms_v2",
@@ -92,6 +95,7 @@ _HOMES = {
     "datasets": _DATASETS,
     "explanation": ("explain",),
     "loading": ("DataLoader", "GrowingDataset", "convert", "load_batch", "samplers", "tune"),
+    "packing": ("pack", "unpack"),
     "program.pillow_files": ("open_image", "register_pillow_opener", "unregister_pillow_opener"),
     "transforms.multi_view": ("MultiView",),
     "sources": ("ByteSource", "Cache", "RemoteSource"),

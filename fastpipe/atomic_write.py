@@ -27,7 +27,8 @@ def atomic_write(
     Args:
         path: the place; a file that is there is replaced.
         beside: where it is written before, on the same disk; None for a name of its own in the same folder.
-        synced: wait for the disk, so that a power cut can't leave a file with holes under that name.
+        synced: wait for the disk, so that a power cut leaves neither a file with holes under that name nor, where the
+            system can tell the disk so, the file that was there before.
         keeps_mode: give it the permissions of the file that is there.
 
     Raises:
@@ -44,10 +45,22 @@ def atomic_write(
         if keeps_mode and file.exists():
             shutil.copymode(file, part)
         rename(part, file)
+        if synced:
+            _sync_folder(file.parent)
     except BaseException:
         with contextlib.suppress(OSError):
             part.unlink()
         raise
+
+
+def _sync_folder(folder: Path) -> None:
+    """Makes a rename last through a loss of power, where the system can."""
+    with contextlib.suppress(OSError):  # Windows can't, and some network disks can't
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def rename(source: Path, target: Path) -> None:

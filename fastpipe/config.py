@@ -30,7 +30,7 @@ import platformdirs
 from fastpipe.atomic_write import atomic_write
 from fastpipe.environment import LIBRARIES, library_versions, machine_fingerprint
 from fastpipe.errors import ConfigError, FastpipeWarning
-from fastpipe.paths import local
+from fastpipe.paths import local_path
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -223,7 +223,7 @@ def _place() -> Path | None:
     if not override:
         folder = user_folder(platformdirs.user_config_path)
         return None if folder is None else folder / "config.toml"
-    given = Path(local(override))
+    given = Path(local_path(override))
     return given if given.suffix.lower() == ".toml" else given / "config.toml"
 
 

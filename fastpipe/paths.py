@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-__all__ = ["is_url", "local", "whole"]
+__all__ = ["absolute_path", "is_url", "local_path"]
 
 _URL = re.compile(r"[a-z][a-z0-9+.-]+(::[a-z][a-z0-9+.-]*)*://")
 
@@ -15,11 +15,11 @@ def is_url(given: object) -> bool:
     return isinstance(given, str) and _URL.match(given) is not None
 
 
-def local(path: str | os.PathLike[str]) -> str:
+def local_path(path: str | os.PathLike[str]) -> str:
     """A path of this machine, as the system takes it."""
     return os.path.expanduser(os.fspath(path))
 
 
-def whole(path: str | os.PathLike[str]) -> str:
+def absolute_path(path: str | os.PathLike[str]) -> str:
     """The same from the root on, so that other processes, and this one in another folder, mean the same."""
-    return os.path.abspath(local(path))
+    return os.path.abspath(local_path(path))

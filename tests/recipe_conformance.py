@@ -12,7 +12,7 @@ from typing import Any
 import corpus
 import numpy as np
 import torch
-from PIL import Image
+from PIL import Image, ImageFilter
 from torchvision_here import torchvision
 
 import fastpipe
@@ -29,6 +29,18 @@ def write_photos(root: Path) -> Path:
     (root / "b" / "gray.jpg").write_bytes(corpus.jpeg(70, 81, "gray"))
     (root / "b" / "photo.png").write_bytes(corpus.save(corpus.photo(55, 83, 9), "PNG"))
     return root
+
+
+class Blur:
+    """DINO's, BYOL's, VICReg's and MoCo's: Pillow's, with a radius of its own each time."""
+
+    def __init__(self, p: float) -> None:
+        self.p = p
+
+    def __call__(self, image: Any) -> Any:
+        if random.random() > self.p:
+            return image
+        return image.filter(ImageFilter.GaussianBlur(radius=random.uniform(0.1, 2.0)))
 
 
 def seed_all(seed: int) -> None:

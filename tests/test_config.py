@@ -76,9 +76,9 @@ def test_it_is_a_value() -> None:
     assert pickle.loads(pickle.dumps(config)) == config
     assert hash(pickle.loads(pickle.dumps(config))) == hash(config)
     with pytest.raises(FrozenInstanceError):
-        config.created = "now"  # type: ignore[misc]
+        config.created = "now"
     with pytest.raises(TypeError):
-        config.readers["jpeg"] = "pil"  # type: ignore[index]
+        config.readers["jpeg"] = "pil"
     assert replace(config, readers={"JPG": "pil"}).readers == {"jpeg": "pil"}
 
 
@@ -172,7 +172,7 @@ def test_a_folder_in_the_file_s_place_is_an_error(tmp_path: Path) -> None:
     ],
 )
 def test_a_foreign_file_is_said_once_and_not_used(change: dict[str, dict[str, str | int]], phrase: str) -> None:
-    foreign = replace(measured_here(), **change)  # type: ignore[arg-type]
+    foreign = replace(measured_here(), **change)
     file = foreign.save()
     with pytest.warns(FastpipeWarning, match=phrase):
         assert MachineConfig.load() == MachineConfig()

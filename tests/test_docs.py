@@ -269,7 +269,7 @@ def test_commands_on_the_pages_exist(path):
 
     from fastpipe.cli.app import app
 
-    commands = get_command(app).commands  # type: ignore[attr-defined]
+    commands = get_command(app).commands
     text = path.read_text(encoding="utf-8")
     blocks_of_any_kind = re.findall(r"^```(\w*)[^\n]*\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     fenced = "\n".join(block for language, block in blocks_of_any_kind if language in ("", "bash"))

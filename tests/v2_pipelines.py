@@ -7,13 +7,27 @@ from __future__ import annotations
 
 import importlib
 import random
+from pathlib import Path
 from typing import Any
 
+import corpus
 import numpy as np
 import torch
 from PIL import Image
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
+SHAPES = [(90, 121, "420"), (64, 64, "444"), (133, 71, "422"), (77, 150, "gray")]
+
+
+def write_photos(root: Path, *more: tuple[int, int, str]) -> Path:
+    """JPEGs of `SHAPES` and of further ones, and a PNG behind them, in a class."""
+    folder = root / "a"
+    folder.mkdir()
+    shapes = [*SHAPES, *more]
+    for number, (height, width, kind) in enumerate(shapes):
+        (folder / f"{number}.jpg").write_bytes(corpus.jpeg(height, width, kind, seed=number))
+    (folder / f"{len(shapes)}.png").write_bytes(corpus.save(corpus.photo(80, 111, 7), "PNG"))
+    return root
 
 
 def pipeline(v2: Any, seed: int, *, boxes: bool = False, exact: bool = False) -> list[Any]:

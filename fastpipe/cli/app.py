@@ -16,6 +16,7 @@ from fastpipe.cli.configure import configure
 from fastpipe.cli.doctor import doctor
 from fastpipe.cli.explain import explain
 from fastpipe.cli.index import index
+from fastpipe.cli.pack import pack, unpack
 from fastpipe.cli.preview import preview
 from fastpipe.cli.verify import verify
 
@@ -66,5 +67,5 @@ def _program(
     """Decodes and augments images for PyTorch training, several times as fast."""
 
 
-for command in (bench, cache, check, configure, doctor, explain, index, preview, verify):
+for command in (bench, cache, check, configure, doctor, explain, index, pack, preview, unpack, verify):
     app.command()(command)

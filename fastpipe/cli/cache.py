@@ -28,7 +28,7 @@ def cache(
 
     Example: fastpipe cache --clear
     """
-    from fastpipe.reporting.output import check_writable, size, wrapped, write_asked
+    from fastpipe.reporting.output import check_writable, format_bytes, wrap_text, write_json_if_asked
     from fastpipe.tools.cache import cache_contents, clear_cache, store_cache, store_cache_contents
 
     check_writable(json, "--json")
@@ -38,7 +38,9 @@ def cache(
             raise typer.BadParameter("--check takes the folder of a fastpipe.Cache: fastpipe cache FOLDER --check")
         found, stayed = cache_contents(), clear_cache() if clear else []
         values = {"left": stayed}
-        lines = [f"  {kind['what']}: {kind['count']:,}, {size(kind['bytes'])}" for kind in found["contents"].values()]
+        lines = [
+            f"  {kind['what']}: {kind['count']:,}, {format_bytes(kind['bytes'])}" for kind in found["contents"].values()
+        ]
         if clear:
             lines += [*(f"left: {line}" for line in stayed), "cleared" if not stayed else "cleared but for these"]
     else:
@@ -51,14 +53,14 @@ def cache(
         values = {"damaged": damaged, "left": left}
         asked = found["hits"] + found["misses"]
         lines = [
-            f"  files: {found['files']:,}, {size(found['bytes'])}; held by running epochs: {found['pinned']:,}",
+            f"  files: {found['files']:,}, {format_bytes(found['bytes'])}; held by running epochs: {found['pinned']:,}",
             f"  asked for: {asked:,}, of which {found['hits']:,} were there; evicted: {found['evicted']:,}",
-            f"  read from stores: {size(found['fetched_bytes'])}",
+            f"  read from stores: {format_bytes(found['fetched_bytes'])}",
         ]
         if check:
             lines.append(f"  damaged, and removed: {damaged:,}")
         if clear:
             lines.append("cleared" if not left else f"cleared but for {left:,} files that running epochs hold")
-    if write_asked(json, {**found, "cleared": clear, **values}, quiet):
-        print(found["folder"], *map(wrapped, lines), sep="\n")
+    if write_json_if_asked(json, {**found, "cleared": clear, **values}, quiet):
+        print(found["folder"], *map(wrap_text, lines), sep="\n")
     raise typer.Exit(1 if values["left"] else 0)

@@ -111,7 +111,7 @@ def check(
 
 
 def _print(result: CheckResult, report: Path | None) -> None:
-    from fastpipe.reporting.output import in_words, wrapped
+    from fastpipe.reporting.output import pluralize, wrap_text
 
     print(result.text("--report FILE lists all"))
     if len(result.rows) and result.bad <= _SHOWN and report is None:
@@ -119,24 +119,24 @@ def _print(result: CheckResult, report: Path | None) -> None:
     if report is not None:
         print(f"\nreport: {report}")
     if result.loose:
-        loose = in_words(result.loose, "image")
-        print(wrapped(f"not checked: {loose} beside the class folders, where ImageFolder reads none"))
+        loose = pluralize(result.loose, "image")
+        print(wrap_text(f"not checked: {loose} beside the class folders, where ImageFolder reads none"))
     if result.other_images:
         endings = ", ".join(f"{ending} {count:,}" for ending, count in result.other_images.items())
-        print(wrapped(f"not checked: images with endings that ImageFolder doesn't read: {endings}"))
+        print(wrap_text(f"not checked: images with endings that ImageFolder doesn't read: {endings}"))
     if result.empty_classes:
         names = ", ".join(result.empty_classes[:5]) + (", …" if len(result.empty_classes) > 5 else "")
-        print(wrapped(f"classes without a file that can be trained on: {names}"))
+        print(wrap_text(f"classes without a file that can be trained on: {names}"))
     if result.moved is not None:
         _print_moved(result.moved, "moved")
 
 
 def _print_moved(moved: Moved, verb: str) -> None:
-    from fastpipe.reporting.output import in_words, wrapped
+    from fastpipe.reporting.output import pluralize, wrap_text
 
-    print(f"\n{verb}: {in_words(moved.count, 'file')}")
+    print(f"\n{verb}: {pluralize(moved.count, 'file')}")
     for path, reason in moved.left[:_SHOWN]:
-        print(wrapped(f"  left: {path}: {reason}"))
+        print(wrap_text(f"  left: {path}: {reason}"))
     if len(moved.left) > _SHOWN:
         print(f"  … and {len(moved.left) - _SHOWN:,} more that stayed")
     if moved.undo_list is not None:

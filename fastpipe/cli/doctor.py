@@ -66,10 +66,10 @@ def doctor(
     if versions:
         if path is not None or dataset is not None:
             raise typer.BadParameter("--versions examines nothing: leave PATH and --dataset out")
-        from fastpipe.reporting.output import write_asked
+        from fastpipe.reporting.output import write_json_if_asked
         from fastpipe.tools.doctor import versions as found
 
-        if write_asked(json, found.versions(), quiet):
+        if write_json_if_asked(json, found.versions(), quiet):
             print(found.versions_text(found.versions()))
         return
     if (path is None) == (dataset is None):
@@ -79,7 +79,7 @@ def doctor(
     for name, number in (("--gpu-rate", gpu_rate), ("--seconds", seconds)):
         if number is not None and not number > 0:
             raise typer.BadParameter("give a number above 0", param_hint=name)
-    from fastpipe.reporting.output import check_writable, make_console, show_progress, write_asked, write_file
+    from fastpipe.reporting.output import check_writable, make_console, show_progress, write_file, write_json_if_asked
     from fastpipe.reporting.plots import check_matplotlib
     from fastpipe.tools.doctor.examine import doctor as examine
 
@@ -104,7 +104,7 @@ def doctor(
         diagnosis.plot(plot)
     if html is not None:
         write_file(html, diagnosis.to_html(), "--html")
-    if write_asked(json, diagnosis.to_dict(), quiet):
+    if write_json_if_asked(json, diagnosis.to_dict(), quiet):
         diagnosis.print_on(make_console())
         if plot is not None:
             print(f"\nPicture: {plot}")

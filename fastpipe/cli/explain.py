@@ -41,13 +41,13 @@ def explain(
     Example: fastpipe explain train:transform; on your files: fastpipe explain ~/photos/train -t train:transform
     """
     import fastpipe
-    from fastpipe.paths import is_url, local
-    from fastpipe.reporting.output import check_writable, encodable, write_asked
+    from fastpipe.paths import is_url, local_path
+    from fastpipe.reporting.output import check_writable, encodable, write_json_if_asked
 
     check_writable(json, "--json")
     shape = _shape(size)
     # A script's name alone asks for its transform: `find_object` says how to name that.
-    is_file = os.path.exists(local(subject)) and not subject.endswith(".py")
+    is_file = os.path.exists(local_path(subject)) and not subject.endswith(".py")
     is_path = transform is not None or is_url(subject) or is_file
     if is_path:
         from fastpipe.tools.inputs import dataset_of
@@ -58,7 +58,7 @@ def explain(
     explanation = fastpipe.explain(found, shape=shape, fidelity="fast" if fast else None)
     if is_path:  # the list of a few of its files is nothing that the user knows of
         explanation = replace(explanation, subject=f"{subject}, {explanation.subject.rpartition(', ')[2]}")
-    if write_asked(json, explanation.to_dict(), quiet):
+    if write_json_if_asked(json, explanation.to_dict(), quiet):
         print(explanation.text(ascii=not encodable("├└│", sys.stdout.encoding, "")))
 
 

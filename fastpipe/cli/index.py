@@ -63,7 +63,7 @@ def index(
     from fastpipe.index.index_source import BuildOptions
     from fastpipe.index.listing import IMG_EXTENSIONS
     from fastpipe.index.open import open_container
-    from fastpipe.reporting.output import check_writable, write_asked
+    from fastpipe.reporting.output import check_writable, write_json_if_asked
 
     check_writable(json, "--json")
     try:
@@ -76,17 +76,17 @@ def index(
     except OSError as error:  # no such folder, or no class in it
         raise DatasetError(str(error)) from error
     statistics = index_statistics(made) if stats or json is not None else {}
-    if write_asked(json, statistics, quiet):
+    if write_json_if_asked(json, statistics, quiet):
         _print(made, statistics if stats else {})
 
 
 def _print(made: ImageIndex, statistics: dict[str, Any]) -> None:
-    from fastpipe.reporting.output import wrapped
-    from fastpipe.reporting.tables import Table
+    from fastpipe.reporting.output import wrap_text
+    from fastpipe.reporting.tables import ReportTable
 
-    print(wrapped(f"{len(made)} files in {len(made.classes)} classes of {made.root}"))
+    print(wrap_text(f"{len(made)} files in {len(made.classes)} classes of {made.root}"))
     state = "up to date" if made.origin == "opened" else made.origin
-    print(wrapped(f"index: {made.location or 'in memory only'} ({state})"))
+    print(wrap_text(f"index: {made.location or 'in memory only'} ({state})"))
     if not statistics:
         return
     classes = sorted(statistics["classes"].items(), key=lambda item: -item[1])
@@ -108,4 +108,4 @@ def _print(made: ImageIndex, statistics: dict[str, Any]) -> None:
     if "orientations" in statistics:
         rows.append(("files turned by EXIF", sum(statistics["orientations"].values())))
         rows += [(f"  orientation {key}", value) for key, value in statistics["orientations"].items()]
-    print(Table("", ("", " "), (" ",), least=14, framed=False, rows=rows).to_text())
+    print(ReportTable("", ("", " "), (" ",), least=14, framed=False, rows=rows).to_text())

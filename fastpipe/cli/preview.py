@@ -36,7 +36,7 @@ def preview(
 
     Example: fastpipe preview ~/photos/train --transform train:transform --n 4 --out grid.png
     """
-    from fastpipe.reporting.output import wrapped
+    from fastpipe.reporting.output import wrap_text
     from fastpipe.reporting.pictures import check_picture, save_picture
     from fastpipe.tools.preview import preview_files
 
@@ -53,7 +53,7 @@ def preview(
             print(f"Written to {file}: {picture.width}x{picture.height} pixels")
     if not quiet:
         for note in sheet.notes:
-            print(wrapped(f"Note: {note}"))
+            print(wrap_text(f"Note: {note}"))
         for failure in sheet.failed:
-            print(wrapped(f"Not shown: {failure}"))
+            print(wrap_text(f"Not shown: {failure}"))
     raise typer.Exit(1 if len(sheet.failed) == sheet.samples else 0)

@@ -47,7 +47,7 @@ def verify(
     if dataset is not None and (transform is not None or reader is not None or fast):
         raise typer.BadParameter("--transform, --reader and --fast are for PATH: a dataset has its own")
     import fastpipe
-    from fastpipe.reporting.output import check_writable, write_asked
+    from fastpipe.reporting.output import check_writable, write_json_if_asked
     from fastpipe.reporting.pictures import check_picture, save_picture
 
     check_writable(json, "--json")
@@ -66,7 +66,7 @@ def verify(
     )
     if out is not None:
         save_picture(certificate.picture(), out)
-    if write_asked(json, certificate.to_dict(), quiet):
+    if write_json_if_asked(json, certificate.to_dict(), quiet):
         print(certificate)
         if out is not None:
             print(f"The worst image: {out}")

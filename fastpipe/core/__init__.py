@@ -20,6 +20,7 @@ from __future__ import annotations
 from fastpipe.core.arrays import ArrayForm, ArrayPart, read_arrays
 from fastpipe.core.files import Files
 from fastpipe.core.headers import read_header
+from fastpipe.core.image_jobs import run_on_image
 from fastpipe.core.jobs import Job, Places, PreparedJob
 from fastpipe.core.library import available, build, isa, status_text, why_not
 from fastpipe.core.operations import MAX_OPERATIONS, Packed
@@ -70,6 +71,7 @@ __all__ = [
     "read_header",
     "refused",
     "run",
+    "run_on_image",
     "run_prepared",
     "run_thread_job",
     "run_thread_series",

@@ -35,6 +35,7 @@ _NO_EXTENT = (0,) * 10
 _NO_MEAN = (0.0,) * 6
 _NO_ARITHMETIC = (0, *_NO_MEAN)
 _NORMALIZE, _MULTIPLY = int(Arithmetic.NORMALIZE), int(Arithmetic.MULTIPLY)
+_UINT8 = int(DType.UINT8)
 _BY_FACTOR = int(Arithmetic.NORMALIZE | Arithmetic.BY_FACTOR)
 
 # By numpy's characters, which cost less to ask for than a dtype's name; of the machine's own byte order.
@@ -71,11 +72,13 @@ class PreparedJob(NamedTuple):
         content: the fpc_job.
         pixels: its source, an fpc_pixels.
         operations: what it points to.
+        address: of the fpc_job.
     """
 
     content: bytes
     pixels: bytes
     operations: Packed
+    address: int
 
 
 class Job(JobOperations):
@@ -159,6 +162,11 @@ class Job(JobOperations):
         _SOURCE.pack_into(self.raw, 0, 0, 0, self._pixels_at, *_NO_EXTENT)
         self._keep = memory
 
+    def read_image_part(self, height: int, width: int, row_stride: int, pixel_bytes: int) -> None:
+        """Sets the source: a part of a Pillow image that `run_on_image` names; fields as of `PillowMemory`."""
+        _PIXELS.pack_into(self._pixels, 0, 0, row_stride, pixel_bytes, 1, height, width, pixel_bytes)
+        _SOURCE.pack_into(self.raw, 0, 0, 0, self._pixels_at, *_NO_EXTENT)
+
     def let_go(self) -> None:
         """Lets go of the source, which an idle job needn't keep alive; the next run needs another."""
         self._keep = None
@@ -178,9 +186,11 @@ class Job(JobOperations):
         operations = self.packed((0, 0))
         address = ctypes.cast(ctypes.c_char_p(operations.content), ctypes.c_void_p).value
         kept, self.raw.operations = self.raw.operations, address
-        content = bytes(self._content)
+        content, pixels = bytearray(self._content), bytes(self._pixels_content)
         self.raw.operations = kept
-        return PreparedJob(content, bytes(self._pixels_content), operations)
+        _ADDRESS.pack_into(content, _PIXELS_POINTER_AT, ctypes.cast(ctypes.c_char_p(pixels), ctypes.c_void_p).value)
+        job = bytes(content)
+        return PreparedJob(job, pixels, operations, ctypes.cast(ctypes.c_char_p(job), ctypes.c_void_p).value or 0)
 
     def fill(self, prepared: PreparedJob, source: int, sink: int, keep: Any) -> None:
         """Makes this the prepared job, until it is cleared.
@@ -256,6 +266,10 @@ class Job(JobOperations):
         """
         size = memory.pixel_bytes
         self.write(memory.address, (memory.height, memory.width, size), (memory.row_stride, size, 1), DType.UINT8)
+
+    def write_new_image(self, height: int, width: int, pixel_bytes: int) -> None:
+        """Sets the sink: the pixels of the image that `run_on_image` makes; as `write_image`."""
+        self.write_to(0, (width * pixel_bytes, pixel_bytes, 1, height, width, pixel_bytes, _UINT8, *_NO_ARITHMETIC))
 
     def write_planes(
         self,

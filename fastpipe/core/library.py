@@ -107,6 +107,11 @@ def _declare(functions: ctypes.CDLL) -> None:
         ("fpc_context_bytes", ctypes.c_size_t, [pointer]),
         ("fpc_read_header", status, [ctypes.c_char_p, ctypes.c_size_t, pointer]),
         ("fpc_run", status, [pointer, pointer]),
+        (
+            "fpc_run_on_image",
+            status,
+            [pointer, pointer, ctypes.c_int64, ctypes.c_int64, pointer, pointer, pointer],
+        ),
         ("fpc_run_series", status, [pointer, pointer, ctypes.c_size_t, ctypes.c_int64, ctypes.c_int64]),
         ("fpc_look_up", None, [pointer, pointer, ctypes.c_size_t, pointer, pointer]),
         ("fpc_arrow_pixels", pointer, [pointer, ctypes.c_int64, ctypes.c_int32]),
@@ -182,7 +187,7 @@ def available() -> bool:
 
 
 def why_not() -> str:
-    """Why the core isn't available, and what to do about it; empty where it is."""
+    """The reason that the core isn't available, and what to do about it; empty if it is."""
     return loaded().reason
 
 

@@ -21,6 +21,7 @@ _GRAY = Struct("@2ii")
 _BLEND = Struct("@2id")
 _HUE = Struct("@2ii")
 _BLUR = Struct("@2i2d")
+_TORCH_BLUR = Struct("@2iP2i")
 _WARP = Struct("@2i7i4x8d")
 _TURN = Struct("@2if")
 _SAMPLE = Struct("@2i4i9f")
@@ -227,6 +228,20 @@ class JobOperations:
     def blur(self, kind: int, x: float, y: float) -> None:
         """Adds Pillow's BOX_BLUR or GAUSSIAN_BLUR by the radii along rows and down columns, 0 to 2**20."""
         _BLUR.pack_into(self._operations, self._next(), kind, 0, x, y)
+
+    def torch_blur(self, along: bytes, down: bytes) -> None:
+        """Adds torchvision's ``gaussian_blur``.
+
+        Args:
+            along, down: the weights along rows and down columns, as float32: an odd number each, from 0 to 1, with a
+                sum of 1. The kernel's are their products.
+        """
+        weights = along + down
+        self._tables.append(weights)
+        address = ctypes.cast(ctypes.c_char_p(weights), ctypes.c_void_p).value
+        _TORCH_BLUR.pack_into(
+            self._operations, self._next(), Kind.TORCH_BLUR, 0, address, len(along) // 4, len(down) // 4
+        )
 
     # -- what torchvision does to uint8 tensors; `flags`: `TensorRounding`
 

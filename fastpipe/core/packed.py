@@ -13,6 +13,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+from struct import unpack_from
 from typing import Any
 
 from fastpipe.core.files import address_of_bytes
@@ -20,13 +21,16 @@ from fastpipe.core.headers import PACKED_FORMAT
 from fastpipe.core.library import loaded, native, status_text
 from fastpipe.core.structs import Status
 from fastpipe.errors import DecodeError, NotPackableError
+from fastpipe.types import Box
 
 __all__ = [
+    "LONGEST_HEAD",
     "PACKED_EXTENSION",
     "PACKED_FORMAT",
     "PACKED_SIGNATURE",
     "is_packed",
     "pack",
+    "rows_of",
     "same_coefficients",
     "unpack",
 ]
@@ -36,6 +40,11 @@ PACKED_EXTENSION = ".fpj"
 
 PACKED_SIGNATURE = b"\x89FPJ\r\n\x1a\n"
 """The bytes that every packed image begins with."""
+
+_FIXED, _TABLE, _ENTRY, _SUM = 72, 128, 8, 4  # bytes of a head's parts
+
+LONGEST_HEAD = _FIXED + 3 * _TABLE + _ENTRY * -(-65_500 // 8) + _SUM
+"""Bytes of the longest head that there can be: of 65,500 rows of pixels in rows of MCUs of 8."""
 
 _REASONS = {
     Status.UNKNOWN_FORMAT: "it isn't a JPEG",
@@ -136,6 +145,26 @@ def same_coefficients(jpeg: bytes, packed: bytes, max_bytes: int = 0) -> bool:
 def is_packed(data: bytes) -> bool:
     """Whether a file's first bytes are a packed image's."""
     return data.startswith(PACKED_SIGNATURE)
+
+
+def rows_of(head: bytes, box: Box) -> tuple[int, int]:
+    """Where the rows of MCUs that a box needs begin in a packed image, and where they end.
+
+    With chroma at a fraction of the rows, what upsampling takes from the samples above and below is among them.
+
+    Args:
+        head: the file, or its beginning with all of the head, which has been found to be right.
+        box: inside the image.
+    """
+    height, _ = unpack_from("<2I", head, 12)
+    factor = max(head[26 : 24 + 4 * head[10] : 4])
+    offset, index = unpack_from("<I", head, 36)[0], _FIXED + _TABLE * head[22]
+    margin = factor if factor > 1 else 0
+    first = max(box.top - margin, 0) // (8 * factor)
+    last = min(box.bottom - 1 + margin, height - 1) // (8 * factor)
+    sizes = unpack_from("<" + "I4x" * (last + 1), head, index)
+    start = offset + sum(sizes[:first])
+    return start, start + sum(sizes[first:])
 
 
 def _convert(function: Any, data: bytes, max_bytes: int) -> tuple[int, bytes]:

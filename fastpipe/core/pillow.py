@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
     from fastpipe.types import Box
 
-_PIXEL_BYTES = {"RGB": 4, "L": 1}
-_OBJECT_SIZE = object.__basicsize__  # a capsule's pointer comes behind the object's head
+PIXEL_BYTES = {"RGB": 4, "L": 1}
+CAPSULE_POINTER_AT = object.__basicsize__  # behind the object's head
 
 
 class PillowMemory(NamedTuple):
-    """Where an image's pixels lie.
+    """The memory of an image's pixels.
 
     Attributes:
         address: of the first pixel.
@@ -67,7 +67,7 @@ class _Pillow(NamedTuple):
 
 
 @lru_cache(maxsize=1)
-def _pillow() -> _Pillow | None:
+def installed() -> _Pillow | None:
     """The installed Pillow; None where its images can't be read: without CPython, or in another layout than known."""
     if sys.implementation.name != "cpython":
         return None
@@ -95,7 +95,7 @@ def _memory_of(image: Image.Image, pillow: _Pillow) -> PillowMemory | None:
 def _memory_in(pixels: Any, pillow: _Pillow) -> PillowMemory | None:
     """The memory of what Pillow's C module has of an image."""
     width, height = pixels.size
-    size = _PIXEL_BYTES.get(pixels.mode)
+    size = PIXEL_BYTES.get(pixels.mode)
     if size is None or not (width and height):
         return None
     if not pillow.checks_rows and pillow.core.get_alignment() != 1:
@@ -104,7 +104,7 @@ def _memory_in(pixels: Any, pillow: _Pillow) -> PillowMemory | None:
         capsule = pixels.__arrow_c_array__()
     except (AttributeError, ValueError):
         return None
-    address = pillow.pixels_in(id(capsule) + _OBJECT_SIZE, width * height, size)
+    address = pillow.pixels_in(id(capsule) + CAPSULE_POINTER_AT, width * height, size)
     if not address:
         return None
     return PillowMemory(address, width * size, size, height, width, 3 if size == 4 else 1, capsule)
@@ -122,9 +122,9 @@ def memory_of(image: Image.Image) -> PillowMemory | None:
     Raises:
         OSError, ValueError: Pillow's, for an image that can't be loaded or is closed.
     """
-    if image.mode not in _PIXEL_BYTES or not library.available():
+    if image.mode not in PIXEL_BYTES or not library.available():
         return None
-    pillow = _pillow()
+    pillow = installed()
     return None if pillow is None else _memory_of(image, pillow)
 
 
@@ -133,7 +133,7 @@ def new_image(height: int, width: int, channels: int) -> tuple[Image.Image, Pill
 
     None where its memory can't be had; see `memory_of`.
     """
-    pillow = _pillow() if library.available() else None
+    pillow = installed() if library.available() else None
     if pillow is None:
         return None
     pixels = pillow.core.new("L" if channels == 1 else "RGB", (width, height))

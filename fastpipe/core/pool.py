@@ -35,12 +35,14 @@ class Context:
         MemoryError: no memory, or the machine lacks the instruction set.
     """
 
-    __slots__ = ("_flip", "_free", "_look_up", "_owner", "_run", "address")
+    __slots__ = ("_flip", "_free", "_look_up", "_owner", "_run", "address", "run_on_image")
 
     def __init__(self, isa: Isa | None = None) -> None:
         functions = native()
         self._free, self._run = functions.fpc_context_free, functions.fpc_run
         self._look_up, self._flip = functions.fpc_look_up, functions.fpc_flip_rgb
+        self.run_on_image = functions.fpc_run_on_image
+        """The C function, for `fastpipe.core.image_jobs`."""
         self._owner = os.getpid()
         self.address: int | None = functions.fpc_context_new(loaded().isa if isa is None else isa)
         if not self.address:

@@ -6,7 +6,7 @@ import ctypes
 from enum import IntEnum, IntFlag
 from typing import Any
 
-ABI = 11
+ABI = 12
 """FPC_ABI of the structs below."""
 
 
@@ -89,6 +89,7 @@ class Kind(IntEnum):
     TENSOR_HUE = 23
     TENSOR_AUTOCONTRAST = 24
     TENSOR_SAMPLE = 25
+    TORCH_BLUR = 26
 
 
 class TensorRounding(IntFlag):
@@ -242,6 +243,12 @@ class RawBlur(ctypes.Structure):
     _fields_ = (*_of(ctypes.c_double, "x", "y"),)
 
 
+class RawTorchBlur(ctypes.Structure):
+    """fpc_op_torch_blur."""
+
+    _fields_ = (("weights", ctypes.c_void_p), *_of(ctypes.c_int32, "columns", "rows"))
+
+
 class RawTurn(ctypes.Structure):
     """fpc_op_turn."""
 
@@ -271,6 +278,7 @@ class RawArguments(ctypes.Union):
         ("hue", RawHue),
         ("warp", RawWarp),
         ("blur", RawBlur),
+        ("torch_blur", RawTorchBlur),
         ("turn", RawTurn),
         ("sample", RawSample),
     )

@@ -63,7 +63,7 @@ def append_once(log: str, bad: BadFile, record: BadFileRecord, path_of: Callable
 
 @contextlib.contextmanager
 def _locked(log: str, descriptor: int) -> Iterator[None]:
-    """One writer at a time, where the disk can lock; a lock that isn't let go of holds up nobody for long.
+    """Locks the log where the disk can; a lock that isn't let go of holds up nobody for long.
 
     The log itself is locked. Windows lets nobody read what is locked: there a file beside it is, and stays.
     """

@@ -21,7 +21,7 @@ import numpy as np
 from fastpipe.errors import DatasetError
 from fastpipe.index import format
 from fastpipe.index.table import Array
-from fastpipe.paths import whole
+from fastpipe.paths import absolute_path
 
 __all__ = ["Annotations", "CocoFile", "LoadedAnnotations"]
 
@@ -75,7 +75,7 @@ class Annotations:
         return int(self.arrays["ids"][number])
 
     def count(self, number: int) -> int:
-        """How many annotations an image has."""
+        """The number of an image's annotations."""
         first, last = self.range(number)
         return last - first
 
@@ -153,7 +153,7 @@ class CocoFile:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = whole(path)
+        self.path = absolute_path(path)
 
     def open(self) -> Annotations:
         """The kept annotations; if there are none, the file is parsed, and kept."""

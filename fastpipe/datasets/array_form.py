@@ -155,7 +155,7 @@ def _torch_type(stored: np.dtype[Any]) -> torch.dtype:
         raise TypeError(f"it holds {stored}, which torch has no type for") from None
 
 
-def load(
+def load_array(
     path: str, form: Form, crop: tuple[int, int, int, int] | None, content: str | bytes | None = None
 ) -> torch.Tensor:
     """An array, or a box of it, read the plain way: NumPy's. What is at hand of the file is told as to `form_of`.

@@ -9,7 +9,7 @@ import torch
 from torch.utils.data import get_worker_info
 
 from fastpipe import core
-from fastpipe.datasets.array_form import ArrayFile, Form, form_of, load
+from fastpipe.datasets.array_form import ArrayFile, Form, form_of, load_array
 from fastpipe.errors import DatasetError
 from fastpipe.executor import BatchSpec, CoreRun, ImageBatch, ImageStages, SampleTask, Workspace, batch_memory
 from fastpipe.program import mark
@@ -163,7 +163,7 @@ class ArrayStages(ImageStages):
     def make(self, task: SampleTask, out: Any) -> None:
         content = task.encoded.content
         form = self._form_of(task, content) if out is None else task.encoded.form  # a list may have several
-        made = load(task.path, form, _box(task), content)
+        made = load_array(task.path, form, _box(task), content)
         mark("decode")
         if out is None:
             task.image = made
@@ -173,5 +173,5 @@ class ArrayStages(ImageStages):
 
 def _box(task: SampleTask) -> Box | None:
     """The window that was drawn: ``(top, left, height, width)``; None for all."""
-    steps: Any = () if task.recipe is None else task.recipe.steps
+    steps: Any = task.steps
     return (steps[0].top, steps[0].left, steps[0].height, steps[0].width) if steps else None

@@ -19,10 +19,10 @@ from fastpipe.datasets.bad_files import (
     BadFileRecord,
     OnError,
     is_bad_file,
-    located,
-    noted,
     warn_again,
-    without_frames,
+    with_location,
+    with_note,
+    without_tracebacks,
 )
 from fastpipe.errors import BadFilesError, DatasetError
 from fastpipe.executor import SampleTask
@@ -79,7 +79,7 @@ class SampleSource(Protocol):
         """Samples to try in place of a bad one."""
 
     def _fastpipe_tasks(self, indices: Sequence[int], epoch: int | None) -> list[SampleTask]:
-        """As of `BatchExecutor`."""
+        """The tasks of samples: see `BatchExecutor`."""
 
 
 class BadFileHandler:
@@ -109,14 +109,14 @@ class BadFileHandler:
     def failed(self, task: SampleTask, error: Exception) -> None:
         """Notes in a task that its file is bad; raises other errors, and with ``on_error="raise"`` all."""
         if not is_bad_file(error, self._planned):
-            raise noted(error, task.index, task.path)
-        named = located(error, task.index, task.path)
+            raise with_note(error, task.index, task.path)
+        named = with_location(error, task.index, task.path)
         if self.policy.on_error == "raise":
             raise named from error.__cause__
-        task.error = without_frames(error)
+        task.error = without_tracebacks(error)
 
     def in_user_code(self, task: SampleTask, error: Exception) -> Exception:
-        return noted(error, task.index, task.path)
+        return with_note(error, task.index, task.path)
 
     @property
     def forgives(self) -> bool:

@@ -86,7 +86,7 @@ def is_bad_file(error: Exception, planned: bool) -> bool:
     return not planned and not isinstance(error, MemoryError)
 
 
-def located(error: Exception, index: int, path: str) -> Exception:
+def with_location(error: Exception, index: int, path: str) -> Exception:
     """The error, or one of its class, that also names the sample and the file."""
     if isinstance(error, DecodeError):
         error.index = index
@@ -96,10 +96,10 @@ def located(error: Exception, index: int, path: str) -> Exception:
     if isinstance(error, OSError) and error.errno is not None and type(error).__module__ == "builtins":
         error = _with_cure(error)
         return OSError(error.errno, f"{error.strerror} (sample {index} of the dataset)", path)  # picks the class itself
-    return noted(error, index, path)
+    return with_note(error, index, path)
 
 
-def noted(error: Exception, index: int, path: str) -> Exception:
+def with_note(error: Exception, index: int, path: str) -> Exception:
     """The error, with a note that names the sample and the file, on Python 3.11 and later."""
     if isinstance(error, OSError):
         error = _with_cure(error)
@@ -115,7 +115,7 @@ def _with_cure(error: OSError) -> OSError:
     return error
 
 
-def without_frames(error: Exception) -> Exception:
+def without_tracebacks(error: Exception) -> Exception:
     """The error, without the tracebacks of it and of those that led to it.
 
     Their frames hold the batch that was being made, and one that is kept holds itself: the batch would stay, in shared
@@ -133,7 +133,7 @@ _PROBES = 1024
 _ROUNDS = 8
 
 
-def alike(
+def same_target(
     count: int, index: int, generator: np.random.Generator, labels: Array | None, target_of: Callable[[int], Any]
 ) -> Iterator[int]:
     """The other samples of the same target in random order, each once, without looking at all of them if possible.
@@ -185,7 +185,7 @@ _EVER, SKIPPED, REPLACED = 2, 64, 128
 
 
 class BadFileRecord:
-    """Which samples of a dataset were bad, in memory that all its processes share.
+    """Record of a dataset's bad samples, in memory that all its processes share.
 
     Two bytes a sample, set by whichever process finds it bad: what became of it, and whether it is listed. Each is
     written without a look at what was there, as another process may write at the same time. That needs no lock,

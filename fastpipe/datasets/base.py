@@ -15,7 +15,7 @@ from torch.utils.data import Dataset, get_worker_info
 from fastpipe import readers
 from fastpipe.config import MachineConfig, current_config, readers_asked
 from fastpipe.datasets.bad_file_policy import BadFileHandler, BadFilePolicy
-from fastpipe.datasets.bad_files import BadFileCounts, NothingLeftError, OnError, alike, warn_again
+from fastpipe.datasets.bad_files import BadFileCounts, NothingLeftError, OnError, same_target, warn_again
 from fastpipe.datasets.gil import gil_bound_part
 from fastpipe.datasets.own_samples import give, wants_lazy_images, with_lazy_images
 from fastpipe.datasets.private import PrivateState
@@ -33,7 +33,7 @@ from fastpipe.executor import (
     SharedEpoch,
 )
 from fastpipe.index.table import Array
-from fastpipe.paths import whole
+from fastpipe.paths import absolute_path
 from fastpipe.program import Fidelity
 from fastpipe.program.profiling import listener, mark
 from fastpipe.readers import MaxPixels
@@ -106,7 +106,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
     ) -> None:
         derive_from_torchvision(type(self))
         # Whole, so that workers, ranks and a later chdir all mean the same file.
-        log = None if bad_files_log is None else whole(bad_files_log)
+        log = None if bad_files_log is None else absolute_path(bad_files_log)
         epoch = None if seed is None else SharedEpoch()
         self._fastpipe = PrivateState(BadFilePolicy(on_error, log, max_bad_fraction), epoch)
         if threads < 0:
@@ -161,7 +161,9 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
             index: the bad sample.
             generator: seeded by (seed, epoch, index).
         """
-        return alike(len(self), index, generator, self._fastpipe_labels(), lambda position: self.sample(position)[1])
+        return same_target(
+            len(self), index, generator, self._fastpipe_labels(), lambda position: self.sample(position)[1]
+        )
 
     def _fastpipe_labels(self) -> Array | None:
         """The targets as an array, if there is one."""

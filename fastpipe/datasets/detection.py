@@ -24,7 +24,7 @@ from fastpipe.datasets.options import ImageOptions, Unpack, with_options
 from fastpipe.datasets.target_values import Boxes, MaskFile
 from fastpipe.errors import DatasetError
 from fastpipe.index.list_source import index_of_rows
-from fastpipe.paths import local, whole
+from fastpipe.paths import absolute_path, local_path
 from fastpipe.transforms.named_arrays import Pixels
 
 __all__ = ["CocoDetection", "VOCDetection", "VOCSegmentation", "wrap_dataset_for_transforms_v2"]
@@ -133,8 +133,8 @@ class CocoDetection(Wrappable):
         **options: Unpack[ImageOptions],
     ) -> None:
         super().__init__(transform, target_transform, transforms, **options)
-        self.root = local(root)
-        self.annFile = whole(annFile)
+        self.root = local_path(root)
+        self.annFile = absolute_path(annFile)
         self.annotations: Annotations | LoadedAnnotations = CocoFile(annFile).open()
 
     @classmethod
@@ -240,7 +240,7 @@ class _Voc(Wrappable):
         **options: Unpack[ImageOptions],
     ) -> None:
         super().__init__(transform, target_transform, transforms, **options)
-        self.root = local(root)
+        self.root = local_path(root)
         years = [str(known) for known in range(2007, 2013)]
         sets = ["train", "trainval", "val", *(["test"] if year == "2007" else [])]
         for value, name, known in ((year, "year", years), (image_set, "image_set", sets)):

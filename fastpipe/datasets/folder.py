@@ -16,7 +16,7 @@ from fastpipe.errors import DatasetError
 from fastpipe.index.class_folders import check_no_class_is_empty, find_classes, make_dataset
 from fastpipe.index.image_index import ImageIndex
 from fastpipe.index.listing import IMG_EXTENSIONS, has_file_allowed_extension, is_image_file
-from fastpipe.paths import local
+from fastpipe.paths import local_path
 from fastpipe.sources import ByteSource, Cache, CachedSource, source_of
 
 __all__ = [
@@ -118,7 +118,7 @@ class ImageFolder(IndexedDataset):
             self.root = self.source.name
         else:
             assert not isinstance(root, ByteSource)
-            self.root = local(root) if isinstance(root, str) else root
+            self.root = local_path(root) if isinstance(root, str) else root
         self.extensions = self._fastpipe_endings if is_valid_file is None else None
         self.is_valid_file = is_valid_file
         if is_valid_file is None and self._fastpipe_indexable():

@@ -14,11 +14,10 @@ from fastpipe.datasets.folder import ImageFolder
 from fastpipe.datasets.indexed import IndexedDataset
 from fastpipe.datasets.options import ImageOptions, Unpack, with_options
 from fastpipe.index.image_index import ImageIndex
-from fastpipe.index.lazy_sequences import Samples
 from fastpipe.index.list_files import Column
 from fastpipe.index.list_source import ListSource, index_of_rows
 from fastpipe.index.table import Array
-from fastpipe.paths import local
+from fastpipe.paths import local_path
 from fastpipe.sources import ByteSource, Cache, source_of
 
 Self = TypeVar("Self", bound="ImageList")
@@ -82,7 +81,7 @@ class ImageList(IndexedDataset):
         elif isinstance(source, (str, os.PathLike)):
             store = source_of(root, cache)
             self.root = _name_of(root, store)
-            listed = ListSource(path=local(source), columns=columns, root=self.root or "", bytes_from=store)
+            listed = ListSource(path=local_path(source), columns=columns, root=self.root or "", bytes_from=store)
             index = listed.index()
         else:
             store = source_of(root, None)
@@ -169,8 +168,9 @@ class ImageList(IndexedDataset):
 
     def _fastpipe_current_index(self) -> ImageIndex:
         """The index; of samples that were assigned, one made of them."""
-        if isinstance(self.samples, Samples):
-            return self.samples.index_
+        index = self._fastpipe_index
+        if index is not None:
+            return index
         rows = index_of_rows(([path for path, _ in self.samples], [label for _, label in self.samples]))
         known = self.index
         return ImageIndex.from_table(
@@ -181,7 +181,7 @@ class ImageList(IndexedDataset):
 def _name_of(root: Any, store: ByteSource | None) -> str | None:
     if store is not None:
         return store.name
-    return None if root is None else local(root)
+    return None if root is None else local_path(root)
 
 
 def _positions(indices: Any, count: int) -> Array:

@@ -36,6 +36,11 @@ class IndexedDataset(ImageDataset):
         self.imgs = self.samples
         self._fastpipe.share_record(self)
 
+    @property
+    def _fastpipe_index(self) -> ImageIndex | None:
+        """The index that the samples are of; None where they are a list, as one that was assigned."""
+        return self.samples.index_ if isinstance(self.samples, Samples) else None
+
     def __len__(self) -> int:
         return len(self.samples)
 
@@ -51,4 +56,5 @@ class IndexedDataset(ImageDataset):
         return samples.index_.samples_at(indices)
 
     def _fastpipe_labels(self) -> Array | None:
-        return self.samples.index_.labels if isinstance(self.samples, Samples) else None
+        index = self._fastpipe_index
+        return None if index is None else index.labels

@@ -117,7 +117,7 @@ class JointDataset(ImageDataset):
         )
 
     def replay(self, recipe: Recipe, index: int | None = None) -> tuple[Any, Any]:
-        """As `ImageDataset.replay`, where there are no joint transforms: a recipe says nothing of boxes and masks."""
+        """`ImageDataset.replay`, where there are no joint transforms: a recipe says nothing of boxes and masks."""
         if self._fastpipe_joint is None:
             return super().replay(recipe, index)
         raise PlanError("a recipe says nothing of boxes and masks: take dataset[index] with a seed, which repeats.")
@@ -132,11 +132,7 @@ def placed(target: Any, size: tuple[int, int]) -> Any:
         if isinstance(leaf, KeyPoints):
             return v2_samples().keypoint_tensor(leaf.data, size)
         if isinstance(leaf, MaskFile):
-            found = leaf.size()
-            if found != size:
-                raise DatasetError(
-                    f"{os.fspath(leaf.path)} is a mask of {found[0]}×{found[1]}, and its image has {size[0]}×{size[1]}."
-                )
+            leaf.check_size(size)
             return v2_samples().mask_stand_in(leaf.load, 1, size)
         return leaf
 

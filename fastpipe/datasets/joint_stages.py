@@ -15,7 +15,8 @@ from fastpipe.executor import ImageStages, SampleTask
 from fastpipe.program import execute, lower, mark, needed
 from fastpipe.rng import as_globals, drawing, rewound
 from fastpipe.transforms.adapters import planned
-from fastpipe.types import Generators, ImageShape, Recipe
+from fastpipe.transforms.pipeline import FixedSteps
+from fastpipe.types import Generators, ImageShape, Recipe, Step
 
 _SAMPLES = "fastpipe.transforms.v2._samples"
 
@@ -63,14 +64,14 @@ class TargetStages(ImageStages):
         super().__init__(*given, **options)
         self._targets_of, self._spreads_targets = targets_of, spreads_targets
 
-    def draw_one(self, task: SampleTask, generators: Generators | None) -> None:
+    def draw_one(self, task: SampleTask, generators: Generators | None, fixed: FixedSteps | None) -> None:
         if task.shape is not None:
             try:
                 self._place_target(task, task.shape.size)
             except Exception as error:
                 self.policy.failed(task, error)
                 return
-            super().draw_one(task, generators)
+            super().draw_one(task, generators, fixed)
 
     def _place_target(self, task: SampleTask, size: tuple[int, int]) -> None:
         targets = with_masks(self._targets_of(task.target, size))
@@ -95,7 +96,7 @@ class JointStages(TargetStages):
     def places(self, count: int, options: Any) -> None:
         """None: samples are collated, as what they are made of is the transforms' to say."""
 
-    def draw_one(self, task: SampleTask, generators: Generators | None) -> None:
+    def draw_one(self, task: SampleTask, generators: Generators | None, fixed: FixedSteps | None) -> None:
         if self.loader is not None:
             return
         try:
@@ -103,23 +104,23 @@ class JointStages(TargetStages):
             targets = self._targets_of(task.target, shape.size)
             if self.pipeline.may_want_pixels:  # code of the user's may tell a mask from what stands in for one
                 targets = with_masks(targets)
-            task.recipe, task.target = self._drawn(task, shape, targets, generators)
+            task.steps, task.target = self._drawn(task, shape, targets, generators)
             mark("draw")
         except Exception as error:
             self.policy.failed(task, error)
 
     def _drawn(
         self, task: SampleTask, shape: ImageShape, targets: tuple[Any, ...], generators: Generators | None
-    ) -> tuple[Recipe | None, Any]:
-        """Draws for the image, and gives the sample without its pixels; no recipe if transforms look at pixels."""
+    ) -> tuple[tuple[Step, ...] | None, Any]:
+        """Draws for the image, and gives the sample without its pixels; no steps if transforms look at pixels."""
         v2 = v2_samples()
         drawn = [planned(transform) for transform in self.pipeline.drawn]
         with drawing(generators) as held:
             with contextlib.suppress(v2.Untraceable), rewound(v2.Untraceable, held), as_globals(held, with_torch=False):
                 found = v2.draw_sample(drawn, shape, targets, held)
-                return Recipe(shape, found.steps), found.sample
+                return tuple(found.steps), found.sample
             # Once more, on the image itself.
-            whole = lower(Recipe(shape, ()), orientation=task.orientation)
+            whole = lower((), shape, orientation=task.orientation)
             sample = (execute(whole, task.encoded, as_pil=True), *with_masks(targets))
             with v2.drawing_from(held), as_globals(held, with_torch=False):
                 return None, _run(drawn, sample)
@@ -129,13 +130,13 @@ class JointStages(TargetStages):
         if task.error is not None:
             raise task.error
         shape: Any = task.shape
-        recipe, _ = self._drawn(task, shape, self._targets_of(task.target, shape.size), generators)
-        if recipe is None:
+        steps, _ = self._drawn(task, shape, self._targets_of(task.target, shape.size), generators)
+        if steps is None:
             raise PlanError(f"the transforms look at the pixels of sample {task.index}: they have no recipe.")
-        return recipe
+        return Recipe(shape, steps)
 
     def make(self, task: SampleTask, out: Any) -> None:
-        if task.recipe is None and self.loader is None:
+        if task.steps is None and self.loader is None:
             return  # the transforms have run on the image itself
         super().make(task, out)
         if self.loader is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -57,7 +56,7 @@ class NamedStages(ImageStages):
         except Exception as error:
             self.policy.failed(task, error)
             return
-        data, names = named(parts, image.size, transform)
+        data, names = named_arguments(parts, image.size, transform)
         run: Any = run_of(transform)
         try:
             made = run(transform, {"image": image, **data})
@@ -74,7 +73,7 @@ class NamedStages(ImageStages):
         return task.target
 
 
-def named(
+def named_arguments(
     parts: Sequence[Any], size: tuple[int, int], transform: Any
 ) -> tuple[dict[str, Any], dict[tuple[int, Any], str]]:
     """The arguments of a transform that the parts of a sample are, and the name that each value has among them.
@@ -139,11 +138,7 @@ def _array(name: str, value: Any, size: tuple[int, int], transform: Any) -> Any:
 
 
 def _mask(file: MaskFile, size: tuple[int, int]) -> Pixels:
-    found = file.size()
-    if found != size:
-        raise DatasetError(
-            f"{os.fspath(file.path)} is a mask of {found[0]}×{found[1]}, and its image has {size[0]}×{size[1]}."
-        )
+    file.check_size(size)
     return Pixels(size, file.values)
 
 

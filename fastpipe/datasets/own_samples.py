@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from fastpipe.datasets.bad_files import located
+from fastpipe.datasets.bad_files import with_location
 from fastpipe.program.lazy_image import load_images, source_of
 
 GetItem = Callable[[Any, Any], Any]
@@ -62,7 +62,7 @@ def with_lazy_images(method: GetItem) -> GetItem:
         except Exception:
             for source in given:
                 if source.error is not None:  # the file's fault, wherever it showed
-                    raise located(source.error, index, source.encoded.source) from source.error.__cause__
+                    raise with_location(source.error, index, source.encoded.source) from source.error.__cause__
             raise
         finally:
             running.pop()

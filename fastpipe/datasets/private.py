@@ -39,7 +39,7 @@ class PrivateState:
             self.executor.times = times
 
     def bad_record(self, count: int) -> BadFileRecord:
-        """Which of so many samples were bad."""
+        """The record of bad ones among so many samples."""
         if self.record is None or self.record.count != count:
             self.record = BadFileRecord(count)
         return self.record

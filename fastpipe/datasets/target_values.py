@@ -76,3 +76,11 @@ class MaskFile:
     def size(self) -> tuple[int, int]:
         header = readers.read_header(self.path)
         return header.height, header.width
+
+    def check_size(self, size: tuple[int, int]) -> None:
+        """Raises DatasetError where the file isn't as large as its image, whose ``(height, width)`` is given."""
+        found = self.size()
+        if found != size:
+            raise DatasetError(
+                f"{os.fspath(self.path)} is a mask of {found[0]}×{found[1]}, and its image has {size[0]}×{size[1]}."
+            )

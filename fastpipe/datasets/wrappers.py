@@ -54,7 +54,7 @@ def is_transparent(dataset: Any) -> bool:
     )
 
 
-def wrapped(dataset: Any) -> dict[str, Any]:
+def inner_datasets(dataset: Any) -> dict[str, Any]:
     """The datasets within a `Subset` or `ConcatDataset`, by the attribute that each is; empty for other datasets."""
     if isinstance(dataset, Subset):
         return {"dataset": dataset.dataset}
@@ -148,11 +148,11 @@ def _is_dataset(value: Any) -> bool:
     return isinstance(value, Dataset) or (hasattr(type(value), "__getitem__") and hasattr(value, "__dict__"))
 
 
-def shares(dataset: Any, samples: float) -> Iterator[tuple[ImageDataset, float]]:
+def split_samples(dataset: Any, samples: float) -> Iterator[tuple[ImageDataset, float]]:
     """Splits a number of samples between the image datasets; in a `ConcatDataset` by their lengths."""
     if isinstance(dataset, ImageDataset):
         yield dataset, samples
         return
     for part in _held(dataset):
         share = len(part) / max(len(dataset), 1) if isinstance(dataset, ConcatDataset) else 1.0
-        yield from shares(part, samples * share)
+        yield from split_samples(part, samples * share)

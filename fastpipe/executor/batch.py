@@ -106,7 +106,7 @@ def _multiplied(program: Program) -> bool:
 
 def batch_bytes(recipe: Recipe, count: int, options: BatchSpec, fidelity: Fidelity) -> int | None:
     """Bytes of a batch of `count` such images; None where they don't go straight into one tensor."""
-    program = lower(recipe, fidelity)
+    program = lower(recipe.steps, recipe.shape, fidelity)
     return count * math.prod(program.result) * _dtype(program, options).itemsize if _fits_a_slot(program) else None
 
 

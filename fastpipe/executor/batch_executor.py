@@ -8,13 +8,12 @@ submit batches. `BatchExecutor` knows no dataset: what the stages do with images
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 from fastpipe import core
 from fastpipe.executor.batch import BatchSpec, ImageBatch
-from fastpipe.executor.stage_times import Row, Stage
+from fastpipe.executor.stage_times import Row, Stage, StageListener
 from fastpipe.executor.tasks import FailurePolicy, SampleTask
 from fastpipe.program.profiling import listener
 from fastpipe.sources._threads import Threads, kept_threads
@@ -166,7 +165,7 @@ class Stages(Protocol):
         """Makes programs of what was drawn."""
 
     def start(self, tasks: Sequence[SampleTask], places: Places | None, here: Workspace | None) -> CoreRun:
-        """Has the core make tasks, in their places where there are some; comes back meanwhile."""
+        """Starts tasks in the core, in their places if there are some, and returns meanwhile."""
 
     def make(self, task: SampleTask, out: Any) -> None:
         """Makes what is left of a task when the core has run; draws nothing, so that threads may do it."""
@@ -266,7 +265,7 @@ class PendingBatch:
         self._here = workspace(threads)
         self._tasks: list[SampleTask | None] = []  # by position; None: left out
         self._running: tuple[CoreRun, list[SampleTask]] | None = None
-        self._since = 0.0
+        self._tell = None if executor.times is None else StageListener(executor.times)
         if indices:
             self._submit_next()
 
@@ -282,29 +281,23 @@ class PendingBatch:
 
     def result(self) -> ImageBatch | list[Any]:
         """The finished samples, without those that were left out: in one tensor where all fit, else a list."""
+        tell = self._tell
         self.submit_rest()
         self._settle()
-        self._lap(None)
+        if tell is not None:
+            tell(None)
         if self._places is not None:
             for position in range(len(self._tasks)):
                 self._substitute(position)
         kept = [task for task in self._tasks if task is not None]
+        result: ImageBatch | list[Any]
         if self._places is not None and kept:
-            batch = self._places.finish([task.target for task in kept], [task.position for task in kept])
-            self._lap(Stage.COLLATE)
-            return batch
-        samples = [*self._finished()]
-        self._lap(Stage.PYTHON)
-        return samples
-
-    def _lap(self, stage: Stage | None) -> None:
-        """Adds the time since the last lap to a stage; None begins the first one."""
-        times = self._executor.times
-        if times is not None:
-            now = time.perf_counter()
-            if stage is not None:
-                times[stage] += now - self._since
-            self._since = now
+            result = self._places.finish([task.target for task in kept], [task.position for task in kept])
+        else:
+            result = [*self._finished()]
+        if tell is not None:
+            tell(Stage.PYTHON if isinstance(result, list) else Stage.COLLATE)
+        return result
 
     def _finished(self) -> Iterator[Any]:
         """The samples, finished one after the other: some files only turn out bad when user's code takes the pixels."""
@@ -324,21 +317,24 @@ class PendingBatch:
         for position, task in enumerate(tasks, first):
             task.position = position
         self._tasks += tasks
-        if (times := self._executor.times) is not None:
-            times[Stage.IMAGES] += len(tasks)
+        if self._tell is not None:
+            self._tell.row[Stage.IMAGES] += len(tasks)
         self._begin(tasks)
 
     def _begin(self, tasks: list[SampleTask]) -> None:
         """Reads and draws tasks and hands them to the core, which finishes those before meanwhile."""
-        stages, places = self._stages, self._places
-        self._lap(None)
+        stages, places, tell = self._stages, self._places, self._tell
+        if tell is not None:
+            tell(None)
         stages.read(tasks, self._here)
-        self._lap(Stage.READ)
+        if tell is not None:
+            tell(Stage.READ)
         tasks = [task for task in tasks if task.error is None]
         stages.draw(tasks)
         tasks = [task for task in tasks if task.error is None]
         stages.lower(tasks)
-        self._lap(Stage.DRAW)
+        if tell is not None:
+            tell(Stage.DRAW)
         for task in tasks if places is not None else ():
             if places is not None and not places.accept(task):
                 tasks = self._as_list()
@@ -352,7 +348,7 @@ class PendingBatch:
         self._running = run, tasks
 
     def _as_list(self) -> list[SampleTask]:
-        """All tasks that there is work to do for, once more: they can't be one tensor."""
+        """Returns all unfinished tasks, lowered anew: their results don't fit into one tensor."""
         self._settle()
         self._places = None
         tasks = [task for task in self._tasks if task is not None and task.error is None and task.finished is None]
@@ -365,15 +361,18 @@ class PendingBatch:
         running, self._running = self._running, None
         if running is None:
             return
-        run, tasks = running
-        self._lap(None)
+        (run, tasks), tell = running, self._tell
+        if tell is not None:
+            tell(None)
         left = run.wait()
-        self._lap(Stage.CORE)
+        if tell is not None:
+            tell(Stage.CORE)
         if left:
             places = self._places
             outs = [None if places is None else places.place(task.position) for task in left]
             self._executor.map(self._threads, self._make, left, outs)
-            self._lap(Stage.PYTHON)
+            if tell is not None:
+                tell(Stage.PYTHON)
         self._stages.release(tasks, self._here)
 
     def _make(self, task: SampleTask, out: Any) -> None:

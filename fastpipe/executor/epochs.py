@@ -55,7 +55,7 @@ class SharedEpoch:
 
     @contextlib.contextmanager
     def at(self, epoch: int) -> Iterator[None]:
-        """Within, samples are of that epoch."""
+        """Sets the epoch of samples within the block."""
         before = self.get()
         self._number[0] = epoch
         try:

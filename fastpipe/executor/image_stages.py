@@ -21,21 +21,21 @@ from fastpipe.executor.tasks import FailurePolicy, SampleTask
 from fastpipe.kernels import memory
 from fastpipe.ops import Pad
 from fastpipe.program.borders import without_border
-from fastpipe.program.core_steps import add_steps
 from fastpipe.program.encoded import Encoded
 from fastpipe.program.execute import execute
 from fastpipe.program.lazy_image import LazyImage, load_images, source_of
 from fastpipe.program.lazy_source import LazySource
-from fastpipe.program.lower import lower
+from fastpipe.program.lower import add_steps, lower
 from fastpipe.program.on_image import DIRECT, finish_tensor
 from fastpipe.program.profiling import listener, mark
 from fastpipe.program.program import Fidelity, Program
+from fastpipe.readers.partial import PartialFile, fetch_images, fetch_rows
 from fastpipe.rng import as_globals, drawing, keyed_generators, keyed_globals, rewound
 from fastpipe.sources import fetched
 from fastpipe.transforms._base import call
 from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.named_arrays import reseed, run_of
-from fastpipe.transforms.pipeline import Pipeline
+from fastpipe.transforms.pipeline import FixedSteps, Pipeline
 from fastpipe.transforms.sized_image import Untraceable
 from fastpipe.types import DecodeRequest, Generators, Header, ImageShape, Recipe, RemoteFile, named
 
@@ -44,7 +44,7 @@ _FORMATS = ("JPEG", "PNG", PACKED_FORMAT)
 
 @dataclass(frozen=True, slots=True)
 class DecodeOptions:
-    """How files are decoded.
+    """Options of decoding files.
 
     Attributes:
         reader: a reader's name; None for the config's choice.
@@ -122,13 +122,19 @@ class ImageStages:
     # -- read
 
     def read(self, tasks: Sequence[SampleTask], here: Workspace | None) -> None:
-        """By the core, all in one call, where it is there; files of formats that it hasn't as `read_one` does."""
+        """Reads files by the core in one call, if it is there; formats that it lacks go through `read_one`."""
         if self.loader is not None or not tasks:
             return
         sources: Sequence[str | bytes] = [task.source for task in tasks]
         remote = RemoteFile in map(type, sources)
+        partial: dict[int, PartialFile] = {}
         if remote:
-            sources, errors = fetched(sources)
+            # What the user's code gets may be used as a whole.
+            in_parts = here is not None and not self.pipeline.rest and not any(task.for_own_code for task in tasks)
+            if in_parts:
+                sources, errors, partial = fetch_images(sources)
+            else:
+                sources, errors = fetched(sources)
             for number, error in errors.items():
                 self.policy.failed(tasks[number], error)
         if here is None:
@@ -144,7 +150,8 @@ class ImageStages:
             if task.error is not None:
                 continue
             if type(header) is Header and header.format in _FORMATS:
-                task.encoded = Encoded(b"", header, task.path, reader, config, limit, (files, number), place)
+                held = files, number
+                task.encoded = Encoded(b"", header, task.path, reader, config, limit, held, place, partial.get(number))
                 task.shape = named(ImageShape, (header[1], header[2], 3))
                 if options.apply_exif:
                     self._orient(task)
@@ -188,19 +195,26 @@ class ImageStages:
         # The generators are read once for all, unless a target's transform may draw from them in between.
         ahead = self.target_transform is not None and not self.pipeline.rest
         alone = self._seeded or ahead
+        fixed = self.pipeline.fixed_steps() if len(tasks) > 1 else None
         with contextlib.nullcontext() if alone else drawing(self.generators) as held:
+            given = held or self.generators
             for task in tasks:
-                self.draw_one(task, (held or self.generators) if task.key is None else keyed_generators(task.key))
+                self.draw_one(task, given if task.key is None else keyed_generators(task.key), fixed)
         if listener.get() is not None and self.loader is None and not ahead:
             mark("draw")
 
-    def draw_one(self, task: SampleTask, generators: Generators | None) -> None:
-        """Draws for the image, then has the target transformed, if all of the image's transforms were drawn."""
+    def draw_one(self, task: SampleTask, generators: Generators | None, fixed: FixedSteps | None) -> None:
+        """Draws for the image, then has the target transformed, if all of the image's transforms were drawn.
+
+        Args:
+            task: gets the steps.
+            generators, fixed: as `Pipeline.steps` takes them.
+        """
         try:
             if task.shape is not None and self.pipeline.may_want_pixels:
                 self._draw_or_run(task, task.shape, generators)
             elif task.shape is not None:
-                task.recipe = self.pipeline.draw(task.shape, generators)
+                task.steps = self.pipeline.steps(task.shape, generators, fixed)
             if self.target_transform is not None and not self.pipeline.rest:
                 mark("draw")
                 self.transform_target(task)
@@ -211,9 +225,9 @@ class ImageStages:
         """Draws for the image; where a transform wants pixels, they run at once on the image, from the same numbers."""
         with drawing(generators) as held:
             with contextlib.suppress(Untraceable), rewound(Untraceable, held):
-                task.recipe = self.pipeline.draw(shape, held)
+                task.steps = self.pipeline.steps(shape, held)
                 return
-            whole = lower(Recipe(shape, ()), orientation=task.orientation)
+            whole = lower((), shape, orientation=task.orientation)
             task.image = execute(whole, task.encoded, as_pil=True)
             with as_globals(held):
                 for transform in self.pipeline.drawn:
@@ -243,7 +257,7 @@ class ImageStages:
             raise task.error
         if task.shape != recipe.shape:
             raise PlanError(f"the recipe is for an image of shape {tuple(recipe.shape)}, {task.path} is another one.")
-        task.recipe = recipe
+        task.steps = recipe.steps
         self.lower([task])
         self.make(task, None)
         self.transform_target(task)
@@ -252,8 +266,8 @@ class ImageStages:
     def lower(self, tasks: Sequence[SampleTask]) -> None:
         fidelity = self.options.fidelity
         for task in tasks:
-            if task.recipe is not None:
-                task.program = lower(task.recipe, fidelity, orientation=task.orientation)
+            if task.steps is not None and task.shape is not None:
+                task.program = lower(task.steps, task.shape, fidelity, orientation=task.orientation)
         if listener.get() is not None and self.loader is None:
             mark("plan")
 
@@ -264,6 +278,7 @@ class ImageStages:
             return CoreRun(list(tasks))
         jobs = here.jobs(len(tasks))
         sinks = self._alone if places is None else _Sinks(places)
+        self._fetch_rows(tasks)
         limit: int | None = tasks[0].encoded.max_pixels
         limits = limit or 0, readers.most_scratch(limit)  # what is beyond is refused, and left to `execute`
         claimed: list[SampleTask] = []
@@ -287,6 +302,19 @@ class ImageStages:
             else:
                 rejected.append(task)
         return CoreRun(rejected, claimed, unfinished, jobs, sinks.memory, here)
+
+    def _fetch_rows(self, tasks: Sequence[SampleTask]) -> None:
+        """Reads the rows that programs need, of packed images in stores of which the beginning is there.
+
+        A file of which they can't be read is read as a whole later, and says why that can't be done.
+        """
+        wanted = []
+        for task in tasks:
+            partial, program = getattr(task.encoded, "partial", None), task.program
+            if partial is not None and program is not None:
+                wanted.append((partial, program.box))
+        if wanted:
+            fetch_rows(wanted)
 
     def _is_for_core(self, task: SampleTask) -> bool:
         """Whether the core is the reader that is chosen for a file."""
@@ -328,18 +356,18 @@ class ImageStages:
         )
 
     def _lazy_image(self, task: SampleTask) -> Image.Image | LazySource:
-        file, recipe, program = task.encoded, task.recipe, task.program
-        assert recipe is not None
+        file, steps, program = task.encoded, task.steps, task.program
+        assert steps is not None
         assert program is not None
         readers.check_limit(file.header, file.max_pixels, file.source)
         own = Encoded(file.content, file.header, file.source, file.reader, file.config, file.max_pixels)
         source = LazySource(own, task.orientation)
-        if self._takes_source and not recipe.steps:
+        if self._takes_source and not steps:
             return source
         if not source.takes(program):
             image: Image.Image = source.run(program)
             return image
-        return LazyImage(source, "RGB", steps=recipe.steps, size=(program.result.width, program.result.height))
+        return LazyImage(source, "RGB", steps=steps, size=(program.result.width, program.result.height))
 
     def _load(self, task: SampleTask) -> None:
         assert self.loader is not None
@@ -422,7 +450,7 @@ class _Sinks:
         return self._places is not None and not (program.after and self.memory.dtype != conversion.dtype)
 
     def write(self, job: core.Job, position: int, program: Program) -> Any:
-        """Has a job write to a place; the tensor, or None for one in a batch to which nothing else is to be done."""
+        """Sets a job's sink to a place; returns the tensor, or None if it is one of a batch and is finished then."""
         conversion: Any = program.conversion
         shape, places = program.result, self._places
         out: Any = None

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch.multiprocessing.reductions import reduce_tensor
 
 from fastpipe.environment import SHARED_MEMORY, shared_memory_room
 from fastpipe.errors import LoaderError
@@ -41,7 +42,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class Slots:
-    """All pieces of memory of a loader's workers, as the main process sees them. To be made before the workers are.
+    """The shared memory of a loader's workers, as the main process sees it; made before the workers are.
 
     Args:
         workers: processes that make batches.
@@ -52,7 +53,7 @@ class Slots:
         self._token = secrets.token_hex(8)
         zeros = torch.zeros((workers, count), dtype=torch.uint8)
         self._in_use: torch.Tensor = zeros.share_memory_()  # type: ignore[no-untyped-call]
-        self._pieces: dict[tuple[int, int], torch.Tensor] = {}
+        self._pieces: dict[tuple[int, int], tuple[NDArray[np.uint8], NDArray[np.uint8]]] = {}
         _owners[self._token] = self
 
     def __getstate__(self) -> tuple[str, torch.Tensor]:
@@ -63,17 +64,20 @@ class Slots:
         self._pieces = {}
 
     def of_worker(self, worker: int) -> WorkerSlots:
-        """For the worker's process: its pieces, to make batches in."""
+        """The pieces of one worker, which makes batches in them."""
         return WorkerSlots(self._token, worker, self._in_use[worker].numpy())
 
-    def open(self, worker: int, number: int, bytes_: int, piece: torch.Tensor | None) -> torch.Tensor:
-        """The piece that a batch came in, as uint8; it is free again when nothing refers to the result's memory."""
+    def open(
+        self, worker: int, number: int, count: int, dtype: torch.dtype, piece: torch.Tensor | None
+    ) -> torch.Tensor:
+        """The first values of the piece that a batch came in; it is free again when nothing refers to their memory."""
         if piece is not None:
-            self._pieces[worker, number] = piece
-        view = self._pieces[worker, number].numpy()[:bytes_]
+            self._pieces[worker, number] = piece.numpy(), self._in_use[worker].numpy()
+        whole, in_use = self._pieces[worker, number]
+        view = whole[:]
         # torch keeps the array for as long as there is a tensor, or anything made of one, on its memory.
-        weakref.finalize(view, _free, self._in_use.numpy()[worker], number, os.getpid(), _forks).atexit = False
-        return torch.from_numpy(view)
+        weakref.finalize(view, _free, in_use, number, os.getpid(), _forks).atexit = False
+        return torch.frombuffer(view, dtype=dtype, count=count)
 
 
 def _free(in_use: NDArray[np.uint8], number: int, owner: int, forks: int) -> None:
@@ -124,10 +128,21 @@ class Slot:
         owner, number = self.owner, self.number
         owner.in_use[number] = _IN_USE
         # The main process gets a handle of the memory once, and maps it once.
-        piece = None if number in owner.known else self.piece
+        piece = None if number in owner.known else _Handle(self.piece)
         owner.known.add(number)
-        layout = (tuple(images.shape), images.stride(), images.dtype, images.storage_offset())
-        return _Sent((owner.token, owner.worker, number, len(self.piece), piece, *layout))
+        layout = (tuple(images.shape), images.stride(), images.storage_offset())
+        count = len(self.piece) // images.itemsize
+        return _Sent((owner.token, owner.worker, number, count, images.dtype, piece, *layout))
+
+
+@dataclass(frozen=True, slots=True)
+class _Handle:
+    """A piece on its way, shared however small it is."""
+
+    piece: torch.Tensor
+
+    def __reduce__(self) -> Any:
+        return reduce_tensor(self.piece)  # type: ignore[no-untyped-call]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,16 +157,15 @@ def _received(
     token: str,
     worker: int,
     number: int,
-    bytes_: int,
+    count: int,
+    dtype: torch.dtype,
     piece: torch.Tensor | None,
     shape: tuple[int, ...],
     stride: tuple[int, ...],
-    dtype: torch.dtype,
     offset: int,
 ) -> torch.Tensor:
-    """In the main process: a batch as a tensor like any other."""
-    whole = _owners[token].open(worker, number, bytes_, piece)
-    return whole[: bytes_ - bytes_ % dtype.itemsize].view(dtype).as_strided(shape, stride, offset)
+    """Makes a tensor of a batch that came from a worker; called in the main process."""
+    return _owners[token].open(worker, number, count, dtype, piece).as_strided(shape, stride, offset)
 
 
 def too_small(needed: int, what: str) -> LoaderError:

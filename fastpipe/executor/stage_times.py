@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from enum import IntEnum
 from typing import Any, TypeAlias, cast
 
@@ -39,3 +40,23 @@ class StageTimes:
         """The sum of all processes so far."""
         total: NDArray[np.float64] = self._rows.sum(0).numpy()
         return total
+
+
+class StageListener:
+    """A listener, as of `fastpipe.program.profiling`, to the stages of one batch; None begins anew.
+
+    Args:
+        row: takes the time of each stage.
+    """
+
+    __slots__ = ("_since", "row")
+
+    def __init__(self, row: Row) -> None:
+        self.row = row
+        self._since = time.perf_counter()
+
+    def __call__(self, done: Stage | None) -> None:
+        now = time.perf_counter()
+        if done is not None:
+            self.row[done] += now - self._since
+        self._since = now

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from fastpipe.program.program import Program
-from fastpipe.types import ImageShape, Recipe
+from fastpipe.types import ImageShape, Step
 
 
 @dataclass(slots=True)
@@ -28,7 +28,7 @@ class SampleTask:
         encoded: the file, once it is read: an `Encoded`, or what other stages read.
         shape: of the upright image, once the file is read.
         orientation: the EXIF orientation that is applied; 1 for none.
-        recipe: what was drawn.
+        steps: what was drawn.
         program: what is to be done.
         image: the result, or what is there of it; None while there is nothing, and for one made in a batch's tensor.
         error: why it can't be made, None as long as it can.
@@ -45,7 +45,7 @@ class SampleTask:
     encoded: Any = None
     shape: ImageShape | None = None
     orientation: int = 1
-    recipe: Recipe | None = None
+    steps: tuple[Step, ...] | None = None
     program: Program | None = None
     image: Any = None
     error: Exception | None = None

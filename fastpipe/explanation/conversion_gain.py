@@ -1,4 +1,4 @@
-"""How much faster another library's data set is behind `fastpipe.convert`, measured on some of its samples."""
+"""The speed-up of another library's data set by `fastpipe.convert`, measured on some of its samples."""
 
 from __future__ import annotations
 

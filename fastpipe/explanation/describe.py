@@ -234,7 +234,7 @@ def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity
     except ValueError as error:
         what = f"an image of {size.height}×{size.width} can't be transformed"
         raise PlanError(f"{what}: {error}. Give another shape.") from error
-    program = lower(recipe, chosen)
+    program = lower(recipe.steps, recipe.shape, chosen)
     box = program.box
     loaded_by = foreign.decode if foreign else ""
     by_library = drawn_by_library(pipeline.rest[0]) if pipeline.rest and not loaded_by else ()
@@ -318,7 +318,7 @@ def _made_header(format: str, height: int, width: int) -> Header:
 
 
 def _decoders(subject: Any, headers: Sequence[Header], program: Program) -> tuple[tuple[str, str], ...]:
-    """For each format, which reader decodes how much; where files of one format differ, how many do which."""
+    """The readers of each format, and what they decode; with counts where files of one format differ."""
     found: dict[str, Counter[str]] = {}
     for header in headers:
         unusual = "" if header.plain else f" ({header.color_space}, {header.bit_depth} bits)"
@@ -371,7 +371,7 @@ def _why_whole(recipe: Recipe, program: Program, pipeline: Pipeline, of_views: b
 
 
 def _explained(steps: Sequence[Step], place: str = "") -> Iterator[ExplainedStep]:
-    """Each step; of several views of an image, each view's, with the view's number."""
+    """Explains each step; for several views of an image those of each view, with its number."""
     for step in steps:
         if isinstance(step, Views):
             for number, inner in enumerate(step.views, 1):

@@ -9,7 +9,7 @@ from fastpipe.program.program import Program
 from fastpipe.transforms.pipeline import Pipeline
 from fastpipe.types import ImageShape, Step
 
-_THREADS = 'threads, fastpipe.DataLoader(num_workers=0, threads="auto"): '
+_THREADS = 'threads, fastpipe.DataLoader(num_workers=1, threads="auto"): '
 _WORKERS = "worker processes, num_workers=N: "
 _EITHER = "threads on few CPUs, worker processes on many, as fastpipe.tune measures: "
 

@@ -20,8 +20,8 @@ from fastpipe.errors import DatasetError
 from fastpipe.index.containers import ContainerListing, ContainerSource
 from fastpipe.index.listing import without_classes
 from fastpipe.sources import ByteSource, CachedSource, RemoteSource
-from fastpipe.sources.cache import origin
-from fastpipe.sources.ranged import open_file, read_parts
+from fastpipe.sources.cache import without_cache
+from fastpipe.sources.ranged import open_seekable, read_parts
 from fastpipe.types import RemoteFile
 
 ENDINGS = (".tar", ".zip")
@@ -74,7 +74,7 @@ def archive_named_by(source: ByteSource) -> RemoteFile | None:
 
     The source of the archive itself is that of the folder which holds it.
     """
-    remote = origin(source)
+    remote = without_cache(source)
     if not isinstance(remote, RemoteSource):
         return None
     parts = remote.name.split("/")
@@ -97,7 +97,7 @@ def list_members(path: str) -> Iterator[Member]:
         DatasetError: it is damaged, or compressed as a whole; names the member where there is one.
         OSError: it can't be opened.
     """
-    with open_file(path) as file:
+    with open_seekable(path) as file:
         length = file.seek(0, os.SEEK_END)
         file.seek(0)
         start = file.read(6)
@@ -227,7 +227,7 @@ class ArchiveSource(ContainerSource):
         return ""
 
     def listing(self, path: str) -> ContainerListing:
-        """As torchvision lists the folder that the archive would be unpacked to."""
+        """Lists the archive as torchvision lists the folder that it is unpacked to."""
         inside = self.root[len(path) :].strip("/" + os.sep).replace(os.sep, "/")
         start = inside + "/" if inside else ""
         found: dict[str, Member] = {}
@@ -264,7 +264,7 @@ class ArchiveSource(ContainerSource):
 
 
 def _order(name: str, skipped: str) -> tuple[str, str, str]:
-    """By class, then folder as os.walk's paths sort, then name."""
+    """The sort key of a name: its class, its folder as os.walk's paths sort, the name."""
     folder, _, file = name.rpartition("/")
     return name[len(skipped) :].partition("/")[0], folder.replace("/", os.sep), file
 

@@ -18,7 +18,7 @@ from fastpipe.index import format
 from fastpipe.index.index_source import IndexSource
 from fastpipe.index.indexed_files import IndexedFiles, open_index
 from fastpipe.index.parts import KnownParts
-from fastpipe.paths import whole
+from fastpipe.paths import absolute_path
 
 _SMALL = 1 << 16  # bytes
 
@@ -38,7 +38,7 @@ def load_or_build(source: IndexSource, location: str | os.PathLike[str] | None) 
             _warn_not_kept(None, error)
             return source.build(None, "kept nowhere")
         return _kept(source, default, required=False)
-    folder = Path(whole(location))
+    folder = Path(absolute_path(location))
     format.refuse_foreign_folder(folder)
     return _kept(source, folder, required=True)
 

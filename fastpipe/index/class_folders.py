@@ -11,7 +11,7 @@ import numpy as np
 from fastpipe.index.archives import archive_in
 from fastpipe.index.image_index import ImageIndex
 from fastpipe.index.listing import class_folders, has_file_allowed_extension
-from fastpipe.paths import local
+from fastpipe.paths import local_path
 
 
 def find_classes(directory: str | Path) -> tuple[list[str], dict[str, int]]:
@@ -45,7 +45,7 @@ def make_dataset(
         ValueError: not exactly one of `extensions` and `is_valid_file` is given, or `class_to_idx` is empty.
         FileNotFoundError: a class has no valid file and `allow_empty` is False.
     """
-    directory = local(directory)
+    directory = local_path(directory)
     if class_to_idx is None:
         _, class_to_idx = find_classes(directory)
     elif not class_to_idx:
@@ -87,6 +87,6 @@ def check_no_class_is_empty(empty: list[str], extensions: str | tuple[str, ...] 
 
 def _in_archive(directory: str | Path) -> ImageIndex | None:
     """The index of all files in a zip or tar; None if the directory is neither."""
-    if archive_in(local(directory)) is None:
+    if archive_in(local_path(directory)) is None:
         return None
     return ImageIndex.from_folder(directory, location=None, extensions=("",))

@@ -19,7 +19,7 @@ from fastpipe.index.index_source import BuildOptions, PartsSource
 from fastpipe.index.indexed_files import IndexedFiles
 from fastpipe.index.parts import KnownParts, Merged, Part, new_files
 from fastpipe.index.table import Table, joined, number_labels, pack_paths
-from fastpipe.index.threads import in_threads
+from fastpipe.index.threads import map_in_threads
 from fastpipe.sources import ByteSource, Cache
 from fastpipe.types import RemoteFile
 
@@ -124,7 +124,7 @@ class ContainerSource(PartsSource):
         if cluster is not None and len(new) > 1:
             listings = cluster.map(_listing_of, asked)
         else:
-            listings = in_threads(_listing_of, asked, _AT_ONCE if self.bytes_from is not None else 0)
+            listings = map_in_threads(_listing_of, asked, _AT_ONCE if self.bytes_from is not None else 0)
         found: dict[str, ListedContainer] = {}
         with SlowBar("listing containers", self.options.progress) as bar:
             bar.expect(len(new))

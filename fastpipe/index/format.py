@@ -35,7 +35,7 @@ from fastpipe.atomic_write import atomic_write
 from fastpipe.config import user_folder
 from fastpipe.errors import DatasetError
 from fastpipe.index.table import ENCODING, SCHEMA, Array, Table
-from fastpipe.paths import local
+from fastpipe.paths import local_path
 
 FORMAT = "fastpipe image index"
 VERSION = 1
@@ -50,7 +50,7 @@ _WRITERS = 4  # they wait for the disk, and nothing that they do needs the inter
 
 
 class UnusableIndex(Exception):
-    """Why what is at a location can't be used; the index is built anew then."""
+    """Raised where what is at a location can't be used, with the reason; the index is built anew then."""
 
 
 def cache_folder() -> Path:
@@ -61,7 +61,7 @@ def cache_folder() -> Path:
     """
     override = os.environ.get("FASTPIPE_CACHE")
     if override:
-        return Path(local(override))
+        return Path(local_path(override))
     folder = user_folder(platformdirs.user_cache_path)
     if folder is None:
         raise FileNotFoundError("this user has no home folder")
@@ -70,7 +70,7 @@ def cache_folder() -> Path:
 
 @contextlib.contextmanager
 def locked(location: Path) -> Iterator[None]:
-    """One writer at a time, so that work isn't done twice; some network disks can't lock, and need not: see above."""
+    """Locks a location, so that work isn't done twice; some network disks can't lock, and need not: see above."""
     location.mkdir(parents=True, exist_ok=True)
     lock = filelock.FileLock(location / "lock")
     try:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 
 from fastpipe.errors import DatasetError
-from fastpipe.paths import is_url, local, whole
+from fastpipe.paths import absolute_path, is_url, local_path
 from fastpipe.sources import ByteSource, Cache, RemoteSource, source_of
 from fastpipe.types import RemoteFile
 
@@ -60,14 +60,14 @@ def expand_paths(given: Paths, what: str, endings: tuple[str, ...] = (), cache: 
 def path_list(given: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
     """Lists the paths and patterns that were given."""
     several = [given] if isinstance(given, (str, os.PathLike)) else given
-    return [local(one) for one in several]
+    return [local_path(one) for one in several]
 
 
 def paths_digest(given: Paths) -> str:
     """A digest of the paths and patterns as given: files that join a pattern later don't change it."""
     if isinstance(given, ByteSource):
         return hashlib.sha256(given.identity.encode()).hexdigest()[:16]
-    names = "\0".join(one if is_url(one) else whole(one) for one in path_list(given))
+    names = "\0".join(one if is_url(one) else absolute_path(one) for one in path_list(given))
     return hashlib.sha256(os.fsencode(names)).hexdigest()[:16]
 
 

@@ -16,7 +16,7 @@ from fastpipe.index.listing import IMG_EXTENSIONS
 from fastpipe.index.local_scan import LocalFolderSource
 from fastpipe.index.remote_scan import RemoteFolderSource
 from fastpipe.index.table import Array, Table
-from fastpipe.paths import local
+from fastpipe.paths import local_path
 from fastpipe.sources import ByteSource, source_of
 from fastpipe.types import RemoteFile
 
@@ -133,7 +133,7 @@ def folder_source(
 ) -> IndexSource:
     """The source of class folders, wherever they are."""
     store = source_of(root, None)
-    folder = local(root) if store is None else store.name  # type: ignore[arg-type]  # a source has one
+    folder = local_path(root) if store is None else store.name  # type: ignore[arg-type]  # a source has one
     archive = archive_in(folder) if store is None else archive_named_by(store)
     if archive is not None:
         holder = archive.source if isinstance(archive, RemoteFile) else None

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from fastpipe.index.indexed_files import IndexedFiles
-from fastpipe.index.metadata import AS_USUAL, BuildOptions, with_metadata
+from fastpipe.index.metadata import DEFAULT_OPTIONS, BuildOptions, with_metadata
 from fastpipe.index.parts import KnownParts, Merged, Part, merge
 from fastpipe.index.table import Table
 from fastpipe.sources import ByteSource
 
-__all__ = ["AS_USUAL", "BuildOptions", "IndexSource", "PartsSource"]
+__all__ = ["DEFAULT_OPTIONS", "BuildOptions", "IndexSource", "PartsSource"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +30,7 @@ class IndexSource(abc.ABC):
 
     root: str
     extensions: tuple[str, ...] = ()
-    options: BuildOptions = AS_USUAL
+    options: BuildOptions = DEFAULT_OPTIONS
     bytes_from: ByteSource | None = None
 
     @property

@@ -151,7 +151,7 @@ class IndexedFiles:
         return self.table.sizes
 
     def counts(self) -> Array:
-        """How many files each class has: int64 ``(classes,)``."""
+        """The number of files in each class: int64 ``(classes,)``."""
         folders, starts = self.table.folder_paths, self.table.folder_starts
         if folders is not None and starts is not None:  # a look at the folders, not at every file
             in_class = dict.fromkeys(self.classes, 0)

@@ -116,7 +116,7 @@ class Targets(_View[int]):
         return self.index_.labels.astype(np.int64 if dtype is None else dtype)
 
     def count(self, value: Any) -> int:
-        """How many samples have this target."""
+        """The number of samples with this target."""
         return int(np.count_nonzero(self.index_.labels == value)) if np.isscalar(value) else 0
 
     def tolist(self) -> list[int]:

@@ -30,7 +30,7 @@ from fastpipe.index.table import (
     pack_paths,
     unpack_paths,
 )
-from fastpipe.paths import local
+from fastpipe.paths import local_path
 from fastpipe.sources import ByteSource
 from fastpipe.types import ArchiveMember, RemoteFile
 
@@ -77,7 +77,7 @@ def read_list(source: Any, columns: tuple[Column, Column]) -> tuple[Iterator[Blo
         OSError: the file can't be opened.
     """
     if isinstance(source, (str, os.PathLike)):
-        path = local(source)
+        path = local_path(source)
         ending = os.path.splitext(path)[1].lower()
         if ending == ".parquet":
             return _in_blocks(f"{path}, row", _from_parquet(path, columns)), False

@@ -14,7 +14,7 @@ from fastpipe.index.index_source import IndexSource
 from fastpipe.index.indexed_files import IndexedFiles
 from fastpipe.index.list_files import Column, read_list, table_of
 from fastpipe.index.parts import KnownParts
-from fastpipe.paths import whole
+from fastpipe.paths import absolute_path
 from fastpipe.sources import ByteSource
 
 _SMALL = 1 << 16  # bytes of a list that is parsed each time
@@ -37,7 +37,7 @@ class ListSource(IndexSource):
 
     @property
     def identity(self) -> dict[str, Any]:
-        own = {"kind": "list", "list": whole(self.path), "columns": list(self.columns)}
+        own = {"kind": "list", "list": absolute_path(self.path), "columns": list(self.columns)}
         return {"root": self.root, "extensions": [], **own, "store": self.bytes_from is not None}
 
     def index(self) -> ImageIndex:

@@ -25,7 +25,7 @@ from fastpipe.index.indexed_files import IndexedFiles
 from fastpipe.index.listing import class_folders, is_folder
 from fastpipe.index.parts import new_files
 from fastpipe.index.table import ENCODING, ERRORS, Array
-from fastpipe.index.threads import in_threads, threads_for_files
+from fastpipe.index.threads import map_in_threads, threads_for_files
 
 # Where a folder comes from memory, more threads than two only fight for the interpreter's lock (8 of them: twice as
 # slow on two cores); where it comes over a network, threads wait beside each other. A few folders tell which it is.
@@ -156,7 +156,7 @@ class LocalFolderSource(FolderSource):
         threads = threads_for_files() if slow else min(_THREADS_ON_A_FAST_DISK, os.cpu_count() or 1)
         chunks = _chunks(rest, 1 if slow else _PROBED)
         asked = ((self.root, chunk, self.extensions, known) for chunk in chunks)
-        for number, visits in in_threads(_visit_some, asked, threads if chunks else 0):
+        for number, visits in map_in_threads(_visit_some, asked, threads if chunks else 0):
             yield chunks[number], visits
         if cluster is not None and far:
             root, chunks = os.path.abspath(self.root), _chunks(far, _PROBED)

@@ -14,7 +14,7 @@ from fastpipe.index._progress import SlowBar
 from fastpipe.index.cluster import Cluster, whole_path
 from fastpipe.index.indexed_files import IndexedFiles
 from fastpipe.index.table import FLAGS, SCHEMA, Array, Table
-from fastpipe.index.threads import in_threads, threads_for_files
+from fastpipe.index.threads import map_in_threads, threads_for_files
 
 _CHUNK = 256
 _CHUNK_ON_A_CLUSTER = 4096
@@ -24,7 +24,7 @@ _HEADER_ARRAYS = ("heights", "widths", "formats", "orientations", "flags")
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
-    """How an index is made.
+    """Options of making an index.
 
     Attributes:
         sizes: whether each file's size is wanted.
@@ -41,13 +41,13 @@ class BuildOptions:
     cluster: Cluster | None = None
 
     def missing_in(self, table: Table) -> str:
-        """Why a table won't do; ``""`` if it has what is wanted."""
+        """The reason why a table won't do; ``""`` if it has what is wanted."""
         if self.headers and table.heights is None:
             return "headers were not in it"
         return "sizes were not in it" if self.sizes and table.sizes is None else ""
 
 
-AS_USUAL = BuildOptions()
+DEFAULT_OPTIONS = BuildOptions()
 
 
 def with_metadata(
@@ -127,7 +127,7 @@ def _ask(
     size = _CHUNK if cluster is None else _CHUNK_ON_A_CLUSTER
     chunks = [positions[start : start + size] for start in range(0, len(positions), size)]
     if cluster is None:
-        found = in_threads(_answers, ((ask, files.paths(picks)) for picks in chunks), threads_for_files())
+        found = map_in_threads(_answers, ((ask, files.paths(picks)) for picks in chunks), threads_for_files())
     else:
         found = cluster.map(_answers, ((ask, [*map(whole_path, files.paths(picks))]) for picks in chunks))
     with SlowBar(text, options.progress) as bar:

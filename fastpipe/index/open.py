@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from fastpipe.errors import DatasetError
@@ -11,14 +12,14 @@ from fastpipe.index import format
 from fastpipe.index.archives import ENDINGS, archive_in
 from fastpipe.index.glob import expand_paths
 from fastpipe.index.image_index import ImageIndex, folder_source
-from fastpipe.index.index_source import AS_USUAL, BuildOptions
+from fastpipe.index.index_source import DEFAULT_OPTIONS, BuildOptions, IndexSource
 from fastpipe.index.list_source import ListSource, index_of_rows
 from fastpipe.index.listing import IMG_EXTENSIONS, is_folder, is_image_file
 from fastpipe.index.shard_source import ShardSource
 from fastpipe.index.table_source import TableSource, holds_images
-from fastpipe.paths import is_url, local
+from fastpipe.paths import is_url, local_path
 
-__all__ = ["OTHER_EXTENSIONS", "loose_images", "named_index", "open_container"]
+__all__ = ["OTHER_EXTENSIONS", "container_sources", "loose_images", "named_index", "open_container"]
 
 OTHER_EXTENSIONS = (".gif", ".jfif", ".mpo")
 """Endings of images besides `IMG_EXTENSIONS`."""
@@ -34,7 +35,7 @@ def open_container(
     image: str | None = None,
     label: str | None = None,
     location: str | os.PathLike[str] | None = "auto",
-    options: BuildOptions = AS_USUAL,
+    options: BuildOptions = DEFAULT_OPTIONS,
 ) -> ImageIndex | None:
     """The index of a zip or tar of class folders, of shards, or of Parquet files with a column of images.
 
@@ -50,24 +51,43 @@ def open_container(
     Raises:
         DatasetError: it can't be used: names the member.
     """
-    path, remote = local(path), is_url(path)
+    for source, last in container_sources(path, image=image, label=label, options=options):
+        with contextlib.nullcontext() if last else contextlib.suppress(FileNotFoundError):  # no class folder
+            return ImageIndex.load_or_build(source, location)
+    return None
+
+
+def container_sources(
+    path: str | os.PathLike[str],
+    *,
+    image: str | None = None,
+    label: str | None = None,
+    options: BuildOptions = DEFAULT_OPTIONS,
+) -> Iterator[tuple[IndexSource, bool]]:
+    """Yields the sources that a path may stand for, with `open_container`'s arguments, and whether each is the last.
+
+    There is none, one, or a second that holds where the first turns out to be an archive without a class folder.
+    """
+    path, remote = local_path(path), is_url(path)
     pattern = any(mark in path for mark in _PATTERN) and (remote or not os.path.exists(path))
     listed = pattern and not remote and path.lower().endswith(ENDINGS + _TABLES)
     first = expand_paths(path, "containers")[0] if listed else path
     if first.lower().endswith(_TABLES):
         if not remote and not (os.path.isfile(first) and (image or holds_images(first))):
-            return None
-        return ImageIndex.load_or_build(TableSource.of(path, image or "image", label, options), location)
+            return
+        yield TableSource.of(path, image or "image", label, options), True
+        return
     archive = first.lower().endswith(ENDINGS) if remote else archive_in(first) is not None
     if not remote and not archive:
-        return None
+        return
     if not (pattern or image or label):
-        with contextlib.suppress(FileNotFoundError) if archive else contextlib.nullcontext():  # no class folder
-            return ImageIndex.load_or_build(folder_source(path, IMG_EXTENSIONS, options), location)
-    return ImageIndex.load_or_build(ShardSource.of(path, image, label, options), location)
+        yield folder_source(path, IMG_EXTENSIONS, options), not archive
+        if not archive:
+            return
+    yield ShardSource.of(path, image, label, options), True
 
 
-def named_index(path: str | os.PathLike[str], options: BuildOptions = AS_USUAL) -> ImageIndex:
+def named_index(path: str | os.PathLike[str], options: BuildOptions = DEFAULT_OPTIONS) -> ImageIndex:
     """The images of whatever a path names: a container (see `open_container`), a folder, an index, a list, an image.
 
     Args:
@@ -79,7 +99,7 @@ def named_index(path: str | os.PathLike[str], options: BuildOptions = AS_USUAL) 
     """
     if (index := open_container(path, options=options)) is not None:
         return index
-    path = local(path)
+    path = local_path(path)
     if os.path.isfile(path):
         return ListSource(path=path, root="").index() if _is_list(path) else index_of_rows(([path], [0]))
     if not os.path.isdir(path):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from fastpipe.errors import DatasetError
-from fastpipe.sources.ranged import open_file
+from fastpipe.sources.ranged import open_seekable
 from fastpipe.types import RemoteFile
 
 
@@ -35,7 +35,7 @@ def open_parquet(path: str) -> Iterator[Any]:
         DatasetError: pyarrow isn't installed, or it is no such file.
     """
     pyarrow = import_pyarrow()
-    stored = open_file(path) if isinstance(path, RemoteFile) else contextlib.nullcontext(path)
+    stored = open_seekable(path) if isinstance(path, RemoteFile) else contextlib.nullcontext(path)
     try:
         with stored as opened, pyarrow.parquet.ParquetFile(opened, memory_map=stored is not opened) as file:
             yield file

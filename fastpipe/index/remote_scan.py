@@ -19,7 +19,7 @@ from fastpipe.index.parts import KnownParts, new_files, with_old_rows
 from fastpipe.index.table import pack_paths
 from fastpipe.sources import ByteSource, Entry, RemoteSource
 from fastpipe.sources.base import version_of
-from fastpipe.sources.cache import origin
+from fastpipe.sources.cache import without_cache
 from fastpipe.sources.remote import Folder, walk_folders
 
 
@@ -53,7 +53,7 @@ class RemoteFolderSource(FolderSource):
 
     def folders(self, known: KnownFolders | None) -> Iterator[ListedFolder]:
         """Lists the folders, several at once; those whose state is as it was are taken over."""
-        source = origin(self.bytes_from)
+        source = without_cache(self.bytes_from)
         if not isinstance(source, RemoteSource):
             yield from self._grouped(source, known)
             return

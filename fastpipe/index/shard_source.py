@@ -15,7 +15,7 @@ from fastpipe.index.glob import Paths
 from fastpipe.index.index_source import BuildOptions
 from fastpipe.index.listing import IMG_EXTENSIONS
 from fastpipe.sources import Cache
-from fastpipe.sources.ranged import open_file
+from fastpipe.sources.ranged import open_seekable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +44,7 @@ class ShardSource(ContainerSource):
     def listing(self, path: str) -> ContainerListing:
         listing = ContainerListing([], [], [], [])
         without: list[str] = []
-        with open_file(path) as file:
+        with open_seekable(path) as file:
             for key, members in _samples(path):
                 self._add(listing, path, file, key, members, without)
         if without:

@@ -16,7 +16,7 @@ def threads_for_files() -> int:
     return min(32, 4 * (os.cpu_count() or 1))
 
 
-def in_threads(function: Callable[[Any], Any], items: Iterable[Any], threads: int = 0) -> Iterator[tuple[int, Any]]:
+def map_in_threads(function: Callable[[Any], Any], items: Iterable[Any], threads: int = 0) -> Iterator[tuple[int, Any]]:
     """Calls a function for each item, and yields the items' numbers and results in order, as `Cluster.map` does.
 
     Args:

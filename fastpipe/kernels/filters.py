@@ -1,37 +1,88 @@
-"""Neighbourhood filters of uint8 arrays: sharpness bit-equal to torchvision on PIL images, the blur within 1/255.
+"""Neighbourhood filters: torchvision's Gaussian blur of images, by torch's own convolution or by the core's.
 
-Arrays are uint8 ``(H, W)`` or ``(H, W, C)``, may be non-contiguous views, and are never changed.
+torch adds up a convolution in float32 in an order of its own, which decides about bytes: one in some ten thousand. The
+core has the order in which oneDNN adds on processors with fused multiplication and addition; whether torch, as it is
+built and set, adds so is tried out once for each size of kernel.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
-import cv2
 import numpy as np
-import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.nn.functional import conv2d
 
-from fastpipe.kernels._arrays import UInt8Array, like
+_MOST_WEIGHTS = 4096  # of a kernel: beyond, trying it out takes longer than a second
+_get_precision = getattr(torch._C, "_get_fp32_precision_getter", None)  # since torch 2.9
 
 
-def gaussian_blur(image: UInt8Array, kernel_size: Sequence[int], sigma: Sequence[float]) -> UInt8Array:
-    """Blur by a Gaussian cut off to ``kernel_size``, edges reflected without repeating the edge pixel.
+def gaussian_kernel_1d(kernel_size: int, sigma: float, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """torchvision's weights along one axis."""
+    ksize_half = (kernel_size - 1) * 0.5
+
+    x = torch.linspace(-ksize_half, ksize_half, steps=kernel_size, dtype=dtype, device=device)
+    pdf = torch.exp(-0.5 * (x / sigma).pow(2))
+    return pdf / pdf.sum()
+
+
+def blur_weights(
+    kernel_size: Sequence[int], sigma: Sequence[float], height: int, width: int, channels: int
+) -> tuple[bytes, bytes] | None:
+    """The weights of a blur that the core computes as torch would, along rows and down columns.
 
     Args:
-        image: uint8 ``(H, W)`` or ``(H, W, C)``.
-        kernel_size: columns and rows of the kernel ``(x, y)``, odd.
-        sigma: standard deviations ``(x, y)`` in pixels, positive.
+        kernel_size, sigma: ``(x, y)`` in pixels.
+        height, width, channels: of the image.
+
+    Returns:
+        None where torch is to compute it, or to refuse it.
     """
-    if image.size == 0:
-        return np.zeros(image.shape, np.uint8)
-    kernel_x = _gaussian_kernel(kernel_size[0], sigma[0])
-    kernel_y = _gaussian_kernel(kernel_size[1], sigma[1])
-    blurred = cv2.sepFilter2D(image, cv2.CV_32F, kernel_x, kernel_y, borderType=cv2.BORDER_REFLECT_101)
-    return like(cv2.convertScaleAbs(blurred), image)
+    columns, rows = kernel_size
+    if columns // 2 >= width or rows // 2 >= height or columns * rows > _MOST_WEIGHTS or not columns & rows & 1:
+        return None
+    if torch.is_autocast_enabled("cpu") or not _is_known(channels, columns, rows):
+        return None
+    along = _weights(columns, sigma[0])
+    return along, along if rows == columns and sigma[0] == sigma[1] else _weights(rows, sigma[1])
 
 
-def _gaussian_kernel(size: int, sigma: float) -> npt.NDArray[np.float32]:
-    half = (size - 1) * 0.5
-    weights = np.exp(-0.5 * (np.linspace(-half, half, size) / sigma) ** 2)
-    result: npt.NDArray[np.float32] = (weights / weights.sum()).astype(np.float32)
-    return result
+def _weights(size: int, sigma: float) -> bytes:
+    return gaussian_kernel_1d(size, sigma, torch.float32, torch.device("cpu")).numpy().tobytes()
+
+
+def _is_known(channels: int, columns: int, rows: int) -> bool:
+    # One channel and a narrow kernel: torch takes oneDNN, or a loop of its own, by the image's size.
+    if channels == 1 and min(columns, rows) <= 3:
+        return False
+    precision = None if _get_precision is None else _get_precision("mkldnn", "conv")
+    return _adds_in_order(channels, columns, rows, torch._C._get_mkldnn_enabled(), precision, torch.get_num_threads())
+
+
+@functools.lru_cache(maxsize=256)
+def _adds_in_order(channels: int, columns: int, rows: int, *settings: object) -> bool:
+    """Whether torch adds up a kernel row by row, in one chain of fused multiplications and additions for each value.
+
+    Args:
+        channels: of the image.
+        columns, rows: of the kernel.
+        settings: what else torch chooses its way by.
+    """
+    rng = np.random.default_rng(0)
+    kernel = (rng.uniform(0.5, 1, (rows, columns)) / (rows * columns)).astype(np.float32)
+    for height, width, step in ((12, 46, 1), (150, 211, 29)):  # of the result: its edges, and what is large
+        image = rng.integers(0, 256, (channels, height + rows - 1, width + columns - 1)).astype(np.float32)
+        weights = torch.from_numpy(kernel).expand(channels, 1, rows, columns)
+        with torch.no_grad():
+            found = conv2d(torch.from_numpy(image)[None], weights, groups=channels)[0, :, ::step, ::step].numpy()
+        sums = np.zeros(found.shape, np.float32)
+        wide = image.astype(np.float64)  # which holds the products and their sums without rounding
+        for y in range(rows):
+            for x in range(columns):
+                part = wide[:, y : y + height : step, x : x + width : step]
+                sums = (part * float(kernel[y, x]) + sums).astype(np.float32)
+        if not np.array_equal(sums, found):
+            return False
+    return True

@@ -43,7 +43,7 @@ def takes(image: Tensor) -> bool:
 
 
 def changed(kind: core.Kind, image: Tensor, factor: float = 1.0, flags: int = 0) -> Tensor | None:
-    """One of the TENSOR operations or EQUALIZE, rounded as the flags say (`core.TensorRounding`)."""
+    """Runs one of the TENSOR operations or EQUALIZE, rounded by the flags (`core.TensorRounding`)."""
     if not takes(image) or not factor <= 1e30:
         return None
     channels, *size = image.shape[-3:]

@@ -101,7 +101,7 @@ def elastic(
     interpolation: str = "bilinear",
     fill: Fill = None,
 ) -> UInt8Array:
-    """Each new pixel shows the point that its displacement leads to; torchvision's ``elastic_transform``.
+    """torchvision's ``elastic_transform``: each new pixel shows the point that its displacement leads to.
 
     Args:
         image: uint8 ``(H, W)`` or ``(H, W, C)``, no side above 32,767.
@@ -167,6 +167,6 @@ def _levels(fill: Fill) -> tuple[int, ...]:
 
 
 def _fill_values(count: int, fill: Fill) -> list[float]:
-    """One value a channel, cut to whole numbers as torchvision does for PIL images."""
+    """The fill of each channel, cut to whole numbers as torchvision does for PIL images."""
     values = [0.0] if fill is None else [fill] if isinstance(fill, (int, float)) else list(fill)
     return [float(int(value)) for value in (values * count if len(values) == 1 else values)]

@@ -1,4 +1,4 @@
-"""From datasets to batches: the loader, samplers that hold no list of indices, and the choice of settings."""
+"""The loader, from datasets to batches; samplers that hold no list of indices, and the choice of settings."""
 
 from fastpipe.loading import samplers
 from fastpipe.loading.byte_batches import load_batch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import warnings
 import weakref
 from collections.abc import Iterable, Mapping
@@ -9,10 +10,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
-from torch.utils.data import DataLoader, SequentialSampler
+from torch.utils.data import DataLoader, IterableDataset, SequentialSampler
 
 from fastpipe.datasets import ImageDataset
 from fastpipe.datasets.bad_files import warn_again
+from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.environment import shared_memory_room, usable_cpus
 from fastpipe.errors import DatasetError, FastpipeError, FastpipeWarning
 from fastpipe.executor import BatchSpec, SharedEpoch, batch_bytes, too_small
@@ -22,19 +24,51 @@ from fastpipe.types import ImageShape
 
 # Batches have one size whatever the images' sizes are, so that one drawn size serves; no file is read.
 _ANY_SHAPE = ImageShape(480, 640)
+_EPOCH_FOR_A_WORKER = 10_000  # images: seconds, of which threads in the training process cost it a tenth or more
+_ROOM_FOR_A_WORKER = 1 << 30  # bytes: containers often have 64 MB, less than a few batches take
 
 
-def threads_of_each(threads: int | Literal["auto"] | None, workers: int) -> int | None:
-    """The threads that decode a batch in each process; "auto" shares the CPUs between the processes.
+def workers_and_threads(
+    workers: int | None, threads: int | Literal["auto"] | None, dataset: Any, context: Any
+) -> tuple[int, int | None]:
+    """The numbers of workers and of the threads that decode a batch in each process, where either is left open.
+
+    "auto" shares the CPUs between the processes; one worker leaves one to the training. With "auto", no number of
+    workers is one where a process pays, see `_worker_pays`.
 
     Raises:
-        DatasetError: a negative number, or another word.
+        DatasetError: a negative number of threads, or another word.
     """
-    count: Any = max(1, usable_cpus() // max(workers, 1)) if threads == "auto" else threads
-    if count is not None and (isinstance(count, str) or count < 0):
-        raise DatasetError(f'threads={count!r}: give the number of threads that decode a batch, 0 or "auto".')
-    chosen: int | None = count
-    return chosen
+    given: Any = threads
+    if given != "auto":
+        if given is not None and (isinstance(given, str) or given < 0):
+            raise DatasetError(f'threads={given!r}: give the number of threads that decode a batch, 0 or "auto".')
+        return workers or 0, given
+    cpus = usable_cpus()
+    if workers is None:
+        workers = int(_worker_pays(dataset, context, cpus))
+    return workers, max(1, cpus - 1 if workers == 1 else cpus // max(workers, 1))
+
+
+def _worker_pays(dataset: Any, context: Any, cpus: int) -> bool:
+    """Whether threads had better be in a worker than in the training process, whose launches of kernels they delay.
+
+    A worker has to start for each epoch, which takes longer than it saves in one of few images, and where processes
+    aren't forked, it takes seconds and needs a main module that can be imported.
+    """
+    if isinstance(dataset, IterableDataset) or not any(image_datasets(dataset)) or len(dataset) < _EPOCH_FOR_A_WORKER:
+        return False
+    forks = (
+        context is not None
+        or (multiprocessing.get_start_method(allow_none=True) or multiprocessing.get_all_start_methods()[0]) == "fork"
+    )
+    room = shared_memory_room()
+    return (
+        cpus > 1
+        and forks
+        and not multiprocessing.current_process().daemon  # such a process must not have any of its own
+        and (room is None or room.free >= _ROOM_FOR_A_WORKER)
+    )
 
 
 def check_output(

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fastpipe.datasets.base import ImageDataset
-from fastpipe.datasets.wrappers import EpochSubset, is_transparent, is_wrapper, locate, wrapped
+from fastpipe.datasets.wrappers import EpochSubset, inner_datasets, is_transparent, is_wrapper, locate
 from fastpipe.errors import DatasetError, FastpipeWarning
 
 _COMPARED = 64
@@ -85,7 +85,7 @@ def _has_names(dataset: Any) -> bool:
     if isinstance(dataset, EpochSubset):  # its content is an epoch's
         return False
     if is_wrapper(dataset):
-        return is_transparent(dataset) and all(map(_has_names, wrapped(dataset).values()))
+        return is_transparent(dataset) and all(map(_has_names, inner_datasets(dataset).values()))
     return isinstance(dataset, ImageDataset)
 
 

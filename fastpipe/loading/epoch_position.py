@@ -63,7 +63,7 @@ class EpochPosition:
 
     def _settings(self) -> dict[str, Any]:
         """Values that the order depends on besides the epoch; they must be the same when a state is loaded."""
-        raise NotImplementedError
+        return {"length": self._order_length()}
 
     @property
     def epoch_length(self) -> int:

@@ -226,7 +226,7 @@ class GrowingDataset(EpochSubset):
                 f"the classes of {source.root} have changed ({', '.join(changed)}), and targets are their positions: "
                 "make the ImageFolder and the GrowingDataset anew; what is in the cache isn't fetched again."
             )
-        if np.array_equal(index.table.paths, self.dataset.samples.index_.table.paths):
+        if np.array_equal(index.table.paths, self.dataset.index.table.paths):
             return self
         longer = _of_index(source, index)
         longer.targets = Targets(index)
@@ -346,7 +346,7 @@ class GrowingDataset(EpochSubset):
         self._begun = time.time()
         self._process = multiprocessing.Process(
             target=run_prefetcher,
-            args=(self.dataset.samples.index_, self._order, self.cache, self._state, os.getpid()),
+            args=(self.dataset.index, self._order, self.cache, self._state, os.getpid()),
             name="fastpipe-fetch",
             daemon=True,
         )
@@ -385,8 +385,7 @@ class _Indices(Sequence[int]):
 
 def _with_cache(source: Any, cache: Cache | None, seed: int) -> tuple[ImageDataset, ImageIndex, Cache]:
     """A copy of a dataset that reads through a cache and has a seed; its index, and the cache."""
-    samples = getattr(source, "samples", None)
-    index = samples.index_ if isinstance(samples, Samples) else None
+    index = getattr(source, "_fastpipe_index", None)
     if index is None or index.source is None:
         raise DatasetError(
             f"GrowingDataset takes a dataset of fastpipe whose files are in a store, as "

@@ -10,9 +10,11 @@ from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
-from torch.autograd import profiler
+from torch.autograd import _profiler_enabled as profiler_enabled  # type: ignore[attr-defined]
+from torch.autograd.profiler import record_function
+from torch.utils.data.dataloader import _DatasetKind
 
-from fastpipe.datasets.wrappers import image_datasets, shares
+from fastpipe.datasets.wrappers import image_datasets, split_samples
 from fastpipe.executor import SharedEpoch
 from fastpipe.loading.checks import note_given
 from fastpipe.loading.collate import EmptyBatch
@@ -82,11 +84,9 @@ class Iteration(Iterator[_Batch]):
         # The first batch is waited for from where the iteration began: workers were started before it was asked for.
         asked = time.perf_counter() if self.meter.rows else self.meter.began
         ready = batches_ready(self.iterator)
+        name = f"fastpipe: batch {self.progress.batches}"
         try:
-            if profiler._is_profiler_enabled:  # a range costs more than all the rest here
-                with profiler.record_function(f"fastpipe: batch {self.progress.batches}"):
-                    batch = next(self._batches)
-            else:
+            with record_function(name) if profiler_enabled() else contextlib.nullcontext():
                 batch = next(self._batches)
         except StopIteration:
             self.meter.ended = asked
@@ -149,7 +149,7 @@ def current_progress(loader: Any) -> Progress:
 def begin_epoch(dataset: Any, samples: int) -> None:
     """Tells each image dataset of a loader's how many of an epoch's samples it will be asked for."""
     expected: Counter[int] = Counter()
-    for part, share in shares(dataset, samples):
+    for part, share in split_samples(dataset, samples):
         expected[id(part)] += round(share)
     for part in image_datasets(dataset):
         part.begin_epoch(expected[id(part)])
@@ -166,7 +166,7 @@ def _with_samples(loader: Any, batches: Iterator[_Batch], left_out: deque[int]) 
     others = 0
     while True:
         try:
-            batch = next(batches)
+            batch = _next_of(batches)
         except StopIteration:
             left_out.append(others)
             return
@@ -179,3 +179,12 @@ def _with_samples(loader: Any, batches: Iterator[_Batch], left_out: deque[int]) 
             left_out.append(others)
             others = 0
             yield batch
+
+
+def _next_of(batches: Any) -> Any:
+    """The next batch of torch's iterator, whose own ``__next__`` names a range: 0.2 ms though nobody profiles."""
+    if profiler_enabled() or batches._dataset_kind != _DatasetKind.Map:
+        return next(batches)
+    batch = batches._next_data()
+    batches._num_yielded += 1
+    return batch

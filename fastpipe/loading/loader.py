@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -24,15 +23,15 @@ from fastpipe.datasets import BadFileCounts, ImageDataset
 from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.environment import usable_cpus
 from fastpipe.errors import DatasetError, FastpipeWarning
-from fastpipe.executor import BatchSpec, SharedEpoch, Slots
+from fastpipe.executor import BatchSpec, SharedEpoch
 from fastpipe.loading.accelerate import prepare_loader, warn_lost
 from fastpipe.loading.checks import (
     check_output,
     check_shared_memory,
     check_state,
-    threads_of_each,
     warn_of_repetition,
     warn_of_whole_epochs,
+    workers_and_threads,
 )
 from fastpipe.loading.collate import DRAW_NOTHING, BatchCollate, CollateGood
 from fastpipe.loading.dataset_state import check_dataset, describe_dataset
@@ -42,14 +41,8 @@ from fastpipe.loading.mixing import mixes_alone
 from fastpipe.loading.samplers import RandomSampler, SequentialSampler, ShuffledSampler
 from fastpipe.loading.statistics import LoaderMeter, LoaderStatistics, gathered
 from fastpipe.loading.threads import Ahead, ThreadIterator, gil_bound_part_within
-from fastpipe.loading.worker import WorkerInit
-from fastpipe.loading.worker_monitor import (
-    Heartbeats,
-    MonitoredIterator,
-    close,
-    dead_workers,
-    worker_error,
-)
+from fastpipe.loading.worker import start_workers
+from fastpipe.loading.worker_monitor import close, dead_workers, worker_error
 
 __all__ = ["DataLoader"]
 
@@ -64,6 +57,9 @@ class DataLoader(TorchDataLoader[Any]):
     - A worker decodes each image of a `fastpipe` dataset straight into its slot of the batch, in shared memory. On
       Linux that memory serves for another batch when nothing of this one is left in the main process.
     - A worker uses one thread for cv2 as for torch.
+    - With ``num_workers=1, threads=N`` one process makes the batches on N threads, and the training process has nothing
+      to do but to take them: nothing is unpickled or copied there but targets, and no thread of the loader's runs, but
+      torch's where `pin_memory` is asked for.
     - With ``num_workers=0, threads=N`` batches are made ahead of time in this process, by N threads without the GIL:
       no processes, no shared memory, no pickling. The batches are those of one worker, whatever N is: without a
       ``seed``, random numbers come from generators of the loader's own, seeded for each epoch as torch seeds worker 0,
@@ -80,7 +76,10 @@ class DataLoader(TorchDataLoader[Any]):
       iteration starts new workers. Where shared memory is too small, that is said before the first batch.
 
     Args:
-        dataset, batch_size, shuffle, sampler, batch_sampler, num_workers, collate_fn, drop_last: as torch's.
+        dataset, batch_size, shuffle, sampler, batch_sampler, collate_fn, drop_last: as torch's.
+        num_workers: as torch's; None for 0, or with ``threads="auto"`` for one worker where it pays: an epoch of 10,000
+            images or more, several CPUs, processes that are forked or a `multiprocessing_context`, and 1 GB of free
+            shared memory.
         timeout, worker_init_fn, multiprocessing_context, generator, prefetch_factor: as torch's.
         pin_memory: None for yes where `device` is a CUDA device.
         persistent_workers: workers stay alive between epochs; then an epoch begins at once, but from the second on a
@@ -93,12 +92,12 @@ class DataLoader(TorchDataLoader[Any]):
             that the transform leaves as integers stay so.
         memory_format: ``torch.contiguous_format`` or ``torch.channels_last``, of batches of images.
         threads: threads in each process that decode a batch; None for the dataset's own ``threads``, "auto" for as
-            many as there are CPUs for each process. With ``num_workers=0`` and a number from 1, batches are made ahead
-            of time, ``prefetch_factor`` (3) of them.
+            many as there are CPUs for each process, less one for the training where there is one worker. With
+            ``num_workers=0`` and a number from 1, batches are made ahead of time, ``prefetch_factor`` (3) of them.
         others: further keyword arguments of torch's loader (``in_order``, …).
 
     Attributes:
-        device, dtype, memory_format, threads: as given; of "auto" the number that it came to.
+        device, dtype, memory_format, num_workers, threads: as given; numbers where those were left open.
 
     Raises:
         DatasetError: a dtype that isn't floating, another memory format, a negative number of threads, or a CUDA device
@@ -113,7 +112,7 @@ class DataLoader(TorchDataLoader[Any]):
         shuffle: bool | None = None,
         sampler: Sampler[Any] | Iterable[Any] | None = None,
         batch_sampler: Sampler[list[Any]] | Iterable[list[Any]] | None = None,
-        num_workers: int = 0,
+        num_workers: int | None = None,
         collate_fn: Callable[[list[Any]], Any] | None = None,
         pin_memory: bool | None = None,
         drop_last: bool = False,
@@ -130,7 +129,7 @@ class DataLoader(TorchDataLoader[Any]):
         threads: int | Literal["auto"] | None = None,
         **others: Any,
     ) -> None:
-        count = threads_of_each(threads, num_workers)
+        num_workers, count = workers_and_threads(num_workers, threads, dataset, multiprocessing_context)
         check_output(device, dtype, memory_format)
         # Plain attributes under the arguments' names, as torch's: tools that rebuild a loader read them back.
         self.device = None if device is None else torch.device(device)
@@ -247,23 +246,8 @@ class DataLoader(TorchDataLoader[Any]):
         stays = self.persistent_workers if stays is None else stays
         # Workers that stay are told of each epoch in shared memory.
         epochs = None if stays else tuple(self._epochs.get(part._fastpipe.epoch) for part in datasets)
-        heartbeats = slots = None
-        requested = None
-        if datasets:
-            threads = max(part.threads if options.threads is None else options.threads for part in datasets)
-            heartbeats = Heartbeats(self.num_workers, threads)
-            # Those that are made ahead, and two that the user's loop holds.
-            slots = Slots(self.num_workers, (self.prefetch_factor or 2) + 2) if sys.platform == "linux" else None
-            requested = None if isinstance(self.dataset, IterableDataset) else self._requested
-        user = self.worker_init_fn
-        times = self._meter.times
-        self.worker_init_fn = WorkerInit(user, heartbeats, slots, epochs, times)
-        try:
-            iterator = MonitoredIterator(self, requested)
-        finally:
-            self.worker_init_fn = user
-        iterator.heartbeats, iterator.datasets, iterator.slots, iterator.times = heartbeats, datasets, slots, times
-        return iterator
+        requested = None if not datasets or isinstance(self.dataset, IterableDataset) else self._requested
+        return start_workers(self, datasets, requested, epochs, self._meter.times)
 
     def _in_threads(self) -> ThreadIterator:
         """The iterator whose batches are made ahead: the last epoch's, which may have begun this one."""

@@ -63,7 +63,7 @@ class ShuffledSampler(EpochPosition, Sampler[int]):
         return length_in(self.data_source, self.epoch)
 
     def _settings(self) -> dict[str, Any]:
-        return {"length": self._order_length(), "seed": self.seed}
+        return {**super()._settings(), "seed": self.seed}
 
 
 class DistributedSampler(EpochPosition, TorchDistributedSampler[Any]):
@@ -125,7 +125,7 @@ class DistributedSampler(EpochPosition, TorchDistributedSampler[Any]):
         return length_in(self.dataset, self.epoch)
 
     def _settings(self) -> dict[str, Any]:
-        return {"length": self._order_length(), **({"seed": self.seed} if self.shuffle else {})}
+        return super()._settings() | ({"seed": self.seed} if self.shuffle else {})
 
 
 class SequentialSampler(EpochPosition, TorchSequentialSampler):
@@ -140,9 +140,6 @@ class SequentialSampler(EpochPosition, TorchSequentialSampler):
 
     def _order_length(self) -> int:
         return length_in(self.data_source, self.epoch)
-
-    def _settings(self) -> dict[str, Any]:
-        return {"length": self._order_length()}
 
 
 class RandomSampler(EpochPosition, TorchRandomSampler):
@@ -191,7 +188,7 @@ class RandomSampler(EpochPosition, TorchRandomSampler):
         return own
 
     def state_dict(self, position: int | None = None, finished: bool | None = None) -> dict[str, Any]:
-        """As the other samplers', with the generator's state that the rest is drawn from; None where it isn't known.
+        """The state of the other samplers, and the generator's that the rest is drawn from; None if that isn't known.
 
         Of an epoch that is finished, that is the state which the next epoch's order is drawn from.
         """
@@ -217,6 +214,3 @@ class RandomSampler(EpochPosition, TorchRandomSampler):
 
     def _order_length(self) -> int:
         return self.num_samples
-
-    def _settings(self) -> dict[str, Any]:
-        return {"length": self._order_length()}

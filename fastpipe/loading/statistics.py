@@ -206,8 +206,7 @@ def _by_stage(row: NDArray[np.float64]) -> dict[str, float]:
 
 def _caches(datasets: tuple[Any, ...]) -> Iterator[Any]:
     for dataset in datasets:
-        index = getattr(getattr(dataset, "samples", None), "index_", None)
-        source = getattr(index, "source", None)
+        source = getattr(getattr(dataset, "_fastpipe_index", None), "source", None)
         if isinstance(source, CachedSource):
             yield source.cache
 

@@ -27,7 +27,7 @@ from torch.utils.data._utils import pin_memory
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from fastpipe.datasets import ImageDataset
-from fastpipe.datasets.wrappers import behind_subsets, image_datasets, is_transparent, wrapped
+from fastpipe.datasets.wrappers import behind_subsets, image_datasets, inner_datasets, is_transparent
 from fastpipe.errors import LoaderError
 from fastpipe.executor import BatchSpec, PendingBatch, SharedEpoch
 from fastpipe.loading.fetcher import batch_of, in_epochs, sample_of
@@ -50,7 +50,7 @@ Ahead = tuple[Iterator[Any], Epochs]
 def gil_bound_part_within(dataset: Any) -> str:
     """Why a dataset's samples can't be made ahead in a thread; empty if they can."""
     if is_transparent(dataset):
-        return next(filter(None, map(gil_bound_part_within, wrapped(dataset).values())), "")
+        return next(filter(None, map(gil_bound_part_within, inner_datasets(dataset).values())), "")
     if not isinstance(dataset, ImageDataset):
         return f"the dataset ({type(dataset).__name__})"
     return dataset.in_python

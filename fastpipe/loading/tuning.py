@@ -23,6 +23,9 @@ from fastpipe.loading.threads import AHEAD, gil_bound_part_within
 from fastpipe.rng import keyed_globals
 
 _NEARLY = 0.95  # of the best throughput: within the noise of a short trial, so memory decides
+_BESIDE_TRAINING = 0.8
+"""What a rate of batches that the training process itself makes counts for. A trial has no training beside it, whose
+launches of kernels and the loader's Python delay each other: that cost a fifth of either in benchmarks/neighbour.py."""
 _ENDLESS = 10**12
 _PREFETCH = 2
 
@@ -46,6 +49,11 @@ class Trial:
     first_batch_s: float
     memory_mb: float
 
+    @property
+    def beside_training(self) -> float:
+        """Images a second as settings are compared: four fifths of the rate where the training process makes them."""
+        return self.images_per_s * (1 if self.num_workers else _BESIDE_TRAINING)
+
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
@@ -55,7 +63,7 @@ class Tuning:
         kwargs: keyword arguments for `fastpipe.DataLoader`.
         chosen: the trial that they come from.
         trials: all of them, in the order in which they ran.
-        note: why threads without workers can't make batches ahead; empty where they can.
+        note: why the fastest isn't chosen, or why threads without workers can't make batches ahead; else empty.
     """
 
     kwargs: dict[str, Any]
@@ -88,7 +96,9 @@ def tune(
     Settings: no workers, and powers of two up to `max_workers`, each with and without threads where the dataset is one
     of fastpipe's (threads without workers make batches ahead in this process); then twice as many prefetched batches
     for the fastest. Each reads other files of the data set, in random order. The fastest wins; of those within 5% of
-    it, the one that needs the least memory. Global generators are put back where they were.
+    it, one with workers, and the one that needs the least memory: often one worker with threads. Rates without workers
+    count for four fifths: a loader in the training process and its launches of kernels delay each other, which a trial
+    without training doesn't show. Global generators are put back where they were.
 
     Args:
         dataset: a map-style dataset.
@@ -120,17 +130,24 @@ def tune(
             if not trials or time.perf_counter() - started < seconds - share:
                 trials.append(_try(dataset, batch_size, (workers, threads, 1), share, len(trials), options))
             bar.advance()
-        best = max(trials, key=lambda trial: trial.images_per_s)
+        best = max(trials, key=lambda trial: trial.beside_training)
         if (best.num_workers or (best.threads and not obstacle)) and time.perf_counter() - started < seconds:
             wider = (best.num_workers, best.threads, 2)
             trials.append(_try(dataset, batch_size, wider, share, len(trials), options))
-    fastest = max(trial.images_per_s for trial in trials)
-    nearly = [trial for trial in trials if trial.images_per_s >= _NEARLY * fastest]
-    chosen = min(nearly, key=lambda trial: trial.memory_mb)
+    fastest = max(trial.beside_training for trial in trials)
+    nearly = [trial for trial in trials if trial.beside_training >= _NEARLY * fastest]
+    chosen = min(nearly, key=lambda trial: (not trial.num_workers, trial.memory_mb))
     kwargs = {"batch_size": batch_size, "num_workers": chosen.num_workers, "threads": chosen.threads, **options}
     if chosen.prefetch_factor is not None:
         kwargs["prefetch_factor"] = chosen.prefetch_factor
     note = ""
+    if chosen.num_workers and any(
+        not trial.num_workers and trial.images_per_s > chosen.images_per_s for trial in trials
+    ):
+        note = (
+            "Without workers, rates count for four fifths: a loader in the training process and the launches of "
+            "kernels there delay each other."
+        )
     if obstacle and any(image_datasets(dataset)):
         note = (
             f"Threads without workers can't make batches ahead: {obstacle} is Python code, which holds the "
@@ -164,33 +181,41 @@ def throughput(
     workers: int,
     seconds: float,
     *,
+    seed: int,
     from_start: bool = False,
     at_end: Callable[[], None] = lambda: None,
 ) -> Throughput:
-    """Takes batches from an endless loader.
+    """Takes batches from an endless loader; global generators are put back, and the dataset's threads ended.
 
     Args:
         make: makes the loader.
         workers: that it has; batches are taken in rounds of as many, as those that started together deliver together.
         seconds: to take them for, but one round at least.
+        seed: of the random numbers meanwhile.
         from_start: count the seconds from the loader's making on, not from where all of its workers run.
         at_end: called while it still runs.
     """
-    start = time.perf_counter()
-    batches = iter(make())
-    batch = next(batches)
-    first = time.perf_counter()
-    for _ in range(workers):  # the first batches of each worker come while the others are still starting
-        next(batches)
-    running = time.perf_counter()
-    deadline = (start if from_start else running) + seconds
-    count = 0
-    while count == 0 or time.perf_counter() < deadline:
-        for _ in range(max(1, workers)):
+    with keyed_globals(seed), warnings.catch_warnings():
+        for advice in ("threads=.* is Python code", "This DataLoader will create"):  # whoever measures sees for itself
+            warnings.filterwarnings("ignore", advice)
+        start = time.perf_counter()
+        loader = make()
+        batches = iter(loader)
+        batch = next(batches)
+        first = time.perf_counter()
+        for _ in range(workers):  # the first batches of each worker come while the others are still starting
             next(batches)
-        count += max(1, workers)
-    taken = time.perf_counter() - running
-    at_end()
+        running = time.perf_counter()
+        deadline = (start if from_start else running) + seconds
+        count = 0
+        while count == 0 or time.perf_counter() < deadline:
+            for _ in range(max(1, workers)):
+                next(batches)
+            count += max(1, workers)
+        taken = time.perf_counter() - running
+        at_end()
+        for part in image_datasets(loader.dataset):
+            part.end_threads()
     return Throughput(count / taken, first - start, batch)
 
 
@@ -219,12 +244,8 @@ def _try(
     def weigh() -> None:
         private.extend(_private_bytes(child.pid) for child in set(multiprocessing.active_children()) - before)
 
-    with keyed_globals(seed), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "threads=.* is Python code")  # the figures say which setting is better
-        found = throughput(make, workers, seconds, from_start=True, at_end=weigh)
-        for part in image_datasets(dataset):
-            part.end_threads()
-    memory = batch_bytes(found.batch) * max(1, max(1, workers) * (ahead or 0)) + sum(private)
+    found = throughput(make, workers, seconds, seed=seed, from_start=True, at_end=weigh)
+    memory = tensor_bytes(found.batch) * max(1, max(1, workers) * (ahead or 0)) + sum(private)
     rate = found.batches_per_s * batch_size
     return Trial(workers, threads, ahead, rate, found.first_batch_s, memory / 1e6)
 
@@ -236,7 +257,7 @@ def batch_tensors(batch: Any) -> list[torch.Tensor]:
     return found
 
 
-def batch_bytes(batch: Any) -> int:
+def tensor_bytes(batch: Any) -> int:
     return sum(tensor.numel() * tensor.element_size() for tensor in batch_tensors(batch))
 
 

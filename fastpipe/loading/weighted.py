@@ -81,11 +81,8 @@ class WeightedSampler(EpochPosition, Sampler[int]):
 
     def _settings(self) -> dict[str, Any]:
         drawn = "with" if self.replacement else "without"
-        return {
-            "length": self.num_samples,
-            "seed": self.seed,
-            "weights": f"{self._weights_digest}, {drawn} replacement",
-        }
+        weights = f"{self._weights_digest}, {drawn} replacement"
+        return {**super()._settings(), "seed": self.seed, "weights": weights}
 
     def _index_at(self) -> Callable[[_Positions], _Positions]:
         if not self.replacement:

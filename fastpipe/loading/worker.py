@@ -1,4 +1,4 @@
-"""Set-up of a worker's process."""
+"""Workers: what they are started with, and the set-up of their processes."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from typing import Any
 import cv2
 from torch.utils.data import get_worker_info
 
+from fastpipe.datasets import ImageDataset
 from fastpipe.datasets.wrappers import image_datasets
-from fastpipe.executor import Slots, StageTimes
+from fastpipe.executor import BatchSpec, Slots, StageTimes
 from fastpipe.loading.fetcher import BatchFetcher
-from fastpipe.loading.worker_monitor import Heartbeats, exit_on_unsendable_batch, silence_exit
+from fastpipe.loading.hand_over import context_of_queues
+from fastpipe.loading.worker_monitor import Heartbeats, MonitoredIterator, silence_exit
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,6 @@ class WorkerInit:
 
     def __call__(self, worker: int) -> None:
         silence_exit()
-        exit_on_unsendable_batch()
         # As many threads as cores in each worker would get in each other's way. 0 is one thread, too, but leaves alone
         # the pool that a forked worker inherits without its threads; setNumThreads(1) waits for them forever.
         cv2.setNumThreads(0)
@@ -68,3 +69,36 @@ class WorkerInit:
         for part in image_datasets(dataset):
             part.on_begin = for_dataset(first, len(part))
             first += len(part)
+
+
+def start_workers(
+    loader: Any,
+    datasets: tuple[ImageDataset, ...],
+    requested: BatchSpec | None,
+    epochs: tuple[int | None, ...] | None,
+    times: StageTimes | None,
+) -> MonitoredIterator:
+    """torch's iterator over the batches of a loader's workers.
+
+    Args:
+        loader: the `fastpipe.DataLoader`.
+        datasets: the image datasets in its dataset.
+        requested: what is asked of them; None where torch's fetcher asks.
+        epochs, times: as of `WorkerInit`.
+    """
+    heartbeats = slots = None
+    if datasets:
+        threads = max(part.threads if loader.threads is None else loader.threads for part in datasets)
+        heartbeats = Heartbeats(loader.num_workers, threads)
+        # Those that are made ahead, and two that the user's loop holds.
+        count = (loader.prefetch_factor or 2) + 2
+        slots = Slots(loader.num_workers, count) if sys.platform == "linux" else None
+    user, context = loader.worker_init_fn, loader.multiprocessing_context
+    loader.worker_init_fn = WorkerInit(user, heartbeats, slots, epochs, times)
+    loader.multiprocessing_context = context_of_queues(context)
+    try:
+        iterator = MonitoredIterator(loader, requested)
+    finally:
+        loader.worker_init_fn, loader.multiprocessing_context = user, context
+    iterator.heartbeats, iterator.datasets, iterator.slots, iterator.times = heartbeats, datasets, slots, times
+    return iterator

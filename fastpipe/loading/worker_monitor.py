@@ -15,10 +15,8 @@ import signal
 import sys
 import threading
 import time
-import traceback
 import warnings
 from collections.abc import Callable
-from multiprocessing import queues
 from types import TracebackType
 from typing import Any
 
@@ -30,6 +28,7 @@ from fastpipe.environment import no_descriptors_left
 from fastpipe.errors import FastpipeWarning, LoaderError
 from fastpipe.executor import BatchSpec, Slots, StageTimes
 from fastpipe.loading.fetcher import BatchFetcher
+from fastpipe.loading.hand_over import NO_DESCRIPTORS, NO_ROOM
 
 PATIENCE_S = 60.0
 """After so long without a batch, a loader without a timeout says what it waits for, once."""
@@ -53,14 +52,10 @@ _CAUSES = {
     "SIGABRT": "A library gave up, as C++ code does on an error that nobody catches: its message is above this one",
     "SIGTERM": "Something asked it to stop: a job scheduler at the end of its time, or another process of yours",
 }
-_NO_ROOM = 74
-"""Exit status of a worker that shared memory has no room for what it sends."""
 _NO_ROOM_CAUSE = (
     "Shared memory is too small for what it had to send: enlarge it (`df -h /dev/shm` shows it; docker run "
     "--shm-size=8g), or use a smaller batch_size, prefetch_factor or num_workers, and keep no batches of earlier steps"
 )
-_NO_DESCRIPTORS = 75
-"""Exit status of a worker that has no file descriptor left for what it sends."""
 _OTHER_CAUSE = "Its own message, if it left one, is above this one"
 
 
@@ -259,9 +254,9 @@ def describe_exit(iterator: Any, number: int, process: Any) -> str:
     last = _last_sample(iterator, number)
     place = f"; it{last}" if last else ""
     cause = _CAUSES.get(name, _OTHER_CAUSE)
-    if process.exitcode == _NO_ROOM:
+    if process.exitcode == NO_ROOM:
         cause = _NO_ROOM_CAUSE
-    elif process.exitcode == _NO_DESCRIPTORS:
+    elif process.exitcode == NO_DESCRIPTORS:
         cause = no_descriptors_left(OSError(errno.EMFILE, ""))
     return f"DataLoader worker {number} (pid {process.pid}) {how}{place}. {cause}."
 
@@ -337,26 +332,6 @@ def silence_exit() -> None:
 def _print_error(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     if not issubclass(kind, ConnectionError):  # the main process went away while it was handed something
         sys.__excepthook__(kind, error, trace)
-
-
-def exit_on_unsendable_batch() -> None:
-    """Has a worker's process end when it can't send a batch, so that the main process hears of it.
-
-    Batches are pickled in a thread that leaves out what it can't pickle, for want of shared memory or because there is
-    a lambda in it: the main process would wait for it for ever.
-    """
-    queues.Queue._on_queue_feeder_error = staticmethod(_unsent)  # type: ignore[attr-defined]
-
-
-def _unsent(error: Exception, message: object) -> None:
-    if isinstance(error, ConnectionError):  # nobody reads any more: the main process has ended, or is about to
-        return
-    traceback.print_exception(error)
-    if isinstance(message, tuple) and len(message) == 2:  # else it is of a queue of the user's
-        sys.stderr.flush()
-        if no_descriptors_left(error):
-            os._exit(_NO_DESCRIPTORS)
-        os._exit(_NO_ROOM if "shared memory" in str(error) else 1)
 
 
 def _wait_for_senders() -> None:

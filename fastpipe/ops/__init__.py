@@ -69,7 +69,16 @@ from fastpipe.ops.tensors import (
     ToPureTensor,
     ahead_of,
 )
-from fastpipe.ops.warps import Affine, AffineOfV2, ElasticTransform, Perspective, PerspectiveBy, Rotate
+from fastpipe.ops.warps import (
+    Affine,
+    AffineBy,
+    AffineOfV2,
+    ElasticTransform,
+    Perspective,
+    PerspectiveBy,
+    Rotate,
+    least_pixels_of_warp,
+)
 
 __all__ = [
     "APPROXIMATE",
@@ -86,6 +95,7 @@ __all__ = [
     "AdjustSaturation",
     "AdjustSharpness",
     "Affine",
+    "AffineBy",
     "AffineOfV2",
     "AsTvImage",
     "Autocontrast",
@@ -139,6 +149,7 @@ __all__ = [
     "interned",
     "interned_once",
     "layout_behind",
+    "least_pixels_of_warp",
     "pad_by",
     "radii_of",
     "reduced_scale",

@@ -64,7 +64,7 @@ class AdjustBrightness(TableOperation):
     brightness_factor: float
 
     def least_pixels(self, channels: int) -> float:
-        return 20_000 if channels == 3 else 40_000
+        return 5000 if channels == 3 else 18_000
 
     def table(self) -> NDArray[np.uint8] | None:
         if not self.brightness_factor >= 0:
@@ -124,7 +124,7 @@ class AdjustSaturation(Enhancement):
     saturation_factor: float
 
     def least_pixels(self, channels: int) -> float:
-        return 2000 if channels == 3 else NEVER
+        return 1000 if channels == 3 else NEVER
 
 
 @register
@@ -260,7 +260,7 @@ class RgbToGrayscale(Operation):
     def least_pixels(self, channels: int) -> float:
         if self.num_output_channels != 1:
             return 0
-        return 50_000 if channels == 3 else NEVER
+        return 8000 if channels == 3 else NEVER
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         return ImageShape(shape.height, shape.width, self.num_output_channels)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from fastpipe import core
+from fastpipe.kernels.filters import blur_weights
 from fastpipe.ops.base import ROUNDING, Contract, Operation, register
 from fastpipe.ops.color import Enhancement
 from fastpipe.ops.geometry import Crop
 from fastpipe.types import Box, ImageShape
+
+if TYPE_CHECKING:
+    from fastpipe.core import Job
 
 
 @register
@@ -23,6 +27,13 @@ class GaussianBlur(Operation):
     drops_info: ClassVar[bool] = True
     kernel_size: Any
     sigma: Any = None
+
+    def to_core(self, job: Job, shape: ImageShape) -> bool:
+        """Not where torch adds up the convolution in another order than the core."""
+        weights = None if self.sigma is None else blur_weights(self.kernel_size, self.sigma, *shape)
+        if weights is not None:
+            job.torch_blur(*weights)
+        return weights is not None
 
     def words(self) -> str:
         sigmas = list(self.sigma) if isinstance(self.sigma, (list, tuple)) else [self.sigma]
@@ -42,7 +53,7 @@ class AdjustSharpness(Enhancement):
     sharpness_factor: float
 
     def least_pixels(self, channels: int) -> float:
-        return 0 if channels == 3 else 2000
+        return 0 if channels == 3 else 600
 
     def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]]:
         """A pixel's neighbours; the ring of pixels that stay is the image's where the region touches its edge."""

@@ -132,7 +132,7 @@ class HFlip(Operation):
     moves_ahead: ClassVar[bool] = True
 
     def least_pixels(self, channels: int) -> float:
-        return 30_000
+        return 8000
 
     def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]]:
         return Box(region.top, shape.width - region.right, region.height, region.width), (self,)
@@ -220,12 +220,13 @@ class Pad(Operation):
         if min(left, top, right, bottom) < 0:
             return None
         inner = Crop(-top, -left, *region.size).required_region(region, shape)
-        if inner is None or not inner[1]:
-            return inner
-        if self.padding_mode != "constant":
+        if inner is None:
             return None
+        constant = self.padding_mode == "constant"
+        if not inner[1]:  # all that is added is cut off again; the others leave the fourth byte of Pillow's images 255
+            return inner[0], () if constant else (Pad(0, self.fill, self.padding_mode),)
         around: Any = inner[1][0]
-        return inner[0], (Pad(around.padding, self.fill, self.padding_mode),)
+        return (inner[0], (Pad(around.padding, self.fill, self.padding_mode),)) if constant else None
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
         sides = padding_ltrb(self.padding)
@@ -299,7 +300,7 @@ class Resize(Operation):
 
     def least_pixels(self, channels: int) -> float:
         if self.mode == "nearest":  # which takes as long as its result is large
-            least = 60_000 if channels == 3 else 20_000
+            least = 12_000 if channels == 3 else 8000
             return 0 if self.fixed and self.size[0] * self.size[1] >= least else NEVER
         return 0 if self.fixed and self.size[0] * self.size[1] >= 3000 else 3000
 

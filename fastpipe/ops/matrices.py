@@ -24,15 +24,26 @@ def perspective_coeffs(startpoints: list[list[int]], endpoints: list[list[int]])
         raise ValueError(
             f"Please provide exactly four corners, got {len(startpoints)} startpoints and {len(endpoints)} endpoints."
         )
-    a_matrix = torch.zeros(2 * len(startpoints), 8, dtype=torch.float64)
-    for i, (p1, p2) in enumerate(zip(endpoints, startpoints)):  # noqa: B905 - TorchScript's zip has no strict
-        a_matrix[2 * i, :] = torch.tensor([p1[0], p1[1], 1, 0, 0, 0, -p2[0] * p1[0], -p2[0] * p1[1]])
-        a_matrix[2 * i + 1, :] = torch.tensor([0, 0, 0, p1[0], p1[1], 1, -p2[1] * p1[0], -p2[1] * p1[1]])
+    rows: list[list[int]] = []
+    for p1, p2 in zip(endpoints, startpoints):  # noqa: B905 - TorchScript's zip has no strict
+        rows.append([p1[0], p1[1], 1, 0, 0, 0, -p2[0] * p1[0], -p2[0] * p1[1]])
+        rows.append([0, 0, 0, p1[0], p1[1], 1, -p2[1] * p1[0], -p2[1] * p1[1]])
+    if torch.jit.is_scripting():  # type: ignore[attr-defined]
+        a_matrix = torch.tensor(rows, dtype=torch.float64)
+    else:
+        a_matrix = _in_float64(rows)
     b_matrix = torch.tensor(startpoints, dtype=torch.float64).view(8)
     # Solved in float64, then rounded as torchvision rounds, so that every backend gets the same numbers.
     solution = torch.linalg.lstsq(a_matrix, b_matrix, driver="gels").solution.to(torch.float32)
     output: list[float] = solution.tolist()
     return output
+
+
+def _in_float64(rows: list[list[int]]) -> torch.Tensor:
+    """The rows as torchvision has them: one with numbers that are no ints is float32 first."""
+    if all(type(number) is int for row in rows for number in row):
+        return torch.tensor(rows, dtype=torch.float64)
+    return torch.stack([torch.tensor(row).to(torch.float64) for row in rows])
 
 
 def inverse_affine_matrix(

@@ -155,7 +155,7 @@ _MOST_KNOWN = 4096
 
 
 def as_tensor_operation(operation: Operation, shape: TensorShape) -> Operation:
-    """The same function on a tensor; of an interned operation an interned one, always the same."""
+    """The operation of the same function on a tensor; always the same interned one for an interned operation."""
     if type(operation) is Crop and shape.ahead:
         return TensorCrop(operation.top, operation.left, operation.height, operation.width)
     if getattr(operation, "interned", None) is None:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from fastpipe.core import Kind
 from fastpipe.kernels import warp as kernels
 from fastpipe.ops.base import NEVER, WARP, Contract, Operation, register
-from fastpipe.ops.interpolation import InterpolationMode
+from fastpipe.ops.interpolation import InterpolationMode, pil_modes_mapping
 from fastpipe.ops.matrices import inverse_affine_matrix, inverse_affine_matrix_of_v2, perspective_coeffs
 from fastpipe.ops.tensors import PilOperation
 from fastpipe.types import ImageShape
@@ -27,12 +28,14 @@ def _takes(operation: Rotate | Affine | PerspectiveBy, shape: ImageShape) -> boo
     return isinstance(mode, InterpolationMode) and mode.value in kernels.FILTERS and values in (1, shape.channels)
 
 
-_NEAREST = 40_000
+_NEAREST = InterpolationMode.NEAREST, InterpolationMode.NEAREST_EXACT
 
 
-def _least_pixels(interpolation: Any, channels: int) -> float:
-    nearest = interpolation in (InterpolationMode.NEAREST, InterpolationMode.NEAREST_EXACT)
-    return (_NEAREST if nearest else 2500) if channels == 3 else (NEVER if nearest else 30_000)
+def least_pixels_of_warp(interpolation: Any, channels: int) -> float:
+    """`Operation.least_pixels` of a rotation, an affine warp that turns or shears, or a perspective."""
+    if interpolation in _NEAREST:
+        return 40_000 if channels == 3 else NEVER
+    return 800 if channels == 3 else 6000
 
 
 def _turned(degrees: float) -> str:
@@ -52,7 +55,7 @@ class Rotate(Operation):
     fill: Any = None
 
     def least_pixels(self, channels: int) -> float:
-        return _least_pixels(self.interpolation, channels)
+        return least_pixels_of_warp(self.interpolation, channels)
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         *_, height, width = kernels.rotation(*shape.size, self.angle, self.expand, self.center)
@@ -93,9 +96,10 @@ class Affine(Operation):
     center: Any = None
 
     def least_pixels(self, channels: int) -> float:
-        least = _least_pixels(self.interpolation, channels)
-        # Pillow moves whole pixels where nothing is turned or sheared.
-        return NEVER if least == _NEAREST and not self.angle and not any(self._shears()) else least
+        if self.interpolation not in _NEAREST or self.angle or any(self._shears()):
+            return least_pixels_of_warp(self.interpolation, channels)
+        # Pillow moves whole pixels where nothing is turned or sheared, the core whole rows where nothing is scaled.
+        return 100_000 if self.scale == 1 else NEVER
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
         if not _takes(self, shape) or self.scale <= 0:
@@ -148,6 +152,44 @@ class AffineOfV2(Affine):
         )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class AffineBy(Operation):
+    """Pillow's ``Image.transform`` by the matrix of the way back, from new pixels to old; of uint8 arrays alone."""
+
+    op: ClassVar[str] = "affine_by"
+    takes_arrays_alone: ClassVar[bool] = True
+    matrix: tuple[float, ...]
+    interpolation: InterpolationMode
+    fill: Any = None
+
+    def apply(self, image: Any) -> Any:
+        gray = image.ndim == 3 and image.shape[2] == 1
+        picture = Image.fromarray(image[..., 0] if gray else image)
+        resample: Any = pil_modes_mapping[self.interpolation]
+        warped = np.array(
+            picture.transform(picture.size, Image.Transform.AFFINE, self.matrix, resample, fillcolor=self.fill)
+        )
+        return warped[..., None] if gray else warped
+
+    def to_core(self, job: Job, shape: ImageShape) -> bool:
+        fill, mode = self.fill, self.interpolation.value
+        whole = fill is None or (isinstance(fill, (list, tuple)) and len(fill) == shape.channels)
+        if not whole or mode not in kernels.FILTERS:
+            return False
+        return kernels.add_warp(job, Kind.AFFINE, shape.size, self.matrix, mode, fill)
+
+    def point_transform(self, shape: ImageShape) -> NDArray[np.float64]:
+        back = np.array([*self.matrix, 0, 0, 1], dtype=np.float64)
+        return np.linalg.inv(back.reshape(3, 3)).astype(np.float64)
+
+    def words(self) -> str:
+        _, b, c, d, _, f = self.matrix
+        shears = [f"{share:.2f}" for share in (b, d) if share]
+        if shears:
+            return "sheared by " + ", ".join(shears)
+        return f"shifted by {-c:g}, {-f:g} px"
+
+
 @register
 @dataclass(frozen=True, slots=True, eq=False)
 class Perspective(Operation):
@@ -175,7 +217,7 @@ class Perspective(Operation):
 @register
 @dataclass(frozen=True, slots=True, eq=False)
 class ElasticTransform(Operation):
-    """Each pixel from a place of its own."""
+    """Moves each pixel by a displacement of its own."""
 
     op: ClassVar[str] = "elastic_transform"
     phrase: ClassVar[str] = "warped elastically"
@@ -201,7 +243,7 @@ class PerspectiveBy(Operation):
     fill: Any = None
 
     def least_pixels(self, channels: int) -> float:
-        return _least_pixels(self.interpolation, channels)
+        return least_pixels_of_warp(self.interpolation, channels)
 
     def apply(self, image: Any) -> Any:
         given = {"startpoints": None, "endpoints": None, "coefficients": self.coefficients}

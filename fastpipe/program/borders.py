@@ -133,7 +133,7 @@ def _pad_before_flips(steps: Sequence[Any], behind: tuple[type, ...] = (HFlip, V
 
 
 def _inner(pad: Pad, flips: Sequence[Any], height: int, width: int) -> Box | None:
-    """Where the image is in the result of those sizes, behind the flips."""
+    """The image's box in a padded and flipped result of that size; None if there is no border."""
     left, top, right, bottom = padding_ltrb(pad.padding)
     if min(left, top, right, bottom) < 0 or max(left, top, right, bottom) == 0:
         return None

@@ -9,6 +9,7 @@ from fastpipe import core, readers
 from fastpipe.config import MachineConfig
 from fastpipe.readers import MaxPixels
 from fastpipe.readers.base import WHOLE_IMAGE
+from fastpipe.readers.partial import PartialFile
 from fastpipe.types import Box, DecodeRequest, Header
 
 _WHOLE = Box(0, 0, 0, 0)  # all of a file, for a job
@@ -27,6 +28,7 @@ class Encoded:
         max_pixels: what an image may have, as `fastpipe.readers.read_image` says.
         held: the files that the core has read, and the number of this one among them; until they are read anew.
         place: of the bytes, where `held` has them, as `fastpipe.core.Files.outcomes` gives it.
+        partial: the file in a store, of which `held` has the beginning; None where it is all here.
     """
 
     data: bytes
@@ -37,18 +39,26 @@ class Encoded:
     max_pixels: MaxPixels = "auto"
     held: tuple[core.Files, int] | None = None
     place: tuple[int, ...] = (0, 0)
+    partial: PartialFile | None = None
 
     @property
     def content(self) -> bytes:
-        """The whole file as an object of its own."""
-        if self.held is not None and not self.data:
+        """The whole file as an object of its own; of a partial one it is read now."""
+        if self.partial is not None and not self.data:
+            self.data = self.partial.whole()
+        elif self.held is not None and not self.data:
             files, number = self.held
             self.data = files.bytes(number)
         return self.data
 
     def give_to(self, job: core.Job, box: Box | None, limits: tuple[int, int]) -> None:
         """Makes the file a job's source; a box of it, or all."""
-        if self.held is None:
+        if self.partial is not None:
+            if self.data or self.partial.missing(box or Box(0, 0, *self.header.size)) is not None:
+                job.read(self.content, box or _WHOLE, limits)
+            else:
+                job.read_place(self.partial.place, box or _WHOLE, limits)
+        elif self.held is None:
             job.read(self.data, box or _WHOLE, limits)
         else:
             job.read_place(self.place, box or _WHOLE, limits)
@@ -68,5 +78,5 @@ class Encoded:
 
     @classmethod
     def of(cls, data: bytes, source: str = "<bytes>", **options: Any) -> Encoded:
-        """With the header parsed."""
+        """Parses the header of a file's bytes."""
         return cls(data, readers.parse_header(data, source), source, **options)

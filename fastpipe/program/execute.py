@@ -12,8 +12,8 @@ import torch
 
 from fastpipe import core, readers
 from fastpipe.ops import ScaledResize
-from fastpipe.program.core_steps import add_steps
 from fastpipe.program.encoded import Encoded
+from fastpipe.program.lower import add_steps
 from fastpipe.program.on_image import on_pixels, pillow_sink, run, tensor_sink, to_pil
 from fastpipe.program.profiling import mark, profiled
 from fastpipe.program.program import Program
@@ -91,7 +91,7 @@ def decode_by_core(
     """
     job = core.thread_job()
     box = program.box
-    job.read(encoded.content, box, (0, readers.most_scratch(limit)))
+    encoded.give_to(job, box, (0, readers.most_scratch(limit)))
     shape = ImageShape(box.height, box.width)
     taken = 0
     if not profiled():  # who listens wants to hear the decode alone

@@ -1,23 +1,24 @@
 """Pillow images whose pixels aren't there yet: what is done to them is recorded, and done by the core in one job.
 
 A `LazyImage` is a ``PIL.Image.Image`` of which the size, the mode and ``info`` are known. Cropping, resizing, turning,
-looking up in a table and copying give further lazy images. Whatever else Pillow has takes the pixels: they are made
-then, of them only what is left, and the image is a plain ``PIL.Image.Image`` from then on.
+warping, looking up in a table and copying give further lazy images. Whatever else Pillow has takes the pixels: they are
+made then, of them only what is left, and the image is a plain ``PIL.Image.Image`` from then on.
 """
 
 from __future__ import annotations
 
 import operator
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from numpy.typing import NDArray
 from PIL import Image, ImageFilter
 
 from fastpipe.ops import Crop, Operation, PillowBoxBlur, PillowGaussianBlur, RgbToGrayscale, radii_of, resize_to
-from fastpipe.program.lazy_operations import TRANSPOSITIONS, BoxResize, PointTable
+from fastpipe.program.lazy_operations import TRANSPOSITIONS, BoxResize, PointTable, warp_of
 from fastpipe.program.lazy_source import LazySource
 from fastpipe.program.on_image import copied_info, to_array
 from fastpipe.types import Box, ImageShape, Size, Step
@@ -35,19 +36,24 @@ _RECORDED_FILTERS: dict[type, Callable[[Any], Operation]] = {
 }
 """The operations that filters are, by their classes."""
 
+_Reference: TypeAlias = "weakref.ref[LazyImage] | None"
+
 
 @dataclass(slots=True, eq=False)
 class _Record:
-    """Where the pixels of a lazy image come from.
+    """The source of a lazy image's pixels.
 
     Attributes:
         source: the file.
         steps: on its pixels in RGB; gray ones are RGB, too, until the pixels are made.
+        coloured: the image that this one shows in gray. Whoever still has that, as ``ImageEnhance`` does, will want its
+            pixels, too, and gets them from the same decode.
         gave_array: an array has been made of it, without the image's own pixels.
     """
 
     source: LazySource
     steps: tuple[Step, ...] = ()
+    coloured: _Reference = None
     gave_array: bool = False
 
 
@@ -62,6 +68,7 @@ class LazyImage(Image.Image):
         info: as Pillow's ``info``; the image's own from now on.
         steps: what has been done to the file's pixels.
         size: ``(width, height)`` behind the steps.
+        coloured: the image that this one shows in gray.
     """
 
     _im: Any = None  # of the class, until the image has its own
@@ -74,13 +81,14 @@ class LazyImage(Image.Image):
         info: dict[Any, Any] | None = None,
         steps: tuple[Step, ...] = (),
         size: tuple[int, int] | None = None,
+        coloured: _Reference = None,
     ) -> None:
         super().__init__()
         vars(self).pop("_im")
         self._mode = mode
         self._size = (source.shape.width, source.shape.height) if size is None else size
         self.info = {} if info is None else info
-        self._fastpipe = _Record(source, steps)
+        self._fastpipe = _Record(source, steps, coloured)
 
     # -- the pixels
 
@@ -130,7 +138,7 @@ class LazyImage(Image.Image):
 
     @property
     def __array_interface__(self) -> Any:
-        """As Pillow's. The first time, the image gets no pixels of its own: many end as one array."""
+        """Pillow's array interface; the first time the image gets no pixels of its own, as many end as one array."""
         record = _record_of(self)
         if record is None or record.gave_array:
             pixels = to_array(_made(self))
@@ -191,6 +199,16 @@ class LazyImage(Image.Image):
             return Image.Image.transpose(self, method)
         return _then(self, record, *steps)
 
+    def transform(
+        self, size: Any, method: Any, data: Any = None, resample: Any = 0, fill: Any = 1, fillcolor: Any = None
+    ) -> Image.Image:
+        record = _open_record(self)
+        own_size = record is not None and _whole_size(size) == self._size[::-1]
+        warp = warp_of(self._mode, method, data, resample, fillcolor) if own_size else None
+        if record is None or warp is None:
+            return Image.Image.transform(self, size, method, data, resample, fill, fillcolor)
+        return _then(self, record, warp)
+
     def convert(self, mode: Any = None, matrix: Any = None, *arguments: Any, **options: Any) -> Image.Image:
         record = _open_record(self)
         if record is not None and not matrix:
@@ -198,7 +216,8 @@ class LazyImage(Image.Image):
                 return self.copy()
             if mode in ("RGB", "L") and "transparency" not in self.info:
                 steps = (_GRAY_IN_THREE,) if mode == "L" or record.steps else ()  # gray is RGB until it is made
-                return _then(self, record, *steps, mode=mode)
+                coloured = weakref.ref(self) if mode == "L" else record.coloured
+                return _then(self, record, *steps, mode=mode, coloured=coloured)
         return Image.Image.convert(self, mode, matrix, *arguments, **options)
 
     def point(self, lut: Any, mode: Any = None) -> Image.Image:
@@ -224,7 +243,7 @@ _FILTERS = {number: number.name.lower() for number in Image.Resampling if number
 
 
 def _record_of(image: Image.Image) -> _Record | None:
-    """Where a lazy image has its pixels from; None of a plain one, which another thread may have made of it."""
+    """The record of a lazy image; None for a plain one, which another thread may have made of it."""
     return vars(image).get("_fastpipe")
 
 
@@ -235,7 +254,7 @@ def _open_record(image: Image.Image) -> _Record | None:
 
 
 def _shown(image: Image.Image, record: _Record) -> tuple[Step, ...]:
-    """All steps to the image as it is in its mode."""
+    """The steps to the image in its mode."""
     return record.steps if image.mode == "RGB" else (*record.steps, _GRAY_IN_ONE)
 
 
@@ -243,9 +262,27 @@ def _made(image: Image.Image) -> Image.Image:
     """The image with its pixels, which are made unless another thread has: a plain one."""
     record = _record_of(image)
     if record is not None:
-        made = record.source.run(record.source.program(_shown(image, record)))
-        vars(image).setdefault("_im", made.im)  # the same for all threads
+        coloured = None if record.coloured is None else record.coloured()
+        known = None if coloured is None else _record_of(coloured)
+        if coloured is None or known is None:  # it may have been drawn on
+            made = _run(image, record)
+        else:
+            made = _run(coloured, known)
+            gray = made.convert("L")
+            _with_pixels(coloured, made)
+            made = gray if image.mode == "L" else gray.convert("RGB")
+        _with_pixels(image, made)
     return _plain(image)
+
+
+def _run(image: Image.Image, record: _Record) -> Image.Image:
+    made: Image.Image = record.source.run(record.source.program(_shown(image, record)))
+    return made
+
+
+def _with_pixels(image: Image.Image, made: Image.Image) -> None:
+    vars(image).setdefault("_im", made.im)  # the same for all threads
+    _plain(image)
 
 
 def _plain(image: Image.Image) -> Image.Image:
@@ -256,14 +293,17 @@ def _plain(image: Image.Image) -> Image.Image:
     return image
 
 
-def _then(image: Image.Image, record: _Record, *steps: Operation, mode: str | None = None) -> LazyImage:
-    """The image behind further steps."""
+def _then(
+    image: Image.Image, record: _Record, *steps: Operation, mode: str | None = None, coloured: _Reference = None
+) -> LazyImage:
+    """The image behind further steps; `coloured` as of `_Record`."""
     width, height = image._size
     shape = ImageShape(height, width)
     for step in steps:
         shape = step.output_shape(shape)
     size = shape.width, shape.height
-    return LazyImage(record.source, mode or image._mode, copied_info(image), (*record.steps, *steps), size)
+    whole = (*record.steps, *steps)
+    return LazyImage(record.source, mode or image._mode, copied_info(image), whole, size, coloured)
 
 
 def _resizing(

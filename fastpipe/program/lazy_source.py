@@ -12,14 +12,13 @@ from PIL import Image
 from fastpipe import core, readers
 from fastpipe.core.packed import PACKED_FORMAT
 from fastpipe.ops import Crop
-from fastpipe.program.core_steps import add_steps
 from fastpipe.program.encoded import Encoded
 from fastpipe.program.execute import decode_by_core
-from fastpipe.program.lower import lower
+from fastpipe.program.lower import add_steps, lower
 from fastpipe.program.on_image import run, run_on_image, to_array, to_pil
 from fastpipe.program.profiling import profiled
 from fastpipe.program.program import Program
-from fastpipe.types import Box, DecodeRequest, ImageShape, Recipe, Step
+from fastpipe.types import Box, DecodeRequest, ImageShape, Step
 
 Opener = Callable[[bytes], Image.Image]
 
@@ -80,7 +79,7 @@ class LazySource:
         """
         if recorded or self._orientation != 1:
             crop = () if box is None else (Crop(*box),)
-            return lower(Recipe(self.shape, (*recorded, *crop, *steps)), orientation=self._orientation)
+            return lower((*recorded, *crop, *steps), self.shape, orientation=self._orientation)
         result = self.shape if box is None else ImageShape(box.height, box.width)
         for step in steps:
             result = step.output_shape(result)
@@ -106,7 +105,7 @@ class LazySource:
         return to_array(made) if as_array and isinstance(made, Image.Image) else made
 
     def run_by_core(self, program: Program, out: torch.Tensor | None, in_rows: bool) -> Any:
-        """As `run`; None where the core refuses the file, or doesn't have all steps."""
+        """Runs a program as `run` does; None if the core refuses the file or lacks a step."""
         return self._run(program, out, in_rows, all_steps=True)
 
     def region(self, box: Box, steps: tuple[Step, ...] = ()) -> NDArray[Any]:
@@ -165,7 +164,7 @@ class LazySource:
         return before > 0 and self._decoded > 1
 
     def _decode_whole(self) -> Image.Image:
-        stored = lower(Recipe(ImageShape(*self.encoded.header.size), ()))
+        stored = lower((), ImageShape(*self.encoded.header.size))
         image: Image.Image | None = self._decoded_by_core(stored)
         return self._decode_by_pillow() if image is None else image
 

@@ -2,7 +2,7 @@
 
 Each operation says what a region of its result needs (`Operation.required_region`). So a crop travels to the front of
 the chain, through flips, resizes and whatever works pixel by pixel, and the file is decoded where something of it is
-left. Nothing here changes a pixel of the result.
+left. Nothing here changes a pixel of the result. `add_steps` makes of operations those of a job of the core's.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import torch
 
+from fastpipe import core
 from fastpipe.ops import (
     AsTvImage,
     Crop,
@@ -40,30 +41,32 @@ from fastpipe.ops import (
     reduced_scale,
 )
 from fastpipe.program.program import Fidelity, Kept, Program, Views
-from fastpipe.types import Box, DecodeRequest, ImageShape, Recipe, Size, Step, named
+from fastpipe.types import Box, DecodeRequest, ImageShape, Size, Step, named
 
 _WHOLE = DecodeRequest()
 _Tail: TypeAlias = "tuple[ToPlanarTensor | ToNormalizedTensor | None, tuple[Step, ...], bool]"
 
 
-def lower(recipe: Recipe, fidelity: Fidelity = "torchvision", *, orientation: int = 1) -> Program:
-    """The program for a recipe that starts from a file.
+def lower(
+    steps: tuple[Step, ...], shape: ImageShape, fidelity: Fidelity = "torchvision", *, orientation: int = 1
+) -> Program:
+    """The program of steps that start from a file.
 
     Args:
-        recipe: what was drawn for the upright image.
+        steps: what was drawn for the upright image.
+        shape: of that image.
         fidelity: ``"fast"`` may decode at a reduced scale where a resize shrinks by two or more; that is approximate.
         orientation: the EXIF orientation that turns the stored image upright, 1 to 8.
     """
-    steps = recipe.steps
     for step in steps:
         if getattr(step, "interned", None) is None:  # drawn for this image alone
-            return _lowered(steps, recipe.shape, fidelity, orientation)
-    key = (*map(id, steps), recipe.shape, fidelity, orientation, torch.get_default_dtype())
+            return _lowered(steps, shape, fidelity, orientation)
+    key = (*map(id, steps), shape, fidelity, orientation, torch.get_default_dtype())
     known = _known_programs.get(key)
     if known is None:
         if len(_known_programs) >= _MOST_PROGRAMS:
             _known_programs.clear()
-        program = _lowered(steps, recipe.shape, fidelity, orientation)._replace(kept=Kept())
+        program = _lowered(steps, shape, fidelity, orientation)._replace(kept=Kept())
         for step in program.steps:
             if isinstance(step, Operation) and getattr(step, "interned", None) is None:
                 interned(step)
@@ -74,6 +77,32 @@ def lower(recipe: Recipe, fidelity: Fidelity = "torchvision", *, orientation: in
 # Programs of interned steps alone, by these; they live as long as their ids are used here.
 _known_programs: dict[tuple[Any, ...], tuple[tuple[Step, ...], Program]] = {}
 _MOST_PROGRAMS = 4096
+_MOST_AT_ONCE = 2  # operations of the core's that a step adds
+_MOST_KEPT = 64
+
+
+def add_steps(job: core.Job, steps: tuple[Step, ...], shape: ImageShape) -> tuple[ImageShape, int]:
+    """Adds the first steps that the core has to a job; the shape behind them, and how many they are."""
+    for number, step in enumerate(steps):
+        known = getattr(step, "interned", None)
+        if known:
+            found = known.get(shape) or known.get(shape[2])
+            if found is not None:
+                if not job.add(found[0]):
+                    return shape, number
+                shape = found[1]
+                continue
+        begin = None if known is None else job.mark()
+        if job.room < _MOST_AT_ONCE or not isinstance(step, Operation) or not step.to_core(job, shape):
+            return shape, number
+        behind = step.output_shape(shape) if step.changes_shape else shape
+        if known is not None and begin is not None:
+            if len(known) >= _MOST_KEPT:
+                known.clear()
+            # a resize to a given size is the same for images of any size
+            known[shape[2] if isinstance(step, Resize) and step.fixed else shape] = job.packed(begin), behind
+        shape = behind
+    return shape, len(steps)
 
 
 def _lowered(steps: tuple[Step, ...], stored: ImageShape, fidelity: Fidelity, orientation: int) -> Program:
@@ -291,7 +320,7 @@ def _regions(steps: Sequence[Step], shapes: Sequence[ImageShape], count: int) ->
             for operation in reversed(made):
                 _put_before(local, operation)
     local.reverse()
-    return region, _tables_fused(local)
+    return region, _tables_fused(local) if len(local) > 1 else tuple(local)
 
 
 def _all_of(shape: ImageShape) -> Box:
@@ -300,7 +329,7 @@ def _all_of(shape: ImageShape) -> Box:
 
 
 def _put_before(local: list[Step], operation: Step) -> None:
-    """Two flips the same way, one behind the other, are none."""
+    """Adds an operation in front of others; two flips the same way cancel out."""
     if isinstance(operation, (HFlip, VFlip)) and local and type(local[-1]) is type(operation):
         local.pop()
     else:
@@ -321,13 +350,13 @@ def _needed(step: Views, shape: ImageShape) -> tuple[Box, tuple[Step, ...]]:
 
 
 def _chain(steps: Sequence[Step], shape: ImageShape) -> tuple[Box, tuple[Step, ...]]:
-    view = lower(Recipe(shape, tuple(steps)))
+    view = lower(tuple(steps), shape)
     return view.box, (*view.all_steps, AsTvImage()) if view.tv_image else view.all_steps
 
 
 def _tables_fused(steps: Sequence[Step]) -> tuple[Step, ...]:
     """The steps with each run of look-ups made one."""
-    if len(steps) < 2 or sum([getattr(step, "has_table", False) for step in steps]) < 2:
+    if sum([getattr(step, "has_table", False) for step in steps]) < 2:
         return tuple(steps)
     fused: list[Step] = []
     for are_look_ups, group in groupby(steps, _has_table):

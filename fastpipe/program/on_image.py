@@ -21,12 +21,11 @@ from fastpipe.errors import PlanError
 from fastpipe.kernels import memory
 from fastpipe.ops import AsTvImage, Operation, ToNormalizedTensor, ToPlanarTensor
 from fastpipe.program.borders import behind_conversion, without_border
-from fastpipe.program.core_steps import add_steps
-from fastpipe.program.lower import lower
+from fastpipe.program.lower import add_steps, lower
 from fastpipe.program.prepared import prepared, prepared_program
 from fastpipe.program.profiling import mark, profiled
 from fastpipe.program.program import Program, Views
-from fastpipe.types import Box, ImageShape, Recipe, Step
+from fastpipe.types import Box, ImageShape, Step
 
 _CONVERSIONS = (ToPlanarTensor, ToNormalizedTensor)
 _CHANNELS = {"RGB": 3, "L": 1}
@@ -100,11 +99,8 @@ def _run_again(program: Program, image: Any, in_rows: bool) -> Any:
         if len(kept) >= _MOST_LAYOUTS:
             kept.clear()
         known = kept[key] = prepared_program(program, image, in_rows)
-    made = None if known is None else known.run_on(image)
-    if made is None:
-        return None
-    if known.dtype is None:
-        made.info = copied_info(image) if program.keeps_info else {}
+    made = None if known is None else known.run_on(image, program.keeps_info)
+    if made is None or known.dtype is None:
         return made
     return AS_TV_IMAGE.apply(made) if program.tv_image else made
 
@@ -117,7 +113,7 @@ def run_steps(steps: Sequence[Step], image: Any) -> Any:
     """The result of drawn steps on a PIL image or an array: of several as a program, where they make one."""
     shape = shape_of(image) if len(steps) > 1 and core.available() else None
     if shape is not None:
-        return run_on_image(lower(Recipe(shape, tuple(steps))), image)
+        return run_on_image(lower(tuple(steps), shape), image)
     for step in steps:
         made = run_operation(step, image) if isinstance(step, Operation) else None
         image = step.apply(image) if made is None else made
@@ -125,13 +121,20 @@ def run_steps(steps: Sequence[Step], image: Any) -> Any:
 
 
 def run_operation(operation: Operation, image: Any, box: Box | None = None) -> Any:
-    """One operation on a PIL image, or on a box inside of it, by the core, as a new PIL image.
+    """Runs one operation by the core on a PIL image, or on a box inside of it; returns a new PIL image.
 
     None where Pillow is to do it: the object is no PIL image that `shape_of` knows, or of too few pixels, the box isn't
     inside of it, or the core doesn't take it or the arguments, about which Pillow then says what it thinks.
     """
     if not isinstance(image, Image.Image):
         return None
+    kept = getattr(operation, "interned", None) if box is None else None
+    if kept:
+        known = kept.get((image.mode, image.size))
+        if known and core.available() and not profiled() and "transparency" not in image.info:
+            made = None if hasattr(type(image), "claim") else known.run_on(image, known.keeps_info)
+            if made is not None:
+                return made
     width, height = image.size if box is None else (box.width, box.height)
     try:
         if height * width < operation.least_pixels(_CHANNELS.get(image.mode, 1)):
@@ -145,41 +148,28 @@ def run_operation(operation: Operation, image: Any, box: Box | None = None) -> A
             shape = ImageShape(box.height, box.width, shape.channels)
         if operation.returns_input(shape):
             return None
-        if box is None and getattr(operation, "interned", None) is not None:
-            made = _prepared_operation(operation, image, shape)
-            if made is not None:
-                return made
-        made, taken, _ = _claimed(image, shape, box, (operation,), None, None, False)
+        if kept is not None:
+            _prepare(operation, image, shape)
+        keeps_info = operation.keeps_info(shape)
+        made, taken, _ = _claimed(image, shape, box, (operation,), None, None, False, keeps_info)
     except _MISTAKES:
         return None
-    if not taken:
-        return None
-    if not operation.keeps_info(shape):
+    if taken and not keeps_info:
         made.info = {}
     return made
 
 
-def _prepared_operation(operation: Operation, image: Any, shape: ImageShape) -> Any:
-    """`run_operation` of one that is interned, by the job that is kept with it from its second image on."""
-    if hasattr(type(image), "claim"):
-        return None
+def _prepare(operation: Operation, image: Any, shape: ImageShape) -> None:
+    """Has the job of an interned operation kept with it, from the second image of this mode and size on."""
     kept: Any = operation.interned
-    key = "image", shape
-    known = kept.get(key, _UNKNOWN)
-    if known is _UNKNOWN:
+    key = image.mode, image.size
+    if key not in kept:
         if len(kept) >= _MOST_SHAPES:
             kept.clear()
         kept[key] = None
-        return None
-    if known is None:
-        known = prepared((operation,), None, image, shape, Box(0, 0, shape.height, shape.width))
-        if known is None:
-            return None
-        kept[key] = known
-    made = known.run_on(image)
-    if made is not None:
-        made.info = copied_info(image) if operation.keeps_info(shape) else {}
-    return made
+    elif kept[key] is None:
+        made = prepared((operation,), None, image, shape, Box(0, 0, shape.height, shape.width))
+        kept[key] = made is not None and made._replace(keeps_info=operation.keeps_info(shape))
 
 
 _MOST_SHAPES = 64  # of images that an operation is kept for
@@ -264,46 +254,59 @@ def _claimed(
     conversion: Any,
     out: torch.Tensor | None,
     in_rows: bool,
+    keeps_info: bool = True,
 ) -> tuple[Any, int, bool]:
     """Runs the first steps by the core: the result, how many steps, and whether it was converted, too.
 
     Args:
         image, box, steps, conversion, out, in_rows: as of `on_pixels`.
         shape: the image's as `shape_of` gives it, or of the box.
+        keeps_info: a PIL image that comes out has the image's ``info``; a lazy one has it anyway.
     """
     claim = getattr(type(image), "claim", None)
     if claim is not None:  # a lazy image's pixels needn't be there: see `fastpipe.program.lazy_image`
         claimed: tuple[Any, int, bool] | None = claim(image, box, steps, conversion, out, in_rows)
         if claimed is not None:
             return claimed
-    pixels = None if isinstance(image, np.ndarray) else core.memory_of(image)
-    if pixels is None and not isinstance(image, np.ndarray):
-        return None, 0, False
     job = core.thread_job()
-    if pixels is None:
+    is_array = isinstance(image, np.ndarray)
+    offset = 0
+    if is_array:
         job.read_pixels(_cut(image, box))
     else:
-        job.read_image(pixels if box is None else pixels.part(box))
+        offset = _read_part(job, image, shape, box)
     shape, taken = add_steps(job, steps, shape)
     finished = taken == len(steps) and conversion is not None
     if not taken and not finished:
         core.give_back(job)
         return None, 0, False
-    made: Any
+    made: Any = None
     if finished:
         made = tensor_sink(job, conversion, shape, out, in_rows)
-    elif pixels is not None:
-        made = pillow_sink(job, shape)
-        if made is None:
-            core.give_back(job)
-            return None, 0, False
-    else:
+    elif is_array:
         made = np.empty(shape if image.ndim == 3 or shape.channels > 1 else shape.size, dtype=np.uint8)
         job.write_array(made)
-    core.check(core.run_thread_job(job))
-    if pixels is not None and not finished:
-        made.info = copied_info(image)
-    return made, taken, finished
+    else:
+        job.write_new_image(shape.height, shape.width, _PIXEL_BYTES[shape.channels])
+    if is_array:
+        core.check(core.run_thread_job(job))
+        return made, taken, finished
+    done = core.run_on_image(job.address, image, offset, None if finished else shape, keeps_info)
+    core.give_back(job)
+    if done is None:
+        return None, 0, False
+    return made if finished else done, taken, finished
+
+
+_PIXEL_BYTES = {1: 1, 3: 4}  # by channels
+
+
+def _read_part(job: core.Job, image: Any, shape: ImageShape, box: Box | None) -> int:
+    """Sets a job's source: a PIL image, of which the box has that shape; returns where that begins."""
+    size = _PIXEL_BYTES[shape.channels]
+    row = image.size[0] * size
+    job.read_image_part(shape.height, shape.width, row, size)
+    return 0 if box is None else box.top * row + box.left * size
 
 
 def pillow_sink(job: core.Job, shape: ImageShape) -> Image.Image | None:

@@ -11,7 +11,7 @@ import io
 import os
 import threading
 from collections.abc import Callable
-from functools import partial
+from functools import partial, wraps
 from struct import unpack_from
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, ClassVar
@@ -183,31 +183,7 @@ class _LazyFile(_Base):
 
     __hash__ = None  # type: ignore[assignment] # as Pillow's
 
-    # -- what is recorded
-
-    def copy(self) -> Image.Image:
-        lazy = self.lazy()
-        return super().copy() if lazy is None else lazy
-
-    __copy__ = copy
-
-    def crop(self, box: Any = None) -> Image.Image:
-        lazy = self.lazy()
-        return super().crop(box) if lazy is None else lazy.crop(box)
-
-    def resize(self, size: Any, resample: Any = None, box: Any = None, reducing_gap: Any = None) -> Image.Image:
-        lazy = self.lazy()
-        if lazy is None:
-            return super().resize(size, resample, box, reducing_gap)
-        return lazy.resize(size, resample, box, reducing_gap)
-
-    def reduce(self, factor: Any, box: Any = None) -> Image.Image:
-        lazy = self.lazy()
-        return super().reduce(factor, box) if lazy is None else lazy.reduce(factor, box)
-
-    def transpose(self, method: Any) -> Image.Image:
-        lazy = self.lazy()
-        return super().transpose(method) if lazy is None else lazy.transpose(method)
+    # -- what is recorded; see `_recorded` for the rest
 
     def convert(self, mode: Any = None, *arguments: Any, **options: Any) -> Image.Image:
         to_rgb = mode == "RGB" and not arguments and not options and "transparency" not in self.info
@@ -218,13 +194,20 @@ class _LazyFile(_Base):
             lazy if mode == lazy.mode and not arguments and not options else lazy.convert(mode, *arguments, **options)
         )
 
-    def point(self, lut: Any, mode: Any = None) -> Image.Image:
-        lazy = self.lazy()
-        return super().point(lut, mode) if lazy is None else lazy.point(lut, mode)
 
-    def filter(self, filter: Any) -> Image.Image:
+def _recorded(name: str) -> Any:
+    """A method of Pillow's images that is done to a lazy image, where there is one."""
+
+    @wraps(getattr(Image.Image, name))
+    def method(self: _LazyFile, *arguments: Any, **options: Any) -> Any:
         lazy = self.lazy()
-        return super().filter(filter) if lazy is None else lazy.filter(filter)
+        return getattr(super(_LazyFile, self) if lazy is None else lazy, name)(*arguments, **options)
+
+    return method
+
+
+for _name in ("copy", "__copy__", "crop", "filter", "point", "reduce", "resize", "transform", "transpose"):
+    setattr(_LazyFile, _name, _recorded(_name))
 
 
 class _LazyJpeg(_LazyFile, JpegImagePlugin.JpegImageFile):
@@ -295,10 +278,10 @@ def open_image(source: str | os.PathLike[str] | bytes | bytearray | memoryview |
     """Opens an image as ``PIL.Image.open`` does, to be decoded by fastpipe when, and as far as, its pixels are used.
 
     Size, mode, format, ``info``, ``getexif()`` and the like are known at once. ``crop``, ``resize``, ``transpose``,
-    ``convert``, ``point`` and ``copy`` are recorded and give further images without pixels, and so do transforms that
-    give images. Whatever else takes the pixels, ``numpy.asarray`` or ``save``, has them made, of the file only what is
-    left: by one call of the core, with Pillow's bytes. A transform to a tensor goes straight from the file to the
-    tensor.
+    ``transform``, ``convert``, ``point`` and ``copy`` are recorded and give further images without pixels, and so do
+    transforms that give images. Whatever else takes the pixels, ``numpy.asarray`` or ``save``, has them made, of the
+    file only what is left: by one call of the core, with Pillow's bytes. A transform to a tensor goes straight from the
+    file to the tensor.
 
     A file that the core doesn't decode is decoded by Pillow, with Pillow's errors and warnings.
 

@@ -14,7 +14,7 @@ import torch
 from fastpipe import core
 from fastpipe.core.addresses import address_of
 from fastpipe.kernels import memory
-from fastpipe.program.core_steps import add_steps
+from fastpipe.program.lower import add_steps
 from fastpipe.program.program import Program
 from fastpipe.types import Box, ImageShape, Step
 
@@ -24,44 +24,43 @@ class Prepared(NamedTuple):
 
     Attributes:
         job: the job.
-        source: the shape of the images; the job reads a box of it.
+        kind: mode and size of PIL images.
         offset: bytes from an image's first pixel to the box's.
         result: the shape of what comes out.
         dtype: of a tensor that comes out; None where an image does.
         strides: of the tensor ``(C, H, W)``, in elements.
+        keeps_info: of a PIL image that comes out, for those who keep that here.
     """
 
     job: core.PreparedJob
-    source: ImageShape
+    kind: tuple[str, tuple[int, int]]
     offset: int
     result: ImageShape
     dtype: torch.dtype | None
     strides: tuple[int, int, int]
+    keeps_info: bool = True
 
-    def run_on(self, image: Any) -> Any:
+    def run_on(self, image: Any, keeps_info: bool = True) -> Any:
         """A new tensor or PIL image.
 
         None where this image's memory isn't to be had, or a new one's; nothing is done then.
+
+        Args:
+            image: an array of this layout, or a PIL image of any mode and size.
+            keeps_info: of a PIL image, which comes out, too.
         """
-        pixels: Any
-        if isinstance(image, np.ndarray):
-            pixels, start = image, address_of(image)
-        else:
-            pixels = core.memory_of(image)
-            if pixels is None or pixels[3:6] != self.source:
-                return None
-            start = pixels.address
-        made: Any
-        if self.dtype is not None:
-            height, width, channels = self.result
-            made = torch.empty_strided((channels, height, width), self.strides, dtype=self.dtype)
-            sink = made.data_ptr()
-        else:
-            new = core.new_image(*self.result)
-            if new is None:
-                return None
-            made, sink = new[0], new[1].address
-        core.check(core.run_prepared(self.job, start + self.offset, sink, pixels))
+        is_array = isinstance(image, np.ndarray)
+        if not is_array and (image.mode, image.size) != self.kind:
+            return None
+        if self.dtype is None:
+            return core.run_on_image(self.job.address, image, self.offset, self.result, keeps_info)
+        height, width, channels = self.result
+        made = torch.empty_strided((channels, height, width), self.strides, dtype=self.dtype)
+        sink = made.data_ptr()
+        if is_array:
+            core.check(core.run_prepared(self.job, address_of(image) + self.offset, sink, image))
+        elif core.run_on_image(self.job.address, image, self.offset, None, out=sink) is None:
+            return None
         return made
 
 
@@ -92,25 +91,21 @@ def _prepared(
         job.read_pixels(image[box.top : box.bottom, box.left : box.right])
         row, column = image.strides[:2]
     else:
-        pixels = core.memory_of(image)
-        if pixels is None:
-            return None
-        job.read_image(pixels.part(box))
-        row, column = pixels.row_stride, pixels.pixel_bytes
+        column = 1 if shape.channels == 1 else 4
+        row = shape.width * column
+        job.read_image_part(box.height, box.width, row, column)
     result, taken = add_steps(job, steps, ImageShape(box.height, box.width, shape.channels))
     if taken != len(steps):
         return None
     height, width, channels = result
     strides = (1, width * channels, channels) if in_rows else (height * width, width, 1)
     if conversion is None:
-        new = core.new_image(height, width, channels)
-        if new is None:
-            return None
-        job.write_image(new[1])
+        job.write_new_image(height, width, 1 if channels == 1 else 4)
         dtype = None
     else:
         dtype = conversion.dtype
         kind = core.DType.UINT8 if dtype is torch.uint8 else core.DType.FLOAT32
         between, down, across = (stride * dtype.itemsize for stride in strides)
         job.write(0, result, (down, across, between), kind, *conversion.arithmetic)
-    return Prepared(job.prepared(), shape, box.top * row + box.left * column, result, dtype, strides)
+    images = ("L" if shape.channels == 1 else "RGB", (shape.width, shape.height))
+    return Prepared(job.prepared(), images, box.top * row + box.left * column, result, dtype, strides)

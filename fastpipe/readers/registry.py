@@ -1,4 +1,4 @@
-"""Which readers there are: the built-in ones, those of installed packages, those that a program registers.
+"""The registry of readers: built-in ones, those of installed packages, and those that a program registers.
 
 None is imported before it is asked for. The order in which a format's readers are preferred stands here too; a
 `MachineConfig` with measurements replaces it.

@@ -1,4 +1,4 @@
-"""Which version of which codec library is inside each reader: wheels bundle their own, and they differ.
+"""Versions of the codec libraries inside the readers: wheels bundle their own, and they differ.
 
 The TurboJPEG API doesn't tell its library's version and simplejpeg doesn't pass it on, but libjpeg-turbo has it as text
 in its table of messages: it is read from the file of the library.

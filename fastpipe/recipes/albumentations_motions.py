@@ -214,7 +214,7 @@ _ENTRIES: list[tuple[str, MotionOf, str, str]] = [
 """Classes that ask for an image's shape alone: name, motion, functions behind it, and the code's fingerprint."""
 
 
-class Entry(NamedTuple):
+class KnownMotion(NamedTuple):
     """A class of albumentations'.
 
     Attributes:
@@ -232,8 +232,8 @@ def _function(name: str) -> Any:
     return getattr(crop_functions, name, None) or getattr(geometric_functions, name, None)
 
 
-ENTRIES: dict[type, Entry] = {
-    getattr(A, name): Entry(motion, tuple(map(_function, behind.split())), fingerprint)
+ENTRIES: dict[type, KnownMotion] = {
+    getattr(A, name): KnownMotion(motion, tuple(map(_function, behind.split())), fingerprint)
     for name, motion, behind, fingerprint in _ENTRIES
     if hasattr(A, name)
 }

@@ -8,16 +8,14 @@ from typing import Any
 
 from fastpipe.transforms.adapters import Adapt
 
-_FREE = frozenset({"__init__", "__repr__", "__str__", "extra_repr"})
-# Names that every class body has, or may have, which say nothing about what an object does.
-_METADATA = frozenset(
-    {"__annotations__", "__annotate__", "__annotate_func__", "__annotations_cache__", "__classdictcell__", "__dict__"}
-    | {"__doc__", "__firstlineno__", "__module__", "__orig_bases__", "__parameters__", "__qualname__"}
-    | {"__static_attributes__", "__type_params__", "__weakref__"}
+NEUTRAL_NAMES = frozenset(
+    {"__init__", "__repr__", "__str__", "extra_repr", *vars(type("Empty", (), {}))}
+    | {"__annotate__", "__annotate_func__", "__annotations__", "__annotations_cache__", "__classdictcell__"}
+    | {"__orig_bases__", "__parameters__", "__qualname__", "__slotnames__", "__type_params__"}
 )
+"""Names that a subclass may have and do what its base does: some that the language and ``copy`` add among them."""
 
-
-_SAID = ("_draws_from_python", "_is_compose", "_looks_at_shape")  # by each class of itself alone
+_SAID = ("_draws_from_python", "_draws_nothing", "_is_compose", "_looks_at_shape")  # by each class of itself alone
 
 
 def adapter_class(ours: type, **body: Any) -> Any:
@@ -64,7 +62,7 @@ def known_base(kind: type, table: Mapping[type, Any], *, replaced: frozenset[str
     found = set()
     for between in lineage[:place]:
         for name, value in vars(between).items():
-            if name in _FREE or name in _METADATA:
+            if name in NEUTRAL_NAMES:
                 continue
             plain = inspect.isfunction(inspect.unwrap(value) if callable(value) else value)
             if hasattr(base, name) or not plain:

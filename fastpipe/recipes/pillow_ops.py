@@ -1,10 +1,10 @@
-"""Operations that timm does with Pillow, and torchvision doesn't: warps by a matrix, a look-up, mixtures."""
+"""Operations that timm does with Pillow, and torchvision doesn't: a look-up, mixtures."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -12,16 +12,11 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
 from fastpipe import ops
-from fastpipe.core import Kind
-from fastpipe.kernels import color, warp
-from fastpipe.ops.interpolation import pil_modes_mapping
+from fastpipe.kernels import color
 from fastpipe.program.lower import lower
 from fastpipe.program.on_image import run_on_image
 from fastpipe.program.program import steps_in_words
-from fastpipe.types import ImageShape, Recipe, Step
-
-if TYPE_CHECKING:
-    from fastpipe.core import Job
+from fastpipe.types import ImageShape, Step
 
 _LEVELS = np.arange(256)
 
@@ -36,44 +31,6 @@ def _by_pillow(array: NDArray[Any], change: Callable[[Image.Image], Image.Image]
 def _like(image: Image.Image, array: NDArray[Any]) -> Image.Image:
     """An array as a PIL image of the mode of another."""
     return Image.fromarray(array if image.mode == "RGB" else array.reshape(image.height, image.width))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class AffineBy(ops.Operation):
-    """``Image.transform`` by the matrix of the way back, from new pixels to old ones."""
-
-    op: ClassVar[str] = "affine_by"
-    takes_arrays_alone: ClassVar[bool] = True
-    matrix: tuple[float, ...]
-    interpolation: Any
-    fill: Any = None
-
-    def apply(self, image: Any) -> Any:
-        mode: Any = pil_modes_mapping[self.interpolation]
-        return _by_pillow(
-            image,
-            lambda one: one.transform(
-                one.size, Image.Transform.AFFINE, self.matrix, resample=mode, fillcolor=self.fill
-            ),
-        )
-
-    def to_core(self, job: Job, shape: ImageShape) -> bool:
-        fill = self.fill
-        whole = fill is None or (isinstance(fill, (list, tuple)) and len(fill) == shape.channels)
-        if not whole or self.interpolation.value not in warp.FILTERS:
-            return False
-        return warp.add_warp(job, Kind.AFFINE, shape.size, self.matrix, self.interpolation.value, fill)
-
-    def point_transform(self, shape: ImageShape) -> NDArray[np.float64]:
-        back = np.array([*self.matrix, 0, 0, 1], dtype=np.float64)
-        return np.linalg.inv(back.reshape(3, 3)).astype(np.float64)
-
-    def words(self) -> str:
-        _, b, c, d, _, f = self.matrix
-        shears = [f"{share:.2f}" for share in (b, d) if share]
-        if shears:
-            return "sheared by " + ", ".join(shears)
-        return f"shifted by {-c:g}, {-f:g} px"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,7 +98,7 @@ class MixChains(ops.Operation):
     def _run(chain: tuple[Step, ...], image: Any) -> Any:
         if not chain:
             return image
-        made = run_on_image(lower(Recipe(ImageShape(*(*image.shape, 1)[:3]), chain)), image)
+        made = run_on_image(lower(chain, ImageShape(*(*image.shape, 1)[:3])), image)
         return made.reshape(image.shape)
 
     @staticmethod

@@ -23,7 +23,6 @@ from fastpipe.ops.interpolation import interpolation_of
 from fastpipe.recipes import timm_crops, timm_naflex
 from fastpipe.recipes.base import adapter, adapter_class, known_base
 from fastpipe.recipes.pillow_ops import (
-    AffineBy,
     AsDtype,
     AsNumpy,
     LightenBelow,
@@ -41,7 +40,7 @@ from fastpipe.types import Generators, ImageShape, Step
 
 
 def _affine(matrix: tuple[float, ...], given: Any, python: Any) -> tuple[Step, ...]:
-    return (AffineBy(matrix, _resampling(given, python), given.get("fillcolor")),)
+    return (ops.AffineBy(matrix, _resampling(given, python), given.get("fillcolor")),)
 
 
 def _posterized(bits: int) -> tuple[Step, ...]:

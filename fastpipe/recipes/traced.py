@@ -31,7 +31,7 @@ from fastpipe.transforms.sized_image import Untraceable
 from fastpipe.transforms.v2._proxies import PilStandIn, PureStandIn, TensorStandIn, stand_in
 from fastpipe.transforms.v2._rng_patch import drawing_from
 from fastpipe.transforms.v2._samples import draw_sample, with_pixels
-from fastpipe.types import Generators, ImageShape, Recipe, Step
+from fastpipe.types import Generators, ImageShape, Step
 
 _STAND_INS = (PilStandIn, TensorStandIn, PureStandIn)
 _PROBES = (ImageShape(41, 56, 3), ImageShape(29, 17, 3), ImageShape(64, 64, 3))
@@ -191,7 +191,7 @@ def _try_image(transform: Any, shape: ImageShape, kind: tuple[Any, ...], seed: i
     if not on_tensor:
         image: Any = Image.fromarray(pixels if shape.channels == 3 else pixels[..., 0])
         expected, other_end = _from_seed(seed, lambda: copy.deepcopy(transform)(image.copy()))
-        found = run_on_image(lower(Recipe(shape, steps)), image) if steps else image
+        found = run_on_image(lower(steps, shape), image) if steps else image
         return end == other_end and _alike(found, expected)
     tensor = torch.from_numpy(pixels).permute(2, 0, 1).contiguous()
     tensor = tensor if kind[1] is torch.uint8 else tensor.to(kind[1])
@@ -229,7 +229,7 @@ def _try_sample(transform: Any, shape: ImageShape, seed: int) -> bool:
         seed, lambda: draw_sample([Traced(copy.deepcopy(transform))], shape, targets(), Generators())
     )
     expected, other_end = _from_seed(seed, lambda: copy.deepcopy(transform)(image.copy(), *targets()))
-    made = run_on_image(lower(Recipe(shape, drawn.steps)), image) if drawn.steps else image
+    made = run_on_image(lower(drawn.steps, shape), image) if drawn.steps else image
     found = with_pixels(drawn.sample, made, lambda mask: mask)
     pairs = zip(tree_leaves(found), tree_leaves(expected), strict=True)
     same_tree = str(tree_map(type, found)) == str(tree_map(type, expected))

@@ -17,7 +17,7 @@ from fastpipe.atomic_write import atomic_write
 from fastpipe.environment import line_width
 from fastpipe.errors import ConfigError
 
-Move: TypeAlias = Callable[[int, int, str], None]
+ProgressCallback: TypeAlias = Callable[[int, int, str], None]
 """Told of progress: the steps done, all of them (0: nobody knows), and what is done now."""
 
 
@@ -27,7 +27,7 @@ def make_console() -> Console:
     return console if console.is_terminal else Console(highlight=False, width=line_width(), no_color=True)
 
 
-def wrapped(text: str, *, hang: int = 2, width: int | None = None) -> str:
+def wrap_text(text: str, *, hang: int = 2, width: int | None = None) -> str:
     """The text with its lines broken at spaces so that none is longer than `line_width` says.
 
     Args:
@@ -56,7 +56,7 @@ def encodable(text: str, encoding: str | None, instead: str) -> str:
 
 
 @contextlib.contextmanager
-def show_progress(quiet: bool = False) -> Iterator[Move | None]:
+def show_progress(quiet: bool = False) -> Iterator[ProgressCallback | None]:
     """The function that moves a progress bar of what takes long; None where there is no terminal."""
     from fastpipe.index._progress import SlowBar  # with all of fastpipe.datasets, torch included
 
@@ -110,23 +110,23 @@ def write_json(path: str, values: Mapping[str, Any]) -> None:
         write_file(path, text, "--json")
 
 
-def write_asked(json: str | None, values: Mapping[str, Any], quiet: bool) -> bool:
+def write_json_if_asked(json: str | None, values: Mapping[str, Any], quiet: bool) -> bool:
     """Writes JSON where it is asked for; whether text is to be printed as well, on standard output."""
     if json is not None:
         write_json(json, values)
     return not quiet and json != "-"
 
 
-def rounded(value: Any) -> Any:
+def round_times(value: Any) -> Any:
     """The same value with every time in it rounded to a nanosecond: what a clock gives, and no more digits."""
     if isinstance(value, dict):
-        return {key: rounded(item) for key, item in value.items()}
+        return {key: round_times(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [rounded(item) for item in value]
+        return [round_times(item) for item in value]
     return round(value, 3) if isinstance(value, float) else value
 
 
-def size(count: float) -> str:
+def format_bytes(count: float) -> str:
     """Bytes with a unit, in two digits or more: ``"1.2 MB"``, ``"340 kB"``."""
     for unit in ("bytes", "kB", "MB", "GB", "TB"):
         if count < 1000 or unit == "TB":
@@ -135,7 +135,7 @@ def size(count: float) -> str:
     return f"{count:,.0f} {unit}" if count >= 10 or unit == "bytes" else f"{count:.1f} {unit}"
 
 
-def in_words(count: int, thing: str) -> str:
+def pluralize(count: int, thing: str) -> str:
     """``"1 worker"``, ``"2,000 workers"``."""
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
 

@@ -9,7 +9,7 @@ from string import Template
 from typing import TYPE_CHECKING
 
 from fastpipe.reporting.plots import to_svg
-from fastpipe.reporting.tables import to_html
+from fastpipe.reporting.tables import render_html
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,7 +25,7 @@ def page(title: str, subtitle: str, show: Callable[[Console], None], figure: Fig
         figure: the picture above it; None for none.
     """
     template = Template(resources.files("fastpipe.reporting").joinpath("page.html").read_text(encoding="utf-8"))
-    body = to_html(show)
+    body = render_html(show)
     if figure is not None:
         body = f"<figure>{to_svg(figure, f'Chart: {title}')}</figure>\n{body}"
     return template.substitute(title=html.escape(title), subtitle=html.escape(subtitle), body=body)

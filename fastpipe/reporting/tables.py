@@ -17,7 +17,7 @@ from fastpipe.environment import line_width
 
 
 @dataclass(slots=True)
-class Table:
+class ReportTable:
     """Cells in rows under headings."""
 
     title: str  # above it
@@ -38,7 +38,7 @@ class Table:
         self.rows.append(cells)
 
     def to_rich(self) -> RichTable:
-        """For a terminal; looks the same in a file."""
+        """The table as one of rich's, for a terminal; it looks the same in a file."""
         box = rich.box.ASCII if self.framed else None
         made = RichTable(
             title=self.title or None,
@@ -69,21 +69,21 @@ class Table:
 
     def to_text(self, width: int | None = None) -> str:
         """The table as plain text, at most as wide as `line_width` says, or as told."""
-        return plain(lambda console: console.print(self.to_rich()), width)
+        return render_text(lambda console: console.print(self.to_rich()), width)
 
 
 def _text(cell: Any) -> str:
     return "–" if cell is None else f"{cell:,.0f}" if isinstance(cell, (int, float)) else str(cell)
 
 
-def plain(show: Callable[[Console], None], width: int | None = None) -> str:
+def render_text(show: Callable[[Console], None], width: int | None = None) -> str:
     """The text that is printed on a console, as wide as `line_width` says, or as told."""
     out = io.StringIO()
     show(Console(file=out, width=width or line_width(), no_color=True, highlight=False, emoji=False))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
 
 
-def to_html(show: Callable[[Console], None], width: int = 110) -> str:
+def render_html(show: Callable[[Console], None], width: int = 110) -> str:
     """The HTML of what is printed on a console, for a notebook or a page."""
     console = Console(file=io.StringIO(), width=width, record=True, highlight=False, force_terminal=True)
     show(console)

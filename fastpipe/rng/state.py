@@ -77,7 +77,7 @@ def keyed_globals(key: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def as_globals(generators: Generators, *, with_torch: bool = True) -> Iterator[None]:
-    """Has code that draws from the global generators draw from these within the block; they move on by it.
+    """Puts these generators in the global ones' place within the block; draws there advance them.
 
     Not for several threads at once, unless these are the global ones.
 

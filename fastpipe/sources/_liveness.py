@@ -1,4 +1,4 @@
-"""Whether the process that owns something in a shared folder still lives: it holds the lock on a file of its own.
+"""Owners of things in a shared folder: a process is alive as long as it holds the lock on its own file.
 
 The system gives a lock up when its process ends, however it ends. On POSIX it is a record lock, which a forked child
 doesn't share: a worker that outlives its parent doesn't keep the parent's things.

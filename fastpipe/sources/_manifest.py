@@ -83,7 +83,7 @@ class Manifest:
 
     @contextlib.contextmanager
     def _together(self) -> Iterator[None]:
-        """Within the transaction that there is, or one of their own."""
+        """Joins the current transaction, or makes one."""
         with _lock:
             if self._database.in_transaction:
                 yield
@@ -104,7 +104,7 @@ class Manifest:
             )
 
     def reserve(self, rows: Iterable[Row], owner: str, now: float) -> list[Row]:
-        """Rows for files that are going to be written; those of them that aren't there yet."""
+        """Adds rows for files that are about to be written; returns those that weren't there yet."""
         new = []
         for row in rows:
             added = self._database.execute(
@@ -115,7 +115,7 @@ class Manifest:
         return new
 
     def finish(self, written: Iterable[tuple[bytes, int | None]]) -> None:
-        """The files of these ids are there, with these checksums."""
+        """Marks files as written, with their checksums."""
         with self._together():
             self._database.executemany(
                 f"UPDATE files SET state = {THERE}, owner = NULL, checksum = ? WHERE id = ?",
@@ -123,19 +123,19 @@ class Manifest:
             )
 
     def remove(self, ids: Iterable[bytes]) -> None:
-        """Their files are gone."""
+        """Removes the rows of files that are gone."""
         with self._together():
             self._database.executemany("DELETE FROM files WHERE id = ?", [(one,) for one in ids])
 
     def touch(self, uses: dict[bytes, float]) -> None:
-        """When these files were used last."""
+        """Records when files were used last."""
         with self._together():
             self._database.executemany(
                 "UPDATE files SET used = max(used, ?) WHERE id = ?", [(when, one) for one, when in uses.items()]
             )
 
     def oldest(self, start: float, is_free: Callable[[list[bytes]], Sequence[bool]]) -> Iterator[tuple[Row, float]]:
-        """Files that may go and when they were used, least recently used first, from a time on."""
+        """Yields files that may be evicted, least recently used first and from a time on, and when each was used."""
         rows = self._database.execute(
             f"SELECT id, size, used FROM files WHERE used >= ? AND state = {THERE} ORDER BY used", (start,)
         )
@@ -144,7 +144,7 @@ class Manifest:
             yield from ((Row(one, size), used) for (one, size, used), is_so in zip(some, free, strict=True) if is_so)
 
     def known(self, ids: Iterable[bytes]) -> dict[bytes, tuple[int, int, int | None]]:
-        """Size, state and checksum of those that are there."""
+        """Size, state and checksum of the files that have a row, by their ids."""
         found = {}
         with _lock:
             for one in ids:
@@ -154,13 +154,13 @@ class Manifest:
         return found
 
     def all(self) -> list[tuple[bytes, int, int | None, float]]:
-        """Id, size, checksum and last use of every file that is there."""
+        """Id, size, checksum and last use of every file that is whole."""
         with _lock:
             rows = self._database.execute(f"SELECT id, size, checksum, used FROM files WHERE state = {THERE}")
             return rows.fetchall()
 
     def unfinished(self) -> dict[str, list[bytes]]:
-        """By owner, the files that are being written."""
+        """The files that are being written, by their owners."""
         found: dict[str, list[bytes]] = {}
         with _lock:
             for owner, one in self._database.execute(f"SELECT owner, id FROM files WHERE state = {WRITING}"):

@@ -39,7 +39,7 @@ class Pins:
         return name
 
     def refresh(self) -> frozenset[str]:
-        """Looks at what is pinned now, by owners that live; the pins' names."""
+        """Reads the pins of owners that live; returns their names."""
         owners = self._manifest.pins()
         dead = {owner for owner in owners.values() if not is_alive(self._owners, owner)}
         if dead:
@@ -53,7 +53,7 @@ class Pins:
         return names
 
     def are_free(self, ids: list[bytes]) -> list[bool]:
-        """For each id whether no pin has it, as of the last `refresh`."""
+        """Whether each id is in no pin, as of the last `refresh`."""
         wanted = short(ids)
         pinned = np.zeros(len(wanted), bool)
         for one in self._known.values():
@@ -63,6 +63,6 @@ class Pins:
         return [not one for one in pinned.tolist()]
 
     def count(self) -> int:
-        """How many files are pinned, as of the last `refresh`."""
+        """The number of pinned files, as of the last `refresh`."""
         known = list(self._known.values())
         return len(np.unique(np.concatenate(known))) if known else 0

@@ -82,14 +82,14 @@ class State:
         return os.path.exists(self.path(one))
 
     def write(self, one: bytes, data: bytes) -> None:
-        """The file is there then, whole, or it isn't and this raises OSError."""
+        """Writes a file: it is there whole, or this raises OSError."""
         path = self.path(one)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with atomic_write(path, beside=self._parts / one.hex(), synced=False) as stream:
             stream.write(data)
 
     def unlink(self, one: bytes) -> bool:
-        """Whether a file is gone now."""
+        """Removes a file; False where it has to stay."""
         try:
             os.unlink(self.path(one))
         except FileNotFoundError:
@@ -146,7 +146,7 @@ class State:
             warnings.warn(text, FastpipeWarning, stacklevel=3)
 
     def _clear_dead(self) -> None:
-        """Clears away what processes left that were killed."""
+        """Removes what killed processes left."""
         owners = self.folder / "owners"
         dead = [name for name in os.listdir(owners) if not is_alive(owners, name)]
         unfinished = self.manifest.unfinished()

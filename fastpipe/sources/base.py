@@ -11,7 +11,14 @@ from fastpipe.errors import StoreError
 from fastpipe.sources._threads import Threads, kept_threads
 from fastpipe.types import RemoteFile, Source
 
-__all__ = ["ByteSource", "Entry", "Fetched", "by_source", "fetched", "version_of"]
+__all__ = ["RANGES_FROM", "ByteSource", "Entry", "Fetched", "by_source", "fetched", "version_of"]
+
+RANGES_FROM = 4 << 20
+"""Bytes of a packed image from which on its parts are asked for; see `ByteSource.ranges_from`.
+
+A second request to S3 waits for some 25 ms. In these one connection brings 2 MB, or 1 MB where 32 share 10 Gbit/s:
+the quarter of 4 MiB that random crops don't need. ``benchmarks/packed.py`` has an epoch of each kind.
+"""
 
 Fetched = bytes | str | Exception
 """The result of fetching a file: its bytes, the path of a local file (or an `ArchiveMember`) with them, or an error."""
@@ -43,6 +50,10 @@ class ByteSource(abc.ABC):
 
     concurrency: int = 32
     """How many reads `fetch` has under way at once."""
+
+    ranges_from: int | None = RANGES_FROM
+    """Packed images of at least so many bytes are read by two requests: for the beginning, which has the head, and for
+    the rows that a crop needs. Smaller ones by one request for all of it; None: all of them."""
 
     _pool: Threads | None = None
 

@@ -26,13 +26,13 @@ from pathlib import Path
 from typing import Any, cast
 
 from fastpipe.errors import DatasetError
-from fastpipe.paths import local, whole
+from fastpipe.paths import absolute_path, local_path
 from fastpipe.sources._manifest import THERE, Row
 from fastpipe.sources._state import MARK, State
 from fastpipe.sources.base import ByteSource, Entry, Fetched, by_source
 from fastpipe.types import ArchiveMember, RemoteFile, Source
 
-__all__ = ["Cache", "CacheStatistics", "CachedSource", "Pin", "bytes_of"]
+__all__ = ["Cache", "CacheStatistics", "CachedSource", "Pin", "parse_size"]
 
 _UNITS = {"": 1, "b": 1, **{f"{unit}b": 1000**n for n, unit in enumerate("kmgtp", 1)}}
 _UNITS |= {f"{unit}ib": 1024**n for n, unit in enumerate("kmgtp", 1)}
@@ -74,7 +74,7 @@ class Pin:
         self._cache, self._name = cache, name
 
     def release(self) -> None:
-        """The files may be evicted again."""
+        """Lets the files be evicted again."""
         self._cache._opened().manifest.unpin([self._name])
 
     def __enter__(self) -> Pin:
@@ -107,8 +107,8 @@ class Cache:
     """
 
     def __init__(self, folder: str | os.PathLike[str], capacity: int | str = "500 GB") -> None:
-        self.folder = whole(folder)
-        self.capacity = bytes_of(capacity)
+        self.folder = absolute_path(folder)
+        self.capacity = parse_size(capacity)
         self._start()
         self._opened()
 
@@ -120,7 +120,7 @@ class Cache:
     @staticmethod
     def is_in(folder: str | os.PathLike[str]) -> bool:
         """Whether a folder is a cache's."""
-        return os.path.isfile(os.path.join(local(folder), MARK))
+        return os.path.isfile(os.path.join(local_path(folder), MARK))
 
     def over(self, source: ByteSource) -> CachedSource:
         """The source, read through this cache."""
@@ -132,7 +132,7 @@ class Cache:
         It may be evicted before it is read, unless it is pinned.
         """
         state = self._opened()
-        one = id_of(file)
+        one = file_id(file)
         path = state.path(one)
         try:
             size = os.stat(path).st_size
@@ -173,13 +173,13 @@ class Cache:
                 return data
         except OSError:  # evicted this moment
             pass
-        return origin(file.source).read_file(file)
+        return without_cache(file.source).read_file(file)
 
     def fetch_missing(self, files: Sequence[RemoteFile]) -> list[Fetched]:
         """Reads files from their sources, whether they are here or not, and keeps them; returns what `fetch` does."""
         found: list[Any] = [None] * len(files)
         for source, places in by_source(files):
-            read = origin(source).fetch([files[place] for place in places])
+            read = without_cache(source).fetch([files[place] for place in places])
             for place, data in zip(places, read, strict=True):
                 found[place] = data
             came = [place for place in places if isinstance(found[place], bytes)]
@@ -195,7 +195,7 @@ class Cache:
             Where each lies; None where there is no room for it, since the capacity is too small or all else is held.
         """
         state = self._opened()
-        ids = [id_of(file) for file, _ in files]
+        ids = [file_id(file) for file, _ in files]
         sizes = {one: -(-len(data) // _BLOCK) * _BLOCK for one, (_, data) in zip(ids, files, strict=True)}
         with state.manifest.changing():
             known = state.manifest.known(ids)
@@ -237,11 +237,11 @@ class Cache:
         epoch reads.
         """
         state = self._opened()
-        return Pin(self, state.pins.add(state.owner.name, [id_of(file) for file in files]))
+        return Pin(self, state.pins.add(state.owner.name, [file_id(file) for file in files]))
 
     def evict(self, files: Iterable[RemoteFile]) -> int:
-        """Removes files, also pinned ones; the bytes that this made free."""
-        return self._evict(self._opened(), [id_of(file) for file in files])
+        """Removes files, pinned ones too; returns the bytes that this made free."""
+        return self._evict(self._opened(), [file_id(file) for file in files])
 
     def clear(self) -> None:
         """Removes all files that no running epoch has pinned."""
@@ -251,7 +251,7 @@ class Cache:
         self._evict(state, [one for one, free in zip(ids, state.pins.are_free(ids), strict=True) if free])
 
     def check(self) -> int:
-        """Reads every file, and removes those that aren't what was written; how many these were."""
+        """Reads every file, and removes those that aren't what was written; returns their number."""
         state = self._opened()
         damaged = [one for one, _, checksum, _ in state.manifest.all() if not state.is_sound(one, checksum)]
         self._evict(state, damaged)
@@ -292,7 +292,7 @@ class Cache:
         return False
 
     def _make_room(self, state: State, wanted: int, capacity: int) -> int:
-        """Evicts what it takes; the bytes that are free then. Within a transaction."""
+        """Evicts files until there is room; returns the bytes that are free then. To be called in a transaction."""
         room = capacity - state.manifest.counters()["bytes"]
         if room >= wanted:
             return room
@@ -342,10 +342,12 @@ class Cache:
 
 
 class CachedSource(ByteSource):
-    """A source that is read through a cache: see `Cache.over`."""
+    """A source that is read through a cache: see `Cache.over`. It has files as a whole, so none is read by ranges."""
+
+    ranges_from = None
 
     def __init__(self, source: ByteSource, cache: Cache) -> None:
-        self.source = origin(source)
+        self.source = without_cache(source)
         self.cache = cache
         self.concurrency = source.concurrency
 
@@ -367,7 +369,7 @@ class CachedSource(ByteSource):
         return self.source.url(key)
 
     def read(self, key: str, offset: int = 0, length: int = -1) -> bytes:
-        """From the store itself: the cache knows files by their version, which a key doesn't tell."""
+        """Reads from the store itself: the cache knows files by their version, which a key doesn't tell."""
         return self.source.read(key, offset, length)
 
     def fetch(self, files: Sequence[RemoteFile]) -> Sequence[Fetched]:
@@ -377,14 +379,14 @@ class CachedSource(ByteSource):
         return self.cache.get(file)
 
 
-def id_of(file: RemoteFile) -> bytes:
+def file_id(file: RemoteFile) -> bytes:
     """The id of a file in a cache: a digest of its source, key, version and part."""
     part = "" if file.whole else f"{file.offset}+{file.length}"
     text = f"{file.source.identity}\0{file.key}\0{file.version}\0{part}"
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-def bytes_of(capacity: int | str) -> int:
+def parse_size(capacity: int | str) -> int:
     """``"500 GB"`` as a number of bytes.
 
     Raises:
@@ -399,7 +401,7 @@ def bytes_of(capacity: int | str) -> int:
     raise DatasetError(f"capacity={capacity!r}: give bytes, as an integer or a text such as '500 GB' or '1.5 TiB'.")
 
 
-def origin(source: Source) -> ByteSource:
+def without_cache(source: Source) -> ByteSource:
     """The source itself, without a cache before it."""
     return source.source if isinstance(source, CachedSource) else cast(ByteSource, source)
 

@@ -1,4 +1,4 @@
-"""From what a user gives as the root of a data set to where its bytes come from."""
+"""The source of bytes that a user means by the root of a data set."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import IO, Any
 
 from fastpipe.sources.base import Fetched
-from fastpipe.sources.cache import origin
+from fastpipe.sources.cache import without_cache
 from fastpipe.types import RemoteFile
 
 _BLOCK = 4 << 20
@@ -41,7 +41,7 @@ class _Ranged(io.RawIOBase):
         return len(data)
 
 
-def open_file(path: str) -> IO[bytes]:
+def open_seekable(path: str) -> IO[bytes]:
     """Opens a file, of this machine or of a store, for reading.
 
     Raises:
@@ -54,6 +54,6 @@ def open_file(path: str) -> IO[bytes]:
 
 def read_parts(path: RemoteFile, places: Sequence[tuple[int, int]]) -> Sequence[Fetched]:
     """Many small parts of a file, many at once; each place is an offset and a length."""
-    return origin(path.source).fetch(
+    return without_cache(path.source).fetch(
         [RemoteFile(path, path.source, path.key, offset, length, path.version, False) for offset, length in places]
     )

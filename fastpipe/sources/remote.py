@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from fastpipe.errors import DatasetError, StoreError
 from fastpipe.sources._retry import WrongLengthError, status_of, with_retries
-from fastpipe.sources.base import ByteSource, Entry
+from fastpipe.sources.base import RANGES_FROM, ByteSource, Entry
 from fastpipe.types import RemoteFile
 
 __all__ = ["Folder", "RemoteSource", "walk_folders"]
@@ -48,6 +48,8 @@ class RemoteSource(ByteSource):
         concurrency: how many requests are under way at once.
         tries: how often a request is made before it counts as failed.
         timeout_s: how long one may take, in stores that fsspec talks to asynchronously, as to S3, Google's and HTTP.
+        ranges_from: as of `ByteSource`: bytes of a packed image from which on only the rows that a crop needs are asked
+            for; None for never. Less than the default where the store answers at once, or each byte costs.
         options: fsspec's of that store, such as ``anon=True`` or ``endpoint_url=``.
 
     Raises:
@@ -57,14 +59,24 @@ class RemoteSource(ByteSource):
     _remote: tuple[int, Any, str] | None = None
 
     def __init__(
-        self, url: str, *, concurrency: int = 32, tries: int = 6, timeout_s: float = 60.0, **options: Any
+        self,
+        url: str,
+        *,
+        concurrency: int = 32,
+        tries: int = 6,
+        timeout_s: float = 60.0,
+        ranges_from: int | None = RANGES_FROM,
+        **options: Any,
     ) -> None:
         if concurrency < 1 or tries < 1 or timeout_s <= 0:
             raise DatasetError(
                 f"concurrency={concurrency}, tries={tries}, timeout_s={timeout_s}: give numbers of 1 or more."
             )
         self._url = url
+        if ranges_from is not None and ranges_from < 0:
+            raise DatasetError(f"ranges_from={ranges_from}: give a number of bytes, 0 or more, or None for never.")
         self.concurrency, self.tries, self.timeout_s = concurrency, tries, timeout_s
+        self.ranges_from = ranges_from
         self.options = options
         self._opened()
 
@@ -87,8 +99,14 @@ class RemoteSource(ByteSource):
         url = self._url.rstrip("/")
         for _ in range(count):
             url = url.rpartition("/")[0]
-        options = {"concurrency": self.concurrency, "tries": self.tries, "timeout_s": self.timeout_s}
-        return RemoteSource(url, **options, **self.options)  # type: ignore[arg-type]
+        return RemoteSource(
+            url,
+            concurrency=self.concurrency,
+            tries=self.tries,
+            timeout_s=self.timeout_s,
+            ranges_from=self.ranges_from,
+            **self.options,
+        )
 
     def list(self) -> Iterator[Entry]:
         def visited(key: str, _: str) -> tuple[Folder, dict[str, str]]:

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from fastpipe.errors import PlanError
-from fastpipe.paths import whole
+from fastpipe.paths import absolute_path
 
 _HOW = "give MODULE:NAME or FILE.py:NAME, such as train:transform or train.py:transform for train.py's `transform`"
 
@@ -98,7 +98,7 @@ def _import(place: str, module_name: str) -> ModuleType:
 
 def _load_file(place: str, file: str) -> ModuleType:
     """A Python file as a module; its folder is searched for what it imports, as when it is run."""
-    path = whole(file)
+    path = absolute_path(file)
     if not os.path.isfile(path):
         raise PlanError(f"{place!r}: there is no file {path}")
     _search_in(os.path.dirname(path))

@@ -20,15 +20,14 @@ from fastpipe.datasets import ImageDataset, ImageFolder, ImageIndex, ImageList, 
 from fastpipe.datasets.arrays import Arrays
 from fastpipe.errors import DatasetError
 from fastpipe.executor import BatchSpec
-from fastpipe.index.index_source import AS_USUAL, BuildOptions
-from fastpipe.index.lazy_sequences import Samples
+from fastpipe.index.index_source import DEFAULT_OPTIONS, BuildOptions
 from fastpipe.index.listing import IMG_EXTENSIONS, is_folder
 from fastpipe.index.open import OTHER_EXTENSIONS, named_index, open_container
 from fastpipe.index.table import unpack_paths
 from fastpipe.loading import DataLoader
 from fastpipe.loading.collate import DRAW_NOTHING, BatchCollate, CollateGood
 from fastpipe.loading.threads import gil_bound_part_within
-from fastpipe.paths import local
+from fastpipe.paths import local_path
 from fastpipe.tools import recipes
 
 _OTHER_ENDINGS = (
@@ -55,7 +54,7 @@ def choose_files(
         DatasetError: a path doesn't exist, or no image is found.
     """
     given = [files] if isinstance(files, (str, os.PathLike)) else list(files)
-    paths = [Path(local(path)) for path in given]
+    paths = [Path(local_path(path)) for path in given]
     rng = random.Random(seed)
     if len(paths) == 1 and (index := open_container(given[0])) is not None:
         return index.paths(np.array(sorted(rng.sample(range(len(index)), min(count, len(index)))), np.int64))
@@ -109,7 +108,7 @@ def _images_below(folder: str, rng: random.Random, seen: set[str]) -> Iterator[s
 
 
 def _in_turn(sources: list[Iterator[str]]) -> Iterator[str]:
-    """One of each source after the other, until all are used up."""
+    """Yields one of each source after the other, until all are used up."""
     while sources:
         left = []
         for source in sources:
@@ -129,7 +128,7 @@ def open_dataset(path: str | os.PathLike[str], transform: Any) -> ImageDataset:
     return ImageList(index, transform, root=index.root or None)
 
 
-def index_of(source: Any, options: BuildOptions = AS_USUAL) -> ImageIndex:
+def index_of(source: Any, options: BuildOptions = DEFAULT_OPTIONS) -> ImageIndex:
     """The files of a folder, the folder of an index, a list or an image, of an `ImageIndex` or a dataset.
 
     Args:
@@ -144,10 +143,10 @@ def index_of(source: Any, options: BuildOptions = AS_USUAL) -> ImageIndex:
     if isinstance(source, Arrays):
         raise DatasetError(f"check examines images, and {type(source).__name__} holds arrays.")
     if isinstance(source, (ImageFolder, ImageList)):
-        samples = source.samples
-        if isinstance(samples, Samples):
-            return samples.index_
-        return ImageList(([path for path, _ in samples], [0] * len(samples))).index
+        index = source._fastpipe_index
+        if index is not None:
+            return index
+        return ImageList(([path for path, _ in source.samples], [0] * len(source))).index
     if not isinstance(source, (str, os.PathLike)):
         raise DatasetError(
             f"check takes a folder, a list, an image file, an ImageIndex or a dataset; not {type(source).__name__}."
@@ -216,7 +215,7 @@ class Subject:
         shared: dict[str, Any] = {"sampler": sampler, "pin_memory": given.pin_memory}
         if workers or threads:
             shared["prefetch_factor"] = self.prefetch
-        if threads is None:
+        if workers or threads is None:
             shared |= {"num_workers": workers, "worker_init_fn": given.worker_init_fn}
         if workers:
             shared["multiprocessing_context"] = self.context

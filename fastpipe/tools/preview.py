@@ -298,7 +298,7 @@ class _Maker:
     def _words(self, drawing: _Drawing, number: int) -> tuple[str, ...]:
         """The steps drawn for one image of a sample, and what runs behind them; () where only the first has words."""
         rest = [one for one in self._rest(drawing) if type(one).__name__ not in _UNSEEN]
-        words = recipes.in_words(drawing.recipe, rest, number, _brief)
+        words = recipes.recipe_in_words(drawing.recipe, rest, number, _brief)
         return words or (() if number else ("nothing drawn",))
 
     def _rest(self, drawing: _Drawing) -> Iterable[Any]:
@@ -321,7 +321,7 @@ def _outlined(whole: Image.Image, drawings: Sequence[_Drawing], side: int) -> Im
     pen = ImageDraw.Draw(small)
     scale = np.array([small.width / whole.width, small.height / whole.height])
     for drawing in drawings:
-        box = recipes.region_of(drawing.recipe)
+        box = recipes.decoded_region(drawing.recipe)
         if box is not None:
             left, top = np.floor(scale * (box.left, box.top)).astype(int).tolist()
             right, bottom = np.ceil(scale * (box.right, box.bottom)).astype(int).tolist()

@@ -107,7 +107,7 @@ def make_sample(dataset: ImageDataset, index: int, data: bytes, seed: int) -> No
         recipe = dataset.pipeline.draw(ImageShape(*header.size), generators)
     encoded = Encoded(data, header, reader=dataset.reader, config=dataset.config)
     rest = () if is_joint(dataset) else dataset.pipeline.rest
-    image = execute(lower(recipe, dataset.fidelity), encoded, as_pil=bool(rest))
+    image = execute(lower(recipe.steps, recipe.shape, dataset.fidelity), encoded, as_pil=bool(rest))
     if rest:
         with keyed_globals(seed):
             for transform in rest:
@@ -126,9 +126,9 @@ def normalizations(steps: Iterable[Step], rest: Iterable[Any] = ()) -> Normaliza
     return tuple(found)
 
 
-def region_of(recipe: Recipe | None) -> Box | None:
+def decoded_region(recipe: Recipe | None) -> Box | None:
     """The region of the file that is decoded for a recipe; None for all of it, or where nothing is planned."""
-    return None if recipe is None else lower(recipe).request.box
+    return None if recipe is None else lower(recipe.steps, recipe.shape).request.box
 
 
 def views_of(step: Step) -> tuple[tuple[Step, ...], ...] | None:
@@ -136,7 +136,9 @@ def views_of(step: Step) -> tuple[tuple[Step, ...], ...] | None:
     return tuple(map(tuple, step.views)) if isinstance(step, Views) else None
 
 
-def in_words(recipe: Recipe | None, rest: Iterable[Any], number: int = 0, brief: Any = shortened) -> tuple[str, ...]:
+def recipe_in_words(
+    recipe: Recipe | None, rest: Iterable[Any], number: int = 0, brief: Any = shortened
+) -> tuple[str, ...]:
     """The steps drawn for one image of a sample, by its number, and what runs behind them, in `brief`'s words."""
     steps: tuple[Step, ...] = () if recipe is None else recipe.steps
     several = views_of(steps[-1]) if steps else None

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from fastpipe.errors import FastpipeError
-from fastpipe.reporting.output import Move
+from fastpipe.reporting.output import ProgressCallback
 
 _SAME = 0.03
 
@@ -57,7 +57,7 @@ def speedup(ours: Timing, theirs: Timing) -> Timing:
 def take_turns(
     passes: Mapping[_Key, Callable[[int], float]],
     rounds: int,
-    say: Move | None = None,
+    progress: ProgressCallback | None = None,
     words: Callable[[_Key], str] = str,
 ) -> dict[_Key, Timing]:
     """The times of passes, one figure a round for each.
@@ -65,7 +65,7 @@ def take_turns(
     Args:
         passes: called with the round's number, 0 for the untimed one; give microseconds an image.
         rounds: timed ones.
-        say: told before each pass, by what `words` calls it.
+        progress: told before each pass, by what `words` calls it.
         words: whose turn it is.
     """
     times: dict[_Key, list[float]] = {key: [] for key in passes}
@@ -74,14 +74,14 @@ def take_turns(
         order = deque(passes)
         order.rotate(-number)
         for key in order:
-            if say:
-                say(done, total, f"{f'round {number} of {rounds}' if number else 'warming up'}: {words(key)}")
+            if progress:
+                progress(done, total, f"{f'round {number} of {rounds}' if number else 'warming up'}: {words(key)}")
             taken = passes[key](number)
             if number:
                 times[key].append(taken)
             done += 1
-    if say:
-        say(total, total, "done")
+    if progress:
+        progress(total, total, "done")
     return {key: summarize(taken) for key, taken in times.items()}
 
 

@@ -73,7 +73,8 @@ def mirror(transform: Any, into: Any, notes: list[str]) -> Any:
     name = kind.__name__
     if kind is MultiView:
         views = [mirror(one, into, notes) for one in transform.transforms]
-        return MultiView(views if isinstance(transform.transform, list) else views[0], transform.n)
+        made = MultiView if into is fastpipe_transforms else _PlainViews
+        return made(views if isinstance(transform.transform, list) else views[0], transform.n)
     if kind is torch.nn.Sequential:
         return torch.nn.Sequential(*(mirror(member, into, notes) for member in transform))
     if is_v2(transform):
@@ -94,6 +95,13 @@ def mirror(transform: Any, into: Any, notes: list[str]) -> Any:
     if name == "ColorJitter":  # None means no change there, and can't be given
         arguments = {name: 0 if value is None else value for name, value in arguments.items()}
     return target(**arguments)
+
+
+class _PlainViews(MultiView):
+    """A `MultiView` that calls its transforms as they are: those of torchvision's don't become programs."""
+
+    def __call__(self, img: Any) -> list[Any]:
+        return [view(img) for view in self._each()]
 
 
 def is_v2(transform: Any) -> bool:

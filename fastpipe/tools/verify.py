@@ -27,12 +27,12 @@ from fastpipe.program import Fidelity
 from fastpipe.reporting.pictures import arrays_of, same_size
 from fastpipe.rng import GeneratorStates, keyed_globals, sample_key
 from fastpipe.tools import recipes
-from fastpipe.tools.documented_steps import is_exact, run_steps
+from fastpipe.tools.documented_steps import with_documented
 from fastpipe.tools.inputs import choose_files
 from fastpipe.tools.torchvision_mirror import import_torchvision, is_torchvisions, is_v2, mirror
 from fastpipe.tools.verify_result import Certificate, Check, Difference, Worst
 from fastpipe.transforms.pipeline import flatten
-from fastpipe.types import ArchiveMember, ImageShape, Recipe
+from fastpipe.types import ArchiveMember, Recipe
 
 _METADATA = ("format", "canvas_size", "clamping_mode")
 
@@ -130,9 +130,11 @@ class Comparison:
             self.dataset.target_transform = None
         members = (*self.dataset.pipeline.drawn, *self.dataset.pipeline.rest)
         self.twins = [mirror(member, module, notes) for member in members]
-        self.functional = module.functional
-        # v1's steps may have their documented differences
-        self.lenient = not self.joint and not any(map(is_v2, flatten(self.dataset.transform)))
+        # v1's steps may have their documented differences; gets a sentence where one has others.
+        self.broken: list[str] = []
+        documented = with_documented(module, self.broken)
+        is_v1 = not self.joint and not any(map(is_v2, flatten(self.dataset.transform)))
+        self.documented_twins = [mirror(member, documented, []) for member in members] if is_v1 else self.twins
         self.index = 0  # of the sample at hand, as are the next two
         self.path = ""
         self.whole: Any = None  # the first transform's input, or the error in loading it
@@ -150,7 +152,7 @@ class Comparison:
             if isinstance(dataset, ImageArray):
                 image = dataset.image(index)
             else:
-                image = loaded(self.path, dataset.apply_exif) if dataset.plans else dataset.loader(self.path)
+                image = load_reference(self.path, dataset.apply_exif) if dataset.plans else dataset.loader(self.path)
             joint = self.joint and isinstance(dataset, JointDataset)
             targets = dataset.targets_at(index, (image.height, image.width)) if joint else ()
             self.whole = (image, *targets) if targets else image
@@ -164,9 +166,7 @@ class Comparison:
             if isinstance(self.whole, Exception):
                 raise self.whole
             with keyed_globals(key):
-                expected = copy.deepcopy(self.whole)
-                for twin in self.twins:
-                    expected = twin(*expected) if isinstance(self.whole, tuple) else twin(expected)
+                expected = self._through(self.twins)
                 end = GeneratorStates.of()
         except Exception as error:  # torchvision's own, such as for a crop larger than the image
             self._both_refuse(key, error, where)
@@ -180,17 +180,23 @@ class Comparison:
             self.equal.add(True, where)
             self.final.add_equal(sum(array.size for array in self._images_of(actual)))
             return
-        recipe = self._recipe(key)
         is_fast = self.dataset.fidelity != "torchvision"  # measured, and judged by the tolerance alone
-        inexact = self.lenient and recipe is not None and not all(map(is_exact, recipe.steps))
+        self.broken.clear()
+        with keyed_globals(key):
+            documented = expected if is_fast else self._through(self.documented_twins)
         why = [] if same_end else ["the generators end elsewhere than torchvision's"]
-        why += differences(actual, expected, forms_only=is_fast or inexact)
-        if inexact and not is_fast and not why:
-            why = self._undocumented(actual, expected, key)
+        why += [*self.broken, *differences(actual, documented, forms_only=is_fast)]
         if why:
             self.equal.add(False, f"{where}: {'; '.join(why)}")
         if same_size(self._images_of(actual), self._images_of(expected)):
-            self._measure(actual, expected, recipe, drawing)
+            self._measure(actual, expected, self._recipe(key), drawing)
+
+    def _through(self, twins: list[Any]) -> Any:
+        """A sample that went through transforms."""
+        sample = copy.deepcopy(self.whole)
+        for twin in twins:
+            sample = twin(*sample) if isinstance(self.whole, tuple) else twin(sample)
+        return sample
 
     def _recipe(self, key: int) -> Recipe | None:
         """The steps drawn for the sample at hand; None where nothing is planned."""
@@ -199,26 +205,6 @@ class Comparison:
                 recipe: Recipe = self.dataset.recipe(self.index)
                 return recipe
         return None
-
-    def _undocumented(self, actual: Any, expected: Any, key: int) -> list[str]:
-        """Differences between v1's samples beyond those that are documented for the steps drawn."""
-        said: list[str] = []
-        pipeline, image = self.dataset.pipeline, self.whole
-        with keyed_globals(key):
-            steps = pipeline.draw(ImageShape(image.height, image.width)).steps
-            results = list(run_steps(self.functional, steps, image, image, said))
-            start = GeneratorStates.of()
-            for twin in self.twins[len(pipeline.drawn) :]:
-                for number, result in enumerate(results):
-                    start.restore()
-                    results[number] = twin(result)
-                start = GeneratorStates.of()
-        theirs, ours = results
-        if digest(theirs) != digest(expected):
-            said.append("what was drawn isn't what torchvision draws")
-        elif digest(ours) != digest(actual):
-            said.append("the image differs in more than its documented steps")
-        return said
 
     def _images_of(self, sample: Any, undo: Any = ()) -> list[Any]:
         """The arrays of a sample's images: of what is first where there are targets."""
@@ -244,7 +230,7 @@ class Comparison:
         for one, other in zip(self._images_of(actual, undo), self._images_of(expected, undo), strict=True):
             largest = self.final.add(one, other)
             if largest > (0 if self.worst is None else self.worst.largest):
-                words = recipes.in_words(recipe, rest)
+                words = recipes.recipe_in_words(recipe, rest)
                 original = self.whole[0] if isinstance(self.whole, tuple) else self.whole
                 self.worst = Worst(self.path, drawing, words, largest, original, np.array(other), np.array(one))
 
@@ -267,7 +253,7 @@ class Comparison:
         )
 
 
-def loaded(path: str, apply_exif: bool = False) -> Image.Image:
+def load_reference(path: str, apply_exif: bool = False) -> Image.Image:
     """An image as torchvision's datasets load it; of a packed one the JPEG, which Pillow reads."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

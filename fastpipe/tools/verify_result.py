@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from fastpipe.environment import versions
-from fastpipe.reporting.output import wrapped
+from fastpipe.reporting.output import wrap_text
 from fastpipe.reporting.pictures import Cell, difference, grid, pictures_of
 
 _SHOWN = 3
@@ -221,7 +221,7 @@ class Certificate:
         if self.notes:
             lines += ["", *(f"Note: {note}" for note in self.notes)]
         lines += ["", self._verdict()]
-        return wrapped("\n".join(lines))
+        return wrap_text("\n".join(lines))
 
     __repr__ = __str__
 

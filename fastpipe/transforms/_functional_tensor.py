@@ -1,5 +1,6 @@
 """The tensor backend under torchvision's module path and names, for code that imports it from there."""
 
+from fastpipe.kernels.filters import gaussian_kernel_1d as _get_gaussian_kernel1d
 from fastpipe.transforms.functional._tensor_color import (
     adjust_brightness,
     adjust_contrast,
@@ -28,7 +29,6 @@ from fastpipe.transforms.functional._tensor_common import (
 )
 from fastpipe.transforms.functional._tensor_common import max_value as _max_value
 from fastpipe.transforms.functional._tensor_filters import adjust_sharpness, gaussian_blur
-from fastpipe.transforms.functional._tensor_filters import gaussian_kernel_1d as _get_gaussian_kernel1d
 from fastpipe.transforms.functional._tensor_filters import gaussian_kernel_2d as _get_gaussian_kernel2d
 from fastpipe.transforms.functional._tensor_geometry import crop, hflip, pad, resize, vflip
 from fastpipe.transforms.functional._tensor_geometry import pad_symmetric as _pad_symmetric

@@ -21,7 +21,7 @@ Listed = tuple[tuple[str, tuple[float, ...] | None, bool], ...]
 
 
 def apply_op(img: Image, op_name: str, magnitude: float, interpolation: InterpolationMode, fill: Fill | None) -> Image:
-    """One operation of a policy.
+    """Applies one operation of a policy.
 
     Args:
         img: the image.

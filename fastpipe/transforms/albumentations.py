@@ -57,7 +57,7 @@ class Albumentations:
         return (SeededCall(self.transform, random_seed(stream_of(generators))),)
 
     def _can_draw(self) -> bool:
-        """Only what keeps an image's shape can be drawn from a shape: no crops, and no change of channels."""
+        """Whether it keeps an image's shape, from which alone it can be drawn: no crops, no change of channels."""
         from albumentations import ImageOnlyTransform
 
         return all(

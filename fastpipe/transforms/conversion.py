@@ -1,5 +1,6 @@
 """Conversions between PIL images, arrays and tensors, and the arithmetic on tensors that ends most pipelines."""
 
+import contextlib
 import copy
 from typing import Any
 
@@ -20,6 +21,7 @@ class ToTensor(ReprMixin):
     """
 
     _looks_at_shape = False
+    _draws_nothing = True
 
     def __init__(self) -> None:
         pass
@@ -35,6 +37,7 @@ class PILToTensor(ReprMixin):
     """A PIL image as a tensor ``(C, H, W)`` of its own dtype, unscaled; the data is copied. Not scriptable."""
 
     _looks_at_shape = False
+    _draws_nothing = True
 
     def __init__(self) -> None:
         pass
@@ -58,6 +61,7 @@ class ConvertImageDtype(torch.nn.Module):
     """
 
     _looks_at_shape = False
+    _draws_nothing = True
 
     def __init__(self, dtype: torch.dtype) -> None:
         super().__init__()
@@ -99,6 +103,7 @@ class Normalize(Transform):
     """
 
     _looks_at_shape = False
+    _draws_nothing = True
 
     _repr_format = "mean={0.mean}, std={0.std}"
 
@@ -115,7 +120,8 @@ class Normalize(Transform):
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         mean, std = _numbers(self.mean), _numbers(self.std)
         if mean is not None and std is not None:
-            return (ops.interned_once(ops.Normalize, mean, std),)
+            with contextlib.suppress(TypeError):  # numbers in lists of their own aren't hashable
+                return (ops.interned_once(ops.Normalize, mean, std),)
         # Copies: a step doesn't change when the transform does.
         return (ops.Normalize(copy.deepcopy(self.mean), copy.deepcopy(self.std)),)
 

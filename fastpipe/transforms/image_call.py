@@ -94,8 +94,8 @@ def _drawn(run: _Run, image: Any, shape: ImageShape) -> Any:
     turn = drawing(globally=True, with_python=run.draws_from_python)
     try:
         with turn as generators:
-            recipe = run.pipeline.draw(shape, generators)
-        return run_on_image(lower(recipe), image, in_rows=True) if recipe.steps else image
+            steps = run.pipeline.steps(shape, generators)
+        return run_on_image(lower(steps, shape), image, in_rows=True) if steps else image
     except Exception:
         turn.rewind()
     for transform in run.transforms:

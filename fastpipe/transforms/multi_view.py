@@ -58,7 +58,7 @@ class MultiView:
         return [call(img) for call in calls]
 
     def _calls(self) -> list[Compose]:
-        """For each view a `Compose` that runs its transform as programs, but for what is foreign in it."""
+        """A `Compose` for each view, which runs its transform as programs, except for foreign parts."""
         known: list[Compose] | None = getattr(self, "_composes", None)
         if known is None or [one.transforms[0] for one in known] != self.transforms:
             known = self._composes = [Compose([transform]) for transform in self.transforms]

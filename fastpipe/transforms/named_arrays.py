@@ -108,7 +108,7 @@ def _part(array: Array, box: Box, several: bool = False) -> Array:
 
 
 def run_of(transform: Any) -> Run | None:
-    """How a transform is called that takes named arrays; None for any other."""
+    """The call of a transform that takes named arrays; None for any other."""
     kind: Any = type(transform)
     return _run_of(kind)
 

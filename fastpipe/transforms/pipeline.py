@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from operator import is_
-from typing import Any
+from typing import Any, TypeAlias
 
 from fastpipe.errors import PlanError
 from fastpipe.rng import StreamGenerators, drawing
@@ -14,6 +15,9 @@ from fastpipe.transforms._base import drawable, draws_from_stream
 from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.sized_image import Untraceable
 from fastpipe.types import Generators, ImageShape, Recipe, Step
+
+_Draw: TypeAlias = Callable[..., tuple[Step, ...]]
+FixedSteps: TypeAlias = tuple[tuple[Step, ...] | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +35,17 @@ class Pipeline:
     may_want_pixels: bool = field(init=False, repr=False, compare=False)
     # All of them: `drawn` and `rest`.
     _members: tuple[Any, ...] = field(init=False, repr=False, compare=False)
-    # Of each of `drawn` its method, whether it takes words, and whether a later one looks at the shape that it gives.
-    _draws: tuple[tuple[Callable[..., tuple[Step, ...]], bool, bool], ...] = field(
-        init=False, repr=False, compare=False
-    )
+    # Of each of `drawn` its method, whether it takes streams, and whether a later one looks at the shape that it gives.
+    _draws: tuple[tuple[_Draw, bool, bool], ...] = field(init=False, repr=False, compare=False)
+    # Of each the method again where it draws nothing.
+    _fixed: tuple[_Draw | None, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         adapted = tuple(map(planned, self.drawn))
         looks = max((number for number, one in enumerate(adapted) if _looks_at_shape(one)), default=0)
         draws = ((one.draw, draws_from_stream(one), number < looks) for number, one in enumerate(adapted))
         object.__setattr__(self, "_draws", tuple(draws))  # frozen
+        object.__setattr__(self, "_fixed", tuple(one.draw if _draws_nothing(one) else None for one in adapted))
         object.__setattr__(self, "_members", (*self.drawn, *self.rest))
         object.__setattr__(self, "may_want_pixels", any(map(_may_want_pixels, self.drawn)))
 
@@ -55,30 +60,40 @@ class Pipeline:
         return len(flat) == len(known) and all(map(is_, flat, known))
 
     def draw(self, shape: ImageShape, generators: Generators | None = None) -> Recipe:
+        """Draws the recipe for an image; arguments as of `steps`."""
+        return Recipe(shape, self.steps(shape, generators))
+
+    def steps(
+        self, shape: ImageShape, generators: Generators | None = None, fixed: FixedSteps | None = None
+    ) -> tuple[Step, ...]:
         """Draws every random parameter of `drawn`, in torchvision's order, touching no pixel.
 
         Args:
             shape: the image's height, width and channels.
             generators: where the numbers come from; None for the global generators, as torchvision. For many
                 samples in a row, what ``with drawing(generators)`` gives: their state is then read only once.
+            fixed: `fixed_steps`, worked out once for many samples.
         """
         streamed = isinstance(generators, StreamGenerators)
         if not streamed:
             with drawing(generators) as held:
                 if held is not generators:
-                    return self.draw(shape, held)
+                    return self.steps(shape, held, fixed)
         given: Any = generators
-        start = shape
         steps: list[Step] = []
-        for draw, takes_streams, is_seen in self._draws:
-            drawn = draw(shape, given if takes_streams or not streamed else given.plain())
+        for (draw, takes_streams, is_seen), known in zip(self._draws, fixed or repeat(None), strict=False):
+            drawn = draw(shape, given if takes_streams or not streamed else given.plain()) if known is None else known
             if drawn:
                 steps += drawn
                 if is_seen:
                     for step in drawn:
                         if getattr(step, "changes_shape", True):
                             shape = step.output_shape(shape)
-        return Recipe(start, tuple(steps))
+        return tuple(steps)
+
+    def fixed_steps(self) -> FixedSteps:
+        """The steps of each of `drawn` that draws nothing, by its attributes as they are now; None for others."""
+        return tuple([None if draw is None else draw(None, None) for draw in self._fixed])
 
     def example(self, shape: ImageShape, generators: Generators) -> Recipe:
         """`draw`, for who only looks: code of the user's draws in a copy of its transform.
@@ -97,6 +112,11 @@ class Pipeline:
 def _looks_at_shape(transform: Any) -> bool:
     """Whether what is drawn for a transform may depend on the image's shape; ours say where it doesn't."""
     return bool(vars(type(transform)).get("_looks_at_shape", True))
+
+
+def _draws_nothing(transform: Any) -> bool:
+    """Whether a transform's steps are the same for each image, as its class says of itself."""
+    return bool(vars(type(transform)).get("_draws_nothing"))
 
 
 def _is_compose(transform: Any) -> bool:

@@ -13,7 +13,7 @@ from rich.cells import cell_len
 
 from fastpipe.environment import line_width
 from fastpipe.explanation import explain
-from fastpipe.reporting.output import make_console, wrapped
+from fastpipe.reporting.output import make_console, wrap_text
 from fastpipe.tools.bench.samples import make_folder
 from fastpipe.tools.verify_result import Certificate, Check, Difference
 from fastpipe.transforms import ColorJitter, Compose, Normalize, RandomResizedCrop, ToTensor
@@ -115,9 +115,9 @@ def test_the_tree_of_explain_stays_one() -> None:
 
 def test_a_path_stays_whole_and_text_is_broken_at_spaces() -> None:
     path = "/a/" + "long/" * 30 + "name.jpg"
-    assert path in wrapped(f"  read from {path} and so on", width=40).split()
-    assert wrapped("  one two three four", width=12).splitlines() == ["  one two", "    three", "    four"]
-    assert wrapped("short\n\nlines", width=12) == "short\n\nlines"
+    assert path in wrap_text(f"  read from {path} and so on", width=40).split()
+    assert wrap_text("  one two three four", width=12).splitlines() == ["  one two", "    three", "    four"]
+    assert wrap_text("short\n\nlines", width=12) == "short\n\nlines"
 
 
 def test_what_verify_says_of_samples_that_differ(monkeypatch: pytest.MonkeyPatch) -> None:

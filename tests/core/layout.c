@@ -92,6 +92,10 @@ int main(void) {
     SIZE(fpc_op_blur);
     FIELD(fpc_op_blur, x);
     FIELD(fpc_op_blur, y);
+    SIZE(fpc_op_torch_blur);
+    FIELD(fpc_op_torch_blur, weights);
+    FIELD(fpc_op_torch_blur, columns);
+    FIELD(fpc_op_torch_blur, rows);
     SIZE(fpc_op_turn);
     FIELD(fpc_op_turn, by);
     SIZE(fpc_op_sample);
@@ -119,6 +123,7 @@ int main(void) {
     FIELD(fpc_operation, hue);
     FIELD(fpc_operation, warp);
     FIELD(fpc_operation, blur);
+    FIELD(fpc_operation, torch_blur);
     FIELD(fpc_operation, turn);
     FIELD(fpc_operation, sample);
     SIZE(fpc_sink);
@@ -173,6 +178,7 @@ int main(void) {
     NUMBER(FPC_SYMMETRIC);
     NUMBER(FPC_TORCH_PASSES);
     NUMBER(FPC_OP_TENSOR_SAMPLE);
+    NUMBER(FPC_OP_TORCH_BLUR);
     NUMBER(FPC_V1);
     NUMBER(FPC_MULTIPLY);
     NUMBER(FPC_OP_RESIZE);

@@ -337,7 +337,7 @@ def test_masks_of_colors_are_refused(tmp_path: object) -> None:
         with pytest.raises(UnsupportedRequestError, match="mode='RGB'"):
             read_image(data, mode="P")
     with pytest.raises(UnsupportedRequestError, match="'RGB' or 'P', not 'L'"):
-        read_image(corpus.files()["png-gray"], mode="L")  # type: ignore[arg-type]
+        read_image(corpus.files()["png-gray"], mode="L")
 
 
 def test_a_refusal_does_not_depend_on_the_file_before(context: core.Context) -> None:

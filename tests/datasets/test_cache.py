@@ -23,7 +23,7 @@ import pytest
 import fastpipe
 from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.sources import ByteSource, Cache, Entry
-from fastpipe.sources.cache import bytes_of
+from fastpipe.sources.cache import parse_size
 
 KB = 1000
 
@@ -279,12 +279,12 @@ def test_what_is_no_cache_or_no_capacity(tmp_path: Path) -> None:
         Cache(tmp_path)
     with pytest.raises(DatasetError, match=r"can't be used as a cache: .*Give a folder on a local disk"):
         Cache(tmp_path / "photo.jpg")
-    assert [bytes_of(given) for given in ("500 GB", "1.5TiB", "10 kb", "7", 12)] == [
+    assert [parse_size(given) for given in ("500 GB", "1.5TiB", "10 kb", "7", 12)] == [
         500 * 10**9, 3 << 39, 10**4, 7, 12,
     ]  # fmt: skip
     for wrong in ("much", "-1 GB", -1, 1.5, True, None):
         with pytest.raises(DatasetError, match="give bytes, as an integer or a text such as '500 GB'"):
-            bytes_of(wrong)  # type: ignore[arg-type]
+            parse_size(wrong)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")

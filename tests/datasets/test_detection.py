@@ -68,7 +68,7 @@ def coco(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
                     "segmentation": part,
                 }
             )
-    rng.shuffle(annotations)  # type: ignore[arg-type]
+    rng.shuffle(annotations)
     path = root / "instances.json"
     path.write_text(json.dumps({"images": images, "annotations": annotations, "categories": []}))
     return root, path
@@ -320,7 +320,7 @@ _BOXES = [[3.0, 4.0, 30.0, 40.0], [10.0, 20.0, 60.0, 50.0]]
 
 
 def _of_number(index: int) -> tuple[Any, ...]:
-    root = _of_number.root  # type: ignore[attr-defined]
+    root = _of_number.root
     target = {
         "boxes": fastpipe.Boxes(_BOXES),
         "points": fastpipe.KeyPoints([[5.0, 6.0], [20.0, 30.0]]),
@@ -333,7 +333,7 @@ def _of_number(index: int) -> tuple[Any, ...]:
 @pytest.mark.parametrize("seed", range(20))
 def test_a_function_says_what_a_sample_is(voc: Path, seed: int) -> None:
     root = voc / "VOCdevkit" / "VOC2012"
-    _of_number.root = root  # type: ignore[attr-defined]
+    _of_number.root = root
     members = [one for one in pipeline(v2, seed, boxes=True) if type(one).__name__ not in ("ElasticTransform",)]
     dataset = fastpipe.SampleDataset(_of_number, 4, v2.Compose(members))
     made = _sample(dataset, seed)
@@ -358,7 +358,7 @@ def test_a_function_says_what_a_sample_is(voc: Path, seed: int) -> None:
 
 
 def test_a_function_without_transforms_and_its_mistakes(voc: Path) -> None:
-    _of_number.root = voc / "VOCdevkit" / "VOC2012"  # type: ignore[attr-defined]
+    _of_number.root = voc / "VOCdevkit" / "VOC2012"
     image, target, number = fastpipe.SampleDataset(_of_number, 4)[2]
     assert isinstance(image, Image.Image)
     assert number == 2
@@ -367,7 +367,7 @@ def test_a_function_without_transforms_and_its_mistakes(voc: Path) -> None:
     with pytest.raises(IndexError):
         fastpipe.SampleDataset(_of_number, 4)[4]
     with pytest.raises(fastpipe.errors.DatasetError, match="path first"):
-        fastpipe.SampleDataset(lambda index: 3, 4)[0]  # type: ignore[arg-type, return-value]
+        fastpipe.SampleDataset(lambda index: 3, 4)[0]
     mixed = fastpipe.SampleDataset(
         lambda index: (_of_number(0)[0], fastpipe.MaskFile(_of_number(1)[1]["mask"].path)), 1, v2.ToImage()
     )

@@ -140,6 +140,19 @@ def test_normalised_sample_is_the_normalised_levels_bit_for_bit(root):
         assert torch.equal(fused[index][0], expected)
 
 
+def test_normalize_takes_numbers_in_any_shape_and_batches_see_its_changes(root):
+    """Steps that draw nothing are worked out once for a batch."""
+    resize = T.Resize((20, 30))
+    transform = T.Normalize([[[one]] for one in MEAN], [[[one]] for one in STD])
+    dataset = fastpipe.ImageFolder(root, T.Compose([resize, T.ToTensor(), transform]))
+    whole = TV.Compose([TV.ToTensor(), TV.Normalize(MEAN, STD)])
+    images = [resize(Image.open(path).convert("RGB")) for path, _ in dataset.samples[:3]]
+    for expected in (whole, TV.Compose([TV.ToTensor(), TV.Normalize([0.1] * 3, [0.7] * 3)])):
+        for (sample, _), image in zip(dataset.__getitems__([0, 1, 2]), images, strict=True):
+            assert torch.equal(sample, expected(image))
+        transform.mean, transform.std = [0.1] * 3, [0.7] * 3
+
+
 def test_without_a_transform_a_sample_is_the_image(root):
     ours, theirs = fastpipe.ImageFolder(root), torchvision.datasets.ImageFolder(root)
     for index in range(len(theirs)):

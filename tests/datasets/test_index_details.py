@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from fastpipe.datasets import ImageIndex
-from fastpipe.index.threads import in_threads
+from fastpipe.index.threads import map_in_threads
 
 
 @pytest.fixture
@@ -77,9 +77,9 @@ def test_threads_give_results_in_order_and_take_few_items_ahead(threads):
             taken.append(number)
             yield number
 
-    results = in_threads(lambda number: (time.sleep(number % 3 / 1000), -number)[1], items(), threads)
+    results = map_in_threads(lambda number: (time.sleep(number % 3 / 1000), -number)[1], items(), threads)
     assert next(results) == (0, 0)
     assert len(taken) <= 4 * threads + 1
     assert list(results) == [(number, -number) for number in range(1, 100)]
     with pytest.raises(ZeroDivisionError):
-        list(in_threads(lambda number: 1 // number, [2, 1, 0, 1], threads))
+        list(map_in_threads(lambda number: 1 // number, [2, 1, 0, 1], threads))

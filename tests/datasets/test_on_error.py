@@ -20,7 +20,7 @@ from torch.utils.data import Subset
 import fastpipe
 from fastpipe import transforms as T
 from fastpipe.datasets import BadFileCounts, ImageDataset
-from fastpipe.datasets.bad_files import alike
+from fastpipe.datasets.bad_files import same_target
 from fastpipe.errors import BadFilesError, DatasetError, DecodeError
 from fastpipe.executor import BatchSpec, ImageBatch
 
@@ -426,7 +426,7 @@ class TestAlternatives:
         array = labels if as_array else None
 
         def found(index, seed=0):
-            return list(alike(count, index, np.random.default_rng(seed), array, lambda at: int(labels[at])))
+            return list(same_target(count, index, np.random.default_rng(seed), array, lambda at: int(labels[at])))
 
         assert found(3) == [count - 7]
         assert found(5) == found(5)
@@ -435,4 +435,4 @@ class TestAlternatives:
 
     def test_targets_without_a_yes_or_no(self):
         targets = [torch.tensor([1, 2]), torch.tensor([1, 2])]
-        assert list(alike(2, 0, np.random.default_rng(0), None, targets.__getitem__)) == []
+        assert list(same_target(2, 0, np.random.default_rng(0), None, targets.__getitem__)) == []

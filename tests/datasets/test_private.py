@@ -142,7 +142,7 @@ def test_a_subclass_has_attributes_of_its_own(name: str, before: bool, root: Pat
         *("_transforms", "_index", "_length", "_cache", "_state", "_seed", "_rng", "_lock", "_data", "_root"),
     )
 
-    class Own(DATASETS[name][0]):  # type: ignore[misc]
+    class Own(DATASETS[name][0]):
         def __init__(self, *arguments: Any, **options: Any) -> None:
             if before:
                 self._name_all()

@@ -51,6 +51,8 @@ static int odd_number(source *from) {
 /* ---- jobs ------------------------------------------------------------------------------------------------------- */
 
 static uint8_t tables[768];
+#define MOST_WEIGHTS 64
+static float blur_weights[MOST_WEIGHTS];
 
 typedef struct shape {
     int height, width, channels;
@@ -133,7 +135,7 @@ static double blur_radius(source *from) {
 
 /* Makes one of the arguments, whatever it is, another number. */
 static void spoil_argument(source *from, fpc_operation *operation) {
-    if (operation->kind == FPC_OP_LUT) return; /* an address has to be one */
+    if (operation->kind == FPC_OP_LUT || operation->kind == FPC_OP_TORCH_BLUR) return; /* an address has to be one */
     uint8_t *arguments = (uint8_t *)&operation->crop;
     if (one_in(from, 2)) {
         const double number = one_in(from, 2) ? 1e300 : -0.5;
@@ -181,6 +183,17 @@ static void add_operation(source *from, fpc_operation *operation, shape *now) {
         operation->blur.x = blur_radius(from);
         operation->blur.y = one_in(from, 2) ? operation->blur.x : blur_radius(from);
         break;
+    case FPC_OP_TORCH_BLUR: {
+        fpc_op_torch_blur *blur = &operation->torch_blur;
+        blur->weights = blur_weights;
+        blur->columns = 2 * below(from, MOST_WEIGHTS / 4) + 1;
+        blur->rows = one_in(from, 2) ? 1 : blur->columns;
+        const float even = 1.0f / (float)blur->columns, down = 1.0f / (float)blur->rows;
+        for (int i = 0; i < blur->columns; i++) blur_weights[i] = even;
+        for (int i = 0; i < blur->rows; i++) blur_weights[blur->columns + i] = down;
+        if (one_in(from, 8)) blur_weights[below(from, MOST_WEIGHTS)] = (float)odd_factor(from);
+        break;
+    }
     case FPC_OP_TENSOR_GRAY:
         now->channels = operation->gray.channels = one_in(from, 2) ? 1 : 3;
         operation->reserved = below(from, 4);
@@ -209,8 +222,10 @@ static void add_operation(source *from, fpc_operation *operation, shape *now) {
     }
     if (one_in(from, 24)) spoil_argument(from, operation);
     const int kind = odd_number(from);
-    if (one_in(from, 60) && kind != FPC_OP_LUT) { /* whose address would be whatever stands there */
+    /* An address would be whatever stands there. */
+    if (one_in(from, 60) && kind != FPC_OP_LUT && kind != FPC_OP_TORCH_BLUR) {
         if (operation->kind == FPC_OP_LUT) operation->lut.table = NULL;
+        if (operation->kind == FPC_OP_TORCH_BLUR) operation->torch_blur.weights = NULL;
         operation->kind = kind;
     }
 }
@@ -492,6 +507,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size) {
     if (length > 20 && memcmp(data, "\x89PNG", 4) == 0 && !one_in(&from, 8)) mend_checksums(data, length);
     if (is_packed && !made_up && !one_in(&from, 8)) mend_packed(data, length);
     if (made_up || is_packed || one_in(&other, 4)) pack_and_unpack(&other, data, length);
+    if ((made_up || is_packed) && one_in(&other, 4)) read_by_parts(&other, data, length);
 
     fpc_header header;
     const int status = fpc_read_header(data, length, &header);

@@ -1,5 +1,5 @@
 /* packed_fuzzer.h: core_fuzzer.c's packed images: damaged ones whose checksums are right again, ones that are made up
- * from the format's page, and JPEGs packed and unpacked. */
+ * from the format's page, JPEGs packed and unpacked, and files of which parts are read. */
 
 #define PACKED_FIXED 72
 #define PACKED_ROOM (1 << 16)
@@ -220,4 +220,68 @@ static void pack_and_unpack(source *from, const uint8_t *data, size_t length) {
     if (status == FPC_OK && same && readable) compare_files(jpeg, jpeg_length, packed, packed_length);
     decoded += status == FPC_OK;
     free(copy);
+}
+
+/* ---- files of which parts are read ---- */
+
+#if defined(_WIN32)
+#include <process.h>
+#define getpid _getpid
+#else
+#include <unistd.h>
+#endif
+
+static char part_path[64];
+
+static void remove_part_file(void) { remove(part_path); }
+
+/* Writes a file in a folder for such, with other bytes around it; false where there is no such folder. */
+static bool write_around(const uint8_t *data, size_t length, size_t before, size_t behind) {
+    static const uint8_t other[64] = {0x89, 'F', 'P', 'J'};
+    if (!part_path[0]) {
+        snprintf(part_path, sizeof part_path, "/tmp/fpc-fuzzer-%ld", (long)getpid());
+        atexit(remove_part_file);
+    }
+    FILE *file = fopen(part_path, "wb");
+    if (file == NULL) return false;
+    const bool written = fwrite(other, 1, before, file) == before && fwrite(data, 1, length, file) == length &&
+                         fwrite(other, 1, behind, file) == behind;
+    return fclose(file) == 0 && written;
+}
+
+/* A box of a packed image in memory, and of it as a member of a file, of which the core reads parts: the same pixels. */
+static void read_by_parts(source *from, const uint8_t *data, size_t length) {
+    const size_t before = (size_t)below(from, 64), behind = (size_t)below(from, 64);
+    fpc_header header;
+    fpc_box box = {0, 0, 0, 0};
+    const bool readable = length > 0 && fpc_read_header(data, length, &header) == FPC_OK;
+    int32_t height = 16, width = 16;
+    if (readable) {
+        if ((int64_t)header.height * header.width > MOST_PIXELS) return;
+        box.top = below(from, header.height);
+        box.left = below(from, header.width);
+        box.height = height = 1 + below(from, header.height - box.top);
+        box.width = width = 1 + below(from, header.width - box.left);
+    }
+    if (length == 0 || !write_around(data, length, before, behind)) return;
+    uint8_t *pixels[2];
+    int statuses[2];
+    for (int k = 0; k < 2; k++) {
+        pixels[k] = calloc((size_t)height * (size_t)width, 3);
+        if (pixels[k] == NULL) abort();
+        fpc_job job = {.box = box, .length = (int64_t)length, .max_bytes = 64 << 20};
+        if (k == 0) {
+            job.data = data;
+        } else {
+            job.path = part_path;
+            job.offset = (int64_t)before;
+        }
+        job.sink = (fpc_sink){pixels[k], 3 * (int64_t)width, 3, 1, height, width, 3, FPC_UINT8, 0, {0}, {0}};
+        statuses[k] = fpc_run(contexts[0], &job);
+    }
+    if ((statuses[0] == FPC_OK) != (statuses[1] == FPC_OK)) fail("parts end differently", statuses[0], statuses[1]);
+    if (statuses[0] == FPC_OK && memcmp(pixels[0], pixels[1], 3 * (size_t)height * (size_t)width) != 0)
+        fail("parts have other pixels", 0, 0);
+    free(pixels[0]);
+    free(pixels[1]);
 }

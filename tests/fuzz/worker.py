@@ -22,7 +22,7 @@ from fuzz.check import HEADER, PILLOW
 try:
     import resource
 except ImportError:  # Windows
-    resource = None  # type: ignore[assignment]
+    resource = None
 
 FIELDS = ("inputs", "own", "peak", "growth", "slowest")
 """Of each reader and format: inputs; those whose pixels are its own; the most bytes resident in its turn, the most that

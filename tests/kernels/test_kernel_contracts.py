@@ -17,7 +17,7 @@ from torchvision.transforms import InterpolationMode  # isort: skip
 from kernels.warped import warped
 
 from fastpipe import core
-from fastpipe.kernels import filters, geometry, resizing, warp
+from fastpipe.kernels import geometry, resizing, warp
 from fastpipe.transforms import functional as F
 
 Array = np.ndarray[Any, np.dtype[np.uint8]]
@@ -102,13 +102,6 @@ def test_within_the_contract(name: str, image: Array, to_pil: Any, distance: Any
     assert distance(result, reference(to_pil(image))).max(initial=0) <= limit
     assert (image == before).all(), "the input was changed"
     assert np.array_equal(kernel(np.ascontiguousarray(image)), result), "a view gives other pixels than its copy"
-
-
-@pytest.mark.parametrize(("size", "sigma"), [((3, 3), (0.4, 0.4)), ((5, 9), (2.0, 0.7)), ((23, 23), (1.9, 1.9))])
-def test_gaussian_blur(photo: Array, size: tuple[int, int], sigma: tuple[float, float], distance: Any) -> None:
-    for image in (photo, photo[..., 0], np.ascontiguousarray(photo[20:70, 10:80])):
-        expected = tv.gaussian_blur(Image.fromarray(image), list(size), list(sigma))
-        assert distance(filters.gaussian_blur(image, size, sigma), expected).max() <= 1
 
 
 @pytest.mark.parametrize("factor", [-0.5, -0.21, 0.0, 0.03, 0.4, 0.5])

@@ -85,7 +85,7 @@ def by_trainer(dataset: Any, loader: Callable[..., Any], folder: Path) -> list[E
         remove_unused_columns=False, save_strategy="no", disable_tqdm=True, dataloader_pin_memory=False,
     )  # fmt: skip
 
-    class Trainer(transformers.Trainer):  # type: ignore[misc]
+    class Trainer(transformers.Trainer):
         def get_train_dataloader(self) -> Any:
             if loader is TorchDataLoader:  # its own
                 return super().get_train_dataloader()

@@ -97,7 +97,7 @@ def test_decodes_the_union_of_the_crops():
         torch.manual_seed(seed)
         recipe = pipeline.draw(ImageShape(300, 400))
         boxes = [view[0].box for view in recipe.steps[0].views]
-        box = lower(recipe).box
+        box = lower(recipe.steps, recipe.shape).box
         assert (box.top, box.left) == (min(b.top for b in boxes), min(b.left for b in boxes))
         assert (box.bottom, box.right) == (max(b.bottom for b in boxes), max(b.right for b in boxes))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,8 @@ from typing import Any
 import pytest
 import torch
 import torchvision_here
-from PIL import Image, ImageDraw, ImageFilter, ImageOps
-from recipe_conformance import flat, seed_all, states, write_photos
+from PIL import Image, ImageDraw, ImageOps
+from recipe_conformance import Blur, flat, seed_all, states, write_photos
 
 import fastpipe
 from fastpipe import core
@@ -23,18 +22,6 @@ from fastpipe.program.lazy_source import LazySource
 theirs = torchvision_here.module("torchvision")
 V1, V2 = theirs.transforms, torchvision_here.module("torchvision.transforms.v2")
 END = [V1.ToTensor(), V1.Normalize([0.5] * 3, [0.2] * 3)]
-
-
-class Blur:
-    """DINO's, BYOL's and MoCo's."""
-
-    def __init__(self, p: float) -> None:
-        self.p = p
-
-    def __call__(self, image: Any) -> Any:
-        if random.random() > self.p:
-            return image
-        return image.filter(ImageFilter.GaussianBlur(radius=random.uniform(0.1, 2.0)))
 
 
 def solarize(image: Any) -> Any:

@@ -13,6 +13,7 @@ import fastpipe
 from fastpipe import transforms as T
 from fastpipe.errors import DatasetError
 from fastpipe.index import _progress
+from fastpipe.loading import tuning
 from fastpipe.loading.tuning import _settings
 
 CROP = T.Compose([T.RandomResizedCrop(24), T.ToTensor()])
@@ -23,33 +24,54 @@ def test_chooses_among_what_it_tried(root):
     dataset = fastpipe.ImageFolder(root, CROP)
     state, python = torch.get_rng_state(), random.getstate()
     before = set(multiprocessing.active_children())
-    tuning = fastpipe.tune(dataset, 4, seconds=1.5, max_workers=1, memory_format=torch.channels_last)
+    made = fastpipe.tune(dataset, 4, seconds=1.5, max_workers=1, memory_format=torch.channels_last)
     assert torch.equal(torch.get_rng_state(), state)
     assert random.getstate() == python
     assert set(multiprocessing.active_children()) <= before
-    assert tuning.chosen in tuning.trials
-    fastest = max(trial.images_per_s for trial in tuning.trials)
-    assert tuning.chosen.images_per_s >= 0.95 * fastest
-    assert all(trial.memory_mb > 0 and trial.first_batch_s > 0 for trial in tuning.trials)
-    assert str(tuning).count("chosen") == 1
-    assert len(str(tuning).splitlines()) == len(tuning.trials) + 1
-    loader = fastpipe.DataLoader(dataset, shuffle=True, **tuning.kwargs)
+    assert made.chosen in made.trials
+    fastest = max(trial.beside_training for trial in made.trials)
+    assert made.chosen.beside_training >= 0.95 * fastest
+    assert all(trial.memory_mb > 0 and trial.first_batch_s > 0 for trial in made.trials)
+    assert str(made).count("chosen") == 1
+    assert len(str(made).splitlines()) == len(made.trials) + 1 + bool(made.note)
+    loader = fastpipe.DataLoader(dataset, shuffle=True, **made.kwargs)
     assert sum(len(targets) for _, targets in loader) == len(dataset)
+
+
+@pytest.mark.parametrize(
+    ("rates", "chosen", "note"),
+    [
+        ({(0, 0): 100, (0, 4): 400, (1, 0): 90, (1, 4): 330}, (1, 4), "four fifths"),
+        ({(0, 0): 100, (0, 4): 400, (1, 0): 90, (1, 4): 410}, (1, 4), ""),
+        ({(0, 0): 100, (0, 4): 400, (1, 0): 90, (1, 4): 300}, (0, 4), ""),
+        ({(0, 0): 100, (1, 0): 90, (1, 4): 300, (2, 2): 310}, (1, 4), ""),  # less memory
+    ],
+)
+def test_threads_in_the_training_process_have_to_be_faster_by_a_quarter(root, monkeypatch, rates, chosen, note):
+    def trial(dataset, batch_size, setting, *others):
+        workers, threads, _ = setting
+        return tuning.Trial(workers, threads, 2, rates[workers, threads], 0.1, 10 + workers)
+
+    monkeypatch.setattr(tuning, "_try", trial)
+    monkeypatch.setattr(tuning, "_settings", lambda *arguments: iter(rates))
+    found = fastpipe.tune(fastpipe.ImageFolder(root, CROP), 4)
+    assert (found.kwargs["num_workers"], found.kwargs["threads"]) == chosen
+    assert (note in found.note) if note else found.note == ""
 
 
 def test_batches_in_flight_are_counted(root):
     dataset = fastpipe.ImageFolder(root, CROP, seed=1)
-    tuning = fastpipe.tune(dataset, 4, seconds=0.1, max_workers=0)
-    assert tuning.trials[0].num_workers == 0
-    assert tuning.trials[0].memory_mb == pytest.approx((4 * 3 * 24 * 24 * 4 + 4 * 8) / 1e6)
+    made = fastpipe.tune(dataset, 4, seconds=0.1, max_workers=0)
+    assert made.trials[0].num_workers == 0
+    assert made.trials[0].memory_mb == pytest.approx((4 * 3 * 24 * 24 * 4 + 4 * 8) / 1e6)
 
 
 def test_says_why_threads_alone_are_not_ahead(root):
     steps = [*CROP.transforms, T.Lambda(lambda image: image.clone())]
-    tuning = fastpipe.tune(fastpipe.ImageFolder(root, T.Compose(steps)), 4, seconds=0.1, max_workers=0)
-    assert "the transform Lambda is Python code" in tuning.note
-    assert str(tuning).endswith(tuning.note)
-    assert all(trial.prefetch_factor is None for trial in tuning.trials)
+    made = fastpipe.tune(fastpipe.ImageFolder(root, T.Compose(steps)), 4, seconds=0.1, max_workers=0)
+    assert "the transform Lambda is Python code" in made.note
+    assert str(made).endswith(made.note)
+    assert all(trial.prefetch_factor is None for trial in made.trials)
     assert fastpipe.tune(fastpipe.ImageFolder(root, CROP), 4, seconds=0.1, max_workers=0).note == ""
 
 

@@ -251,7 +251,7 @@ def test_equality_and_pickling() -> None:
 
 def test_an_operation_cannot_be_changed() -> None:
     with pytest.raises(AttributeError):
-        ops.Crop(1, 2, 3, 4).top = 5  # type: ignore[misc]
+        ops.Crop(1, 2, 3, 4).top = 5
 
 
 def test_a_step_of_another_kind_says_its_own_promise() -> None:

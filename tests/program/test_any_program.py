@@ -18,7 +18,7 @@ from transforms.functional import cases
 from fastpipe.ops import REGISTRY, Operation
 from fastpipe.program import Encoded, execute, lower, to_pil
 from fastpipe.transforms.functional import InterpolationMode as Mode
-from fastpipe.types import ImageShape, Recipe
+from fastpipe.types import ImageShape
 
 TF = torchvision.transforms.functional
 Arguments = dict[str, Any]
@@ -150,7 +150,7 @@ def test_any_program_is_torchvisions(
         mean, std = [0.4] * shape.channels, [0.3] * shape.channels
         steps += [REGISTRY["to_tensor"](), REGISTRY["normalize"](mean=mean, std=std)]
         tensor = TF.normalize(TF.to_tensor(expected), mean, std)
-    actual = to_pil(execute(lower(Recipe(ImageShape(height, width), tuple(steps))), Encoded.of(file)))
+    actual = to_pil(execute(lower(tuple(steps), ImageShape(height, width)), Encoded.of(file)))
     if tensor is not None:
         assert torch.equal(actual, tensor)
     else:

@@ -84,6 +84,7 @@ def test_an_image_that_is_written_into_a_place_of_the_callers(root: Path, made: 
     dataset = fastpipe.ImageFolder(root, v2.Compose([v2.Pad([5, 2, 0, 4], fill=9), v2.ToImage()]))
     encoded = Encoded.of((root / "a" / "0.jpg").read_bytes())
     out = torch.zeros((3, 67, 89), dtype=torch.uint8)
-    assert execute(lower(dataset.recipe(0)), encoded, out) is out
+    recipe = dataset.recipe(0)
+    assert execute(lower(recipe.steps, recipe.shape), encoded, out) is out
     assert made == ["border"]
     assert torch.equal(out, dataset[0][0])

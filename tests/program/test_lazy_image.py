@@ -22,6 +22,7 @@ from PIL import Image, ImageEnhance, ImageFile, ImageFilter, ImageOps
 import fastpipe
 from fastpipe import core
 from fastpipe.program.lazy_image import LazyImage
+from fastpipe.program.lazy_source import LazySource
 
 FILES = corpus.files()
 PHOTO = corpus.jpeg(97, 131, "420", seed=5)
@@ -111,6 +112,19 @@ RECORDED: dict[str, Change] = {
     },
     **{f"transpose {one.name}": lambda image, one=one: image.transpose(one) for one in Image.Transpose},
 }
+TURN, TILT = (0.9, 0.2, 1, -0.1, 1.1, 2.5), (1.1, 0.1, -5, 0.05, 0.9, 3, 0.001, -0.0005)
+for _filter in (Image.Resampling.NEAREST, Image.Resampling.BILINEAR, Image.Resampling.BICUBIC):
+    RECORDED |= {
+        f"affine by {_filter.name}": lambda image, by=_filter: image.transform(
+            image.size, 0, TURN, by, 1, (9, 200, 31)
+        ),
+        f"perspective by {_filter.name}": lambda image, by=_filter: image.transform(
+            image.size, Image.Transform.PERSPECTIVE, [*TILT], by, fillcolor=(0, 0, 0)
+        ),
+        f"rotated by {_filter.name}": lambda image, by=_filter: image.rotate(13, by, fillcolor=(1, 2, 3)),
+        f"moved by {_filter.name}": lambda image, by=_filter: image.rotate(0, by, False, None, (3, -5), (4, 5, 6)),
+        f"gray by {_filter.name}": lambda image, by=_filter: image.convert("L").rotate(-31, by, fillcolor=77),
+    }
 RECORDED |= {
     f"box by {one.name}": lambda image, one=one: image.resize((9, 9), one, (3, 5, 70, 60))
     for one in list(Image.Resampling)[1:6]
@@ -124,6 +138,12 @@ MADE: dict[str, Change] = {
     "reduce": lambda image: image.reduce(3),
     "reduce a box": lambda image: image.reduce((3, 2), (5, 6, 90, 95)),
     "rotate": lambda image: image.rotate(13),
+    "rotate to a larger one": lambda image: image.rotate(13, 2, True, fillcolor=(1, 2, 3)),
+    "warped to another size": lambda image: image.transform((50, 40), 0, TURN, 2, fillcolor=(1, 2, 3)),
+    "warped in a colour's name": lambda image: image.transform(image.size, 0, TURN, 2, fillcolor="red"),
+    "warped beyond a byte": lambda image: image.transform(image.size, 0, TURN, 2, fillcolor=(300, -5, 3)),
+    "warped in four": lambda image: image.transform(image.size, 0, TURN, 2, fillcolor=(30, 5, 3, 9)),
+    "a part of it": lambda image: image.transform(image.size, Image.Transform.EXTENT, (3, 4, 50, 60), 2),
     "to CMYK": lambda image: image.convert("CMYK"),
     "to a palette": lambda image: image.convert("P"),
     "by a matrix": lambda image: image.convert("L", (0.5, 0.2, 0.2, 10)),
@@ -199,6 +219,11 @@ REFUSED: dict[str, Change] = {
     "a box of nothing": lambda image: image.resize((10, 5), 2, (5, 5, 3, 9)),
     "a box of three": lambda image: image.resize((10, 5), 2, (0, 0, 50)),
     "a turn that there isn't": lambda image: image.transpose(9),
+    "a warp that there isn't": lambda image: image.transform(image.size, 9, TURN),
+    "a warp by a filter that there isn't": lambda image: image.transform(image.size, 0, TURN, 1, fillcolor=(1, 2, 3)),
+    "a warp by too few": lambda image: image.transform(image.size, 0, TURN[:5], 2, fillcolor=(1, 2, 3)),
+    "a warp by words": lambda image: image.transform(image.size, 0, ["a"] * 6, 2, fillcolor=(1, 2, 3)),
+    "a warp to no colour": lambda image: image.transform(image.size, 0, TURN, 2, fillcolor=(1, 2)),
     "a mode that there isn't": lambda image: image.convert("XYZ"),
     "a table of another length": lambda image: image.point([1, 2, 3]),
     "a table of words": lambda image: image.point(["a"] * 768),
@@ -353,6 +378,35 @@ def test_crops_beyond_a_whole_image_are_taken_from_one_decode() -> None:
         assert shown(image.crop(box).resize((32, 32), 2)) == shown(whole.crop(box).resize((32, 32), 2))
         assert (source._whole is not None) is (number >= 1)
     assert shown(image) == shown(whole)
+
+
+@pytest.mark.parametrize("enhance", [ImageEnhance.Color, ImageEnhance.Contrast], ids=["colour", "contrast"])
+def test_an_image_and_itself_in_gray_are_one_decode(enhance: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    decodes = []
+    run = LazySource.run
+    monkeypatch.setattr(LazySource, "run", lambda *given, **named: (decodes.append(1), run(*given, **named))[1])
+    theirs, ours = both(PHOTO, lambda image: enhance(image.convert("RGB").resize((50, 40))).enhance(0.4))
+    assert ours == theirs
+    assert len(decodes) == 1
+
+
+def test_an_image_in_gray_stays_as_the_coloured_one_was() -> None:
+    theirs = Image.open(io.BytesIO(PHOTO)).resize((50, 40)).convert("L")
+    for name, values in (("paste", (0, (0, 0, 50, 50))), ("close", ()), ("load", ())):
+        image = fastpipe.open_image(PHOTO).resize((50, 40))
+        gray, back = image.convert("L"), image.convert("L").convert("RGB")
+        getattr(image, name)(*values)
+        assert shown(gray) == shown(theirs)
+        assert shown(back) == shown(theirs.convert("RGB"))
+    image = fastpipe.open_image(PHOTO).resize((50, 40))
+    gray = image.convert("L")
+    assert type(image) is LazyImage
+    gray.putpixel((3, 4), 9)
+    assert type(image) is Image.Image
+    assert shown(image) == shown(Image.open(io.BytesIO(PHOTO)).resize((50, 40)))
+    del image
+    gray = fastpipe.open_image(PHOTO).resize((50, 40)).convert("L")
+    assert shown(gray) == shown(theirs)
 
 
 def test_threads_share_a_lazy_image() -> None:

@@ -41,7 +41,7 @@ def run_all(steps: Any, image: Any) -> Any:
 def lowered(steps: Any, height: int = 23, width: int = 37) -> Any:
     """The program for the steps, after it was held to the steps."""
     image = numbered(height, width)
-    program = lower(Recipe(ImageShape(height, width), tuple(steps)))
+    program = lower(tuple(steps), ImageShape(height, width))
     box = program.box
     part = image[box.top : box.bottom, box.left : box.right]
     np.testing.assert_array_equal(run_all(program.all_steps, part), run_all(steps, image))
@@ -70,7 +70,7 @@ def pad(*padding: int, fill: int = 0, mode: str = "constant") -> Pad:
         ([pad(4), Crop(5, 6, 10, 11)], (1, 2, 10, 11), []),
         ([pad(4), Crop(3, 6, 10, 11)], (0, 2, 9, 11), ["pad"]),
         ([pad(2, 5), Crop(5, 2, 20, 30)], (0, 0, 20, 30), []),
-        ([pad(1, 2, 3, 4, mode="reflect"), Crop(2, 1, 20, 30)], (0, 0, 20, 30), []),
+        ([pad(1, 2, 3, 4, mode="reflect"), Crop(2, 1, 20, 30)], (0, 0, 20, 30), ["pad"]),  # for the fourth byte
         ([pad(1, 2, 3, 4, mode="edge"), Crop(2, 1, 24, 30)], None, ["pad", "crop"]),
         ([pad(0)], None, []),
         ([HFlip(), pad(4), Crop(5, 6, 10, 11)], (1, 24, 10, 11), ["hflip"]),
@@ -107,7 +107,7 @@ steps_ = st.one_of(
 @given(st.lists(steps_, max_size=7), st.integers(1, 29), st.integers(1, 31))
 def test_any_chain_gives_the_same_pixels(steps: Any, height: int, width: int) -> None:
     program = lowered(steps, height, width)
-    again = lower(Recipe(ImageShape(*program.box.size), program.steps))
+    again = lower(program.steps, ImageShape(*program.box.size))
     assert again.request.box is None  # lowering what is lowered finds nothing more
 
 
@@ -127,13 +127,13 @@ def test_the_orientation_is_part_of_the_program(orientation: int, steps: Any, he
     assert upright is not None
     expected = run_all(steps, np.asarray(upright))
     recipe = Recipe(ImageShape(upright.height, upright.width), tuple(steps))
-    program = lower(recipe, orientation=orientation)
+    program = lower(recipe.steps, recipe.shape, orientation=orientation)
     assert program.shape == (height, width, 3)
     np.testing.assert_array_equal(execute(program, Encoded.of(png(stored))), expected)
 
 
 def test_a_rotated_file_is_decoded_in_regions() -> None:
-    program = lower(Recipe(ImageShape(40, 30), (Crop(1, 2, 5, 6),)), orientation=6)
+    program = lower((Crop(1, 2, 5, 6),), ImageShape(40, 30), orientation=6)
     assert program.box == (22, 1, 6, 5)
     assert [step.op for step in program.steps] == [step.op for step in turns(6)]
 
@@ -158,13 +158,13 @@ def on_pil(steps: Any) -> Any:
 
 @given(st.lists(look_ups, min_size=2, max_size=6))
 def test_composed_table_equals_torchvision_one_by_one(calls: Any) -> None:
-    (fused,) = lower(Recipe(ImageShape(*IMAGE.shape), tuple(calls))).steps
+    (fused,) = lower(tuple(calls), ImageShape(*IMAGE.shape)).steps
     assert isinstance(fused, LookUp)
     np.testing.assert_array_equal(fused.apply(IMAGE), np.asarray(on_pil(calls)))
 
 
 def fused(*steps: Any) -> tuple[Any, ...]:
-    return lower(Recipe(ImageShape(*IMAGE.shape), steps)).all_steps
+    return lower(steps, ImageShape(*IMAGE.shape)).all_steps
 
 
 def test_only_runs_of_look_ups_are_fused() -> None:
@@ -200,7 +200,7 @@ TO_FLOAT = ops.ConvertImageDtype(torch.float32)
     ],
 )
 def test_conversions_equal_torchvision(steps: Any, kinds: Any) -> None:
-    program = lower(Recipe(ImageShape(*IMAGE.shape), tuple(steps)))
+    program = lower(tuple(steps), ImageShape(*IMAGE.shape))
     assert [type(step) for step in program.all_steps] == kinds
     expected = on_pil(steps)
     result = execute(program, Encoded.of(png(IMAGE)))
@@ -212,7 +212,7 @@ def test_conversions_equal_torchvision(steps: Any, kinds: Any) -> None:
 @pytest.mark.parametrize("box", [(3, 4, 9, 8), (-3, 4, 9, 8)])
 def test_a_crop_behind_the_conversion_is_decoded_alone(box: Any) -> None:
     steps = [ops.PilToTensor(), ops.Crop(*box), VFlip(), TO_FLOAT]
-    program = lower(Recipe(ImageShape(*IMAGE.shape), tuple(steps)))
+    program = lower(tuple(steps), ImageShape(*IMAGE.shape))
     assert program.box.height < IMAGE.shape[0] or program.box.width < IMAGE.shape[1]
     assert program.after == ()
     assert torch.equal(execute(program, Encoded.of(png(IMAGE))), on_pil(steps))
@@ -228,7 +228,7 @@ def test_arguments_that_normalize_refuses_are_left_to_it(std: Any) -> None:
 
 def test_gray_image_is_normalised_with_one_number() -> None:
     steps = [ops.RgbToGrayscale(1), ops.ToTensor(), ops.Normalize([0.3], [0.2])]
-    program = lower(Recipe(ImageShape(*IMAGE.shape), tuple(steps)))
+    program = lower(tuple(steps), ImageShape(*IMAGE.shape))
     assert isinstance(program.conversion, ToNormalizedTensor)
     expected = TF.normalize(TF.to_tensor(TF.rgb_to_grayscale(Image.fromarray(IMAGE))), [0.3], [0.2])
     assert torch.equal(execute(program, Encoded.of(png(IMAGE))), expected)
@@ -238,7 +238,7 @@ def test_gray_image_is_normalised_with_one_number() -> None:
 @pytest.mark.parametrize("channels_last", [False, True])
 def test_the_result_goes_where_it_is_told_to(dtype: torch.dtype, channels_last: bool) -> None:
     steps = [ops.Resize([5, 9], 2), HFlip(), ops.ToTensor(), NORMALIZE]
-    program = lower(Recipe(ImageShape(*IMAGE.shape), tuple(steps)))
+    program = lower(tuple(steps), ImageShape(*IMAGE.shape))
     batch = torch.full((3, 5, 9, 3) if channels_last else (3, 3, 5, 9), 7, dtype=dtype)
     out = batch[1].permute(2, 0, 1) if channels_last else batch[1]
     assert execute(program, Encoded.of(png(IMAGE)), out) is out
@@ -251,7 +251,7 @@ def test_views_share_the_region_that_they_need_together() -> None:
     views = MultiView(T.Compose([T.RandomResizedCrop(12), T.ToTensor()]), 3)
     torch.manual_seed(0)
     recipe = compile_pipeline(views).draw(ImageShape(23, 37))
-    program = lower(recipe)
+    program = lower(recipe.steps, recipe.shape)
     torch.manual_seed(0)
     expected = views(Image.fromarray(numbered(23, 37)))
     for made, wanted in zip(execute(program, Encoded.of(png(numbered(23, 37)))), expected, strict=True):
@@ -270,7 +270,7 @@ def test_a_subclass_that_draws_its_own_way_is_not_planned() -> None:
 
 
 def test_a_program_prints_what_runs() -> None:
-    program = lower(Recipe(ImageShape(40, 50), (ops.Resize([20, 25]), Crop(5, 5, 10, 10), ops.ToTensor())))
+    program = lower((ops.Resize([20, 25]), Crop(5, 5, 10, 10), ops.ToTensor()), ImageShape(40, 50))
     text = (
         "decode rows 9–31, columns 9–31 → resize(size=[20, 25], interpolation=bilinear), rows 5–15, columns 5–15 alone"
     )
@@ -288,8 +288,8 @@ def test_what_is_kept_of_a_chain_is_what_it_comes_to_anew() -> None:
         for default in (torch.float32, torch.float64, torch.float32):
             torch.set_default_dtype(default)
             for head, shape, _ in itertools.product(heads, shapes, range(3)):
-                expected = lower(Recipe(shape, (*head, *fresh)))
-                assert lower(Recipe(shape, (*head, *again))) == expected
+                expected = lower((*head, *fresh), shape)
+                assert lower((*head, *again), shape) == expected
                 assert (expected.conversion is None) == (default is torch.float64)
     finally:
         torch.set_default_dtype(dtype)
@@ -303,9 +303,7 @@ def test_kept_operations_run_as_fresh_ones_do() -> None:
     for order in (slice(None), slice(None, None, -1)):
         for _ in range(3):
             for size, encoded in files.items():
-                made = [
-                    execute(lower(Recipe(ImageShape(*size), tuple(steps[order]))), encoded) for steps in (kept_, fresh)
-                ]
+                made = [execute(lower(tuple(steps[order]), ImageShape(*size)), encoded) for steps in (kept_, fresh)]
                 np.testing.assert_array_equal(*(np.array(image) for image in made))
 
 

@@ -73,7 +73,7 @@ def test_equals_torchvision(name: str, channels: int) -> None:
     assert shape == shape_of(array) == (71, 93, channels)
     for seed in range(3):
         known = expected(reference, image, seed)
-        program = lower(drawn(chain, shape, seed))
+        program = lower(drawn(chain, shape, seed).steps, shape)
         made = run_on_image(program, image)
         if isinstance(known, torch.Tensor):
             assert made.dtype == known.dtype
@@ -97,7 +97,7 @@ def test_a_result_is_memory_of_its_own() -> None:
     image = Image.fromarray(picture(9, 11))
     whole = Recipe(ImageShape(9, 11), (Crop(0, 0, 9, 11),))
     for recipe in (whole, Recipe(ImageShape(9, 11), (Crop(2, 3, 4, 5),))):
-        made = run_on_image(lower(recipe), image)
+        made = run_on_image(lower(recipe.steps, recipe.shape), image)
         assert made is not image
         before = image.tobytes()
         made.putpixel((0, 0), (1, 2, 3))
@@ -108,13 +108,13 @@ def test_arrays_with_any_strides() -> None:
     wide = picture(40, 60)
     recipe = drawn([fastpipe_transforms.Resize(11), fastpipe_transforms.ToTensor()], ImageShape(20, 20), 0)
     for array in (wide[::2, ::3], wide[::-2, ::-3], np.swapaxes(wide[:20, :20], 0, 1)):
-        made = run_on_image(lower(recipe), array)
-        assert torch.equal(made, run_on_image(lower(recipe), np.ascontiguousarray(array)))
+        made = run_on_image(lower(recipe.steps, recipe.shape), array)
+        assert torch.equal(made, run_on_image(lower(recipe.steps, recipe.shape), np.ascontiguousarray(array)))
 
 
 def test_an_image_of_a_subclass(tmp_path: Any) -> None:
     Image.fromarray(picture(30, 40)).save(tmp_path / "a.png", pnginfo=None, dpi=(90, 90))
-    program = lower(drawn([fastpipe_transforms.Resize(17)], ImageShape(30, 40), 0))
+    program = lower(drawn([fastpipe_transforms.Resize(17)], ImageShape(30, 40), 0).steps, ImageShape(30, 40))
     with Image.open(tmp_path / "a.png") as file:
         assert type(file) is not Image.Image
         made = run_on_image(program, file)
@@ -141,7 +141,7 @@ class Negative:
 def test_a_foreign_step_gets_what_torchvision_would_hand_it() -> None:
     array = picture(30, 40)
     steps: tuple[Any, ...] = (Crop(1, 2, 20, 20), Negative(), Crop(3, 3, 5, 5))
-    made = run_on_image(lower(Recipe(ImageShape(30, 40), steps)), Image.fromarray(array))
+    made = run_on_image(lower(steps, ImageShape(30, 40)), Image.fromarray(array))
     assert np.array_equal(np.asarray(made), 255 - array[4:9, 5:10])
     assert made.info == {"by": "hand"}
 
@@ -160,7 +160,7 @@ def test_what_is_no_source() -> None:
 
 
 def test_a_result_that_does_not_fit() -> None:
-    program = lower(Recipe(ImageShape(5, 5), (ToTensor(),)))
+    program = lower((ToTensor(),), ImageShape(5, 5))
     with pytest.raises(PlanError, match="gives no image that fits"):
         run_on_image(program, np.zeros((5, 5, 3), np.uint8), torch.zeros(3, 4, 4))
 
@@ -172,7 +172,7 @@ def test_an_image_of_several_blocks_is_run_by_pillow(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(core, "new_image", lambda *shape: None)
     steps: tuple[Operation, ...] = drawn(
         [fastpipe_transforms.Resize(30), fastpipe_transforms.CenterCrop(20)], ImageShape(60, 50), 0
-    ).steps  # type: ignore[assignment]
-    made = run_on_image(lower(Recipe(ImageShape(60, 50), steps)), image)
+    ).steps
+    made = run_on_image(lower(steps, ImageShape(60, 50)), image)
     known = expected([torchvision.transforms.Resize(30), torchvision.transforms.CenterCrop(20)], image, 0)
     assert made.tobytes("raw", "RGBX") == known.tobytes("raw", "RGBX")

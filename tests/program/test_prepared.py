@@ -19,7 +19,7 @@ import fastpipe.transforms as T
 from fastpipe import core
 from fastpipe.ops import HFlip, Invert, interned
 from fastpipe.program import lower, run_on_image
-from fastpipe.types import ImageShape, Recipe
+from fastpipe.types import ImageShape
 
 V = torchvision.transforms
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
@@ -55,7 +55,7 @@ def test_calls_give_each_image_its_own_tensor(size: tuple[int, int], gray: bool,
 
 def kept_program(shape: ImageShape) -> Any:
     steps = interned(HFlip()), interned(Invert())
-    return lower(Recipe(shape, steps))
+    return lower(steps, shape)
 
 
 @pytest.mark.parametrize("channels", [1, 3])

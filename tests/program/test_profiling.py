@@ -1,4 +1,4 @@
-"""Laps: who hears them, and that every piece of a sample's work has one."""
+"""Marks: who hears them, and that every piece of a sample's work has one."""
 
 from __future__ import annotations
 

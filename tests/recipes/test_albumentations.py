@@ -219,7 +219,7 @@ def test_the_memory_of_a_load_may_be_used_again() -> None:
 # -- what isn't planned
 
 
-class OwnCrop(A.RandomCrop):  # type: ignore[misc]
+class OwnCrop(A.RandomCrop):
     def apply(self, img: Any, crop_coords: Any, **params: Any) -> Any:
         return 255 - super().apply(img, crop_coords, **params)
 

@@ -339,7 +339,7 @@ def test_threads_never_draw_the_same_numbers() -> None:
 
     def work() -> None:
         for _ in range(500):
-            angles.append(pipeline.draw(ImageShape(9, 9)).steps[0]["angle"])  # type: ignore[index] # noqa: PERF401
+            angles.append(pipeline.draw(ImageShape(9, 9)).steps[0]["angle"])  # noqa: PERF401
 
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)

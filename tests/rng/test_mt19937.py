@@ -256,7 +256,7 @@ def test_other_dtypes_and_devices_are_left_to_torch() -> None:
             theirs = V.RandomResizedCrop(9).get_params(as_pil(picture(30, 40)), (0.08, 1.0), (3 / 4, 4 / 3))
             torch.manual_seed(seed)
             crop = pipeline.draw(shape).steps[0]
-            assert theirs == (crop["top"], crop["left"], crop["height"], crop["width"])  # type: ignore[index]
+            assert theirs == (crop["top"], crop["left"], crop["height"], crop["width"])
     finally:
         torch.set_default_dtype(torch.float32)
     with torch.device("cpu"), drawing() as held:

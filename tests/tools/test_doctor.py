@@ -27,7 +27,7 @@ from fastpipe.explanation.foreign_loading import path_of
 from fastpipe.readers import ReaderStatus
 from fastpipe.tools.doctor import Diagnosis, examine
 from fastpipe.tools.doctor.examine import doctor
-from fastpipe.tools.doctor.measurements import Scaling, Threaded, Transfer, Trial
+from fastpipe.tools.doctor.measurements import Scaling, Threaded, Transfer, WorkerTrial
 from fastpipe.tools.doctor.workers import Probe, measure_threads, worker_counts
 from fastpipe.tools.inputs import open_dataset, subject_of
 
@@ -107,21 +107,23 @@ def test_threads_in_place_of_workers(healthy: Diagnosis) -> None:
     assert healthy.threaded.threads == 2
     assert healthy.threaded.images_per_s is not None
     assert healthy.threaded.images_per_s > 0
-    assert healthy.recommended == {"num_workers": 0, "threads": 2}  # the GPU takes one image a second
-    scaling = Scaling((Trial(1, 100.0), Trial(2, 200.0)), 2, 4)
+    assert healthy.recommended == {"num_workers": 1, "threads": 2}  # the GPU takes one image a second
+    scaling = Scaling((WorkerTrial(1, 100.0), WorkerTrial(2, 200.0)), 2, 4)
     quiet = replace(healthy, stages=replace(healthy.stages, waited=0.0), scaling=scaling)
     for gpu_rate, rate, expected in (
-        (None, 195, {"num_workers": 0, "threads": 2}),
+        (None, 195, {"num_workers": 1, "threads": 2}),
         (None, 180, {"num_workers": 2}),
-        (90.0, 91, {"num_workers": 0, "threads": 2}),
+        (90.0, 91, {"num_workers": 1, "threads": 2}),
         (90.0, 80, {"num_workers": 1}),
-        (900.0, 300, {"num_workers": 0, "threads": 2}),
+        (900.0, 300, {"num_workers": 1, "threads": 2}),
         (900.0, None, {"num_workers": 2}),
     ):
         why = "" if rate else "the transform Mine is Python code, which holds the interpreter's lock"
         found = replace(quiet, gpu_rate=gpu_rate, threaded=Threaded(2, rate, why))
         assert found.recommended == found.to_dict()["recommended"] == expected
-        better = "threads serve as well, " if "threads" in expected else "workers serve better than threads "
+        better = (
+            "threads of one worker serve as well, " if "threads" in expected else "workers serve better than threads "
+        )
         assert better in str(found)
         assert why in str(found)
         assert ("2 threads" in str(found)) == (rate is not None)

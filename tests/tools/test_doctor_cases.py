@@ -38,7 +38,7 @@ SMALL = T.Compose([T.Resize((16, 16)), T.ToTensor()])
 @pytest.fixture(autouse=True)
 def _quiet_machine_of_two_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(examine, "usable_cpus", lambda: 2)
-    monkeypatch.setattr(examine.find, "is_busy", lambda stages: False)
+    monkeypatch.setattr(examine.findings, "is_busy", lambda stages: False)
 
 
 @pytest.fixture(scope="module")

@@ -9,15 +9,15 @@ import pytest
 from fastpipe.environment import Memory
 from fastpipe.tools.doctor import findings as find
 from fastpipe.tools.doctor.measurements import (
-    BadFile,
     Disk,
+    FailedSample,
     ObjectList,
-    Part,
+    ProfiledPart,
     Reencoding,
     Scaling,
-    Stages,
-    Threads,
-    Trial,
+    StageProfile,
+    WorkerThreads,
+    WorkerTrial,
 )
 from fastpipe.tools.timing import Timing
 
@@ -26,14 +26,18 @@ MB, GB = 10**6, 10**9
 
 def scaling(*rates: float, cpus: int = 8) -> Scaling:
     """One, two, four, eight, … workers."""
-    return Scaling(tuple(Trial(2**power, rate) for power, rate in enumerate(rates)), cpus, 64)
+    return Scaling(tuple(WorkerTrial(2**power, rate) for power, rate in enumerate(rates)), cpus, 64)
 
 
-def stages(image_bytes: int = 600_000, waited: float | None = None, **us: float) -> Stages:
+def stages(image_bytes: int = 600_000, waited: float | None = None, **us: float) -> StageProfile:
     """A part a keyword; underscores are spaces."""
     groups = {"read": "read", "decode": "decode", "collate": "collate", "gaussian_blur": "other kernels"}
-    parts = tuple(Part(name.replace("_", " "), groups.get(name, "own code"), value) for name, value in us.items())
-    return Stages(parts or (Part("decode", "decode", 1000.0),), 64, sum(us.values()), image_bytes, (224, 224), waited)
+    parts = tuple(
+        ProfiledPart(name.replace("_", " "), groups.get(name, "own code"), value) for name, value in us.items()
+    )
+    return StageProfile(
+        parts or (ProfiledPart("decode", "decode", 1000.0),), 64, sum(us.values()), image_bytes, (224, 224), waited
+    )
 
 
 def test_scaling_interpolates_and_never_extrapolates() -> None:
@@ -45,8 +49,8 @@ def test_scaling_interpolates_and_never_extrapolates() -> None:
     assert measured.workers_for(180) == 2
     assert measured.workers_for(200) == 3
     assert measured.workers_for(301) is None
-    assert measured.best == Trial(4, 300)
-    assert scaling(100, 290, 295).best == Trial(2, 290)  # as good, with fewer
+    assert measured.best == WorkerTrial(4, 300)
+    assert scaling(100, 290, 295).best == WorkerTrial(2, 290)  # as good, with fewer
     assert scaling(100).rate(1) == 100
     assert scaling(100).workers_for(99) == 1
 
@@ -122,17 +126,17 @@ def test_shared_memory() -> None:
 
 
 def test_oversubscription() -> None:
-    cv2 = find.oversubscription(Threads(1, 8, 0, used=True), 8, 8)
+    cv2 = find.oversubscription(WorkerThreads(1, 8, 0, used=True), 8, 8)
     assert cv2 is not None
     assert cv2.severity == "problem"
     assert "OpenCV uses 8 threads" in cv2.what
     assert "64 at once on 8 CPUs" in cv2.what
     assert "cv2.setNumThreads(0)" in cv2.remedy
-    both = find.oversubscription(Threads(2, 2, 0, used=True), 6, 8)
+    both = find.oversubscription(WorkerThreads(2, 2, 0, used=True), 6, 8)
     assert both is not None
     assert both.severity == "advice"
     assert "torch.set_num_threads" in both.remedy
-    decoding = find.oversubscription(Threads(1, 8, 4, used=False), 4, 8)
+    decoding = find.oversubscription(WorkerThreads(1, 8, 4, used=False), 4, 8)
     assert decoding is not None
     assert decoding.remedy == "Set threads=2."
     assert "OpenCV" not in decoding.what
@@ -141,14 +145,14 @@ def test_oversubscription() -> None:
 @pytest.mark.parametrize(
     ("threads", "workers"),
     [
-        (Threads(1, 1, 0, used=False), 64),  # many workers of one thread: another finding's matter
-        (Threads(1, 8, 0, used=True), 1),
-        (Threads(1, 8, 0, used=False), 8),  # they may, but nothing that runs uses them
-        (Threads(1, 1, 2, used=False), 4),
+        (WorkerThreads(1, 1, 0, used=False), 64),  # many workers of one thread: another finding's matter
+        (WorkerThreads(1, 8, 0, used=True), 1),
+        (WorkerThreads(1, 8, 0, used=False), 8),  # they may, but nothing that runs uses them
+        (WorkerThreads(1, 1, 2, used=False), 4),
     ],
     ids=str,
 )
-def test_no_oversubscription(threads: Threads, workers: int) -> None:
+def test_no_oversubscription(threads: WorkerThreads, workers: int) -> None:
     assert find.oversubscription(threads, workers, 8) is None
 
 
@@ -286,7 +290,7 @@ def test_object_copies() -> None:
 
 
 def test_bad_files() -> None:
-    found = find.bad_files([BadFile(7, "DecodeError: cut off")], 100)
+    found = find.bad_files([FailedSample(7, "DecodeError: cut off")], 100)
     assert found is not None
     assert found.severity == "problem"
     assert "1 of 100 sampled: for example number 7, DecodeError: cut off" in found.what
@@ -316,5 +320,5 @@ def test_busy_machine() -> None:
 
 
 def test_a_finding_is_a_sentence() -> None:
-    found = find.bad_files([BadFile(7, "DecodeError: cut off")], 100)
+    found = find.bad_files([FailedSample(7, "DecodeError: cut off")], 100)
     assert str(found).startswith("problem: samples that can't be made. 1 of 100")

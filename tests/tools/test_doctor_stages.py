@@ -27,7 +27,7 @@ from fastpipe.loading.collate import BatchCollate
 from fastpipe.readers import Capabilities, DecodeRequest, Reader
 from fastpipe.tools.doctor import disk as disk_module
 from fastpipe.tools.doctor.disk import is_resident, measure_disk
-from fastpipe.tools.doctor.measurements import GROUPS, Stages
+from fastpipe.tools.doctor.measurements import GROUPS, StageProfile
 from fastpipe.tools.doctor.memory_risks import object_lists
 from fastpipe.tools.doctor.reencoding import baseline, shrunk, target_side, try_reencoding
 from fastpipe.tools.doctor.stages import time_stages, try_samples
@@ -54,7 +54,7 @@ def nap(image: Any) -> Any:
     return image
 
 
-def timed(dataset: Any, options: BatchSpec | None = BATCHES, seconds: float = 0.01) -> Stages:
+def timed(dataset: Any, options: BatchSpec | None = BATCHES, seconds: float = 0.01) -> StageProfile:
     collate = default_collate if options is None else BatchCollate(options)
     return time_stages(dataset, range(len(dataset)), 4, options, collate, seconds, 1e6)
 

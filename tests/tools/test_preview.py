@@ -296,7 +296,7 @@ def test_a_subset_shows_its_own_samples(root: Path, cells: list[list[Cell]]) -> 
 
 
 def test_a_long_foreign_transform_is_named_with_its_members(root: Path, cells: list[list[Cell]]) -> None:
-    class Own(R.Compose):  # type: ignore[misc]
+    class Own(R.Compose):
         def __call__(self, image: Image.Image) -> Image.Image:
             return super().__call__(image)
 
@@ -333,7 +333,7 @@ def test_errors(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     dataset = dataset_of(root, TRAIN)
     with pytest.raises(DatasetError, match="not Other: make an ImageFolder"):
-        fastpipe.preview(Other())  # type: ignore[arg-type]
+        fastpipe.preview(Other())
     with pytest.raises(DatasetError, match="there is no sample 6: the dataset has 6"):
         fastpipe.preview(dataset, [6])
     for arguments, said in (
@@ -342,7 +342,7 @@ def test_errors(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ({"diff": "kornia"}, "diff='kornia'"),
     ):
         with pytest.raises(ValueError, match=said):
-            fastpipe.preview(dataset, **arguments)  # type: ignore[arg-type]
+            fastpipe.preview(dataset, **arguments)
     with pytest.raises(PlanError, match="gives str, which is no image"):
         fastpipe.preview(dataset_of(root, lambda image: "text"), 1)
     monkeypatch.setitem(sys.modules, "torchvision", None)

@@ -55,7 +55,7 @@ def test_composites_keep_their_members_and_nesting() -> None:
     assert type(twin.transforms[1].transforms) is torch.nn.ModuleList
     assert type(twin.transforms[2][0]) is R.CenterCrop
     assert twin.transforms[3].transforms[1].lambd is abs
-    assert type(mirror(fastpipe.MultiView(T.CenterCrop(3), 2), R, notes).transform) is R.CenterCrop  # type: ignore[attr-defined]
+    assert type(mirror(fastpipe.MultiView(T.CenterCrop(3), 2), R, notes).transform) is R.CenterCrop
     assert notes == []
     assert repr(mirror(None, R, notes)) == repr(R.Compose([]))
 
@@ -65,7 +65,7 @@ def test_what_has_no_twin_runs_as_it_is() -> None:
         pass
 
     altered = T.CenterCrop(3)
-    altered.forward = lambda image: image  # type: ignore[method-assign]
+    altered.forward = lambda image: image
     foreign = [Mine(4), len, altered]
     notes: list[str] = []
     twin: Any = mirror(T.Compose(foreign), R, notes)

@@ -21,12 +21,13 @@ import fastpipe.transforms as T
 from fastpipe import core
 from fastpipe.ops import Affine
 from fastpipe.transforms import functional as F
+from fastpipe.transforms.functional import _images
 
 R = torchvision.transforms
 SIZES = [(1, 1), (1, 17), (13, 1), (31, 20), (224, 224), (375, 500)]
 BEYOND_A_BLOCK = (1500, 3000)
 MODES = ["RGB", "L"]
-APPROXIMATE = ("gaussian_blur", "elastic_transform")
+APPROXIMATE = ("elastic_transform",)
 
 
 @pytest.fixture(params=["core", "off"])
@@ -266,6 +267,7 @@ def test_shifts_by_whole_pixels(size: Any, mode: str, shift: Any, fill: Any, cen
     given_shift = (0.0, list(shift), 1.0, [0.0, 0.0])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Affine, "least_pixels", lambda self, channels: 0)
+        patch.setattr(_images, "least_pixels_of_warp", lambda *given: 0)
         made = F.affine(image, *given_shift, fill=fill, center=center)
     assert all_bytes(made) == all_bytes(R.functional.affine(image, *given_shift, fill=fill, center=center))
 

@@ -76,59 +76,6 @@ int fpc_add_saturation(fpc_chain *chain, const fpc_operation *operation) {
     return FPC_OK;
 }
 
-/* ---- sharpness: a blend with the smoothed image, whose outermost pixels are the image's ---- */
-
-typedef struct sharpness_stage {
-    fpc_stage stage;
-    float factor;
-    bool to_zero;           /* the smoothed image is 0 */
-    uint8_t *ring, *smooth; /* three rows of the input, and one of the smoothed image */
-    int64_t row_bytes;
-} sharpness_stage;
-
-static uint8_t *ring_row(const sharpness_stage *sharpness, int32_t y) {
-    return sharpness->ring + y % 3 * sharpness->row_bytes;
-}
-
-static int next_sharpened(fpc_stage *stage, uint8_t *row) {
-    const sharpness_stage *sharpness = (const sharpness_stage *)stage;
-    fpc_stage *from = stage->from;
-    const int32_t y = stage->given, last = stage->height - 1, step = stage->channels;
-    while (from->given <= (y < last ? y + 1 : last)) {
-        const int status = fpc_pull_row(from, ring_row(sharpness, from->given));
-        if (status != FPC_OK) return status;
-    }
-    const int64_t bytes = bytes_of(stage);
-    const uint8_t *in = ring_row(sharpness, y);
-    if (y == 0 || y == last || stage->width < 3) {
-        memcpy(row, in, (size_t)bytes);
-        return FPC_OK;
-    }
-    uint8_t *smooth = sharpness->smooth;
-    const uint8_t *above = ring_row(sharpness, y - 1), *below = ring_row(sharpness, y + 1);
-    if (sharpness->to_zero) {
-        memset(smooth, 0, (size_t)bytes);
-    } else {
-        stage->kernels->smooth_row(above + step, in + step, below + step, bytes - 2 * step, step, smooth + step);
-    }
-    memcpy(smooth, in, (size_t)step);
-    memcpy(smooth + bytes - step, in + bytes - step, (size_t)step);
-    stage->kernels->blend_rows(smooth, in, sharpness->factor, bytes, row);
-    return FPC_OK;
-}
-
-int fpc_add_sharpness(fpc_chain *chain, const fpc_operation *operation) {
-    sharpness_stage *sharpness = fpc_chain_add(chain, sizeof *sharpness, next_sharpened);
-    if (!sharpness) return FPC_NO_MEMORY;
-    if (!fpc_blend_factor(&operation->blend, &sharpness->factor)) return FPC_BAD_OPERATION;
-    sharpness->to_zero = operation->reserved == FPC_SMOOTHED_TO_ZERO;
-    sharpness->row_bytes = fpc_row_bytes(sharpness->stage.width, sharpness->stage.channels);
-    sharpness->ring = fpc_need_rows(&sharpness->stage, 4);
-    if (!sharpness->ring) return FPC_NO_MEMORY;
-    sharpness->smooth = sharpness->ring + 3 * sharpness->row_bytes;
-    return FPC_OK;
-}
-
 /* ---- hue ---- */
 
 typedef struct hue_stage {

@@ -1,6 +1,10 @@
 /* checksums.c: CRC-32 (PNG, annex D) in plain C, sixteen bytes a turn. */
 #include "checksums.h"
 
+#if defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#endif
+
 /* A row of 256 checksums: each is the sum, without carries, of those of its index's bits. */
 #define CRC_1(i, a, b, c, d, e, f, g, h)                                                                               \
     ((i) & 1 ? a : 0u) ^ ((i) & 2 ? b : 0u) ^ ((i) & 4 ? c : 0u) ^ ((i) & 8 ? d : 0u) ^ ((i) & 16 ? e : 0u) ^          \
@@ -55,4 +59,15 @@ uint32_t fpc_crc32(uint32_t crc, const uint8_t *data, size_t size) {
               look_up(u32(data + 12), 0);
     for (; size; size--, data++) crc = crc >> 8 ^ ROWS[0][(crc ^ *data) & 255];
     return ~crc;
+}
+
+/* All from ARMv8.1 on have them, as all of Apple's; Linux says so of others. */
+bool fpc_has_arm_crc(void) {
+#if defined(__ARM_FEATURE_CRC32) || (defined(__aarch64__) && defined(__APPLE__))
+    return true;
+#elif defined(__aarch64__) && defined(__linux__)
+    return getauxval(AT_HWCAP) >> 7 & 1; /* HWCAP_CRC32 */
+#else
+    return false;
+#endif
 }

@@ -39,6 +39,27 @@ static uint32_t crc32(uint32_t crc, const uint8_t *data, size_t size) {
     crc = (uint32_t)_mm_extract_epi32(_mm_xor_si128(a, b), 1);
     return fpc_crc32(~crc, data, size);
 }
+#elif defined(__GNUC__) && defined(__AARCH64EL__)
+/* One of the instructions for CRC-32, which compilers don't give out without flags for the whole file. */
+#define ARM_CRC(name, type, width)                                                                                     \
+    SIMD uint32_t name(uint32_t crc, type data) {                                                                      \
+        __asm__(".arch_extension crc\n\t" #name " %w0, %w1, %" width "2" : "=r"(crc) : "r"(crc), "r"(data));           \
+        return crc;                                                                                                    \
+    }
+ARM_CRC(crc32x, uint64_t, "x")
+ARM_CRC(crc32b, uint32_t, "w")
+
+static uint32_t crc32(uint32_t crc, const uint8_t *data, size_t size) {
+    if (!fpc_has_arm_crc()) return fpc_crc32(crc, data, size);
+    crc = ~crc;
+    for (; size >= 8; size -= 8, data += 8) {
+        uint64_t eight;
+        memcpy(&eight, data, sizeof eight);
+        crc = crc32x(crc, eight);
+    }
+    for (; size; size--, data++) crc = crc32b(crc, *data);
+    return ~crc;
+}
 #else
 static uint32_t crc32(uint32_t crc, const uint8_t *data, size_t size) { return fpc_crc32(crc, data, size); }
 #endif

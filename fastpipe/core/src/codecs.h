@@ -40,6 +40,13 @@ extern const fpc_codec fpc_packed_codec; /* jpeg_rows.c */
 
 enum { FPC_FORMAT_COUNT = FPC_FORMAT_PACKED + 1 };
 
+/* Whether a box, which has to have pixels, lies inside of an image of that header. */
+static inline bool fpc_box_within(const fpc_box *box, const fpc_header *header) {
+    if (box->top < 0 || box->left < 0 || box->height < 1 || box->width < 1) return false;
+    if (box->height > header->height || box->width > header->width) return false;
+    return box->top <= header->height - box->height && box->left <= header->width - box->width;
+}
+
 /* The format of a file by its first bytes. FPC_FORMAT_JPEG for an unknown one: its reader says so. */
 fpc_format fpc_format_of(const uint8_t *data, size_t length);
 

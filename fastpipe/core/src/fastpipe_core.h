@@ -25,7 +25,7 @@ extern "C" {
 #define FPC_API __attribute__((visibility("default")))
 #endif
 
-#define FPC_ABI 11 /* changes with every struct below */
+#define FPC_ABI 12 /* changes with every struct below */
 
 /* ---- outcomes ------------------------------------------------------------------------------------------------- */
 
@@ -145,7 +145,7 @@ typedef enum fpc_kind {
     FPC_OP_PERSPECTIVE,   /* warp: the same with PERSPECTIVE */
     FPC_OP_BOX_BLUR,      /* blur: ImageFilter.BoxBlur */
     FPC_OP_GAUSSIAN_BLUR, /* blur: ImageFilter.GaussianBlur */
-    /* What torchvision does to uint8 tensors, in the rounding that `reserved` says (FPC_FUSED, FPC_V1). */
+    /* torchvision's operations on uint8 tensors, in the rounding that `reserved` says (FPC_FUSED, FPC_V1). */
     FPC_OP_TENSOR_GRAY,         /* gray: rgb_to_grayscale */
     FPC_OP_TENSOR_SATURATION,   /* blend: adjust_saturation */
     FPC_OP_TENSOR_CONTRAST,     /* blend: adjust_contrast of an image whose gray values' sum is at most 2**24 */
@@ -153,6 +153,7 @@ typedef enum fpc_kind {
     FPC_OP_TENSOR_HUE,          /* turn: adjust_hue, of v2 */
     FPC_OP_TENSOR_AUTOCONTRAST, /* autocontrast */
     FPC_OP_TENSOR_SAMPLE,       /* sample: affine and rotate; FPC_BILINEAR in `filter` or FPC_NEAREST */
+    FPC_OP_TORCH_BLUR,          /* torch_blur: gaussian_blur, also of PIL images */
     FPC_OP_COUNT
 } fpc_kind;
 
@@ -220,6 +221,14 @@ typedef struct fpc_op_blur {
     double x, y; /* 0 to 2**20; Pillow has them as float32 */
 } fpc_op_blur;
 
+/* torchvision's gaussian_blur: torch's convolution of the image, mirrored at its edges, in float32, where torch adds up
+ * the kernel's products row by row, each fused with its sum. */
+typedef struct fpc_op_torch_blur {
+    const float *weights;  /* `columns` along rows, then `rows` down columns: from 0 to 1, each of the two with a sum of
+                            * 1; the kernel's are their products */
+    int32_t columns, rows; /* of the kernel: odd, half of them less than the image's */
+} fpc_op_torch_blur;
+
 /* torchvision's adjust_hue on tensors. */
 typedef struct fpc_op_turn {
     float by; /* -0.5 to 0.5, of a whole turn */
@@ -253,6 +262,7 @@ typedef struct fpc_operation {
         fpc_op_hue hue;
         fpc_op_warp warp;
         fpc_op_blur blur;
+        fpc_op_torch_blur torch_blur;
         fpc_op_turn turn;
         fpc_op_sample sample;
     };
@@ -339,6 +349,13 @@ FPC_API void fpc_flip_rgb(const fpc_context *context, const uint8_t *in, int32_t
  * none of bytes (uint8), or of fours of them (fixed_size_list<uint8>[4]), of that length. `capsule` points to its
  * address. */
 FPC_API const void *fpc_arrow_pixels(const void *const *capsule, int64_t count, int32_t bytes);
+
+/* Runs a job on pixels of a Pillow image, which shows its `count` pixels in such an array. job->pixels lie from `offset`
+ * (bytes) on in them, in rows and columns of whole pixels, whatever their `data`. They go to the image that `sink`
+ * shows, and that has the size of job->sink, or, where `sink` is NULL, to `out`; where that is NULL, too, to where the
+ * job says. Nothing in the job is changed. FPC_UNSUPPORTED_MODE where an array is another one than it has to be. */
+FPC_API int fpc_run_on_image(fpc_context *context, const fpc_job *job, int64_t count, int64_t offset,
+                             const void *const *source, const void *const *sink, void *out);
 
 /* ---- files ----------------------------------------------------------------------------------------------------- */
 

@@ -12,12 +12,12 @@
 
 /* Some systems refuse to read more than 2 GiB at once. */
 #define READ_AT_ONCE ((size_t)1 << 30)
-/* What a file that has more bytes than it said is asked for at least: those of /proc say 0. */
+/* The least to read at a time from a file that has more bytes than it said: those of /proc say 0. */
 #define GROWN ((size_t)1 << 16)
-/* What is read of a file before it is known to be a packed image: enough for most heads. */
+/* Bytes read from a file before it is known to be a packed image: enough for most heads. */
 #define FIRST 4096
 
-/* What the two systems have: each sets *os_error where it fails. */
+/* The calls of the two systems: each sets *os_error where it fails. */
 
 #if defined(_WIN32)
 #define WIN32_LEAN_AND_MEAN

@@ -32,7 +32,8 @@ static int32_t constant_of(const fpc_operation *operation, int32_t height, int32
     case FPC_OP_TENSOR_SHARPNESS:
     case FPC_OP_TENSOR_HUE:
     case FPC_OP_TENSOR_AUTOCONTRAST:
-    case FPC_OP_TENSOR_SAMPLE: return 255;
+    case FPC_OP_TENSOR_SAMPLE:
+    case FPC_OP_TORCH_BLUR: return 255;
     case FPC_OP_PAD: return operation->pad.mode == FPC_CONSTANT ? -1 : 255; /* torchvision's, by way of numpy */
     case FPC_OP_HUE:
     case FPC_OP_AUTOCONTRAST:
@@ -67,7 +68,7 @@ static void blend_table(const fpc_kernels *kernels, const fpc_operation *operati
     memcpy(table, blended, 256);
 }
 
-/* What becomes of one value in all pixels; FPC_FOURTH_PLANE where that isn't one value. */
+/* The value that the same value in all pixels becomes; FPC_FOURTH_PLANE if it becomes several. */
 static int32_t result_of(const fpc_kernels *kernels, const fpc_operation *operation, uint8_t value) {
     uint8_t table[256];
     switch (operation->kind) {

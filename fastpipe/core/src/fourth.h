@@ -22,7 +22,7 @@ int32_t fpc_fourth_of(const fpc_kernels *kernels, const fpc_job *job, int32_t he
 /* The fourth byte of all pixels in a box where it is one value; else FPC_FOURTH_PLANE. */
 int32_t fpc_common_fourth(const fpc_kernels *kernels, const fpc_pixels *pixels, const fpc_box *box);
 
-/* What is done to the image of all fourth bytes. */
+/* Operations on the image of all fourth bytes. */
 #define FPC_MOST_PLANE_OPERATIONS 32
 typedef struct fpc_plane_operations {
     int32_t count;
@@ -30,7 +30,7 @@ typedef struct fpc_plane_operations {
     uint8_t tables[FPC_MOST_PLANE_OPERATIONS][256]; /* that they look up in */
 } fpc_plane_operations;
 
-/* Of FPC_OP_SHARPNESS, in `reserved`: Pillow's filters leave 0 there. */
+/* A flag in `reserved` of FPC_OP_SHARPNESS: Pillow's filters leave 0 there. */
 enum { FPC_SMOOTHED_TO_ZERO = 1 };
 
 /* False where there are too many. */

@@ -31,6 +31,7 @@
 #include "operations_simd.h"
 #include "adjust_simd.h"
 #include "blur_simd.h"
+#include "torch_blur_simd.h"
 #include "warp_simd.h"
 #include "grid_sample_simd.h"
 #include "planes_simd.h"

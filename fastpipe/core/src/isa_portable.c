@@ -17,6 +17,7 @@
 #include "operations_plain.h"
 #include "adjust_plain.h"
 #include "blur_plain.h"
+#include "torch_blur_plain.h"
 #include "warp_plain.h"
 #include "grid_sample_plain.h"
 #include "planes_plain.h"

@@ -156,9 +156,7 @@ static int prepare(jpeg_rows *rows, const fpc_box *box, int64_t max_bytes) {
     const fpc_header *header = &frame->header;
     const int three = header->components == 3 && (header->color == FPC_YCBCR || header->color == FPC_RGB);
     if (!three && !(header->components == 1 && header->color == FPC_GRAY)) return FPC_UNSUPPORTED_COLOR;
-    if (top < 0 || left < 0 || height < 1 || width < 1 || height > header->height || width > header->width)
-        return FPC_BAD_REGION;
-    if (top > header->height - height || left > header->width - width) return FPC_BAD_REGION;
+    if (!fpc_box_within(box, header)) return FPC_BAD_REGION;
     rows->component_count = header->components;
     rows->color = header->color;
     rows->y = top;

@@ -23,6 +23,7 @@
 #include "mcu.h"
 #include "normalize.h"
 #include "packed_row.h"
+#include "torch_blur.h"
 #include "unfilter.h"
 
 #if defined(__x86_64__) || defined(_M_X64)
@@ -163,6 +164,15 @@ typedef struct fpc_kernels {
      * FPC_BLUR_COLUMNS. */
     void (*blur_to_lines)(const uint8_t *rows, int64_t stride, int32_t columns, uint8_t *lines);
     void (*blur_to_rows)(const uint8_t *lines, int32_t columns, uint8_t *rows, int64_t stride);
+    /* torch_blur.h: `count` bytes as floats, whole groups of 8. */
+    void (*floats_of)(const uint8_t *in, int64_t count, float *out);
+    /* Weighted sums; whole groups of FPC_WEIGH_GROUP are read and written. */
+    void (*weigh_rows)(const fpc_weighing *weighing, float *out);
+    /* The same rounded to bytes, with room for as many floats in `sums`; returns how many groups of FPC_DOUBT_GROUP hold
+     * a sum that is as near to a half as the margin, and where in the row they are. */
+    int32_t (*weigh_to_bytes)(const fpc_weighing *weighing, float margin, float *sums, uint8_t *out, int32_t *doubtful);
+    /* Those groups in torch's order. */
+    void (*weigh_exactly)(const fpc_exact_weighing *exact, const int32_t *groups, int32_t count, uint8_t *out);
     /* warp.c: the point in the image that each of `count` pixels of row y shows. */
     void (*warp_points)(const double *coefficients, bool perspective, int32_t y, int32_t count, double *xs, double *ys);
     /* Pixels at (x, y) + k * (dx, dy), in parts of 2**16, all inside the image. */
@@ -242,6 +252,10 @@ typedef struct fpc_kernels {
         .blur_lines = blur_lines,                                                                                      \
         .blur_to_lines = blur_to_lines,                                                                                \
         .blur_to_rows = blur_to_rows,                                                                                  \
+        .floats_of = floats_of,                                                                                        \
+        .weigh_rows = weigh_rows,                                                                                      \
+        .weigh_to_bytes = weigh_to_bytes,                                                                              \
+        .weigh_exactly = weigh_exactly,                                                                                \
         .warp_points = warp_points,                                                                                    \
         .warp_fixed = warp_fixed,                                                                                      \
         .warp_bilinear = warp_bilinear,                                                                                \

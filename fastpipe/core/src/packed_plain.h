@@ -155,7 +155,7 @@ static int packed_layout(const uint8_t *data, size_t size, fpc_packed_row *row) 
 
 /* ---- blocks ---- */
 
-/* What the loops over blocks keep in registers of a cursor. */
+/* The part of a cursor that the loops over blocks keep in registers. */
 typedef struct packed_place {
     const uint8_t *masks;
     const int8_t *values;

@@ -187,9 +187,7 @@ static int start_box(void *decoder, const fpc_box *box, int64_t max_bytes) {
     fpc_png *png = decoder;
     const int32_t top = box->top, left = box->left, height = box->height, width = box->width;
     const fpc_header *header = &png->header;
-    if (top < 0 || left < 0 || height < 1 || width < 1 || height > header->height || width > header->width)
-        return FPC_BAD_REGION;
-    if (top > header->height - height || left > header->width - width) return FPC_BAD_REGION;
+    if (!fpc_box_within(box, header)) return FPC_BAD_REGION;
     /* Pillow has another mode for black and white. */
     const bool has_indices = png->kind == FPC_PNG_PALETTE || (png->kind == FPC_PNG_GRAY && header->bit_depth > 1);
     if (png->indices && !has_indices) return FPC_UNSUPPORTED_COLOR;

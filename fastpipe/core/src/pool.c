@@ -10,7 +10,7 @@
 
 #define MOST_THREADS 1024
 
-/* What is done with each of a list: jobs are run, files and arrays read. All but the first six fields are under the
+/* A list of jobs to run, or of files or arrays to read. All but the first six fields are under the
  * lock. */
 struct fpc_task {
     void (*one)(const fpc_task *list, fpc_context *context, size_t index);
@@ -39,7 +39,7 @@ struct fpc_pool {
     fpc_context *contexts[];
 };
 
-/* What the lists have, one after the other, until nothing is left of any, or of the caller's own. There is a free
+/* Takes the lists' jobs one after the other until none is left, or none of the caller's own. There is a free
  * context. The lock is held before and after, but not while one runs. */
 static void take_jobs(fpc_pool *pool, const fpc_task *own) {
     fpc_context *context = pool->contexts[--pool->free];
@@ -145,7 +145,7 @@ static void put(fpc_pool *pool, fpc_task *list) {
     *place = list;
 }
 
-/* Until the list is done; the caller works, too, as long as there is a context for it. The lock is held. */
+/* Waits until the list is done; the caller works, too, as long as there is a context for it. The lock is held. */
 static void finish(fpc_pool *pool, const fpc_task *list) {
     while (list->unfinished > 0) {
         if (list->next == list->count || pool->free == 0) {

@@ -108,7 +108,7 @@ int fpc_borrow_image(fpc_chain *chain, fpc_stage *stage, fpc_image *image) {
     fpc_stage *from = stage->from;
     const int64_t stride = (int64_t)from->width * from->channels;
     const bool dense = from->memory && from->given == 0 && from->stride == stride;
-    /* Of narrower images more than a row would lie in the slack behind a row. */
+    /* For narrower images more than a row would lie in the slack behind a row. */
     if (!dense || stride < FPC_ROW_SLACK) return fpc_materialize_image(chain, stage, image);
     uint8_t *last_row;
     const int status = fpc_take_image(chain, stride + FPC_ROW_SLACK, &last_row);

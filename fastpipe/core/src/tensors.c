@@ -36,37 +36,74 @@ void fpc_tensor_autocontrast_table(uint8_t least, uint8_t most, bool v1, uint8_t
     for (int i = 0; i < 256; i++) table[i] = byte_of(v1 ? ((float)i - low) * scale : ((float)i - low) / scale);
 }
 
-/* ---- gray and saturation, a blend with it ---- */
+/* ---- gray, saturation, which is a blend with it, and hue: of the channels one by one ---- */
+
+typedef struct planes_stage {
+    fpc_stage stage;
+    uint8_t *room, *planes[3]; /* a row of the input, and its channels; behind them there is room for such a row */
+} planes_stage;
 
 typedef struct gray_stage {
-    fpc_stage stage;
+    planes_stage split;
     fpc_tensor_blend blend;
-    uint8_t *room, *planes[3]; /* rows: the input, and its channels; the gray one takes the first one's place */
 } gray_stage;
 
-/* Where the next row is in gray; `in`: the row. */
+typedef struct hue_stage {
+    planes_stage split;
+    float by;
+} hue_stage;
+
+/* A stage that begins with a planes_stage; NULL where there is no memory. */
+static void *add_planes(fpc_chain *chain, size_t size, fpc_next_row *next) {
+    planes_stage *split = fpc_chain_add(chain, size, next);
+    if (!split) return NULL;
+    fpc_stage *stage = &split->stage;
+    const int64_t row_bytes = fpc_row_bytes(stage->width, 3), plane_bytes = fpc_row_bytes(stage->width, 1);
+    split->room = fpc_buffer_need(&stage->slot->rows, (size_t)(2 * row_bytes + 3 * plane_bytes));
+    if (!split->room) return NULL;
+    for (int c = 0; c < 3; c++) split->planes[c] = split->room + row_bytes + c * plane_bytes;
+    return split;
+}
+
+/* Splits the next row, which `in` will be, into its channels. */
+static int split_row(const planes_stage *split, const uint8_t **in) {
+    const fpc_stage *stage = &split->stage;
+    const int status = fpc_borrow_row(stage->from, split->room, in);
+    if (status == FPC_OK) stage->kernels->split_channels(*in, stage->width, split->planes);
+    return status;
+}
+
+/* Makes the next row gray, in the place of its first channel. */
 static int next_gray_plane(const gray_stage *made, const uint8_t **in) {
-    const fpc_stage *stage = &made->stage;
-    const int status = fpc_borrow_row(stage->from, made->room, in);
+    const int status = split_row(&made->split, in);
     if (status != FPC_OK) return status;
-    uint8_t *const *planes = made->planes;
-    stage->kernels->split_channels(*in, stage->width, planes);
+    uint8_t *const *planes = made->split.planes;
+    const fpc_stage *stage = &made->split.stage;
     stage->kernels->planes_gray(planes[0], planes[1], planes[2], stage->width, made->blend.fused, planes[0]);
     return FPC_OK;
 }
 
 static int next_gray(fpc_stage *stage, uint8_t *row) {
     const gray_stage *made = (const gray_stage *)stage;
-    uint8_t *gray = made->planes[0];
+    uint8_t *gray = made->split.planes[0];
     const uint8_t *in;
-    const int status =
-        stage->from->channels == 3 ? next_gray_plane(made, &in) : fpc_pull_row(stage->from, made->planes[0]);
+    const int status = stage->from->channels == 3 ? next_gray_plane(made, &in) : fpc_pull_row(stage->from, gray);
     if (status != FPC_OK) return status;
     if (stage->channels == 3) {
         stage->kernels->planes_to_rgb(gray, gray, gray, row, stage->width);
     } else {
         memcpy(row, gray, (size_t)stage->width);
     }
+    return FPC_OK;
+}
+
+int fpc_add_tensor_gray(fpc_chain *chain, const fpc_operation *operation) {
+    const int32_t channels = operation->gray.channels;
+    if ((channels != 1 && channels != 3) || operation->reserved & ~(FPC_FUSED | FPC_V1)) return FPC_BAD_OPERATION;
+    gray_stage *made = add_planes(chain, sizeof *made, next_gray);
+    if (!made) return FPC_NO_MEMORY;
+    made->blend.fused = operation->reserved & FPC_FUSED;
+    made->split.stage.channels = channels;
     return FPC_OK;
 }
 
@@ -77,127 +114,41 @@ static int next_saturated(fpc_stage *stage, uint8_t *row) {
     const int status = next_gray_plane(made, &in);
     if (status != FPC_OK) return status;
     const fpc_tensor_blend *blend = &made->blend;
-    uint8_t *gray = made->planes[0];
-    uint8_t *grays = made->planes[1]; /* three rows are one of three channels */
+    uint8_t *gray = made->split.planes[0];
+    uint8_t *grays = made->split.planes[1]; /* from there on is room for a row of three channels */
     stage->kernels->planes_to_rgb(gray, gray, gray, grays, stage->width);
     stage->kernels->planes_blend(in, grays, blend->by, blend->rest, (int64_t)stage->width * 3, blend->fused, row);
     return FPC_OK;
 }
 
-static int add_gray(fpc_chain *chain, fpc_next_row *next, const fpc_tensor_blend *blend, int32_t channels) {
-    gray_stage *made = fpc_chain_add(chain, sizeof *made, next);
-    if (!made) return FPC_NO_MEMORY;
-    fpc_stage *stage = &made->stage;
-    made->blend = *blend;
-    /* a row of the input, and room for four planes: the second one may be a row of three channels */
-    const int64_t row_bytes = fpc_row_bytes(stage->width, 3), plane_bytes = fpc_row_bytes(stage->width, 1);
-    made->room = fpc_buffer_need(&stage->slot->rows, (size_t)(2 * row_bytes + 3 * plane_bytes));
-    if (!made->room) return FPC_NO_MEMORY;
-    made->planes[0] = made->room + row_bytes;
-    made->planes[1] = made->planes[0] + plane_bytes;
-    made->planes[2] = made->planes[1] + plane_bytes;
-    if (channels) stage->channels = channels;
-    return FPC_OK;
-}
-
-int fpc_add_tensor_gray(fpc_chain *chain, const fpc_operation *operation) {
-    const int32_t channels = operation->gray.channels;
-    if ((channels != 1 && channels != 3) || operation->reserved & ~(FPC_FUSED | FPC_V1)) return FPC_BAD_OPERATION;
-    const fpc_tensor_blend blend = {.fused = operation->reserved & FPC_FUSED};
-    return add_gray(chain, next_gray, &blend, channels);
-}
-
 int fpc_add_tensor_saturation(fpc_chain *chain, const fpc_operation *operation) {
     fpc_tensor_blend blend;
     if (!fpc_tensor_factors(operation, &blend)) return FPC_BAD_OPERATION;
-    return add_gray(chain, next_saturated, &blend, 0);
-}
-
-/* ---- sharpness: a blend with the smoothed image, whose outermost pixels are the image's ---- */
-
-typedef struct sharpness_stage {
-    fpc_stage stage;
-    fpc_tensor_blend blend;
-    uint8_t *ring, *smooth; /* three rows of the input, and one of the smoothed image */
-    int64_t row_bytes;
-} sharpness_stage;
-
-static uint8_t *ring_row(const sharpness_stage *sharpness, int32_t y) {
-    return sharpness->ring + y % 3 * sharpness->row_bytes;
-}
-
-static int next_sharpened(fpc_stage *stage, uint8_t *row) {
-    const sharpness_stage *sharpness = (const sharpness_stage *)stage;
-    const fpc_kernels *kernels = stage->kernels;
-    const fpc_tensor_blend *blend = &sharpness->blend;
-    fpc_stage *from = stage->from;
-    const int32_t y = stage->given, last = stage->height - 1, step = stage->channels;
-    if (last < 2 || stage->width < 3) return fpc_pull_row(from, row);
-    while (from->given <= (y < last ? y + 1 : last)) {
-        const int status = fpc_pull_row(from, ring_row(sharpness, from->given));
-        if (status != FPC_OK) return status;
-    }
-    const int64_t bytes = (int64_t)stage->width * step;
-    const uint8_t *in = ring_row(sharpness, y);
-    uint8_t *smooth = sharpness->smooth;
-    if (y == 0 || y == last) {
-        memcpy(smooth, in, (size_t)bytes);
-    } else {
-        const uint8_t *above = ring_row(sharpness, y - 1), *below = ring_row(sharpness, y + 1);
-        kernels->smooth_row(above + step, in + step, below + step, bytes - 2 * step, step, smooth + step);
-        memcpy(smooth, in, (size_t)step);
-        memcpy(smooth + bytes - step, in + bytes - step, (size_t)step);
-    }
-    if (blend->v1) {
-        kernels->planes_blend(in, smooth, blend->by, blend->rest, bytes, blend->fused, row);
-    } else {
-        kernels->planes_shift(in, smooth, blend->rest, bytes, blend->fused, row);
-    }
+    gray_stage *made = add_planes(chain, sizeof *made, next_saturated);
+    if (!made) return FPC_NO_MEMORY;
+    made->blend = blend;
     return FPC_OK;
 }
-
-int fpc_add_tensor_sharpness(fpc_chain *chain, const fpc_operation *operation) {
-    sharpness_stage *sharpness = fpc_chain_add(chain, sizeof *sharpness, next_sharpened);
-    if (!sharpness) return FPC_NO_MEMORY;
-    if (!fpc_tensor_factors(operation, &sharpness->blend)) return FPC_BAD_OPERATION;
-    sharpness->row_bytes = fpc_row_bytes(sharpness->stage.width, sharpness->stage.channels);
-    sharpness->ring = fpc_need_rows(&sharpness->stage, 4);
-    if (!sharpness->ring) return FPC_NO_MEMORY;
-    sharpness->smooth = sharpness->ring + 3 * sharpness->row_bytes;
-    return FPC_OK;
-}
-
-/* ---- hue ---- */
-
-typedef struct hue_stage {
-    fpc_stage stage;
-    float by;
-    uint8_t *room, *planes[3];
-} hue_stage;
 
 static int next_turned(fpc_stage *stage, uint8_t *row) {
     const hue_stage *hue = (const hue_stage *)stage;
     if (stage->channels == 1) return fpc_pull_row(stage->from, row); /* gray has no hue */
     const uint8_t *in;
-    const int status = fpc_borrow_row(stage->from, hue->room, &in);
+    const int status = split_row(&hue->split, &in);
     if (status != FPC_OK) return status;
-    uint8_t *const *planes = hue->planes;
+    uint8_t *const *planes = hue->split.planes;
     const size_t plane = (size_t)(planes[1] - planes[0]);
-    stage->kernels->split_channels(in, stage->width, planes);
     fpc_hue(planes[0], planes[0], (size_t)stage->width, plane, plane, hue->by);
     stage->kernels->planes_to_rgb(planes[0], planes[1], planes[2], row, stage->width);
     return FPC_OK;
 }
 
 int fpc_add_tensor_hue(fpc_chain *chain, const fpc_operation *operation) {
-    hue_stage *hue = fpc_chain_add(chain, sizeof *hue, next_turned);
+    const float by = operation->turn.by;
+    if (!(by >= -0.5f && by <= 0.5f) || operation->reserved) return FPC_BAD_OPERATION;
+    hue_stage *hue = add_planes(chain, sizeof *hue, next_turned);
     if (!hue) return FPC_NO_MEMORY;
-    hue->by = operation->turn.by;
-    if (!(hue->by >= -0.5f && hue->by <= 0.5f) || operation->reserved) return FPC_BAD_OPERATION;
-    const int64_t row_bytes = fpc_row_bytes(hue->stage.width, 3), plane_bytes = fpc_row_bytes(hue->stage.width, 1);
-    hue->room = fpc_buffer_need(&hue->stage.slot->rows, (size_t)(row_bytes + 3 * plane_bytes));
-    if (!hue->room) return FPC_NO_MEMORY;
-    for (int c = 0; c < 3; c++) hue->planes[c] = hue->room + row_bytes + c * plane_bytes;
+    hue->by = by;
     return FPC_OK;
 }
 

@@ -4,7 +4,7 @@
 
 #include "kernels.h"
 
-/* What a blend does: `by` times the image plus `rest` times the other. */
+/* A blend: `by` times the image plus `rest` times the other. */
 typedef struct fpc_tensor_blend {
     float by, rest;
     bool fused, v1; /* FPC_FUSED, FPC_V1 */

@@ -26,7 +26,7 @@ void fpc_sampled_make(fpc_sampled *sampled, int horizontal, int vertical, int wi
     sampled->last_row = fpc_sampled_row(sampled, bottom);
     if (above < sampled->first_row) sampled->first_row = above;
     if (below > sampled->last_row) sampled->last_row = below;
-    /* Of one row alone the neighbour may be on the other side. */
+    /* For a single row the neighbour may be on the other side. */
     if (below < sampled->first_row) sampled->first_row = below;
     if (above > sampled->last_row) sampled->last_row = above;
 }

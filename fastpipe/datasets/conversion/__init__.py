@@ -12,7 +12,7 @@ from typing import Any
 from torch.utils.data import Dataset, IterableDataset
 
 from fastpipe.datasets.base import ImageDataset
-from fastpipe.datasets.conversion.known import Known, Uncertain, look_up
+from fastpipe.datasets.conversion.known import KnownClass, NotConvertible, look_up
 from fastpipe.errors import DatasetError
 
 __all__ = ["convert_dataset", "is_known"]
@@ -75,7 +75,7 @@ class _Conversion:
         try:
             known.check(dataset, base)
             return known.convert(dataset, self)
-        except Uncertain as reason:
+        except NotConvertible as reason:
             way = reason.way_out or _OWN
             raise DatasetError(f"fastpipe.convert can't convert this {name}: {reason}. Instead: {way}.") from None
 
@@ -84,12 +84,12 @@ def _is_ours(kind: type[Any]) -> bool:
     return kind.__module__.startswith("fastpipe.")
 
 
-def _find(kind: type[Any]) -> tuple[type[Any], Known] | None:
+def _find(kind: type[Any]) -> tuple[type[Any], KnownClass] | None:
     """The first class of an object's lineage that a table has, and its row."""
     for base in kind.__mro__:
         module = look_up(_TABLES, base.__module__)
         if module is not None:
-            table: dict[str, Known] = importlib.import_module(f"{__name__}.{module}").TABLE
+            table: dict[str, KnownClass] = importlib.import_module(f"{__name__}.{module}").TABLE
             if base.__name__ in table:
                 return base, table[base.__name__]
     return None

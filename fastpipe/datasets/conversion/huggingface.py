@@ -9,7 +9,7 @@ from typing import Any
 from PIL import ExifTags, Image, ImageOps
 from torch.utils.data import Dataset
 
-from fastpipe.datasets.conversion.known import Known, Uncertain
+from fastpipe.datasets.conversion.known import KnownClass, NotConvertible
 from fastpipe.program.pillow_files import open_image
 
 
@@ -100,18 +100,18 @@ def _converted(dataset: Any, _: Callable[[Any], Any]) -> TransformedDataset:
     features = {name: feature for name, feature in dataset.features.items() if type(feature) is kind and feature.decode}
     columns = {name: features[name] for name in shown["columns"] if name in features}
     if not columns:
-        raise Uncertain("it has no column of datasets.Image that is decoded")
+        raise NotConvertible("it has no column of datasets.Image that is decoded")
     if shown["type"] != "custom":
-        raise Uncertain(
+        raise NotConvertible(
             "it has no transform" if shown["type"] is None else f"its format is {shown['type']!r}",
             "give it the transform, dataset.with_transform(function), before it is converted",
         )
     if shown["output_all_columns"] and len(shown["columns"]) < len(dataset.column_names):
-        raise Uncertain(
+        raise NotConvertible(
             "output_all_columns=True adds columns that the transform doesn't get", "have it get all columns"
         )
     return TransformedDataset(dataset, columns)
 
 
-TABLE = {"Dataset": Known(_converted, methods=("__getitems__", "_getitem"))}
+TABLE = {"Dataset": KnownClass(_converted, methods=("__getitems__", "_getitem"))}
 """The classes that are known, and how each is converted."""

@@ -8,17 +8,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from fastpipe.recipes.base import NEUTRAL_NAMES
+
 Found = TypeVar("Found")
 
-_OF_NO_ACCOUNT = frozenset(
-    {"__init__", "__repr__", "__str__", "extra_repr", *vars(type("Empty", (), {}))}
-    | {"__annotate__", "__annotate_func__", "__annotations__", "__annotations_cache__", "__classdictcell__"}
-    | {"__orig_bases__", "__parameters__", "__qualname__", "__slotnames__", "__type_params__"}
-)
-"""Names that a subclass may have without making other samples: some that the language and ``copy`` add among them."""
 
-
-class Uncertain(Exception):
+class NotConvertible(Exception):
     """The reason why the samples of a data set aren't known.
 
     Args:
@@ -32,7 +27,7 @@ class Uncertain(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownClass:
     """A class of another library's.
 
     Attributes:
@@ -48,7 +43,7 @@ class Known:
     free: frozenset[str] = frozenset()
 
     def check(self, dataset: Any, base: type[Any]) -> None:
-        """Raises `Uncertain` if the object's samples may be others than its known class would make.
+        """Raises `NotConvertible` if the object's samples may be others than its known class would make.
 
         A subclass may have a constructor and a repr of its own, and methods and attributes under new names.
         """
@@ -56,21 +51,21 @@ class Known:
         own = vars(dataset)
         for name in methods:
             if name in own:
-                raise Uncertain(f"it has a {name} of its own")
+                raise NotConvertible(f"it has a {name} of its own")
             if not _is_of_library(inspect.getattr_static(base, name), base):
-                raise Uncertain(f"{base.__name__}.{name} has been replaced")
+                raise NotConvertible(f"{base.__name__}.{name} has been replaced")
         for name in self.reads:
             if name not in own:
-                raise Uncertain(f"it has no attribute {name}")
+                raise NotConvertible(f"it has no attribute {name}")
         read = {"loader", "target_transform", "transform", "transforms", *self.reads}
         kind = type(dataset)
         for between in kind.__mro__[: kind.__mro__.index(base)]:
             for name in vars(between):
-                if name in _OF_NO_ACCOUNT or name in self.free:
+                if name in NEUTRAL_NAMES or name in self.free:
                     continue
                 special = name.startswith("__") and name.endswith("__")
                 if special or name in read or hasattr(base, name):
-                    raise Uncertain(f"its class {between.__name__} has a {name} of its own")
+                    raise NotConvertible(f"its class {between.__name__} has a {name} of its own")
 
 
 def _is_of_library(method: Any, base: type[Any]) -> bool:
@@ -90,7 +85,7 @@ def look_up(table: Mapping[str, Found], module: str) -> Found | None:
     return None
 
 
-def take_attributes(ours: Any, original: Any) -> None:
+def copy_attributes(ours: Any, original: Any) -> None:
     """Has a data set of ours the attributes of the one that it was made of, but for names that mean something here."""
     classes = [base for base in type(ours).__mro__ if base.__module__.startswith("fastpipe.")]
     own = vars(ours)

@@ -6,8 +6,8 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-from fastpipe.datasets.conversion.known import Known, Uncertain, take_attributes
-from fastpipe.datasets.conversion.torchvision_files import hold_samples
+from fastpipe.datasets.conversion.known import KnownClass, NotConvertible, copy_attributes
+from fastpipe.datasets.conversion.torchvision_files import set_samples
 from fastpipe.datasets.indexed import IndexedDataset
 
 
@@ -53,13 +53,13 @@ def _converted(dataset: Any, _: Callable[[Any], Any]) -> FolderDataset:
         "timm.data.readers.reader_image_folder",
         "ReaderImageFolder",
     ):
-        raise Uncertain(
+        raise NotConvertible(
             f"its reader is a {type(reader).__name__}",
             "fastpipe.ImageFolder reads an archive of folders, fastpipe.ImageShards WebDataset's, fastpipe.ImageTable "
             "Parquet; timm's create_loader takes any of them",
         )
     if dataset.load_bytes or dataset.input_img_mode != "RGB" or dataset.additional_features is not None:
-        raise Uncertain(
+        raise NotConvertible(
             f"load_bytes={dataset.load_bytes}, input_img_mode={dataset.input_img_mode!r}, "
             f"additional_features={dataset.additional_features}: known are images in RGB with a target"
         )
@@ -67,15 +67,15 @@ def _converted(dataset: Any, _: Callable[[Any], Any]) -> FolderDataset:
         dataset.transform, dataset.target_transform, max_bad_fraction=1.0, on_error=NextSample(len(reader))
     )
     made.root, made.class_to_idx = reader.root, reader.class_to_idx
-    hold_samples(made, reader.samples)
+    set_samples(made, reader.samples)
     made._fastpipe_reader = copy.copy(reader)
     made._fastpipe_reader.samples = made.samples  # mapped, and no list of objects for each worker
-    take_attributes(made, dataset)
+    copy_attributes(made, dataset)
     return made
 
 
 TABLE = {
-    "ImageDataset": Known(
+    "ImageDataset": KnownClass(
         _converted,
         reads=("reader", "load_bytes", "input_img_mode", "additional_features", "transform", "target_transform"),
     )

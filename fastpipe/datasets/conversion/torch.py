@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.utils.data import ConcatDataset, Dataset, Subset, TensorDataset
 
-from fastpipe.datasets.conversion.known import Known, Uncertain, take_attributes
+from fastpipe.datasets.conversion.known import KnownClass, NotConvertible, copy_attributes
 from fastpipe.executor import CollatedBatch
 
 Convert = Callable[[Any], Any]
@@ -35,15 +35,17 @@ class TensorBatches(TensorDataset):
 def _tensors(dataset: TensorDataset, convert: Convert) -> Dataset[Any]:
     for number, tensor in enumerate(dataset.tensors):
         if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout is not torch.strided:
-            raise Uncertain(f"tensors[{number}] is a {type(tensor).__name__} of {tensor.layout}, not a dense tensor")
+            raise NotConvertible(
+                f"tensors[{number}] is a {type(tensor).__name__} of {tensor.layout}, not a dense tensor"
+            )
     made = TensorBatches(*dataset.tensors)
-    take_attributes(made, dataset)
+    copy_attributes(made, dataset)
     return made
 
 
 def _subset(dataset: Subset[Any], convert: Convert) -> Subset[Any]:
     made = Subset(convert(dataset.dataset), dataset.indices)
-    take_attributes(made, dataset)
+    copy_attributes(made, dataset)
     return made
 
 
@@ -54,8 +56,8 @@ def _concat(dataset: ConcatDataset[Any], convert: Convert) -> ConcatDataset[Any]
 
 
 TABLE = {
-    "ConcatDataset": Known(_concat, reads=("datasets", "cumulative_sizes")),
-    "Subset": Known(_subset, methods=("__getitems__",), reads=("dataset", "indices")),
-    "TensorDataset": Known(_tensors, reads=("tensors",)),
+    "ConcatDataset": KnownClass(_concat, reads=("datasets", "cumulative_sizes")),
+    "Subset": KnownClass(_subset, methods=("__getitems__",), reads=("dataset", "indices")),
+    "TensorDataset": KnownClass(_tensors, reads=("tensors",)),
 }
 """The classes that are known, and how each is converted."""

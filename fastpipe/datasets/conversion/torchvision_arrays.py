@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fastpipe.datasets.conversion.known import Known, Uncertain, take_attributes
+from fastpipe.datasets.conversion.known import KnownClass, NotConvertible, copy_attributes
 from fastpipe.datasets.image_array import ImageArray
 from fastpipe.errors import DatasetError
 
@@ -80,21 +80,21 @@ def _converter(kind: type[Converted], targets: str, channels_first: bool) -> Cal
         try:
             made = kind(dataset.data, given, dataset.transform, dataset.target_transform, channels_first=channels_first)
         except DatasetError as error:
-            raise Uncertain(str(error).rstrip(".")) from None
+            raise NotConvertible(str(error).rstrip(".")) from None
         if targets != "targets":
             del made.targets
         made.root = dataset.root
         made._fastpipe_repr = dataset.extra_repr()
-        take_attributes(made, dataset)
+        copy_attributes(made, dataset)
         return made
 
     return convert
 
 
-def _known(kind: type[Converted], targets: str = "targets", *more: str, channels_first: bool = False) -> Known:
+def _known(kind: type[Converted], targets: str = "targets", *more: str, channels_first: bool = False) -> KnownClass:
     free = frozenset({"_check_exists", "_check_integrity", "_load_data", "_load_meta", "base_folder", "download"})
     free |= {"filename", "meta", "mirrors", "resources", "test_list", "tgz_md5", "train_list", "url"}
-    return Known(_converter(kind, targets, channels_first), reads=("data", targets, *more), free=free)
+    return KnownClass(_converter(kind, targets, channels_first), reads=("data", targets, *more), free=free)
 
 
 TABLE = {

@@ -13,7 +13,7 @@ from PIL import Image
 
 from fastpipe.datasets import detection, folder
 from fastpipe.datasets.base import ImageDataset, default_loader
-from fastpipe.datasets.conversion.known import Known, Uncertain, take_attributes
+from fastpipe.datasets.conversion.known import KnownClass, NotConvertible, copy_attributes
 from fastpipe.datasets.indexed import IndexedDataset
 from fastpipe.datasets.joint import JointDataset, MaskFile, placed
 from fastpipe.datasets.standard_transform import is_standard
@@ -144,20 +144,22 @@ class OxfordIIITPet(_Described, detection.Wrappable):
 
 
 def _check_loader(dataset: Any) -> None:
-    """Raises `Uncertain` unless the data set's loader gives what Pillow reads, in RGB."""
+    """Raises `NotConvertible` unless the data set's loader gives what Pillow reads, in RGB."""
     loader = dataset.loader
     if loader is default_loader:
         return
     name = (getattr(loader, "__module__", ""), getattr(loader, "__qualname__", ""))
     if name not in _LOADERS or getattr(sys.modules[name[0]], name[1], None) is not loader:
-        raise Uncertain(
+        raise NotConvertible(
             f"its loader {name[1] or type(loader).__name__} isn't torchvision's default_loader or pil_loader",
             "leave loader= out if Pillow's pixels in RGB will do, or give fastpipe.ImageFolder the loader, which then "
             "decodes whole images",
         )
     backend = sys.modules["torchvision"].get_image_backend()
     if name[1] == "default_loader" and backend != "PIL":
-        raise Uncertain(f"torchvision's image backend is {backend}", 'call torchvision.set_image_backend("PIL") before')
+        raise NotConvertible(
+            f"torchvision's image backend is {backend}", 'call torchvision.set_image_backend("PIL") before'
+        )
 
 
 def _begin(kind: type[Any], dataset: Any) -> Any:
@@ -170,7 +172,7 @@ def _begin(kind: type[Any], dataset: Any) -> Any:
     return made
 
 
-def hold_samples(made: IndexedDataset, samples: Sequence[tuple[Any, Any]]) -> None:
+def set_samples(made: IndexedDataset, samples: Sequence[tuple[Any, Any]]) -> None:
     """Gives a data set its samples: mapped arrays of them where targets are integers."""
     listed = [(os.fspath(path), target) for path, target in samples]
     if listed and all(type(target) is int for _, target in listed):
@@ -185,13 +187,13 @@ def _folder(kind: type[Any]) -> Callable[[Any, Convert], Any]:
         _check_loader(dataset)
         made = _begin(kind, dataset)
         made.classes, made.class_to_idx = dataset.classes, dataset.class_to_idx
-        hold_samples(made, dataset.samples)
+        set_samples(made, dataset.samples)
         if isinstance(made, folder.ImageFolder):
             made.extensions = dataset.extensions
         without = copy.copy(dataset)
         for name in ("imgs", "loader", "samples", "targets", "transforms"):
             vars(without).pop(name, None)
-        take_attributes(made, without)
+        copy_attributes(made, without)
         return made
 
     return convert
@@ -202,7 +204,7 @@ def _listed(kind: type[Any]) -> Callable[[Any, Convert], Any]:
         if "loader" in vars(dataset):
             _check_loader(dataset)
         made = _begin(kind, dataset)
-        take_attributes(made, dataset)
+        copy_attributes(made, dataset)
         made._fastpipe.share_record(made)
         return made
 
@@ -214,8 +216,8 @@ def _joint(kind: type[Any]) -> Callable[[Any, Convert], Any]:
         try:
             made = kind._fastpipe_of(dataset)
         except DatasetError as error:
-            raise Uncertain(str(error)) from None
-        take_attributes(made, dataset)
+            raise NotConvertible(str(error)) from None
+        copy_attributes(made, dataset)
         made._fastpipe.share_record(made)
         return made
 
@@ -226,7 +228,7 @@ def _pet(dataset: Any, _: Convert) -> Any:
     made = OxfordIIITPet.__new__(OxfordIIITPet)
     JointDataset.__init__(made, transforms=dataset.transforms)
     made.root = dataset.root
-    take_attributes(made, dataset)
+    copy_attributes(made, dataset)
     made._fastpipe.share_record(made)
     return made
 
@@ -241,9 +243,9 @@ def _wrapped(dataset: Any, convert: Convert) -> Any:
     )
     made = convert(inner)
     if both is not None and not is_standard(both) and not isinstance(made, JointDataset):
-        raise Uncertain("its transforms take image and target together, and its target is a number")
+        raise NotConvertible("its transforms take image and target together, and its target is a number")
     if isinstance(made, CelebA) and "bbox" in made.target_type:
-        raise Uncertain("boxes of CelebA as v2 wraps them aren't known here", "leave the wrapper out")
+        raise NotConvertible("boxes of CelebA as v2 wraps them aren't known here", "leave the wrapper out")
     return detection.wrap_dataset_for_transforms_v2(made, dataset._target_keys)
 
 
@@ -254,18 +256,18 @@ _PET = ("_images", "_labels", "_bin_labels", "_segs", "_target_types", "transfor
 _CELEBA = ("filename", "attr", "identity", "bbox", "landmarks_align", "target_type", "transform", "target_transform")
 
 TABLE = {
-    "CelebA": Known(_listed(CelebA), reads=_CELEBA),
-    "CocoDetection": Known(
+    "CelebA": KnownClass(_listed(CelebA), reads=_CELEBA),
+    "CocoDetection": KnownClass(
         _joint(detection.CocoDetection), ("_load_image", "_load_target"), ("coco", "ids", "root", "transforms")
     ),
-    "DatasetFolder": Known(_folder(DatasetFolder), reads=_FOLDER, free=_FOLDER_FREE),
-    "Flowers102": Known(_listed(Flowers102), reads=_LIST),
-    "Food101": Known(_listed(Food101), reads=_LIST),
-    "ImageFolder": Known(_folder(folder.ImageFolder), reads=_FOLDER, free=_FOLDER_FREE),
-    "ImageNet": Known(_folder(ImageNet), reads=_FOLDER, free=_FOLDER_FREE),
-    "OxfordIIITPet": Known(_pet, reads=_PET),
-    "VOCDetection": Known(_joint(detection.VOCDetection), ("parse_voc_xml",), ("images", "targets", "transforms")),
-    "VOCSegmentation": Known(_joint(detection.VOCSegmentation), (), ("images", "targets", "transforms")),
-    "VisionDatasetTVTensorWrapper": Known(_wrapped, reads=("_dataset", "_target_keys")),
+    "DatasetFolder": KnownClass(_folder(DatasetFolder), reads=_FOLDER, free=_FOLDER_FREE),
+    "Flowers102": KnownClass(_listed(Flowers102), reads=_LIST),
+    "Food101": KnownClass(_listed(Food101), reads=_LIST),
+    "ImageFolder": KnownClass(_folder(folder.ImageFolder), reads=_FOLDER, free=_FOLDER_FREE),
+    "ImageNet": KnownClass(_folder(ImageNet), reads=_FOLDER, free=_FOLDER_FREE),
+    "OxfordIIITPet": KnownClass(_pet, reads=_PET),
+    "VOCDetection": KnownClass(_joint(detection.VOCDetection), ("parse_voc_xml",), ("images", "targets", "transforms")),
+    "VOCSegmentation": KnownClass(_joint(detection.VOCSegmentation), (), ("images", "targets", "transforms")),
+    "VisionDatasetTVTensorWrapper": KnownClass(_wrapped, reads=("_dataset", "_target_keys")),
 }
 """The classes that are known, and how each is converted."""

@@ -12,7 +12,7 @@ from PIL import Image
 from fastpipe.config import MachineConfig, current_config, format_key
 from fastpipe.errors import ConfigError
 from fastpipe.readers import configured_reader, get_reader
-from fastpipe.reporting.output import check_writable, wrapped, write_asked
+from fastpipe.reporting.output import check_writable, wrap_text, write_json_if_asked
 from fastpipe.tools.timing import Timing, noise_us
 
 if TYPE_CHECKING:  # what is shown, removed or chosen by hand needs no torch
@@ -142,16 +142,16 @@ def show(*, json: str | None = None, quiet: bool = False) -> bool:
         "differs": list(other),
         "override": override,
     }
-    if not write_asked(json, values, quiet):
+    if not write_json_if_asked(json, values, quiet):
         return not other
     if not file.exists():
-        print(wrapped(f"No config file ({file}): built-in defaults. `fastpipe configure` measures and writes one."))
+        print(wrap_text(f"No config file ({file}): built-in defaults. `fastpipe configure` measures and writes one."))
     elif other:
-        print(wrapped(f"{file} is not used, because it was not measured here:"))
-        print(*(wrapped(f"  {phrase}") for phrase in other), sep="\n")
+        print(wrap_text(f"{file} is not used, because it was not measured here:"))
+        print(*(wrap_text(f"  {phrase}") for phrase in other), sep="\n")
         print("Built-in defaults apply; `fastpipe configure` measures this machine.")
     else:
-        print(wrapped(f"{file}{f', measured {stored.created}' if stored.created else ''}:"))
+        print(wrap_text(f"{file}{f', measured {stored.created}' if stored.created else ''}:"))
         print_readers(stored)
     if override:
         print(f"FASTPIPE_READER={override} overrides it:")
@@ -174,7 +174,7 @@ def reset(*, quiet: bool = False) -> None:
     except OSError as error:
         raise ConfigError(f"can't remove the config file {file}: {error.strerror or error}") from error
     if not quiet:
-        print(wrapped(said))
+        print(wrap_text(said))
 
 
 def choose_by_hand(items: Iterable[str], *, quiet: bool = False) -> None:
@@ -209,7 +209,7 @@ def choose_by_hand(items: Iterable[str], *, quiet: bool = False) -> None:
     written = config.save()
     if not quiet:
         if dropped:
-            print(wrapped(f"What {written} held was not measured here and is dropped."))
+            print(wrap_text(f"What {written} held was not measured here and is dropped."))
         print(f"Written to {written}:")
         print_readers(config)
 

@@ -32,7 +32,7 @@ from fastpipe.environment import usable_cpus
 from fastpipe.errors import ReaderError
 from fastpipe.readers import available_readers, decode, get_reader
 from fastpipe.readers.base import Pixels, Reader, scaled_size
-from fastpipe.reporting.output import Move
+from fastpipe.reporting.output import ProgressCallback
 from fastpipe.tools.bench.samples import Sample
 from fastpipe.tools.timing import Timing, Workers, take_turns
 from fastpipe.types import DecodeRequest
@@ -101,7 +101,7 @@ def measure(
     *,
     workers: int | None = None,
     rounds: int = 7,
-    progress: Move | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Measurement:
     """Checks, then times every reader on every format and request of the samples.
 
@@ -131,7 +131,7 @@ def measure(
     for done, (format, request, name) in enumerate(checks):
         if progress:
             progress(done, len(checks), f"checking {name} on {format}")
-        results.append(check(held[format], request, get_reader(name)))
+        results.append(check_reader(held[format], request, get_reader(name)))
     found = [result for result in results if result is not None]
     times = _time(held, [result for result in found if result.exact], workers, rounds, progress)
     return Measurement(
@@ -156,7 +156,7 @@ def asked_of(sample: Sample, request: str) -> DecodeRequest:
     return DecodeRequest(None, 2 if request == "half" else 1)
 
 
-def check(samples: Sequence[Sample], request: str, reader: Reader) -> Result | None:
+def check_reader(samples: Sequence[Sample], request: str, reader: Reader) -> Result | None:
     """The samples that the reader serves, and whether it serves them right; None where it has nothing to do with them.
 
     Args:
@@ -229,7 +229,7 @@ def _digest(samples: Iterable[Sample]) -> str:
 
 
 def _time(
-    held: _Held, results: Sequence[Result], workers: int, rounds: int, say: Move | None
+    held: _Held, results: Sequence[Result], workers: int, rounds: int, progress: ProgressCallback | None
 ) -> dict[tuple[Result, str], Timing]:
     """The times of each reader, in this process and in workers that all decode with it at once."""
     passes = {}
@@ -241,7 +241,7 @@ def _time(
             chunks = [partial(_decode_ns, result, range(at, min(at + _CHUNK, images))) for at in starts]
             # Each worker gets at least two chunks, or some would measure beside idle neighbours.
             passes[result, place] = partial(_pass, inside, chunks * max(1, -(-2 * count // len(chunks))))
-    return take_turns(passes, rounds, say, lambda key: f"{key[0].reader}, {key[0].format} {key[0].request}")
+    return take_turns(passes, rounds, progress, lambda key: f"{key[0].reader}, {key[0].format} {key[0].request}")
 
 
 def _pass(inside: Workers, chunks: Sequence[Callable[[_Held], tuple[int, int]]], turn: int) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from fastpipe.reporting.output import rounded
+from fastpipe.reporting.output import round_times
 from fastpipe.tools.bench.choose import Choice
 from fastpipe.tools.bench.measure import Measurement
 from fastpipe.tools.bench.pipeline import PipelineResult
@@ -71,8 +71,8 @@ def to_json(record: Record) -> dict[str, Any]:
             }
             for format, count in measurement.images.items()
         },
-        "results": [rounded(asdict(result)) for result in measurement.results],
+        "results": [round_times(asdict(result)) for result in measurement.results],
         "choices": {format: asdict(choice) for format, choice in record.choices.items()},
-        "pipelines": [rounded(asdict(result)) for result in record.pipelines],
+        "pipelines": [round_times(asdict(result)) for result in record.pipelines],
         "notes": list(record.notes),
     }

@@ -6,9 +6,9 @@ import shlex
 
 from rich.console import Console
 
-from fastpipe.reporting.output import in_words, wrapped
+from fastpipe.reporting.output import pluralize, wrap_text
 from fastpipe.reporting.page import page
-from fastpipe.reporting.tables import Table
+from fastpipe.reporting.tables import ReportTable
 from fastpipe.tools.bench.choose import Choice
 from fastpipe.tools.bench.measure import REQUESTS, Measurement, Result
 from fastpipe.tools.bench.pipeline import CONTENDERS, PIPELINES
@@ -26,19 +26,19 @@ _LEAST = 12  # characters of a column of figures
 
 def _places_of(measurement: Measurement, alone: str, together: str) -> dict[str, str]:
     """The places where times were taken: the attribute of a result, and what it is called in front of people."""
-    workers = in_words(measurement.workers, "worker")
+    workers = pluralize(measurement.workers, "worker")
     return {"single": alone} | ({"workers": f"{together} {workers}"} if measurement.workers else {})
 
 
-def bench_table(measurement: Measurement, format: str, choice: Choice | None = None) -> Table:
+def bench_table(measurement: Measurement, format: str, choice: Choice | None = None) -> ReportTable:
     """The results for one format: a column for each request; a row for each reader alone, then one in workers.
 
     The chosen reader is marked; why it was chosen, and what went wrong with others, stands below.
     """
     images, kilobytes = measurement.images[format], measurement.bytes[format] / 1000
     columns = list(REQUESTS.values())
-    title = f"{format}: {in_words(images, 'image')} of {kilobytes:.0f} kB, µs an image (median ± spread)"
-    table = Table(title, ["reader", *columns, "served"], [*columns, "served"], _LEAST)
+    title = f"{format}: {pluralize(images, 'image')} of {kilobytes:.0f} kB, µs an image (median ± spread)"
+    table = ReportTable(title, ["reader", *columns, "served"], [*columns, "served"], _LEAST)
     by_reader = measurement.by_reader(format)
     for place, label in _places_of(measurement, "in one process", "in").items():
         table.add(f"{label}:", section=True)
@@ -59,12 +59,12 @@ def _timed(result: Result | None, place: str) -> str:
     return time.text() if time else "wrong" if result is not None and not result.exact else "-"
 
 
-def pipeline_table(record: Record, format: str) -> Table:
+def pipeline_table(record: Record, format: str) -> ReportTable:
     """fastpipe's pipelines beside torchvision's on the files of one format, alone and through a DataLoader."""
     shown = [who for who in CONTENDERS if any(one.who == who for one in record.pipelines)]
     columns = [*shown, *(["times as fast"] if len(shown) > 1 else [])]
     title = f"{format}: from a file to a tensor, ms an image (median ± spread)"
-    table = Table(title, ["pipeline", *columns], columns, _LEAST)
+    table = ReportTable(title, ["pipeline", *columns], columns, _LEAST)
     for place, label in _places_of(record.measurement, "in one process and thread", "DataLoader with").items():
         table.add(f"{label}:", section=True)
         for name in PIPELINES:
@@ -81,9 +81,9 @@ def print_record(console: Console, record: Record) -> None:
 
     def print_lines(*texts: str) -> None:
         for text in texts:
-            console.print(wrapped(text, width=console.width), markup=False, soft_wrap=True)
+            console.print(wrap_text(text, width=console.width), markup=False, soft_wrap=True)
 
-    rounds, workers = in_words(measurement.rounds, "round"), in_words(measurement.workers, "DataLoader worker")
+    rounds, workers = pluralize(measurement.rounds, "round"), pluralize(measurement.workers, "DataLoader worker")
     print_lines(f"{record.machine}; {rounds}, {workers}")
     for format in measurement.images:
         console.print("", bench_table(measurement, format, record.choices.get(format)).to_rich(), sep="\n")
@@ -107,6 +107,6 @@ def make_page(record: Record) -> str:
         versions = ", ".join(f"{name} {version}" for name, version in sorted(record.versions.items()))
         lines += [f"Platform: {record.platform}", f"Versions: {versions}"]
         for line in ("", *lines):
-            console.print(wrapped(line, width=console.width), markup=False, soft_wrap=True)
+            console.print(wrap_text(line, width=console.width), markup=False, soft_wrap=True)
 
     return page(f"Image readers on {record.machine}", f"Measured {measured}.", show)

@@ -14,13 +14,13 @@ from fastpipe.environment import versions
 from fastpipe.errors import ConfigError, FastpipeError, UnsupportedRequestError
 from fastpipe.readers import available_readers, default_order, get_reader, reader_status
 from fastpipe.reporting.output import (
-    Move,
+    ProgressCallback,
     check_writable,
     make_console,
     show_progress,
-    wrapped,
-    write_asked,
+    wrap_text,
     write_file,
+    write_json_if_asked,
 )
 from fastpipe.tools.bench.choose import Choice, choose, print_readers, to_config
 from fastpipe.tools.bench.measure import Measurement, measure
@@ -53,13 +53,13 @@ def bench(
     check_writable(json, "--json")
     check_writable(html, "--html")
     record = measure_record(path, quiet, **sampling)
-    shown = write_asked(json, to_json(record), quiet)
+    shown = write_json_if_asked(json, to_json(record), quiet)
     if shown:
         print_record(make_console(), record)
     if html is not None:
         write_file(html, make_page(record), "--html")
         if shown:
-            print(wrapped(f"\nWritten: {html}"))
+            print(wrap_text(f"\nWritten: {html}"))
     return record
 
 
@@ -89,7 +89,7 @@ def configure(
     record = measure_record(path, quiet, **sampling)
     config = to_config(record.measurement, record.choices, earlier)
     written = config.save(file)  # first of all: a closed pipe must not cost the measurement
-    if write_asked(json, to_json(record), quiet):
+    if write_json_if_asked(json, to_json(record), quiet):
         print_record(make_console(), record)
         print(f"\nWritten to {written}:")
         print_readers(config)
@@ -174,7 +174,7 @@ def _pipelines(
     samples: Sequence[Sample],
     choices: Mapping[str, Choice],
     measurement: Measurement,
-    progress: Move | None,
+    progress: ProgressCallback | None,
     notes: list[str],
 ) -> tuple[PipelineResult, ...]:
     """The pipelines on the samples, written to a folder of their own; gives notes a reason to compare nothing."""

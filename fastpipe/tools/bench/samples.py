@@ -20,7 +20,7 @@ from PIL import Image
 from fastpipe import readers
 from fastpipe.config import format_key
 from fastpipe.errors import DatasetError
-from fastpipe.reporting.output import Move
+from fastpipe.reporting.output import ProgressCallback
 from fastpipe.tools.inputs import choose_files
 from fastpipe.types import Box, Header
 
@@ -155,7 +155,11 @@ def make_folder(
 
 
 def made_samples(
-    formats: Iterable[str] = ("jpeg", "png", "webp"), count: int = 24, *, seed: int = 0, progress: Move | None = None
+    formats: Iterable[str] = ("jpeg", "png", "webp"),
+    count: int = 24,
+    *,
+    seed: int = 0,
+    progress: ProgressCallback | None = None,
 ) -> list[Sample]:
     """Made photos of each format, in memory: so many of ``"jpeg"``, ``"png"`` and ``"webp"``, the same for a seed.
 
@@ -185,7 +189,7 @@ def sample_folder(
     count: int = 24,
     *,
     seed: int = 0,
-    progress: Move | None = None,
+    progress: ProgressCallback | None = None,
 ) -> list[Sample]:
     """A random sample of the images that `choose_files` finds, read into memory.
 

@@ -16,7 +16,7 @@ from fastpipe.config import current_config
 from fastpipe.core.packed import PACKED_FORMAT
 from fastpipe.errors import DecodeError, ReaderError
 from fastpipe.readers.header import guess_format
-from fastpipe.tools.check.findings import Seen, bits_of
+from fastpipe.tools.check.findings import FileFacts, bits_of
 from fastpipe.types import DecodeRequest, Header
 
 LARGE_FACTOR = 4
@@ -93,13 +93,13 @@ def prepare(rules: Rules) -> None:
             cv2.setNumThreads(1)
 
 
-def examine(path: str, rules: Rules) -> Seen:
+def examine(path: str, rules: Rules) -> FileFacts:
     """The findings of a file; raises nothing that a file can be the reason for."""
     try:
         size, mtime_ns = readers.stat_file(path)
     except OSError as error:
         gone = os.path.islink(path) and isinstance(error, FileNotFoundError)
-        return Seen(bits_of(["unreachable"]), text="a link to a file that isn't there" if gone else _said(error))
+        return FileFacts(bits_of(["unreachable"]), text="a link to a file that isn't there" if gone else _said(error))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -107,14 +107,16 @@ def examine(path: str, rules: Rules) -> Seen:
         except DecodeError as error:
             kind, reason = _refusal(path, size, error)
             reason = _MEMORY.sub("", reason)
-            return Seen(bits_of([kind]), size, mtime_ns, error.format or "", text=reason[:_TEXT_LENGTH])
+            return FileFacts(bits_of([kind]), size, mtime_ns, error.format or "", text=reason[:_TEXT_LENGTH])
         except OSError as error:
             kind = "over-limit" if error.errno == errno.EFBIG else "unreachable"
-            return Seen(bits_of([kind]), size, mtime_ns, text=_said(error))
+            return FileFacts(bits_of([kind]), size, mtime_ns, text=_said(error))
         except MemoryError:
-            return Seen(bits_of(["unreadable"]), size, mtime_ns, text="needs more memory than there is")
+            return FileFacts(bits_of(["unreadable"]), size, mtime_ns, text="needs more memory than there is")
         except Exception as error:  # whatever it is, training would end with it
-            return Seen(bits_of(["unreadable"]), size, mtime_ns, text=f"{type(error).__name__}: {error}"[:_TEXT_LENGTH])
+            return FileFacts(
+                bits_of(["unreadable"]), size, mtime_ns, text=f"{type(error).__name__}: {error}"[:_TEXT_LENGTH]
+            )
     said = [str(one.message) for one in caught if not issubclass(one.category, Image.DecompressionBombWarning)]
     kinds, texts = _notes(path, header, rules)
     if complaint:
@@ -123,7 +125,7 @@ def examine(path: str, rules: Rules) -> Seen:
     if said:
         kinds.append("warns")
         texts += dict.fromkeys(said)
-    return Seen(
+    return FileFacts(
         bits_of(kinds),
         size,
         mtime_ns,

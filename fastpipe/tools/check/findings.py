@@ -71,7 +71,7 @@ def names_of(bits: int) -> tuple[str, ...]:
     return tuple(name for name, bit in _BIT.items() if bits & bit)
 
 
-class Seen(NamedTuple):
+class FileFacts(NamedTuple):
     """The facts about one file; JSON keeps it as a list.
 
     Attributes:
@@ -103,7 +103,7 @@ class FileRow:
     kinds: tuple[str, ...]  # names from `KINDS`
     bad: bool  # whether it would fail in training; if not, it is merely noted
     reason: str  # in words
-    format: str  # this and the others as in `Seen`
+    format: str  # this and the others as in `FileFacts`
     height: int
     width: int
     bytes: int
@@ -123,7 +123,7 @@ class Findings:
         self.texts: dict[int, str] = {}
         self.names: list[str] = [""]
 
-    def put(self, number: int, seen: Seen) -> None:
+    def put(self, number: int, seen: FileFacts) -> None:
         """Keeps what was found out about a file, in place of what was known before."""
         if seen.format not in self.names:
             self.names.append(seen.format)

@@ -13,7 +13,7 @@ from fastpipe.errors import FastpipeWarning
 from fastpipe.index.format import cache_folder
 from fastpipe.index.image_index import ImageIndex
 from fastpipe.index.journal import Journal
-from fastpipe.tools.check.findings import KINDS, Seen, bits_of
+from fastpipe.tools.check.findings import KINDS, FileFacts, bits_of
 
 _FOLDER = "checks"
 _KEPT_S = 30 * 24 * 3600.0
@@ -54,13 +54,13 @@ def _remove_forgotten() -> None:
                     file.unlink()
 
 
-def known(journal: Journal, path: str) -> Seen | None:
+def known(journal: Journal, path: str) -> FileFacts | None:
     """The result of an earlier check for a file; None if there is none."""
     found = journal.get(_key(path))
-    return None if found is None else Seen(*found)
+    return None if found is None else FileFacts(*found)
 
 
-def note(journal: Journal, path: str, seen: Seen) -> None:
+def note(journal: Journal, path: str, seen: FileFacts) -> None:
     """Keeps a file's result, if it is the file's alone."""
     if not seen.bits & _NOT_TRUSTED:
         journal.put(_key(path), seen)

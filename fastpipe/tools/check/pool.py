@@ -25,7 +25,7 @@ from fastpipe.errors import DatasetError, FastpipeError
 from fastpipe.index.cluster import Cluster, whole_path
 from fastpipe.index.format import cache_folder
 from fastpipe.tools.check.examine import Rules
-from fastpipe.tools.check.findings import Seen, bits_of
+from fastpipe.tools.check.findings import FileFacts, bits_of
 from fastpipe.types import ArchiveMember
 
 _START_S = 120.0
@@ -141,7 +141,7 @@ class _Process:
 
 def examine_all(
     chunks: Iterator[list[Task]], rules: Rules, jobs: int, timeout_s: float
-) -> Generator[tuple[int, Seen | None], None, None]:
+) -> Generator[tuple[int, FileFacts | None], None, None]:
     """The findings of each file, in the order in which it becomes known.
 
     A file over which a process died or hung gets a second try, in a process of its own, when all others are done: the
@@ -183,7 +183,7 @@ class _Pool:
     """
 
     def __init__(self, chunks: Iterator[list[Task]], rules: Rules, timeout_s: float) -> None:
-        self.found: queue.Queue[tuple[int, Seen | None] | Exception | None] = queue.Queue(_FOUND_AHEAD)
+        self.found: queue.Queue[tuple[int, FileFacts | None] | Exception | None] = queue.Queue(_FOUND_AHEAD)
         self._chunks = chunks
         self._rules = rules
         self._timeout_s = timeout_s
@@ -226,7 +226,7 @@ class _Pool:
             return deque(chunk or [self._again.popleft() for _ in list(self._again)[:1]])
 
     def _start(self) -> _Process:
-        """A process that is ready."""
+        """Starts a process, and waits until it is ready."""
         how = ""
         for _ in range(_STARTS):
             try:
@@ -258,10 +258,10 @@ class _Pool:
                     self.found.put(found)
                 return None
             self._losses = 0
-            self.found.put((tasks.popleft().number, Seen(*answer[1:]) if len(answer) > 1 else None))
+            self.found.put((tasks.popleft().number, FileFacts(*answer[1:]) if len(answer) > 1 else None))
         return process
 
-    def _lose(self, task: Task, lost: _Lost) -> tuple[int, Seen] | None:
+    def _lose(self, task: Task, lost: _Lost) -> tuple[int, FileFacts] | None:
         """The finding of a file that a process was lost over; None if it gets a second try."""
         if task.number in self._tried:
             return task.number, _loss(task, lost, self._timeout_s)
@@ -277,19 +277,19 @@ class _Pool:
         return None
 
 
-def _loss(task: Task, lost: _Lost, timeout_s: float) -> Seen:
+def _loss(task: Task, lost: _Lost, timeout_s: float) -> FileFacts:
     if lost.hung:  # no look at the file: the disk may stall again
-        return Seen(bits_of(["hang"]), text=f"not done after {timeout_s:g} s, twice")
+        return FileFacts(bits_of(["hang"]), text=f"not done after {timeout_s:g} s, twice")
     size, mtime_ns = -1, 0
     with contextlib.suppress(OSError):
         size, mtime_ns = readers.stat_file(task.path)
-    return Seen(bits_of(["crash"]), size, mtime_ns, text=f"the process that read it ended with {lost}")
+    return FileFacts(bits_of(["crash"]), size, mtime_ns, text=f"the process that read it ended with {lost}")
 
 
 def examine_on(
     address: str, chunks: Iterator[list[Task]], rules: Rules, timeout_s: float, quiet: bool
-) -> Generator[tuple[int, Seen | None], None, None]:
-    """Does as `examine_all`, by the workers of the scheduler at an address.
+) -> Generator[tuple[int, FileFacts | None], None, None]:
+    """`examine_all` by the workers of the scheduler at an address.
 
     Raises:
         DatasetError: the files lie in what this machine unpacked for itself.
@@ -311,10 +311,10 @@ def examine_on(
     with Cluster(address, quiet=quiet) as cluster:
         for _, answers in cluster.map(_examined, asked(), kept=False):  # the check has a journal of its own
             for number, seen in answers:
-                yield number, None if seen is None else Seen(*seen)
+                yield number, None if seen is None else FileFacts(*seen)
 
 
-def _examined(asked: tuple[list[Task], Rules, float]) -> list[tuple[int, Seen | None]]:
+def _examined(asked: tuple[list[Task], Rules, float]) -> list[tuple[int, FileFacts | None]]:
     """Examines, in a worker, the files of a task, read by a process of their own."""
     tasks, rules, timeout_s = asked
     chunks = [tasks[start : start + _STEP] for start in range(0, len(tasks), _STEP)]

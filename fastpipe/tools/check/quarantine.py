@@ -18,7 +18,7 @@ from pathlib import Path
 
 from fastpipe.atomic_write import atomic_write
 from fastpipe.errors import DatasetError
-from fastpipe.paths import whole
+from fastpipe.paths import absolute_path
 from fastpipe.tools.check.findings import FileRow
 
 _STAYS = "unreachable"
@@ -41,7 +41,7 @@ def check_target(folder: str | os.PathLike[str], root: str) -> Path:
     Raises:
         DatasetError: it lies inside the data set, where it would be taken for a class, or can't be made.
     """
-    target = Path(whole(folder))
+    target = Path(absolute_path(folder))
     if root:
         real_root = os.path.realpath(root)
         if Path(os.path.realpath(target)).is_relative_to(real_root):
@@ -103,7 +103,7 @@ def undo(undo_list: str | os.PathLike[str]) -> Moved:
     Raises:
         DatasetError: it is no undo list, or can't be read.
     """
-    path = Path(whole(undo_list))
+    path = Path(absolute_path(undo_list))
     moves = _read_list(path)
     left, plan = [], []
     for source, target in moves:
@@ -177,7 +177,6 @@ def _write_list(folder: Path, plan: list[tuple[str, str, FileRow]]) -> str:
     lines += ({"from": source, "to": target, "why": ";".join(row.kinds)} for source, target, row in plan)
     with atomic_write(path) as stream:
         stream.writelines(json.dumps(line).encode() + b"\n" for line in lines)
-    _sync_folder(folder)
     return str(path)
 
 
@@ -229,14 +228,3 @@ def _copy(source: str, target: str) -> None:
             shutil.copyfileobj(old, copy)
             copy.flush()
             shutil.copystat(source, copy.name)
-    _sync_folder(Path(target).parent)  # before the original goes
-
-
-def _sync_folder(folder: Path) -> None:
-    """Makes a rename last through a loss of power, where the system can."""
-    with contextlib.suppress(OSError):  # Windows can't, and some network disks can't
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

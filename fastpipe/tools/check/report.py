@@ -15,8 +15,8 @@ from fastpipe.datasets import ImageIndex
 from fastpipe.environment import line_width, versions
 from fastpipe.errors import ConfigError
 from fastpipe.index.table import Array
-from fastpipe.paths import local
-from fastpipe.reporting.output import in_words, wrapped, write_file
+from fastpipe.paths import local_path
+from fastpipe.reporting.output import pluralize, wrap_text, write_file
 from fastpipe.tools.check.findings import BAD, KINDS, FileRow
 from fastpipe.tools.check.quarantine import Moved
 
@@ -120,7 +120,7 @@ class CheckResult:
         if self.bad:
             lines += ["", *lines_of(self.rows[: min(self.bad, _SHOWN)], width)]
         if self.bad > _SHOWN:
-            lines.append(wrapped(f"… and {self.bad - _SHOWN:,} more bad files: {where}", width=width))
+            lines.append(wrap_text(f"… and {self.bad - _SHOWN:,} more bad files: {where}", width=width))
         return "\n".join(lines)
 
 
@@ -144,7 +144,7 @@ def write_report(result: CheckResult, file: str | os.PathLike[str], ending: str)
     """
     lines = {".csv": _csv_lines, ".json": json_lines, ".txt": _text_lines}[ending](result)
     try:
-        write_file(local(file), lines, "--report")
+        write_file(local_path(file), lines, "--report")
     except ConfigError as error:
         raise ConfigError(
             f"{error}. What was there before is unchanged, and what was checked is kept: the same command with a file "
@@ -192,7 +192,7 @@ def summary_lines(result: CheckResult, width: int = _UNBROKEN) -> list[str]:
     how = "decoded" if result.decode == "full" else "headers read"
     took = f" in {result.seconds:.1f} s" if result.seconds >= 0.1 else ""
     of = f" of {result.root}" if result.root else ""
-    lines = [f"{in_words(result.files, 'file')}{of} checked ({how}{took})"]
+    lines = [f"{pluralize(result.files, 'file')}{of} checked ({how}{took})"]
     if result.resumed:
         lines[0] += f"; {result.resumed:,} of them by an earlier check that was interrupted"
     lines.append(f"bad: {result.bad:,}   noted: {result.noted:,}   nothing to say: {result.fine:,}")
@@ -203,10 +203,10 @@ def summary_lines(result: CheckResult, width: int = _UNBROKEN) -> list[str]:
             digits = max(len(f"{result.counts[kind.name]:,}") for kind in kinds)
             counts = [f"  {kind.name:<12} {result.counts[kind.name]:>{digits},}  " for kind in kinds]
             lines += [
-                wrapped(count + kind.meaning, hang=len(count) - 2, width=width)
+                wrap_text(count + kind.meaning, hang=len(count) - 2, width=width)
                 for count, kind in zip(counts, kinds, strict=True)
             ]
-    return [wrapped(line, width=width) if len(line) > width and "\n" not in line else line for line in lines]
+    return [wrap_text(line, width=width) if len(line) > width and "\n" not in line else line for line in lines]
 
 
 def lines_of(rows: Iterable[FileRow], width: int = _UNBROKEN) -> Iterator[str]:
@@ -222,4 +222,4 @@ def lines_of(rows: Iterable[FileRow], width: int = _UNBROKEN) -> Iterator[str]:
             line, reason = f"{line}  {reason}", ""
         yield line
         if reason:
-            yield wrapped(_BELOW + reason, hang=1, width=width)
+            yield wrap_text(_BELOW + reason, hang=1, width=width)

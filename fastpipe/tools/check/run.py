@@ -22,7 +22,7 @@ from fastpipe.index.cluster import cluster_at
 from fastpipe.index.index_source import BuildOptions
 from fastpipe.index.journal import Journal
 from fastpipe.index.open import loose_images
-from fastpipe.paths import local
+from fastpipe.paths import local_path
 from fastpipe.readers import MaxPixels, configured_reader, pixel_limit
 from fastpipe.reporting.output import check_writable
 from fastpipe.tools.check.examine import Rules
@@ -83,7 +83,7 @@ def check(
     outputs = [] if report is None else [(report, ending_of(report))]
     outputs += [] if json is None else [(json, ".json")]
     for file, option in ((report, "--report"), (json, "--json")):
-        check_writable(None if file is None else local(file), option)
+        check_writable(None if file is None else local_path(file), option)
     begun = time.perf_counter()
     if decode not in get_args(Decode):
         raise ConfigError(f"decode={decode!r}: choose one of {', '.join(map(repr, get_args(Decode)))}")

@@ -13,12 +13,20 @@ from rich.padding import Padding
 from rich.text import Text
 
 from fastpipe.environment import Memory
-from fastpipe.reporting.output import encodable, in_words, rounded, size, wrapped
+from fastpipe.reporting.output import encodable, format_bytes, pluralize, round_times, wrap_text
 from fastpipe.reporting.page import page
 from fastpipe.reporting.plots import save
-from fastpipe.reporting.tables import Table, plain, to_html
+from fastpipe.reporting.tables import ReportTable, render_html, render_text
 from fastpipe.tools.doctor.findings import SAME, Finding, is_busy
-from fastpipe.tools.doctor.measurements import Disk, Reencoding, Scaling, Stages, Threaded, Threads, Transfer
+from fastpipe.tools.doctor.measurements import (
+    Disk,
+    Reencoding,
+    Scaling,
+    StageProfile,
+    Threaded,
+    Transfer,
+    WorkerThreads,
+)
 from fastpipe.tools.doctor.picture import COLORS, draw
 
 if TYPE_CHECKING:
@@ -46,7 +54,7 @@ class Diagnosis:
         stages: where the time of a sample goes.
         disk: what reading the files costs; None where the dataset doesn't show its files.
         scaling: what different numbers of workers deliver.
-        threaded: what threads within the training process deliver in their place.
+        threaded: what the threads of one worker deliver in their place.
         memory: of the machine.
         shared_need: bytes of shared memory that the batches may need at once.
         threads: of each worker.
@@ -64,13 +72,13 @@ class Diagnosis:
     workers: int | None
     prefetch: int
     gpu_rate: float | None
-    stages: Stages
+    stages: StageProfile
     disk: Disk | None
     scaling: Scaling
     threaded: Threaded
     memory: Memory
     shared_need: int
-    threads: Threads
+    threads: WorkerThreads
     transfer: Transfer | None
     reencodings: tuple[Reencoding, ...]
     findings: tuple[Finding, ...]
@@ -89,12 +97,12 @@ class Diagnosis:
 
     @property
     def recommended(self) -> dict[str, int]:
-        """Arguments for `fastpipe.DataLoader`: threads where they deliver as much as workers, as they take less."""
+        """Arguments for `fastpipe.DataLoader`: one worker with threads where it delivers as much as several."""
         workers, rate = self.recommended_workers, self.threaded.images_per_s
         wanted = self.scaling.rate(workers) or self.scaling.best.images_per_s
         wanted = min(wanted * (1 - SAME), self.gpu_rate or float("inf"))
         if rate is not None and rate >= wanted:
-            return {"num_workers": 0, "threads": self.threaded.threads}
+            return {"num_workers": self.threaded.workers, "threads": self.threaded.threads}
         return {"num_workers": workers}
 
     @property
@@ -111,7 +119,7 @@ class Diagnosis:
         values["stages"] |= {"total_us": self.stages.total_us, "groups": self.stages.groups()}
         more = ("healthy", "recommended", "recommended_workers", "transfer_us")
         values |= {name: getattr(self, name) for name in more}
-        return {"schema": SCHEMA, **rounded(values)}
+        return {"schema": SCHEMA, **round_times(values)}
 
     def plot(self, file: str | os.PathLike[str]) -> None:
         """Draws where the time goes, and what the workers deliver.
@@ -142,12 +150,12 @@ class Diagnosis:
         _print(console, self)
 
     def __str__(self) -> str:
-        return plain(self.print_on)
+        return render_text(self.print_on)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return to_html(self.print_on)
+        return render_html(self.print_on)
 
 
 def _print(console: Console, diagnosis: Diagnosis) -> None:
@@ -157,7 +165,7 @@ def _print(console: Console, diagnosis: Diagnosis) -> None:
     def print_lines(text: str, indent: str = "  ", style: str | None = None) -> None:
         """Prints text broken at the console's width, behind an indentation."""
         for line in text.splitlines():
-            print_(Text(wrapped(indent + line, width=console.width), style or ""), soft_wrap=True)
+            print_(Text(wrap_text(indent + line, width=console.width), style or ""), soft_wrap=True)
 
     machine = diagnosis.machine
     about = f": {diagnosis.samples:,} samples, batches of {diagnosis.batch_size}"
@@ -188,9 +196,9 @@ def _print(console: Console, diagnosis: Diagnosis) -> None:
         print_lines(f"→ {finding.remedy}", "    ", style="italic")
 
 
-def _stage_table(diagnosis: Diagnosis, block: str) -> Table:
+def _stage_table(diagnosis: Diagnosis, block: str) -> ReportTable:
     stages = diagnosis.stages
-    table = Table("", ["stage", "µs an image", "share", " " * _BAR], ["µs an image", "share"], framed=False)
+    table = ReportTable("", ["stage", "µs an image", "share", " " * _BAR], ["µs an image", "share"], framed=False)
     start = 0.0
     for group, taken in stages.groups().items():
         end = start + taken / max(stages.total_us, 1e-9)
@@ -214,7 +222,7 @@ def _about_disk(disk: Disk | None) -> Iterator[str]:
         yield "not measured: the dataset doesn't show its files"
         return
     yield (
-        f"{disk.all_files:,} files of {size(disk.mean_bytes)}, about {size(disk.all_bytes)} in all; "
+        f"{disk.all_files:,} files of {format_bytes(disk.mean_bytes)}, about {format_bytes(disk.all_bytes)} in all; "
         f"from the page cache {disk.cached_us:,.0f} µs a file"
     )
     if disk.resident is not None:
@@ -224,19 +232,19 @@ def _about_disk(disk: Disk | None) -> Iterator[str]:
     else:
         yield (
             f"from the disk {disk.cold_us:,.0f} µs a file, one after the other; {disk.readers} at once: "
-            f"{disk.cold_per_s:,.0f} files/s, {size(disk.cold_per_s * disk.mean_bytes)}/s"
+            f"{disk.cold_per_s:,.0f} files/s, {format_bytes(disk.cold_per_s * disk.mean_bytes)}/s"
         )
 
 
-def _worker_table(diagnosis: Diagnosis, block: str) -> Table:
+def _worker_table(diagnosis: Diagnosis, block: str) -> ReportTable:
     trials, gpu_rate = diagnosis.scaling.trials, diagnosis.gpu_rate
     most = max([gpu_rate or 0.0, diagnosis.threaded.images_per_s or 0.0, *(trial.images_per_s for trial in trials)])
     columns = ["workers", "images/s", "times one"]
-    table = Table("", [*columns, ""], columns, framed=False)
+    table = ReportTable("", [*columns, ""], columns, framed=False)
     rows: list[tuple[Any, float]] = [(trial.workers, trial.images_per_s) for trial in trials]
     threaded = diagnosis.threaded
     if threaded.images_per_s is not None:
-        rows.append((in_words(threaded.threads, "thread"), threaded.images_per_s))
+        rows.append((pluralize(threaded.threads, "thread"), threaded.images_per_s))
     for who, rate in rows:
         gain = rate / trials[0].images_per_s * trials[0].workers
         table.add(who, rate, f"{gain:.1f}×", Text(block * round(_BAR * rate / most), style=COLORS["read"]))
@@ -258,8 +266,8 @@ def _about_workers(diagnosis: Diagnosis) -> Iterator[str]:
     yield _about_threads(diagnosis)
     workers = good if diagnosis.workers is None else diagnosis.workers
     free = diagnosis.memory.shared_free
-    left = "how much is free isn't known here" if free is None else f"{size(free)} free"
-    yield f"shared memory: up to {size(diagnosis.shared_need)} for {in_words(workers, 'worker')}; {left}"
+    left = "how much is free isn't known here" if free is None else f"{format_bytes(free)} free"
+    yield f"shared memory: up to {format_bytes(diagnosis.shared_need)} for {pluralize(workers, 'worker')}; {left}"
     transfer = diagnosis.transfer
     if transfer is not None:
         yield (
@@ -272,9 +280,11 @@ def _about_threads(diagnosis: Diagnosis) -> str:
     threaded = diagnosis.threaded
     if threaded.images_per_s is None:
         return f"workers serve better than threads would: {threaded.reason}"
-    asked = f"fastpipe.DataLoader(num_workers=0, threads={threaded.threads})"
+    asked = f"fastpipe.DataLoader(num_workers={threaded.workers}, threads={threaded.threads})"
     if is_busy(diagnosis.stages):
         return f"while the machine is busy, workers aren't compared with threads, {asked}"
-    if diagnosis.recommended["num_workers"]:
+    if "threads" not in diagnosis.recommended:
         return f"workers serve better than threads here, {asked}"
-    return f"threads serve as well, {asked}: one process that starts at once, and no shared memory"
+    if not threaded.workers:
+        return f"threads serve as well, {asked}: one process that starts at once, and no shared memory"
+    return f"threads of one worker serve as well, {asked}: less memory, and the training process only takes batches"

@@ -99,7 +99,7 @@ def _drop(path: str) -> bool:
 
 
 def _read(path: str) -> bool:
-    """As a dataset does."""
+    """Reads a file as a dataset does; False if that fails."""
     try:
         readers.read_file(path, None)
     except OSError:

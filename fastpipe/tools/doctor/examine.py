@@ -18,13 +18,13 @@ from fastpipe.errors import DatasetError, FastpipeError
 from fastpipe.explanation.conversion_gain import conversion_gain
 from fastpipe.explanation.foreign_loading import path_of, shape_in_memory
 from fastpipe.explanation.graph_breaks import diagnose
-from fastpipe.reporting.output import Move, in_words
+from fastpipe.reporting.output import ProgressCallback, pluralize
 from fastpipe.tools.bench.measure import measure
 from fastpipe.tools.bench.samples import Sample, read_sample
-from fastpipe.tools.doctor import findings as find
+from fastpipe.tools.doctor import findings
 from fastpipe.tools.doctor.diagnosis import Diagnosis
 from fastpipe.tools.doctor.disk import measure_disk
-from fastpipe.tools.doctor.measurements import Reencoding, Scaling, Stages, Trial
+from fastpipe.tools.doctor.measurements import Reencoding, Scaling, StageProfile, WorkerTrial
 from fastpipe.tools.doctor.memory_risks import object_lists, threads_here
 from fastpipe.tools.doctor.reencoding import try_reencoding
 from fastpipe.tools.doctor.stages import time_stages, try_samples
@@ -47,7 +47,7 @@ def doctor(
     workers: int | None = None,
     gpu_rate: float | None = None,
     seconds: float = 20.0,
-    progress: Move | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Diagnosis:
     """Finds out where the time of a training's input goes, and what would make it faster or safer; ``print`` it.
 
@@ -76,51 +76,51 @@ def doctor(
     if transform is not None and not isinstance(subject, (str, os.PathLike)):
         raise DatasetError("transform= is for a path: a dataset or loader has its own.")
     chosen = standard_transform() if transform is None else transform
-    patient = subject_of(subject, chosen, batch_size, workers)
-    dataset, count = patient.dataset, len(patient.dataset)
-    say = progress or (lambda done, total, what: None)
-    counts = worker_counts(usable_cpus(), patient.workers)
+    examined = subject_of(subject, chosen, batch_size, workers)
+    dataset, count = examined.dataset, len(examined.dataset)
+    report = progress or (lambda done, total, what: None)
+    counts = worker_counts(usable_cpus(), examined.workers)
     steps = _STEPS + len(counts)
 
-    say(0, steps, "reading files")
+    report(0, steps, "reading files")
     picked = random.Random(0).sample(range(count), min(count, _SAMPLES))
     paths = {index: path for index in picked if (path := path_of(dataset, index)) is not None}
     disk = measure_disk(list(paths.values()), count, seconds * 0.1) if paths else None
     available = memory()
 
-    with Probe(patient) as probe:
-        say(1, steps, "making samples")
+    with Probe(examined) as probe:
+        report(1, steps, "making samples")
         tried = probe.run(partial(try_samples, indices=picked, seconds=max(1.0, seconds * 0.1)))
         if not tried.good:
             raise DatasetError(
                 f"none of {len(tried.bad)} samples can be made; number {tried.bad[0].index}: {tried.bad[0].reason}"
             )
-        say(2, steps, "taking the time of each stage")
+        report(2, steps, "taking the time of each stage")
         free = available.shared_free
         stages = probe.run(
             partial(
                 time_stages,
                 indices=tried.good,
-                batch_size=patient.batch_size,
-                options=patient.options,
-                collate=patient.collate,
+                batch_size=examined.batch_size,
+                options=examined.options,
+                collate=examined.collate,
                 seconds=seconds * 0.25,
                 guess_us=tried.us,
                 most_bytes=None if free is None else free // 4,
             )
         )
         used = stages.other_threads > 0.05
-        threads = probe.run(partial(threads_here, decoding=_decoding_threads(patient), used=used))
-        say(3, steps, "re-encoding some files")
+        threads = probe.run(partial(threads_here, decoding=_decoding_threads(examined), used=used))
+        report(3, steps, "re-encoding some files")
         reencodings: list[Reencoding] = []
-        if patient.planned is not None:
+        if examined.planned is not None:
             trial = partial(try_reencoding, indices=tried.good, output=stages.output, seconds=seconds * 0.075)
             reencodings = probe.run(trial)
     if probe.why_here:
-        scaling = Scaling((Trial(1, 1e6 / stages.whole_us),), usable_cpus(), patient.batch_size)
+        scaling = Scaling((WorkerTrial(1, 1e6 / stages.whole_us),), usable_cpus(), examined.batch_size)
     else:
         scaling = measure_scaling(
-            patient,
+            examined,
             tried.good,
             counts,
             cpus=usable_cpus(),
@@ -128,61 +128,66 @@ def doctor(
             image_bytes=stages.image_bytes,
             seconds=seconds * 0.3,
             shared_free=free,
-            say=lambda workers: say(4 + counts.index(workers), steps, f"trying {in_words(workers, 'worker')}"),
+            before_each=lambda workers: report(
+                4 + counts.index(workers), steps, f"trying {pluralize(workers, 'worker')}"
+            ),
         )
     # Behind what starts workers: they had better not inherit what OpenCV sets up when it is used here.
-    say(4 + len(counts), steps, "trying threads")
+    report(4 + len(counts), steps, "trying threads")
     threaded = measure_threads(
-        patient,
+        examined,
         tried.good,
         threads=usable_cpus(),
         batch_size=scaling.batch_size,
         seconds=seconds * 0.3 / len(counts),
+        workers=0 if probe.why_here else 1,
     )
-    say(5 + len(counts), steps, "comparing readers")
-    reading = _reader_findings(patient, [paths[index] for index in tried.good if index in paths])
-    say(6 + len(counts), steps, "asking the GPU")
+    report(5 + len(counts), steps, "comparing readers")
+    reading = _reader_findings(examined, [paths[index] for index in tried.good if index in paths])
+    report(6 + len(counts), steps, "asking the GPU")
     transfer = None if stages.output is None else measure_transfer(*stages.output)
-    say(steps, steps, "done")
+    report(steps, steps, "done")
 
-    will_use = patient.workers if patient.workers is not None else scaling.recommended(gpu_rate)
+    will_use = examined.workers if examined.workers is not None else scaling.recommended(gpu_rate)
     needed = scaling.best.images_per_s if gpu_rate is None else min(gpu_rate, scaling.best.images_per_s)
     gains = {
-        f"{one.kind} files re-encoded": gain for one in reencodings if (gain := find.reencoding_gain(one, stages)) > 1.1
+        f"{one.kind} files re-encoded": gain
+        for one in reencodings
+        if (gain := findings.reencoding_gain(one, stages)) > 1.1
     }
-    judged = None if find.is_busy(stages) else patient.workers
+    judged = None if findings.is_busy(stages) else examined.workers
     config = MachineConfig.load(check=False)
     found = [
-        find.busy_machine(stages),
-        find.not_sendable(probe.why_here),
-        find.bad_files(tried.bad, len(tried.good) + len(tried.bad)),
-        find.slow_machine(scaling, gpu_rate, gains),
-        find.too_few_workers(scaling, judged, gpu_rate),
-        find.too_many_workers(scaling, judged, gpu_rate),
-        find.shared_memory(stages, patient.batch_size, will_use, patient.prefetch, available),
-        find.oversubscription(threads, will_use, scaling.cpus),
-        None if disk is None else find.page_cache(disk, available, needed),
-        *(find.reencoding(one, stages) for one in reencodings),
-        _plan_finding(patient, stages),
-        find.slow_transform(stages),
+        findings.busy_machine(stages),
+        findings.not_sendable(probe.why_here),
+        findings.bad_files(tried.bad, len(tried.good) + len(tried.bad)),
+        findings.slow_machine(scaling, gpu_rate, gains),
+        findings.too_few_workers(scaling, judged, gpu_rate),
+        findings.too_many_workers(scaling, judged, gpu_rate),
+        findings.shared_memory(stages, examined.batch_size, will_use, examined.prefetch, available),
+        findings.oversubscription(threads, will_use, scaling.cpus),
+        None if disk is None else findings.page_cache(disk, available, needed),
+        *(findings.reencoding(one, stages) for one in reencodings),
+        _plan_finding(examined, stages),
+        findings.slow_transform(stages),
         *reading,
-        find.stale_config(str(MachineConfig.path()), config.mismatches()),
-        find.object_copies(object_lists(dataset), will_use, available),
+        findings.stale_config(str(MachineConfig.path()), config.mismatches()),
+        findings.object_copies(object_lists(dataset), will_use, available),
     ]
     return Diagnosis(
-        subject=patient.name,
+        subject=examined.name,
         samples=count,
         tried=len(tried.good) + len(tried.bad),
-        batch_size=patient.batch_size,
-        workers=patient.workers,
-        prefetch=patient.prefetch,
+        batch_size=examined.batch_size,
+        workers=examined.workers,
+        prefetch=examined.prefetch,
         gpu_rate=gpu_rate,
         stages=stages,
         disk=disk,
         scaling=scaling,
         threaded=threaded,
         memory=available,
-        shared_need=find.shared_bytes(stages, patient.batch_size, will_use, patient.prefetch),
+        shared_need=findings.shared_bytes(stages, examined.batch_size, will_use, examined.prefetch),
         threads=threads,
         transfer=transfer,
         reencodings=tuple(reencodings),
@@ -192,13 +197,13 @@ def doctor(
     )
 
 
-def _decoding_threads(patient: Subject) -> int:
-    asked = None if patient.options is None else patient.options.threads
-    return getattr(patient.dataset, "threads", 0) if asked is None else asked
+def _decoding_threads(examined: Subject) -> int:
+    asked = None if examined.options is None else examined.options.threads
+    return getattr(examined.dataset, "threads", 0) if asked is None else asked
 
 
-def _plan_finding(patient: Subject, stages: Stages) -> find.Finding | None:
-    dataset = patient.dataset
+def _plan_finding(examined: Subject, stages: StageProfile) -> findings.Finding | None:
+    dataset = examined.dataset
     if not isinstance(dataset, ImageDataset):
         if isinstance(getattr(dataset, "dataset", None), ImageDataset) or type(dataset).__module__.startswith(
             "fastpipe."
@@ -206,21 +211,21 @@ def _plan_finding(patient: Subject, stages: Stages) -> find.Finding | None:
             return None
         kind, gain = type(dataset).__name__, conversion_gain(dataset)
         if shape_in_memory(dataset) is not None:
-            return find.one_by_one(kind, gain) if gain is not None and gain.pays else None
-        return find.own_loader(kind, stages, gain)
+            return findings.one_by_one(kind, gain) if gain is not None and gain.pays else None
+        return findings.own_loader(kind, stages, gain)
     if not dataset.plans:
-        return find.own_loader("loader", stages)
+        return findings.own_loader("loader", stages)
     rest = dataset.pipeline.rest
     if not rest:
         return None
     broken = diagnose(rest[0])
     behind = [type(member).__name__ for member in rest[1:] if drawable(member)]
-    return find.broken_plan(broken.transform, broken.reason, broken.advice, behind, stages)
+    return findings.broken_plan(broken.transform, broken.reason, broken.advice, behind, stages)
 
 
-def _reader_findings(patient: Subject, paths: Sequence[str]) -> list[find.Finding | None]:
+def _reader_findings(examined: Subject, paths: Sequence[str]) -> list[findings.Finding | None]:
     """Times the readers on some of the files; for a dataset that decodes by plan, where the reader matters."""
-    planned = patient.planned
+    planned = examined.planned
     samples = [] if planned is None else _samples(paths)
     if not samples or planned is None:
         return []
@@ -233,15 +238,15 @@ def _reader_findings(patient: Subject, paths: Sequence[str]) -> list[find.Findin
         if result.single is not None and result.served > 0.5
     }
     used = planned.reader or planned.config.reader_for(format) or readers.choose(samples[0].header).name
-    return [find.slow_reader(format, used, times), _missing(samples[0].header.format, used)]
+    return [findings.slow_reader(format, used, times), _missing(samples[0].header.format, used)]
 
 
-def _missing(format: str, used: str) -> find.Finding | None:
+def _missing(format: str, used: str) -> findings.Finding | None:
     """The finding that the reader which comes first by default doesn't load here, so that another one is used."""
     first = readers.default_order(format)[0]
     if used == first or (status := readers.reader_status()[first]).available:
         return None
-    return find.missing_reader(format_key(format), used, first, status.reason)
+    return findings.missing_reader(format_key(format), used, first, status.reason)
 
 
 def _samples(paths: Sequence[str]) -> list[Sample]:

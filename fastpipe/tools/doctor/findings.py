@@ -8,8 +8,16 @@ from typing import Literal
 
 from fastpipe.environment import Memory
 from fastpipe.explanation.conversion_gain import ConversionGain
-from fastpipe.reporting.output import in_words, size
-from fastpipe.tools.doctor.measurements import BadFile, Disk, ObjectList, Reencoding, Scaling, Stages, Threads
+from fastpipe.reporting.output import format_bytes, pluralize
+from fastpipe.tools.doctor.measurements import (
+    Disk,
+    FailedSample,
+    ObjectList,
+    Reencoding,
+    Scaling,
+    StageProfile,
+    WorkerThreads,
+)
 from fastpipe.tools.timing import Timing
 
 Severity = Literal["problem", "advice", "note"]
@@ -51,13 +59,13 @@ def page_cache(disk: Disk, memory: Memory, needed_per_s: float) -> Finding | Non
     """The files don't fit into memory, or aren't there yet, and the disk is slower than what is needed."""
     if disk.cold_per_s is None or disk.cold_per_s >= needed_per_s:
         return None
-    gives = f"{disk.cold_per_s:,.0f} files/s ({size(disk.cold_per_s * disk.mean_bytes)}/s)"
+    gives = f"{disk.cold_per_s:,.0f} files/s ({format_bytes(disk.cold_per_s * disk.mean_bytes)}/s)"
     if memory.available is not None and disk.all_bytes > 0.9 * memory.available:
         return Finding(
             "page-cache misses",
             "problem",
-            f"The files have about {size(disk.all_bytes)}, and memory for {size(memory.available)} of them: every "
-            f"epoch reads from the disk, which gives {gives} where {needed_per_s:,.0f} are needed.",
+            f"The files have about {format_bytes(disk.all_bytes)}, and memory for {format_bytes(memory.available)} of "
+            f"them: every epoch reads from the disk, which gives {gives} where {needed_per_s:,.0f} are needed.",
             "Put the files on a faster disk, make them smaller, or give the machine more memory.",
         )
     if disk.resident is None or disk.resident > 0.9:
@@ -71,7 +79,7 @@ def page_cache(disk: Disk, memory: Memory, needed_per_s: float) -> Finding | Non
     )
 
 
-def reencoding(found: Reencoding, stages: Stages) -> Finding | None:
+def reencoding(found: Reencoding, stages: StageProfile) -> Finding | None:
     """Progressive or oversized files whose re-encoded copies would be ready sooner."""
     whole = reencoding_gain(found, stages)
     if whole < FASTER:
@@ -96,7 +104,7 @@ def reencoding(found: Reencoding, stages: Stages) -> Finding | None:
     )
 
 
-def reencoding_gain(found: Reencoding, stages: Stages) -> float:
+def reencoding_gain(found: Reencoding, stages: StageProfile) -> float:
     """The speed-up of the whole data set: the rest of the work and the other files stay as slow."""
     fixed = sum(us for group, us in stages.groups().items() if group in ("read", "collate"))
     fixed /= max(stages.total_us, 1e-9)
@@ -105,7 +113,7 @@ def reencoding_gain(found: Reencoding, stages: Stages) -> float:
     return 1 / (fixed + (1 - fixed) / faster)
 
 
-def bad_files(bad: Sequence[BadFile], tried: int) -> Finding | None:
+def bad_files(bad: Sequence[FailedSample], tried: int) -> Finding | None:
     """Samples that can't be made: the training would end at the first."""
     if not bad:
         return None
@@ -117,7 +125,9 @@ def bad_files(bad: Sequence[BadFile], tried: int) -> Finding | None:
     )
 
 
-def broken_plan(transform: str, reason: str, advice: Sequence[str], behind: Sequence[str], stages: Stages) -> Finding:
+def broken_plan(
+    transform: str, reason: str, advice: Sequence[str], behind: Sequence[str], stages: StageProfile
+) -> Finding:
     """A transform ends the plan: what follows it runs one by one on images of its own."""
     own = sum(part.us for part in stages.of("own code"))
     share = own / max(stages.total_us, 1e-9)
@@ -144,7 +154,7 @@ def one_by_one(kind: str, gain: ConversionGain) -> Finding:
     )
 
 
-def own_loader(kind: str, stages: Stages, gain: ConversionGain | None = None) -> Finding:
+def own_loader(kind: str, stages: StageProfile, gain: ConversionGain | None = None) -> Finding:
     """Whole images are decoded, as no plan says which part is needed."""
     share = (stages.groups().get("decode", 0.0) + stages.groups().get("own code", 0.0)) / max(stages.total_us, 1e-9)
     what = "The dataset has a loader of its own" if kind == "loader" else f"{kind} isn't a dataset of fastpipe's"
@@ -166,7 +176,7 @@ def own_loader(kind: str, stages: Stages, gain: ConversionGain | None = None) ->
     )
 
 
-def slow_transform(stages: Stages) -> Finding | None:
+def slow_transform(stages: StageProfile) -> Finding | None:
     """One transform takes more of the time than anything else."""
     slow = [part for group in ("other kernels", "own code") for part in stages.of(group) if part.name != "your dataset"]
     longest = max(slow, key=lambda part: part.us, default=None)
@@ -224,14 +234,14 @@ def object_copies(lists: Sequence[ObjectList], workers: int, memory: Memory) -> 
     total = sum(one.bytes for one in lists)
     if not lists or total * max(1, workers) < 256 << 20:
         return None
-    names = ", ".join(f"{one.name} ({one.length:,} items, {size(one.bytes)})" for one in lists[:3])
+    names = ", ".join(f"{one.name} ({one.length:,} items, {format_bytes(one.bytes)})" for one in lists[:3])
     everything = total * max(1, workers)
     short = memory.available is not None and everything > 0.25 * memory.available
     return Finding(
         "Python objects are copied into every worker",
         "problem" if short else "advice",
         f"{names}: looking at an object changes its reference count, so each worker ends up with a copy of its own, "
-        f"{size(everything)} for {in_words(workers, 'worker')}.",
+        f"{format_bytes(everything)} for {pluralize(workers, 'worker')}.",
         "Keep them in numpy arrays (fixed-width numbers or bytes), or use fastpipe.ImageFolder or ImageList, whose "
         "lists are memory-mapped arrays.",
     )
@@ -295,13 +305,13 @@ def slow_machine(scaling: Scaling, gpu_rate: float | None, gains: Mapping[str, f
     return Finding(
         "the CPUs can't feed the GPU",
         "problem",
-        f"On {scaling.cpus} CPUs {in_words(best.workers, 'worker')} can deliver {best.images_per_s:,.0f} of the "
+        f"On {scaling.cpus} CPUs {pluralize(best.workers, 'worker')} can deliver {best.images_per_s:,.0f} of the "
         f"{gpu_rate:,.0f} images/s that the GPU takes, and more workers no more: it will idle {idle:.0%} of the time.",
         f"What helps: {'; '.join(helps)}.",
     )
 
 
-def shared_memory(stages: Stages, batch_size: int, workers: int, prefetch: int, memory: Memory) -> Finding | None:
+def shared_memory(stages: StageProfile, batch_size: int, workers: int, prefetch: int, memory: Memory) -> Finding | None:
     """Batches in flight need more shared memory than is free: workers then die of a bus error."""
     need = shared_bytes(stages, batch_size, workers, prefetch)
     free = memory.shared_free
@@ -313,19 +323,20 @@ def shared_memory(stages: Stages, batch_size: int, workers: int, prefetch: int, 
     return Finding(
         "too little shared memory",
         "problem",
-        f"{in_words(workers, 'worker')} with prefetch_factor={prefetch} may hold {size(need)} of batches in shared "
-        f"memory; {size(free)} are free. Where it runs out, workers end in a bus error or can't allocate it.",
+        f"{pluralize(workers, 'worker')} with prefetch_factor={prefetch} may hold {format_bytes(need)} of batches in "
+        f"shared memory; {format_bytes(free)} are free. Where it runs out, workers end in a bus error, or in one of "
+        "memory that can't be allocated.",
         f"Give the container more (docker run --shm-size={gigabytes}g, or --ipc=host), or send uint8 "
         f"(fastpipe.DataLoader(device=…)), a quarter of the bytes{smaller}.",
     )
 
 
-def shared_bytes(stages: Stages, batch_size: int, workers: int, prefetch: int) -> int:
+def shared_bytes(stages: StageProfile, batch_size: int, workers: int, prefetch: int) -> int:
     """Bytes of batches that may be in shared memory at once: what workers make ahead, and the one in use."""
     return stages.image_bytes * batch_size * (workers * prefetch + 1) if workers else 0
 
 
-def oversubscription(threads: Threads, workers: int, cpus: int) -> Finding | None:
+def oversubscription(threads: WorkerThreads, workers: int, cpus: int) -> Finding | None:
     """Workers that each use several threads get in each other's way."""
     busy = threads.most * workers
     if threads.most < 2 or busy <= cpus:
@@ -347,7 +358,7 @@ def oversubscription(threads: Threads, workers: int, cpus: int) -> Finding | Non
     return Finding(
         "too many threads",
         "problem" if busy > 2 * cpus else "advice",
-        f"In each worker {' and '.join(who)}: {in_words(workers, 'worker')} may run {busy} at once on {cpus} CPUs.",
+        f"In each worker {' and '.join(who)}: {pluralize(workers, 'worker')} may run {busy} at once on {cpus} CPUs.",
         sentences(cures),
     )
 
@@ -366,12 +377,12 @@ def not_sendable(reason: str) -> Finding | None:
     )
 
 
-def is_busy(stages: Stages) -> bool:
+def is_busy(stages: StageProfile) -> bool:
     """Whether other programs had the CPU for so much of the time that the number of workers can't be judged."""
     return stages.waited is not None and stages.waited >= 0.25
 
 
-def busy_machine(stages: Stages) -> Finding | None:
+def busy_machine(stages: StageProfile) -> Finding | None:
     """Other programs had the CPU meanwhile: all times are longer than they would be."""
     if stages.waited is None or stages.waited < 0.1:
         return None

@@ -21,7 +21,7 @@ GROUPS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ProfiledPart:
     """One piece of a sample's work."""
 
     name: str  # a step's or transform's, or what else was done
@@ -30,10 +30,10 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Stages:
+class StageProfile:
     """The stages of a sample's time, in one worker process."""
 
-    parts: tuple[Part, ...]  # they add up to all of the time
+    parts: tuple[ProfiledPart, ...]  # they add up to all of the time
     images: int  # how many were timed
     whole_us: float  # microseconds an image where nobody takes the time of the parts
     image_bytes: int  # of one image of the finished batch
@@ -55,7 +55,7 @@ class Stages:
             found[part.group] += part.us
         return found
 
-    def of(self, group: str) -> list[Part]:
+    def of(self, group: str) -> list[ProfiledPart]:
         """A group's parts, the longest first."""
         return sorted((part for part in self.parts if part.group == group), key=lambda part: -part.us)
 
@@ -83,7 +83,7 @@ class Disk:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class WorkerTrial:
     """One measured number of workers."""
 
     workers: int  # processes
@@ -94,12 +94,12 @@ class Trial:
 class Scaling:
     """The throughput of different numbers of workers."""
 
-    trials: tuple[Trial, ...]  # by number of workers
+    trials: tuple[WorkerTrial, ...]  # by number of workers
     cpus: int  # that this process may use
     batch_size: int  # of the trials
 
     @property
-    def best(self) -> Trial:
+    def best(self) -> WorkerTrial:
         """The fewest workers that deliver the most, give or take 3%."""
         most = max(trial.images_per_s for trial in self.trials)
         return next(trial for trial in self.trials if trial.images_per_s >= 0.97 * most)
@@ -123,15 +123,16 @@ class Scaling:
 
 @dataclass(frozen=True, slots=True)
 class Threaded:
-    """Batches made ahead within the training process, by threads of the core's, without workers."""
+    """Batches made by threads of the core's, in one process."""
 
     threads: int
     images_per_s: float | None  # None where it makes no sense to try
     reason: str = ""  # why; empty where it was tried
+    workers: int = 1  # 0: in the training process, since the dataset can't be sent to a worker
 
 
 @dataclass(frozen=True, slots=True)
-class Threads:
+class WorkerThreads:
     """Threads in each worker process."""
 
     torch: int  # that torch's operators may use
@@ -184,7 +185,7 @@ class ObjectList:
 
 
 @dataclass(frozen=True, slots=True)
-class BadFile:
+class FailedSample:
     """A sample that can't be made."""
 
     index: int  # of the sample

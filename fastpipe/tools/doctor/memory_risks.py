@@ -11,8 +11,8 @@ import cv2
 import numpy as np
 import torch
 
-from fastpipe.datasets.wrappers import wrapped
-from fastpipe.tools.doctor.measurements import ObjectList, Threads
+from fastpipe.datasets.wrappers import inner_datasets
+from fastpipe.tools.doctor.measurements import ObjectList, WorkerThreads
 
 _LEAST = 1000  # shorter ones are no matter
 _LOOKED_AT = 500
@@ -38,7 +38,7 @@ def _look_into(dataset: Any, name: str, found: list[ObjectList], seen: set[int])
         if objects and len(value) >= _LEAST and id(value) not in seen:
             seen.add(id(value))
             found.append(ObjectList(f"{name}.{attribute}", len(value), _bytes(value)))
-    for where, part in wrapped(dataset).items():
+    for where, part in inner_datasets(dataset).items():
         _look_into(part, f"{name}.{where}", found, seen)
 
 
@@ -60,6 +60,6 @@ def _item_bytes(item: Any) -> int:
     return sys.getsizeof(item) + inner
 
 
-def threads_here(dataset: Any, decoding: int, used: bool) -> Threads:
+def threads_here(dataset: Any, decoding: int, used: bool) -> WorkerThreads:
     """The threads of this process, a worker that has made samples; `used`: those of libraries did work."""
-    return Threads(torch.get_num_threads(), max(1, cv2.getNumThreads()), decoding, used)
+    return WorkerThreads(torch.get_num_threads(), max(1, cv2.getNumThreads()), decoding, used)

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from fastpipe.reporting.plots import new_figure, style
-from fastpipe.tools.doctor.measurements import Disk, Scaling, Stages
+from fastpipe.tools.doctor.measurements import Disk, Scaling, StageProfile
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,7 +32,12 @@ _LABELLED = 0.07  # share of the time from which a bar has its figure in it
 
 
 def draw(
-    title: str, stages: Stages, transfer_us: float | None, scaling: Scaling, gpu_rate: float | None, disk: Disk | None
+    title: str,
+    stages: StageProfile,
+    transfer_us: float | None,
+    scaling: Scaling,
+    gpu_rate: float | None,
+    disk: Disk | None,
 ) -> Figure:
     """Draws what a diagnosis measured, under a title.
 
@@ -47,7 +52,7 @@ def draw(
     return figure
 
 
-def _draw_stages(axes: Any, stages: Stages, transfer_us: float | None) -> None:
+def _draw_stages(axes: Any, stages: StageProfile, transfer_us: float | None) -> None:
     start = 0.0
     for group, us in stages.groups().items():
         share = us / max(stages.total_us, 1e-9)

@@ -14,9 +14,9 @@ from fastpipe.datasets.base import ImageDataset
 from fastpipe.errors import DatasetError
 from fastpipe.executor import BatchSpec
 from fastpipe.loading.fetcher import batch_of
-from fastpipe.loading.tuning import batch_bytes, batch_tensors
+from fastpipe.loading.tuning import batch_tensors, tensor_bytes
 from fastpipe.program import mark, profile
-from fastpipe.tools.doctor.measurements import BadFile, Part, Stages
+from fastpipe.tools.doctor.measurements import FailedSample, ProfiledPart, StageProfile
 from fastpipe.tools.recipes import part_of
 
 
@@ -25,7 +25,7 @@ class Tried:
     """The outcome of samples that were made one by one."""
 
     good: list[int]  # indices of those that could be made
-    bad: list[BadFile]  # the others
+    bad: list[FailedSample]  # the others
     us: float  # microseconds a good sample
 
 
@@ -33,7 +33,7 @@ def try_samples(dataset: Any, indices: Sequence[int], seconds: float) -> Tried:
     """Makes samples one by one, within some seconds but at least one good one, and says which can be made."""
     start = time.perf_counter()
     good: list[int] = []
-    bad: list[BadFile] = []
+    bad: list[FailedSample] = []
     taken = 0.0
     for index in indices:
         before = time.perf_counter()
@@ -42,7 +42,7 @@ def try_samples(dataset: Any, indices: Sequence[int], seconds: float) -> Tried:
         try:
             dataset[index]
         except Exception as error:  # a user's dataset or transform may raise anything
-            bad.append(BadFile(index, f"{type(error).__name__}: {error}".splitlines()[0]))
+            bad.append(FailedSample(index, f"{type(error).__name__}: {error}".splitlines()[0]))
         else:
             good.append(index)
             taken += time.perf_counter() - before
@@ -58,7 +58,7 @@ def time_stages(
     seconds: float,
     guess_us: float,
     most_bytes: int | None = None,
-) -> Stages:
+) -> StageProfile:
     """Makes batches, with and without taking the time of their parts in turn.
 
     Args:
@@ -71,7 +71,7 @@ def time_stages(
     """
 
     def batch_from(dataset: Any, picked: Sequence[int]) -> Any:
-        """As torch's fetcher makes it."""
+        """A batch as torch's fetcher makes it."""
         if options is not None:
             return collate(batch_of(dataset, picked, replace(options, threads=0)))
         several = getattr(dataset, "__getitems__", None)
@@ -89,7 +89,7 @@ def time_stages(
             f"samples {', '.join(map(str, indices[:2]))} can't be made a batch: {what}. Tensors of one size "
             "can: end the transform in a resize or crop and ToTensor."
         ) from error
-    image_bytes = max(1, batch_bytes(first) // min(2, len(indices)))
+    image_bytes = max(1, tensor_bytes(first) // min(2, len(indices)))
     size = min(batch_size, max(1, int(seconds * 1e6 / 16 / max(1.0, guess_us))))
     if most_bytes is not None:
         size = min(size, max(1, most_bytes // image_bytes))
@@ -115,10 +115,10 @@ def time_stages(
     waits = None if waited is None else (_waited_ns() or waited) - waited
     share = None if waits is None else min(1.0, waits / 1e9 / (time.perf_counter() - start))
     cpu, own_cpu = time.process_time() - cpu, time.thread_time() - own_cpu
-    parts = [Part(name, group, ns / 1000 / images) for (name, group), ns in marks.sums().items()]
+    parts = [ProfiledPart(name, group, ns / 1000 / images) for (name, group), ns in marks.sums().items()]
     output = next(((one.shape[2], one.shape[3]) for one in batch_tensors(first) if one.ndim == 4), None)
     others = max(0.0, 1 - own_cpu / max(cpu, 1e-9))
-    return Stages(tuple(parts), images, plain_ns / 1000 / images, image_bytes, output, share, others)
+    return StageProfile(tuple(parts), images, plain_ns / 1000 / images, image_bytes, output, share, others)
 
 
 @dataclass(slots=True)

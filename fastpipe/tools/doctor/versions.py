@@ -7,7 +7,7 @@ from typing import Any
 
 from fastpipe import environment
 from fastpipe.readers import bundled_libraries, reader_status
-from fastpipe.reporting.tables import Table
+from fastpipe.reporting.tables import ReportTable
 
 _PACKAGES = ("torch", "torchvision", "numpy", "albumentations", "matplotlib")
 
@@ -30,8 +30,8 @@ def versions() -> dict[str, Any]:
 
 
 def versions_text(found: dict[str, Any]) -> str:
-    """The same for people: a line each."""
-    table = Table("", ("", ""), framed=False)
+    """The `versions` for people: a line each."""
+    table = ReportTable("", ("", ""), framed=False)
     for name, value in found.items():
         if isinstance(value, str):
             table.add(name, value)

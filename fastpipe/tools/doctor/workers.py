@@ -7,15 +7,15 @@ import random
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import torch
 
-from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.loading.collate import DeferredImages
 from fastpipe.loading.tuning import throughput
 from fastpipe.rng import keyed_globals
-from fastpipe.tools.doctor.measurements import Scaling, Threaded, Transfer, Trial
+from fastpipe.tools.doctor.measurements import Scaling, Threaded, Transfer, WorkerTrial
 from fastpipe.tools.inputs import Subject
 from fastpipe.tools.timing import Workers, take_turns
 
@@ -79,7 +79,7 @@ def measure_scaling(
     image_bytes: int,
     seconds: float,
     shared_free: int | None = None,
-    say: Callable[[int], None] = lambda workers: None,
+    before_each: Callable[[int], None] = lambda workers: None,
 ) -> Scaling:
     """Delivers batches with each number of workers, by the real loader: never assumed to be linear.
 
@@ -90,7 +90,7 @@ def measure_scaling(
         image_us, image_bytes: of a finished image; microseconds in one worker, roughly.
         seconds: for all trials together; each gets at least two batches from every worker.
         shared_free: bytes of shared memory that are free; None where that is no limit.
-        say: called with each number of workers before it is tried.
+        before_each: called with each number of workers before it is tried.
     """
     size = max(1, min(subject.batch_size, int(_BATCH_S * 1e6 / max(1.0, image_us))))
     if shared_free is not None:  # a trial must not end in a bus error: doctor is there to warn of it
@@ -98,28 +98,25 @@ def measure_scaling(
         size = max(1, min(size, int(shared_free / 2 / in_flight / max(1, image_bytes))))
     trials = []
     for workers in counts:
-        say(workers)
-        with keyed_globals(workers), warnings.catch_warnings():
-            # Doctor has a finding for that, with figures.
-            warnings.filterwarnings("ignore", "This DataLoader will create", UserWarning)
-            loader = subject.loader_for(_Endless(indices), size, workers)
-            found = throughput(lambda made=loader: made, workers, seconds / len(counts))  # type: ignore[misc]
-        trials.append(Trial(workers, found.batches_per_s * size))
+        before_each(workers)
+        make = partial(subject.loader_for, _Endless(indices), size, workers)
+        found = throughput(make, workers, seconds / len(counts), seed=workers)
+        trials.append(WorkerTrial(workers, found.batches_per_s * size))
     return Scaling(tuple(trials), cpus, size)
 
 
 def measure_threads(
-    subject: Subject, indices: Sequence[int], *, threads: int, batch_size: int, seconds: float
+    subject: Subject, indices: Sequence[int], *, threads: int, batch_size: int, seconds: float, workers: int = 1
 ) -> Threaded:
-    """Delivers batches as `fastpipe.DataLoader` makes them on threads, in this process."""
+    """Delivers batches as `fastpipe.DataLoader` makes them on threads: of one worker, or without any, of this process.
+
+    With a worker, the training process has nothing to do but to take batches, so that is what is recommended.
+    """
     if subject.in_python:
         return Threaded(threads, None, f"{subject.in_python} is Python code, which holds the interpreter's lock")
-    with keyed_globals(threads):
-        loader = subject.loader_for(_Endless(indices), batch_size, 0, threads)
-        found = throughput(lambda: loader, 0, seconds)
-        for part in image_datasets(subject.dataset):
-            part.end_threads()
-    return Threaded(threads, found.batches_per_s * batch_size)
+    make = partial(subject.loader_for, _Endless(indices), batch_size, workers, threads)
+    found = throughput(make, workers, seconds, seed=threads)
+    return Threaded(threads, found.batches_per_s * batch_size, workers=workers)
 
 
 class _Endless:

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fastpipe.kernels import filters, geometry, resizing, warp
+from fastpipe.kernels import geometry, resizing, warp
 from fastpipe.kernels._arrays import channels, core_or_pillow
 from fastpipe.kernels.color import apply_table
 from fastpipe.ops import Affine, Crop, ElasticTransform, GaussianBlur, Operation, Pad, Perspective, Resize, Rotate
@@ -153,8 +153,7 @@ def gaussian_blur(img: NDArray[Any], kernel_size: list[int], sigma: list[float])
             f"kernel_size (x, y) should be less than twice the image's size. Got {kernel_size} for a width of "
             f"{img.shape[1]} and a height of {img.shape[0]}"
         )
-    operation = GaussianBlur(kernel_size, sigma)
-    return changed(operation, img, ANY, lambda pixels: filters.gaussian_blur(pixels, kernel_size, sigma))
+    return changed(GaussianBlur(kernel_size, sigma), img, ANY)
 
 
 def elastic_transform(

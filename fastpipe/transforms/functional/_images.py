@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from PIL.Image import Image
 
 from fastpipe import core
 from fastpipe.ops import (
@@ -25,13 +26,15 @@ from fastpipe.ops import (
     ToTensor,
     fused_conversion,
     interned,
+    least_pixels_of_warp,
 )
 from fastpipe.ops.interpolation import InterpolationMode, pil_modes_mapping
+from fastpipe.ops.matrices import inverse_affine_matrix
 from fastpipe.program import run_operation, shape_of
 from fastpipe.program.on_image import on_pixels
 from fastpipe.transforms import _functional_pil as _pil
 from fastpipe.transforms.functional import _array
-from fastpipe.types import Box, ImageShape
+from fastpipe.types import Box
 
 
 def changed(
@@ -116,12 +119,21 @@ def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: str = "constant") -
     return _pil.pad(img, padding, fill, padding_mode) if made is None else made
 
 
+def _is_small(img: Any, interpolation: InterpolationMode) -> bool:
+    """Whether a warp of a PIL image is Pillow's, before anything is made for the core."""
+    if not isinstance(img, Image):
+        return False
+    width, height = img.size
+    return width * height < least_pixels_of_warp(interpolation, 1 if img.mode == "L" else 3)
+
+
 def rotate(img: Any, angle: float, interpolation: InterpolationMode, expand: bool, center: Any, fill: Any) -> Any:
     """`warps.rotate` of an ndarray or a PIL image."""
-    operation = Rotate(angle, interpolation, expand, center, fill)
     if isinstance(img, np.ndarray):
-        return _array.changed(operation, img, _array.ANY)
-    made = run_operation(operation, img)
+        return _array.changed(Rotate(angle, interpolation, expand, center, fill), img, _array.ANY)
+    made = None
+    if not _is_small(img, interpolation):
+        made = run_operation(Rotate(angle, interpolation, expand, center, fill), img)
     return _pil.rotate(img, angle, pil_modes_mapping[interpolation], expand, center, fill) if made is None else made
 
 
@@ -136,13 +148,15 @@ def affine(
     center: Any,
 ) -> Any:
     """`warps.affine` of an ndarray or a PIL image."""
-    operation = Affine(angle, translate, scale, shear, interpolation, fill, center)
     if isinstance(img, np.ndarray):
-        return _array.changed(operation, img, _array.ANY)
-    made = run_operation(operation, img)
-    if made is not None:
-        return made
+        return _array.changed(Affine(angle, translate, scale, shear, interpolation, fill, center), img, _array.ANY)
+    if not _is_small(img, interpolation):
+        made = run_operation(Affine(angle, translate, scale, shear, interpolation, fill, center), img)
+        if made is not None:
+            return made
     # Pillow counts from the top left corner. Half a pixel less than the true centre, as torchvision has it: so a turn
     # by 90 degrees agrees with torch.rot90.
-    matrix = operation.matrix(ImageShape(*_pil.get_dimensions(img)[1:]), inverted=True)
+    _, height, width = _pil.get_dimensions(img)
+    middle = [width * 0.5, height * 0.5] if center is None else center
+    matrix = inverse_affine_matrix(middle, angle, translate, scale, shear)
     return _pil.affine(img, matrix, pil_modes_mapping[interpolation], fill)

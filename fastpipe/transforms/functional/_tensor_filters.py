@@ -13,6 +13,7 @@ from torch.nn.functional import pad as torch_pad
 
 from fastpipe.core import Kind, TensorRounding
 from fastpipe.kernels import planes
+from fastpipe.kernels.filters import gaussian_kernel_1d
 from fastpipe.transforms.functional._tensor_color import blend
 from fastpipe.transforms.functional._tensor_common import (
     assert_channels,
@@ -20,14 +21,6 @@ from fastpipe.transforms.functional._tensor_common import (
     cast_squeeze_in,
     cast_squeeze_out,
 )
-
-
-def gaussian_kernel_1d(kernel_size: int, sigma: float, dtype: torch.dtype, device: torch.device) -> Tensor:
-    ksize_half = (kernel_size - 1) * 0.5
-
-    x = torch.linspace(-ksize_half, ksize_half, steps=kernel_size, dtype=dtype, device=device)
-    pdf = torch.exp(-0.5 * (x / sigma).pow(2))
-    return pdf / pdf.sum()
 
 
 def gaussian_kernel_2d(kernel_size: list[int], sigma: list[float], dtype: torch.dtype, device: torch.device) -> Tensor:

@@ -135,7 +135,7 @@ def multiplied_grid(x_grid: Tensor, y_grid: Tensor, theta: Tensor) -> Tensor:
 
 
 def summed_grid(x_grid: Tensor, y_grid: Tensor, theta: Tensor) -> Tensor:
-    """The same in float32 in a tenth of the time: what x, y and 1 add to a point, added up as complex numbers."""
+    """`multiplied_grid` in float32 in a tenth of the time: adds up the parts of x, y and 1 as complex numbers."""
     x, y = x_grid.to(torch.float32).unsqueeze(-1), y_grid.to(torch.float32).unsqueeze(-1)
     across, down = torch.view_as_complex(x * theta[0, 0]), torch.view_as_complex(y * theta[0, 1])
     points = (across + down.unsqueeze(-1)).add_(torch.view_as_complex(theta[0, 2].contiguous()))

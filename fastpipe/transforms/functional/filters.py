@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from fastpipe import ops
+from fastpipe.program import run_operation
 from fastpipe.transforms import _functional_pil as _pil
 from fastpipe.transforms.functional import _array, _images, _tensor_filters
 from fastpipe.transforms.functional._types import Floats, Image, Ints
@@ -59,6 +60,9 @@ def gaussian_blur(img: Image, kernel_size: Ints, sigma: Floats | None = None) ->
             return _array.gaussian_blur(img, kernel_size, list(sigma))
         if not _pil._is_pil_image(img):
             raise TypeError(f"img should be PIL Image or Tensor. Got {type(img)}")
+        made = run_operation(ops.GaussianBlur(kernel_size, list(sigma)), img)
+        if made is not None:
+            return made
         output = _tensor_filters.gaussian_blur(pil_to_tensor(img), kernel_size, list(sigma))
         return to_pil_image(output, mode=img.mode)  # type: ignore[no-untyped-call]
     return _tensor_filters.gaussian_blur(img, kernel_size, list(sigma))

@@ -45,7 +45,7 @@ def by_fastpipe(function: Any, image: Any, args: tuple[Any, ...], kwargs: dict[s
 
 @functools.cache
 def routed(original: Any) -> Any:
-    """One of torchvision's functions, by the core where that can do it; TorchScript compiles torchvision's own."""
+    """Routes one of torchvision's functions to the core where that has it; TorchScript compiles torchvision's own."""
     if original not in _KERNELS and not is_known(getattr(original, "__name__", "")):
         return original
 

@@ -18,7 +18,7 @@ from fastpipe import core, ops
 from fastpipe.ops.interpolation import interpolation_of
 from fastpipe.program import lower, run_on_image, run_operation, shape_of
 from fastpipe.transforms.v2._proxies import OPERATIONS, PilStandIn, given_by_name, pad_of, whole_colour
-from fastpipe.types import Box, Recipe
+from fastpipe.types import Box
 
 _PIL_TO_TENSOR = ops.interned_once(ops.PilToTensor)
 
@@ -89,7 +89,7 @@ def _to_tensor_in_rows(image: Any) -> Any:
     shape = shape_of(image)
     if shape is None or not core.available() or torch._C._len_torch_function_stack():  # such as of a default device
         return None
-    return run_on_image(lower(Recipe(shape, (_PIL_TO_TENSOR,))), image, in_rows=True)
+    return run_on_image(lower((_PIL_TO_TENSOR,), shape), image, in_rows=True)
 
 
 def _to_image(image: Any) -> Any:

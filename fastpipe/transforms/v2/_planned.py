@@ -39,7 +39,7 @@ from fastpipe.transforms.v2._proxies import (
     stand_in,
 )
 from fastpipe.transforms.v2._rng_patch import drawing_from
-from fastpipe.types import Generators, ImageShape, Recipe, Step
+from fastpipe.types import Generators, ImageShape, Step
 
 _STAND_INS = (PilStandIn, TensorStandIn, PureStandIn)
 
@@ -83,7 +83,7 @@ class PlannedApply(Planned):
     """`Planned`, for ``RandomApply``."""
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        """As `Planned.draw`, member by member."""
+        """Draws for one member after the other."""
         own: Any = self
         return draw_all(own.transforms, shape, generators) if stream_of(generators).bernoulli(own.p) else ()
 
@@ -92,7 +92,7 @@ class PlannedV2Compose(Planned):
     """`Planned`, for ``Compose``; one image goes through it as a program. See `fastpipe.transforms.image_call`."""
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        """As `Planned.draw`, member by member."""
+        """Draws for one member after the other."""
         own: Any = self
         return draw_all(own.transforms, shape, generators)
 
@@ -235,7 +235,7 @@ def _run_alone(transform: Any, image: PIL.Image.Image) -> Any:
     with contextlib.suppress(Exception):  # torchvision says what is wrong
         with turn as generators:
             steps = transform.draw(shape, generators)
-        return run_on_image(lower(Recipe(shape, steps)), image, in_rows=True) if steps else image
+        return run_on_image(lower(steps, shape), image, in_rows=True) if steps else image
     turn.rewind()
     return None
 
@@ -285,7 +285,7 @@ def _with_picture(compose: Any, inputs: tuple[Any, ...]) -> Any:
         (steps,) = (leaf.steps for leaf in leaves if isinstance(leaf, _STAND_INS))
         if any(isinstance(leaf, torch.Tensor) and leaf.is_meta and not hasattr(leaf, "steps") for leaf in leaves):
             raise Untraceable("something was calculated from pixels")
-        image = run_on_image(lower(Recipe(shape, steps)), pictures[0], in_rows=True) if steps else pictures[0]
+        image = run_on_image(lower(steps, shape), pictures[0], in_rows=True) if steps else pictures[0]
         return tree_unflatten([image if isinstance(leaf, _STAND_INS) else leaf for leaf in leaves], spec)
     return None
 

@@ -227,7 +227,7 @@ def whole_colour(fill: Any, channels: int) -> Any:
 
 
 def _order(permutation: Any, channels: int) -> tuple[int, ...] | None:
-    """Each of the channels once; None for another permutation."""
+    """The order of the channels if each occurs once; else None."""
     order = tuple(int(channel) for channel in permutation)
     return order if sorted(order) == list(range(channels)) else None
 

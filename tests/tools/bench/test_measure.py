@@ -14,7 +14,7 @@ from fastpipe.errors import DecodeError, UnknownReaderError
 from fastpipe.readers import DecodeRequest, Header, Scratch, get_reader, register_reader, registry
 from fastpipe.readers.base import WHOLE_IMAGE, Capabilities, Pixels, Reader
 from fastpipe.reporting.output import make_console
-from fastpipe.tools.bench.measure import REQUESTS, asked_of, check, fault, measure
+from fastpipe.tools.bench.measure import REQUESTS, asked_of, check_reader, fault, measure
 from fastpipe.tools.bench.report import bench_table
 from fastpipe.tools.bench.samples import Sample, made_samples, sample_folder
 from fastpipe.tools.timing import summarize
@@ -116,20 +116,20 @@ def test_wrong_pixels_are_not_timed(samples: list[Sample]) -> None:
 def test_pillow_s_answers_are_not_a_reader_s_own(samples: list[Sample]) -> None:
     jpegs, pngs = ([sample for sample in samples if sample.format == format] for format in ("jpeg", "png"))
     subsampled = [sample.header.subsampling == "4:2:0" for sample in jpegs]
-    alone = [check([sample], "full", get_reader("picky")) for sample in jpegs]
+    alone = [check_reader([sample], "full", get_reader("picky")) for sample in jpegs]
     assert [one is not None and one.served == 1 for one in alone] == subsampled
-    picky = check(jpegs, "full", get_reader("picky"))
+    picky = check_reader(jpegs, "full", get_reader("picky"))
     assert picky is not None
     assert picky.served == sum(subsampled) / len(jpegs)
     assert 0 < picky.served < 1
-    assert check(jpegs, "full", get_reader("refusing")) is None
-    assert check(pngs, "full", get_reader("picky")) is None
+    assert check_reader(jpegs, "full", get_reader("refusing")) is None
+    assert check_reader(pngs, "full", get_reader("picky")) is None
 
 
 @pytest.mark.usefixtures("others")
 def test_a_reduced_image_has_the_exact_size(samples: list[Sample]) -> None:
     jpegs = [sample for sample in samples if sample.format == "jpeg"]
-    result = check(jpegs, "half", get_reader("wrongsize"))
+    result = check_reader(jpegs, "half", get_reader("wrongsize"))
     assert result is not None
     assert not result.exact
     assert "in place of" in result.note

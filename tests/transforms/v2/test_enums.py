@@ -136,9 +136,9 @@ def test_torchscript_takes_both() -> None:
 
 def test_others_are_refused_as_before() -> None:
     with pytest.raises(TypeError, match="Argument interpolation should be a InterpolationMode"):
-        T.functional.resize(picture(), [9, 12], "bicubic")  # type: ignore[arg-type]
+        T.functional.resize(picture(), [9, 12], "bicubic")
     with pytest.raises(ValueError, match="The provided policy imagenet is not recognized"):
-        T.AutoAugment("imagenet")  # type: ignore[arg-type]
+        T.AutoAugment("imagenet")
 
 
 WITHOUT = """

@@ -193,7 +193,7 @@ def test_kernels_of_the_users_own() -> None:
     def upside_down(inpt: Any) -> str:
         return "upside down"
 
-    class Flip(v2.Transform):  # type: ignore[misc, valid-type]
+    class Flip(v2.Transform):
         def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
             return self._call_kernel(F.vertical_flip, inpt)
 
@@ -254,7 +254,7 @@ def test_single_classes_give_what_torchvisions_give(number: int, mode: str) -> N
 
 
 def test_what_the_user_changes_is_seen() -> None:
-    class Half(v2.RandomHorizontalFlip):  # type: ignore[misc, valid-type]
+    class Half(v2.RandomHorizontalFlip):
         def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
             return "changed"
 

@@ -15,7 +15,7 @@ import torchvision.transforms.v2 as theirs
 from PIL import Image
 from torchvision import tv_tensors
 from torchvision.datasets import ImageFolder as TheirFolder
-from v2_pipelines import MEAN, STD, pipeline, same
+from v2_pipelines import MEAN, STD, pipeline, same, write_photos
 
 import fastpipe
 from fastpipe import transforms as v1
@@ -28,17 +28,10 @@ from fastpipe.transforms.v2._planned import steps_of
 from fastpipe.transforms.v2._rng_patch import drawing_from
 from fastpipe.types import Generators, ImageShape
 
-SHAPES = [(90, 121, "420"), (64, 64, "444"), (133, 71, "422"), (77, 150, "gray"), (101, 99, "420")]
-
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("photos")
-    (folder / "a").mkdir()
-    for number, (height, width, kind) in enumerate(SHAPES):
-        (folder / "a" / f"{number}.jpg").write_bytes(corpus.jpeg(height, width, kind, seed=number))
-    (folder / "a" / "5.png").write_bytes(corpus.save(corpus.photo(80, 111, 7), "PNG"))
-    return folder
+    return write_photos(tmp_path_factory.mktemp("photos"), (101, 99, "420"))
 
 
 def _sample(folder: Any, module: Any, root: Path, seed: int, **options: Any) -> Any:

@@ -10,7 +10,7 @@ import pytest
 import torch
 from PIL import Image
 from torchvision_here import module, torchvision
-from v2_pipelines import MEAN, STD, pipeline, same
+from v2_pipelines import MEAN, STD, pipeline, same, write_photos
 
 import fastpipe
 from fastpipe import core
@@ -22,17 +22,11 @@ from fastpipe.types import ImageShape
 
 theirs, v1 = module("torchvision.transforms.v2"), module("torchvision.transforms")
 TheirFolder = torchvision.datasets.ImageFolder
-SHAPES = [(90, 121, "420"), (64, 64, "444"), (133, 71, "422"), (77, 150, "gray"), (1, 9, "444")]
 
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("photos")
-    (folder / "a").mkdir()
-    for number, (height, width, kind) in enumerate(SHAPES):
-        (folder / "a" / f"{number}.jpg").write_bytes(corpus.jpeg(height, width, kind, seed=number))
-    (folder / "a" / "5.png").write_bytes(corpus.save(corpus.photo(80, 111, 7), "PNG"))
-    return folder
+    return write_photos(tmp_path_factory.mktemp("photos"), (1, 9, "444"))
 
 
 def tensor_first(namespace: Any, *middle: Any, size: int = 48) -> Any:
@@ -128,7 +122,7 @@ def test_the_whole_program_is_the_cores() -> None:
         drawn = compile_pipeline(RECIPES[name](v2))
         for seed in range(20):
             torch.manual_seed(seed)
-            program = lower(drawn.draw(ImageShape(300, 400)))
+            program = lower(drawn.steps(ImageShape(300, 400)), ImageShape(300, 400))
             turned = any("rotate" in str(step) for step in program.after)  # by 90 degrees, which leaves another order
             assert program.conversion is not None
             assert program.after == () or turned
@@ -145,7 +139,7 @@ def test_v1_on_tensors_decodes_the_crop_alone(root: Path, scale: Any) -> None:
     members = [v1.PILToTensor(), v1.RandomResizedCrop(40, antialias=True), v1.RandomHorizontalFlip()]
     transform = v1.Compose(members if scale is None else [*members, scale, v1.Normalize(MEAN, STD)])
     assert same(tuple(samples(fastpipe.ImageFolder, root, transform)), tuple(samples(TheirFolder, root, transform)))
-    program = lower(compile_pipeline(transform).draw(ImageShape(300, 400)))
+    program = lower(compile_pipeline(transform).steps(ImageShape(300, 400)), ImageShape(300, 400))
     assert program.box.height * program.box.width < 300 * 400
 
 

@@ -151,10 +151,10 @@ def test_torchscript_compiles_torchvisions() -> None:
 
 
 def test_a_users_kernel_is_registered_for_both() -> None:
-    class Mine(tv_tensors.TVTensor):  # type: ignore[misc,name-defined]
+    class Mine(tv_tensors.TVTensor):
         pass
 
-    @v2.functional.register_kernel(v2.functional.autocontrast, Mine)  # type: ignore[misc]
+    @v2.functional.register_kernel(v2.functional.autocontrast, Mine)
     def kernel(image: Any) -> str:
         return "mine"
 

@@ -1,0 +1,178 @@
+"""Two checkouts of fastpipe, measured in turns on the same photos: what a change costs, or brings.
+
+    python benchmarks/beside.py OLD_CHECKOUT PHOTOS [--new NEW_CHECKOUT] [--rounds 15] [--only WORD] [--json FILE]
+
+The new one is the checkout of this script. PHOTOS is a folder as ImageFolder takes it (root/class/….jpg). An older
+commit can be had by
+
+    git worktree add --detach OLD_CHECKOUT COMMIT
+    cmake -S OLD_CHECKOUT/fastpipe/core -B /tmp/old-core && cmake --build /tmp/old-core
+    cp /tmp/old-core/libfastpipe_core.so OLD_CHECKOUT/fastpipe/core/
+
+Each side is a process of its own that waits while the other one works. A figure is processor time of an image (of
+threads and workers, too), the median over the rounds; the ratio, new to old, is the median of the rounds' ratios, with
+their quartiles. `equal` says that both make the same bytes from the same seed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from paired import in_turns
+
+MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
+SAMPLES = 250  # of a task of single samples
+BATCH = 64
+
+
+# -- a side: a process that answers each line with JSON
+
+
+def _rows(photos: str) -> dict[str, tuple[int, Callable[[], Iterator[Any]]]]:
+    """The tasks: how many images each makes, and what makes them."""
+    import fastpipe
+    from fastpipe import transforms as T
+
+    crop = [T.RandomResizedCrop(224), T.RandomHorizontalFlip(), T.ToTensor(), T.Normalize(MEAN, STD)]
+    jitter = [*crop[:2], T.ColorJitter(0.4, 0.4, 0.4, 0.1), *crop[2:]]
+    augment = [*crop[:2], T.RandAugment(), *crop[2:]]
+    rows: dict[str, tuple[int, Callable[[], Iterator[Any]]]] = {}
+    for name, steps in (("crop and flip", crop), ("with ColorJitter", jitter), ("with RandAugment", augment)):
+        data = fastpipe.ImageFolder(photos, T.Compose(steps))
+        rows[f"dataset[i], {name}"] = SAMPLES, partial(_samples, data)
+        for how, batches, given in (
+            ("the calling thread", 4, {}),
+            ("1 thread", 8, {"threads": 1}),
+            ("2 threads", 8, {"threads": 2}),
+            ("2 workers", 32, {"num_workers": 2}),
+        ):
+            rows[f"batches by {how}, {name}"] = batches * BATCH, partial(_batches, fastpipe, data, batches, given)
+    return rows
+
+
+def _samples(data: Any) -> Iterator[Any]:
+    for index in range(SAMPLES):
+        yield data[index % len(data)]
+
+
+def _batches(fastpipe: Any, data: Any, batches: int, given: dict[str, Any]) -> Iterator[Any]:
+    sampler = [index % len(data) for index in range(batches * BATCH)]
+    yield from fastpipe.DataLoader(data, BATCH, sampler=sampler, **given)
+
+
+def _processor_s() -> float:
+    """Processor time of this process, and of workers that have ended."""
+    times = os.times()
+    return time.process_time() + times.children_user + times.children_system
+
+
+def serve(photos: str) -> None:
+    """Runs tasks by their names, from standard input."""
+    import torch
+
+    torch.set_num_threads(1)
+    rows = _rows(photos)
+    print(json.dumps({name: count for name, (count, _) in rows.items()}), flush=True)
+    for line in sys.stdin:
+        what, name = json.loads(line)
+        made = rows[name][1]
+        torch.manual_seed(0)
+        if what == "bytes":
+            digest = hashlib.sha256()
+            for images, _ in made():
+                digest.update(images.numpy().tobytes())
+            answer: Any = digest.hexdigest()
+        else:
+            start = _processor_s()
+            for _ in made():
+                pass
+            answer = _processor_s() - start
+        print(json.dumps(answer), flush=True)
+
+
+# -- both
+
+
+class Side:
+    """A checkout in a process of its own."""
+
+    def __init__(self, checkout: Path, photos: Path) -> None:
+        environment = {**os.environ, "PYTHONPATH": str(checkout.resolve())}
+        command = [sys.executable, __file__, "--serve", str(checkout), str(photos.resolve())]
+        self._process: Any = subprocess.Popen(
+            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.rows: dict[str, int] = self._answer()
+
+    def ask(self, what: str, name: str) -> Any:
+        self._process.stdin.write(json.dumps([what, name]) + "\n")
+        self._process.stdin.flush()
+        return self._answer()
+
+    def end(self) -> None:
+        self._process.stdin.close()
+        self._process.wait()
+
+    def _answer(self) -> Any:
+        line = self._process.stdout.readline()
+        if not line:
+            raise SystemExit("a checkout's process has ended; its message is above")
+        return json.loads(line)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("old", type=Path)
+    parser.add_argument("photos", type=Path)
+    parser.add_argument("--new", type=Path, default=Path(__file__).resolve().parents[1])
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--only", default="", help="rows whose name has this word")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.serve:
+        serve(str(options.photos))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    sides = [Side(options.new, options.photos), Side(options.old, options.photos)]
+    table = Table("", "old, µs an image", "new, µs", "new to old", "quartiles", "equal")
+    found = []
+    for name, count in sides[0].rows.items():
+        if options.only not in name:
+            continue
+        equal = sides[0].ask("bytes", name) == sides[1].ask("bytes", name)  # which warms both, too
+        ratios: list[float] = []
+        new, old, ratio = in_turns([lambda side, name=name: sides[side].ask("time", name)], options.rounds, ratios)
+        low, _, high = statistics.quantiles(ratios) if len(ratios) > 1 else [ratio] * 3
+        row = {"old_us": old / count * 1e6, "new_us": new / count * 1e6, "ratio": ratio, "equal": equal}
+        found.append({"task": name, **row, "ratios": ratios})
+        table.add_row(
+            name.replace("[", r"\["),
+            f"{row['old_us']:,.0f}",
+            f"{row['new_us']:,.0f}",
+            f"{ratio:.3f}",
+            f"{low:.3f} to {high:.3f}",
+            "yes" if equal else "NO",
+        )
+    for side in sides:
+        side.end()
+    Console().print(table)
+    if options.json:
+        options.json.write_text(json.dumps({"schema": "fastpipe-beside/1", "tasks": found}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

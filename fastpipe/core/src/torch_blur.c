@@ -1,0 +1,163 @@
+/* torch_blur.c: FPC_OP_TORCH_BLUR: torchvision's gaussian_blur, whose float sums are torch's where a rounding could
+ * tell them from others (torch_blur.h). */
+#include "torch_blur.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "operations.h"
+
+#define LARGEST_KERNEL 1023
+#define FLOAT_SLACK 64 /* floats behind a row, which kernels read and write */
+#define UNIT 0x1p-24   /* float32's rounding, of a number's size */
+#define LARGEST_VALUE 255.0
+#define MOST_WEIGHT 1.0005 /* of all weights together: what is rounded stays below 255.5 */
+
+typedef struct torch_blur {
+    fpc_stage stage;
+    int32_t columns, rows; /* of the kernel */
+    int32_t pulled;        /* rows of the input that have come */
+    float margin;
+    float *along, *down, *weights; /* the kernel's factors, and their products */
+    uint8_t *row;                  /* of the input, mirrored at its ends */
+    float *sums;
+    int32_t *doubtful;
+    const float **taps;
+    /* Rings of as many rows as the kernel has: the input's, and what the pass along rows makes of them. */
+    float *wide, *passed;
+    int64_t wide_stride, passed_stride;
+} torch_blur;
+
+/* A place mirrored at the first and the last, which aren't repeated. */
+static int32_t mirrored(int32_t place, int32_t size) {
+    if (place < 0) place = -place;
+    return place < size ? place : 2 * (size - 1) - place;
+}
+
+/* What torch's sum and that of two passes may be apart, each rounding being at most half a unit of what was added up
+ * so far; and torch's, of a product that is added, at most that product. All weights may meet the largest value. */
+static float margin_of(const torch_blur *blur) {
+    double exact = 0.0, added = 0.0;
+    const int64_t count = (int64_t)blur->rows * blur->columns;
+    for (int64_t i = 0; i < count; i++) {
+        const double weight = (double)blur->weights[i];
+        added += weight;
+        exact += weight < added * UNIT ? weight : added * UNIT;
+    }
+    const double passes = UNIT * (blur->rows + blur->columns + 8); /* with the products' own roundings */
+    return (float)((exact + passes) * LARGEST_VALUE * 1.01);
+}
+
+/* Whether the weights are ones of a mean. */
+static bool are_weights(const float *weights, int32_t count) {
+    double sum = 0.0;
+    for (int32_t i = 0; i < count; i++) {
+        if (!(weights[i] >= 0.0f && weights[i] <= 1.0f)) return false;
+        sum += (double)weights[i];
+    }
+    return sum <= MOST_WEIGHT;
+}
+
+/* Pulls one row, and makes its floats and their pass along the row. */
+static int pull_input(torch_blur *blur) {
+    fpc_stage *stage = &blur->stage;
+    const int32_t channels = stage->channels, side = blur->columns / 2;
+    const int64_t bytes = (int64_t)stage->width * channels, slot = blur->pulled % blur->rows;
+    uint8_t *const row = blur->row + (int64_t)side * channels;
+    float *const wide = blur->wide + slot * blur->wide_stride;
+    const int status = fpc_pull_row(stage->from, row);
+    if (status != FPC_OK) return status;
+    for (int32_t x = 1; x <= side; x++) {
+        const int64_t before = -(int64_t)x * channels, behind = bytes + (int64_t)(x - 1) * channels;
+        for (int32_t c = 0; c < channels; c++) {
+            row[before + c] = row[(int64_t)x * channels + c];
+            row[behind + c] = row[(int64_t)(stage->width - 1 - x) * channels + c];
+        }
+    }
+    stage->kernels->floats_of(blur->row, bytes + 2 * (int64_t)side * channels, wide);
+    for (int32_t tap = 0; tap < blur->columns; tap++) blur->taps[tap] = wide + (int64_t)tap * channels;
+    const fpc_weighing along = {blur->taps, blur->along, blur->columns, bytes};
+    stage->kernels->weigh_rows(&along, blur->passed + slot * blur->passed_stride);
+    blur->pulled++;
+    return FPC_OK;
+}
+
+static void point_to(torch_blur *blur, const float *ring, int64_t stride) {
+    const fpc_stage *stage = &blur->stage;
+    for (int32_t i = 0; i < blur->rows; i++) {
+        const int32_t y = mirrored(stage->given - blur->rows / 2 + i, stage->height);
+        blur->taps[i] = ring + y % blur->rows * stride;
+    }
+}
+
+static int next_torch_blurred(fpc_stage *stage, uint8_t *row) {
+    torch_blur *blur = (torch_blur *)stage;
+    const int64_t bytes = (int64_t)stage->width * stage->channels, last = (int64_t)stage->given + blur->rows / 2;
+    while (blur->pulled < stage->height && blur->pulled <= last) {
+        const int status = pull_input(blur);
+        if (status != FPC_OK) return status;
+    }
+    point_to(blur, blur->passed, blur->passed_stride);
+    const fpc_weighing down = {blur->taps, blur->down, blur->rows, bytes};
+    const int32_t doubtful = stage->kernels->weigh_to_bytes(&down, blur->margin, blur->sums, row, blur->doubtful);
+    if (doubtful == 0) return FPC_OK;
+    point_to(blur, blur->wide, blur->wide_stride);
+    const fpc_exact_weighing exact = {blur->taps, blur->weights, blur->rows, blur->columns, stage->channels};
+    stage->kernels->weigh_exactly(&exact, blur->doubtful, doubtful, row);
+    return FPC_OK;
+}
+
+/* The next `bytes` of the stage's memory, aligned for floats and pointers; adds up where there is none yet. */
+static void *take(uint8_t *memory, int64_t *at, int64_t bytes) {
+    void *taken = memory ? memory + *at : NULL;
+    *at += (bytes + 63) & ~(int64_t)63;
+    return taken;
+}
+
+/* Lays the stage's rows out in memory, which may be NULL; returns the bytes. */
+static int64_t lay_out(torch_blur *blur, uint8_t *memory) {
+    const fpc_stage *stage = &blur->stage;
+    const int64_t values = (int64_t)stage->width * stage->channels, floats = sizeof(float);
+    const int64_t wide = values + (int64_t)(blur->columns - 1) * stage->channels;
+    const int64_t most_taps = blur->rows > blur->columns ? blur->rows : blur->columns;
+    int64_t at = 0;
+    blur->wide_stride = (wide + FLOAT_SLACK + 15) & ~(int64_t)15;
+    blur->passed_stride = (values + FLOAT_SLACK + 15) & ~(int64_t)15;
+    blur->taps = take(memory, &at, most_taps * (int64_t)sizeof(float *));
+    blur->along = take(memory, &at, blur->columns * floats);
+    blur->down = take(memory, &at, blur->rows * floats);
+    blur->weights = take(memory, &at, (int64_t)blur->rows * blur->columns * floats);
+    blur->row = take(memory, &at, wide + FPC_ROW_SLACK);
+    blur->sums = take(memory, &at, (values + FLOAT_SLACK) * floats);
+    blur->doubtful = take(memory, &at, ((values + FLOAT_SLACK) / FPC_DOUBT_GROUP + 1) * (int64_t)sizeof(int32_t));
+    blur->wide = take(memory, &at, blur->rows * blur->wide_stride * floats);
+    blur->passed = take(memory, &at, blur->rows * blur->passed_stride * floats);
+    return at;
+}
+
+int fpc_add_torch_blur(fpc_chain *chain, const fpc_operation *operation) {
+    const fpc_op_torch_blur *given = &operation->torch_blur;
+    torch_blur *blur = fpc_chain_add(chain, sizeof *blur, next_torch_blurred);
+    if (!blur) return FPC_NO_MEMORY;
+    fpc_stage *stage = &blur->stage;
+    const int32_t columns = given->columns, rows = given->rows;
+    if (!given->weights || columns < 1 || rows < 1 || columns % 2 == 0 || rows % 2 == 0) return FPC_BAD_OPERATION;
+    if (columns > LARGEST_KERNEL || rows > LARGEST_KERNEL) return FPC_BAD_OPERATION;
+    if (columns / 2 >= stage->width || rows / 2 >= stage->height) return FPC_BAD_OPERATION;
+    if (!are_weights(given->weights, columns) || !are_weights(given->weights + columns, rows)) return FPC_BAD_OPERATION;
+    blur->columns = columns;
+    blur->rows = rows;
+    const int64_t bytes = lay_out(blur, NULL);
+    if ((chain->max_bytes > 0 && bytes > chain->max_bytes) || (uint64_t)bytes > SIZE_MAX) return FPC_TOO_LARGE;
+    uint8_t *memory = fpc_buffer_need(&stage->slot->rows, (size_t)bytes);
+    if (!memory) return FPC_NO_MEMORY;
+    memset(memory, 0, (size_t)bytes); /* what lies behind a row is read, and decided about */
+    lay_out(blur, memory);
+    memcpy(blur->along, given->weights, (size_t)columns * sizeof(float));
+    memcpy(blur->down, given->weights + columns, (size_t)rows * sizeof(float));
+    for (int32_t y = 0; y < rows; y++) {
+        for (int32_t x = 0; x < columns; x++) blur->weights[y * columns + x] = blur->down[y] * blur->along[x];
+    }
+    blur->margin = margin_of(blur);
+    return FPC_OK;
+}

@@ -1,0 +1,77 @@
+/* torch_blur_simd.h: the same in vectors of eight floats; the sums that come first are rounded otherwise, which the
+ * margin allows for. */
+#include "torch_blur_plain.h"
+
+static void floats_of(const uint8_t *in, int64_t count, float *out) {
+    for (int64_t i = 0; i < count; i += 8) v_store_float(out + i, v_float(v_load_widened32(in + i)));
+}
+
+/* The next FPC_WEIGH_GROUP values. */
+SIMD void weigh_group(const fpc_weighing *weighing, int64_t at, vecf sums[4]) {
+    vecf weight = v_all_float(weighing->weights[0]);
+    for (int i = 0; i < 4; i++) sums[i] = v_mul_float(v_load_float(weighing->rows[0] + at + 8 * i), weight);
+    for (int32_t tap = 1; tap < weighing->taps; tap++) {
+        const float *in = weighing->rows[tap] + at;
+        weight = v_all_float(weighing->weights[tap]);
+        for (int i = 0; i < 4; i++) sums[i] = v_fma_float(v_load_float(in + 8 * i), weight, sums[i]);
+    }
+}
+
+static void weigh_rows(const fpc_weighing *weighing, float *out) {
+    for (int64_t at = 0; at < weighing->count; at += FPC_WEIGH_GROUP) {
+        vecf sums[4];
+        weigh_group(weighing, at, sums);
+        for (int i = 0; i < 4; i++) v_store_float(out + at + 8 * i, sums[i]);
+    }
+}
+
+/* 32 numbers from 0 to 255 as bytes. */
+SIMD vec weigh_packed(const vec numbers32[4]) {
+    const vec low = v_swap_middle64(v_pack_s32(numbers32[0], numbers32[1]));
+    const vec high = v_swap_middle64(v_pack_s32(numbers32[2], numbers32[3]));
+    return v_swap_middle64(v_pack_us16(low, high));
+}
+
+static int32_t weigh_to_bytes(const fpc_weighing *weighing, float margin, float *unused, uint8_t *out,
+                              int32_t *doubtful) {
+    const vecf below = v_all_float(0.5f - margin), above = v_all_float(0.5f + margin);
+    int32_t count = 0;
+    (void)unused;
+    for (int64_t at = 0; at < weighing->count; at += FPC_WEIGH_GROUP) {
+        vecf sums[4];
+        vec low[4];
+        weigh_group(weighing, at, sums);
+        for (int i = 0; i < 4; i++) {
+            low[i] = v_cut_float(v_add_float(sums[i], below));
+            const vec high = v_cut_float(v_add_float(sums[i], above));
+            doubtful[count] = (int32_t)at + 8 * i;
+            count += !v_is_zero(v_xor(low[i], high)) && at + 8 * i < weighing->count;
+        }
+        v_store(out + at, weigh_packed(low));
+    }
+    return count;
+}
+
+static void weigh_exactly(const fpc_exact_weighing *exact, const int32_t *groups, int32_t count, uint8_t *out) {
+    int32_t done = 0;
+    for (; done + FPC_DOUBT_GROUPS <= count; done += FPC_DOUBT_GROUPS) {
+        vecf sums[FPC_DOUBT_GROUPS];
+        const float *weight = exact->weights;
+        for (int i = 0; i < FPC_DOUBT_GROUPS; i++) sums[i] = v_all_float(0.0f);
+        for (int32_t y = 0; y < exact->height; y++) {
+            const float *in = exact->rows[y];
+            for (int32_t x = 0; x < exact->width; x++, in += exact->step, weight++) {
+                const vecf w = v_all_float(*weight);
+                for (int i = 0; i < FPC_DOUBT_GROUPS; i++) {
+                    sums[i] = v_fma_float(v_load_float(in + groups[done + i]), w, sums[i]);
+                }
+            }
+        }
+        for (int i = 0; i < FPC_DOUBT_GROUPS; i++) {
+            float values[FPC_DOUBT_GROUP];
+            v_store_float(values, sums[i]);
+            for (int k = 0; k < FPC_DOUBT_GROUP; k++) out[groups[done + i] + k] = (uint8_t)rintf(values[k]);
+        }
+    }
+    for (; done < count; done++) weigh_exactly_group(exact, groups[done], out);
+}

@@ -1,0 +1,126 @@
+"""The bytes of zip and tar archives, member by member: the same files give the same bytes, on any machine at any time.
+
+A member's bytes don't depend on where in the archive it stands, so that members can be made anywhere and put together
+in order; what stands behind the last one can be cut off and written again.
+"""
+
+from __future__ import annotations
+
+import struct
+import tarfile
+import zlib
+from typing import NamedTuple, Protocol
+
+from fastpipe.errors import DatasetError
+
+_TIME = (1 << 5) | 1, 0  # the first day and second of a zip's calendar: 1980-01-01
+_MODE = 0o644
+_FOLDER_MODE = 0o755
+_VERSION, _VERSION_64 = 20, 45
+_UNIX = 3 << 8
+_UTF8 = 1 << 11
+_MOST_16, _MOST_32 = (1 << 16) - 1, (1 << 32) - 1
+
+
+class Place(NamedTuple):
+    """A member of an archive, or a file.
+
+    Attributes:
+        name: with ``/`` between the parts; a folder's ends in one.
+        crc: of its bytes, as zlib has it.
+        size: of its bytes.
+        start: where its header begins in the archive.
+    """
+
+    name: str
+    crc: int
+    size: int
+    start: int = 0
+
+
+class Archive(Protocol):
+    """A kind of archive."""
+
+    def member(self, name: str, data: bytes, crc: int) -> bytes:
+        """A member, with what stands before and behind its bytes."""
+
+    def directory(self, place: Place) -> bytes:
+        """The entry of a member in what stands behind the last one."""
+
+    def end(self, directory: bytes | bytearray, count: int, start: int) -> bytes:
+        """All that stands behind the last member: the entries of so many members, from that byte on."""
+
+
+class Tar:
+    """A tar as POSIX has it: long names, and those that aren't ASCII, in pax headers."""
+
+    def member(self, name: str, data: bytes, crc: int) -> bytes:
+        about = tarfile.TarInfo(name.rstrip("/"))
+        about.size = len(data)
+        about.mode = _FOLDER_MODE if name.endswith("/") else _MODE
+        about.type = tarfile.DIRTYPE if name.endswith("/") else tarfile.REGTYPE
+        head = about.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")
+        return b"".join((head, data, bytes(-len(data) % tarfile.BLOCKSIZE)))
+
+    def directory(self, place: Place) -> bytes:
+        return b""
+
+    def end(self, directory: bytes | bytearray, count: int, start: int) -> bytes:
+        closed = start + 2 * tarfile.BLOCKSIZE
+        return bytes(2 * tarfile.BLOCKSIZE + -closed % tarfile.RECORDSIZE)
+
+
+class Zip:
+    """A zip whose members are stored as they are; beyond 4 GB or 65,535 members with the records of zip64."""
+
+    def member(self, name: str, data: bytes, crc: int) -> bytes:
+        coded, flags = _coded(name)
+        size = len(data)
+        if size >= _MOST_32:
+            raise DatasetError(f"{name} has {size:,} bytes, more than a member of a zip: choose a folder or a tar.")
+        head = struct.pack(
+            "<4s5H3L2H", b"PK\3\4", _VERSION, flags, 0, _TIME[1], _TIME[0], crc, size, size, len(coded), 0
+        )
+        return b"".join((head, coded, data))
+
+    def directory(self, place: Place) -> bytes:
+        coded, flags = _coded(place.name)
+        far = place.start >= _MOST_32
+        extra = struct.pack("<2HQ", 1, 8, place.start) if far else b""
+        version = _VERSION_64 if far else _VERSION
+        mode = (0o040000 | _FOLDER_MODE) << 16 | 0x10 if place.name.endswith("/") else (0o100000 | _MODE) << 16
+        head = struct.pack(
+            "<4s6H3L5H2L",
+            *(b"PK\1\2", _UNIX | version, version, flags, 0, _TIME[1], _TIME[0], place.crc, place.size, place.size),
+            *(len(coded), len(extra), 0, 0, 0, mode, min(place.start, _MOST_32)),
+        )
+        return b"".join((head, coded, extra))
+
+    def end(self, directory: bytes | bytearray, count: int, start: int) -> bytes:
+        size, far = len(directory), b""
+        if count >= _MOST_16 or start >= _MOST_32 or size >= _MOST_32:
+            record = (_UNIX | _VERSION_64, _VERSION_64, 0, 0, count, count, size, start)
+            far = struct.pack("<4sQ2H2L4Q", b"PK\6\6", 44, *record)
+            far += struct.pack("<4sLQL", b"PK\6\7", 0, start + size, 1)
+        few = min(count, _MOST_16)
+        last = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, few, few, min(size, _MOST_32), min(start, _MOST_32), 0)
+        return b"".join((directory, far, last))
+
+
+def archive_of(path: str) -> Archive:
+    """The kind of archive that a path's ending asks for."""
+    return Zip() if path.lower().endswith(".zip") else Tar()
+
+
+def crc_of(data: bytes) -> int:
+    """The checksum of a file."""
+    return zlib.crc32(data)
+
+
+def _coded(name: str) -> tuple[bytes, int]:
+    """A name as a zip has it, and its flag."""
+    try:
+        coded = name.encode()
+    except UnicodeEncodeError:
+        raise DatasetError(f"{name!r} is no text, as names in a zip are: choose a folder or a tar.") from None
+    return coded, 0 if coded.isascii() else _UTF8

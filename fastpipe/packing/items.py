@@ -1,0 +1,34 @@
+"""The files that are packed: where each is, and what it is called in the target."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["BY_CONTENT", "Item"]
+
+BY_CONTENT = ".*"
+"""The ending of a name whose own ending is that of the format which the file turns out to have."""
+
+
+class Item(NamedTuple):
+    """A file of the source, and its names in the target.
+
+    Attributes:
+        key: its name in the source, which no other one has.
+        path: of its bytes, as `fastpipe.readers.read_file` takes it; ``""`` for a folder, which has none.
+        kept: its name in the target if it is kept as it is; a folder's ends in ``/``.
+        converted: its name in the target if it is converted; ``""`` where it is kept in any case.
+        size: bytes; -1 where nobody knows.
+        beside: names and bytes of what is written behind it, such as its label.
+        begins: whether it begins a sample, so that another shard may begin with it.
+        group: the container that holds it, relative to the others; ``""`` for none.
+    """
+
+    key: str
+    path: str
+    kept: str
+    converted: str = ""
+    size: int = -1
+    beside: tuple[tuple[str, bytes], ...] = ()
+    begins: bool = True
+    group: str = ""

@@ -1,0 +1,275 @@
+"""The record of what a target holds, beside it: a run that was ended at any moment goes on from there."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, field
+from typing import IO, Any, NamedTuple
+
+import filelock
+import numpy as np
+
+from fastpipe.errors import DatasetError
+from fastpipe.index.table import Array
+from fastpipe.packing.archives import Place
+from fastpipe.packing.smaller import Changes
+
+NAME = "fastpipe-pack.jsonl"
+"""The name of records, behind the target's."""
+
+_SCHEMA = "fastpipe-pack/1"
+
+
+class Row(NamedTuple):
+    """A file of the source that is in the target, or a whole container of samples; a line of the record.
+
+    Attributes:
+        key: the item's; the container's.
+        planned: its bytes as the listing had them, which shards were planned by.
+        before: its bytes as they were read.
+        stamp: its time or version, as of `fastpipe.readers.stat_file`.
+        crc: the checksum of these bytes.
+        kept: why it is there as it was; ``""`` where it is converted.
+        samples: 1 where the item begins one, else 0; all of a container's.
+        part: the archive that it is in, relative to the target; ``""`` for a file of its own.
+        end: where the archive went on behind it, and what stands beside it.
+        places: the file in the target, then what stands beside it.
+        change: the fields of `Changes`, where it was made smaller before; None where it wasn't.
+        whole: the fields of `Totals` of a container, which a worker of a cluster did; None of a file.
+    """
+
+    key: str
+    planned: int
+    before: int
+    stamp: int
+    crc: int
+    kept: str
+    samples: int
+    part: str
+    end: int
+    places: tuple[Place, ...]
+    change: Sequence[Any] | None = None
+    whole: Sequence[Any] | None = None
+
+
+class PartState(NamedTuple):
+    """An archive of the target, as far as the record has it.
+
+    Attributes:
+        planned: bytes of the source's files in it, as planned.
+        samples: how many samples.
+        end: where it goes on.
+    """
+
+    planned: int = 0
+    samples: int = 0
+    end: int = 0
+
+
+@dataclass
+class Totals:
+    """The sums of rows.
+
+    Attributes:
+        files: how many.
+        kept: how many stayed as they were, by reason.
+        before, after: bytes in the source and in the target, without what stands beside the files.
+        changes: of the images that were made smaller before.
+    """
+
+    files: int = 0
+    kept: Counter[str] = field(default_factory=Counter)
+    before: int = 0
+    after: int = 0
+    changes: Changes = field(default_factory=Changes)
+
+    def add(self, row: Row) -> None:
+        """Counts a file, or those of a container; folders don't count."""
+        if row.whole is not None:
+            files, kept, before, after, changes = row.whole
+        elif row.places[0].name.endswith("/"):
+            return
+        else:
+            files, kept, before, after = 1, {row.kept: 1} if row.kept else {}, row.before, row.places[0].size
+            changes = row.change or ()
+        self.files += files
+        self.kept.update(kept)
+        self.before += before
+        self.after += after
+        self.changes += Changes(*changes)
+
+    @property
+    def fields(self) -> tuple[Any, ...]:
+        """The same as JSON has it."""
+        return self.files, dict(self.kept), self.before, self.after, astuple(self.changes)
+
+
+class Record:
+    """The rows of a target, open for more; a context manager, which one process at a time has.
+
+    Args:
+        file: its path.
+        about: what the target is made from, and how: where it is there, it must be the same.
+        target: for messages.
+
+    Attributes:
+        totals: of all rows.
+        parts: the state of each archive.
+        whole: the containers that are recorded as a whole, by key: their bytes and stamp.
+
+    Raises:
+        DatasetError: it is of another source or other options, or another process has it.
+    """
+
+    def __init__(self, file: str, about: Mapping[str, Any], target: str) -> None:
+        self.file = file
+        self.totals = Totals()
+        self.parts: dict[str, PartState] = {}
+        self.whole: dict[str, tuple[int, int]] = {}
+        self._about = {"schema": _SCHEMA, **about}
+        self._target = target
+        self._pending: list[Row] = []
+        self._stream: IO[bytes] | None = None
+        self._lock = filelock.FileLock(f"{file}.lock", timeout=0)
+        self._hashes: Array = np.zeros((0, 2), np.uint64)
+        self._known: Array = np.zeros((0, 3), np.int64)
+
+    def __enter__(self) -> Record:
+        try:
+            self._lock.acquire()
+        except filelock.Timeout:
+            raise DatasetError(f"another process is writing to {self._target}.") from None
+        try:
+            self._open()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def _open(self) -> None:
+        end = 0
+        hashes, known = bytearray(), []
+        if os.path.exists(self.file):
+            with open(self.file, "rb") as lines:
+                head = lines.readline()
+                if head.endswith(b"\n"):
+                    self._check(head)
+                    end = len(head)
+                    for line in lines:
+                        row = _row(line)
+                        if row is None:  # the last line of a run that was killed
+                            break
+                        end += len(line)
+                        self._count(row)
+                        hashes += _digest(row.key)
+                        known.append((row.before, row.stamp, row.crc))
+        self._stream = open(self.file, "r+b" if os.path.exists(self.file) else "w+b", buffering=0)  # noqa: SIM115
+        self._stream.truncate(end)
+        self._stream.seek(end)
+        if not end:
+            self._write([json.dumps(self._about, sort_keys=True)])
+        found = np.frombuffer(bytes(hashes), np.uint64).reshape(-1, 2)
+        order = np.argsort(found[:, 0], kind="stable")
+        self._hashes = found[order]
+        self._known = np.array(known, np.int64).reshape(-1, 3)[order]
+
+    def _check(self, head: bytes) -> None:
+        try:
+            about = json.loads(head)
+        except ValueError:
+            about = {}
+        if about.get("schema") != _SCHEMA:
+            raise DatasetError(f"{self.file} is no record of this version of fastpipe: choose another target.")
+        for name in sorted({*about, *self._about}):
+            if about.get(name) != self._about.get(name):
+                before, now = about.get(name), self._about.get(name)
+                raise DatasetError(
+                    f"{self._target} was begun with {name} {before!r}, not with {now!r}: give the same to go on with "
+                    "it, or choose another target."
+                )
+
+    @property
+    def is_new(self) -> bool:
+        """Whether no earlier run has recorded anything."""
+        return not len(self._hashes)
+
+    def known(self, key: str) -> tuple[int, int, int] | None:
+        """The bytes, the stamp and the checksum of a file that an earlier run recorded; None if there is none."""
+        if not len(self._hashes):
+            return None
+        digest = np.frombuffer(_digest(key), np.uint64)
+        at = int(np.searchsorted(self._hashes[:, 0], digest[0]))
+        while at < len(self._hashes) and self._hashes[at, 0] == digest[0]:
+            if self._hashes[at, 1] == digest[1]:
+                before, stamp, crc = self._known[at].tolist()
+                return before, stamp, crc
+            at += 1
+        return None
+
+    def read(self) -> Iterator[Row]:
+        """Yields all rows that are on disk."""
+        with open(self.file, "rb") as lines:
+            lines.readline()
+            for line in lines:
+                row = _row(line)
+                if row is not None:
+                    yield row
+
+    def add(self, rows: Iterable[Row]) -> None:
+        """Adds rows, on disk with the next `commit`."""
+        for row in rows:
+            self._count(row)
+            self._pending.append(row)
+
+    def commit(self, sync: Callable[[], None]) -> None:
+        """Writes what was added, once `sync` has what it tells of on disk."""
+        if self._pending:
+            sync()
+            self._write([json.dumps(row, separators=(",", ":")) for row in self._pending])
+            self._pending.clear()
+
+    def _count(self, row: Row) -> None:
+        self.totals.add(row)
+        if row.whole is not None:
+            self.whole[row.key] = row.before, row.stamp
+        if row.part:
+            planned, samples, _ = self.parts.get(row.part, PartState())
+            self.parts[row.part] = PartState(planned + max(row.planned, 0), samples + row.samples, row.end)
+
+    def _write(self, lines: list[str]) -> None:
+        assert self._stream is not None
+        data = memoryview("".join(line + "\n" for line in lines).encode("ascii"))
+        while data:
+            data = data[self._stream.write(data) :]
+        os.fsync(self._stream.fileno())
+
+    def close(self) -> None:
+        """Closes it, and lets others have it."""
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+        if self._lock.is_locked:
+            with contextlib.suppress(OSError):
+                os.unlink(f"{self.file}.lock")
+            self._lock.release()
+
+    def __exit__(self, *problem: object) -> None:
+        self.close()
+
+
+def _row(line: bytes) -> Row | None:
+    """A line's row; None where it was cut off."""
+    try:
+        row = Row(*json.loads(line if line.endswith(b"\n") else b""))
+        return row._replace(places=tuple(Place(*place) for place in row.places))
+    except (ValueError, TypeError):
+        return None
+
+
+def _digest(key: str) -> bytes:
+    return hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).digest()

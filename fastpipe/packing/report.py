@@ -1,0 +1,136 @@
+"""The result of packing, for people and as JSON."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from fastpipe.environment import line_width, versions
+from fastpipe.packing.smaller import Changes
+from fastpipe.reporting.output import format_bytes, pluralize, wrap_text
+
+if TYPE_CHECKING:
+    from fastpipe.packing.plan import Layout
+    from fastpipe.packing.record import Record
+
+SCHEMA = "fastpipe-pack/1"
+"""Names the layout of the JSON; the number grows when a key changes its meaning or goes."""
+
+
+@dataclass(frozen=True)
+class PackResult:
+    """The result of `fastpipe.pack` and `fastpipe.unpack`.
+
+    Attributes:
+        command: ``"pack"`` or ``"unpack"``.
+        source: what was packed.
+        target: where to, as it was given.
+        files: how many files the target has.
+        converted: how many of them are packed (unpacked).
+        kept: how many are as they were, by reason.
+        bytes_before: of these files in the source.
+        bytes_after: of these files in the target.
+        parts: the archives that the target is made of, and where one would look for them.
+        resumed: how many files were there before this run.
+        changes: of the images that were made smaller before.
+        left_out: files beside the source's images that no data set reads, by ending; they aren't in the target.
+        seconds: how long this run took.
+    """
+
+    command: str
+    source: str
+    target: str
+    files: int
+    converted: int
+    kept: dict[str, int]
+    bytes_before: int
+    bytes_after: int
+    parts: int
+    resumed: int
+    changes: Changes = field(default_factory=Changes)
+    left_out: dict[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @classmethod
+    def of(cls, layout: Layout, record: Record, resumed: int, seconds: float) -> PackResult:
+        """The result of a run that is complete."""
+        totals = record.totals
+        return cls(
+            layout.conversion.verb,
+            layout.source.name,
+            layout.target.path,
+            totals.files,
+            totals.files - totals.kept.total(),
+            dict(totals.kept.most_common()),
+            totals.before,
+            totals.after,
+            len(record.parts),
+            resumed,
+            totals.changes,
+            layout.source.left_out(),
+            seconds,
+        )
+
+    def about(self) -> dict[str, Any]:
+        """The result as JSON has it."""
+        return {
+            "schema": SCHEMA,
+            "command": self.command,
+            "source": self.source,
+            "target": self.target,
+            "versions": versions("pillow"),
+            "files": self.files,
+            "converted": self.converted,
+            "kept": self.kept,
+            "bytes_before": self.bytes_before,
+            "bytes_after": self.bytes_after,
+            "parts": self.parts,
+            "resumed": self.resumed,
+            "smaller": None if not self.changes.images else self._smaller(),
+            "left_out": self.left_out,
+            "seconds": round(self.seconds, 3),
+        }
+
+    def _smaller(self) -> dict[str, Any]:
+        changes = self.changes
+        return {
+            "images": changes.images,
+            "pixels_before": changes.pixels_before,
+            "pixels_after": changes.pixels_after,
+            "bytes_before": changes.bytes_before,
+            "bytes_after": changes.bytes_after,
+            "psnr": _finite(changes.psnr),
+            "lowest_psnr": _finite(changes.lowest_psnr),
+        }
+
+    def __str__(self) -> str:
+        done = f"{self.command}ed"
+        new = self.files - self.resumed
+        rate = f" ({new / self.seconds:,.0f} a second)" if new and self.seconds >= 0.1 else ""
+        lines = [f"{pluralize(self.converted, 'image')} {done} to {self.target} in {self.seconds:.1f} s{rate}"]
+        if self.parts > 1:
+            lines[0] += f", {pluralize(self.parts, 'shard')}"
+        if self.resumed:
+            lines.append(f"{pluralize(self.resumed, 'file')} of {self.files:,} were there before")
+        ratio = f", {self.bytes_after / self.bytes_before:.2f} times" if self.bytes_before else ""
+        lines.append(f"bytes: {format_bytes(self.bytes_before)} before, {format_bytes(self.bytes_after)} after{ratio}")
+        if changes := self.changes if self.changes.images else None:
+            lines.append(
+                f"made smaller before: {pluralize(changes.images, 'image')}, "
+                f"{changes.pixels_after / changes.pixels_before:.2f} times the pixels, "
+                f"{changes.bytes_after / changes.bytes_before:.2f} times the bytes; encoding them anew: "
+                f"{changes.psnr:.1f} dB PSNR, {changes.lowest_psnr:.1f} dB at the worst"
+            )
+        if self.kept:
+            lines.append("kept as they are:")
+            digits = max(len(f"{count:,}") for count in self.kept.values())
+            lines += [f"  {count:>{digits},}  {reason}" for reason, count in self.kept.items()]
+        if self.left_out:
+            found = ", ".join(f"{ending or 'no ending'} {count:,}" for ending, count in self.left_out.items())
+            lines.append(f"not taken along, as no data set reads them: files with the endings {found}")
+        return "\n".join(wrap_text(line, width=line_width()) for line in lines)
+
+
+def _finite(value: float) -> float | None:
+    return round(value, 3) if math.isfinite(value) else None

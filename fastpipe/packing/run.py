@@ -1,0 +1,480 @@
+"""`pack` and `unpack`: list → tasks → converted and proved → written and read back → recorded."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import fnmatch
+import glob
+import io
+import itertools
+import os
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from fastpipe import readers
+from fastpipe.atomic_write import atomic_write
+from fastpipe.environment import usable_cpus
+from fastpipe.errors import ConfigError, DatasetError, FastpipeError
+from fastpipe.index._progress import SlowBar
+from fastpipe.index.cluster import Cluster, cluster_at, whole_path
+from fastpipe.index.format import cache_folder
+from fastpipe.index.index_source import DEFAULT_OPTIONS, BuildOptions
+from fastpipe.index.shard_source import ShardSource
+from fastpipe.index.threads import map_in_threads
+from fastpipe.packing.archives import crc_of
+from fastpipe.packing.conversions import Conversion, Packing, Unpacking, check_core
+from fastpipe.packing.items import Item
+from fastpipe.packing.plan import Layout, Limits
+from fastpipe.packing.record import Record, Row
+from fastpipe.packing.report import PackResult
+from fastpipe.packing.samples import shard_key
+from fastpipe.packing.smaller import Smaller
+from fastpipe.packing.source import PackSource, open_source
+from fastpipe.packing.target import PART, OpenPart, Target, container_name
+from fastpipe.packing.work import (
+    FILES,
+    Made,
+    Task,
+    make,
+    placed,
+    size_of,
+    stamp_of,
+    write_files,
+    write_files_on_a_cluster,
+    write_part,
+    write_piece,
+    write_shard,
+)
+from fastpipe.sources.cache import parse_size
+from fastpipe.types import ArchiveMember
+
+COMMIT_S = 1.0
+"""Seconds between two moments at which what is done is recorded."""
+
+LIST = "labels.csv"
+"""The list of images and labels in a folder that a list was packed to."""
+
+_LEFT = re.compile(rf"\.[0-9a-f]{{8,16}}(\.piece)?{re.escape(PART)}$")
+_LOOKED_AT = 256  # files at a time, whether they have changed
+_FILES_OF_A_TASK = {"loose": 512, "archive": 64}  # on a cluster
+
+
+def pack(
+    source: Any,
+    target: str | os.PathLike[str],
+    *,
+    shard_size: int | str = "1 GB",
+    shard_samples: int | None = None,
+    image: str | None = None,
+    label: str | None = None,
+    max_side: int | None = None,
+    short_side: int | None = None,
+    quality: int | None = None,
+    jobs: int | None = None,
+    scheduler: str | None = None,
+    progress: bool = True,
+) -> PackResult:
+    """Packs a data set: its JPEGs with the same coefficients in an arrangement that is decoded several times as fast.
+
+    The target has the same classes, targets, order and names; the ending of what is packed becomes ``.fpj``. What can't
+    be packed, and other formats, are kept as they are. Each image is proved: its coefficients are compared with the
+    JPEG's, and what was written is read back and compared. The source is never changed.
+
+    A run that was interrupted, killed or out of disk goes on where it was when the same is called again, and ends with
+    the same bytes; when it is complete, the same call adds the files that have come to the source since.
+
+    Args:
+        source: a folder of class folders, or of images; a zip or tar of it; shards or Parquet files or a pattern of
+            them; a list; the folder of an index; a URL of these; an `ImageIndex`, `ImageFolder` or `ImageList`.
+        target: a folder, a ``.zip`` or ``.tar``, or shards by the name of the first, as ``"train-{000000..}.tar"``.
+        shard_size: bytes of a shard, about, as an integer or a text such as ``"500 MB"``.
+        shard_samples: samples of a shard; None for as many as its size takes.
+        image, label: of Parquet files the columns; None for ``"image"`` and, if there is one, ``"label"``.
+        max_side, short_side, quality: make images that are larger smaller before, as `Smaller` does, and say what that
+            changed: the longer side in pixels, or the shorter one; and Pillow's quality. None for the source's pixels.
+        jobs: threads; None for one a usable CPU.
+        scheduler: the address of a Dask scheduler whose workers do it, with the same result; they see source and target
+            under the same paths. None for threads of this process.
+        progress: whether to show a terminal a bar.
+
+    Raises:
+        DatasetError: the source can't be used, the target is of something else or lies in the source, or it can't be
+            written.
+        ConfigError: an argument is out of range.
+        ReaderUnavailableError: there is no core here.
+        FastpipeError: no cluster answers.
+    """
+    smaller = None
+    if (max_side, short_side, quality) != (None, None, None):
+        try:
+            smaller = Smaller(max_side, short_side, quality)
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
+    limits = _limits(shard_size, shard_samples)
+    return _run(source, target, Packing(smaller), limits, image, label, jobs, scheduler, progress)
+
+
+def unpack(
+    source: Any,
+    target: str | os.PathLike[str],
+    *,
+    shard_size: int | str = "1 GB",
+    shard_samples: int | None = None,
+    jobs: int | None = None,
+    scheduler: str | None = None,
+    progress: bool = True,
+) -> PackResult:
+    """Makes JPEGs of packed images: with the same coefficients and metadata, so the same pixels in every decoder.
+
+    Other files are kept as they are. The names end in ``.jpg``; ``cat.jpeg.fpj`` becomes ``cat.jpeg``.
+
+    Args:
+        source: as `pack` takes and writes it.
+        target: as of `pack`.
+        shard_size: as of `pack`.
+        shard_samples: as of `pack`.
+        jobs: as of `pack`.
+        scheduler: as of `pack`.
+        progress: as of `pack`.
+
+    Raises:
+        FastpipeError: as of `pack`.
+    """
+    return _run(source, target, Unpacking(), _limits(shard_size, shard_samples), None, None, jobs, scheduler, progress)
+
+
+def _limits(size: int | str, samples: int | None) -> Limits:
+    if samples is not None and samples < 1:
+        raise ConfigError(f"shard_samples={samples}: give a whole number from 1")
+    try:
+        return Limits(max(1, parse_size(size)), samples)
+    except DatasetError:
+        raise ConfigError(f"shard_size={size!r}: give bytes, as an integer or a text such as '500 MB'") from None
+
+
+def _run(
+    given: Any,
+    to: str | os.PathLike[str],
+    conversion: Conversion,
+    limits: Limits,
+    image: str | None,
+    label: str | None,
+    jobs: int | None,
+    scheduler: str | None,
+    progress: bool,
+) -> PackResult:
+    begun = time.perf_counter()
+    check_core()
+    if scheduler is not None and jobs is not None:
+        raise ConfigError("jobs are threads of this machine: with a scheduler each thread of its workers runs one.")
+    if jobs is not None and jobs < 1:
+        raise ConfigError(f"jobs={jobs}: give a whole number from 1")
+    target = Target.of(to)
+    with cluster_at(scheduler, quiet=not progress) as cluster:
+        source = open_source(given, image, label, BuildOptions(sizes=True, progress=progress, cluster=cluster))
+        _check_place(source, target)
+        layout = Layout(source, target, conversion, limits)
+        if not os.path.exists(target.record) and (other := target.in_the_way()):
+            raise DatasetError(
+                f"{other} is there already, and fastpipe {conversion.verb} didn't begin it: choose another target, or "
+                "remove it."
+            )
+        try:
+            os.makedirs(target.folder, exist_ok=True)
+            with Record(target.record, layout.about, target.path) as record:
+                resumed = record.totals.files
+                with SlowBar(f"{conversion.verb}ing", progress) as bar:
+                    _Flow(layout, record, bar, jobs or _usual_jobs(source), cluster).run()
+                return PackResult.of(layout, record, resumed, time.perf_counter() - begun)
+        except FastpipeError:
+            raise
+        except OSError as error:
+            raise DatasetError(
+                f"{error}. What was done is kept: when that is mended, the same command goes on from there."
+            ) from error
+
+
+class _Flow:
+    """One run: from the source's files to the target's."""
+
+    def __init__(self, layout: Layout, record: Record, bar: SlowBar, jobs: int, cluster: Cluster | None) -> None:
+        self._layout = layout
+        self._target = layout.target
+        self._record = record
+        self._bar = bar
+        self._jobs = jobs
+        self._cluster = cluster
+        self._open: OpenPart | None = None
+        self._open_name = ""
+        self._committed = time.monotonic()
+
+    def run(self) -> None:
+        """Does all that is left to do."""
+        self._bar.expect(self._layout.source.expected)
+        self._bar.advance(self._record.totals.files)
+        try:
+            self._check_whole()
+            if self._cluster is not None:
+                self._together(self._cluster)
+            else:
+                self._here()
+            self._finish_begun()
+        except BaseException:
+            with contextlib.suppress(OSError):  # on a full disk the last moment's work is done again
+                self._commit()
+            if self._open is not None:
+                self._open.close()
+            raise
+        self._commit()
+        if self._layout.listed:
+            self._write_list()
+        if self._cluster is not None:
+            self._sweep()
+
+    def _here(self) -> None:
+        function: Callable[[Task], Any] = write_files if self._layout.loose else make
+        for _, (task, made) in map_in_threads(_with_task(function), self._tasks(FILES), self._jobs):
+            self._take(task, made)
+
+    def _together(self, cluster: Cluster) -> None:
+        """By the workers of a cluster: files a few hundred at a time, or whole shards; a single archive by pieces."""
+        shards = self._layout.source.containers
+        if self._layout.form.apart and isinstance(shards, ShardSource):
+            self._shards_together(cluster, shards)  # then what is left are shards that were begun by a process alone
+        own = os.fspath(cache_folder()) + os.sep
+        layout, one = self._layout, not self._layout.loose and self._target.kind == "archive"
+        at_once = _FILES_OF_A_TASK["loose"] if layout.loose else _FILES_OF_A_TASK["archive"] if one else None
+        sent: dict[int, Task] = {}
+        numbers = itertools.count()
+
+        def tasks() -> Iterator[Task]:
+            for task in self._tasks(at_once):
+                if task.part in self._record.parts and not one:  # begun by a process alone: it is completed that way
+                    for start in range(0, len(task.items), FILES):
+                        some = task._replace(items=task.items[start : start + FILES])
+                        self._take(some, make(some))
+                    continue
+                items = tuple(item._replace(path=whole_path(item.path) if item.path else "") for item in task.items)
+                first = items[0].path
+                if type(first) is ArchiveMember and first.container.startswith(own):
+                    raise DatasetError(
+                        f"{first} was unpacked into this machine's cache folder, where a cluster's workers don't see "
+                        "it: leave the scheduler out."
+                    )
+                if one:
+                    sent[next(numbers)] = task
+                yield task._replace(items=items)
+
+        function = write_files_on_a_cluster if layout.loose else write_piece if one else write_part
+        waiting: dict[int, Any] = {}
+        turn = 0
+        for number, result in cluster.map(function, tasks(), kept=False):
+            if not one:
+                self._take_rows(result)
+                continue
+            waiting[number] = result
+            while turn in waiting:  # pieces are put together in order
+                rows, name = waiting.pop(turn)
+                piece = os.path.join(self._target.folder, name)
+                self._take(sent.pop(turn), Made(_rows(rows), Path(piece).read_bytes()))
+                os.unlink(piece)
+                turn += 1
+
+    def _shards_together(self, cluster: Cluster, shards: ShardSource) -> None:
+        """Shards that keep their names: a worker lists one, too, as this process couldn't for thousands of cores."""
+        folder, conversion = self._target.folder, self._layout.conversion
+        parts = {path: container_name(shard_key(shards, path).rstrip("/")) for path in shards.paths}
+        asked = (
+            (Task(folder, part, conversion, ()), replace(shards, paths=(path,), options=DEFAULT_OPTIONS))
+            for path, part in parts.items()
+            if part not in self._record.parts
+        )
+        for _, row in cluster.map(write_shard, asked, kept=False):
+            self._take_rows([row])
+
+    def _check_whole(self) -> None:
+        """Raises DatasetError where a shard that was done as a whole has changed since."""
+        shards = self._layout.source.containers
+        if self._record.whole and isinstance(shards, ShardSource):
+            for path in shards.paths:
+                known = self._record.whole.get(shard_key(shards, path))
+                if known is not None and known != (size_of(path), stamp_of(path)):
+                    raise self._changed(path)
+
+    def _take(self, task: Task, made: Any) -> None:
+        """What was made of a task: rows of files that are written, or a piece of an archive."""
+        if not isinstance(made, Made):
+            self._take_rows(made)
+            return
+        part = self._part(task.part)
+        rows = placed(made.rows, part.end)
+        part.append(made.data, [place for row in rows for place in row.places])
+        self._take_rows(rows)
+
+    def _take_rows(self, rows: Iterable[Any]) -> None:
+        before = self._record.totals.files
+        self._record.add(_rows(rows))
+        self._bar.advance(self._record.totals.files - before)
+        if time.monotonic() - self._committed >= COMMIT_S:
+            self._commit()
+
+    def _commit(self) -> None:
+        self._record.commit(self._sync)
+        self._committed = time.monotonic()
+
+    def _sync(self) -> None:
+        if self._open is not None:
+            self._open.sync()
+        elif hasattr(os, "sync"):  # many small files: one call for all of them
+            os.sync()
+
+    def _part(self, name: str) -> OpenPart:
+        """The archive of that name, open; the one before is completed."""
+        if self._open is None or self._open_name != name:
+            self._finish()
+            self._open = self._opened(name)
+            self._open_name = name
+        return self._open
+
+    def _opened(self, name: str) -> OpenPart:
+        state = self._record.parts.get(name)
+        if state is None:
+            return OpenPart(self._path(name))
+        places = (place for row in self._record.read() if row.part == name for place in row.places)
+        return OpenPart(self._path(name), state.end, places)
+
+    def _finish(self) -> None:
+        if self._open is not None:
+            self._commit()
+            self._open.finish()
+            self._open = None
+
+    def _finish_begun(self) -> None:
+        """Completes the archive that is open, and one whose last file was recorded before a kill."""
+        self._finish()
+        for name in self._record.parts:
+            if not self._is_complete(name):
+                self._part(name)
+                self._finish()
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self._target.folder, *name.split("/"))
+
+    def _is_complete(self, name: str) -> bool:
+        return os.path.exists(self._path(name)) and not os.path.exists(self._path(name) + PART)
+
+    def _tasks(self, at_once: int | None) -> Iterator[Task]:
+        items = self._layout.source.items(self._layout.form, self._record.whole)
+        return self._layout.tasks(self._left(items), dict(self._record.parts), self._is_complete, at_once)
+
+    def _left(self, items: Iterator[Item]) -> Iterator[Item]:
+        """The files that aren't in the target yet; raises DatasetError where one that is has changed since."""
+        if self._record.is_new:
+            yield from items
+            return
+        if self._layout.loose:
+            self._check_files()
+        for _, left in map_in_threads(self._not_there, _blocks(items), self._jobs):
+            yield from left
+
+    def _check_files(self) -> None:
+        """Raises DatasetError where a file that was written is gone."""
+        for row in self._record.read():
+            path = os.path.join(self._target.folder, *row.places[0].name.split("/"))
+            if not os.path.exists(path):
+                raise DatasetError(
+                    f"{path} is gone, and its record still there: remove {self._target.path} to begin anew."
+                )
+
+    def _not_there(self, items: list[Item]) -> list[Item]:
+        return [item for item in items if not self._is_there(item)]
+
+    def _is_there(self, item: Item) -> bool:
+        known = self._record.known(item.key)
+        if known is None or not item.path:
+            return known is not None
+        size, stamp, crc = known
+        now = item.size if isinstance(item.path, ArchiveMember) else os.stat(item.path).st_size
+        same = now in (size, -1) and stamp_of(item.path) == stamp
+        if same or (now == size and crc_of(readers.read_file(item.path, None)) == crc):
+            return True
+        raise self._changed(item.path)
+
+    def _changed(self, path: str) -> DatasetError:
+        return DatasetError(
+            f"{path} has changed since it came to {self._target.path}: choose another target, or remove this one."
+        )
+
+    def _write_list(self) -> None:
+        """The list of a folder that was made from a list: its images in order, with their labels."""
+        names = {row.key: row.places[0].name for row in self._record.read()}
+        labels, index = self._layout.source.labels, self._layout.source.index
+        assert index is not None
+        with atomic_write(os.path.join(self._target.folder, LIST)) as stream:
+            lines = io.TextIOWrapper(stream, "utf-8", "surrogateescape", newline="")
+            writer = csv.writer(lines, lineterminator="\n")
+            writer.writerow(["path", "label"])
+            for key, label in self._layout.source.listed_keys():
+                writer.writerow([names[key], labels[label]])
+            lines.flush()
+            lines.detach()
+
+    def _sweep(self) -> None:
+        """Removes what killed workers have left."""
+        folder = glob.escape(self._target.folder)
+        own = "**/*" if self._target.kind == "folder" else f"{glob.escape(self._target.start)}*"
+        for left in glob.glob(os.path.join(folder, f"{own}{PART}"), recursive=True):
+            if _LEFT.search(left):
+                os.unlink(left)
+
+
+def _check_place(source: PackSource, target: Target) -> None:
+    """Raises DatasetError where a target lies in its source, or would be found with it the next time."""
+    to = os.path.realpath(target.path)
+    for place in source.places:
+        own = os.path.realpath(place)
+        inside = os.path.isdir(own) and source.kind != "list" and (to + os.sep).startswith(own + os.sep)
+        same_folder = os.path.dirname(own) == os.path.realpath(target.folder)
+        if source.kind == "samples" and target.kind == "folder":
+            inside = inside or (same_folder and own.lower().endswith((".tar", ".zip")))
+        elif target.kind == "shards":
+            inside = inside or (same_folder and target.number(os.path.basename(own)) is not None)
+        if inside or to == own:
+            raise DatasetError(
+                f"the target {target.path} lies in the source {place}, which is never changed: choose a place outside."
+            )
+    name = target.path if target.kind == "archive" else os.path.join(target.folder, target.shard(target.first))
+    if target.kind != "folder" and source.kind == "samples" and fnmatch.fnmatchcase(name, source.name):
+        raise DatasetError(
+            f"{name} would be one of the source's files, {source.name}: choose another name or folder for the target."
+        )
+
+
+def _usual_jobs(source: PackSource) -> int:
+    """A thread for each CPU; two where half of the time is waiting for a store."""
+    return usable_cpus() * (2 if source.is_remote else 1)
+
+
+def _with_task(function: Callable[[Task], Any]) -> Callable[[Task], tuple[Task, Any]]:
+    return lambda task: (task, function(task))
+
+
+def _rows(rows: Iterable[Any]) -> list[Row]:
+    """Rows as they come from a worker."""
+    return [row if isinstance(row, Row) else Row(*row) for row in rows]
+
+
+def _blocks(items: Iterator[Item]) -> Iterator[list[Item]]:
+    block: list[Item] = []
+    for item in items:
+        block.append(item)
+        if len(block) == _LOOKED_AT:
+            yield block
+            block = []
+    if block:
+        yield block

@@ -1,0 +1,130 @@
+"""The members of shards and the rows of Parquet files, as files to pack."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import json
+import os
+import posixpath
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from fastpipe.index.archives import Member, check_member, list_members
+from fastpipe.index.image_index import ImageIndex
+from fastpipe.index.listing import IMG_EXTENSIONS
+from fastpipe.index.parquet import open_parquet
+from fastpipe.index.shard_source import ShardSource
+from fastpipe.index.table_source import TableSource
+from fastpipe.packing.items import BY_CONTENT, Item
+from fastpipe.packing.names import Ending, checked, in_a_sample
+from fastpipe.types import ArchiveMember, RemoteFile
+
+_ROWS = 64
+
+
+def shard_key(source: ShardSource, path: str) -> str:
+    """What a shard is called in the record."""
+    return source.name_of(path)
+
+
+def shard_items(source: ShardSource, ending: Ending, apart: bool) -> Iterator[Item]:
+    """Yields all members of shards, sample by sample.
+
+    Args:
+        source: the shards.
+        ending: of images that are converted.
+        apart: whether each shard has its own in the target; else their samples go together, and where there are
+            several shards, each sample's name begins with its shard's.
+    """
+    for path in source.paths:
+        container = source.name_of(path).rstrip("/")
+        start = "" if apart or len(source.paths) == 1 else _flat(container) + "-"
+        files = (member for member in list_members(path) if member.start >= 0)
+        seen = Counter[str]()  # shards that were drawn with replacement have a member twice
+        for _, sample in itertools.groupby(files, key=lambda member: _key(member.name)):
+            members = list(sample)
+            names = [member.name for member in members]
+            for number, member in enumerate(members):
+                check_member(path, member)
+                name = checked(member.name, path)
+                image = name.lower().endswith(IMG_EXTENSIONS)
+                new = in_a_sample(name, names, ending) if image else ""
+                seen[name] += 1
+                yield Item(
+                    f"{container}/{name}" + (f"#{seen[name]}" if seen[name] > 1 else ""),
+                    _member_path(path, member),
+                    _with_start(name, start),
+                    new and _with_start(new, start),
+                    member.size,
+                    begins=number == 0,
+                    group=container,
+                )
+
+
+def table_items(
+    source: TableSource, index: ImageIndex, labels: dict[int, str], ending: Ending, apart: bool
+) -> Iterator[Item]:
+    """Yields the rows of Parquet files: the image, its label beside it, and other columns as JSON.
+
+    Args:
+        source: the files.
+        index: of their images.
+        labels: the text of each label.
+        ending: of images that are converted.
+        apart: as of `shard_items`.
+    """
+    rows = iter(range(len(index)))
+    values = index.labels
+    for path in source.paths:
+        container = source.name_of(path).rstrip("/")
+        start = "" if apart or len(source.paths) == 1 else _flat(container) + "-"
+        for number, others in enumerate(_other_columns(source, path)):
+            row = next(rows)
+            key = f"{start}{number:09}"
+            beside = [(f"{key}.cls", labels[int(values[row])].encode())] if source.label is not None else []
+            if others is not None:
+                beside.append((f"{key}.json", others))
+            image = index.path(row)
+            size = image.length if isinstance(image, ArchiveMember) else -1
+            kept, converted = key + BY_CONTENT, key + ending.new
+            yield Item(f"{container}/{number}", image, kept, converted, size, tuple(beside), True, container)
+
+
+def _other_columns(source: TableSource, path: str) -> Iterator[bytes | None]:
+    """The columns of each row that are neither the image nor the label, as JSON; None where there are none."""
+    with open_parquet(path) as file:
+        names = [name for name in file.schema_arrow.names if name not in (source.image, source.label)]
+        if not names:
+            yield from itertools.repeat(None, file.metadata.num_rows)
+            return
+        for batch in file.iter_batches(batch_size=_ROWS, columns=names):
+            for row in batch.to_pylist():
+                yield json.dumps(row, default=_as_text, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def _as_text(value: Any) -> str:
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
+
+
+def _member_path(path: str, member: Member) -> str:
+    name = f"{path}/{member.name}"
+    if isinstance(path, RemoteFile):
+        return RemoteFile(name, path.source, path.key, member.start, member.size, path.version, False)
+    return ArchiveMember(name, os.fspath(path), member.start, member.size)
+
+
+def _key(name: str) -> str:
+    """The name of a sample: a member's up to the first dot behind its folder."""
+    folder, _, base = name.rpartition("/")
+    return f"{folder}/{base.partition('.')[0]}"
+
+
+def _flat(container: str) -> str:
+    return posixpath.splitext(container)[0].replace("/", "-").replace(".", "_")
+
+
+def _with_start(name: str, start: str) -> str:
+    folder, slash, base = name.rpartition("/")
+    return folder + slash + start + base

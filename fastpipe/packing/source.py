@@ -1,0 +1,311 @@
+"""What is packed: class folders, images, a list, shards or Parquet, as one sequence of files in their order."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import posixpath
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any, Literal, cast
+
+from fastpipe.datasets import ImageFolder, ImageIndex, ImageList
+from fastpipe.errors import ConfigError, DatasetError
+from fastpipe.index.archives import list_members
+from fastpipe.index.containers import ContainerSource
+from fastpipe.index.image_index import folder_source
+from fastpipe.index.index_source import BuildOptions
+from fastpipe.index.lazy_sequences import Samples
+from fastpipe.index.listing import IMG_EXTENSIONS
+from fastpipe.index.open import container_sources, named_index
+from fastpipe.index.parquet import open_parquet
+from fastpipe.index.shard_source import ShardSource
+from fastpipe.index.table import number_labels, unpack_paths
+from fastpipe.index.table_source import TableSource
+from fastpipe.packing.items import Item
+from fastpipe.packing.names import Ending, checked, in_a_folder, sample_key
+from fastpipe.packing.samples import shard_items, shard_key, table_items
+from fastpipe.paths import absolute_path, is_url, local_path
+from fastpipe.sources import ByteSource
+
+Kind = Literal["folders", "images", "list", "samples"]
+"""Class folders; images without labels; a list of images and labels; samples in shards or Parquet files."""
+
+_TABLES = (".parquet",)
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a target holds files.
+
+    Attributes:
+        samples: as samples of shards, with their labels beside them; else under their own names.
+        ending: the ending of converted files.
+        apart: whether each container of the source has its own in the target.
+    """
+
+    samples: bool
+    ending: Ending
+    apart: bool = False
+
+
+@dataclass(frozen=True)
+class PackSource:
+    """What was named.
+
+    Attributes:
+        name: the same for the same source, for the record.
+        kind: what it is.
+        index: its images; None of shards, whose members are all taken.
+        containers: the source of shards or Parquet files, else None.
+    """
+
+    name: str
+    kind: Kind
+    index: ImageIndex | None
+    containers: ContainerSource | None = None
+
+    @property
+    def expected(self) -> int:
+        """The number of files, as far as it is known before they are gone through."""
+        return 0 if self.index is None else len(self.index)
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether a store has it."""
+        store = cast(ImageIndex, self.index).source if self.containers is None else self.containers.bytes_from
+        return store is not None
+
+    @property
+    def places(self) -> list[str]:
+        """The folders and files of this machine that it is read from. None of a store."""
+        if self.is_remote:
+            return []
+        if self.containers is not None:
+            return [*self.containers.paths]
+        index = cast(ImageIndex, self.index)
+        return [*index.containers] or ([index.root] if index.root else [])
+
+    @property
+    def columns(self) -> list[str | None]:
+        """The columns of images and labels that are read of Parquet files."""
+        tables = self.containers
+        return [tables.image, tables.label] if isinstance(tables, TableSource) else []
+
+    @property
+    def labels(self) -> dict[int, str]:
+        """The text of each label that gives the same classes and targets when it is read from shards or a list.
+
+        The classes' names, where they number themselves as they are numbered here; else the numbers.
+        """
+        index = cast(ImageIndex, self.index)
+        names = index.classes if self.labels_are_names else map(str, index.class_values)
+        return dict(zip(index.class_values, names, strict=True))
+
+    @property
+    def labels_are_names(self) -> bool:
+        """Whether the names of the classes say their numbers."""
+        index = cast(ImageIndex, self.index)
+        used = [name for name, count in zip(index.classes, index.counts(), strict=True) if count]
+        _, classes, values = number_labels(used, True)
+        return (*classes,) == index.classes and (*values,) == index.class_values
+
+    def items(self, form: Form, done: Container[str] = ()) -> Iterator[Item]:
+        """Yields the files in the order of the source, but for shards that are done, by their keys."""
+        if isinstance(self.containers, ShardSource):
+            shards = self.containers
+            left = tuple(path for path in shards.paths if shard_key(shards, path) not in done)
+            return shard_items(replace(shards, paths=left) if form.apart else shards, form.ending, form.apart)
+        if isinstance(self.containers, TableSource):
+            return table_items(self.containers, cast(ImageIndex, self.index), self.labels, form.ending, form.apart)
+        if self.kind == "list":
+            return self._listed(form)
+        return self._in_folders(form)
+
+    def _in_folders(self, form: Form) -> Iterator[Item]:
+        """The images of folders; then folders of classes without an image."""
+        index = cast(ImageIndex, self.index)
+        labels = self.labels if form.samples and self.kind == "folders" else {}
+        skipped = _skipped(index) if self.kind == "folders" else 0
+        for _, files in groupby(_rows(index), key=lambda row: posixpath.dirname(row[0])):
+            rows = [(self._own_name(row[0], skipped), *row[1:]) for row in files]
+            names = [posixpath.basename(row[0]) for row in rows]
+            if form.samples:
+                yield from self._as_samples(rows, _is_shared(names), labels, form.ending)
+                continue
+            start = posixpath.dirname(rows[0][0])
+            start += "/" if start else ""
+            for (name, path, size, _), new in zip(rows, in_a_folder(names, form.ending), strict=True):
+                yield Item(name, path, name, new and start + new, size)
+        if self.kind == "folders" and not form.samples:
+            for name, count in zip(index.classes, index.counts(), strict=True):
+                if not count:
+                    yield Item(f"{name}/", "", checked(f"{name}/", self.name))
+
+    def _own_name(self, name: str, skipped: int) -> str:
+        """The name of a file in folders, relative to the folder that holds the classes, or the images."""
+        return checked(posixpath.basename(name) if self.kind == "images" else name.split("/", skipped)[-1], self.name)
+
+    def _listed(self, form: Form) -> Iterator[Item]:
+        """The images of a list, which may name one twice."""
+        index = cast(ImageIndex, self.index)
+        start = _common_start(index)
+        seen: Counter[str] = Counter()
+        stems = Counter(hash(posixpath.splitext(row[0])[0]) for row in _rows(index))
+        for name, path, size, label in _rows(index):
+            own = checked(name[start:].lstrip("/"), self.name)
+            shared = stems[hash(posixpath.splitext(name)[0])] > 1
+            seen[own] += shared
+            again = f"#{seen[own]}" if seen[own] > 1 else ""
+            if form.samples:
+                for item in self._as_samples([(own, path, size, label)], [shared], self.labels, form.ending, again):
+                    yield item._replace(key=own + again)
+            elif not again:
+                new = form.ending.long(own) if shared else form.ending.short(own)
+                yield Item(own, path, own, new, size)
+
+    def listed_keys(self) -> Iterator[tuple[str, int]]:
+        """Yields the key and the label of each image of a list, those that it names twice as well."""
+        index = cast(ImageIndex, self.index)
+        start = _common_start(index)
+        for name, _, _, label in _rows(index):
+            yield name[start:].lstrip("/"), label
+
+    def _as_samples(
+        self, rows: list[Any], shared: Iterable[bool], labels: dict[int, str], ending: Ending, again: str = ""
+    ) -> Iterator[Item]:
+        """Files as samples of a shard: a key without a dot, the label beside each."""
+        taken: set[str] = set()
+        for (name, path, size, label), both in zip(rows, shared, strict=True):
+            key = sample_key(name, both) + again.replace("#", "-")
+            if key in taken:
+                raise DatasetError(
+                    f"{name} would be the sample {key!r} in shards, as another file of {self.name} is: rename one of "
+                    "them, or choose a folder as the target."
+                )
+            taken.add(key)
+            beside = ((f"{key}.cls", labels[label].encode()),) if labels else ()
+            yield Item(name, path, key + posixpath.splitext(name)[1], key + ending.new, size, beside)
+
+    def left_out(self) -> dict[str, int]:
+        """The number of files, for each ending, in the source's folders or archive that aren't among its images."""
+        index = self.index
+        if index is None or self.containers is not None or index.source is not None:
+            return {}
+        found: Counter[str] = Counter()
+        if index.containers:
+            for path in index.containers:
+                found.update(_ending(member.name) for member in list_members(path) if member.start >= 0)
+        elif index.table.folder_paths is not None:
+            for folder in unpack_paths(index.table.folder_paths.tobytes()):
+                with contextlib.suppress(OSError), os.scandir(index.prefix + folder) as entries:
+                    found.update(_ending(entry.name) for entry in entries if not entry.is_dir())
+        for row in _rows(index) if found else ():
+            found[_ending(row[0])] -= 1
+        return {ending: count for ending, count in found.most_common() if count > 0}
+
+
+def open_source(given: Any, image: str | None, label: str | None, options: BuildOptions) -> PackSource:
+    """The source that a path, a URL, an index or a data set names.
+
+    Args:
+        given: any of these.
+        image, label: the columns of Parquet files; None for ``"image"``, and for ``"label"`` if there is one.
+        options: how its index is made.
+
+    Raises:
+        DatasetError: there is no image, or a container can't be used.
+        ConfigError: columns are named of what isn't Parquet.
+    """
+    if isinstance(given, (ImageFolder, ImageList)):
+        samples = given.samples
+        if not isinstance(samples, Samples):
+            raise DatasetError("the samples of this data set were changed: give its folder or list.")
+        given = samples.index_
+    if isinstance(given, ImageIndex):
+        return _of_index(given)
+    if isinstance(given, ByteSource):
+        return PackSource(
+            given.identity, "folders", ImageIndex.load_or_build(folder_source(given, IMG_EXTENSIONS, options), "auto")
+        )
+    if not isinstance(given, (str, os.PathLike)):
+        raise DatasetError(
+            f"a {type(given).__name__} can't be packed: give a folder, a zip or tar, a pattern of shards or Parquet "
+            "files, a list, an index, a URL, an ImageFolder or an ImageList."
+        )
+    name = local_path(given) if is_url(local_path(given)) else absolute_path(given)
+    if not name.lower().endswith(_TABLES) and (image or label):
+        raise ConfigError("columns of images and labels are those of Parquet files: shards keep all of their members.")
+    for source, last in container_sources(given, image=image, label=label, options=options):
+        if isinstance(source, ShardSource):
+            return PackSource(name, "samples", None, source)
+        if isinstance(source, TableSource):
+            if label is None and _has_column(source.paths[0], "label"):
+                source = TableSource.of(given, source.image, "label", options)
+            return PackSource(name, "samples", ImageIndex.load_or_build(source, "auto"), source)
+        with contextlib.nullcontext() if last else contextlib.suppress(FileNotFoundError):  # no class folder
+            return PackSource(name, "folders", ImageIndex.load_or_build(source, "auto"))
+    index = named_index(given, options)
+    if index.table.folder_paths is not None:
+        return PackSource(name, "folders", index)
+    listed = os.path.isfile(name) and not (len(index) == 1 and absolute_path(index.path(0)) == name)
+    return PackSource(name, "list" if listed else "images", index)
+
+
+def _of_index(index: ImageIndex) -> PackSource:
+    if index.table.folder_paths is not None:
+        return PackSource(index.root if index.source is not None else absolute_path(index.root), "folders", index)
+    if index.table.containers is not None:
+        raise DatasetError("an index of containers can't be packed: give the containers' path or pattern itself.")
+    return PackSource(f"a list of files in {index.root or 'any folder'}", "list", index)
+
+
+def _rows(index: ImageIndex) -> Iterator[tuple[str, str, int, int]]:
+    """``(relative name, path, size, label)`` of each file."""
+    done = 0
+    for (names, labels), (paths, _) in zip(index.table.blocks("/"), index.blocks(), strict=True):
+        sizes: Sequence[int] = [-1] * len(names)
+        if index.sizes is not None:
+            sizes = index.sizes[done : done + len(names)].tolist()
+        done += len(names)
+        yield from zip(names, paths, sizes, labels.tolist(), strict=True)
+
+
+def _skipped(index: ImageIndex) -> int:
+    """1 where all class folders lie in one folder of an archive, whose name is no part of theirs; else 0."""
+    classes = dict(zip(index.class_values, index.classes, strict=True))
+    ends = [0, len(index) - 1] if len(index) and index.table.containers is not None else []
+    names = [index.path(at)[len(index.prefix) :].replace(os.sep, "/") for at in ends]
+    own = [classes[int(index.labels[at])] for at in ends]
+    return int(any(name.split("/")[0] != label for name, label in zip(names, own, strict=True)))
+
+
+def _is_shared(names: Sequence[str]) -> list[bool]:
+    """Whether another file of the folder has the same name but for the ending."""
+    stems = Counter(sample_key(name, False) for name in names)
+    return [stems[sample_key(name, False)] > 1 for name in names]
+
+
+def _common_start(index: ImageIndex) -> int:
+    """The length of the folder that all files of a list lie in, where their names are whole."""
+    if index.root:
+        return 0
+    folder: str | None = None
+    for name, *_ in _rows(index):
+        above = posixpath.dirname(name)
+        try:
+            folder = above if folder is None or folder == above else posixpath.commonpath([folder, above])
+        except ValueError:  # whole names and others
+            return 0
+    return len(folder or "")
+
+
+def _ending(name: str) -> str:
+    return posixpath.splitext(name)[1].lower()
+
+
+def _has_column(path: str, name: str) -> bool:
+    with open_parquet(path) as file:
+        return bool(file.schema_arrow.get_field_index(name) >= 0)

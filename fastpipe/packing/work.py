@@ -1,0 +1,194 @@
+"""What is done to a few files, by a thread or a cluster's worker: read, converted, proved, and put together."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import astuple
+from typing import NamedTuple
+
+from fastpipe import readers
+from fastpipe.index.shard_source import ShardSource
+from fastpipe.packing.archives import Place, archive_of, crc_of
+from fastpipe.packing.conversions import Conversion
+from fastpipe.packing.items import BY_CONTENT, Item
+from fastpipe.packing.record import Row, Totals
+from fastpipe.packing.samples import shard_items, shard_key
+from fastpipe.packing.smaller import Changes
+from fastpipe.packing.target import PART, OpenPart, write_checked
+from fastpipe.readers.header import guess_format
+from fastpipe.sources.base import fetched
+from fastpipe.types import ArchiveMember, RemoteFile
+
+UNKNOWN_SIZE = 1 << 17
+"""Bytes that a file whose size nobody knows is planned with."""
+
+FILES = 16
+"""Files that are converted together, where nothing else asks for more."""
+
+_NO_IMAGE, _OTHERS = "it is no image", "another file's name begins with its whole name"
+_ENDINGS = {"JPEG": ".jpg", "FPJ": ".fpj", None: ".bin"}
+
+
+class Task(NamedTuple):
+    """Files that are converted together.
+
+    Attributes:
+        folder: the target's.
+        part: the archive that they go to, relative to it; ``""`` for files of their own.
+        conversion: what is done to them.
+        items: the files.
+    """
+
+    folder: str
+    part: str
+    conversion: Conversion
+    items: tuple[Item, ...]
+
+    @property
+    def path(self) -> str:
+        """The whole path of the archive."""
+        return os.path.join(self.folder, *self.part.split("/"))
+
+
+class Made(NamedTuple):
+    """Files that are proved, as a piece of an archive; the rows' places and ends are relative to it."""
+
+    rows: list[Row]
+    data: bytes
+
+
+def make(task: Task) -> Made:
+    """Converts files, and puts their members together."""
+    archive = archive_of(task.part)
+    rows, pieces, end = [], list[bytes](), 0
+    for row, files in _converted(task):
+        places = []
+        for name, data in files:
+            crc = crc_of(data)
+            pieces.append(archive.member(name, data, crc))
+            places.append(Place(name, crc, len(data), end))
+            end += len(pieces[-1])
+        rows.append(row._replace(places=tuple(places), end=end))
+    return Made(rows, b"".join(pieces))
+
+
+def placed(rows: Sequence[Row], start: int) -> list[Row]:
+    """The rows of a piece whose archive has it at `start`."""
+    return [
+        row._replace(
+            places=tuple(place._replace(start=start + place.start) for place in row.places), end=start + row.end
+        )
+        for row in rows
+    ]
+
+
+def write_files(task: Task, beside: str = PART) -> list[Row]:
+    """Converts files, and writes each as a file of its own."""
+    rows = []
+    for row, files in _converted(task):
+        for name, data in files:
+            path = os.path.join(task.folder, *name.split("/"))
+            if name.endswith("/"):
+                os.makedirs(path, exist_ok=True)
+            else:
+                write_checked(path, data, beside)
+        rows.append(row._replace(places=tuple(Place(name, crc_of(data), len(data)) for name, data in files)))
+    return rows
+
+
+def write_part(task: Task) -> list[Row]:
+    """Writes a whole archive, in a worker of a cluster: another one may be at the same, and gives it the same bytes."""
+    return [row for rows in _written(task, task.items) for row in rows]
+
+
+def write_shard(asked: tuple[Task, ShardSource]) -> Row:
+    """As `write_part`, of all members of the one shard of a source, which the worker lists itself."""
+    task, source = asked
+    (path,) = source.paths
+    stamp = stamp_of(path)
+    totals, planned, samples, end = Totals(), 0, 0, 0
+    for rows in _written(task, shard_items(source, task.conversion.ending, True)):
+        for row in rows:
+            totals.add(row)
+            planned, samples, end = planned + row.planned, samples + row.samples, row.end
+    return Row(
+        shard_key(source, path), planned, size_of(path), stamp, 0, "", samples, task.part, end, (), None, totals.fields
+    )
+
+
+def _written(task: Task, items: Iterable[Item]) -> Iterator[list[Row]]:
+    """Writes files to a new archive, a few at a time; yields their rows."""
+    part = OpenPart(task.path, beside=f".{secrets.token_hex(4)}{PART}")
+    left = iter(items)
+    try:
+        while few := tuple(itertools.islice(left, FILES)):
+            made = make(task._replace(items=few))
+            rows = placed(made.rows, part.end)
+            part.append(made.data, [place for row in rows for place in row.places])
+            yield rows
+        part.finish()
+    except BaseException:
+        part.abandon()
+        raise
+
+
+def write_files_on_a_cluster(task: Task) -> list[Row]:
+    """As `write_files`, in a worker of a cluster: another one may be at the same."""
+    return write_files(task, f".{secrets.token_hex(4)}{PART}")
+
+
+def write_piece(task: Task) -> tuple[list[Row], str]:
+    """Writes a piece of an archive to a file of its own, in a worker of a cluster; the rows, and the file's name."""
+    made = make(task)
+    name = f"{task.part}.{secrets.token_hex(8)}.piece{PART}"
+    write_checked(os.path.join(task.folder, name), made.data)
+    return made.rows, name
+
+
+def planned_size(item: Item) -> int:
+    """The bytes that a file is planned with."""
+    return item.size if item.size >= 0 else UNKNOWN_SIZE
+
+
+def _converted(task: Task) -> Iterator[tuple[Row, list[tuple[str, bytes]]]]:
+    """For each file its row, still without places, and the names and bytes to write."""
+    local, errors = fetched([item.path for item in task.items])
+    for number, item in enumerate(task.items):
+        row = Row(item.key, planned_size(item), 0, 0, 0, "", int(item.begins), task.part, 0, ())
+        if not item.path:
+            yield row._replace(planned=0, kept="a folder"), [(item.kept, b"")]
+            continue
+        if number in errors:
+            raise errors[number]
+        stamp = stamp_of(item.path)
+        here = local[number]
+        data = here if isinstance(here, bytes) else readers.read_file(here, None)
+        if item.converted:
+            made, kept, change = task.conversion.convert(data)
+        else:
+            made, kept, change = data, _OTHERS if task.conversion.takes(item.kept) else _NO_IMAGE, None
+        name = _by_content(item.kept, made) if kept else item.converted
+        row = row._replace(before=len(data), stamp=stamp, crc=crc_of(data), kept=kept)
+        if change is not None:
+            row = row._replace(change=astuple(Changes.of(change)))
+        yield row, [(name, made), *item.beside]
+
+
+def size_of(path: str) -> int:
+    """The bytes of a file; -1 where a store doesn't tell."""
+    return path.length if isinstance(path, ArchiveMember) else os.stat(path).st_size
+
+
+def stamp_of(path: str) -> int:
+    """The time of a file, or of its container; the version of one in a store."""
+    return path.version if isinstance(path, RemoteFile) else readers.stat_file(path)[1]
+
+
+def _by_content(name: str, data: bytes) -> str:
+    if not name.endswith(BY_CONTENT):
+        return name
+    format = guess_format(data)
+    return name.removesuffix(BY_CONTENT) + _ENDINGS.get(format, f".{(format or '').lower()}")

@@ -1,0 +1,117 @@
+"""Packed images in a store, of which only the head and the rows that are wanted are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from fastpipe.core.packed import LONGEST_HEAD, PACKED_EXTENSION, is_packed, rows_of
+from fastpipe.errors import StoreError
+from fastpipe.readers._files import read_file
+from fastpipe.sources import fetched
+from fastpipe.types import Box, RemoteFile
+
+__all__ = ["PartialFile", "fetch_images", "fetch_rows"]
+
+
+class PartialFile:
+    """A packed image in a store, whose beginning was read.
+
+    What is read lies at its place in memory of the file's length. The rest are zeros, which the core never looks at:
+    it decodes the rows of a box, each of which has a checksum. Threads may share it.
+
+    Args:
+        file: its name.
+        start: its first bytes, with all of the head.
+    """
+
+    def __init__(self, file: RemoteFile, start: bytes) -> None:
+        self.file = file
+        self._start = start
+        self._memory = np.zeros(file.length, np.uint8)  # pages that nobody touches aren't there
+        self._memory[: len(start)] = np.frombuffer(start, np.uint8)
+        self._there: tuple[tuple[int, int], ...] = ((0, len(start)),)
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Address and length of the memory, which is this object's."""
+        return self._memory.ctypes.data, len(self._memory)
+
+    def missing(self, box: Box) -> RemoteFile | None:
+        """The part with the rows that a box needs; None if they are here."""
+        begin, end = rows_of(self._start, box)
+        end = min(end, self.file.length)  # whatever the head says: behind it may be another
+        begin = min(max(begin, len(self._start)), end)
+        if begin == end or any(one <= begin and end <= other for one, other in self._there):
+            return None
+        return _part(self.file, begin, end - begin)
+
+    def add(self, part: RemoteFile, data: bytes) -> None:
+        """Takes in a part that was `missing`, which has been read."""
+        begin = part.offset - self.file.offset
+        self._memory[begin : begin + len(data)] = np.frombuffer(data, np.uint8)
+        self._there += ((begin, begin + len(data)),)
+
+    def whole(self) -> bytes:
+        """All of the file, read anew.
+
+        Raises:
+            OSError: it can't be read.
+        """
+        return read_file(self.file, None)
+
+
+def fetch_images(
+    files: Sequence[str | bytes],
+) -> tuple[Sequence[str | bytes], dict[int, Exception], dict[int, PartialFile]]:
+    """Reads files that are in stores, at the same time: as `fastpipe.sources.fetched`, but of large packed images only
+    the beginning.
+
+    Returns:
+        What `fetched` does; and the packed images of which the beginning is there, by their positions.
+    """
+    large = [position for position, file in enumerate(files) if isinstance(file, RemoteFile) and _is_by_ranges(file)]
+    if not large:
+        return *fetched(files), {}
+    asked = list(files)
+    for position in large:
+        asked[position] = _part(files[position], 0, LONGEST_HEAD)  # type: ignore[arg-type] # they are RemoteFile
+    local, errors = fetched(asked)
+    found, left, partial = list(local), dict(errors), {}
+    whole = []
+    for position in large:
+        start = found[position]
+        if position not in errors and isinstance(start, bytes) and is_packed(start):
+            try:
+                partial[position] = PartialFile(files[position], start)  # type: ignore[arg-type]
+            except (MemoryError, ValueError) as error:  # of a length that nobody has memory for
+                left[position] = error
+        elif isinstance(errors.get(position), (StoreError, type(None))):  # no packed image, or a store without ranges
+            whole.append(position)
+    again, errors_again = fetched([files[position] for position in whole])
+    for number, position in enumerate(whole):
+        left.pop(position, None)
+        found[position] = again[number]
+        if number in errors_again:
+            left[position] = errors_again[number]
+    return found, left, partial
+
+
+def fetch_rows(wanted: Iterable[tuple[PartialFile, Box]]) -> None:
+    """Reads the rows that boxes of partial files need, at the same time; those that can't be read stay missing."""
+    missing = [(file, part) for file, box in wanted if (part := file.missing(box)) is not None]
+    got, errors = fetched([part for _, part in missing])
+    for number, (file, part) in enumerate(missing):
+        data = got[number]
+        if number not in errors and isinstance(data, bytes):
+            file.add(part, data)
+
+
+def _is_by_ranges(file: RemoteFile) -> bool:
+    least = getattr(file.source, "ranges_from", None)
+    return least is not None and file.length > max(least, LONGEST_HEAD) and file.lower().endswith(PACKED_EXTENSION)
+
+
+def _part(file: RemoteFile, begin: int, length: int) -> RemoteFile:
+    return RemoteFile(file, file.source, file.key, file.offset + begin, length, file.version, False)

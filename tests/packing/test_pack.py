@@ -1,0 +1,440 @@
+"""`pack` and `unpack`: every source and target gives the same classes, targets, order, names and pixels."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import tarfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import archives
+import corpus
+import pytest
+from comparison import assert_same, contents
+from PIL import Image
+
+import fastpipe
+from fastpipe import readers
+from fastpipe.core import packed as format
+from fastpipe.errors import ConfigError, DatasetError
+from fastpipe.packing import conversions, pack, run, unpack
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:PIL")
+
+KEPT = {"it is PNG, no JPEG": 2}
+
+
+def opened(target: Path | str) -> Any:
+    """A target of class folders, as its data set."""
+    if "{" in str(target):
+        return fastpipe.ImageShards(str(target).replace("{000..}", "*"))
+    return fastpipe.ImageFolder(target)
+
+
+@pytest.mark.parametrize("name", ["out", "out.zip", "out.tar", "shards/s-{000..}.tar", "s-{000..}.zip"])
+def test_class_folders_to_every_target_and_back(folder: Path, tmp_path: Path, name: str) -> None:
+    before = contents(folder)
+    given = fastpipe.ImageFolder(folder)
+    result = pack(folder, tmp_path / "to" / name, shard_samples=5)
+    target = opened(tmp_path / "to" / name)
+    assert_same(target, given)
+    packed = [str(path).endswith(".fpj") for path, _ in target.samples]
+    assert result.files == len(given) == 14
+    assert sum(packed) == result.converted == 11
+    assert {reason: count for reason, count in result.kept.items() if "PNG" in reason} == KEPT
+    assert sum(result.kept.values()) == 3
+    assert result.bytes_before == sum(path.stat().st_size for path in folder.rglob("*.*"))
+    assert result.resumed == 0
+    again = pack(folder, tmp_path / "to" / name, shard_samples=5)
+    assert (again.files, again.resumed, again.converted, again.kept) == (14, 14, 11, result.kept)
+    back = unpack(str(tmp_path / "to" / name).replace("{000..}", "*"), tmp_path / "back")
+    assert back.converted == 11
+    if "{" in name:
+        assert_same(fastpipe.ImageShards(tmp_path / "back" / f"*{name[-4:]}"), given)
+    else:
+        assert_same(fastpipe.ImageFolder(tmp_path / "back"), given)
+        assert sorted(path.name for path in (tmp_path / "back").rglob("a.*")) == ["a.JPEG", "a.png"]
+    assert contents(folder) == before
+
+
+def test_coefficients_and_segments_come_back(folder: Path, tmp_path: Path) -> None:
+    data = corpus.with_segment(corpus.jpeg(20, 30), 0xE1, corpus.exif(6))
+    data = corpus.with_segment(data, 0xFE, b"a comment")
+    (folder / "cat" / "0.jpg").write_bytes(data)
+    pack(folder, tmp_path / "out")
+    unpack(tmp_path / "out", tmp_path / "back")
+    back = (tmp_path / "back" / "cat" / "0.jpg").read_bytes()
+    assert format.same_coefficients(back, format.pack(data))
+    with Image.open(io.BytesIO(back)) as one, Image.open(io.BytesIO(data)) as other:
+        assert one.info["exif"] == other.info["exif"]
+        assert one.info["comment"] == b"a comment"
+
+
+@pytest.mark.parametrize("kind", ["zip", "tar"])
+@pytest.mark.parametrize("start", ["", "train/"])
+def test_archives(folder: Path, tmp_path: Path, kind: str, start: str) -> None:
+    source = tmp_path / f"in.{kind}"
+    (archives.zipped if kind == "zip" else archives.tarred)(folder, source, start)
+    for name in ("out", "out.zip"):
+        pack(source, tmp_path / name)
+        assert_same(fastpipe.ImageFolder(tmp_path / name), fastpipe.ImageFolder(folder))
+
+
+def test_a_class_without_an_image_and_files_beside(folder: Path, tmp_path: Path) -> None:
+    (folder / "cow").mkdir()
+    (folder / "cat" / "notes.txt").write_text("…")
+    (folder / "README").write_text("…")
+    given = fastpipe.ImageFolder(folder, allow_empty=True)
+    for name in ("out", "out.zip", "out.tar"):
+        result = pack(folder, tmp_path / name)
+        assert result.left_out == {".txt": 1, "": 1}
+        assert_same(fastpipe.ImageFolder(tmp_path / name, allow_empty=True), given)
+        assert "not taken along" in str(result)
+    pack(folder, tmp_path / "{0..}.tar")  # labels are numbers, as names alone would be counted anew
+    assert list(fastpipe.ImageShards(tmp_path / "0.tar").targets) == list(given.targets)
+    (folder / "ape").mkdir()
+    with pytest.raises(DatasetError, match="begun with labels"):  # which would make other numbers of them
+        pack(folder, tmp_path / "{0..}.tar")
+
+
+def test_images_of_one_folder_and_one_image(folder: Path, tmp_path: Path) -> None:
+    for source, count in ((folder / "cat", 9), (folder / "cat" / "0.jpg", 1)):
+        for name in ("out", "out.zip", "{00..}.tar"):
+            result = pack(source, tmp_path / f"{count}" / name)
+            assert result.files == count
+        assert len(fastpipe.ImageShards(tmp_path / f"{count}" / "00.tar", label=None)) == count
+        assert len(list((tmp_path / f"{count}" / "out").glob("*.*"))) == count + 1
+
+
+def test_a_list(folder: Path, tmp_path: Path) -> None:
+    rows = [("dog/cmyk.jpg", 7), ("cat/2.jpg", 3), ("cat/a.png", 7), ("cat/a.JPEG", 7), ("cat/2.jpg", 3)]
+    file = tmp_path / "list.csv"
+    file.write_text("path,label\n" + "".join(f"{folder / path},{label}\n" for path, label in rows))
+    given = fastpipe.ImageList(file, columns=("path", "label"))
+    pack(file, tmp_path / "out")
+    listed = fastpipe.ImageList(tmp_path / "out" / run.LIST, columns=("path", "label"), root=tmp_path / "out")
+    assert_same(listed, given)
+    with open(tmp_path / "out" / run.LIST, newline="") as lines:
+        assert next(iter(csv.DictReader(lines))) == {"path": "dog/cmyk.jpg", "label": "7"}
+    assert len(list((tmp_path / "out").rglob("*.fpj"))) == 2
+    for name in ("out.tar", "out.zip", "{0..}.tar"):
+        pack(given, tmp_path / name)
+        assert_same(fastpipe.ImageShards(str(tmp_path / name).replace("{0..}", "0")), given, names=False)
+
+
+def test_shards_keep_what_stands_beside_images(folder: Path, tmp_path: Path) -> None:
+    shards = archives.shards(folder, tmp_path / "in", 3)
+    given = fastpipe.ImageShards(shards, label="json:label")
+    pack(tmp_path / "in" / "*.tar", tmp_path / "same")
+    assert [path.name for path in sorted((tmp_path / "same").glob("*.tar"))] == [path.name for path in shards]
+    assert_same(fastpipe.ImageShards(tmp_path / "same" / "*.tar", label="json:label"), given)
+    with tarfile.open(shards[0]) as one, tarfile.open(tmp_path / "same" / shards[0].name) as other:
+        before, after = one.getnames(), other.getnames()
+        assert [name.split(".")[0] for name in before] == [name.split(".")[0] for name in after]
+        member = next(name for name in after if name.endswith("json"))
+        assert one.extractfile(member).read() == other.extractfile(member).read()  # type: ignore[union-attr]
+    for name in ("new-{0000..}.tar", "one.zip"):
+        result = pack(tmp_path / "in" / "*.tar", tmp_path / name, shard_size=5000)
+        pattern = str(tmp_path / name).replace("{0000..}", "*")
+        assert_same(fastpipe.ImageShards(pattern, label="json:label"), given, names=False)
+        assert result.parts > 2 or name == "one.zip"
+    unpack(tmp_path / "same" / "*.tar", tmp_path / "back")
+    assert_same(fastpipe.ImageShards(tmp_path / "back" / "*.tar", label="json:label"), given)
+
+
+def test_a_member_that_is_there_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in shards that were drawn with replacement; both come, also where the run was interrupted between them."""
+    monkeypatch.setattr(run, "FILES", 1)
+    with tarfile.open(tmp_path / "in.tar", "w") as tar:
+        for name in ("a.jpg", "b.jpg", "a.jpg", "a.cls", "b.jpg"):
+            about, data = tarfile.TarInfo(name), corpus.jpeg(9, 9)
+            about.size = len(data)
+            tar.addfile(about, io.BytesIO(data))
+    take, taken = run._Flow._take, [0]
+
+    def interrupted(self: Any, *arguments: Any) -> None:
+        taken[0] += 1
+        if taken[0] == 3:
+            raise KeyboardInterrupt
+        take(self, *arguments)
+
+    monkeypatch.setattr(run._Flow, "_take", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        pack(tmp_path / "in.tar", tmp_path / "out.tar", jobs=1)
+    pack(tmp_path / "in.tar", tmp_path / "out.tar", jobs=1)
+    with tarfile.open(tmp_path / "out.tar") as tar:
+        assert tar.getnames() == ["a.fpj", "b.fpj", "a.fpj", "a.cls", "b.fpj"]
+
+
+def test_parquet(folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow", reason="Parquet takes pyarrow: pip install 'fastpipe[parquet]'")
+    import pyarrow.parquet
+
+    images = fastpipe.ImageFolder(folder)
+    for number in range(2):
+        some = [images.samples[at] for at in range(number, len(images), 2)]
+        columns = {
+            "image": [{"bytes": Path(path).read_bytes(), "path": None} for path, _ in some],
+            "label": [label for _, label in some],
+            "caption": [f"the caption of {Path(path).name}" for path, _ in some],
+        }
+        pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / f"t{number}.parquet", compression="none")
+    given = fastpipe.ImageTable(tmp_path / "t*.parquet")
+    pack(tmp_path / "t*.parquet", tmp_path / "out")
+    assert sorted(path.name for path in (tmp_path / "out").glob("*.tar")) == ["t0.tar", "t1.tar"]
+    assert_same(fastpipe.ImageShards(tmp_path / "out" / "*.tar"), given, names=False)
+    with tarfile.open(tmp_path / "out" / "t1.tar") as shard:
+        first = shard.getnames()[:3]
+        assert first == ["000000000.fpj", "000000000.cls", "000000000.json"]
+        said = json.loads(shard.extractfile(first[2]).read())  # type: ignore[union-attr]
+        assert said == {"caption": f"the caption of {Path(images.samples[1][0]).name}"}
+    pack(tmp_path / "t*.parquet", tmp_path / "{0..}.tar", label="caption")
+    captions = fastpipe.ImageShards(tmp_path / "0.tar")
+    assert len(captions.classes) == len(set(images.samples))
+
+
+def test_a_store_that_fails(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fsspec = pytest.importorskip("fsspec", reason="stores take fsspec: pip install 'fastpipe[remote]'")
+    system = fsspec.filesystem("memory")
+    system.put(str(folder), "/packing/train", recursive=True)
+    try:
+        pack("memory://packing/train", tmp_path / "whole.zip")
+        assert_same(fastpipe.ImageFolder(tmp_path / "whole.zip"), fastpipe.ImageFolder(folder))
+        monkeypatch.setattr("fastpipe.packing.work.FILES", 2)
+        monkeypatch.setattr(run, "FILES", 2)
+        asked: list[str] = []
+        read = fastpipe.RemoteSource.read_file
+
+        def failing(self: Any, file: Any) -> bytes:
+            asked.append(file)
+            if len(asked) == 6:
+                raise OSError(5, "the store is gone", str(file))
+            return read(self, file)
+
+        monkeypatch.setattr(fastpipe.RemoteSource, "read_file", failing)
+        with pytest.raises(DatasetError, match=r"the store is gone.*the same command goes on"):
+            pack("memory://packing/train", tmp_path / "cut.zip", jobs=1)
+        result = pack("memory://packing/train", tmp_path / "cut.zip", jobs=1)
+        assert 0 < result.resumed < 14
+        assert (tmp_path / "cut.zip").read_bytes() == (tmp_path / "whole.zip").read_bytes()
+    finally:
+        system.rm("/packing", recursive=True)
+
+
+@pytest.mark.parametrize("name", ["out", "out.zip", "out.tar", "s-{000..}.tar"])
+def test_new_files_are_added(folder: Path, tmp_path: Path, name: str) -> None:
+    new = [folder / "cat" / "00.jpg", folder / "ape" / "x.jpg"]
+    pack(folder, tmp_path / name, shard_samples=5)
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*.fpj")}
+    for path in new:
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(corpus.jpeg(12, 13, seed=5))
+    if name != "out" and "{" not in name:
+        (folder / "cat" / "00.jpg").rename(folder / "cat" / "zz.jpg")
+    result = pack(folder, tmp_path / name, shard_samples=5)
+    assert (result.files, result.resumed) == (16, 14)
+    if "{" in name:  # in new shards, behind the others
+        assert result.parts == 4
+        shards = fastpipe.ImageShards(tmp_path / "s-*.tar")
+        assert len(shards) == 16
+        assert [str(path)[len(str(tmp_path)) + 6 :] for path, _ in shards.samples][-2:] == [
+            ".tar/ape/x.fpj",
+            ".tar/cat/00.fpj",
+        ]
+    else:
+        assert_same(fastpipe.ImageFolder(tmp_path / name), fastpipe.ImageFolder(folder))
+    assert all(path.stat().st_mtime_ns == time for path, time in before.items())
+
+
+def test_smaller(folder: Path, tmp_path: Path) -> None:
+    result = pack(folder, tmp_path / "out", max_side=20)
+    sizes = {readers.read_header(path).size for path, _ in fastpipe.ImageFolder(tmp_path / "out").samples}
+    assert max(max(size) for size in sizes) == 20
+    assert result.changes.images == 9
+    assert "made smaller before: 9 images" in str(result)
+    assert result.about()["smaller"]["images"] == 9
+    assert pack(folder, tmp_path / "out", max_side=20).changes == result.changes
+    with pytest.raises(DatasetError, match="was begun with smaller"):
+        pack(folder, tmp_path / "out")
+    with pytest.raises(ConfigError, match="max_side=0"):
+        pack(folder, tmp_path / "other", max_side=0)
+
+
+@pytest.mark.parametrize("name", ["train", "train/cat/new", "train/out.zip", "train/{0..}.tar", "link/out"])
+def test_a_target_in_its_source_is_refused(folder: Path, tmp_path: Path, name: str) -> None:
+    (tmp_path / "link").symlink_to(folder)
+    before = contents(folder)
+    with pytest.raises(DatasetError, match=r"lies in the source|is there already"):
+        pack(folder, tmp_path / name)
+    assert contents(folder) == before
+
+
+def test_a_target_among_its_shards_is_refused(folder: Path, tmp_path: Path) -> None:
+    archives.shards(folder, tmp_path / "in", 2)
+    for name in ("in", "in/{000..}.tar", "in/all.tar", "in/new-{0..}.tar"):
+        with pytest.raises(DatasetError, match=r"lies in the source|would be one of|is there already"):
+            pack(tmp_path / "in" / "*.tar", tmp_path / name)
+    assert sorted(path.name for path in (tmp_path / "in").iterdir()) == ["000.tar", "001.tar"]
+
+
+def test_targets_that_cannot_be(folder: Path, tmp_path: Path) -> None:
+    for name, said in (
+        ("s3://bucket/out", "a target is written on a disk"),
+        (tmp_path / "out.tar.gz", "a target is a folder"),
+        (tmp_path / "out-*.tar", "the number that the first one gets"),
+        (tmp_path / "{0..}", "end in .tar or .zip"),
+    ):
+        with pytest.raises(DatasetError, match=said):
+            pack(folder, name)
+    (tmp_path / "there.zip").write_bytes(b"mine")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").write_bytes(b"mine")
+    for name in ("there.zip", "full"):
+        with pytest.raises(DatasetError, match="is there already"):
+            pack(folder, tmp_path / name)
+    assert (tmp_path / "there.zip").read_bytes() == b"mine"
+
+
+def test_another_source_or_other_options_are_an_error(folder: Path, tmp_path: Path) -> None:
+    pack(folder, tmp_path / "out")
+    with pytest.raises(DatasetError, match="begun with source"):
+        pack(folder / "cat", tmp_path / "out")
+    with pytest.raises(DatasetError, match="begun with command 'pack', not with 'unpack'"):
+        unpack(folder, tmp_path / "out")
+    pack(folder, tmp_path / "{0..}.tar", shard_samples=5)
+    with pytest.raises(DatasetError, match="begun with shards"):
+        pack(folder, tmp_path / "{0..}.tar", shard_samples=6)
+
+
+def test_changed_and_missing_files_are_errors(folder: Path, tmp_path: Path) -> None:
+    pack(folder, tmp_path / "out")
+    file = folder / "cat" / "3.jpg"
+    os.utime(file, ns=(1, 1))
+    assert pack(folder, tmp_path / "out").resumed == 14  # the same bytes at another time
+    data = file.read_bytes()
+    file.write_bytes(corpus.jpeg(30, 31))
+    with pytest.raises(DatasetError, match=r"3\.jpg has changed since it came to"):
+        pack(folder, tmp_path / "out")
+    file.write_bytes(data)
+    (tmp_path / "out" / "cat" / "3.fpj").unlink()
+    with pytest.raises(DatasetError, match=r"3\.fpj is gone"):
+        pack(folder, tmp_path / "out")
+    pack(folder, tmp_path / "out.zip")
+    (tmp_path / "out.zip").unlink()
+    with pytest.raises(DatasetError, match=r"out\.zip is gone"):
+        pack(folder, tmp_path / "out.zip")
+
+
+def test_two_at_once_are_refused(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[BaseException] = []
+    take = run._Flow._take
+
+    def other(self: Any, *arguments: Any) -> None:
+        if not said:
+            with pytest.raises(DatasetError, match="another process is writing") as caught:
+                pack(folder, tmp_path / "out.tar")
+            said.append(caught.value)
+        take(self, *arguments)
+
+    monkeypatch.setattr(run._Flow, "_take", other)
+    assert pack(folder, tmp_path / "out.tar").files == 14
+    assert said
+
+
+def test_what_is_not_proved_is_kept(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = format.pack(corpus.jpeg(24, 40, "420", 9))
+    real = format.pack
+    wrong = (folder / "cat" / "2.jpg").read_bytes()
+    monkeypatch.setattr(conversions, "pack", lambda data: other if data == wrong else real(data))
+    result = pack(folder, tmp_path / "out")
+    assert result.kept["its proof failed: please report it"] == 1
+    assert (tmp_path / "out" / "cat" / "2.jpg").read_bytes() == wrong
+
+
+@pytest.mark.parametrize("name", ["out", "out.zip"])
+def test_what_is_not_read_back_is_an_error(
+    folder: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fastpipe.packing import target
+
+    compare = target._compare
+
+    def damaged(read: Any, data: bytes, path: str) -> None:
+        compare(lambda count: bytes(read(count))[:-1] + b"?", data, path)
+
+    monkeypatch.setattr(target, "_compare", damaged)
+    with pytest.raises(DatasetError, match="other bytes are read than were written"):
+        pack(folder, tmp_path / name)
+    monkeypatch.undo()
+    monkeypatch.setenv("FASTPIPE_CACHE", str(tmp_path / "cache"))
+    pack(folder, tmp_path / name)
+    assert_same(fastpipe.ImageFolder(tmp_path / name), fastpipe.ImageFolder(folder))
+
+
+def test_names_that_lead_out_are_refused(tmp_path: Path) -> None:
+    shard = archives.shard(tmp_path / "in.tar", {"../out.jpg": corpus.jpeg(8, 8), "../out.cls": b"1"})
+    with pytest.raises(DatasetError, match="outside of the target"):
+        pack(str(shard), tmp_path / "to.tar")
+
+
+def test_archives_are_those_that_others_read(folder: Path, tmp_path: Path) -> None:
+    pack(folder, tmp_path / "out.zip")
+    pack(folder, tmp_path / "out.tar")
+    names = [path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*.*")]
+    with zipfile.ZipFile(tmp_path / "out.zip") as archive:
+        assert archive.testzip() is None
+        names = archive.namelist()
+        assert {about.date_time for about in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+        members = {name: archive.read(name) for name in names}
+    with tarfile.open(tmp_path / "out.tar") as archive:
+        assert archive.getnames() == names
+        assert {about.mtime for about in archive.getmembers()} == {0}
+        assert {name: archive.extractfile(name).read() for name in names} == members  # type: ignore[union-attr]
+
+
+@pytest.mark.slow  # where a file has no holes, 4 GB are written
+def test_a_zip_beyond_4_gb(tmp_path: Path) -> None:
+    """Members behind 4 GB have their place in zip64's records; the file has a hole before them."""
+    from fastpipe.packing.archives import Place, Zip, crc_of
+
+    data = b"far away"
+    zipped, start = Zip(), (1 << 32) + 7
+    member = zipped.member("ä/far.txt", data, crc_of(data))
+    place = Place("ä/far.txt", crc_of(data), len(data), start)
+    with open(tmp_path / "far.zip", "wb") as file:
+        file.seek(start)
+        file.write(member)
+        file.write(zipped.end(zipped.directory(place), 1, start + len(member)))
+    with zipfile.ZipFile(tmp_path / "far.zip") as archive:
+        assert archive.read("ä/far.txt") == data
+    many = Zip()
+    count = 70_000
+    pieces, directory, at = [], bytearray(), 0
+    for number in range(count):
+        name = f"{number}/" if number == 5 else str(number)
+        pieces.append(many.member(name, b"", 0))
+        directory += many.directory(Place(name, 0, 0, at))
+        at += len(pieces[-1])
+    with zipfile.ZipFile(io.BytesIO(b"".join([*pieces, many.end(directory, count, at)]))) as archive:
+        assert len(archive.infolist()) == count
+        assert archive.infolist()[5].is_dir()
+        assert archive.read("69999") == b""
+
+
+def test_arguments(folder: Path, tmp_path: Path) -> None:
+    for options, said in (
+        ({"jobs": 0}, "jobs=0"),
+        ({"shard_samples": 0}, "shard_samples=0"),
+        ({"shard_size": "many"}, "shard_size='many'"),
+        ({"image": "image"}, "those of Parquet files"),
+        ({"jobs": 1, "scheduler": "tcp://127.0.0.1:1"}, "jobs are threads of this machine"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            pack(folder, tmp_path / "out", **options)  # type: ignore[arg-type]
+    with pytest.raises(DatasetError, match="a int can't be packed"):
+        pack(7, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
