@@ -22,7 +22,7 @@ def verify(
         typer.Option(
             "--tolerance",
             min=0,
-            help="How far a finished sample with a blur or an elastic warp, or with --fast, may be off, in 1/255.",
+            help="How far a finished sample with an elastic warp, or with --fast, may be off, in 1/255.",
         ),
     ] = None,
     reader: Annotated[

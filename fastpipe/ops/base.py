@@ -34,16 +34,13 @@ class Contract:
     Attributes:
         name: a word for it.
         text: in a sentence.
-        limit: the largest difference of a pixel value, in 1/255; None where it isn't bounded by a number.
     """
 
     name: str
     text: str
-    limit: float | None = None
 
 
-EXACT = Contract("exact", "equals torchvision bit for bit", 0)
-ROUNDING = Contract("rounding", "within 1/255 of torchvision", 1)
+EXACT = Contract("exact", "equals torchvision bit for bit")
 WARP = Contract("warp", "as near to torchvision-on-PIL as torchvision's tensor backend")
 APPROXIMATE = Contract("approximate", "approximate: benchmarks/fidelity.py has the error")
 OWN = Contract("own", "its own pixels")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from fastpipe import core
 from fastpipe.kernels.filters import blur_weights
-from fastpipe.ops.base import ROUNDING, Contract, Operation, register
+from fastpipe.ops.base import Operation, register
 from fastpipe.ops.color import Enhancement
 from fastpipe.ops.geometry import Crop
 from fastpipe.types import Box, ImageShape
@@ -23,7 +23,6 @@ class GaussianBlur(Operation):
 
     op: ClassVar[str] = "gaussian_blur"
     moves: ClassVar[bool] = False
-    contract: ClassVar[Contract] = ROUNDING
     drops_info: ClassVar[bool] = True
     kernel_size: Any
     sigma: Any = None

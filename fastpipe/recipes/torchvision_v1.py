@@ -96,7 +96,7 @@ def _classes() -> dict[type, Any]:
     for name in _SAME:
         ours = getattr(transforms, name, None) or getattr(autoaugment, name)
         found[getattr(torchvision.transforms, name)] = _adapter_class(ours)
-    for name in ("ElasticTransform", "GaussianBlur", "RandomPosterize"):
+    for name in ("ElasticTransform", "RandomPosterize"):
         found[getattr(theirs, name)] = _by_torchvision(getattr(transforms, name))
     if tuple(map(int, torchvision.__version__.split(".")[:2])) < (0, 28):
         del found[theirs.ElasticTransform]  # which draws other numbers there

@@ -27,7 +27,7 @@ from fastpipe.program import Fidelity
 from fastpipe.reporting.pictures import arrays_of, same_size
 from fastpipe.rng import GeneratorStates, keyed_globals, sample_key
 from fastpipe.tools import recipes
-from fastpipe.tools.documented_steps import with_documented
+from fastpipe.tools.elastic_twin import with_elastic_twin
 from fastpipe.tools.inputs import choose_files
 from fastpipe.tools.torchvision_mirror import import_torchvision, is_torchvisions, is_v2, mirror
 from fastpipe.tools.verify_result import Certificate, Check, Difference, Worst
@@ -55,11 +55,10 @@ def verify(
     """Compares a transform with torchvision's on real files: needs torchvision, changes no global state.
 
     For each file and drawing, with the same seed, the finished sample's hash must be that of torchvision's, and torch's
-    and Python's generators must stand where torchvision leaves them. Only a sample that went through one of v1's steps
-    that are documented as another than torchvision's, a Gaussian blur or an elastic transform, may differ: by no more
-    than is documented for that step, on the image that it gets, with all other steps torchvision's, bit for bit. Of
-    v2 whole samples must be equal, boxes, masks and labels included. A file or a size that one refuses, the other must
-    refuse.
+    and Python's generators must stand where torchvision leaves them. Only a sample that went through v1's elastic
+    transform may differ: by no more than is documented for it, on the image that it gets, with all other steps
+    torchvision's, bit for bit. Of v2 whole samples must be equal, boxes, masks and labels included. A file or a size
+    that one refuses, the other must refuse.
 
     Args:
         transform: made of fastpipe's transforms, v1's or v2's, or of torchvision's, whose fastpipe twin is then
@@ -130,9 +129,9 @@ class Comparison:
             self.dataset.target_transform = None
         members = (*self.dataset.pipeline.drawn, *self.dataset.pipeline.rest)
         self.twins = [mirror(member, module, notes) for member in members]
-        # v1's steps may have their documented differences; gets a sentence where one has others.
+        # v1's elastic transform may have its documented difference; gets a sentence where it has another.
         self.broken: list[str] = []
-        documented = with_documented(module, self.broken)
+        documented = with_elastic_twin(module, self.broken)
         is_v1 = not self.joint and not any(map(is_v2, flatten(self.dataset.transform)))
         self.documented_twins = [mirror(member, documented, []) for member in members] if is_v1 else self.twins
         self.index = 0  # of the sample at hand, as are the next two

@@ -179,12 +179,11 @@ def test_other_pixels_of_a_step_fail(root: Path, monkeypatch: pytest.MonkeyPatch
     [
         ("hflip", T.RandomHorizontalFlip(1.0), None),
         ("resize", T.Resize((31, 45)), None),
-        ("gaussian_blur", T.GaussianBlur(3), 1),
         ("gaussian_blur", T.GaussianBlur(3), None),
         ("elastic_transform", T.ElasticTransform(), 1),
         ("elastic_transform", T.ElasticTransform(), None),
     ],
-    ids=["exact", "resize", "rounding and tolerance", "rounding", "warp and tolerance", "warp"],
+    ids=["exact", "resize", "blur", "warp and tolerance", "warp"],
 )
 def test_a_kernel_that_is_off_by_two_fails_with_its_worst_image(
     root: Path, monkeypatch: pytest.MonkeyPatch, name: str, transform: Any, tolerance: float | None
@@ -225,16 +224,10 @@ def test_a_kernel_that_is_off_by_two_fails_with_its_worst_image(
         assert failed == wrong
 
 
-def test_a_blur_s_rounding_may_grow_in_the_steps_behind_it(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    transform = T.Compose([T.CenterCrop(40), T.GaussianBlur(5, 2.0), T.ColorJitter(brightness=(2.0, 2.0)), *TRAIN])
-    plain = T.functional.gaussian_blur
-
-    def rounded_down(image: Any, *arguments: Any, **options: Any) -> Any:
-        blurred = plain(image, *arguments, **options)
-        return blurred - (blurred > 0) if isinstance(image, np.ndarray) else blurred
-
-    monkeypatch.setattr(T.functional, "gaussian_blur", rounded_down)
-    monkeypatch.setattr(ops.GaussianBlur, "to_core", lambda *_: False)
+def test_an_elastic_transform_s_difference_may_grow_in_the_steps_behind_it(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transform = T.Compose([T.CenterCrop(40), T.ElasticTransform(), T.ColorJitter(brightness=(2.0, 2.0)), T.ToTensor()])
     monkeypatch.setattr(ops.AdjustBrightness, "to_core", lambda *_: False)
     certificate = fastpipe.verify(transform, root, images=3, config=PLAIN)
     assert certificate.holds, str(certificate)
@@ -257,9 +250,7 @@ def test_other_numbers_of_a_blur_fail(root: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(T.GaussianBlur, "draw", sharper)
     certificate = fastpipe.verify(T.GaussianBlur(5, (1.0, 2.0)), root, images=2, config=PLAIN)
     assert not certificate.holds
-    said = check(certificate, "byte for byte").failures[0]
-    assert "GaussianBlur is " in said
-    assert "/255 from torchvision's, where 1 is documented" in said
+    assert check(certificate, "byte for byte").failures[0].endswith(", drawing 1: the image differs")
 
 
 def test_numbers_drawn_in_another_order_fail(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
