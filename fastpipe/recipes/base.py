@@ -6,14 +6,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from fastpipe.transforms.adapters import Adapt
-
-NEUTRAL_NAMES = frozenset(
-    {"__init__", "__repr__", "__str__", "extra_repr", *vars(type("Empty", (), {}))}
-    | {"__annotate__", "__annotate_func__", "__annotations__", "__annotations_cache__", "__classdictcell__"}
-    | {"__orig_bases__", "__parameters__", "__qualname__", "__slotnames__", "__type_params__"}
-)
-"""Names that a subclass may have and do what its base does: some that the language and ``copy`` add among them."""
+from fastpipe.transforms.adapters import NEUTRAL_NAMES, Adapt
 
 _SAID = ("_draws_from_python", "_draws_nothing", "_is_compose", "_looks_at_shape")  # by each class of itself alone
 

@@ -22,6 +22,13 @@ RECIPES = {
 }
 """The recipe for the classes of a module and of the modules in it; the longest name decides."""
 
+NEUTRAL_NAMES = frozenset(
+    {"__init__", "__repr__", "__str__", "extra_repr", *vars(type("Empty", (), {}))}
+    | {"__annotate__", "__annotate_func__", "__annotations__", "__annotations_cache__", "__classdictcell__"}
+    | {"__orig_bases__", "__parameters__", "__qualname__", "__slotnames__", "__type_params__"}
+)
+"""Names that a subclass may have and do what its base does: some that the language and ``copy`` add among them."""
+
 Adapt = Callable[[Any], Any]
 
 

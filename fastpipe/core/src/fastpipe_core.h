@@ -350,8 +350,8 @@ FPC_API void fpc_flip_rgb(const fpc_context *context, const uint8_t *in, int32_t
  * address. */
 FPC_API const void *fpc_arrow_pixels(const void *const *capsule, int64_t count, int32_t bytes);
 
-/* Runs a job on pixels of a Pillow image, which shows its `count` pixels in such an array. job->pixels lie from `offset`
- * (bytes) on in them, in rows and columns of whole pixels, whatever their `data`. They go to the image that `sink`
+/* Runs a job on pixels of a Pillow image, which shows its `count` pixels in such an array. job->pixels lie in them from
+ * `offset` (bytes) on, in rows and columns of whole pixels, whatever their `data`. They go to the image that `sink`
  * shows, and that has the size of job->sink, or, where `sink` is NULL, to `out`; where that is NULL, too, to where the
  * job says. Nothing in the job is changed. FPC_UNSUPPORTED_MODE where an array is another one than it has to be. */
 FPC_API int fpc_run_on_image(fpc_context *context, const fpc_job *job, int64_t count, int64_t offset,

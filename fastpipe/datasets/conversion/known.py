@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from fastpipe.recipes.base import NEUTRAL_NAMES
+from fastpipe.transforms.adapters import NEUTRAL_NAMES
 
 Found = TypeVar("Found")
 
