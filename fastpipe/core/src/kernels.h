@@ -168,8 +168,8 @@ typedef struct fpc_kernels {
     void (*floats_of)(const uint8_t *in, int64_t count, float *out);
     /* Weighted sums; whole groups of FPC_WEIGH_GROUP are read and written. */
     void (*weigh_rows)(const fpc_weighing *weighing, float *out);
-    /* The same rounded to bytes, with room for as many floats in `sums`; returns how many groups of FPC_DOUBT_GROUP hold
-     * a sum that is as near to a half as the margin, and where in the row they are. */
+    /* The same rounded to bytes, with room for as many floats in `sums`; returns how many groups of FPC_DOUBT_GROUP
+     * hold a sum that is as near to a half as the margin, and where in the row they are. */
     int32_t (*weigh_to_bytes)(const fpc_weighing *weighing, float margin, float *sums, uint8_t *out, int32_t *doubtful);
     /* Those groups in torch's order. */
     void (*weigh_exactly)(const fpc_exact_weighing *exact, const int32_t *groups, int32_t count, uint8_t *out);
