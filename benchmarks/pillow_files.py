@@ -30,8 +30,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import numpy as np
 import torch
-from multi_view import GaussianBlur, Solarization
+from multi_view import Solarization
 from PIL import Image
+from recipe_conformance import Blur
 from rich.console import Console
 from rich.table import Table
 from torchvision_here import torchvision
@@ -85,9 +86,9 @@ class Dino:
         def crop(size: int, scale: tuple[float, float], *behind: Any) -> Any:
             return T.Compose([T.RandomResizedCrop(size, scale=scale, interpolation=BICUBIC), flip, *behind, normalize])
 
-        self.first = crop(224, (0.4, 1.0), GaussianBlur(1.0))
-        self.second = crop(224, (0.4, 1.0), GaussianBlur(0.1), Solarization(0.2))
-        self.local = crop(96, (0.05, 0.4), GaussianBlur(0.5))
+        self.first = crop(224, (0.4, 1.0), Blur(1.0))
+        self.second = crop(224, (0.4, 1.0), Blur(0.1), Solarization(0.2))
+        self.local = crop(96, (0.05, 0.4), Blur(0.5))
 
     def __call__(self, image: Any) -> list[Any]:
         return [self.first(image), self.second(image), *(self.local(image) for _ in range(8))]
@@ -98,7 +99,7 @@ class TwoCrops:
 
     def __init__(self, T: Any) -> None:
         steps = [T.RandomResizedCrop(224, scale=(0.2, 1.0)), T.RandomApply([T.ColorJitter(0.4, 0.4, 0.4, 0.1)], p=0.8)]
-        steps += [T.RandomGrayscale(p=0.2), T.RandomApply([GaussianBlur(1.0)], p=0.5), T.RandomHorizontalFlip()]
+        steps += [T.RandomGrayscale(p=0.2), T.RandomApply([Blur(1.0)], p=0.5), T.RandomHorizontalFlip()]
         self.view = T.Compose([*steps, T.ToTensor(), T.Normalize(MEAN, STD)])
 
     def __call__(self, image: Any) -> list[Any]:
