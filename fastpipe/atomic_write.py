@@ -63,7 +63,7 @@ def _sync_folder(folder: Path) -> None:
             os.close(descriptor)
 
 
-def rename(source: Path, target: Path) -> None:
+def rename(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
     """``os.replace``, again for a while where Windows refuses because somebody is reading the target."""
     for pause_s in (0.01, 0.05, 0.2, 1.0):
         try:

@@ -116,6 +116,10 @@ class RemoteFile(ArchiveMember):
         made.container, made.offset, made.length = source.url(key), offset, length
         return made
 
+    def part(self, begin: int, length: int) -> RemoteFile:
+        """So many of its bytes, from that one on, as a file of the same name."""
+        return RemoteFile(self, self.source, self.key, self.offset + begin, length, self.version, False)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return RemoteFile, (str(self), self.source, self.key, self.offset, self.length, self.version, self.whole)
 

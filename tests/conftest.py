@@ -1,9 +1,11 @@
-"""What every test shares: one thread per library, so that tests measure nothing and fight over nothing."""
+"""Settings and fixtures of all tests: one thread per library, so that tests measure nothing and fight over nothing."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MKL_NUM_THREADS", "1")
@@ -45,6 +47,16 @@ def spoiled_index(tmp_path_factory: pytest.TempPathFactory) -> fastpipe.ImageInd
     for number, kind in bad_files.BAD.items():
         bad_files.spoil(index.path(number), kind)
     return index
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """A scheduler in this process, two worker processes, and a nanny each that starts a killed one again."""
+    distributed = pytest.importorskip("distributed", reason="a cluster takes Dask: pip install 'fastpipe[dask]'")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, protocol="tcp"
+    ) as made:
+        yield made
 
 
 @pytest.fixture

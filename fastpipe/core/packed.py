@@ -148,7 +148,7 @@ def is_packed(data: bytes) -> bool:
 
 
 def rows_of(head: bytes, box: Box) -> tuple[int, int]:
-    """Where the rows of MCUs that a box needs begin in a packed image, and where they end.
+    """The bytes of a packed image between which the rows of MCUs lie that a box needs: where they begin and end.
 
     With chroma at a fraction of the rows, what upsampling takes from the samples above and below is among them.
 

@@ -16,8 +16,6 @@ from fastpipe.core import library
 if TYPE_CHECKING:
     from PIL import Image
 
-    from fastpipe.types import Box
-
 PIXEL_BYTES = {"RGB": 4, "L": 1}
 CAPSULE_POINTER_AT = object.__basicsize__  # behind the object's head
 
@@ -40,11 +38,6 @@ class PillowMemory(NamedTuple):
     width: int
     channels: int
     keep: Any
-
-    def part(self, box: Box) -> PillowMemory:
-        """The memory of a box inside of the image."""
-        address = self.address + box.top * self.row_stride + box.left * self.pixel_bytes
-        return self._replace(address=address, height=box.height, width=box.width)
 
 
 class _Pillow(NamedTuple):

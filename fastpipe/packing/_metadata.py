@@ -59,7 +59,7 @@ def _jpeg_header(jpeg: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _scan_of(jpeg: bytes) -> int:
-    """Where the first scan's segment begins."""
+    """The place at which the first scan's segment begins."""
     return next(start - 4 for marker, start, _ in segments(jpeg) if marker == SOS)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-__all__ = ["BY_CONTENT", "Item"]
+__all__ = ["BY_CONTENT", "Item", "in_blocks"]
 
 BY_CONTENT = ".*"
 """The ending of a name whose own ending is that of the format which the file turns out to have."""
@@ -32,3 +34,10 @@ class Item(NamedTuple):
     beside: tuple[tuple[str, bytes], ...] = ()
     begins: bool = True
     group: str = ""
+
+
+def in_blocks(items: Iterable[Item], count: int) -> Iterator[tuple[Item, ...]]:
+    """Yields files so many at a time."""
+    left = iter(items)
+    while block := tuple(itertools.islice(left, count)):
+        yield block

@@ -47,7 +47,7 @@ class Layout:
 
     @property
     def form(self) -> Form:
-        """How the target holds files."""
+        """The form in which the target holds files."""
         kind, target = self.source.kind, self.target.kind
         if kind == "samples":
             return Form(True, self.conversion.ending, apart=target == "folder")

@@ -28,22 +28,20 @@ from fastpipe.index.shard_source import ShardSource
 from fastpipe.index.threads import map_in_threads
 from fastpipe.packing.archives import crc_of
 from fastpipe.packing.conversions import Conversion, Packing, Unpacking, check_core
-from fastpipe.packing.items import Item
+from fastpipe.packing.items import Item, in_blocks
 from fastpipe.packing.plan import Layout, Limits
 from fastpipe.packing.record import Record, Row
 from fastpipe.packing.report import PackResult
-from fastpipe.packing.samples import shard_key
 from fastpipe.packing.smaller import Smaller
 from fastpipe.packing.source import PackSource, open_source
-from fastpipe.packing.target import PART, OpenPart, Target, container_name
+from fastpipe.packing.target import PART, OpenPart, Target, container_name, path_in
 from fastpipe.packing.work import (
     FILES,
     Made,
     Task,
     make,
     placed,
-    size_of,
-    stamp_of,
+    state_of,
     write_files,
     write_files_on_a_cluster,
     write_part,
@@ -288,7 +286,7 @@ class _Flow:
     def _shards_together(self, cluster: Cluster, shards: ShardSource) -> None:
         """Shards that keep their names: a worker lists one, too, as this process couldn't for thousands of cores."""
         folder, conversion = self._target.folder, self._layout.conversion
-        parts = {path: container_name(shard_key(shards, path).rstrip("/")) for path in shards.paths}
+        parts = {path: container_name(shards.name_of(path).rstrip("/")) for path in shards.paths}
         asked = (
             (Task(folder, part, conversion, ()), replace(shards, paths=(path,), options=DEFAULT_OPTIONS))
             for path, part in parts.items()
@@ -302,12 +300,12 @@ class _Flow:
         shards = self._layout.source.containers
         if self._record.whole and isinstance(shards, ShardSource):
             for path in shards.paths:
-                known = self._record.whole.get(shard_key(shards, path))
-                if known is not None and known != (size_of(path), stamp_of(path)):
+                known = self._record.whole.get(shards.name_of(path))
+                if known is not None and known != state_of(path):
                     raise self._changed(path)
 
     def _take(self, task: Task, made: Any) -> None:
-        """What was made of a task: rows of files that are written, or a piece of an archive."""
+        """Takes in what was made of a task: rows of files that are written, or a piece of an archive."""
         if not isinstance(made, Made):
             self._take_rows(made)
             return
@@ -363,7 +361,7 @@ class _Flow:
                 self._finish()
 
     def _path(self, name: str) -> str:
-        return os.path.join(self._target.folder, *name.split("/"))
+        return path_in(self._target.folder, name)
 
     def _is_complete(self, name: str) -> bool:
         return os.path.exists(self._path(name)) and not os.path.exists(self._path(name) + PART)
@@ -379,19 +377,19 @@ class _Flow:
             return
         if self._layout.loose:
             self._check_files()
-        for _, left in map_in_threads(self._not_there, _blocks(items), self._jobs):
+        for _, left in map_in_threads(self._not_there, in_blocks(items, _LOOKED_AT), self._jobs):
             yield from left
 
     def _check_files(self) -> None:
         """Raises DatasetError where a file that was written is gone."""
         for row in self._record.read():
-            path = os.path.join(self._target.folder, *row.places[0].name.split("/"))
+            path = self._path(row.places[0].name)
             if not os.path.exists(path):
                 raise DatasetError(
                     f"{path} is gone, and its record still there: remove {self._target.path} to begin anew."
                 )
 
-    def _not_there(self, items: list[Item]) -> list[Item]:
+    def _not_there(self, items: tuple[Item, ...]) -> list[Item]:
         return [item for item in items if not self._is_there(item)]
 
     def _is_there(self, item: Item) -> bool:
@@ -399,8 +397,8 @@ class _Flow:
         if known is None or not item.path:
             return known is not None
         size, stamp, crc = known
-        now = item.size if isinstance(item.path, ArchiveMember) else os.stat(item.path).st_size
-        same = now in (size, -1) and stamp_of(item.path) == stamp
+        now, changed = state_of(item.path)
+        same = now in (size, -1) and changed == stamp
         if same or (now == size and crc_of(readers.read_file(item.path, None)) == crc):
             return True
         raise self._changed(item.path)
@@ -467,14 +465,3 @@ def _with_task(function: Callable[[Task], Any]) -> Callable[[Task], tuple[Task, 
 def _rows(rows: Iterable[Any]) -> list[Row]:
     """Rows as they come from a worker."""
     return [row if isinstance(row, Row) else Row(*row) for row in rows]
-
-
-def _blocks(items: Iterator[Item]) -> Iterator[list[Item]]:
-    block: list[Item] = []
-    for item in items:
-        block.append(item)
-        if len(block) == _LOOKED_AT:
-            yield block
-            block = []
-    if block:
-        yield block

@@ -24,11 +24,6 @@ from fastpipe.types import ArchiveMember, RemoteFile
 _ROWS = 64
 
 
-def shard_key(source: ShardSource, path: str) -> str:
-    """What a shard is called in the record."""
-    return source.name_of(path)
-
-
 def shard_items(source: ShardSource, ending: Ending, apart: bool) -> Iterator[Item]:
     """Yields all members of shards, sample by sample.
 

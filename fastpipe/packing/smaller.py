@@ -119,7 +119,7 @@ class Changes:
 
     @property
     def lowest_psnr(self) -> float:
-        """That of the image that encoding changed most."""
+        """The PSNR of the image that encoding changed most."""
         return _psnr(self.largest_squared_error)
 
 

@@ -1,4 +1,4 @@
-"""What is packed: class folders, images, a list, shards or Parquet, as one sequence of files in their order."""
+"""The sources of packing: class folders, images, a list, shards or Parquet, as one sequence of files in their order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from fastpipe.index.archives import list_members
 from fastpipe.index.containers import ContainerSource
 from fastpipe.index.image_index import folder_source
 from fastpipe.index.index_source import BuildOptions
-from fastpipe.index.lazy_sequences import Samples
 from fastpipe.index.listing import IMG_EXTENSIONS
 from fastpipe.index.open import container_sources, named_index
 from fastpipe.index.parquet import open_parquet
@@ -26,7 +25,7 @@ from fastpipe.index.table import number_labels, unpack_paths
 from fastpipe.index.table_source import TableSource
 from fastpipe.packing.items import Item
 from fastpipe.packing.names import Ending, checked, in_a_folder, sample_key
-from fastpipe.packing.samples import shard_items, shard_key, table_items
+from fastpipe.packing.samples import shard_items, table_items
 from fastpipe.paths import absolute_path, is_url, local_path
 from fastpipe.sources import ByteSource
 
@@ -38,10 +37,10 @@ _TABLES = (".parquet",)
 
 @dataclass(frozen=True)
 class Form:
-    """How a target holds files.
+    """The form in which a target holds files.
 
     Attributes:
-        samples: as samples of shards, with their labels beside them; else under their own names.
+        samples: whether as samples of shards, with their labels beside them; else under their own names.
         ending: the ending of converted files.
         apart: whether each container of the source has its own in the target.
     """
@@ -53,7 +52,7 @@ class Form:
 
 @dataclass(frozen=True)
 class PackSource:
-    """What was named.
+    """A source that was named.
 
     Attributes:
         name: the same for the same source, for the record.
@@ -116,7 +115,7 @@ class PackSource:
         """Yields the files in the order of the source, but for shards that are done, by their keys."""
         if isinstance(self.containers, ShardSource):
             shards = self.containers
-            left = tuple(path for path in shards.paths if shard_key(shards, path) not in done)
+            left = tuple(path for path in shards.paths if shards.name_of(path) not in done)
             return shard_items(replace(shards, paths=left) if form.apart else shards, form.ending, form.apart)
         if isinstance(self.containers, TableSource):
             return table_items(self.containers, cast(ImageIndex, self.index), self.labels, form.ending, form.apart)
@@ -220,10 +219,9 @@ def open_source(given: Any, image: str | None, label: str | None, options: Build
         ConfigError: columns are named of what isn't Parquet.
     """
     if isinstance(given, (ImageFolder, ImageList)):
-        samples = given.samples
-        if not isinstance(samples, Samples):
+        given = given._fastpipe_index
+        if given is None:
             raise DatasetError("the samples of this data set were changed: give its folder or list.")
-        given = samples.index_
     if isinstance(given, ImageIndex):
         return _of_index(given)
     if isinstance(given, ByteSource):

@@ -9,7 +9,6 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from fastpipe.atomic_write import atomic_write, rename
@@ -135,7 +134,7 @@ class OpenPart:
         if end and not os.path.exists(self._part):
             if not os.path.exists(path):
                 raise DatasetError(f"{path} is gone, and its record still there: delete the record to begin anew.")
-            rename_file(path, self._part)
+            rename(path, self._part)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         self._stream = open(self._part, "r+b" if end else "w+b", buffering=0)  # noqa: SIM115
         length = self._stream.seek(0, os.SEEK_END)
@@ -178,7 +177,7 @@ class OpenPart:
         self._put(self._archive.end(self._directory, self._count, self.end))
         self.sync()
         self.close()
-        rename_file(self._part, self.path)
+        rename(self._part, self.path)
 
     def close(self) -> None:
         """Leaves it as it is."""
@@ -189,6 +188,11 @@ class OpenPart:
         self.close()
         with contextlib.suppress(OSError):
             os.unlink(self._part)
+
+
+def path_in(folder: str, name: str) -> str:
+    """The path of a name of the target, whose parts have ``/`` between them."""
+    return os.path.join(folder, *name.split("/"))
 
 
 def write_checked(path: str, data: bytes, beside: str = PART) -> None:
@@ -210,11 +214,6 @@ def _write(path: str, data: bytes, beside: str) -> None:
         stream.flush()
         with open(beside, "rb", buffering=0) as again:
             _compare(again.read, data, path)
-
-
-def rename_file(old: str, new: str) -> None:
-    """Renames a file, as `fastpipe.atomic_write.rename` does."""
-    rename(Path(old), Path(new))
 
 
 def _compare(read: Callable[[int], bytes], data: bytes | bytearray, path: str) -> None:

@@ -1,8 +1,7 @@
-"""What is done to a few files, by a thread or a cluster's worker: read, converted, proved, and put together."""
+"""The work on a few files, by a thread or a cluster's worker: they are read, converted, proved and put together."""
 
 from __future__ import annotations
 
-import itertools
 import os
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,14 +12,14 @@ from fastpipe import readers
 from fastpipe.index.shard_source import ShardSource
 from fastpipe.packing.archives import Place, archive_of, crc_of
 from fastpipe.packing.conversions import Conversion
-from fastpipe.packing.items import BY_CONTENT, Item
+from fastpipe.packing.items import BY_CONTENT, Item, in_blocks
 from fastpipe.packing.record import Row, Totals
-from fastpipe.packing.samples import shard_items, shard_key
+from fastpipe.packing.samples import shard_items
 from fastpipe.packing.smaller import Changes
-from fastpipe.packing.target import PART, OpenPart, write_checked
+from fastpipe.packing.target import PART, OpenPart, path_in, write_checked
 from fastpipe.readers.header import guess_format
 from fastpipe.sources.base import fetched
-from fastpipe.types import ArchiveMember, RemoteFile
+from fastpipe.types import RemoteFile
 
 UNKNOWN_SIZE = 1 << 17
 """Bytes that a file whose size nobody knows is planned with."""
@@ -50,7 +49,7 @@ class Task(NamedTuple):
     @property
     def path(self) -> str:
         """The whole path of the archive."""
-        return os.path.join(self.folder, *self.part.split("/"))
+        return path_in(self.folder, self.part)
 
 
 class Made(NamedTuple):
@@ -90,7 +89,7 @@ def write_files(task: Task, beside: str = PART) -> list[Row]:
     rows = []
     for row, files in _converted(task):
         for name, data in files:
-            path = os.path.join(task.folder, *name.split("/"))
+            path = path_in(task.folder, name)
             if name.endswith("/"):
                 os.makedirs(path, exist_ok=True)
             else:
@@ -108,23 +107,20 @@ def write_shard(asked: tuple[Task, ShardSource]) -> Row:
     """As `write_part`, of all members of the one shard of a source, which the worker lists itself."""
     task, source = asked
     (path,) = source.paths
-    stamp = stamp_of(path)
+    size, stamp = state_of(path)
     totals, planned, samples, end = Totals(), 0, 0, 0
     for rows in _written(task, shard_items(source, task.conversion.ending, True)):
         for row in rows:
             totals.add(row)
             planned, samples, end = planned + row.planned, samples + row.samples, row.end
-    return Row(
-        shard_key(source, path), planned, size_of(path), stamp, 0, "", samples, task.part, end, (), None, totals.fields
-    )
+    return Row(source.name_of(path), planned, size, stamp, 0, "", samples, task.part, end, (), None, totals.fields)
 
 
 def _written(task: Task, items: Iterable[Item]) -> Iterator[list[Row]]:
     """Writes files to a new archive, a few at a time; yields their rows."""
     part = OpenPart(task.path, beside=f".{secrets.token_hex(4)}{PART}")
-    left = iter(items)
     try:
-        while few := tuple(itertools.islice(left, FILES)):
+        for few in in_blocks(items, FILES):
             made = make(task._replace(items=few))
             rows = placed(made.rows, part.end)
             part.append(made.data, [place for row in rows for place in row.places])
@@ -163,7 +159,7 @@ def _converted(task: Task) -> Iterator[tuple[Row, list[tuple[str, bytes]]]]:
             continue
         if number in errors:
             raise errors[number]
-        stamp = stamp_of(item.path)
+        _, stamp = state_of(item.path)
         here = local[number]
         data = here if isinstance(here, bytes) else readers.read_file(here, None)
         if item.converted:
@@ -177,14 +173,9 @@ def _converted(task: Task) -> Iterator[tuple[Row, list[tuple[str, bytes]]]]:
         yield row, [(name, made), *item.beside]
 
 
-def size_of(path: str) -> int:
-    """The bytes of a file; -1 where a store doesn't tell."""
-    return path.length if isinstance(path, ArchiveMember) else os.stat(path).st_size
-
-
-def stamp_of(path: str) -> int:
-    """The time of a file, or of its container; the version of one in a store."""
-    return path.version if isinstance(path, RemoteFile) else readers.stat_file(path)[1]
+def state_of(path: str) -> tuple[int, int]:
+    """The bytes of a file and its time, or its container's; of one in a store its version, and -1 for unknown bytes."""
+    return (path.length, path.version) if isinstance(path, RemoteFile) else readers.stat_file(path)
 
 
 def _by_content(name: str, data: bytes) -> str:

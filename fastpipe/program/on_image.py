@@ -22,7 +22,7 @@ from fastpipe.kernels import memory
 from fastpipe.ops import AsTvImage, Operation, ToNormalizedTensor, ToPlanarTensor
 from fastpipe.program.borders import behind_conversion, without_border
 from fastpipe.program.lower import add_steps, lower
-from fastpipe.program.prepared import prepared, prepared_program
+from fastpipe.program.prepared import prepared, prepared_program, read_part, write_new_image
 from fastpipe.program.profiling import mark, profiled
 from fastpipe.program.program import Program, Views
 from fastpipe.types import Box, ImageShape, Step
@@ -274,7 +274,8 @@ def _claimed(
     if is_array:
         job.read_pixels(_cut(image, box))
     else:
-        offset = _read_part(job, image, shape, box)
+        part = Box(0, 0, shape.height, shape.width) if box is None else box
+        offset = read_part(job, image.size[0], shape.channels, part)
     shape, taken = add_steps(job, steps, shape)
     finished = taken == len(steps) and conversion is not None
     if not taken and not finished:
@@ -287,7 +288,7 @@ def _claimed(
         made = np.empty(shape if image.ndim == 3 or shape.channels > 1 else shape.size, dtype=np.uint8)
         job.write_array(made)
     else:
-        job.write_new_image(shape.height, shape.width, _PIXEL_BYTES[shape.channels])
+        write_new_image(job, shape)
     if is_array:
         core.check(core.run_thread_job(job))
         return made, taken, finished
@@ -296,17 +297,6 @@ def _claimed(
     if done is None:
         return None, 0, False
     return made if finished else done, taken, finished
-
-
-_PIXEL_BYTES = {1: 1, 3: 4}  # by channels
-
-
-def _read_part(job: core.Job, image: Any, shape: ImageShape, box: Box | None) -> int:
-    """Sets a job's source: a PIL image, of which the box has that shape; returns where that begins."""
-    size = _PIXEL_BYTES[shape.channels]
-    row = image.size[0] * size
-    job.read_image_part(shape.height, shape.width, row, size)
-    return 0 if box is None else box.top * row + box.left * size
 
 
 def pillow_sink(job: core.Job, shape: ImageShape) -> Image.Image | None:

@@ -18,6 +18,20 @@ from fastpipe.program.lower import add_steps
 from fastpipe.program.program import Program
 from fastpipe.types import Box, ImageShape, Step
 
+_PIXEL_BYTES = {1: 1, 3: 4}  # of a PIL image, by channels
+
+
+def read_part(job: core.Job, width: int, channels: int, box: Box) -> int:
+    """Sets a job's source: a box of a PIL image of that width; returns where it begins, in bytes."""
+    size = _PIXEL_BYTES[channels]
+    job.read_image_part(box.height, box.width, width * size, size)
+    return (box.top * width + box.left) * size
+
+
+def write_new_image(job: core.Job, shape: ImageShape) -> None:
+    """Sets a job's sink: the new PIL image that `core.run_on_image` makes."""
+    job.write_new_image(shape.height, shape.width, _PIXEL_BYTES[shape.channels])
+
 
 class Prepared(NamedTuple):
     """A job for images of one shape and layout.
@@ -89,18 +103,16 @@ def _prepared(
 ) -> Prepared | None:
     if isinstance(image, np.ndarray):
         job.read_pixels(image[box.top : box.bottom, box.left : box.right])
-        row, column = image.strides[:2]
+        offset = box.top * image.strides[0] + box.left * image.strides[1]
     else:
-        column = 1 if shape.channels == 1 else 4
-        row = shape.width * column
-        job.read_image_part(box.height, box.width, row, column)
+        offset = read_part(job, shape.width, shape.channels, box)
     result, taken = add_steps(job, steps, ImageShape(box.height, box.width, shape.channels))
     if taken != len(steps):
         return None
     height, width, channels = result
     strides = (1, width * channels, channels) if in_rows else (height * width, width, 1)
     if conversion is None:
-        job.write_new_image(height, width, 1 if channels == 1 else 4)
+        write_new_image(job, result)
         dtype = None
     else:
         dtype = conversion.dtype
@@ -108,4 +120,4 @@ def _prepared(
         between, down, across = (stride * dtype.itemsize for stride in strides)
         job.write(0, result, (down, across, between), kind, *conversion.arithmetic)
     images = ("L" if shape.channels == 1 else "RGB", (shape.width, shape.height))
-    return Prepared(job.prepared(), images, box.top * row + box.left * column, result, dtype, strides)
+    return Prepared(job.prepared(), images, offset, result, dtype, strides)

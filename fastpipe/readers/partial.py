@@ -45,7 +45,7 @@ class PartialFile:
         begin = min(max(begin, len(self._start)), end)
         if begin == end or any(one <= begin and end <= other for one, other in self._there):
             return None
-        return _part(self.file, begin, end - begin)
+        return self.file.part(begin, end - begin)
 
     def add(self, part: RemoteFile, data: bytes) -> None:
         """Takes in a part that was `missing`, which has been read."""
@@ -76,7 +76,7 @@ def fetch_images(
         return *fetched(files), {}
     asked = list(files)
     for position in large:
-        asked[position] = _part(files[position], 0, LONGEST_HEAD)  # type: ignore[arg-type] # they are RemoteFile
+        asked[position] = files[position].part(0, LONGEST_HEAD)  # type: ignore[union-attr] # they are RemoteFile
     local, errors = fetched(asked)
     found, left, partial = list(local), dict(errors), {}
     whole = []
@@ -111,7 +111,3 @@ def fetch_rows(wanted: Iterable[tuple[PartialFile, Box]]) -> None:
 def _is_by_ranges(file: RemoteFile) -> bool:
     least = getattr(file.source, "ranges_from", None)
     return least is not None and file.length > max(least, LONGEST_HEAD) and file.lower().endswith(PACKED_EXTENSION)
-
-
-def _part(file: RemoteFile, begin: int, length: int) -> RemoteFile:
-    return RemoteFile(file, file.source, file.key, file.offset + begin, length, file.version, False)

@@ -54,6 +54,4 @@ def open_seekable(path: str) -> IO[bytes]:
 
 def read_parts(path: RemoteFile, places: Sequence[tuple[int, int]]) -> Sequence[Fetched]:
     """Many small parts of a file, many at once; each place is an offset and a length."""
-    return without_cache(path.source).fetch(
-        [RemoteFile(path, path.source, path.key, offset, length, path.version, False) for offset, length in places]
-    )
+    return without_cache(path.source).fetch([path.part(*place) for place in places])

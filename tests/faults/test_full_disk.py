@@ -1,39 +1,22 @@
-"""A disk that fills up while something is written: what was there stays, and no half of a file is left.
-
-The disk is as full as `RLIMIT_FSIZE` makes it: the kernel writes what still fits, and refuses the rest.
-"""
+"""A disk that fills up while something is written: what was there stays, and no half of a file is left."""
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import os
 import threading
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from full_disk import full_disk
 
 import fastpipe
 from fastpipe.config import MachineConfig
 from fastpipe.errors import ConfigError, DatasetError, FastpipeWarning
 from fastpipe.reporting.output import write_file, write_json
 
-resource = pytest.importorskip("resource", reason="no limit of a file's size on this system")
-
 FULL = "File too large|could be written"
-
-
-@contextlib.contextmanager
-def full_disk(room: int) -> Iterator[None]:
-    """No file gets longer than that many bytes. Python ignores the signal that would end the process."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def contents(folder: Path) -> dict[str, bytes]:

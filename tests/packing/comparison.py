@@ -1,4 +1,4 @@
-"""What packed data sets are compared by."""
+"""Comparisons of packed data sets."""
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +20,17 @@ distributed = pytest.importorskip("distributed", reason="a cluster takes Dask: p
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
-    """A scheduler in this process, two worker processes, and a nanny each that starts a killed one again."""
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, protocol="tcp"
-    ) as made:
-        yield made
+def source_of(name: str, folder: Path, place: Path) -> Path:
+    """The source of a target: shards where it is to have the same ones, else the folder."""
+    if name != "same":
+        return folder
+    archives.shards(folder, place / "in", 4)
+    return place / "in" / "*.tar"
+
+
+def named_within(place: Path) -> dict[str, bytes]:
+    """The contents of a folder, by their names in it."""
+    return {name.partition("/")[2]: data for name, data in contents(place).items()}
 
 
 @pytest.mark.parametrize("name", ["out", "out.zip", "s-{000..}.tar", "same"])
@@ -35,10 +38,7 @@ def test_the_bytes_are_those_of_one_process(
     cluster: Any, folder: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A worker is killed at the first result, and the run is interrupted later and goes on."""
-    source: Any = folder
-    if name == "same":
-        archives.shards(folder, tmp_path / "in", 4)
-        source = tmp_path / "in" / "*.tar"
+    source = source_of(name, folder, tmp_path)
     for kind in run._FILES_OF_A_TASK:
         monkeypatch.setitem(run._FILES_OF_A_TASK, kind, 3)
     pack(source, tmp_path / "alone" / name, shard_samples=3)
@@ -66,10 +66,7 @@ def test_the_bytes_are_those_of_one_process(
     for one in (result, again):
         totals = (one.files, one.converted, one.kept, one.bytes_before, one.bytes_after, one.parts)
         assert totals == (alone.files, alone.converted, alone.kept, alone.bytes_before, alone.bytes_after, alone.parts)
-    found = contents(tmp_path / "together")
-    assert {name.partition("/")[2]: data for name, data in found.items()} == {
-        name.partition("/")[2]: data for name, data in contents(tmp_path / "alone").items()
-    }
+    assert named_within(tmp_path / "together") == named_within(tmp_path / "alone")
     rows = next((tmp_path / "together").rglob(f"*{NAME}")).read_text().splitlines()
     assert len(rows) - 1 == len(set(rows)) - 1 == (4 if name == "same" else result.files)
     if name == "same":
@@ -82,10 +79,7 @@ def test_the_bytes_are_those_of_one_process(
 def test_what_was_begun_alone_is_ended_together(
     cluster: Any, folder: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source: Any = folder
-    if name == "same":
-        archives.shards(folder, tmp_path / "in", 4)
-        source = tmp_path / "in" / "*.tar"
+    source = source_of(name, folder, tmp_path)
     pack(source, tmp_path / "alone" / name, shard_samples=4)
     take, seen = run._Flow._take_rows, [0]
     monkeypatch.setattr(run, "FILES", 2)
@@ -100,8 +94,4 @@ def test_what_was_begun_alone_is_ended_together(
     with pytest.raises(KeyboardInterrupt):
         pack(source, tmp_path / "both" / name, shard_samples=4, jobs=1)
     pack(source, tmp_path / "both" / name, shard_samples=4, scheduler=cluster.scheduler_address, progress=False)
-    found, expected = (
-        {file.partition("/")[2]: data for file, data in contents(tmp_path / place).items()}
-        for place in ("both", "alone")
-    )
-    assert found == expected
+    assert named_within(tmp_path / "both") == named_within(tmp_path / "alone")

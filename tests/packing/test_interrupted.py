@@ -18,6 +18,7 @@ import archives
 import corpus
 import pytest
 from comparison import contents
+from full_disk import full_disk
 
 from fastpipe.errors import DatasetError
 from fastpipe.packing import pack, run, work
@@ -160,18 +161,6 @@ def test_kill_9_at_20_random_moments(forks: Any, folder: Path, tmp_path: Path, n
     assert killed == 5
     pack(folder, target_in(place, name), shard_samples=7)
     assert everything(place) == expected
-
-
-@contextlib.contextmanager
-def full_disk(room: int) -> Iterator[None]:
-    """No file gets longer than that many bytes."""
-    resource = pytest.importorskip("resource", reason="no limit of a file's size on this system")
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @pytest.mark.parametrize("name", TARGETS)

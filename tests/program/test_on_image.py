@@ -168,11 +168,13 @@ def test_a_result_that_does_not_fit() -> None:
 def test_an_image_of_several_blocks_is_run_by_pillow(monkeypatch: pytest.MonkeyPatch) -> None:
     array = picture(60, 50)
     image = Image.fromarray(array)
-    monkeypatch.setattr(core, "memory_of", lambda image: None)
-    monkeypatch.setattr(core, "new_image", lambda *shape: None)
+    asked: list[Any] = []
+    for name in ("memory_of", "new_image", "run_on_image"):
+        monkeypatch.setattr(core, name, lambda *arguments, **options: asked.append(arguments))
     steps: tuple[Operation, ...] = drawn(
         [fastpipe_transforms.Resize(30), fastpipe_transforms.CenterCrop(20)], ImageShape(60, 50), 0
     ).steps
     made = run_on_image(lower(steps, ImageShape(60, 50)), image)
+    assert asked
     known = expected([torchvision.transforms.Resize(30), torchvision.transforms.CenterCrop(20)], image, 0)
     assert made.tobytes("raw", "RGBX") == known.tobytes("raw", "RGBX")

@@ -11,7 +11,6 @@ import socket
 import tarfile
 import time
 from collections import deque
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,15 +36,6 @@ from fastpipe.tools.check.findings import Findings
 distributed = pytest.importorskip("distributed", reason="a cluster takes Dask: pip install 'fastpipe[dask]'")
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:PIL", "ignore::PIL.Image.DecompressionBombWarning")
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
-    """A scheduler in this process, two worker processes, and a nanny each that starts a killed one again."""
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, protocol="tcp"
-    ) as made:
-        yield made
 
 
 @pytest.fixture
