@@ -1,6 +1,7 @@
 """Two checkouts of fastpipe, measured in turns on the same photos: what a change costs, or brings.
 
-    python benchmarks/beside.py OLD_CHECKOUT PHOTOS [--new NEW_CHECKOUT] [--rounds 15] [--only WORD] [--json FILE]
+    python benchmarks/beside.py OLD_CHECKOUT PHOTOS [--new NEW_CHECKOUT] [--processes 5] [--rounds 5]
+                                [--only WORD] [--json FILE]
 
 The new one is the checkout of this script. PHOTOS is a folder as ImageFolder takes it (root/class/….jpg). An older
 commit can be had by
@@ -9,10 +10,11 @@ commit can be had by
     cmake -S OLD_CHECKOUT/fastpipe/core -B /tmp/old-core && cmake --build /tmp/old-core
     cp /tmp/old-core/libfastpipe_core.so OLD_CHECKOUT/fastpipe/core/
 
-Each side is a process of its own that waits while the other one works. A figure is processor time of an image (of
-threads and workers, too), the median over the rounds; the ratio, new to old, is the median of the rounds' ratios, with
-their quartiles. `equal` says that both make the same bytes from the same seed. With no thread
-the calling one makes the batches; crop is a random resized crop and a flip.
+Each side is a process of its own that waits while the other one works, and both are started anew several times: where
+a process's memory happens to lie makes some 5% of its speed. A figure is processor time of an image (of threads and
+workers, too), the median over all rounds; the ratio, new to old, is the median of the rounds' ratios, with their
+quartiles. `equal` says that both make the same bytes from the same seed. With no thread the calling one makes the
+batches; crop is a random resized crop and a flip.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -132,12 +135,38 @@ class Side:
         return json.loads(line)
 
 
+@dataclass
+class Found:
+    """A task's figures: for each pair of processes both sides' time of an image, and the ratio of each round."""
+
+    old_us: list[float] = field(default_factory=list)
+    new_us: list[float] = field(default_factory=list)
+    ratios: list[float] = field(default_factory=list)
+    equal: bool = True
+
+
+def measure(options: argparse.Namespace, found: dict[str, Found]) -> None:
+    """Adds what one process of each side takes."""
+    sides = [Side(options.new, options.photos), Side(options.old, options.photos)]
+    for name, count in sides[0].rows.items():
+        if options.only not in name:
+            continue
+        row = found.setdefault(name, Found())
+        row.equal &= sides[0].ask("bytes", name) == sides[1].ask("bytes", name)  # which warms both, too
+        new, old, _ = in_turns([lambda side, name=name: sides[side].ask("time", name)], options.rounds, row.ratios)
+        row.new_us.append(new / count * 1e6)
+        row.old_us.append(old / count * 1e6)
+    for side in sides:
+        side.end()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("old", type=Path)
     parser.add_argument("photos", type=Path)
     parser.add_argument("--new", type=Path, default=Path(__file__).resolve().parents[1])
-    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--processes", type=int, default=5, help="how often both sides are started (5)")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds each time (5)")
     parser.add_argument("--only", default="", help="rows whose name has this word")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
@@ -148,32 +177,25 @@ def main() -> None:
     from rich.console import Console
     from rich.table import Table
 
-    sides = [Side(options.new, options.photos), Side(options.old, options.photos)]
+    found: dict[str, Found] = {}
+    for _ in range(options.processes):
+        measure(options, found)
     table = Table("", "old, µs", "new, µs", "ratio", "quartiles", "equal")
     table.columns[0].no_wrap = True
-    found = []
-    for name, count in sides[0].rows.items():
-        if options.only not in name:
-            continue
-        equal = sides[0].ask("bytes", name) == sides[1].ask("bytes", name)  # which warms both, too
-        ratios: list[float] = []
-        new, old, ratio = in_turns([lambda side, name=name: sides[side].ask("time", name)], options.rounds, ratios)
-        low, _, high = statistics.quantiles(ratios) if len(ratios) > 1 else [ratio] * 3
-        row = {"old_us": old / count * 1e6, "new_us": new / count * 1e6, "ratio": ratio, "equal": equal}
-        found.append({"task": name, **row, "ratios": ratios})
+    for name, row in found.items():
+        low, ratio, high = statistics.quantiles(row.ratios) if len(row.ratios) > 1 else row.ratios * 3
         table.add_row(
             name.replace("[", r"\["),
-            f"{row['old_us']:,.0f}",
-            f"{row['new_us']:,.0f}",
+            f"{statistics.median(row.old_us):,.0f}",
+            f"{statistics.median(row.new_us):,.0f}",
             f"{ratio:.3f}",
             f"{low:.2f}–{high:.2f}",
-            "yes" if equal else "NO",
+            "yes" if row.equal else "NO",
         )
-    for side in sides:
-        side.end()
     Console().print(table)
     if options.json:
-        options.json.write_text(json.dumps({"schema": "fastpipe-beside/1", "tasks": found}, indent=1))
+        tasks = [{"task": name, **asdict(row)} for name, row in found.items()]
+        options.json.write_text(json.dumps({"schema": "fastpipe-beside/2", "tasks": tasks}, indent=1))
 
 
 if __name__ == "__main__":
