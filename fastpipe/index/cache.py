@@ -110,6 +110,8 @@ def _kept(source: IndexSource, location: Path, *, required: bool) -> IndexedFile
                     return index
         built = source.build(known, reason)
         if built is index:
+            with contextlib.suppress(OSError):  # so that whoever waited meanwhile sees that it was looked at now
+                os.utime(location / "current")
             return built
         if problem is None:
             try:

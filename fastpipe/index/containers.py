@@ -15,9 +15,9 @@ from fastpipe.errors import DatasetError
 from fastpipe.index._progress import SlowBar
 from fastpipe.index.file_states import State, settled_state, state_of
 from fastpipe.index.glob import Paths, expand_paths, paths_digest
-from fastpipe.index.index_source import BuildOptions, PartsSource
+from fastpipe.index.index_source import BuildOptions, IndexSource, Listing
 from fastpipe.index.indexed_files import IndexedFiles
-from fastpipe.index.parts import KnownParts, Merged, Part, new_files
+from fastpipe.index.parts import KnownParts, Part, merge
 from fastpipe.index.table import Table, joined, number_labels, pack_paths
 from fastpipe.index.threads import map_in_threads
 from fastpipe.sources import ByteSource, Cache
@@ -59,17 +59,8 @@ def label_text(label: Any, called: str) -> str:
     return str(label)
 
 
-@dataclass(frozen=True, slots=True)
-class ListedContainer(Part):
-    """A container, listed now or taken over from an older index; the attributes are those of `ContainerListing`."""
-
-    labels: list[str]
-    classes: Sequence[str] = ()
-    unpacked: str | None = None
-
-
 @dataclass(frozen=True, kw_only=True)
-class ContainerSource(PartsSource):
+class ContainerSource(IndexSource):
     """An `IndexSource` of samples in containers; a subclass lists one container.
 
     Attributes:
@@ -113,7 +104,37 @@ class ContainerSource(PartsSource):
             return known.without(known.numbers.keys() - unchanged), reason
         return known, self.options.missing_in(index.table)
 
-    def list_parts(self, known: KnownParts | None) -> list[ListedContainer]:
+    def list_files(self, known: KnownParts | None) -> Listing:
+        parts = self._parts(known)
+        unpacked = [part.unpacked for part in parts if part.unpacked is not None]
+        if unpacked and self.options.cluster is not None:
+            raise DatasetError(
+                f"the images of {self.paths[0]} are compressed as a column, so they are unpacked on this machine, "
+                "where a cluster's workers don't see them: leave the scheduler out."
+            )
+        texts = [label for part in parts for label in part.labels]
+        labels, classes, values = number_labels(texts, self.integers, (name for part in parts for name in part.classes))
+        if self.class_names is not None:  # a value without a name keeps its number
+            others = [value for value in values if not 0 <= value < len(self.class_names)]
+            classes = [*self.class_names, *map(str, others)]
+            values = [*range(len(self.class_names)), *others]
+        # What was unpacked stands behind the containers themselves.
+        places = itertools.count(len(parts))
+        holders = [number if part.unpacked is None else next(places) for number, part in enumerate(parts)]
+        states = [*(part.state for part in parts), *map(state_of, unpacked)]
+        arrays, starts, old_rows = merge(parts)
+        table = Table(
+            labels=labels,
+            containers=np.repeat(np.array(holders, np.int32), np.diff(starts)),
+            container_paths=joined([pack_paths([*(part.path for part in parts), *unpacked])]),
+            container_states=np.array(states, np.int64).reshape(-1, 3),
+            container_starts=starts,
+            **arrays,
+        )
+        return Listing(table, classes, values, old_rows)
+
+    def _parts(self, known: KnownParts | None) -> list[Part]:
+        """All containers in their order."""
         names = {path: self._relative(path) for path in self.paths}
         # Before they are listed: what changes meanwhile shows the next time.
         states = {path: settled_state(path) for path in self.paths}
@@ -125,7 +146,7 @@ class ContainerSource(PartsSource):
             listings = cluster.map(_listing_of, asked)
         else:
             listings = map_in_threads(_listing_of, asked, _AT_ONCE if self.bytes_from is not None else 0)
-        found: dict[str, ListedContainer] = {}
+        found: dict[str, Part] = {}
         with SlowBar("listing containers", self.options.progress) as bar:
             bar.expect(len(new))
             for number, listing in listings:
@@ -137,54 +158,26 @@ class ContainerSource(PartsSource):
             for path, name in names.items()
         ]
 
-    def table_of(
-        self, parts: Sequence[ListedContainer], merged: Merged
-    ) -> tuple[Table, Sequence[str], Sequence[int] | None]:
-        unpacked = [one.unpacked for one in parts if one.unpacked is not None]
-        if unpacked and self.options.cluster is not None:
-            raise DatasetError(
-                f"the images of {self.paths[0]} are compressed as a column, so they are unpacked on this machine, "
-                "where a cluster's workers don't see them: leave the scheduler out."
-            )
-        texts = [label for one in parts for label in one.labels]
-        labels, classes, values = number_labels(texts, self.integers, (name for one in parts for name in one.classes))
-        if self.class_names is not None:  # a value without a name keeps its number
-            others = [value for value in values if not 0 <= value < len(self.class_names)]
-            classes = [*self.class_names, *map(str, others)]
-            values = [*range(len(self.class_names)), *others]
-        # What was unpacked stands behind the containers themselves.
-        places = itertools.count(len(parts))
-        holders = [number if one.unpacked is None else next(places) for number, one in enumerate(parts)]
-        states = [*(one.state for one in parts), *map(state_of, unpacked)]
-        table = Table(
-            labels=labels,
-            containers=np.repeat(np.array(holders, np.int32), np.diff(merged.starts)),
-            container_paths=joined([pack_paths([*(one.path for one in parts), *unpacked])]),
-            container_states=np.array(states, np.int64).reshape(-1, 3),
-            container_starts=merged.starts,
-            **merged.arrays,
-        )
-        return table, classes, values
-
     def _relative(self, path: str) -> str:
         if isinstance(path, RemoteFile):
             return path.key
         return os.path.relpath(path, self.root).replace(os.sep, "/") if self.root else path.replace(os.sep, "/")
 
-    def _listed(self, path: str, state: State, listing: ContainerListing) -> ListedContainer:
+    def _listed(self, path: str, state: State, listing: ContainerListing) -> Part:
         start = self.name_of(path)
         names, labels, starts, sizes, classes, unpacked = listing
-        files = new_files(pack_paths([start + name for name in names]) if names else b"", starts=starts, sizes=sizes)
-        return ListedContainer(self._relative(path), state, files, labels, classes, unpacked)
+        columns = {"starts": np.array(starts, np.int64), "sizes": np.array(sizes, np.int64)}
+        packed = pack_paths([start + name for name in names])
+        return Part(self._relative(path), state, packed, columns, labels=labels, classes=classes, unpacked=unpacked)
 
-    def _taken_over(self, known: KnownParts, name: str, state: State) -> ListedContainer:
+    def _taken_over(self, known: KnownParts, name: str, state: State) -> Part:
         index, holder = known.index, _holder(known, name)
         # The names may be those of `class_names`: the labels are the values.
         texts = index.classes if self.class_names is None else map(str, index.class_values)
         names = dict(zip(index.class_values, texts, strict=True))
         labels = [names[value] for value in index.labels[known.rows(name)].tolist()]
         unpacked = None if holder == known.numbers[name] else index.containers[holder]
-        return ListedContainer(name, state, known.files(name), labels, unpacked=unpacked)
+        return replace(known.part(name), state=state, labels=labels, unpacked=unpacked)
 
     def name_of(self, path: str) -> str:
         """The prefix of a container's samples, relative to the root."""

@@ -6,15 +6,31 @@ import abc
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from fastpipe.index.indexed_files import IndexedFiles
 from fastpipe.index.metadata import DEFAULT_OPTIONS, BuildOptions, with_metadata
-from fastpipe.index.parts import KnownParts, Merged, Part, merge
-from fastpipe.index.table import Table
+from fastpipe.index.parts import KnownParts
+from fastpipe.index.table import Array, Table
 from fastpipe.sources import ByteSource
 
-__all__ = ["DEFAULT_OPTIONS", "BuildOptions", "IndexSource", "PartsSource"]
+__all__ = ["DEFAULT_OPTIONS", "BuildOptions", "IndexSource", "Listing"]
+
+
+class Listing(NamedTuple):
+    """The files of a source.
+
+    Attributes:
+        table: paths, labels, and what else the listing itself tells.
+        classes: class names.
+        class_values: the label of each class; None for 0, 1, ….
+        old_rows: int64 ``(n,)``: each file's row in the older index, -1 for those that are new; None if all are.
+    """
+
+    table: Table
+    classes: Sequence[str]
+    class_values: Sequence[int] | None = None
+    old_rows: Array | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,25 +70,12 @@ class IndexSource(abc.ABC):
         """
 
     @abc.abstractmethod
+    def list_files(self, known: KnownParts | None) -> Listing:
+        """Lists all files as they are now; parts that are known haven't changed, and are taken over."""
+
     def build(self, known: KnownParts | None, reason: str) -> IndexedFiles:
         """A new index, or the older one itself where it turns out to hold."""
-
-
-class PartsSource(IndexSource):
-    """An `IndexSource` of folders or containers; a subclass lists them."""
-
-    @abc.abstractmethod
-    def list_parts(self, known: KnownParts | None) -> Sequence[Part]:
-        """Lists all parts in their order; those that are known haven't changed, and are taken over."""
-
-    @abc.abstractmethod
-    def table_of(self, parts: Sequence[Any], merged: Merged) -> tuple[Table, Sequence[str], Sequence[int] | None]:
-        """The table of the parts, the names of the classes, and their values, None for 0, 1, …."""
-
-    def build(self, known: KnownParts | None, reason: str) -> IndexedFiles:
-        parts = self.list_parts(known)
-        merged = merge(parts)
-        table, classes, values = self.table_of(parts, merged)
+        table, classes, values, old_rows = self.list_files(known)
         made = IndexedFiles(
             table,
             root=self.root,
@@ -82,4 +85,5 @@ class PartsSource(IndexSource):
             source=self.bytes_from,
         )
         old = None if known is None else known.index
-        return with_metadata(made, old, merged.old_rows, self.options)
+        made = with_metadata(made, old, old_rows, self.options)
+        return old if old is not None and made.equals(old) else made

@@ -10,7 +10,7 @@ import numpy as np
 
 from fastpipe.index.file_states import NEVER_EQUAL, settled_state, state_of
 from fastpipe.index.image_index import ImageIndex
-from fastpipe.index.index_source import IndexSource
+from fastpipe.index.index_source import IndexSource, Listing
 from fastpipe.index.indexed_files import IndexedFiles
 from fastpipe.index.list_files import Column, read_list, table_of
 from fastpipe.index.parts import KnownParts
@@ -53,7 +53,7 @@ class ListSource(IndexSource):
         same = state is not None and tuple(state[:-1].tolist()) == state_of(self.path)
         return None, "" if same else f"{self.path} may have changed"
 
-    def build(self, known: KnownParts | None, reason: str) -> IndexedFiles:
+    def list_files(self, known: KnownParts | None) -> Listing:
         size, modified, changed = settled_state(self.path)  # before: what changes meanwhile shows the next time
         blocks, texts = read_list(self.path, self.columns)
         store = self.bytes_from
@@ -63,9 +63,7 @@ class ListSource(IndexSource):
             modified = after[1] if (after[0], after[2]) == (size, changed) else NEVER_EQUAL
         rooted = store is not None or root == self.root
         table = replace(table, list_state=np.array([size, modified, changed, rooted], np.int64))
-        return IndexedFiles(
-            table, root=self.root, classes=classes, class_values=values, origin=f"built: {reason}", source=store
-        )
+        return Listing(table, classes, values)
 
 
 def index_of_rows(rows: Any, root: str = "", source: ByteSource | None = None) -> ImageIndex:

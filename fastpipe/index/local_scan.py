@@ -20,10 +20,10 @@ import numpy as np
 from fastpipe.errors import DatasetError
 from fastpipe.index._progress import SlowBar
 from fastpipe.index.file_states import NEVER_EQUAL, State, is_settled
-from fastpipe.index.folders import FolderSource, KnownFolders, ListedFolder
+from fastpipe.index.folders import FolderSource
 from fastpipe.index.indexed_files import IndexedFiles
 from fastpipe.index.listing import class_folders, is_folder
-from fastpipe.index.parts import new_files
+from fastpipe.index.parts import KnownParts, Part
 from fastpipe.index.table import ENCODING, ERRORS, Array
 from fastpipe.index.threads import map_in_threads, threads_for_files
 
@@ -75,7 +75,7 @@ class _Listing(NamedTuple):
     """A folder as a thread or a cluster's worker lists it: JSON can hold it.
 
     Attributes:
-        state, subfolders, readable: as of `ListedFolder`.
+        state, subfolders, readable: as of `Part`.
         names: its files' paths from the root on, a NUL behind each.
     """
 
@@ -103,10 +103,10 @@ class LocalFolderSource(FolderSource):
         if not os.path.isdir(self.root):
             class_folders(self.root)  # says what is wrong
 
-    def find_unchanged(self, index: IndexedFiles) -> tuple[KnownFolders | None, str]:
+    def find_unchanged(self, index: IndexedFiles) -> tuple[KnownParts | None, str]:
         if index.table.folder_states is None:
             return None, "what was there is of a file"
-        known = KnownFolders(index)
+        known = KnownParts(index, "folder")
         folders = [*known.numbers]
         now = folder_states(self.root, folders)
         same = (now == known.states).all(axis=1) & (known.states[:, 0] != NEVER_EQUAL)
@@ -117,7 +117,7 @@ class LocalFolderSource(FolderSource):
         changed |= {folders[number].rpartition("/")[0] for number in np.flatnonzero(now[:, 2] != known.states[:, 2])}
         return known.without(changed), f"{len(changed)} of {len(folders)} folders may have changed"
 
-    def folders(self, known: KnownFolders | None) -> Iterator[ListedFolder]:
+    def folders(self, known: KnownParts | None) -> Iterator[Part]:
         """Lists the folders level by level, but for those that are known.
 
         Raises:
@@ -132,14 +132,25 @@ class LocalFolderSource(FolderSource):
                 for some, visits in self._visits(tasks, known):
                     bar.advance(len(some))
                     for task, (listing, above) in zip(some, visits, strict=True):
-                        folder = _folder(task.path, listing, known)
+                        if listing is not None:
+                            state, names, subfolders, readable = listing
+                            folder = Part(
+                                task.path,
+                                (state[0], state[1], state[2]),
+                                names.encode(ENCODING, ERRORS),
+                                subfolders=subfolders,
+                                readable=readable,
+                            )
+                        else:
+                            assert known is not None
+                            folder = known.part(task.path)
                         start = f"{folder.path}/" if folder.path else ""
                         below += [_Task(start + name, above) for name in folder.subfolders]
                         yield folder
                 tasks = below
 
     def _visits(
-        self, tasks: list[_Task], known: KnownFolders | None
+        self, tasks: list[_Task], known: KnownParts | None
     ) -> Iterator[tuple[Sequence[_Task], Sequence[Visited]]]:
         """Visits folders: those that have to be listed on the cluster, if there is one, and the others here."""
         cluster, far = self.options.cluster, list[_Task]()
@@ -168,23 +179,13 @@ def _chunks(tasks: list[_Task], size: int) -> list[list[_Task]]:
     return [tasks[start : start + size] for start in range(0, len(tasks), size)]
 
 
-def _folder(path: str, listing: _Listing | None, known: KnownFolders | None) -> ListedFolder:
-    if listing is None:
-        assert known is not None
-        return known.folder(path)
-    state, names, subfolders, readable = listing
-    first, second, third = state
-    files = new_files(names.encode(ENCODING, ERRORS))
-    return ListedFolder(path, (first, second, third), files, tuple(subfolders), readable)
-
-
-def _visit_some(asked: tuple[str, list[_Task], tuple[str, ...], KnownFolders | None]) -> list[Visited]:
+def _visit_some(asked: tuple[str, list[_Task], tuple[str, ...], KnownParts | None]) -> list[Visited]:
     """Runs in a thread, or in a cluster worker."""
     root, tasks, extensions, known = asked
     return [_visit(root, task, extensions, known) for task in tasks]
 
 
-def _visit(root: str, task: _Task, extensions: tuple[str, ...], known: KnownFolders | None) -> Visited:
+def _visit(root: str, task: _Task, extensions: tuple[str, ...], known: KnownParts | None) -> Visited:
     full = os.path.join(root, *task.path.split("/")) if task.path else root
     before = time.time_ns()
     try:

@@ -51,7 +51,7 @@ DEFAULT_OPTIONS = BuildOptions()
 
 
 def with_metadata(
-    files: IndexedFiles, old: IndexedFiles | None, old_rows: Array, options: BuildOptions
+    files: IndexedFiles, old: IndexedFiles | None, old_rows: Array | None, options: BuildOptions
 ) -> IndexedFiles:
     """The files with sizes and headers, as far as they are asked for or an older index knows them.
 
@@ -61,7 +61,7 @@ def with_metadata(
     Args:
         files: listed now.
         old: the older index.
-        old_rows: int64 ``(n,)``: each file's row there, -1 where it's new.
+        old_rows: int64 ``(n,)``: each file's row there, -1 where it's new; None if all are.
         options: say whether sizes and headers are wanted.
     """
     table, count = files.table, len(files)
@@ -86,11 +86,11 @@ def with_metadata(
     return files.with_metadata(arrays, formats)
 
 
-def _known(old: IndexedFiles | None, old_rows: Array, name: str, count: int, missing: int) -> Array:
+def _known(old: IndexedFiles | None, old_rows: Array | None, name: str, count: int, missing: int) -> Array:
     """An array of the older index, at its files' new places; `missing` elsewhere."""
     new = np.full(count, missing, SCHEMA[name])
     values = None if old is None else getattr(old.table, name)
-    if values is not None:
+    if values is not None and old_rows is not None:
         have = old_rows >= 0
         new[have] = values[old_rows[have]]
     return new

@@ -7,8 +7,9 @@ of it (sizes, headers) goes over, too.
 from __future__ import annotations
 
 import copy
+from collections import defaultdict
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -19,39 +20,31 @@ from fastpipe.index.indexed_files import IndexedFiles
 from fastpipe.index.table import Array, joined, offsets_of, unpack_paths
 
 
-class PartFiles(NamedTuple):
-    """The files of a part, in their order.
-
-    Attributes:
-        paths: from the root on, as `pack_paths` packs them.
-        columns: arrays of a `Table` that the listing itself gives, by name: of ``sizes``, ``versions``, ``starts``.
-        old_rows: int64 ``(n,)``: each file's row in the older index; -1 for those that are new.
-    """
-
-    paths: bytes
-    columns: dict[str, Array]
-    old_rows: Array
-
-
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A folder or a container.
+    """A folder or a container, and its files in their order.
 
     Attributes:
         path: relative to the root, with ``/`` between the parts; ``""`` for the root itself.
         state: differs once the part has changed.
-        files: of the part.
+        paths: of the files, from the root on, as `pack_paths` packs them.
+        columns: arrays of a `Table` that the listing itself gives, by name: of ``sizes``, ``versions``, ``starts``.
+        old_rows: int64 ``(n,)``: each file's row in the older index, -1 for those that are new; None if all are.
+        subfolders: names of the folders in a folder.
+        readable: False for a folder that can't be listed; as in torchvision, its files are missing.
+        labels, classes, unpacked: of a container, as of `fastpipe.index.containers.ContainerListing`.
     """
 
     path: str
     state: State
-    files: PartFiles
-
-
-def new_files(paths: bytes, **columns: Sequence[int]) -> PartFiles:
-    """The files of a part that was listed now."""
-    arrays = {name: np.array(values, np.int64) for name, values in columns.items()}
-    return PartFiles(paths, arrays, np.full(paths.count(b"\0"), -1, np.int64))
+    paths: bytes = b""
+    columns: dict[str, Array] = field(default_factory=dict)
+    old_rows: Array | None = None
+    subfolders: Sequence[str] = ()
+    readable: bool = True
+    labels: Sequence[str] = ()
+    classes: Sequence[str] = ()
+    unpacked: str | None = None
 
 
 class KnownParts:
@@ -71,6 +64,11 @@ class KnownParts:
         # Behind the containers that were listed are those that some were unpacked to.
         paths = unpack_paths(packed.tobytes(), "/")[: len(self._starts) - 1]
         self.numbers = {path: number for number, path in enumerate(paths)}
+        self._subfolders: defaultdict[str, list[str]] = defaultdict(list)
+        for path in paths if kind == "folder" else ():
+            above, _, name = path.rpartition("/")
+            if path:
+                self._subfolders[above].append(name)
 
     def __contains__(self, path: str) -> bool:
         return path in self.numbers
@@ -93,23 +91,26 @@ class KnownParts:
         number = self.numbers[path]
         return slice(*self._starts[number : number + 2].tolist())
 
-    def files(self, path: str) -> PartFiles:
+    def part(self, path: str) -> Part:
+        """A part as it was: its labels are those of its rows."""
         table, rows = self.index.table, self.rows(path)
         paths = table.paths[table.offsets[rows.start] : table.offsets[rows.stop]].tobytes()
         columns = {name: getattr(table, name)[rows] for name in self._columns}
-        return PartFiles(paths, columns, np.arange(rows.start, rows.stop))
+        old_rows = np.arange(rows.start, rows.stop)
+        return Part(path, self.state(path), paths, columns, old_rows, self._subfolders.get(path, ()))
 
 
-def with_old_rows(files: PartFiles, known: PartFiles) -> PartFiles:
-    """Files that were listed again, with the old rows of those whose path and columns are still the same."""
+def with_old_rows(part: Part, known: Part) -> Part:
+    """A part that was listed again, with the old rows of the files whose path and columns are still the same."""
+    assert known.old_rows is not None
     rows = {path: row for row, path in enumerate(known.paths.split(b"\0")[:-1])}
-    found = np.array([rows.get(path, -1) for path in files.paths.split(b"\0")[:-1]], np.int64)
+    found = np.array([rows.get(path, -1) for path in part.paths.split(b"\0")[:-1]], np.int64)
     same = np.flatnonzero(found >= 0)
-    for name, values in files.columns.items():
+    for name, values in part.columns.items():
         same = same[known.columns[name][found[same]] == values[same]]
     old_rows = np.full(len(found), -1, np.int64)
     old_rows[same] = known.old_rows[found[same]]
-    return files._replace(old_rows=old_rows)
+    return replace(part, old_rows=old_rows)
 
 
 class Merged(NamedTuple):
@@ -118,7 +119,7 @@ class Merged(NamedTuple):
     Attributes:
         arrays: of a `Table`, by name: ``paths``, ``offsets``, and the parts' columns.
         starts: int64 ``(m + 1,)``; the first row of each part, and the end of the last.
-        old_rows: int64 ``(n,)``, as in `PartFiles`.
+        old_rows: int64 ``(n,)``, as of `Part`.
     """
 
     arrays: dict[str, Array]
@@ -128,11 +129,11 @@ class Merged(NamedTuple):
 
 def merge(parts: Sequence[Part]) -> Merged:
     """Puts parts one behind the other; all have the same columns."""
-    files = [part.files for part in parts]
-    paths = joined(one.paths for one in files)
-    columns = {name: np.concatenate([one.columns[name] for one in files]) for name in files[0].columns}
-    return Merged(
-        {"paths": paths, "offsets": offsets_of(paths), **columns},
-        np.cumsum([0, *(len(one.old_rows) for one in files)], dtype=np.int64),
-        np.concatenate([one.old_rows for one in files]),
-    )
+    paths = joined(part.paths for part in parts)
+    columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns}
+    starts = np.cumsum([0, *(part.paths.count(b"\0") for part in parts)], dtype=np.int64)
+    old_rows = np.full(starts[-1], -1, np.int64)
+    for part, start, end in zip(parts, starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+        if part.old_rows is not None:
+            old_rows[start:end] = part.old_rows
+    return Merged({"paths": paths, "offsets": offsets_of(paths), **columns}, starts, old_rows)

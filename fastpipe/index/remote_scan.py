@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from fastpipe.index._progress import SlowBar
 from fastpipe.index.file_states import NEVER_EQUAL
-from fastpipe.index.folders import FolderSource, KnownFolders, ListedFolder
+from fastpipe.index.folders import FolderSource
 from fastpipe.index.indexed_files import IndexedFiles
 from fastpipe.index.journal import Journal
-from fastpipe.index.parts import KnownParts, new_files, with_old_rows
+from fastpipe.index.parts import KnownParts, Part, with_old_rows
 from fastpipe.index.table import pack_paths
 from fastpipe.sources import ByteSource, Entry, RemoteSource
 from fastpipe.sources.base import version_of
@@ -35,23 +34,16 @@ class RemoteFolderSource(FolderSource):
     bytes_from: ByteSource
     asked: int = field(default_factory=time.time_ns)
 
-    def find_unchanged(self, index: IndexedFiles) -> tuple[KnownFolders | None, str]:
+    def find_unchanged(self, index: IndexedFiles) -> tuple[KnownParts | None, str]:
         """Whether the index will do: if another process listed the store while this one waited for it."""
-        known = None if index.table.folder_paths is None else KnownFolders(index, ("sizes", "versions"))
+        known = None if index.table.folder_paths is None else KnownParts(index, "folder", ("sizes", "versions"))
         assert index.location is not None
         with contextlib.suppress(OSError):
             if (index.location / "current").stat().st_mtime_ns >= self.asked:
                 return known, self.options.missing_in(index.table)
         return known, "the store was listed again"
 
-    def build(self, known: KnownParts | None, reason: str) -> IndexedFiles:
-        made = super().build(known, reason)
-        if made.location is not None:  # the older one holds: see `find_unchanged`
-            with contextlib.suppress(OSError):
-                os.utime(made.location / "current")
-        return made
-
-    def folders(self, known: KnownFolders | None) -> Iterator[ListedFolder]:
+    def folders(self, known: KnownParts | None) -> Iterator[Part]:
         """Lists the folders, several at once; those whose state is as it was are taken over."""
         source = without_cache(self.bytes_from)
         if not isinstance(source, RemoteSource):
@@ -62,7 +54,7 @@ class RemoteFolderSource(FolderSource):
             Journal("listings", source.identity, self.options.refresh) as journal,
         ):
 
-            def visited(key: str, state: str) -> tuple[ListedFolder, dict[str, str]]:
+            def visited(key: str, state: str) -> tuple[Part, dict[str, str]]:
                 if known is not None and key in known and state and known.state(key)[0] == version_of(state):
                     # What is in it is the same; whether its folders are, they say.
                     before = _known_folder(known, key)
@@ -83,20 +75,22 @@ class RemoteFolderSource(FolderSource):
                     bar.advance()
                     yield folder
 
-    def _listed(self, key: str, state: str, found: Folder, known: KnownFolders | None) -> ListedFolder:
+    def _listed(self, key: str, state: str, found: Folder, known: KnownParts | None) -> Part:
         """A folder as the store tells of it now; what its images were before is remembered."""
         entries = [] if not key else sorted(file for file in found.files if file.key.lower().endswith(self.extensions))
-        files = new_files(
-            pack_paths([file.key for file in entries]) if entries else b"",
-            sizes=[file.size for file in entries],
-            versions=[version_of(file.etag) for file in entries],
+        folder = Part(
+            key,
+            (version_of(state) if state else NEVER_EQUAL, 0, 0),
+            pack_paths([file.key for file in entries]),
+            {
+                "sizes": np.array([file.size for file in entries], np.int64),
+                "versions": np.array([version_of(file.etag) for file in entries], np.int64),
+            },
+            subfolders=[folder.rpartition("/")[2] for folder in found.folders],
         )
-        if known is not None and key in known:
-            files = with_old_rows(files, _known_folder(known, key).files)
-        subfolders = tuple(folder.rpartition("/")[2] for folder in found.folders)
-        return ListedFolder(key, (version_of(state) if state else NEVER_EQUAL, 0, 0), files, subfolders)
+        return with_old_rows(folder, _known_folder(known, key)) if known is not None and key in known else folder
 
-    def _grouped(self, source: ByteSource, known: KnownFolders | None) -> Iterator[ListedFolder]:
+    def _grouped(self, source: ByteSource, known: KnownParts | None) -> Iterator[Part]:
         """The folders of a source that lists all of its files at once."""
         folders: dict[str, Folder] = {"": Folder([], {})}
         with SlowBar("listing the store", self.options.progress) as bar:
@@ -113,9 +107,8 @@ class RemoteFolderSource(FolderSource):
             yield self._listed(folder, "", found, known)
 
 
-def _known_folder(known: KnownFolders, key: str) -> ListedFolder:
+def _known_folder(known: KnownParts, key: str) -> Part:
     """A folder of the older index; of files without a version nobody knows whether they are the same."""
-    folder = known.folder(key)
-    files = folder.files
-    old_rows = np.where(files.columns["versions"] != 0, files.old_rows, -1)
-    return ListedFolder(key, folder.state, files._replace(old_rows=old_rows), folder.subfolders)
+    folder = known.part(key)
+    assert folder.old_rows is not None
+    return replace(folder, old_rows=np.where(folder.columns["versions"] != 0, folder.old_rows, -1))
