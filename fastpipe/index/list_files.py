@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import csv
-import functools
 import io
 import itertools
 import operator
 import os
 from array import array
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -23,16 +22,14 @@ from fastpipe.index.table import (
     ERRORS,
     LARGEST,
     SMALLEST,
-    Array,
     Table,
     joined,
     number_labels,
+    offsets_of,
     pack_paths,
     unpack_paths,
 )
 from fastpipe.paths import local_path
-from fastpipe.sources import ByteSource
-from fastpipe.types import ArchiveMember, RemoteFile
 
 Column = str | int
 
@@ -214,12 +211,8 @@ def _checked(source: str, number: int, path: Any, label: Any) -> Row:
         raise DatasetError(f"{source} {number}: the label {label!r} is neither an integer nor a string") from None
 
 
-def table_of(
-    blocks: Iterable[Block], texts: bool, root: str
-) -> tuple[Table, list[str], list[int], str, ByteSource | None]:
-    """The rows as ``(table, classes, class values, root, source)``; the root is ``""`` where a path is absolute.
-
-    The source is that of `RemoteFile` paths; None of others.
+def table_of(blocks: Iterable[Block], texts: bool, root: str) -> tuple[Table, list[str], list[int], bool]:
+    """The rows as ``(table, classes, class values, rooted)``; where a path is absolute, all are whole: not rooted.
 
     Labels that are all integers stay what they are; others are classes, sorted and counted from 0.
 
@@ -231,70 +224,41 @@ def table_of(
     Raises:
         DatasetError: a row is bad, or integers and strings are mixed where types tell them apart.
     """
-    paths = _Paths()
-    members: list[ArchiveMember] = []
-    before = ""
+    packed: list[bytes] = []
+    rooted = True
     positions: defaultdict[str | int, int] = defaultdict()  # of each label among those seen
     positions.default_factory = positions.__len__
     numbers = array("i")
     for block in blocks:
         if not texts:
-            members += [path for path in block.paths if isinstance(path, ArchiveMember)]
             _check_labels(block, next(iter(positions), block.labels[0]))
-        if root and not members and _any_whole(block.paths):
-            # some stand on their own, so the root can't be put before all of them later
-            before, root = root, ""
-            paths = paths.changed(functools.partial(os.path.join, before))
-        paths.add(block, before)
+        packed.append(_packed(block))
+        rooted = rooted and not (root and _any_whole(block.paths))
         numbers.extend(map(positions.__getitem__, block.labels))
-    if members and len(members) != len(numbers):
-        raise DatasetError(
-            f"{len(members)} of the {len(numbers)} images lie in containers: a list holds such, or files, not both."
-        )
-    source: ByteSource | None = None
-    if members:
-        source = _source_of(members)
-        root = "" if source is None else source.name  # their names are whole, as are their containers'
-        if source is not None:  # URLs as what stands behind the source's name
-            paths = paths.changed(operator.itemgetter(slice(len(source.url("x")) - 1, None)))
+    if not rooted:  # some stand on their own, so the root can't be put before all of them later
+        packed = [pack_list_paths([os.path.join(root, path) for path in unpack_paths(some, "/")]) for some in packed]
+    paths = joined(packed)
     values_of, classes, values = number_labels(list(positions), texts)
     targets = values_of[np.frombuffer(numbers, np.int32)] if numbers else values_of
-    contained = _contained(members) if members else {}
-    return Table(*paths.arrays(), targets, **contained), classes, values, root, source
+    return Table(paths, offsets_of(paths), targets), classes, values, rooted
 
 
-class _Paths:
-    """Paths as a `Table` has them, packed a block at a time, so that they are never all there as strings."""
+def _packed(block: Block) -> bytes:
+    """A block's paths, as a `Table` has them."""
+    try:
+        packed = pack_list_paths(block.paths)
+    except UnicodeEncodeError as error:
+        where = block.where(-1)
+        raise DatasetError(f"{where}, or one before it: a path can't be encoded as {ENCODING}: {error}") from None
+    if packed.count(b"\0") != len(block.paths):
+        bad = next(place for place, path in enumerate(block.paths) if "\0" in path)
+        raise DatasetError(f"{block.where(bad)}: the path {block.paths[bad]!r} has a NUL in it")
+    return packed
 
-    def __init__(self) -> None:
-        self._packed = bytearray()
-        self._offsets = array("q", [0])
 
-    def add(self, block: Block, root: str = "") -> None:
-        """Adds a block's paths, joined to a root."""
-        if not block.paths:
-            return
-        paths = [os.path.join(root, path) for path in block.paths] if root else block.paths
-        packed = _packed(paths, block.where(-1))
-        ends = np.flatnonzero(np.frombuffer(packed, np.uint8) == 0) + len(self._packed) + 1
-        if len(ends) != len(paths):
-            bad = next(place for place, path in enumerate(paths) if "\0" in path)
-            raise DatasetError(f"{block.where(bad)}: the path {block.paths[bad]!r} has a NUL in it")
-        self._packed += packed
-        self._offsets.frombytes(ends.astype(np.int64).tobytes())
-
-    def changed(self, function: Callable[[str], str]) -> _Paths:
-        """The paths, each passed through a function."""
-        other = _Paths()
-        for start in range(0, len(self._offsets) - 1, _ROWS):
-            part = self._offsets[start : start + _ROWS + 1]
-            paths = unpack_paths(bytes(self._packed[part[0] : part[-1]]), "/")
-            other.add(Block("path", [*range(start, start + len(paths))], [*map(function, paths)], []))
-        return other
-
-    def arrays(self) -> tuple[Array, Array]:
-        """The packed paths, and where each starts."""
-        return np.frombuffer(self._packed, np.uint8), np.frombuffer(self._offsets, np.int64)
+def pack_list_paths(paths: list[str]) -> bytes:
+    """Paths with this system's separator, as `pack_paths` packs them."""
+    return pack_paths([path.replace(os.sep, "/") for path in paths] if os.sep != "/" else paths)
 
 
 def _any_whole(paths: Sequence[str]) -> bool:
@@ -309,48 +273,3 @@ def _check_labels(block: Block, first: str | int) -> None:
             raise DatasetError(f"{block.where(place)}: the label {label!r} is of another type than those before it")
         if isinstance(label, int) and not SMALLEST <= label <= LARGEST:
             raise DatasetError(f"{block.where(place)}: the label {label} is outside of {SMALLEST} … {LARGEST}")
-
-
-def _source_of(members: list[ArchiveMember]) -> ByteSource | None:
-    """The source of files in a store; None for members of local containers."""
-    stored = [member for member in members if isinstance(member, RemoteFile)]
-    if not stored:
-        return None
-    first = stored[0]
-    alike = {(member.source.identity, member.whole) for member in stored}
-    if len(stored) < len(members) or len(alike) > 1:
-        raise DatasetError(
-            "a list holds files of one store, whole ones or parts of containers, or files of this machine: not both."
-        )
-    return cast(ByteSource, first.source)
-
-
-def _contained(members: list[ArchiveMember]) -> dict[str, Array]:
-    """The columns that say where files in containers are."""
-    first = members[0]
-    if isinstance(first, RemoteFile) and first.whole:
-        return {
-            "sizes": np.array([member.length for member in members], np.int64),
-            "versions": np.array([member.version for member in members if isinstance(member, RemoteFile)], np.int64),
-        }
-    versions = {_container_of(member): getattr(member, "version", -1) for member in members}
-    numbers = {path: number for number, path in enumerate(versions)}
-    return {
-        "containers": np.array([numbers[_container_of(member)] for member in members], np.int32),
-        "starts": np.array([member.offset for member in members], np.int64),
-        "sizes": np.array([member.length for member in members], np.int64),
-        "container_paths": joined([_packed(list(numbers), "the list")]),
-        # A list isn't looked at again: only versions matter, of containers in a store.
-        "container_states": np.array([[-1, version, -1] for version in versions.values()], np.int64),
-    }
-
-
-def _container_of(member: ArchiveMember) -> str:
-    return member.key if isinstance(member, RemoteFile) else member.container
-
-
-def _packed(paths: list[str], where: str) -> bytes:
-    try:
-        return pack_paths([path.replace(os.sep, "/") for path in paths] if os.sep != "/" else paths)
-    except UnicodeEncodeError as error:
-        raise DatasetError(f"{where}, or one before it: a path can't be encoded as {ENCODING}: {error}") from None

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from fastpipe.errors import DatasetError
 from fastpipe.index.file_states import NEVER_EQUAL, settled_state, state_of
 from fastpipe.index.image_index import ImageIndex
 from fastpipe.index.index_source import IndexSource, Listing
 from fastpipe.index.indexed_files import IndexedFiles
-from fastpipe.index.list_files import Column, read_list, table_of
+from fastpipe.index.list_files import Column, pack_list_paths, read_list, table_of
 from fastpipe.index.parts import KnownParts
+from fastpipe.index.table import Array, joined
 from fastpipe.paths import absolute_path
 from fastpipe.sources import ByteSource
+from fastpipe.types import ArchiveMember, RemoteFile
 
 _SMALL = 1 << 16  # bytes of a list that is parsed each time
 _MS = 1_000_000
@@ -57,11 +60,10 @@ class ListSource(IndexSource):
         size, modified, changed = settled_state(self.path)  # before: what changes meanwhile shows the next time
         blocks, texts = read_list(self.path, self.columns)
         store = self.bytes_from
-        table, classes, values, root, _ = table_of(blocks, texts, "" if store else self.root)
+        table, classes, values, rooted = table_of(blocks, texts, "" if store else self.root)
         if modified == NEVER_EQUAL and changed % _MS:  # times are finer than what reading takes
             after = settled_state(self.path)
             modified = after[1] if (after[0], after[2]) == (size, changed) else NEVER_EQUAL
-        rooted = store is not None or root == self.root
         table = replace(table, list_state=np.array([size, modified, changed, rooted], np.int64))
         return Listing(table, classes, values)
 
@@ -75,7 +77,52 @@ def index_of_rows(rows: Any, root: str = "", source: ByteSource | None = None) -
         source: the store that paths are keys of; None for this machine's files, and for paths that know their store.
     """
     blocks, texts = read_list(rows, ("path", "label"))
-    table, classes, values, start, own = table_of(blocks, texts, root if source is None else "")
-    if own is None and source is not None:
-        own, start = source, source.name
-    return ImageIndex.from_table(table, root=start, classes=classes, class_values=values, source=own)
+    paths, labels = rows
+    places: dict[str, Array] = {}
+    if members := [path for path in paths if isinstance(path, ArchiveMember)]:
+        if len(members) != len(paths):
+            raise DatasetError(
+                f"{len(members)} of the {len(paths)} images lie in containers: a list holds such, or files, not both."
+            )
+        places, root = _places_of(members), ""  # their paths are whole, as are their containers'
+        if (store := _source_of(members)) is not None:
+            source = store
+            start = len(store.url("x")) - 1
+            blocks, texts = read_list(([path[start:] for path in members], labels), ("path", "label"))
+    table, classes, values, rooted = table_of(blocks, texts, "" if source is not None else root)
+    if source is not None:
+        root = source.name
+    return ImageIndex.from_table(
+        replace(table, **places), root=root if rooted else "", classes=classes, class_values=values, source=source
+    )
+
+
+def _source_of(members: list[ArchiveMember]) -> ByteSource | None:
+    """The source of files in a store; None for members of local containers."""
+    stored = [member for member in members if isinstance(member, RemoteFile)]
+    if not stored:
+        return None
+    alike = {(member.source.identity, member.whole) for member in stored}
+    if len(stored) < len(members) or len(alike) > 1:
+        raise DatasetError(
+            "a list holds files of one store, whole ones or parts of containers, or files of this machine: not both."
+        )
+    return cast(ByteSource, stored[0].source)
+
+
+def _places_of(members: list[ArchiveMember]) -> dict[str, Array]:
+    """The columns of a `Table` that say where files in containers, or in a store, are."""
+    sizes = np.array([member.length for member in members], np.int64)
+    if isinstance(members[0], RemoteFile) and members[0].whole:
+        return {"sizes": sizes, "versions": np.array([getattr(member, "version", 0) for member in members], np.int64)}
+    containers = [member.key if isinstance(member, RemoteFile) else member.container for member in members]
+    versions = {path: getattr(member, "version", -1) for path, member in zip(containers, members, strict=True)}
+    numbers = {path: number for number, path in enumerate(versions)}
+    return {
+        "containers": np.array([numbers[path] for path in containers], np.int32),
+        "starts": np.array([member.offset for member in members], np.int64),
+        "sizes": sizes,
+        "container_paths": joined([pack_list_paths(list(numbers))]),
+        # A list isn't looked at again: only versions matter, of containers in a store.
+        "container_states": np.array([[-1, version, -1] for version in versions.values()], np.int64),
+    }

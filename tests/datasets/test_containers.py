@@ -160,6 +160,7 @@ def test_lists_subsets_and_splits_of_members(archives: dict[str, Path]) -> None:
     paths, labels = zip(*whole.samples, strict=True)
     listed = fastpipe.ImageList((paths, labels), TRAIN)
     same_samples(listed, whole)
+    assert fastpipe.ImageList((paths, labels), root="elsewhere").samples == whole.samples  # which are whole themselves
     part = fastpipe.ImageList.from_folder(archives["zip"], transform=TRAIN).subset([5, 0])
     assert [path for path, _ in part.samples] == [paths[5], paths[0]]
     assert readers.read_file(part.samples[0][0]) == readers.read_file(paths[5])
