@@ -13,7 +13,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 WRITING, THERE = 0, 1
 
@@ -81,27 +81,23 @@ class Manifest:
                 raise
             self._database.execute("COMMIT")
 
-    @contextlib.contextmanager
-    def _together(self) -> Iterator[None]:
-        """Joins the current transaction, or makes one."""
+    def _change(self, sql: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Runs a statement for each row, in the current transaction or one of its own."""
+        with _lock, contextlib.nullcontext() if self._database.in_transaction else self.changing():
+            self._database.executemany(sql, rows)
+
+    def _rows(self, sql: str, *values: Any) -> list[Any]:
         with _lock:
-            if self._database.in_transaction:
-                yield
-            else:
-                with self.changing():
-                    yield
+            return self._database.execute(sql, values).fetchall()
 
     def counters(self) -> dict[str, int]:
         """``bytes``, ``files`` and what was counted by `count`."""
-        with _lock:
-            return dict(self._database.execute("SELECT name, value FROM counters"))
+        return dict(self._rows("SELECT name, value FROM counters"))
 
     def count(self, numbers: dict[str, int]) -> None:
         """Adds to the counters."""
-        with self._together():
-            self._database.executemany(
-                "UPDATE counters SET value = value + ? WHERE name = ?", [(n, name) for name, n in numbers.items() if n]
-            )
+        rows = [(number, name) for name, number in numbers.items() if number]
+        self._change("UPDATE counters SET value = value + ? WHERE name = ?", rows)
 
     def reserve(self, rows: Iterable[Row], owner: str, now: float) -> list[Row]:
         """Adds rows for files that are about to be written; returns those that weren't there yet."""
@@ -116,23 +112,17 @@ class Manifest:
 
     def finish(self, written: Iterable[tuple[bytes, int | None]]) -> None:
         """Marks files as written, with their checksums."""
-        with self._together():
-            self._database.executemany(
-                f"UPDATE files SET state = {THERE}, owner = NULL, checksum = ? WHERE id = ?",
-                [(checksum, one) for one, checksum in written],
-            )
+        rows = [(checksum, one) for one, checksum in written]
+        self._change(f"UPDATE files SET state = {THERE}, owner = NULL, checksum = ? WHERE id = ?", rows)
 
     def remove(self, ids: Iterable[bytes]) -> None:
         """Removes the rows of files that are gone."""
-        with self._together():
-            self._database.executemany("DELETE FROM files WHERE id = ?", [(one,) for one in ids])
+        self._change("DELETE FROM files WHERE id = ?", [(one,) for one in ids])
 
     def touch(self, uses: dict[bytes, float]) -> None:
         """Records when files were used last."""
-        with self._together():
-            self._database.executemany(
-                "UPDATE files SET used = max(used, ?) WHERE id = ?", [(when, one) for one, when in uses.items()]
-            )
+        rows = [(when, one) for one, when in uses.items()]
+        self._change("UPDATE files SET used = max(used, ?) WHERE id = ?", rows)
 
     def oldest(self, start: float, is_free: Callable[[list[bytes]], Sequence[bool]]) -> Iterator[tuple[Row, float]]:
         """Yields files that may be evicted, least recently used first and from a time on, and when each was used."""
@@ -145,45 +135,33 @@ class Manifest:
 
     def known(self, ids: Iterable[bytes]) -> dict[bytes, tuple[int, int, int | None]]:
         """Size, state and checksum of the files that have a row, by their ids."""
-        found = {}
+        sql = "SELECT size, state, checksum FROM files WHERE id = ?"
         with _lock:
-            for one in ids:
-                row = self._database.execute("SELECT size, state, checksum FROM files WHERE id = ?", (one,)).fetchone()
-                if row is not None:
-                    found[one] = row
-        return found
+            return {one: row for one in ids if (row := self._database.execute(sql, (one,)).fetchone()) is not None}
 
     def all(self) -> list[tuple[bytes, int, int | None, float]]:
         """Id, size, checksum and last use of every file that is whole."""
-        with _lock:
-            rows = self._database.execute(f"SELECT id, size, checksum, used FROM files WHERE state = {THERE}")
-            return rows.fetchall()
+        return self._rows(f"SELECT id, size, checksum, used FROM files WHERE state = {THERE}")
 
     def unfinished(self) -> dict[str, list[bytes]]:
         """The files that are being written, by their owners."""
         found: dict[str, list[bytes]] = {}
-        with _lock:
-            for owner, one in self._database.execute(f"SELECT owner, id FROM files WHERE state = {WRITING}"):
-                found.setdefault(owner, []).append(one)
+        for owner, one in self._rows(f"SELECT owner, id FROM files WHERE state = {WRITING}"):
+            found.setdefault(owner, []).append(one)
         return found
 
     def pin(self, name: str, owner: str, ids: bytes) -> None:
         """Adds a pin: its owner, and the ids, one behind the other."""
-        with _lock:
-            self._database.execute("INSERT INTO pins VALUES (?, ?, ?)", (name, owner, ids))
+        self._change("INSERT INTO pins VALUES (?, ?, ?)", [(name, owner, ids)])
 
     def pins(self) -> dict[str, str]:
         """The pins' owners by their names."""
-        with _lock:
-            return dict(self._database.execute("SELECT name, owner FROM pins"))
+        return dict(self._rows("SELECT name, owner FROM pins"))
 
     def pinned(self, name: str) -> bytes:
         """The ids of a pin; empty where it is gone."""
-        with _lock:
-            row = self._database.execute("SELECT ids FROM pins WHERE name = ?", (name,)).fetchone()
-        return b"" if row is None else bytes(row[0])
+        return b"".join(ids for (ids,) in self._rows("SELECT ids FROM pins WHERE name = ?", name))
 
     def unpin(self, names: Iterable[str]) -> None:
         """Removes pins."""
-        with self._together():
-            self._database.executemany("DELETE FROM pins WHERE name = ?", [(name,) for name in names])
+        self._change("DELETE FROM pins WHERE name = ?", [(name,) for name in names])

@@ -1,24 +1,26 @@
-"""A cache's folder as one process has it open: its files, the manifest, the process's own place among the owners."""
+"""A cache's folder as one process has it open: its files, the manifest, pins, the process's place among the owners."""
 
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import sqlite3
 import threading
 import time
 import warnings
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import filelock
+import numpy as np
+from numpy.typing import NDArray
 
 from fastpipe.atomic_write import atomic_write
 from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.sources._liveness import Owner, is_alive
 from fastpipe.sources._manifest import Manifest, Row
-from fastpipe.sources._pins import Pins
 
 MARK = "fastpipe-cache"
 """The file that says of a folder that it is a cache's."""
@@ -37,6 +39,7 @@ class State:
         self._counts: dict[str, int] = {}
         self._last_flush = time.monotonic()
         self._warned = False
+        self._pins: dict[str, NDArray[np.uint64]] = {}
         self._oldest: tuple[frozenset[str], float] = frozenset(), 0.0
         try:
             self._refuse_others()
@@ -46,7 +49,6 @@ class State:
                     (folder / name).mkdir(exist_ok=True)
                 self.manifest = self._manifest()
                 self.owner = Owner(folder / "owners")
-                self.pins = Pins(self.manifest, folder / "owners")
                 self._clear_dead()
                 self._after_restart()
         except (OSError, sqlite3.Error) as error:
@@ -130,13 +132,45 @@ class State:
         self.manifest.touch(uses)
         self.manifest.count(counts)
 
+    def pin(self, ids: Sequence[bytes]) -> str:
+        """Pins files until this process ends; the pin's name, for `Manifest.unpin`."""
+        name = secrets.token_hex(8)
+        self.manifest.pin(name, self.owner.name, np.sort(_short(ids)).tobytes())
+        return name
+
+    def read_pins(self) -> None:
+        """Reads the pins of owners that live, and removes those of others."""
+        owners = self.manifest.pins()
+        dead = {owner for owner in owners.values() if not is_alive(self.folder / "owners", owner)}
+        if dead:
+            self.manifest.unpin(name for name, owner in owners.items() if owner in dead)
+        known = self._pins
+        self._pins = {
+            name: known[name] if name in known else np.frombuffer(self.manifest.pinned(name), np.uint64)
+            for name, owner in owners.items()
+            if owner not in dead
+        }
+
+    def are_free(self, ids: Sequence[bytes]) -> list[bool]:
+        """Whether each id is in no pin, as of the last `read_pins`."""
+        wanted = _short(ids)
+        free = np.ones(len(wanted), bool)
+        for pinned in self._pins.values():
+            if len(pinned):  # sorted, and much longer than what is asked for
+                free &= pinned[np.minimum(np.searchsorted(pinned, wanted), len(pinned) - 1)] != wanted
+        return free.tolist()  # type: ignore[no-any-return]
+
+    def count_pinned(self) -> int:
+        """The number of pinned files, as of the last `read_pins`."""
+        return len(np.unique(np.concatenate([*self._pins.values(), _short([])])))
+
     def oldest(self) -> Iterator[Row]:
         """Yields what may be evicted, least recently used first."""
-        names = self.pins.refresh()
-        if names != self._oldest[0]:
-            self._oldest = names, 0.0
+        self.read_pins()
+        names = frozenset(self._pins)
         # What is older than the last one that went is pinned, as long as the pins are the same.
-        for row, used in self.manifest.oldest(self._oldest[1], self.pins.are_free):
+        start = self._oldest[1] if names == self._oldest[0] else 0.0
+        for row, used in self.manifest.oldest(start, self.are_free):
             self._oldest = names, used
             yield row
 
@@ -180,6 +214,11 @@ class State:
             self.manifest.remove(lost)
         with atomic_write(mark, synced=False) as stream:
             stream.write(now.encode())
+
+
+def _short(ids: Sequence[bytes]) -> NDArray[np.uint64]:
+    """The first 8 bytes of ids: two files that have them in common are pinned together, which harms nobody."""
+    return np.frombuffer(b"".join(one[:8] for one in ids), np.uint64)
 
 
 def _boot() -> str:

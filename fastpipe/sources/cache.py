@@ -237,7 +237,7 @@ class Cache:
         epoch reads.
         """
         state = self._opened()
-        return Pin(self, state.pins.add(state.owner.name, [file_id(file) for file in files]))
+        return Pin(self, state.pin([file_id(file) for file in files]))
 
     def evict(self, files: Iterable[RemoteFile]) -> int:
         """Removes files, pinned ones too; returns the bytes that this made free."""
@@ -246,9 +246,9 @@ class Cache:
     def clear(self) -> None:
         """Removes all files that no running epoch has pinned."""
         state = self._opened()
-        state.pins.refresh()
+        state.read_pins()
         ids = [one for one, *_ in state.manifest.all()]
-        self._evict(state, [one for one, free in zip(ids, state.pins.are_free(ids), strict=True) if free])
+        self._evict(state, [one for one, free in zip(ids, state.are_free(ids), strict=True) if free])
 
     def check(self) -> int:
         """Reads every file, and removes those that aren't what was written; returns their number."""
@@ -261,9 +261,9 @@ class Cache:
         """Counts what there is, and what happened so far."""
         state = self._opened()
         state.flush()
-        state.pins.refresh()
+        state.read_pins()
         counters = state.manifest.counters()
-        return CacheStatistics(capacity=self.capacity, pinned=state.pins.count(), **counters)
+        return CacheStatistics(capacity=self.capacity, pinned=state.count_pinned(), **counters)
 
     def _fetch(self, files: Sequence[RemoteFile]) -> list[Fetched]:
         found: list[Any] = [self.find(file) for file in files]

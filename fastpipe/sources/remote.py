@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
@@ -96,17 +97,9 @@ class RemoteSource(ByteSource):
 
     def above(self, count: int) -> RemoteSource:
         """The source so many folders above this one, with the same options."""
-        url = self._url.rstrip("/")
-        for _ in range(count):
-            url = url.rpartition("/")[0]
-        return RemoteSource(
-            url,
-            concurrency=self.concurrency,
-            tries=self.tries,
-            timeout_s=self.timeout_s,
-            ranges_from=self.ranges_from,
-            **self.options,
-        )
+        made = copy.copy(self)  # but for what is open
+        made._url = self._url.rstrip("/").rsplit("/", count)[0]
+        return made
 
     def list(self) -> Iterator[Entry]:
         def visited(key: str, _: str) -> tuple[Folder, dict[str, str]]:
