@@ -16,7 +16,7 @@ from fastpipe.executor.batch import BatchSpec, ImageBatch
 from fastpipe.executor.stage_times import Row, Stage, StageListener
 from fastpipe.executor.tasks import FailurePolicy, SampleTask
 from fastpipe.program.profiling import listener
-from fastpipe.sources._threads import Threads, kept_threads
+from fastpipe.sources.threads import Threads, kept_threads
 from fastpipe.types import Generators, Recipe
 
 CHUNK = 64

@@ -19,8 +19,8 @@ from fastpipe.index.index_source import BuildOptions, IndexSource, Listing
 from fastpipe.index.indexed_files import IndexedFiles
 from fastpipe.index.parts import KnownParts, Part, merge
 from fastpipe.index.table import Table, joined, number_labels, pack_paths
-from fastpipe.index.threads import map_in_threads
 from fastpipe.sources import ByteSource, Cache
+from fastpipe.sources.threads import map_in_threads
 from fastpipe.types import RemoteFile
 
 _AT_ONCE = 8  # containers of a store: there it takes time to hear of the next member

@@ -1,22 +1,49 @@
-"""The index of class folders, of this machine or of a store: the table of the folders that were listed."""
+"""The index of class folders, of this machine or of a store: folders level by level, and their table."""
 
 from __future__ import annotations
 
 import abc
 import os
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from fastpipe.errors import FastpipeWarning
+from fastpipe.index._progress import SlowBar
 from fastpipe.index.index_source import IndexSource, Listing
 from fastpipe.index.listing import without_classes
 from fastpipe.index.parts import KnownParts, Part, merge
 from fastpipe.index.table import Table, joined, pack_paths
 
 _NAMED = 5  # folders in a warning
+
+Task = tuple[str, Any]
+"""A folder to visit: its path from the root on, and what the visit of the folder above told of it."""
+
+
+def walk(
+    visit: Callable[[list[Task]], Iterable[tuple[Part, Iterable[Task]]]], root: Task, text: str, progress: bool
+) -> Iterator[Part]:
+    """Visits the root and all folders below it, level by level.
+
+    Args:
+        visit: takes the folders of a level, and gives each in any order, with the folders in it.
+        root: the first one.
+        text, progress: of the bar.
+    """
+    with SlowBar(text, progress) as bar:
+        level = [root]
+        while level:
+            bar.expect(len(level))
+            below: list[Task] = []
+            for folder, tasks in visit(level):
+                bar.advance()
+                below += tasks
+                yield folder
+            level = below
 
 
 @dataclass(frozen=True, kw_only=True)

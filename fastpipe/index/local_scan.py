@@ -18,14 +18,13 @@ from typing import NamedTuple
 import numpy as np
 
 from fastpipe.errors import DatasetError
-from fastpipe.index._progress import SlowBar
 from fastpipe.index.file_states import NEVER_EQUAL, State, is_settled
-from fastpipe.index.folders import FolderSource
+from fastpipe.index.folders import FolderSource, Task, walk
 from fastpipe.index.indexed_files import IndexedFiles
 from fastpipe.index.listing import class_folders, is_folder
 from fastpipe.index.parts import KnownParts, Part
 from fastpipe.index.table import ENCODING, ERRORS, Array
-from fastpipe.index.threads import map_in_threads, threads_for_files
+from fastpipe.sources.threads import map_in_threads, threads_for_files
 
 # Where a folder comes from memory, more threads than two only fight for the interpreter's lock (8 of them: twice as
 # slow on two cores); where it comes over a network, threads wait beside each other. A few folders tell which it is.
@@ -63,12 +62,7 @@ def folder_states(root: str, folders: Sequence[str]) -> Array:
 
 
 Above = Sequence[Sequence[int]]
-"""Device and inode of the folders from the root down to one's parent."""
-
-
-class _Task(NamedTuple):
-    path: str
-    above: Above
+"""Device and inode of the folders from the root down to one's parent: what is known of a `Task`."""
 
 
 class _Listing(NamedTuple):
@@ -124,39 +118,28 @@ class LocalFolderSource(FolderSource):
             DatasetError: a link leads back to a folder above it, so that there is no end to the files.
             OSError: the root can't be listed.
         """
-        with SlowBar("looking for images", self.options.progress) as bar:
-            tasks = [_Task("", ())]
-            while tasks:
-                bar.expect(len(tasks))
-                below: list[_Task] = []
-                for some, visits in self._visits(tasks, known):
-                    bar.advance(len(some))
-                    for task, (listing, above) in zip(some, visits, strict=True):
-                        if listing is not None:
-                            state, names, subfolders, readable = listing
-                            folder = Part(
-                                task.path,
-                                (state[0], state[1], state[2]),
-                                names.encode(ENCODING, ERRORS),
-                                subfolders=subfolders,
-                                readable=readable,
-                            )
-                        else:
-                            assert known is not None
-                            folder = known.part(task.path)
-                        start = f"{folder.path}/" if folder.path else ""
-                        below += [_Task(start + name, above) for name in folder.subfolders]
-                        yield folder
-                tasks = below
+        return walk(lambda tasks: self._visited(tasks, known), ("", ()), "looking for images", self.options.progress)
+
+    def _visited(self, tasks: list[Task], known: KnownParts | None) -> Iterator[tuple[Part, list[Task]]]:
+        for some, visits in self._visits(tasks, known):
+            for (path, _), (listing, above) in zip(some, visits, strict=True):
+                if listing is None:
+                    assert known is not None
+                    folder = known.part(path)
+                else:
+                    (mtime, ctime, inode), names, subfolders, readable = listing
+                    packed = names.encode(ENCODING, ERRORS)
+                    folder = Part(path, (mtime, ctime, inode), packed, subfolders=subfolders, readable=readable)
+                yield folder, [(f"{path}/{name}" if path else name, above) for name in folder.subfolders]
 
     def _visits(
-        self, tasks: list[_Task], known: KnownParts | None
-    ) -> Iterator[tuple[Sequence[_Task], Sequence[Visited]]]:
+        self, tasks: list[Task], known: KnownParts | None
+    ) -> Iterator[tuple[Sequence[Task], Sequence[Visited]]]:
         """Visits folders: those that have to be listed on the cluster, if there is one, and the others here."""
-        cluster, far = self.options.cluster, list[_Task]()
-        if cluster is not None and tasks[0].path:
-            far = [task for task in tasks if known is None or task.path not in known]
-            tasks = [task for task in tasks if known is not None and task.path in known]
+        cluster, far = self.options.cluster, list[Task]()
+        if cluster is not None and tasks[0][0]:
+            far = [task for task in tasks if known is None or task[0] not in known]
+            tasks = [task for task in tasks if known is not None and task[0] in known]
 
         probed, rest = tasks[:_PROBED], tasks[_PROBED:]
         start, cpu = time.perf_counter(), time.thread_time()
@@ -167,7 +150,7 @@ class LocalFolderSource(FolderSource):
         threads = threads_for_files() if slow else min(_THREADS_ON_A_FAST_DISK, os.cpu_count() or 1)
         chunks = _chunks(rest, 1 if slow else _PROBED)
         asked = ((self.root, chunk, self.extensions, known) for chunk in chunks)
-        for number, visits in map_in_threads(_visit_some, asked, threads if chunks else 0):
+        for number, visits in map_in_threads(_visit_some, asked, threads):
             yield chunks[number], visits
         if cluster is not None and far:
             root, chunks = os.path.abspath(self.root), _chunks(far, _PROBED)
@@ -175,34 +158,34 @@ class LocalFolderSource(FolderSource):
                 yield chunks[number], visits
 
 
-def _chunks(tasks: list[_Task], size: int) -> list[list[_Task]]:
+def _chunks(tasks: list[Task], size: int) -> list[list[Task]]:
     return [tasks[start : start + size] for start in range(0, len(tasks), size)]
 
 
-def _visit_some(asked: tuple[str, list[_Task], tuple[str, ...], KnownParts | None]) -> list[Visited]:
+def _visit_some(asked: tuple[str, list[Task], tuple[str, ...], KnownParts | None]) -> list[Visited]:
     """Runs in a thread, or in a cluster worker."""
     root, tasks, extensions, known = asked
-    return [_visit(root, task, extensions, known) for task in tasks]
+    return [_visit(root, *task, extensions, known) for task in tasks]
 
 
-def _visit(root: str, task: _Task, extensions: tuple[str, ...], known: KnownParts | None) -> Visited:
-    full = os.path.join(root, *task.path.split("/")) if task.path else root
+def _visit(root: str, path: str, above: Above, extensions: tuple[str, ...], known: KnownParts | None) -> Visited:
+    full = os.path.join(root, *path.split("/")) if path else root
     before = time.time_ns()
     try:
         status = os.stat(full)  # before listing: what changes while it is listed shows the next time
     except OSError:
-        if not task.path:
+        if not path:
             raise
         return _UNREADABLE, ()
     here = [status.st_dev, status.st_ino]
-    if status.st_ino and here in task.above:
+    if status.st_ino and here in above:
         raise DatasetError(
             f"{full} is a link to a folder that holds it, so that there is no end to the files below it. "
             "Remove the link, or list the files that you mean: fastpipe.ImageList."
         )
-    is_known = known is not None and task.path in known
-    listing = None if is_known else _list(full, task.path, _state_of(status), before, extensions)
-    return listing, [*task.above, here]
+    is_known = known is not None and path in known
+    listing = None if is_known else _list(full, path, _state_of(status), before, extensions)
+    return listing, [*above, here]
 
 
 def _list(full: str, path: str, state: State, before: int, extensions: tuple[str, ...]) -> _Listing:

@@ -14,7 +14,7 @@ from fastpipe.index._progress import SlowBar
 from fastpipe.index.cluster import Cluster, whole_path
 from fastpipe.index.indexed_files import IndexedFiles
 from fastpipe.index.table import FLAGS, SCHEMA, Array, Table
-from fastpipe.index.threads import map_in_threads, threads_for_files
+from fastpipe.sources.threads import map_in_threads, threads_for_files
 
 _CHUNK = 256
 _CHUNK_ON_A_CLUSTER = 4096

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from fastpipe.index._progress import SlowBar
 from fastpipe.index.file_states import NEVER_EQUAL
-from fastpipe.index.folders import FolderSource
+from fastpipe.index.folders import FolderSource, Task, walk
 from fastpipe.index.indexed_files import IndexedFiles
 from fastpipe.index.journal import Journal
 from fastpipe.index.parts import KnownParts, Part, with_old_rows
@@ -19,7 +19,8 @@ from fastpipe.index.table import pack_paths
 from fastpipe.sources import ByteSource, Entry, RemoteSource
 from fastpipe.sources.base import version_of
 from fastpipe.sources.cache import without_cache
-from fastpipe.sources.remote import Folder, walk_folders
+from fastpipe.sources.remote import Folder
+from fastpipe.sources.threads import map_in_threads
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,31 +50,27 @@ class RemoteFolderSource(FolderSource):
         if not isinstance(source, RemoteSource):
             yield from self._grouped(source, known)
             return
-        with (
-            SlowBar("listing the store", self.options.progress) as bar,
-            Journal("listings", source.identity, self.options.refresh) as journal,
-        ):
+        with Journal("listings", source.identity, self.options.refresh) as journal:
 
-            def visited(key: str, state: str) -> tuple[Part, dict[str, str]]:
+            def visit(task: Task) -> tuple[Part, Iterable[Task]]:
+                key, state = task
                 if known is not None and key in known and state and known.state(key)[0] == version_of(state):
                     # What is in it is the same; whether its folders are, they say.
                     before = _known_folder(known, key)
                     below = [f"{key}/{name}" if key else name for name in before.subfolders]
-                    return before, {folder: source.folder_state(folder) for folder in below}
+                    return before, [(folder, source.folder_state(folder)) for folder in below]
                 listed = journal.get(key.encode())
                 if listed is None:
                     found = source.list_folder(key)
                     journal.put(key.encode(), found)
                 else:
                     found = Folder([Entry(*file) for file in listed[0]], listed[1])
-                return self._listed(key, state, found, known), found.folders
+                return self._listed(key, state, found, known), found.folders.items()
 
-            bar.expect(1)
-            with contextlib.closing(walk_folders(visited, source.concurrency)) as folders:
-                for folder in folders:
-                    bar.expect(len(folder.subfolders))
-                    bar.advance()
-                    yield folder
+            def visit_all(tasks: list[Task]) -> Iterator[tuple[Part, Iterable[Task]]]:
+                return (found for _, found in map_in_threads(visit, tasks, source.concurrency))
+
+            yield from walk(visit_all, ("", ""), "listing the store", self.options.progress)
 
     def _listed(self, key: str, state: str, found: Folder, known: KnownParts | None) -> Part:
         """A folder as the store tells of it now; what its images were before is remembered."""

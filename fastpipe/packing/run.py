@@ -25,7 +25,6 @@ from fastpipe.index.cluster import Cluster, cluster_at, whole_path
 from fastpipe.index.format import cache_folder
 from fastpipe.index.index_source import DEFAULT_OPTIONS, BuildOptions
 from fastpipe.index.shard_source import ShardSource
-from fastpipe.index.threads import map_in_threads
 from fastpipe.packing.archives import crc_of
 from fastpipe.packing.conversions import Conversion, Packing, Unpacking, check_core
 from fastpipe.packing.items import Item, in_blocks
@@ -49,6 +48,7 @@ from fastpipe.packing.work import (
     write_shard,
 )
 from fastpipe.sources.cache import parse_size
+from fastpipe.sources.threads import map_in_threads
 from fastpipe.types import ArchiveMember
 
 COMMIT_S = 1.0

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from fastpipe.errors import StoreError
-from fastpipe.sources._threads import Threads, kept_threads
+from fastpipe.sources.threads import Threads, kept_threads
 from fastpipe.types import RemoteFile, Source
 
 __all__ = ["RANGES_FROM", "ByteSource", "Entry", "Fetched", "by_source", "fetched", "version_of"]

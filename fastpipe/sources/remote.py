@@ -5,18 +5,18 @@ from __future__ import annotations
 import copy
 import os
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Iterator
 from datetime import datetime
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
 from fastpipe.errors import DatasetError, StoreError
 from fastpipe.sources._retry import WrongLengthError, status_of, with_retries
 from fastpipe.sources.base import RANGES_FROM, ByteSource, Entry
+from fastpipe.sources.threads import map_in_threads
 from fastpipe.types import RemoteFile
 
-__all__ = ["Folder", "RemoteSource", "walk_folders"]
+__all__ = ["Folder", "RemoteSource"]
 
 _HASHES = ("md5Hash", "ETag", "etag", "content_md5", "crc32c")
 _TIMES = ("mtime", "LastModified", "last_modified", "updated", "modified", "created")
@@ -102,12 +102,13 @@ class RemoteSource(ByteSource):
         return made
 
     def list(self) -> Iterator[Entry]:
-        def visited(key: str, _: str) -> tuple[Folder, dict[str, str]]:
-            found = self.list_folder(key)
-            return found, found.folders
-
-        for found in walk_folders(visited, self.concurrency):
-            yield from found.files
+        level = [""]
+        while level:
+            below: list[str] = []
+            for _, found in map_in_threads(self.list_folder, level, self.concurrency):
+                below += found.folders
+                yield from found.files
+            level = below
 
     def list_folder(self, folder: str) -> Folder:
         """Lists one folder, given by its key; ``""`` for the URL's own."""
@@ -228,33 +229,6 @@ class RemoteSource(ByteSource):
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__getstate__().items() if name != "_remote"}
-
-
-Found = TypeVar("Found")
-
-
-def walk_folders(
-    visit: Callable[[str, str], tuple[Found, Mapping[str, str]]], threads: int
-) -> Generator[Found, None, None]:
-    """Visits all folders, several at once and the root first, and yields what each visit found.
-
-    Args:
-        visit: from a folder's key and state (as `Folder` has it; ``""`` of the root) to what is wanted of it, and to
-            the folders in it with their states.
-        threads: how many visits are under way at once.
-    """
-    with ThreadPoolExecutor(threads, "fastpipe-list") as pool:
-        running: set[Future[tuple[Found, Mapping[str, str]]]] = {pool.submit(visit, "", "")}
-        try:
-            while running:
-                done, running = wait(running, return_when=FIRST_COMPLETED)
-                for one in done:
-                    found, folders = one.result()
-                    running |= {pool.submit(visit, folder, state) for folder, state in folders.items()}
-                    yield found
-        finally:
-            for one in running:
-                one.cancel()
 
 
 def _entry(key: str, about: dict[str, Any]) -> Entry:

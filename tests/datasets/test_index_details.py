@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from fastpipe.datasets import ImageIndex
-from fastpipe.index.threads import map_in_threads
+from fastpipe.sources.threads import map_in_threads
 
 
 @pytest.fixture

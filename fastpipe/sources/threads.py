@@ -1,4 +1,4 @@
-"""Threads of this process for listing and opening files."""
+"""Threads of this process that wait for disks and stores: for the items of one call, or kept from call to call."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import NamedTuple, TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 _AHEAD = 4  # items for each thread, of which one is under way
 
@@ -16,7 +19,9 @@ def threads_for_files() -> int:
     return min(32, 4 * (os.cpu_count() or 1))
 
 
-def map_in_threads(function: Callable[[Any], Any], items: Iterable[Any], threads: int = 0) -> Iterator[tuple[int, Any]]:
+def map_in_threads(
+    function: Callable[[Item], Result], items: Iterable[Item], threads: int = 0
+) -> Iterator[tuple[int, Result]]:
     """Calls a function for each item, and yields the items' numbers and results in order, as `Cluster.map` does.
 
     Args:
@@ -28,8 +33,8 @@ def map_in_threads(function: Callable[[Any], Any], items: Iterable[Any], threads
         yield from enumerate(map(function, items))
         return
     done = 0
-    running: deque[Future[Any]] = deque()
-    with ThreadPoolExecutor(threads, thread_name_prefix="fastpipe-index") as pool:
+    running: deque[Future[Result]] = deque()
+    with ThreadPoolExecutor(threads, thread_name_prefix="fastpipe-files") as pool:
         try:
             for item in items:
                 running.append(pool.submit(function, item))
@@ -42,3 +47,18 @@ def map_in_threads(function: Callable[[Any], Any], items: Iterable[Any], threads
         finally:
             for future in running:
                 future.cancel()
+
+
+class Threads(NamedTuple):
+    """Threads, the process that they are of, and how many they are."""
+
+    process: int
+    number: int
+    executor: ThreadPoolExecutor
+
+
+def kept_threads(kept: Threads | None, number: int, name: str) -> Threads:
+    """The threads at hand if they are that many and this process's own, else new ones: a fork inherits no threads."""
+    if kept is not None and (kept.process, kept.number) == (os.getpid(), number):
+        return kept
+    return Threads(os.getpid(), number, ThreadPoolExecutor(number, name))
