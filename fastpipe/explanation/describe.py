@@ -45,7 +45,7 @@ class ExplainedStep:
 
     Attributes:
         step: as a call.
-        contract: ``"exact"``, ``"warp"``, ``"approximate"`` or ``"own"``.
+        contract: ``"exact"``, ``"approximate"`` or ``"own"``.
         promise: the same in words.
     """
 
