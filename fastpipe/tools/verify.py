@@ -151,21 +151,12 @@ class Comparison:
     def run(self, drawing: int, key: int) -> None:
         """Compares one sample; drawings count from 1, as in a preview."""
         where = f"{self.path}, drawing {drawing}"
-        try:
-            if isinstance(self.whole, Exception):
-                raise self.whole
-            with keyed_globals(key):
-                expected = copy.deepcopy(self.whole)
-                for twin in self.twins:
-                    expected = twin(*expected) if isinstance(self.whole, tuple) else twin(expected)
-                end = GeneratorStates.of()
-        except Exception as error:  # torchvision's own, such as for a crop larger than the image
-            self._both_refuse(key, error, where)
+        expected, end = self._outcome(key, self._by_torchvision)
+        actual, our_end = self._outcome(key, self._by_fastpipe)
+        if isinstance(expected, Exception) or isinstance(actual, Exception):
+            self._compare_errors(actual, expected, where)
             return
-        with keyed_globals(key):
-            sample = self.dataset[self.index]
-            actual = sample if self.joint else sample[0]
-            same_end = GeneratorStates.of().draws_like(end)
+        same_end = our_end.draws_like(end)
         self.hashes.append(digest(actual))
         if self.hashes[-1] == digest(expected) and same_end:
             self.equal.add(True, where)
@@ -179,6 +170,27 @@ class Comparison:
         if same_size(self._images_of(actual), self._images_of(expected)):
             self._measure(actual, expected, self._recipe(key), drawing)
 
+    def _outcome(self, key: int, make: Callable[[], Any]) -> tuple[Any, GeneratorStates]:
+        """What is made of a sample's random numbers, or the error, and where the generators end."""
+        with keyed_globals(key):
+            try:
+                made = make()
+            except Exception as error:  # such as for a crop larger than the image; foreign code may raise anything
+                made = error
+            return made, GeneratorStates.of()
+
+    def _by_torchvision(self) -> Any:
+        if isinstance(self.whole, Exception):
+            raise self.whole
+        sample = copy.deepcopy(self.whole)
+        for twin in self.twins:
+            sample = twin(*sample) if isinstance(self.whole, tuple) else twin(sample)
+        return sample
+
+    def _by_fastpipe(self) -> Any:
+        sample = self.dataset[self.index]
+        return sample if self.joint else sample[0]
+
     def _recipe(self, key: int) -> Recipe | None:
         """The steps drawn for the sample at hand; None where nothing is planned."""
         if self.dataset.plans:
@@ -191,18 +203,17 @@ class Comparison:
         """The arrays of a sample's images: of what is first where there are targets."""
         return arrays_of(sample[0] if isinstance(self.whole, tuple) else sample, undo)
 
-    def _both_refuse(self, key: int, error: Exception, where: str) -> None:
-        """Checks that the dataset raises where torchvision does."""
-        try:
-            with keyed_globals(key):
-                self.dataset[self.index]
-        except Exception:
+    def _compare_errors(self, actual: Any, expected: Any, where: str) -> None:
+        """Takes in a sample that at least one of the two libraries refuses."""
+        ours, theirs = (isinstance(one, Exception) for one in (actual, expected))
+        error = expected if theirs else actual
+        said = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        if ours and theirs:
+            self.notes.append(f"both refuse {self.path}: {said}")
             self.alike.add(True, where)
-            note = f"both refuse {self.path}: {type(error).__name__}: {' '.join(str(error).split())}"
-            if note not in self.notes:
-                self.notes.append(note)
         else:
-            self.alike.add(False, f"{where}: torchvision raises {type(error).__name__}: {error}; fastpipe doesn't")
+            raises, other = ("torchvision", "fastpipe") if theirs else ("fastpipe", "torchvision")
+            self.alike.add(False, f"{where}: {raises} raises {said}; {other} doesn't")
 
     def _measure(self, actual: Any, expected: Any, recipe: Recipe | None, drawing: int) -> None:
         """Takes in how far a sample's images, of the same sizes as torchvision's, are from these."""

@@ -113,7 +113,7 @@ class Worst:
 
     Attributes:
         path: the file.
-        drawing: which of its drawings, from 0.
+        drawing: which of its drawings, from 1.
         recipe: what was drawn, in words.
         largest: the largest difference, in 1/255.
         original: the whole image.

@@ -318,6 +318,18 @@ def test_nothing_compared_is_no_pass(tmp_path: Path) -> None:
     assert np.asarray(certificate.picture(side=50))[60, 30].tolist() == [240, 225, 225]  # not the green of success
 
 
+def test_a_sample_that_fastpipe_alone_refuses_fails(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Any, index: int) -> Any:
+        raise ValueError("not this one")
+
+    monkeypatch.setattr(fastpipe.ImageList, "__getitem__", refuse)
+    certificate = fastpipe.verify(T.Compose(TRAIN), root, images=2, drawings=1, config=PLAIN)
+    assert not certificate.holds
+    alike = check(certificate, "alike")
+    assert (alike.equal, alike.count) == (0, 2)
+    assert alike.failures[0].endswith(", drawing 1: fastpipe raises ValueError: not this one; torchvision doesn't")
+
+
 def test_a_bug_in_a_foreign_transform_is_no_pass(root: Path) -> None:
     def bug(image: Any) -> Any:
         raise RuntimeError("a bug")
