@@ -287,6 +287,9 @@ def test_files_that_cannot_be_read_are_a_note(root: Path) -> None:
     found = explain(fastpipe.ImageFolder(root, T.CenterCrop(9), index=None))
     assert found.shape == (375, 500)
     assert "no file's header could be read" in found.notes[0]
+    whole = explain(fastpipe.ImageFolder(root, T.ToTensor(), index=None))
+    assert "no file's header could be read" in whole.notes[0]
+    assert whole.why_whole == "the whole image, as nothing crops it"
     assert "`fastpipe check` says why" in str(found)
 
 
