@@ -22,7 +22,6 @@ import fastpipe
 from fastpipe import readers
 from fastpipe.cli.app import app
 from fastpipe.errors import DecodeError, FastpipeError, UnsupportedRequestError
-from fastpipe.kernels import warp
 from fastpipe.readers import registry, versions
 from fastpipe.readers.defects import DEFECTS, Defect, defects_among
 from fastpipe.tools.torchvision_mirror import import_torchvision
@@ -163,9 +162,8 @@ def test_bench_tells_what_is_refused(pretend: Callable[..., readers.Reader], tmp
     assert "none of the readers cv2 decodes jpeg images; cv2 doesn't decode JPEG, MPO" in str(alone.exception)
 
 
-def test_opencv_4_does_not_warp(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its fractions of a pixel are coarse: Pillow warps then, and torch displaces."""
-    monkeypatch.setattr(warp, "FINE", False)
+def test_opencv_does_not_warp() -> None:
+    """The fractions of a pixel are coarse in OpenCV 4: Pillow or the core warps, and torch or the core displaces."""
     for image in (corpus.photo(37, 50), corpus.photo(37, 50)[..., 1]):
         picture, fill = Image.fromarray(image), (7,) * (1 if image.ndim == 2 else 3)
         for name, filter in (("nearest", Image.Resampling.NEAREST), ("bilinear", Image.Resampling.BILINEAR)):

@@ -22,7 +22,7 @@ def verify(
         typer.Option(
             "--tolerance",
             min=0,
-            help="How far a finished sample with an elastic warp, or with --fast, may be off, in 1/255.",
+            help="How far a finished sample may be off with --fast, in 1/255.",
         ),
     ] = None,
     reader: Annotated[
@@ -37,7 +37,7 @@ def verify(
 ) -> None:
     """Compare a transform with torchvision's, on your files.
 
-    Finished samples must have the same bytes. Exits with 0 where all is as documented, else with 1. Needs torchvision.
+    Finished samples must have the same bytes. Exits with 0 where they have, else with 1. Needs torchvision.
     A dataset's samples are compared with their boxes, masks and labels.
 
     Example: fastpipe verify ~/photos/train --transform train:transform --out worst.png

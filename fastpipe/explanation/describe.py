@@ -1,195 +1,34 @@
-"""The plan of a transform or dataset, for people: what is decided where, what is exact, what breaks the plan."""
+"""`explain`: what of a transform or dataset is decided where, what is exact, and what breaks the plan."""
 
 from __future__ import annotations
 
 import itertools
-import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from typing import Any, get_args
 
-from fastpipe import readers
+from fastpipe import core, readers
 from fastpipe.datasets.image_array import ImageArray
 from fastpipe.datasets.wrappers import behind_subsets
-from fastpipe.environment import line_width
 from fastpipe.errors import PlanError
 from fastpipe.explanation.foreign_loading import foreign_loading, path_of, shape_in_memory
 from fastpipe.explanation.graph_breaks import Break, diagnose, drawn_by_library, named_with_library, one_line
-from fastpipe.explanation.loader_advice import advise_loader
-from fastpipe.explanation.views import views_in_words
-from fastpipe.ops import ToPlanarTensor, contracts_of
+from fastpipe.explanation.result import ExplainedStep, Explanation
+from fastpipe.ops import Operation, ToPlanarTensor, contracts_of
 from fastpipe.program.lower import lower
 from fastpipe.program.program import Fidelity, Program, Views, steps_in_words
 from fastpipe.rng import keyed_generators
 from fastpipe.transforms._base import drawable
+from fastpipe.transforms.image_call import ImageCall
+from fastpipe.transforms.multi_view import MultiView
 from fastpipe.transforms.pipeline import Pipeline, compile_pipeline, flatten
-from fastpipe.types import Box, Header, ImageShape, Recipe, Step
+from fastpipe.types import Header, ImageShape, Recipe, Step
 
-_LONG = 120
 _SHAPE = ImageShape(375, 500)
 _FILES = 16  # whose headers are read
 _MADE = "an image of"
 _TO_TENSOR = frozenset({"PILToTensor", "ToTensor"})
-_LABEL = 8  # characters of a branch's label
-_IN_ASCII = str.maketrans({"×": "x", "–": "-", "…": "...", "→": ">", "°": " degrees"})
-_Branch = tuple[str, list[str]]
-_Marks = tuple[str, str, str]  # of a branch, of the last one, and beside what hangs on one that isn't the last
-_MARKS: _Marks = ("├── ", "└── ", "│   ")
-_ASCII_MARKS: _Marks = ("|-- ", "`-- ", "|   ")
-
-
-@dataclass(frozen=True, slots=True)
-class ExplainedStep:
-    """One step on the decoded pixels.
-
-    Attributes:
-        step: as a call.
-        contract: ``"exact"``, ``"warp"``, ``"approximate"`` or ``"own"``.
-        promise: the same in words.
-    """
-
-    step: str
-    contract: str
-    promise: str
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Explanation:
-    """A plan, for one example image: what runs where; printed, it is a tree.
-
-    Attributes:
-        subject: what is explained.
-        fidelity: ``"torchvision"`` or ``"fast"``.
-        example: the image that it is shown for: a file of the dataset, or a made size.
-        shape: its ``(height, width)`` in pixels.
-        drawn: the transforms whose random numbers are drawn from the size.
-        recipe: what was drawn for the example, in words.
-        box: the region that is decoded, ``(top, left, height, width)``.
-        share: of the pixels, 0 to 1.
-        scale: the denominator of a reduced size; more than 1 only under ``"fast"``.
-        why_whole: why all of the image is decoded; empty where a region is.
-        decoders: for each format of the first files from all over the dataset, which reader decodes what.
-        steps: what is done to the decoded pixels.
-        batch: how samples become a batch.
-        serve: whether threads or worker processes serve the loader better, and why.
-        broken_by: what ends the plan, and what mends it; None where all is planned.
-        rest: the transforms that run one by one, image by image.
-        notes: what else there is to know.
-        loaded_by: what is decoded, and by whom, where code of the dataset's own loads the images, and nothing is
-            planned; else empty.
-    """
-
-    subject: str
-    fidelity: str
-    example: str
-    shape: tuple[int, int]
-    drawn: tuple[str, ...]
-    recipe: tuple[str, ...]
-    box: tuple[int, int, int, int]
-    share: float
-    scale: int
-    why_whole: str
-    decoders: tuple[tuple[str, str], ...]
-    steps: tuple[ExplainedStep, ...]
-    batch: str
-    serve: str
-    broken_by: Break | None
-    rest: tuple[str, ...]
-    notes: tuple[str, ...] = ()
-    loaded_by: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        values = asdict(self)
-        return {"schema": "fastpipe-explain/1", **values, "decoders": dict(self.decoders)}
-
-    def text(self, *, ascii: bool = False, width: int | None = None) -> str:
-        """The tree.
-
-        Args:
-            ascii: draw its branches, and write its signs, with ASCII characters.
-            width: characters that a line may have, broken at spaces; None for ``COLUMNS``, the terminal's, or 80.
-        """
-        width = line_width() if width is None else width
-        head, branches = f"{self.subject}, fidelity {self.fidelity!r}", self._branches()
-        if ascii:
-            head = head.translate(_IN_ASCII)
-            branches = [
-                (text.translate(_IN_ASCII), [one.translate(_IN_ASCII) for one in under]) for text, under in branches
-            ]
-        return "\n".join([*_wrapped(head, width, "", "  "), *_tree(branches, _ASCII_MARKS if ascii else _MARKS, width)])
-
-    def __str__(self) -> str:
-        return self.text()
-
-    __repr__ = __str__
-
-    def _branches(self) -> list[_Branch]:
-        box, (height, width) = Box(*self.box), self.shape
-        decode = f"rows {box.top}–{box.bottom}, columns {box.left}–{box.right} of {height}×{width}"
-        decode += f" ({100 * self.share:.0f}% of the pixels)"
-        decode += f", at 1/{self.scale} of the size (approximate)" if self.scale > 1 else ", equal to Pillow's"
-        nothing = "nothing"
-        if self.loaded_by:
-            decode, nothing = self.loaded_by, "nothing by plan"
-        under = [f"{format}: {how}" for format, how in self.decoders]
-        drawn = "from the size in the file's header, before a pixel is decoded"
-        branches: list[_Branch] = [
-            ("draw    " + (drawn if self.drawn else nothing), list(self.drawn)),
-            (f"example {self.example}: {'; '.join(self.recipe) or f'{nothing} is drawn'}", []),
-            ("decode  " + decode, [self.why_whole, *under] if self.why_whole else under),
-            (
-                "run     " + ("on each image's pixels" if self.steps else nothing),
-                [f"{step.step}: {step.promise}" for step in self.steps],
-            ),
-            ("batch   " + self.batch, []),
-            ("serve   " + self.serve, []),
-        ]
-        if self.broken_by is None:
-            branches.append(("then    nothing: the whole transform is planned", []))
-        else:
-            behind = self.rest if self.broken_by.cause == "dataset" else self.rest[1:]
-            branches.append(_broken(self.broken_by, behind))
-        return branches + [("note    " + note, []) for note in self.notes]
-
-
-def _broken(found: Break, behind: Sequence[str]) -> _Branch:
-    under = [f"why: {found.reason}", *(f"mend: {advice}" for advice in found.advice)]
-    correct = "it gets what torchvision would hand it: correct, only slower"
-    if found.cause == "dataset":
-        correct = "samples are what its code makes them: correct, only slower"
-    if found.advice:
-        under.append(f"until then {correct}")
-    if behind:
-        under.append(f"behind it, one by one: {', '.join(behind)}")
-    name = found.transform
-    if len(name) > _LONG:
-        name = name.partition("(")[0] + "(…)"
-    return f"then    {name} ends the plan", under
-
-
-def _tree(branches: Sequence[str | _Branch], marks: _Marks, width: int, left: str = "") -> Iterator[str]:
-    """Yields the lines of branches that hang at the same place, behind what stands `left` of them.
-
-    A line has at most `width` characters; a word that is longer stays whole.
-    """
-    branch, end, beside = marks
-    for number, one in enumerate(branches):
-        text, under = (one, []) if isinstance(one, str) else one
-        last = number == len(branches) - 1
-        inside = left + (" " * len(end) if last else beside)
-        # What a trunk's line goes on with stands below its text, not below its label.
-        hang = (beside if under else "").ljust(4 if left else _LABEL)
-        yield from _wrapped(text, width, left + (end if last else branch), inside + hang)
-        yield from _tree(under, marks, width, inside)
-
-
-def _wrapped(text: str, width: int, first: str, others: str) -> list[str]:
-    """The lines of a text, the first and the others each behind an indentation."""
-    return textwrap.wrap(
-        text, width, initial_indent=first, subsequent_indent=others, break_long_words=False, break_on_hyphens=False
-    )
 
 
 def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity | None = None) -> Explanation:
@@ -241,10 +80,8 @@ def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity
     if isinstance(subject, ImageArray):
         loaded_by = f"nothing: {type(subject).__name__} has its images in memory"
     # The dataset's Python code, as `ImageDataset.in_python` has it; empty where there is none.
-    in_python = (
-        str(getattr(subject, "in_python", "") or (foreign.ends.transform if foreign else "")) if is_dataset else ""
-    )
-    notes = views_in_words(pipeline)
+    in_python = str(getattr(subject, "in_python", "") or (foreign.ends.transform if foreign else ""))
+    of_views = notes = _about_views(pipeline)
     has_files = hasattr(subject, "sample") and not isinstance(subject, ImageArray)
     if is_dataset and shape is None and has_files and example.startswith(_MADE):
         notes += (f"no file's header could be read, of up to {_FILES} that were tried: `fastpipe check` says why",)
@@ -258,11 +95,11 @@ def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity
         box=(box.top, box.left, box.height, box.width),
         share=box.height * box.width / max(1, size.height * size.width),
         scale=program.request.scale,
-        why_whole=_of_library(by_library) or _why_whole(recipe, program, pipeline, bool(notes), bool(loaded_by)),
+        why_whole=_of_library(by_library) or _why_whole(recipe, program, pipeline, bool(of_views), bool(loaded_by)),
         decoders=() if loaded_by else _decoders(subject, headers, program),
         steps=tuple(_explained(program.all_steps)),
         batch=_about_batches(program, pipeline, foreign is not None, joint is not None),
-        serve=advise_loader(program, pipeline, in_python, joint=joint is not None),
+        serve=_about_serving(program, pipeline, in_python, joint is not None),
         broken_by=foreign.ends if foreign else _diagnosed(pipeline),
         rest=tuple(map(one_line, pipeline.rest)),
         notes=notes,
@@ -409,3 +246,67 @@ def _diagnosed(pipeline: Pipeline) -> Break | None:
     if not late:
         return found
     return replace(found, advice=(*found.advice, f"where the order doesn't matter, put it behind {', '.join(late)}"))
+
+
+def _about_serving(program: Program, pipeline: Pipeline, in_python: str, is_joint: bool) -> str:
+    """Whether threads or worker processes serve a program better; `in_python` names a dataset's Python code."""
+    if pipeline.rest and not in_python:
+        in_python = one_line(pipeline.rest[0]).partition("(")[0]
+    if in_python:
+        return (
+            f"worker processes, num_workers=N: {in_python} is Python code, which holds the interpreter's lock, so that "
+            "threads wait"
+        )
+    step = "targets are transformed with the image" if is_joint else _beyond_core(program)
+    if step:
+        return (
+            f"threads on few CPUs, worker processes on many, as fastpipe.tune measures: {step}, so that Python has a "
+            "part in each image, one at a time"
+        )
+    return (
+        'threads, fastpipe.DataLoader(num_workers=1, threads="auto"): the core makes the whole image, without the '
+        "interpreter's lock"
+    )
+
+
+def _beyond_core(program: Program) -> str:
+    """The part of a program that the core doesn't do; empty where it does all."""
+    if not core.available():
+        return "there is no core here"
+    if program.conversion is None:
+        return "the transform doesn't end in one tensor"
+    if program.request.scale != 1:
+        return "reduced sizes aren't the core's"
+    job, shape = core.Batch(1)[0], ImageShape(*program.box.size, program.shape.channels)
+    missing = program.after[:1]
+    for step in program.steps:
+        job.clear()
+        if not isinstance(step, Operation) or not step.to_core(job, shape):
+            missing = (step,)
+            break
+        shape = step.output_shape(shape)
+    return f"the core has no {str(missing[0]).partition('(')[0]}" if missing else ""
+
+
+def _about_views(pipeline: Pipeline) -> tuple[str, ...]:
+    """A line for each view of a `MultiView` that ends a pipeline's plan; none if nothing of them is planned."""
+    views: Any = pipeline.rest[0] if pipeline.rest else None
+    if not isinstance(views, MultiView):
+        return ()
+    calls = [ImageCall([transform]) for transform in views.transforms]
+    if not any(call.draws for call in calls):
+        return ()
+    lines = []
+    last = 0
+    for call, count in zip(calls, views.counts, strict=True):
+        first, last = last + 1, last + count
+        name = f"view {first}" if count == 1 else f"views {first} to {last}"
+        runs = ((run.transforms, run.pipeline) for run in call.runs)
+        parts = (
+            f"{getattr(members[0], '__qualname__', type(members[0]).__name__)} as it is"
+            if planned is None
+            else f"{', '.join(type(one).__name__ for one in members)} planned"
+            for members, planned in runs
+        )
+        lines.append(f"{name}: {', then '.join(parts)}")
+    return tuple(lines)

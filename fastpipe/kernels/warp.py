@@ -1,4 +1,4 @@
-"""Warps of uint8 arrays: rotation, affine and perspective as Pillow does them, elastic as torchvision does it.
+"""Warps of uint8 arrays as Pillow does them: rotation, affine and perspective.
 
 Arrays are uint8 ``(H, W)`` or ``(H, W, C)`` with up to four channels, may be non-contiguous views, and are never
 changed. Pillow maps each new pixel's centre to a point ``(x, y)`` of the old image, with pixel 0 spanning 0 to 1. A
@@ -6,7 +6,7 @@ point outside the image gives the fill colour as it is; a point inside is interp
 repeated, so that, unlike in cv2 and in torchvision's tensor backend, the fill never bleeds into the image.
 
 Rotation, affine and perspective give Pillow's pixels, bit for bit: by the core, and where that isn't there, by Pillow
-itself. Elastic takes OpenCV 5.
+itself.
 """
 
 from __future__ import annotations
@@ -15,13 +15,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import cv2
-import numpy as np
-import numpy.typing as npt
-import torch
-
 from fastpipe import core
-from fastpipe.kernels._arrays import UInt8Array, channels, like
 
 Fill = float | Sequence[float] | None
 FILTERS = {
@@ -31,9 +25,6 @@ FILTERS = {
     "bicubic": core.Filter.BICUBIC,
 }
 """The backends that can warp."""
-
-FINE = int(cv2.__version__.partition(".")[0]) >= 5
-"""OpenCV 4 cuts fractions of a pixel to 1/32, which moves strong edges by up to 20/255: beside it torch displaces."""
 
 
 def add_rotation(
@@ -95,42 +86,6 @@ def _add_shift(
     return True
 
 
-def elastic(
-    image: UInt8Array,
-    displacement: torch.Tensor | npt.NDArray[np.float32],
-    interpolation: str = "bilinear",
-    fill: Fill = None,
-) -> UInt8Array:
-    """torchvision's ``elastic_transform``: each new pixel shows the point that its displacement leads to.
-
-    Args:
-        image: uint8 ``(H, W)`` or ``(H, W, C)``, no side above 32,767.
-        displacement: float32 ``(1, H, W, 2)``, (x, y), where 2 is the whole width or height.
-        interpolation: ``"nearest"`` or ``"bilinear"``.
-        fill: a number, or one a channel; None for 0 that is blended once, where a number is blended twice at the
-            edges, as in torchvision.
-    """
-    if image.size == 0:
-        return np.zeros(image.shape, np.uint8)
-    height, width = image.shape[:2]
-    shifts = np.asarray(displacement, dtype=np.float32).reshape(height, width, 2)
-    map_x = shifts[..., 0] * np.float32(width / 2) + np.arange(width, dtype=np.float32)
-    map_y = shifts[..., 1] * np.float32(height / 2) + np.arange(height, dtype=np.float32)[:, None]
-    values = _fill_values(channels(image), fill)
-    if interpolation == "nearest":
-        warped = cv2.remap(image, map_x, map_y, cv2.INTER_NEAREST, borderMode=cv2.BORDER_CONSTANT, borderValue=values)
-        return like(warped, image)
-    warped = like(cv2.remap(image, map_x, map_y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_CONSTANT), image)
-    if fill is not None:
-        ones = np.ones((height, width), dtype=np.float32)
-        covered = cv2.remap(ones, map_x, map_y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_CONSTANT)
-        edge = np.nonzero(covered < 1)
-        weight = covered[edge] if image.ndim == 2 else covered[edge][:, None]
-        blended = warped[edge] * weight + (1 - weight) * np.asarray(values[: channels(image)], dtype=np.float32)
-        warped[edge] = np.rint(blended).astype(np.uint8)
-    return warped
-
-
 def rotation(
     height: int, width: int, angle: float, expand: bool, center: Sequence[float] | None
 ) -> tuple[int | None, list[float], int, int]:
@@ -164,9 +119,3 @@ def _levels(fill: Fill) -> tuple[int, ...]:
     """The fill's values as Pillow takes them: cut to whole numbers, then to a pixel's range."""
     values: Sequence[Any] = [0] if fill is None else fill if isinstance(fill, (list, tuple)) else [fill]
     return tuple(min(max(int(value), 0), 255) for value in values)
-
-
-def _fill_values(count: int, fill: Fill) -> list[float]:
-    """The fill of each channel, cut to whole numbers as torchvision does for PIL images."""
-    values = [0.0] if fill is None else [fill] if isinstance(fill, (int, float)) else list(fill)
-    return [float(int(value)) for value in (values * count if len(values) == 1 else values)]

@@ -11,7 +11,7 @@ from PIL import Image
 
 from fastpipe.core import Kind
 from fastpipe.kernels import warp as kernels
-from fastpipe.ops.base import NEVER, WARP, Contract, Operation, register
+from fastpipe.ops.base import NEVER, Operation, register
 from fastpipe.ops.interpolation import InterpolationMode, pil_modes_mapping
 from fastpipe.ops.matrices import inverse_affine_matrix, inverse_affine_matrix_of_v2, perspective_coeffs
 from fastpipe.ops.tensors import PilOperation
@@ -221,7 +221,6 @@ class ElasticTransform(Operation):
 
     op: ClassVar[str] = "elastic_transform"
     phrase: ClassVar[str] = "warped elastically"
-    contract: ClassVar[Contract] = WARP
     drops_info: ClassVar[bool] = True
     displacement: Any
     interpolation: Any = InterpolationMode.BILINEAR

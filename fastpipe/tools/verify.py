@@ -27,9 +27,8 @@ from fastpipe.program import Fidelity
 from fastpipe.reporting.pictures import arrays_of, same_size
 from fastpipe.rng import GeneratorStates, keyed_globals, sample_key
 from fastpipe.tools import recipes
-from fastpipe.tools.elastic_twin import with_elastic_twin
 from fastpipe.tools.inputs import choose_files
-from fastpipe.tools.torchvision_mirror import import_torchvision, is_torchvisions, is_v2, mirror
+from fastpipe.tools.torchvision_mirror import import_torchvision, is_torchvisions, mirror
 from fastpipe.tools.verify_result import Certificate, Check, Difference, Worst
 from fastpipe.transforms.pipeline import flatten
 from fastpipe.types import ArchiveMember, Recipe
@@ -55,10 +54,8 @@ def verify(
     """Compares a transform with torchvision's on real files: needs torchvision, changes no global state.
 
     For each file and drawing, with the same seed, the finished sample's hash must be that of torchvision's, and torch's
-    and Python's generators must stand where torchvision leaves them. Only a sample that went through v1's elastic
-    transform may differ: by no more than is documented for it, on the image that it gets, with all other steps
-    torchvision's, bit for bit. Of v2 whole samples must be equal, boxes, masks and labels included. A file or a size
-    that one refuses, the other must refuse.
+    and Python's generators must stand where torchvision leaves them; of v2, boxes, masks and labels are part of the
+    sample. A file or a size that one refuses, the other must refuse.
 
     Args:
         transform: made of fastpipe's transforms, v1's or v2's, or of torchvision's, whose fastpipe twin is then
@@ -68,12 +65,10 @@ def verify(
         images: how many files at most.
         drawings: how often each is drawn.
         seed: of the drawings, and of the choice of files.
-        tolerance: the largest difference that passes, in 1/255, of a finished sample that need not be equal; None
-            judges its steps alone, as the differences of several may add up.
+        tolerance: the largest difference that passes with ``fidelity="fast"``, in 1/255; None for any.
         reader: the reader to use for every format; None for the machine's config, or the dataset's.
         config: the machine's config; None for the one on disk, or the dataset's.
-        fidelity: as in `ImageFolder`, of a dataset its own; with ``"fast"`` the finished samples differ as much as you
-            accept.
+        fidelity: as in `ImageFolder`, of a dataset its own; with ``"fast"`` the samples' values may differ.
         progress: show a bar on a terminal where it takes long.
 
     Raises:
@@ -129,11 +124,6 @@ class Comparison:
             self.dataset.target_transform = None
         members = (*self.dataset.pipeline.drawn, *self.dataset.pipeline.rest)
         self.twins = [mirror(member, module, notes) for member in members]
-        # v1's elastic transform may have its documented difference; gets a sentence where it has another.
-        self.broken: list[str] = []
-        documented = with_elastic_twin(module, self.broken)
-        is_v1 = not self.joint and not any(map(is_v2, flatten(self.dataset.transform)))
-        self.documented_twins = [mirror(member, documented, []) for member in members] if is_v1 else self.twins
         self.index = 0  # of the sample at hand, as are the next two
         self.path = ""
         self.whole: Any = None  # the first transform's input, or the error in loading it
@@ -161,41 +151,45 @@ class Comparison:
     def run(self, drawing: int, key: int) -> None:
         """Compares one sample; drawings count from 1, as in a preview."""
         where = f"{self.path}, drawing {drawing}"
-        try:
-            if isinstance(self.whole, Exception):
-                raise self.whole
-            with keyed_globals(key):
-                expected = self._through(self.twins)
-                end = GeneratorStates.of()
-        except Exception as error:  # torchvision's own, such as for a crop larger than the image
-            self._both_refuse(key, error, where)
+        expected, end = self._outcome(key, self._by_torchvision)
+        actual, our_end = self._outcome(key, self._by_fastpipe)
+        if isinstance(expected, Exception) or isinstance(actual, Exception):
+            self._compare_errors(actual, expected, where)
             return
-        with keyed_globals(key):
-            sample = self.dataset[self.index]
-            actual = sample if self.joint else sample[0]
-            same_end = GeneratorStates.of().draws_like(end)
+        same_end = our_end.draws_like(end)
         self.hashes.append(digest(actual))
         if self.hashes[-1] == digest(expected) and same_end:
             self.equal.add(True, where)
             self.final.add_equal(sum(array.size for array in self._images_of(actual)))
             return
-        is_fast = self.dataset.fidelity != "torchvision"  # measured, and judged by the tolerance alone
-        self.broken.clear()
-        with keyed_globals(key):
-            documented = expected if is_fast else self._through(self.documented_twins)
         why = [] if same_end else ["the generators end elsewhere than torchvision's"]
-        why += [*self.broken, *differences(actual, documented, forms_only=is_fast)]
+        is_fast = self.dataset.fidelity != "torchvision"  # whose values are measured, and judged by the tolerance alone
+        why += differences(actual, expected, forms_only=is_fast)
         if why:
             self.equal.add(False, f"{where}: {'; '.join(why)}")
         if same_size(self._images_of(actual), self._images_of(expected)):
             self._measure(actual, expected, self._recipe(key), drawing)
 
-    def _through(self, twins: list[Any]) -> Any:
-        """A sample that went through transforms."""
+    def _outcome(self, key: int, make: Callable[[], Any]) -> tuple[Any, GeneratorStates]:
+        """What is made of a sample's random numbers, or the error, and where the generators end."""
+        with keyed_globals(key):
+            try:
+                made = make()
+            except Exception as error:  # such as for a crop larger than the image; foreign code may raise anything
+                made = error
+            return made, GeneratorStates.of()
+
+    def _by_torchvision(self) -> Any:
+        if isinstance(self.whole, Exception):
+            raise self.whole
         sample = copy.deepcopy(self.whole)
-        for twin in twins:
+        for twin in self.twins:
             sample = twin(*sample) if isinstance(self.whole, tuple) else twin(sample)
         return sample
+
+    def _by_fastpipe(self) -> Any:
+        sample = self.dataset[self.index]
+        return sample if self.joint else sample[0]
 
     def _recipe(self, key: int) -> Recipe | None:
         """The steps drawn for the sample at hand; None where nothing is planned."""
@@ -209,18 +203,17 @@ class Comparison:
         """The arrays of a sample's images: of what is first where there are targets."""
         return arrays_of(sample[0] if isinstance(self.whole, tuple) else sample, undo)
 
-    def _both_refuse(self, key: int, error: Exception, where: str) -> None:
-        """Checks that the dataset raises where torchvision does."""
-        try:
-            with keyed_globals(key):
-                self.dataset[self.index]
-        except Exception:
+    def _compare_errors(self, actual: Any, expected: Any, where: str) -> None:
+        """Takes in a sample that at least one of the two libraries refuses."""
+        ours, theirs = (isinstance(one, Exception) for one in (actual, expected))
+        error = expected if theirs else actual
+        said = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        if ours and theirs:
+            self.notes.append(f"both refuse {self.path}: {said}")
             self.alike.add(True, where)
-            note = f"both refuse {self.path}: {type(error).__name__}: {' '.join(str(error).split())}"
-            if note not in self.notes:
-                self.notes.append(note)
         else:
-            self.alike.add(False, f"{where}: torchvision raises {type(error).__name__}: {error}; fastpipe doesn't")
+            raises, other = ("torchvision", "fastpipe") if theirs else ("fastpipe", "torchvision")
+            self.alike.add(False, f"{where}: {raises} raises {said}; {other} doesn't")
 
     def _measure(self, actual: Any, expected: Any, recipe: Recipe | None, drawing: int) -> None:
         """Takes in how far a sample's images, of the same sizes as torchvision's, are from these."""

@@ -18,7 +18,7 @@ import torchvision.transforms.v2.functional as V2  # isort: skip
 
 from fastpipe import ops
 from fastpipe.errors import PlanError
-from fastpipe.ops import EXACT, REGISTRY, WARP, Operation
+from fastpipe.ops import EXACT, REGISTRY, Operation
 from fastpipe.ops.base import OWN
 from fastpipe.transforms import functional as F
 from fastpipe.transforms.functional import InterpolationMode
@@ -54,17 +54,11 @@ def on_arrays(height: int, width: int) -> list[Operation]:
     return [operation for operation in examples(height, width) if operation.op not in TENSORS_ONLY]
 
 
-def test_the_exception() -> None:
-    found = {operation.op: operation.contract for operation in examples(31, 20)}
-    assert {op: contract for op, contract in found.items() if contract is not EXACT} == {"elastic_transform": WARP}
-
-
 def test_every_operation_has_examples_a_promise_a_route_and_words() -> None:
     shown = {operation.op: operation for operation in examples(31, 20)}
     assert set(shown) == set(REGISTRY)
     for name, operation in shown.items():
-        assert operation.contract in (EXACT, WARP), name
-        assert operation.contract is not OWN
+        assert operation.contract is EXACT, name
         assert callable(getattr(F, name))
         assert list(operation.arguments()) == list(operation.arguments())
         assert operation.words().isascii() or "°" in operation.words()
@@ -92,8 +86,6 @@ def test_pixels_keep_the_promise(size: tuple[int, int]) -> None:
     array = cases.pixels(*size, 3)
     picture = Image.fromarray(array)
     for operation in on_arrays(*size):
-        if operation.contract is WARP:  # elastic: how near is tested with the kernels
-            continue
         arguments = operation.arguments()
         expected = cases.outcome(getattr(TF, operation.op), picture, **arguments)
         actual = cases.outcome(operation.apply, array)

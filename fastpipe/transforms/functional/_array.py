@@ -1,7 +1,7 @@
 """The operations on ndarrays: torchvision's semantics on PIL images for uint8, its tensor backend for floats.
 
 An operation on uint8 pixels is its table, what the core makes of it, or Pillow's own; those that move whole pixels,
-resizes, blurs and elastic warps have kernels.
+resizes and blurs have kernels, and elastic warps are the tensor backend's, as in torchvision.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import cv2
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fastpipe.kernels import geometry, resizing, warp
+from fastpipe.kernels import geometry, resizing
 from fastpipe.kernels._arrays import channels, core_or_pillow
 from fastpipe.kernels.color import apply_table
 from fastpipe.ops import Affine, Crop, ElasticTransform, GaussianBlur, Operation, Pad, Perspective, Resize, Rotate
@@ -27,9 +28,6 @@ ANY = (1, 2, 3, 4)
 GRAY_OR_RGB = (1, 3)
 
 _UINT8 = np.dtype(np.uint8)
-
-# cv2's remap counts pixels in 16 bits.
-_LONGEST_SIDE = 32_767
 
 
 def check_image(img: NDArray[Any], permitted: tuple[int, ...] = ANY) -> None:
@@ -160,7 +158,11 @@ def elastic_transform(
     img: NDArray[Any], displacement: Tensor, interpolation: InterpolationMode, fill: Any
 ) -> NDArray[Any]:
     check_image(img)
-    known = interpolation in (InterpolationMode.NEAREST, InterpolationMode.BILINEAR)
-    if img.dtype != np.uint8 or not known or max(img.shape) > _LONGEST_SIDE or not warp.FINE:
-        return through_tensor(ElasticTransform(displacement, interpolation, fill).apply, img)
-    return warp.elastic(img, displacement, interpolation.value, fill)
+    if img.size == 0:
+        return np.zeros_like(img)
+    operation = ElasticTransform(displacement, interpolation, fill).apply
+    if img.dtype != np.uint8:
+        return through_tensor(operation, img)
+    planes = torch.from_numpy(np.stack(cv2.split(img)))  # the core takes images whose planes are one after the other
+    moved: NDArray[Any] = cv2.merge([*operation(planes).numpy()])
+    return moved.reshape(img.shape)

@@ -1,0 +1,173 @@
+"""The result of `explain`: a plan as values, and as a tree of text."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from fastpipe.environment import line_width
+from fastpipe.explanation.graph_breaks import Break
+from fastpipe.types import Box
+
+_LONG = 120
+_LABEL = 8  # characters of a branch's label
+_IN_ASCII = str.maketrans({"×": "x", "–": "-", "…": "...", "→": ">", "°": " degrees"})
+_Branch = tuple[str, list[str]]
+_Marks = tuple[str, str, str]  # of a branch, of the last one, and beside what hangs on one that isn't the last
+_MARKS: _Marks = ("├── ", "└── ", "│   ")
+_ASCII_MARKS: _Marks = ("|-- ", "`-- ", "|   ")
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedStep:
+    """One step on the decoded pixels.
+
+    Attributes:
+        step: as a call.
+        contract: ``"exact"``, ``"approximate"`` or ``"own"``.
+        promise: the same in words.
+    """
+
+    step: str
+    contract: str
+    promise: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Explanation:
+    """A plan, for one example image: what runs where; printed, it is a tree.
+
+    Attributes:
+        subject: what is explained.
+        fidelity: ``"torchvision"`` or ``"fast"``.
+        example: the image that it is shown for: a file of the dataset, or a made size.
+        shape: its ``(height, width)`` in pixels.
+        drawn: the transforms whose random numbers are drawn from the size.
+        recipe: what was drawn for the example, in words.
+        box: the region that is decoded, ``(top, left, height, width)``.
+        share: of the pixels, 0 to 1.
+        scale: the denominator of a reduced size; more than 1 only under ``"fast"``.
+        why_whole: why all of the image is decoded; empty where a region is.
+        decoders: for each format of the first files from all over the dataset, which reader decodes what.
+        steps: what is done to the decoded pixels.
+        batch: how samples become a batch.
+        serve: whether threads or worker processes serve the loader better, and why.
+        broken_by: what ends the plan, and what mends it; None where all is planned.
+        rest: the transforms that run one by one, image by image.
+        notes: what else there is to know.
+        loaded_by: what is decoded, and by whom, where code of the dataset's own loads the images, and nothing is
+            planned; else empty.
+    """
+
+    subject: str
+    fidelity: str
+    example: str
+    shape: tuple[int, int]
+    drawn: tuple[str, ...]
+    recipe: tuple[str, ...]
+    box: tuple[int, int, int, int]
+    share: float
+    scale: int
+    why_whole: str
+    decoders: tuple[tuple[str, str], ...]
+    steps: tuple[ExplainedStep, ...]
+    batch: str
+    serve: str
+    broken_by: Break | None
+    rest: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    loaded_by: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        values = asdict(self)
+        return {"schema": "fastpipe-explain/1", **values, "decoders": dict(self.decoders)}
+
+    def text(self, *, ascii: bool = False, width: int | None = None) -> str:
+        """The tree.
+
+        Args:
+            ascii: draw its branches, and write its signs, with ASCII characters.
+            width: characters that a line may have, broken at spaces; None for ``COLUMNS``, the terminal's, or 80.
+        """
+        width = line_width() if width is None else width
+        head, branches = f"{self.subject}, fidelity {self.fidelity!r}", self._branches()
+        if ascii:
+            head = head.translate(_IN_ASCII)
+            branches = [
+                (text.translate(_IN_ASCII), [one.translate(_IN_ASCII) for one in under]) for text, under in branches
+            ]
+        return "\n".join([*_wrapped(head, width, "", "  "), *_tree(branches, _ASCII_MARKS if ascii else _MARKS, width)])
+
+    def __str__(self) -> str:
+        return self.text()
+
+    __repr__ = __str__
+
+    def _branches(self) -> list[_Branch]:
+        box, (height, width) = Box(*self.box), self.shape
+        decode = f"rows {box.top}–{box.bottom}, columns {box.left}–{box.right} of {height}×{width}"
+        decode += f" ({100 * self.share:.0f}% of the pixels)"
+        decode += f", at 1/{self.scale} of the size (approximate)" if self.scale > 1 else ", equal to Pillow's"
+        nothing = "nothing"
+        if self.loaded_by:
+            decode, nothing = self.loaded_by, "nothing by plan"
+        under = [f"{format}: {how}" for format, how in self.decoders]
+        drawn = "from the size in the file's header, before a pixel is decoded"
+        branches: list[_Branch] = [
+            ("draw    " + (drawn if self.drawn else nothing), list(self.drawn)),
+            (f"example {self.example}: {'; '.join(self.recipe) or f'{nothing} is drawn'}", []),
+            ("decode  " + decode, [self.why_whole, *under] if self.why_whole else under),
+            (
+                "run     " + ("on each image's pixels" if self.steps else nothing),
+                [f"{step.step}: {step.promise}" for step in self.steps],
+            ),
+            ("batch   " + self.batch, []),
+            ("serve   " + self.serve, []),
+        ]
+        if self.broken_by is None:
+            branches.append(("then    nothing: the whole transform is planned", []))
+        else:
+            behind = self.rest if self.broken_by.cause == "dataset" else self.rest[1:]
+            branches.append(_broken(self.broken_by, behind))
+        return branches + [("note    " + note, []) for note in self.notes]
+
+
+def _broken(found: Break, behind: Sequence[str]) -> _Branch:
+    under = [f"why: {found.reason}", *(f"mend: {advice}" for advice in found.advice)]
+    correct = "it gets what torchvision would hand it: correct, only slower"
+    if found.cause == "dataset":
+        correct = "samples are what its code makes them: correct, only slower"
+    if found.advice:
+        under.append(f"until then {correct}")
+    if behind:
+        under.append(f"behind it, one by one: {', '.join(behind)}")
+    name = found.transform
+    if len(name) > _LONG:
+        name = name.partition("(")[0] + "(…)"
+    return f"then    {name} ends the plan", under
+
+
+def _tree(branches: Sequence[str | _Branch], marks: _Marks, width: int, left: str = "") -> Iterator[str]:
+    """Yields the lines of branches that hang at the same place, behind what stands `left` of them.
+
+    A line has at most `width` characters; a word that is longer stays whole.
+    """
+    branch, end, beside = marks
+    for number, one in enumerate(branches):
+        text, under = (one, []) if isinstance(one, str) else one
+        last = number == len(branches) - 1
+        inside = left + (" " * len(end) if last else beside)
+        # What a trunk's line goes on with stands below its text, not below its label.
+        hang = (beside if under else "").ljust(4 if left else _LABEL)
+        yield from _wrapped(text, width, left + (end if last else branch), inside + hang)
+        yield from _tree(under, marks, width, inside)
+
+
+def _wrapped(text: str, width: int, first: str, others: str) -> list[str]:
+    """The lines of a text, the first and the others each behind an indentation."""
+    return textwrap.wrap(
+        text, width, initial_indent=first, subsequent_indent=others, break_long_words=False, break_on_hyphens=False
+    )
