@@ -117,8 +117,8 @@ class JointStages(TargetStages):
         drawn = [planned(transform) for transform in self.pipeline.drawn]
         with drawing(generators) as held:
             with contextlib.suppress(v2.Untraceable), rewound(v2.Untraceable, held), as_globals(held, with_torch=False):
-                found = v2.draw_sample(drawn, shape, targets, held)
-                return tuple(found.steps), found.sample
+                found: tuple[tuple[Step, ...], Any] = v2.draw_sample(drawn, shape, targets, held)
+                return found
             # Once more, on the image itself.
             whole = lower((), shape, orientation=task.orientation)
             sample = (execute(whole, task.encoded, as_pil=True), *with_masks(targets))

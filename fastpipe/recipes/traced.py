@@ -225,12 +225,12 @@ def _try_sample(transform: Any, shape: ImageShape, seed: int) -> bool:
             },
         )
 
-    drawn, end = _from_seed(
+    (steps, sample), end = _from_seed(
         seed, lambda: draw_sample([Traced(copy.deepcopy(transform))], shape, targets(), Generators())
     )
     expected, other_end = _from_seed(seed, lambda: copy.deepcopy(transform)(image.copy(), *targets()))
-    made = run_on_image(lower(drawn.steps, shape), image) if drawn.steps else image
-    found = with_pixels(drawn.sample, made, lambda mask: mask)
+    made = run_on_image(lower(steps, shape), image) if steps else image
+    found = with_pixels(sample, made, lambda mask: mask)
     pairs = zip(tree_leaves(found), tree_leaves(expected), strict=True)
     same_tree = str(tree_map(type, found)) == str(tree_map(type, expected))
     return end == other_end and same_tree and all(_alike(one, other) for one, other in pairs)

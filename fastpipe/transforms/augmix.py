@@ -128,31 +128,19 @@ class AugMix(Filled):
             return aug_mix_space(num_bins, image_size, self.all_ops)
         return space_for(aug_mix_space, num_bins, image_size, self.all_ops)
 
-    @torch.jit.unused
-    def _pil_to_tensor(self, img: Any) -> Tensor:
-        return F.pil_to_tensor(img)
-
-    @torch.jit.unused
-    def _tensor_to_pil(self, img: Tensor) -> Any:
-        return F.to_pil_image(img)  # type: ignore[no-untyped-call]
-
     def _sample_dirichlet(self, params: Tensor) -> Tensor:
         return torch._sample_dirichlet(params)
 
     def forward(self, orig_img: Image) -> Image:
         """The mixture."""
         channels, height, width = F.get_dimensions(orig_img)
-        fill = self._filling(orig_img, channels)
-        if isinstance(orig_img, Tensor):
-            img = orig_img
-        elif isinstance(orig_img, np.ndarray):
-            return self._mix_array(orig_img)
-        else:
-            img = self._pil_to_tensor(orig_img)
-
         op_meta = self._augmentation_space(self._PARAMETER_MAX, (height, width))
-        orig_dims = list(img.shape)
-        batch = img.view([1] * max(4 - img.ndim, 0) + orig_dims)
+        if not isinstance(orig_img, Tensor):
+            return self._mixture(op_meta, self._draw_weights(1, torch.device("cpu")), TorchStream()).apply(orig_img)
+
+        fill = self._filling(orig_img, channels)
+        orig_dims = list(orig_img.shape)
+        batch = orig_img.view([1] * max(4 - orig_img.ndim, 0) + orig_dims)
         weights = self._draw_weights(batch.size(0), batch.device)
         chains = _draw_chains(op_meta, self.mixture_width, self.chain_depth, self.severity, TorchStream())
 
@@ -162,11 +150,7 @@ class AugMix(Filled):
             for op_name, magnitude in chain:
                 aug = apply_op(aug, op_name, magnitude, interpolation=self.interpolation, fill=fill)
             images.append(aug)
-        mix = _mix(images, weights).view(orig_dims)
-
-        if not isinstance(orig_img, Tensor):
-            return self._tensor_to_pil(mix)
-        return mix
+        return _mix(images, weights).view(orig_dims)
 
     def _draw_weights(self, count: int, device: torch.device) -> Tensor:
         """Weights ``(count, 1 + mixture_width)`` of images and their chains."""
@@ -174,14 +158,6 @@ class AugMix(Filled):
         each = self._sample_dirichlet(torch.tensor([self.alpha] * self.mixture_width, device=device).expand(count, -1))
         return torch.cat([both[:, :1], each * both[:, 1:]], 1)
 
-    @torch.jit.unused
-    def _mix_array(self, img: Any) -> Any:
-        _, height, width = F.get_dimensions(img)
-        op_meta = self._augmentation_space(self._PARAMETER_MAX, (height, width))
-        weights = self._draw_weights(1, torch.device("cpu"))
-        return self._mixture(op_meta, weights, TorchStream()).apply(img)
-
-    @torch.jit.unused
     def _mixture(self, op_meta: Any, weights: Tensor, stream: Any) -> Any:
         chains = _draw_chains(op_meta, self.mixture_width, self.chain_depth, self.severity, stream)
         calls = []

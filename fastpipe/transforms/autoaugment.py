@@ -40,7 +40,22 @@ class AutoAugmentPolicy(TorchvisionEnum):
     SVHN = "svhn"
 
 
-class AutoAugment(Filled):
+class _Policy(Filled):
+    """The base of transforms that choose a few operations, with their magnitudes, and do them one after the other."""
+
+    def _applied(self, img: Image, chosen: list[tuple[str, float]]) -> Image:
+        if not isinstance(img, Tensor):
+            return run_steps(self._steps(chosen), img)
+        fill = self._filling(img, F.get_dimensions(img)[0])
+        for op_name, magnitude in chosen:
+            img = _apply_op(img, op_name, magnitude, interpolation=self.interpolation, fill=fill)
+        return img
+
+    def _steps(self, chosen: Iterable[tuple[str, float]]) -> tuple[Step, ...]:
+        return tuple(step for name, level in chosen for step in op_calls(name, level, self.interpolation, self.fill))
+
+
+class AutoAugment(_Policy):
     """One of 25 learned pairs of operations, each applied with its own probability (Cubuk et al., 2019).
 
     For uint8 images of 1 or 3 channels. Paper: https://arxiv.org/abs/1805.09501.
@@ -90,18 +105,12 @@ class AutoAugment(Filled):
 
     def forward(self, img: Image) -> Image:
         """The augmented image."""
-        channels, height, width = F.get_dimensions(img)
-        fill = self._filling(img, channels)
+        _, height, width = F.get_dimensions(img)
         transform_id, probs, signs = self.get_params(len(self.policies))
         if not torch.jit.is_scripting():  # type: ignore[attr-defined]
             probs, signs = _as_numbers(probs, signs)
         op_meta = self._augmentation_space(10, (height, width))
-        if not isinstance(img, Tensor):
-            chosen = _chosen_operations(self.policies[transform_id], op_meta, probs, signs)
-            return run_steps(_steps_of(chosen, self.interpolation, fill), img)
-        for op_name, magnitude in _chosen_operations(self.policies[transform_id], op_meta, probs, signs):
-            img = _apply_op(img, op_name, magnitude, interpolation=self.interpolation, fill=fill)
-        return img
+        return self._applied(img, _chosen_operations(self.policies[transform_id], op_meta, probs, signs))
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         stream = stream_of(generators)
@@ -109,12 +118,7 @@ class AutoAugment(Filled):
         probs: Any = [_Chance(stream.rand()), _Chance(stream.rand())]
         signs: Any = [stream.randint(0, 2), stream.randint(0, 2)]
         space = self._augmentation_space(10, (shape.height, shape.width))
-        chosen = _chosen_operations(self.policies[index], space, probs, signs)
-        return _steps_of(chosen, self.interpolation, self.fill)
-
-
-def _steps_of(chosen: Iterable[tuple[str, float]], interpolation: InterpolationMode, fill: Any) -> tuple[Step, ...]:
-    return tuple(step for name, magnitude in chosen for step in op_calls(name, magnitude, interpolation, fill))
+        return self._steps(_chosen_operations(self.policies[index], space, probs, signs))
 
 
 class _Chance(float):
@@ -147,7 +151,7 @@ def _chosen_operations(
     return chosen
 
 
-class RandAugment(Filled):
+class RandAugment(_Policy):
     """Random operations of one magnitude (Cubuk et al., 2020, https://arxiv.org/abs/1909.13719).
 
     For uint8 images of 1 or 3 channels.
@@ -187,30 +191,18 @@ class RandAugment(Filled):
 
     def forward(self, img: Image) -> Image:
         """The augmented image."""
-        channels, height, width = F.get_dimensions(img)
-        fill = self._filling(img, channels)
+        _, height, width = F.get_dimensions(img)
         op_meta = self._augmentation_space(self.num_magnitude_bins, (height, width))
-        if not isinstance(img, Tensor):
-            return run_steps(self._drawn(op_meta), img)
-        for _ in range(self.num_ops):
-            op_name, magnitude = draw_operation(op_meta, self.magnitude, 0, TorchStream())
-            img = _apply_op(img, op_name, magnitude, interpolation=self.interpolation, fill=fill)
-        return img
+        stream = TorchStream()
+        return self._applied(img, [draw_operation(op_meta, self.magnitude, 0, stream) for _ in range(self.num_ops)])
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         space = listed_space(rand_augment_space, self.num_magnitude_bins, (shape.height, shape.width))
         stream = stream_of(generators)
-        chosen = (draw_listed(space, self.magnitude, 0, stream) for _ in range(self.num_ops))
-        return _steps_of(chosen, self.interpolation, self.fill)
-
-    @torch.jit.unused
-    def _drawn(self, op_meta: Any) -> Any:
-        stream = TorchStream()
-        chosen = [draw_operation(op_meta, self.magnitude, 0, stream) for _ in range(self.num_ops)]
-        return _steps_of(chosen, self.interpolation, self.fill)
+        return self._steps(draw_listed(space, self.magnitude, 0, stream) for _ in range(self.num_ops))
 
 
-class TrivialAugmentWide(Filled):
+class TrivialAugmentWide(_Policy):
     """One random operation of random magnitude (Müller and Hutter, 2021, https://arxiv.org/abs/2103.10158).
 
     For uint8 images of 1 or 3 channels.
@@ -241,13 +233,10 @@ class TrivialAugmentWide(Filled):
 
     def forward(self, img: Image) -> Image:
         """The augmented image."""
-        channels, _, _ = F.get_dimensions(img)
-        fill = self._filling(img, channels)
+        F.get_dimensions(img)  # refuses what is no image before anything is drawn
         op_meta = self._augmentation_space(self.num_magnitude_bins)
-        op_name, magnitude = draw_operation(op_meta, None, 0, TorchStream())
-        return _apply_op(img, op_name, magnitude, interpolation=self.interpolation, fill=fill)
+        return self._applied(img, [draw_operation(op_meta, None, 0, TorchStream())])
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         space = listed_space(trivial_augment_space, self.num_magnitude_bins)
-        op_name, magnitude = draw_listed(space, None, 0, stream_of(generators))
-        return op_calls(op_name, magnitude, self.interpolation, self.fill)
+        return self._steps([draw_listed(space, None, 0, stream_of(generators))])

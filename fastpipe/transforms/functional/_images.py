@@ -1,88 +1,168 @@
-"""The operations on ndarrays and PIL images alike: one dispatch, to the core from the image's own memory.
+"""The operations on PIL images and ndarrays.
 
-What the core doesn't take of a PIL image (another mode, an image of several blocks, an argument that isn't meant to be
-taken, pixels too few to be worth a call: `Operation.least_pixels`) is Pillow's to do, or to refuse, as ever.
+PIL images have torchvision's results on them: by the core, from the image's own memory; what it doesn't take (another
+mode, an image of several blocks, an argument that isn't meant to be taken, pixels too few to be worth a call:
+`Operation.least_pixels`) is Pillow's to do, or to refuse, as ever.
+
+uint8 arrays have the results of PIL images, by an operation's table, the core, Pillow, or, where whole pixels move and
+for resizes, by a kernel; floating arrays have those of the tensor backend, and so have elastic warps of all arrays.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+import cv2
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from PIL.Image import Image
+from torch import Tensor
 
-from fastpipe import core
+from fastpipe.kernels import geometry, resizing
+from fastpipe.kernels._arrays import channels, core_or_pillow
+from fastpipe.kernels.color import apply_table
 from fastpipe.ops import (
     Affine,
+    Crop,
+    ElasticTransform,
+    GaussianBlur,
     Operation,
     Pad,
+    Perspective,
     PerspectiveBy,
-    PilToTensor,
     Resize,
     Rotate,
-    ToTensor,
-    fused_conversion,
     interned,
     least_pixels_of_warp,
 )
 from fastpipe.ops.interpolation import InterpolationMode, pil_modes_mapping
 from fastpipe.ops.matrices import inverse_affine_matrix
-from fastpipe.program import run_operation, shape_of
-from fastpipe.program.on_image import on_pixels
+from fastpipe.program import run_operation
 from fastpipe.transforms import _functional_pil as _pil
-from fastpipe.transforms.functional import _array
-from fastpipe.types import Box
+from fastpipe.transforms.functional.conversion import pil_to_tensor, to_pil_image
+from fastpipe.types import Box, ImageShape
+
+ANY = (1, 2, 3, 4)
+_GRAY_OR_RGB = (1, 3)
+_UINT8 = np.dtype(np.uint8)
 
 
 def changed(
     operation: Operation,
     img: Any,
-    permitted: tuple[int, ...],
-    kernel: Any,
-    pillow: Callable[[Any], Any],
+    *arguments: Any,
+    permitted: tuple[int, ...] = _GRAY_OR_RGB,
+    kernel: Callable[[NDArray[Any]], NDArray[Any]] | None = None,
 ) -> Any:
-    """An operation's result on an ndarray or a PIL image.
+    """An operation's result.
 
     Args:
         operation: what is done.
         img: any object; what is no image is refused.
-        permitted, kernel: of arrays, as `_array.changed` takes them.
-        pillow: does it to a PIL image.
+        arguments: the operation's, for `_functional_pil`'s function of its name.
+        permitted: how many channels an array may have.
+        kernel: does it to a uint8 array; None for the operation's table, the core or Pillow.
     """
     if isinstance(img, np.ndarray):
-        return _array.changed(operation, img, permitted, kernel)
-    made = run_operation(operation, img)
-    return pillow(img) if made is None else made
-
-
-def adjusted(operation: Operation, img: Any, *arguments: Any, kernel: Any = None) -> Any:
-    """`changed` by an operation on colours, which Pillow does by `_functional_pil`'s function with its arguments."""
-    if isinstance(img, np.ndarray):
-        return _array.changed(operation, img, kernel=kernel)
+        return _changed_array(operation, img, permitted, kernel)
     made = run_operation(operation, img)
     return getattr(_pil, operation.op)(img, *arguments) if made is None else made
 
 
-def to_tensor(conversion: ToTensor | PilToTensor, img: Any) -> torch.Tensor | None:
-    """A PIL image as a tensor, from its memory; None where it is to be read as an array."""
-    shape = shape_of(img)
-    if shape is None or not core.available():
-        return None
-    made: torch.Tensor = on_pixels(img, (), fused_conversion((conversion,), shape.channels)[0], None)
-    return made
+# -- arrays
 
 
-def resize(img: Any, height: int, width: int, interpolation: InterpolationMode) -> Any:
-    """`geometry.resize` of a PIL image."""
-    made = run_operation(_resize(height, width, interpolation), img)
-    return _pil.resize(img, [height, width], pil_modes_mapping[interpolation]) if made is None else made
+def check_array(img: NDArray[Any], permitted: tuple[int, ...] = ANY) -> None:
+    """Let an image pass: ``(H, W)`` or ``(H, W, C)`` with up to four channels, uint8, float32 or float64.
+
+    Raises:
+        TypeError: any other shape or dtype.
+    """
+    if img.dtype is _UINT8 and img.ndim == 3 and img.shape[2] in permitted:
+        return  # what most are, in half the time
+    if img.ndim not in (2, 3) or (img.ndim == 3 and img.shape[2] not in ANY):
+        raise TypeError(
+            f"img should be PIL Image, Tensor or ndarray of shape (H, W) or (H, W, C) with up to {max(ANY)} "
+            f"channels. Got an ndarray of shape {img.shape}; a channels-first array is an image as "
+            "torch.from_numpy(array)"
+        )
+    if img.dtype != np.uint8 and img.dtype not in (np.float32, np.float64):
+        raise TypeError(f"img should be an ndarray of dtype uint8, float32 or float64. Got {img.dtype}")
+    if channels(img) not in permitted:
+        raise TypeError(
+            f"Input image ndarray permitted channel values are {list(permitted)}, but found {channels(img)}"
+        )
+
+
+def _changed_array(
+    operation: Operation, img: NDArray[Any], permitted: tuple[int, ...] = ANY, kernel: Any = None
+) -> NDArray[Any]:
+    check_array(img, permitted)
+    if img.dtype != _UINT8:
+        return _through_tensor(operation, img)
+    if kernel is not None:
+        return kernel(img)  # type: ignore[no-any-return]
+    table = operation.table()
+    if table is not None:
+        return apply_table(img, table)
+    shape = ImageShape(img.shape[0], img.shape[1], channels(img))
+    result = operation.output_shape(shape)
+    size = tuple(result) if img.ndim == 3 or result.channels > 1 else result.size
+    if (
+        isinstance(operation, (Affine, Perspective, Rotate))
+        and isinstance(operation.fill, (list, tuple))
+        and shape.channels == len(operation.fill) == 2
+    ):
+        operation = replace(operation, fill=(*operation.fill, 0, 0))  # to Pillow, two channels are four
+    return core_or_pillow(img, lambda job: operation.to_core(job, shape), operation.apply, size)
+
+
+def _through_tensor(operation: Operation, img: NDArray[Any]) -> NDArray[Any]:
+    """The tensor backend's result for a float array ``(H, W)`` or ``(H, W, C)`` of values in [0, 1].
+
+    No pixel is copied on the way in where the array is contiguous, nor on the way out. Another layout is copied: torch
+    knows no negative strides, warns of read-only memory, and adds floats up in the order in which they lie.
+    """
+    if not (img.flags.c_contiguous and img.flags.writeable):
+        img = img.copy()
+    gray = img.ndim == 2
+    tensor = torch.from_numpy(img[:, :, None] if gray else img).permute(2, 0, 1)
+    result: NDArray[Any] = operation.apply(tensor).permute(1, 2, 0).numpy()
+    return result[:, :, 0] if gray and result.shape[2] == 1 else result
+
+
+# -- one after the other, as in `geometry`, `warps` and `filters`
+
+
+def get_dimensions(img: Any) -> list[int]:
+    if isinstance(img, np.ndarray):
+        check_array(img)
+        return [channels(img), *img.shape[:2]]
+    return _pil.get_dimensions(img)
+
+
+def crop(img: Any, top: int, left: int, height: int, width: int) -> Any:
+    if not isinstance(img, np.ndarray):
+        return _pil.crop(img, top, left, height, width)
+    check_array(img)
+    # Pillow's message; an inverted box makes no sense for arrays either.
+    if width < 0:
+        raise ValueError("Coordinate 'right' is less than 'left'")
+    if height < 0:
+        raise ValueError("Coordinate 'lower' is less than 'upper'")
+    box = top, left, height, width
+    return _changed_array(Crop(*box), img, kernel=lambda pixels: geometry.crop(pixels, *box))
 
 
 def center_crop(img: Any, top: int, left: int, height: int, width: int) -> Any:
-    """`geometry.center_crop` of a PIL image, by its box: one that is smaller is padded before."""
+    """The box in the middle; of a PIL image that is smaller, padded before."""
+    if isinstance(img, np.ndarray):
+        return crop(img, top, left, height, width)
     _, rows, columns = _pil.get_dimensions(img)
     missing = [-left, -top, left + width - columns, top + height - rows]
     if max(missing) > 0:
@@ -91,6 +171,29 @@ def center_crop(img: Any, top: int, left: int, height: int, width: int) -> Any:
             return img
         top, left = max(top, 0), max(left, 0)
     return _pil.crop(img, top, left, height, width)
+
+
+def resize(img: Any, height: int, width: int, interpolation: InterpolationMode, antialias: bool | None) -> Any:
+    """``antialias`` is for floats only: PIL images, and uint8 arrays, which are those, always are antialiased."""
+    if isinstance(img, np.ndarray):
+        check_array(img)
+        if height <= 0 or width <= 0:
+            raise ValueError("height and width must be > 0")
+        operation = Resize([height, width], interpolation, None, bool(antialias))
+        return _changed_array(
+            operation, img, kernel=lambda pixels: resizing.resize(pixels, height, width, interpolation.value)
+        )
+    if antialias is False:
+        warnings.warn(
+            "Anti-alias option is always applied for PIL Image input. Argument antialias is ignored.", stacklevel=3
+        )
+    made = run_operation(_resize(height, width, interpolation), img)
+    return _pil.resize(img, [height, width], pil_modes_mapping[interpolation]) if made is None else made
+
+
+@lru_cache(maxsize=64)
+def _resize(height: int, width: int, interpolation: InterpolationMode) -> Resize:
+    return interned(Resize([height, width], interpolation))
 
 
 def resized_crop(
@@ -102,21 +205,20 @@ def resized_crop(
     return run_operation(operation, img, Box(top, left, height, width))
 
 
-@lru_cache(maxsize=64)
-def _resize(height: int, width: int, interpolation: InterpolationMode) -> Resize:
-    return interned(Resize([height, width], interpolation))
-
-
-def perspective(img: Any, coefficients: list[float], interpolation: InterpolationMode, fill: Any) -> Any:
-    """`warps.perspective` of a PIL image."""
-    made = run_operation(PerspectiveBy(coefficients, interpolation, fill), img)
-    return _pil.perspective(img, coefficients, pil_modes_mapping[interpolation], fill) if made is None else made
-
-
 def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: str = "constant") -> Any:
-    """`geometry.pad` of a PIL image."""
-    made = None if padding_mode == "constant" else run_operation(Pad(padding, fill, padding_mode), img)
-    return _pil.pad(img, padding, fill, padding_mode) if made is None else made
+    if not isinstance(img, np.ndarray):
+        made = None if padding_mode == "constant" else run_operation(Pad(padding, fill, padding_mode), img)
+        return _pil.pad(img, padding, fill, padding_mode) if made is None else made
+    check_array(img)
+    padding = _pil.check_pad_arguments(padding, fill, padding_mode)
+    if img.dtype != _UINT8:
+        return _through_tensor(Pad(padding, fill, padding_mode), img)
+    left, top, right, bottom = (int(p) for p in (padding * 2 if len(padding) == 2 else padding))
+    color: Any = None
+    if padding_mode == "constant":  # as Pillow draws it: integers, clipped to the range of a pixel
+        color = _pil.fill_per_band(fill, channels(img))
+        color = [min(max(x, 0), 255) for x in (color if isinstance(color, tuple) else (color,))]
+    return geometry.pad(img, left, top, right, bottom, color, padding_mode)
 
 
 def _is_small(img: Any, interpolation: InterpolationMode) -> bool:
@@ -128,13 +230,14 @@ def _is_small(img: Any, interpolation: InterpolationMode) -> bool:
 
 
 def rotate(img: Any, angle: float, interpolation: InterpolationMode, expand: bool, center: Any, fill: Any) -> Any:
-    """`warps.rotate` of an ndarray or a PIL image."""
-    if isinstance(img, np.ndarray):
-        return _array.changed(Rotate(angle, interpolation, expand, center, fill), img, _array.ANY)
-    made = None
-    if not _is_small(img, interpolation):
-        made = run_operation(Rotate(angle, interpolation, expand, center, fill), img)
-    return _pil.rotate(img, angle, pil_modes_mapping[interpolation], expand, center, fill) if made is None else made
+    if isinstance(img, np.ndarray) or not _is_small(img, interpolation):
+        operation = Rotate(angle, interpolation, expand, center, fill)
+        if isinstance(img, np.ndarray):
+            return _changed_array(operation, img)
+        made = run_operation(operation, img)
+        if made is not None:
+            return made
+    return _pil.rotate(img, angle, pil_modes_mapping[interpolation], expand, center, fill)
 
 
 def affine(
@@ -147,11 +250,11 @@ def affine(
     fill: Any,
     center: Any,
 ) -> Any:
-    """`warps.affine` of an ndarray or a PIL image."""
-    if isinstance(img, np.ndarray):
-        return _array.changed(Affine(angle, translate, scale, shear, interpolation, fill, center), img, _array.ANY)
-    if not _is_small(img, interpolation):
-        made = run_operation(Affine(angle, translate, scale, shear, interpolation, fill, center), img)
+    if isinstance(img, np.ndarray) or not _is_small(img, interpolation):
+        operation = Affine(angle, translate, scale, shear, interpolation, fill, center)
+        if isinstance(img, np.ndarray):
+            return _changed_array(operation, img)
+        made = run_operation(operation, img)
         if made is not None:
             return made
     # Pillow counts from the top left corner. Half a pixel less than the true centre, as torchvision has it: so a turn
@@ -160,3 +263,51 @@ def affine(
     middle = [width * 0.5, height * 0.5] if center is None else center
     matrix = inverse_affine_matrix(middle, angle, translate, scale, shear)
     return _pil.affine(img, matrix, pil_modes_mapping[interpolation], fill)
+
+
+def perspective(
+    img: Any,
+    startpoints: list[list[int]],
+    endpoints: list[list[int]],
+    coefficients: list[float],
+    interpolation: InterpolationMode,
+    fill: Any,
+) -> Any:
+    """Args: ``coefficients``: those of the points."""
+    if isinstance(img, np.ndarray):
+        return _changed_array(Perspective(startpoints, endpoints, interpolation, fill), img)
+    made = run_operation(PerspectiveBy(coefficients, interpolation, fill), img)
+    return _pil.perspective(img, coefficients, pil_modes_mapping[interpolation], fill) if made is None else made
+
+
+def elastic_transform(img: Any, displacement: Tensor, interpolation: InterpolationMode, fill: Any) -> Any:
+    operation = ElasticTransform(displacement, interpolation, fill)
+    if not isinstance(img, np.ndarray):
+        return to_pil_image(operation.apply(pil_to_tensor(img)), mode=img.mode)  # type: ignore[no-untyped-call]
+    check_array(img)
+    if img.size == 0:
+        return np.zeros_like(img)
+    if img.dtype != np.uint8:
+        return _through_tensor(operation, img)
+    planes = torch.from_numpy(np.stack(cv2.split(img)))  # the core takes images whose planes are one after the other
+    moved: NDArray[Any] = cv2.merge([*operation.apply(planes).numpy()])
+    return moved.reshape(img.shape)
+
+
+def gaussian_blur(img: Any, kernel_size: list[int], sigma: list[float]) -> Any:
+    operation = GaussianBlur(kernel_size, sigma)
+    if not isinstance(img, np.ndarray):
+        if not _pil._is_pil_image(img):
+            raise TypeError(f"img should be PIL Image or Tensor. Got {type(img)}")
+        made = run_operation(operation, img)
+        if made is None:
+            made = to_pil_image(operation.apply(pil_to_tensor(img)), mode=img.mode)  # type: ignore[no-untyped-call]
+        return made
+    check_array(img)
+    # An image is mirrored at its edges, which must be longer than the mirrored part: torch's rule, and its error.
+    if img.dtype == np.uint8 and (kernel_size[0] // 2 >= img.shape[1] or kernel_size[1] // 2 >= img.shape[0]):
+        raise RuntimeError(
+            f"kernel_size (x, y) should be less than twice the image's size. Got {kernel_size} for a width of "
+            f"{img.shape[1]} and a height of {img.shape[0]}"
+        )
+    return _changed_array(operation, img)

@@ -48,7 +48,7 @@ def adjust_brightness(img: Image, brightness_factor: float) -> Image:
         ValueError: a negative factor for a tensor.
     """
     if not isinstance(img, torch.Tensor):
-        return _images.adjusted(ops.AdjustBrightness(brightness_factor), img, brightness_factor)
+        return _images.changed(ops.AdjustBrightness(brightness_factor), img, brightness_factor)
     return _tensor_color.adjust_brightness(img, brightness_factor)
 
 
@@ -63,7 +63,7 @@ def adjust_contrast(img: Image, contrast_factor: float) -> Image:
         ValueError: a negative factor for a tensor.
     """
     if not isinstance(img, torch.Tensor):
-        return _images.adjusted(ops.AdjustContrast(contrast_factor), img, contrast_factor)
+        return _images.changed(ops.AdjustContrast(contrast_factor), img, contrast_factor)
     return _tensor_color.adjust_contrast(img, contrast_factor)
 
 
@@ -78,7 +78,7 @@ def adjust_saturation(img: Image, saturation_factor: float) -> Image:
         ValueError: a negative factor for a tensor.
     """
     if not isinstance(img, torch.Tensor):
-        return _images.adjusted(ops.AdjustSaturation(saturation_factor), img, saturation_factor)
+        return _images.changed(ops.AdjustSaturation(saturation_factor), img, saturation_factor)
     return _tensor_color.adjust_saturation(img, saturation_factor)
 
 
@@ -93,7 +93,7 @@ def adjust_hue(img: Image, hue_factor: float) -> Image:
         ValueError: a factor outside of [-0.5, 0.5].
     """
     if not isinstance(img, torch.Tensor):
-        return _images.adjusted(ops.AdjustHue(hue_factor), img, hue_factor)
+        return _images.changed(ops.AdjustHue(hue_factor), img, hue_factor)
     return _tensor_color.adjust_hue(img, hue_factor)
 
 
@@ -109,7 +109,7 @@ def adjust_gamma(img: Image, gamma: float, gain: float = 1) -> Image:
         ValueError: a negative ``gamma``.
     """
     if not isinstance(img, torch.Tensor):
-        return _images.adjusted(ops.AdjustGamma(gamma, gain), img, gamma, gain)
+        return _images.changed(ops.AdjustGamma(gamma, gain), img, gamma, gain)
     return _tensor_color.adjust_gamma(img, gamma, gain)
 
 
@@ -126,7 +126,7 @@ def to_grayscale(img, num_output_channels=1):  # type: ignore[no-untyped-def]
         ValueError: another number of channels.
     """
     if isinstance(img, np.ndarray | PILImageModule.Image):
-        return _images.adjusted(_gray(num_output_channels), img, num_output_channels)
+        return _images.changed(_gray(num_output_channels), img, num_output_channels)
     raise TypeError("Input should be PIL Image")
 
 
@@ -142,7 +142,7 @@ def rgb_to_grayscale(img: Image, num_output_channels: int = 1) -> Image:
         ValueError: another number of channels is to come out.
     """
     if not isinstance(img, torch.Tensor):
-        return _images.adjusted(_gray(num_output_channels), img, num_output_channels)
+        return _images.changed(_gray(num_output_channels), img, num_output_channels)
     return _tensor_color.rgb_to_grayscale(img, num_output_channels)
 
 
@@ -153,7 +153,7 @@ def invert(img: Image) -> Image:
         img: tensor, PIL image of mode L or RGB, or ndarray.
     """
     if not isinstance(img, torch.Tensor):
-        return _images.adjusted(_INVERT, img, kernel=inverted)
+        return _images.changed(_INVERT, img, kernel=inverted)
     return _tensor_color.invert(img)
 
 
@@ -171,7 +171,7 @@ def posterize(img: Image, bits: int) -> Image:
     if not (0 <= bits <= 8):
         raise ValueError(f"The number if bits should be between 0 and 8. Got {bits}")
     if not isinstance(img, torch.Tensor):
-        return _images.adjusted(_posterized_to(bits), img, bits, kernel=partial(posterized, bits=bits))
+        return _images.changed(_posterized_to(bits), img, bits, kernel=partial(posterized, bits=bits))
     return _tensor_color.posterize(img, bits)
 
 
@@ -186,7 +186,7 @@ def solarize(img: Image, threshold: float) -> Image:
         TypeError: a threshold above a tensor's white.
     """
     if not isinstance(img, torch.Tensor):
-        return _images.adjusted(_solarized_from(threshold), img, threshold)
+        return _images.changed(_solarized_from(threshold), img, threshold)
     return _tensor_color.solarize(img, threshold)
 
 
@@ -197,7 +197,7 @@ def autocontrast(img: Image) -> Image:
         img: tensor, PIL image of mode L or RGB, or ndarray.
     """
     if not isinstance(img, torch.Tensor):
-        return _images.adjusted(_AUTOCONTRAST, img)
+        return _images.changed(_AUTOCONTRAST, img)
     return _tensor_color.autocontrast(img)
 
 
@@ -211,5 +211,5 @@ def equalize(img: Image) -> Image:
         TypeError: a tensor or ndarray of another dtype.
     """
     if not isinstance(img, torch.Tensor):
-        return _images.adjusted(_EQUALIZE, img)
+        return _images.changed(_EQUALIZE, img)
     return _tensor_color.equalize(img)

@@ -14,11 +14,11 @@ import torch
 from PIL.Image import Image as PILImage
 from torch import Tensor
 
-from fastpipe import ops
+from fastpipe import core, ops
 from fastpipe.kernels import conversion as kernels
-from fastpipe.program import to_pil
+from fastpipe.program import shape_of, to_pil
+from fastpipe.program.on_image import on_pixels
 from fastpipe.transforms import _functional_pil as _pil
-from fastpipe.transforms.functional import _images
 from fastpipe.transforms.functional._tensor_common import assert_image_tensor, max_value
 from fastpipe.transforms.functional._types import Floats
 
@@ -51,7 +51,7 @@ def to_tensor(pic: PILImage | np.ndarray) -> Tensor:
         array = pic[:, :, None] if pic.ndim == 2 else pic
     elif isinstance(pic, PILImage):
         if torch.get_default_dtype() == torch.float32:
-            made = _images.to_tensor(ops.ToTensor(), pic)
+            made = _from_memory(ops.ToTensor(), pic)
             if made is not None:
                 return made
         array = _pixels(pic, np.asarray(pic, _ARRAY_DTYPES.get(pic.mode, np.uint8)))
@@ -83,13 +83,22 @@ def pil_to_tensor(pic: Any) -> Tensor:
         return kernels.array_to_tensor(pic)
     if not isinstance(pic, PILImage):
         raise TypeError(f"pic should be PIL Image. Got {type(pic)}")
-    made = _images.to_tensor(ops.PilToTensor(), pic)
+    made = _from_memory(ops.PilToTensor(), pic)
     if made is not None:
         return made
     array = _pixels(pic, np.asarray(pic))
     if array.dtype == np.uint8:
         return kernels.array_to_tensor(array)
     return torch.as_tensor(array.copy()).permute((2, 0, 1))
+
+
+def _from_memory(conversion: ops.ToTensor | ops.PilToTensor, pic: PILImage) -> Tensor | None:
+    """A PIL image as a tensor, from its memory; None where it is to be read as an array."""
+    shape = shape_of(pic)
+    if shape is None or not core.available():
+        return None
+    made: Tensor = on_pixels(pic, (), ops.fused_conversion((conversion,), shape.channels)[0], None)
+    return made
 
 
 def _pixels(pic: PILImage, array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":

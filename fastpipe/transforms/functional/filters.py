@@ -6,15 +6,11 @@ Derived from torchvision (BSD-3-Clause, see NOTICE).
 # TorchScript needs narrow annotations; eagerly wider values arrive, which the type checker calls unreachable.
 # mypy: no-warn-unreachable
 
-import numpy as np
 import torch
 
 from fastpipe import ops
-from fastpipe.program import run_operation
-from fastpipe.transforms import _functional_pil as _pil
-from fastpipe.transforms.functional import _array, _images, _tensor_filters
+from fastpipe.transforms.functional import _images, _tensor_filters
 from fastpipe.transforms.functional._types import Floats, Image, Ints
-from fastpipe.transforms.functional.conversion import pil_to_tensor, to_pil_image
 
 
 def gaussian_blur(img: Image, kernel_size: Ints, sigma: Floats | None = None) -> Image:
@@ -56,15 +52,7 @@ def gaussian_blur(img: Image, kernel_size: Ints, sigma: Floats | None = None) ->
             raise ValueError(f"sigma should have positive values. Got {sigma}")
 
     if not isinstance(img, torch.Tensor):
-        if isinstance(img, np.ndarray):
-            return _array.gaussian_blur(img, kernel_size, list(sigma))
-        if not _pil._is_pil_image(img):
-            raise TypeError(f"img should be PIL Image or Tensor. Got {type(img)}")
-        made = run_operation(ops.GaussianBlur(kernel_size, list(sigma)), img)
-        if made is not None:
-            return made
-        output = _tensor_filters.gaussian_blur(pil_to_tensor(img), kernel_size, list(sigma))
-        return to_pil_image(output, mode=img.mode)  # type: ignore[no-untyped-call]
+        return _images.gaussian_blur(img, kernel_size, list(sigma))
     return _tensor_filters.gaussian_blur(img, kernel_size, list(sigma))
 
 
@@ -79,5 +67,5 @@ def adjust_sharpness(img: Image, sharpness_factor: float) -> Image:
         ValueError: a negative factor for a tensor.
     """
     if not isinstance(img, torch.Tensor):
-        return _images.adjusted(ops.AdjustSharpness(sharpness_factor), img, sharpness_factor)
+        return _images.changed(ops.AdjustSharpness(sharpness_factor), img, sharpness_factor)
     return _tensor_filters.adjust_sharpness(img, sharpness_factor)

@@ -12,9 +12,6 @@ Derived from torchvision (BSD-3-Clause, see NOTICE).
 # TorchScript needs narrow annotations; eagerly wider values arrive, which the type checker calls unreachable.
 # mypy: no-warn-unreachable
 
-import warnings
-
-import numpy as np
 import torch
 
 from fastpipe import ops
@@ -26,13 +23,7 @@ from fastpipe.ops.sizes import (
     height_and_width,
     resized_size,
 )
-from fastpipe.transforms import _functional_pil as _pil
-from fastpipe.transforms.functional import (
-    _array,
-    _images,
-    _tensor_common,
-    _tensor_geometry,
-)
+from fastpipe.transforms.functional import _images, _tensor_common, _tensor_geometry
 from fastpipe.transforms.functional._types import Image, Ints, Scalar
 
 _HFLIP, _VFLIP = ops.interned_once(ops.HFlip), ops.interned_once(ops.VFlip)
@@ -45,9 +36,7 @@ def get_dimensions(img: Image) -> list[int]:
         TypeError: it is no image.
     """
     if not isinstance(img, torch.Tensor):
-        if isinstance(img, np.ndarray):
-            return _array.get_dimensions(img)
-        return _pil.get_dimensions(img)
+        return _images.get_dimensions(img)
     return _tensor_common.get_dimensions(img)
 
 
@@ -101,14 +90,7 @@ def resize(
         return img
 
     if not isinstance(img, torch.Tensor):
-        if isinstance(img, np.ndarray):
-            return _array.resize(img, new_height, new_width, interpolation, bool(antialias))
-        if antialias is False:
-            warnings.warn(
-                "Anti-alias option is always applied for PIL Image input. Argument antialias is ignored.", stacklevel=2
-            )
-        return _images.resize(img, new_height, new_width, interpolation)
-
+        return _images.resize(img, new_height, new_width, interpolation, antialias)
     return _tensor_geometry.resize(img, [new_height, new_width], interpolation.value, antialias)
 
 
@@ -128,8 +110,6 @@ def pad(img: Image, padding: Ints, fill: Scalar = 0, padding_mode: str = "consta
         ValueError: another number of paddings, another mode, or a colour of another length than the channels.
     """
     if not isinstance(img, torch.Tensor):
-        if isinstance(img, np.ndarray):
-            return _array.pad(img, padding, fill, padding_mode)
         return _images.pad(img, padding, fill, padding_mode)
     return _tensor_geometry.pad(img, padding, fill, padding_mode)
 
@@ -145,9 +125,7 @@ def crop(img: Image, top: int, left: int, height: int, width: int) -> Image:
         width: its columns.
     """
     if not isinstance(img, torch.Tensor):
-        if isinstance(img, np.ndarray):
-            return _array.crop(img, top, left, height, width)
-        return _pil.crop(img, top, left, height, width)
+        return _images.crop(img, top, left, height, width)
     return _tensor_geometry.crop(img, top, left, height, width)
 
 
@@ -160,10 +138,9 @@ def center_crop(img: Image, output_size: Ints) -> Image:
     """
     _, height, width = get_dimensions(img)
     top, left, crop_height, crop_width = center_crop_box(height, width, output_size)
-    if not isinstance(img, torch.Tensor):  # noqa: SIM102 - TorchScript must not see the inner one
-        if not isinstance(img, np.ndarray):
-            return _images.center_crop(img, top, left, crop_height, crop_width)
-    return crop(img, top, left, crop_height, crop_width)
+    if not isinstance(img, torch.Tensor):
+        return _images.center_crop(img, top, left, crop_height, crop_width)
+    return _tensor_geometry.crop(img, top, left, crop_height, crop_width)
 
 
 def resized_crop(
@@ -200,14 +177,14 @@ def resized_crop(
 def hflip(img: Image) -> Image:
     """The image mirrored left to right: a tensor ``(..., H, W)``, PIL image or ndarray."""
     if not isinstance(img, torch.Tensor):
-        return _images.changed(_HFLIP, img, _array.ANY, kernels.hflip, _pil.hflip)
+        return _images.changed(_HFLIP, img, permitted=_images.ANY, kernel=kernels.hflip)
     return _tensor_geometry.hflip(img)
 
 
 def vflip(img: Image) -> Image:
     """The image upside down: a tensor ``(..., H, W)``, PIL image or ndarray."""
     if not isinstance(img, torch.Tensor):
-        return _images.changed(_VFLIP, img, _array.ANY, kernels.vflip, _pil.vflip)
+        return _images.changed(_VFLIP, img, permitted=_images.ANY, kernel=kernels.vflip)
     return _tensor_geometry.vflip(img)
 
 

@@ -17,16 +17,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fastpipe import ops
-from fastpipe.ops.interpolation import (
-    InterpolationMode,
-    checked_interpolation,
-)
+from fastpipe.ops.interpolation import InterpolationMode, checked_interpolation
 from fastpipe.ops.matrices import inverse_affine_matrix, perspective_coeffs
 from fastpipe.transforms import _functional_pil as _pil
-from fastpipe.transforms.functional import _array, _images, _tensor_warps
+from fastpipe.transforms.functional import _images, _tensor_warps
 from fastpipe.transforms.functional._types import Fill, Floats, Image, Ints
-from fastpipe.transforms.functional.conversion import pil_to_tensor, to_pil_image
 from fastpipe.transforms.functional.geometry import get_dimensions
 
 
@@ -54,9 +49,7 @@ def perspective(
     interpolation = checked_interpolation(interpolation)
 
     if not isinstance(img, torch.Tensor):
-        if isinstance(img, np.ndarray):
-            return _array.changed(ops.Perspective(startpoints, endpoints, interpolation, fill), img, _array.ANY)
-        return _images.perspective(img, coeffs, interpolation, fill)
+        return _images.perspective(img, startpoints, endpoints, coeffs, interpolation, fill)
     return _tensor_warps.perspective(img, coeffs, interpolation.value, fill)
 
 
@@ -205,8 +198,5 @@ def elastic_transform(
         raise ValueError(f"Argument displacement shape should be {shape}, but given {displacement.shape}")
 
     if not isinstance(img, torch.Tensor):
-        if isinstance(img, np.ndarray):
-            return _array.elastic_transform(img, displacement, interpolation, fill)
-        output = _tensor_warps.elastic_transform(pil_to_tensor(img), displacement, interpolation.value, fill)
-        return to_pil_image(output, mode=img.mode)  # type: ignore[no-untyped-call]
+        return _images.elastic_transform(img, displacement, interpolation, fill)
     return _tensor_warps.elastic_transform(img, displacement, interpolation.value, fill)

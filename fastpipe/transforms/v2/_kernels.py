@@ -1,9 +1,15 @@
-"""PIL images and uint8 tensors in v2's functions and classes: by the core where it has torchvision's bytes."""
+"""PIL images and uint8 tensors in v2's functions and classes: by the core where it has torchvision's bytes.
+
+A PIL image goes from its memory to a new one's in one call of the core. What the core doesn't take (another mode,
+arguments that are wrong, pixels too few to be worth a call) is left to torchvision, and so are its errors and warnings.
+torchvision's own functions and classes stay what they are.
+"""
 
 from __future__ import annotations
 
 import functools
 import types
+from collections.abc import Callable
 from typing import Any
 
 import PIL.Image
@@ -12,41 +18,24 @@ from torchvision import tv_tensors
 from torchvision.transforms.v2 import functional as theirs
 from torchvision.transforms.v2.functional._utils import _KERNEL_REGISTRY
 
+from fastpipe import core, ops
 from fastpipe.kernels.v2_tensors import KERNELS
-from fastpipe.transforms.v2._on_images import is_known, run_function
-
-_CLASSES = (torch.Tensor, tv_tensors.Image, tv_tensors.Video)
-_KERNELS = {getattr(theirs, name): kernel for name, kernel in KERNELS.items()}
-
-
-def by_core(function: Any, image: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The result of one of torchvision's functions on uint8 images in main memory, of the class that came.
-
-    None for any other input, and for arguments about which torchvision says what it thinks.
-    """
-    kernel = _KERNELS.get(function)
-    if kernel is None or type(image) not in _CLASSES or image.dtype != torch.uint8:
-        return None
-    if type(image) not in _KERNEL_REGISTRY[function]:  # torchvision leaves some of a video as it is
-        return None
-    try:
-        made = kernel(image.as_subclass(torch.Tensor), *args, **kwargs)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-        return None
-    return made if made is None or type(image) is torch.Tensor else tv_tensors.wrap(made, like=image)
+from fastpipe.ops.interpolation import interpolation_of
+from fastpipe.program import lower, run_on_image, run_operation, shape_of
+from fastpipe.transforms.v2._proxies import OPERATIONS, PilStandIn, given_by_name, pad_of, whole_colour
+from fastpipe.types import Box
 
 
 def by_fastpipe(function: Any, image: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result of one of torchvision's functions on a PIL image or a tensor; None where torchvision has to do it."""
-    if isinstance(image, PIL.Image.Image):
-        return run_function(function.__name__, image, args, kwargs)
-    return by_core(function, image, args, kwargs)
+    on = _on_image if isinstance(image, PIL.Image.Image) else _on_tensor
+    return on(function, image, args, kwargs)
 
 
 @functools.cache
 def routed(original: Any) -> Any:
     """Routes one of torchvision's functions to the core where that has it; TorchScript compiles torchvision's own."""
-    if original not in _KERNELS and not is_known(getattr(original, "__name__", "")):
+    if original not in _KERNELS and not _is_known(getattr(original, "__name__", "")):
         return original
 
     @functools.wraps(original)
@@ -73,3 +62,113 @@ def with_routed(method: Any, functional: Any) -> Any:
     )
     made.__kwdefaults__ = method.__kwdefaults__
     return functools.wraps(method)(made)
+
+
+# -- tensors
+
+_CLASSES = (torch.Tensor, tv_tensors.Image, tv_tensors.Video)
+_KERNELS = {getattr(theirs, name): kernel for name, kernel in KERNELS.items()}
+
+
+def _on_tensor(function: Any, image: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The result of one of torchvision's functions on uint8 images in main memory, of the class that came.
+
+    None for any other input, and for arguments about which torchvision says what it thinks.
+    """
+    kernel = _KERNELS.get(function)
+    if kernel is None or type(image) not in _CLASSES or image.dtype != torch.uint8:
+        return None
+    if type(image) not in _KERNEL_REGISTRY[function]:  # torchvision leaves some of a video as it is
+        return None
+    try:
+        made = kernel(image.as_subclass(torch.Tensor), *args, **kwargs)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        return None
+    return made if made is None or type(image) is torch.Tensor else tv_tensors.wrap(made, like=image)
+
+
+# -- PIL images
+
+_PIL_TO_TENSOR = ops.interned_once(ops.PilToTensor)
+
+
+def _on_image(function: Any, image: PIL.Image.Image, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The result of one of torchvision's functions on a PIL image; None where torchvision is to be called."""
+    name = function.__name__
+    if isinstance(image, PilStandIn) or not _is_known(name):
+        return None
+    run = _RUNS.get(name)
+    width, height = image.size
+    if name in _ON_LARGE and width * height < _LARGE:
+        return None
+    try:
+        given = given_by_name(name, args, kwargs)
+        return run_operation(OPERATIONS[name](**given), image) if run is None else run(image, **given)
+    except Exception:  # torchvision says what is wrong
+        return None
+
+
+_LARGE = 2000
+_ON_LARGE = frozenset({"affine", "perspective", "rotate"})
+"""Functions whose arguments take longer to read than Pillow takes for fewer pixels."""
+
+_PILLOWS = frozenset({"center_crop", "crop", "vertical_flip"})
+"""Functions that move whole rows, which nobody does faster than Pillow; see `Operation.least_pixels`."""
+
+
+def _is_known(name: str) -> bool:
+    """Whether `_on_image` has the function of that name."""
+    return name in _RUNS or (name in OPERATIONS and name not in _PILLOWS)
+
+
+def _resize(image: Any, size: Any, interpolation: Any = "bilinear", max_size: Any = None, antialias: Any = True) -> Any:
+    if antialias is False:  # of which torchvision warns
+        return None
+    width, height = image.size
+    sides = theirs._geometry._compute_resized_output_size((height, width), size=size, max_size=max_size)
+    return run_operation(ops.resize_to(list(sides), interpolation_of(interpolation)), image)
+
+
+def _resized_crop(
+    image: Any,
+    top: int,
+    left: int,
+    height: int,
+    width: int,
+    size: Any,
+    interpolation: Any = "bilinear",
+    antialias: Any = True,
+) -> Any:
+    if antialias is False:
+        return None
+    sides = theirs._geometry._compute_resized_output_size((height, width), size=size)
+    operation = ops.resize_to(list(sides), interpolation_of(interpolation))
+    return run_operation(operation, image, Box(top, left, height, width))
+
+
+def _pad(image: Any, padding: Any, fill: Any = None, padding_mode: str = "constant") -> Any:
+    if padding_mode == "constant":
+        return None
+    colour = whole_colour(fill, len(image.getbands()))
+    return None if colour is None else run_operation(pad_of(padding, colour, padding_mode), image)
+
+
+def _to_tensor_in_rows(image: Any) -> Any:
+    shape = shape_of(image)
+    if shape is None or not core.available() or torch._C._len_torch_function_stack():  # such as of a default device
+        return None
+    return run_on_image(lower((_PIL_TO_TENSOR,), shape), image, in_rows=True)
+
+
+def _to_image(image: Any) -> Any:
+    made = _to_tensor_in_rows(image)
+    return None if made is None else made.as_subclass(tv_tensors.Image)
+
+
+_RUNS: dict[str, Callable[..., Any]] = {
+    "pad": _pad,
+    "pil_to_tensor": _to_tensor_in_rows,
+    "resize": _resize,
+    "resized_crop": _resized_crop,
+    "to_image": _to_image,
+}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from torchvision.transforms import v2 as theirs
 
 from fastpipe import core
 from fastpipe.errors import PlanError
-from fastpipe.ops import ToImage, ToPureTensor
 from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.program.lower import lower
 from fastpipe.program.on_image import run_on_image
@@ -31,17 +29,9 @@ from fastpipe.transforms.image_call import ImageCallSlot
 from fastpipe.transforms.sized_image import Untraceable
 from fastpipe.transforms.v2 import _draws
 from fastpipe.transforms.v2._kernels import by_fastpipe, with_routed
-from fastpipe.transforms.v2._proxies import (
-    PilStandIn,
-    PureStandIn,
-    TensorStandIn,
-    shape_of,
-    stand_in,
-)
+from fastpipe.transforms.v2._proxies import STAND_INS, PilStandIn, image_steps, shape_of, stand_in
 from fastpipe.transforms.v2._rng_patch import drawing_from
 from fastpipe.types import Generators, ImageShape, Step
-
-_STAND_INS = (PilStandIn, TensorStandIn, PureStandIn)
 
 
 class Planned:
@@ -127,7 +117,7 @@ def steps_of(transform: Any, shape: ImageShape, generators: Generators) -> tuple
             made = transform(stand_in(shape))
     except Untraceable as error:
         raise PlanError(f"{type(transform).__name__} can't be planned: {error}.") from error
-    if not isinstance(made, _STAND_INS):
+    if not isinstance(made, STAND_INS):
         raise PlanError(f"{type(transform).__name__} gives {type(made).__name__}, not an image.")
     return made.steps
 
@@ -247,7 +237,7 @@ def _converting(draw: Any, transform: Any) -> Any:
     """``transform`` for conversions, which torchvision doesn't dispatch by class."""
 
     def converted(self: Any, inpt: Any, params: dict[str, Any]) -> Any:
-        if not isinstance(inpt, _STAND_INS):
+        if not isinstance(inpt, STAND_INS):
             return transform(self, inpt, params)
         shape = shape_of(inpt)
         steps = draw(self, shape, None)
@@ -280,14 +270,15 @@ def _with_picture(compose: Any, inputs: tuple[Any, ...]) -> Any:
         return None
     with contextlib.suppress(Exception), rewound_on(Exception):
         sample = tree_unflatten([stand_in(shape) if value is pictures[0] else value for value in flat], spec)
-        made = super(PlannedV2Compose, compose).forward(*sample)
-        leaves, spec = tree_flatten(made)
-        (steps,) = (leaf.steps for leaf in leaves if isinstance(leaf, _STAND_INS))
-        if any(isinstance(leaf, torch.Tensor) and leaf.is_meta and not hasattr(leaf, "steps") for leaf in leaves):
-            raise Untraceable("something was calculated from pixels")
-        image = run_on_image(lower(steps, shape), pictures[0], in_rows=True) if steps else pictures[0]
-        return tree_unflatten([image if isinstance(leaf, _STAND_INS) else leaf for leaf in leaves], spec)
+        return _with_pixels(super(PlannedV2Compose, compose).forward(*sample), pictures[0], shape)
     return None
+
+
+def _with_pixels(sample: Any, image: Any, shape: ImageShape) -> Any:
+    """A sample that torchvision's code made with a stand-in for an image of that shape, and now has its pixels."""
+    steps = image_steps(sample)
+    pixels = run_on_image(lower(steps, shape), image, in_rows=True) if steps else image
+    return tree_map(lambda leaf: pixels if isinstance(leaf, STAND_INS) else leaf, sample)
 
 
 # -- arrays
@@ -328,27 +319,17 @@ def _with_array(transform: Any, forward: Any, inputs: tuple[Any, ...]) -> Any:
     def run_on(image: Any) -> Any:
         return forward(*tree_map(lambda value: image if value is array else value, inputs))
 
-    planned = _is_planned(transform)
-    if planned:
-        height, width, channels = (*array.shape, 1)[:3]
-        try:
-            with rewound_on(Untraceable):
-                made = run_on(stand_in(ImageShape(height, width, channels)))
-        except Untraceable:
-            planned = False
-    if not planned:
-        made = run_on(PIL.Image.fromarray(array[..., 0] if array.ndim == 3 and array.shape[2] == 1 else array))
+    if _is_planned(transform):
+        shape = ImageShape(*(*array.shape, 1)[:3])
+        with contextlib.suppress(Untraceable), rewound_on(Untraceable):
+            return _with_pixels(run_on(stand_in(shape)), array, shape)
 
-    def put_back(value: Any) -> Any:
-        if isinstance(value, _STAND_INS):
-            pixels = _run(value.steps, array)
-            return tv_tensors.Image(pixels) if isinstance(value, TensorStandIn) else pixels
-        if isinstance(value, PIL.Image.Image):
-            pixels = np.array(value)
-            return pixels[..., None] if array.ndim == 3 and pixels.ndim == 2 else pixels
-        return value
+    def back(value: Any) -> Any:
+        pixels = np.array(value) if isinstance(value, PIL.Image.Image) else value
+        return pixels[..., None] if pixels is not value and array.ndim == 3 and pixels.ndim == 2 else pixels
 
-    return tree_map(put_back, made)
+    made = run_on(PIL.Image.fromarray(array[..., 0] if array.ndim == 3 and array.shape[2] == 1 else array))
+    return tree_map(back, made)
 
 
 def _is_picture(value: Any) -> bool:
@@ -356,12 +337,3 @@ def _is_picture(value: Any) -> bool:
     return isinstance(value, (PIL.Image.Image, tv_tensors.Image, tv_tensors.Video)) or (
         theirs.functional.is_pure_tensor(value) and value.ndim >= 3
     )
-
-
-def _run(steps: Sequence[Step], image: Any) -> Any:
-    for step in steps:
-        if not isinstance(step, ToPureTensor):
-            image = step.apply(image)
-        if isinstance(step, ToImage):
-            image = image.as_subclass(torch.Tensor)
-    return image

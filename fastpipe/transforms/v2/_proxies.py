@@ -15,6 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import PIL.Image
 import torch
+from torch.utils._pytree import tree_leaves
 from torchvision import tv_tensors
 from torchvision.transforms.v2 import functional as F
 from torchvision.transforms.v2.functional._utils import _KERNEL_REGISTRY, _register_kernel_internal
@@ -79,6 +80,7 @@ class PureStandIn(torch.Tensor):
 
 
 StandIn: TypeAlias = "PilStandIn | TensorStandIn | PureStandIn"
+STAND_INS = (PilStandIn, TensorStandIn, PureStandIn)
 
 
 def stand_in(shape: ImageShape, steps: tuple[Step, ...] = ()) -> StandIn:
@@ -98,6 +100,21 @@ def shape_of(image: StandIn) -> ImageShape:
     channels, height, width = image.shape
     pure, ahead = isinstance(image, PureStandIn), getattr(image, "ahead", False)
     return ops.TensorShape.of((height, width, channels), image.dtype, pure, ahead)
+
+
+def image_steps(sample: Any) -> tuple[Step, ...]:
+    """The steps of the image in a sample that torchvision's code gave.
+
+    Raises:
+        Untraceable: there are several, or something else needs its pixels.
+    """
+    leaves = tree_leaves(sample)
+    images = [leaf for leaf in leaves if isinstance(leaf, STAND_INS)]
+    if len(images) != 1:
+        raise Untraceable("the image isn't in the sample once")
+    if any(isinstance(leaf, torch.Tensor) and leaf.is_meta and not hasattr(leaf, "steps") for leaf in leaves):
+        raise Untraceable("something was calculated from pixels")
+    return _steps(images[0])
 
 
 # -- what a function does to pixels, from its arguments

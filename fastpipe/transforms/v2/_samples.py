@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_map
 from torchvision import tv_tensors
 from torchvision.transforms.v2 import functional as F
 from torchvision.transforms.v2.functional._utils import _KERNEL_REGISTRY, _register_kernel_internal
@@ -21,11 +21,10 @@ from fastpipe import ops
 from fastpipe.transforms.sized_image import Untraceable
 from fastpipe.transforms.v2._proxies import (
     MOVES,
-    PilStandIn,
-    PureStandIn,
-    TensorStandIn,
+    STAND_INS,
     cropped_first,
     given_by_name,
+    image_steps,
     named,
     pad_of,
     resize_of,
@@ -35,7 +34,6 @@ from fastpipe.transforms.v2._rng_patch import drawing_from
 from fastpipe.types import Box, Generators, ImageShape, Step
 
 __all__ = [
-    "Drawn",
     "Untraceable",
     "box_tensor",
     "draw_sample",
@@ -46,7 +44,6 @@ __all__ = [
     "xyxy",
 ]
 
-_IMAGES = (PilStandIn, TensorStandIn, PureStandIn)
 Load = Callable[[Box, Any], torch.Tensor]
 """Makes a region of masks, uint8 ``(N, h, w)``; of those at some positions, or of all (None)."""
 
@@ -153,23 +150,13 @@ def _register() -> None:
 _register()
 
 
-@dataclass(slots=True)
-class Drawn:
-    """A sample that is drawn.
-
-    Attributes:
-        steps: what is to be done to the image.
-        sample: what the transforms gave, with stand-ins for the image and for masks.
-    """
-
-    steps: tuple[Step, ...]
-    sample: Any
-
-
 def draw_sample(
     transforms: Sequence[Any], shape: ImageShape, targets: tuple[Any, ...], generators: Generators
-) -> Drawn:
+) -> tuple[tuple[Step, ...], Any]:
     """Runs v2 transforms on an image of that shape and on targets, drawing from generators.
+
+    Returns:
+        What is to be done to the image, and what the transforms gave, with stand-ins for the image and for masks.
 
     Raises:
         Untraceable: a transform wants pixels; the generators have moved.
@@ -181,20 +168,14 @@ def draw_sample(
             made = transform(*sample)
             sample = (made,) if alone else made
     result: Any = sample[0] if alone else sample
-    images = [leaf for leaf in tree_leaves(result) if isinstance(leaf, _IMAGES)]
-    if len(images) != 1:
-        raise Untraceable("the image isn't in the sample once")
-    for leaf in tree_leaves(result):
-        if isinstance(leaf, torch.Tensor) and leaf.device.type == "meta" and getattr(leaf, "steps", None) is None:
-            raise Untraceable("something was calculated from pixels")
-    return Drawn(images[0].steps, result)
+    return image_steps(result), result
 
 
 def with_pixels(sample: Any, image: Any, finish: Callable[[Any], torch.Tensor]) -> Any:
     """A drawn sample with the image, and masks as ``finish`` makes them from their stand-ins."""
 
     def put(leaf: Any) -> Any:
-        if isinstance(leaf, _IMAGES):
+        if isinstance(leaf, STAND_INS):
             return image
         if isinstance(leaf, _Later):
             made = finish(leaf)
