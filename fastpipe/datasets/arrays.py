@@ -11,7 +11,6 @@ from typing import Any
 
 from fastpipe.datasets.array_form import Form, form_of, raw_form
 from fastpipe.datasets.array_stages import ArrayStages
-from fastpipe.datasets.bad_file_policy import BadFileHandler
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.folder import ImageFolder
 from fastpipe.datasets.image_list import ImageList
@@ -69,17 +68,11 @@ class Arrays(ImageDataset):
             raise DatasetError("there is no array in this dataset.")
         return self.__form
 
-    def _fastpipe_stages(self, pipeline: Pipeline, policy: BadFileHandler, options: dict[str, Any]) -> Any:
+    def _fastpipe_stages(self, kind: Callable[..., Any] = ArrayStages, **options: Any) -> Any:
         dataset = weakref.proxy(self)  # which holds the stages
-        return ArrayStages(
-            pipeline,
-            self._fastpipe_decoding,
-            policy,
-            self.target_transform,
-            form=lambda: dataset.form,
-            form_is_given=self.__given,
-            crops=self.__crop is not None,
-            **options,
+        crops = self.__crop is not None
+        return super()._fastpipe_stages(
+            kind, form=lambda: dataset.form, form_is_given=self.__given, crops=crops, **options
         )
 
 

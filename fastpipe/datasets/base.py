@@ -207,13 +207,12 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         state, pipeline = self._fastpipe, self.pipeline
         known = state.executor
         if known is None or known.stages.compiled is not pipeline:
-            policy = self._fastpipe_handler()
-            stages = self._fastpipe_stages(pipeline, policy, self._fastpipe_options())
+            stages = self._fastpipe_stages()
             # The dataset holds its executor. A ring would last until Python's collector comes, and with it the shared
             # memory, threads and batches in it.
             dataset = weakref.proxy(self)
             known = state.executor = BatchExecutor(
-                lambda indices, epoch: dataset._fastpipe_tasks(indices, epoch), stages, policy, self.threads
+                lambda indices, epoch: dataset._fastpipe_tasks(indices, epoch), stages, stages.policy, self.threads
             )
             known.times = state.times
         return known
@@ -222,16 +221,17 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         """Deals with bad samples as the policy says."""
         return BadFileHandler(self, self.plans)
 
-    def _fastpipe_stages(self, pipeline: Pipeline, policy: BadFileHandler, options: dict[str, Any]) -> Any:
-        """The stages that make samples, with the options of `ImageStages`."""
-        return ImageStages(pipeline, self._fastpipe_decoding, policy, self.target_transform, **options)
-
-    @property
-    def _fastpipe_decoding(self) -> DecodeOptions:
-        return DecodeOptions(self.reader, self.config, self.fidelity, self.apply_exif, self.max_pixels)
-
-    def _fastpipe_options(self) -> dict[str, Any]:
-        return {"loader": None if self.plans else self.loader, "seeded": self.seed is not None}
+    def _fastpipe_stages(self, kind: Callable[..., Any] = ImageStages, **options: Any) -> Any:
+        """The stages that make samples: of a class derived from `ImageStages`, with what it takes beyond that."""
+        return kind(
+            self.pipeline,
+            DecodeOptions(self.reader, self.config, self.fidelity, self.apply_exif, self.max_pixels),
+            self._fastpipe_handler(),
+            self.target_transform,
+            loader=None if self.plans else self.loader,
+            seeded=self.seed is not None,
+            **options,
+        )
 
     def _fastpipe_tasks(self, indices: Sequence[int], epoch: int | None) -> list[SampleTask]:
         """The tasks of samples; see `BatchExecutor.tasks_of`."""

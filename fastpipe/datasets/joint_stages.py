@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -50,19 +50,13 @@ class TargetStages(ImageStages):
 
     Args:
         given: as of `ImageStages`.
-        targets_of: from what the dataset's `sample` says and the image's ``(height, width)`` to the targets.
-        spreads_targets: a sample is the image and each target; else there is one.
+        dataset: a weak proxy of the `JointDataset`, whose `targets_of` makes the targets.
     """
 
-    def __init__(
-        self,
-        *given: Any,
-        targets_of: Callable[[Any, tuple[int, int]], tuple[Any, ...]],
-        spreads_targets: bool,
-        **options: Any,
-    ) -> None:
+    def __init__(self, *given: Any, dataset: Any, **options: Any) -> None:
         super().__init__(*given, **options)
-        self._targets_of, self._spreads_targets = targets_of, spreads_targets
+        self._dataset = dataset
+        self._spreads_targets: bool = dataset._fastpipe_spreads_targets
 
     def draw_one(self, task: SampleTask, generators: Generators | None, fixed: FixedSteps | None) -> None:
         if task.shape is not None:
@@ -72,6 +66,10 @@ class TargetStages(ImageStages):
                 self.policy.failed(task, error)
                 return
             super().draw_one(task, generators, fixed)
+
+    def _targets_of(self, target: Any, size: tuple[int, int]) -> tuple[Any, ...]:
+        targets: tuple[Any, ...] = self._dataset.targets_of(target, size)
+        return targets
 
     def _place_target(self, task: SampleTask, size: tuple[int, int]) -> None:
         targets = with_masks(self._targets_of(task.target, size))

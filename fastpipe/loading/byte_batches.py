@@ -13,7 +13,7 @@ from fastpipe.datasets import BadFile, ImageDataset
 from fastpipe.datasets.bad_file_policy import BadFileHandler
 from fastpipe.datasets.bad_files import warn_again
 from fastpipe.errors import BadFilesError, DatasetError
-from fastpipe.executor import BatchSpec, SampleTask
+from fastpipe.executor import BatchSpec, ImageStages, SampleTask
 from fastpipe.loading.collate import BatchCollate
 from fastpipe.program import Fidelity
 from fastpipe.readers import MaxPixels
@@ -155,8 +155,8 @@ class _Items(ImageDataset):
     def _fastpipe_handler(self) -> BadFileHandler:
         return _ItemHandler(self, planned=True)
 
-    def _fastpipe_options(self) -> dict[str, Any]:
-        return {"generators": self._generators, "out": self._out, "shared": False}
+    def _fastpipe_stages(self, kind: Callable[..., Any] = ImageStages, **options: Any) -> Any:
+        return super()._fastpipe_stages(kind, generators=self._generators, out=self._out, shared=False, **options)
 
     def load(self) -> torch.Tensor:
         out = self._out

@@ -105,9 +105,8 @@ class CelebA(_Described, ImageDataset):
             raise ValueError(f'Target type "{name}" is not recognized.')
         return whole[name][index, :]
 
-    def _fastpipe_stages(self, *given: Any) -> Any:
-        pipeline, policy, options = given
-        return _RgbStages(pipeline, self._fastpipe_decoding, policy, self.target_transform, **options)
+    def _fastpipe_stages(self, kind: Callable[..., Any] = _RgbStages, **options: Any) -> Any:
+        return super()._fastpipe_stages(kind, **options)
 
 
 class OxfordIIITPet(_Described, detection.Wrappable):
