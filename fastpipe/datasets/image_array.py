@@ -55,7 +55,7 @@ class ImageArray(ImageDataset):
         count = len(PixelArray(data, channels_first))
         if len(targets) != count:
             raise DatasetError(f"there are {count} images, and {len(targets)} targets.")
-        self._fastpipe.share_record(self)
+        self._fastpipe_share_record()
 
     def __len__(self) -> int:
         return len(self.data)

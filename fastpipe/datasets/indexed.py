@@ -34,7 +34,7 @@ class IndexedDataset(ImageDataset):
             assert samples is not None
             self.samples, self.targets = samples, [target for _, target in samples]
         self.imgs = self.samples
-        self._fastpipe.share_record(self)
+        self._fastpipe_share_record()
 
     @property
     def _fastpipe_index(self) -> ImageIndex | None:

@@ -204,7 +204,7 @@ def _listed(kind: type[Any]) -> Callable[[Any, Convert], Any]:
             _check_loader(dataset)
         made = _begin(kind, dataset)
         copy_attributes(made, dataset)
-        made._fastpipe.share_record(made)
+        made._fastpipe_share_record()
         return made
 
     return convert
@@ -217,7 +217,7 @@ def _joint(kind: type[Any]) -> Callable[[Any, Convert], Any]:
         except DatasetError as error:
             raise NotConvertible(str(error)) from None
         copy_attributes(made, dataset)
-        made._fastpipe.share_record(made)
+        made._fastpipe_share_record()
         return made
 
     return convert
@@ -228,7 +228,7 @@ def _pet(dataset: Any, _: Convert) -> Any:
     JointDataset.__init__(made, transforms=dataset.transforms)
     made.root = dataset.root
     copy_attributes(made, dataset)
-    made._fastpipe.share_record(made)
+    made._fastpipe_share_record()
     return made
 
 
