@@ -137,16 +137,6 @@ class CocoDetection(Wrappable):
         self.annFile = absolute_path(annFile)
         self.annotations: Annotations | LoadedAnnotations = CocoFile(annFile).open()
 
-    @classmethod
-    def _fastpipe_of(cls, other: Any) -> CocoDetection:
-        """The data set of the annotations that torchvision's has, whose `coco` is its own."""
-        made = cls.__new__(cls)
-        JointDataset.__init__(made, transforms=other.transforms)
-        made.root = other.root
-        made.coco = other.coco
-        made.annotations = LoadedAnnotations(other.coco, other.ids)
-        return made
-
     @cached_property
     def coco(self) -> Any:
         """A ``pycocotools.coco.COCO`` of the annotation file, which is read when this is first asked for.
@@ -250,26 +240,12 @@ class _Voc(Wrappable):
         if download:  # torchvision's own
             theirs = getattr(importlib.import_module("torchvision.datasets"), type(self).__name__)
             theirs(root, year, image_set, download=True)
-        base = os.path.join(*(["TrainVal"] if year == "2011" else []), "VOCdevkit", f"VOC{year}")
-        self.__base = os.path.join(self.root, base)
-        if not os.path.isdir(self.__base):
+        base = os.path.join(self.root, *(["TrainVal"] if year == "2011" else []), "VOCdevkit", f"VOC{year}")
+        if not os.path.isdir(base):
             raise RuntimeError("Dataset not found or corrupted. You can use download=True to download it")
-        listed = Path(self.__base, "ImageSets", self._fastpipe_layout[0], f"{image_set}.txt").read_text().splitlines()
+        listed = Path(base, "ImageSets", self._fastpipe_layout[0], f"{image_set}.txt").read_text().splitlines()
         paths = [f"JPEGImages/{line.strip()}.jpg" for line in listed]
-        self.index = index_of_rows((paths, [0] * len(paths)), self.__base)
-
-    @classmethod
-    def _fastpipe_of(cls, other: Any) -> Any:
-        """The data set of the files that torchvision's has."""
-        made = cls.__new__(cls)
-        JointDataset.__init__(made, transforms=other.transforms)
-        made.root, made.year, made.image_set = other.root, other.year, other.image_set
-        images, targets = list(map(os.fspath, other.images)), list(map(os.fspath, other.targets))
-        made.index = index_of_rows((images, [0] * len(images)))
-        made.__base = os.path.dirname(os.path.dirname(images[0])) if images else ""
-        if made.images != images or made.targets != targets:
-            raise DatasetError("its lists of images and of targets aren't those of VOC's folders")
-        return made
+        self.index = index_of_rows((paths, [0] * len(paths)), base)
 
     def __len__(self) -> int:
         return len(self.index)
@@ -280,9 +256,9 @@ class _Voc(Wrappable):
         return image, self._fastpipe_annotation_of(image)
 
     def _fastpipe_annotation_of(self, image: str) -> str:
-        name = os.path.splitext(os.path.basename(image))[0]
+        images, name = os.path.split(os.path.splitext(image)[0])
         _, folder, ending = self._fastpipe_layout
-        return os.path.join(self.__base, folder, name + ending)
+        return os.path.join(os.path.dirname(images), folder, name + ending)
 
     @property
     def images(self) -> list[str]:
