@@ -100,7 +100,7 @@ class BadFilePolicy:
         if by_loader:
             self.end_epoch()
             self._record.begin(min(samples, len(self._dataset)), by_loader=True)
-        elif not (record := self._record).has_loader:
+        elif not (record := self._record).shared["has_loader"]:
             record.begin(samples, by_loader=False)
 
     def end_epoch(self) -> None:
@@ -114,7 +114,7 @@ class BadFilePolicy:
         if counts.replaced:
             done.append(f"{counts.replaced} were replaced by others")
         if done and record.first_warning():
-            number = f"{counts.skipped + counts.replaced} of the {record.size} samples of this epoch"
+            number = f"{counts.skipped + counts.replaced} of the {record.shared['size']} samples of this epoch"
             warn_again(f"{number} can't be read: {' and '.join(done)}.{self._see_log}")
 
     def substitutes(self, task: SampleTask) -> Iterator[SampleTask]:
@@ -183,15 +183,16 @@ class BadFilePolicy:
         record, most = self._record, self._dataset.max_bad_fraction
         record.mark(bad.index, outcome)
         self._list(bad)
-        if not record.has_loader and record.first_warning():
+        if not record.shared["has_loader"] and record.first_warning():
             warn_again(
                 f"{bad.path} (sample {bad.index}) can't be read: {bad.reason}. It is "
                 f"{'left out' if outcome == SKIPPED else 'replaced'}; more bad files are dealt with in silence until "
                 f"the next epoch.{self._see_log}"
             )
-        if most < 1 and (count := record.bad_now()) > most * record.size:
+        size = record.shared["size"]
+        if most < 1 and (count := record.bad_now()) > most * size:
             raise BadFilesError(
-                f"{count} of the {record.size} samples of this epoch can't be read, more than max_bad_fraction="
+                f"{count} of the {size} samples of this epoch can't be read, more than max_bad_fraction="
                 f"{most} allows; the last is {bad.path}: {bad.reason}.{self._see_log} Is the disk "
                 "there? Mend or remove the files, or allow a larger fraction."
             )

@@ -7,7 +7,7 @@ import importlib
 import os
 from collections import defaultdict
 from collections.abc import Callable, Collection
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -15,8 +15,8 @@ from xml.etree import ElementTree
 import torch
 from PIL import Image
 
-from fastpipe.datasets._masks import Segmentations
-from fastpipe.datasets.annotations import Annotations, CocoFile, LoadedAnnotations
+from fastpipe.datasets.coco_annotations import Annotations, LoadedAnnotations, load_or_parse
+from fastpipe.datasets.coco_masks import load_masks
 from fastpipe.datasets.joint import JointDataset, placed
 from fastpipe.datasets.joint_stages import v2_samples
 from fastpipe.datasets.named_stages import label_fields
@@ -135,7 +135,7 @@ class CocoDetection(Wrappable):
         super().__init__(transform, target_transform, transforms, **options)
         self.root = local_path(root)
         self.annFile = absolute_path(annFile)
-        self.annotations: Annotations | LoadedAnnotations = CocoFile(annFile).open()
+        self.annotations: Annotations | LoadedAnnotations = load_or_parse(self.annFile)
 
     @cached_property
     def coco(self) -> Any:
@@ -189,7 +189,7 @@ class CocoDetection(Wrappable):
             target["boxes"] = v2.xyxy(v2.box_tensor(torch.from_numpy(annotations.boxes(number)), "XYWH", size))
         if "masks" in keys:
             parts = [record["segmentation"] for record in annotations.records(number)]
-            target["masks"] = v2_samples().mask_stand_in(Segmentations(parts, size).load, len(parts), size)
+            target["masks"] = v2_samples().mask_stand_in(partial(load_masks, parts, size), len(parts), size)
         if "labels" in keys:
             target["labels"] = torch.from_numpy(annotations.labels(number))
         native = keys - {"image_id", "boxes", "masks", "labels"}
@@ -204,8 +204,8 @@ class CocoDetection(Wrappable):
         made: dict[str, Any] = {"image_id": annotations.id(target)}
         made["bboxes"] = Boxes(annotations.boxes(target), "XYWH")
         if "masks" in (self.target_keys or ()) and records:
-            parts = Segmentations([record["segmentation"] for record in records], size)
-            made["masks"] = Pixels((len(records), *size), lambda box: parts.load(box, None).numpy(), True, True)
+            load = partial(load_masks, [record["segmentation"] for record in records], size)
+            made["masks"] = Pixels((len(records), *size), lambda box: load(box, None).numpy(), True, True)
         ids = [record["category_id"] for record in records]
         for field in fields:
             named = all(field in record for record in records) and records

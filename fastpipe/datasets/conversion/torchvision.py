@@ -15,8 +15,8 @@ from typing import Any
 from PIL import Image
 
 from fastpipe.datasets import detection
-from fastpipe.datasets.annotations import LoadedAnnotations
 from fastpipe.datasets.base import ImageDataset, default_loader
+from fastpipe.datasets.coco_annotations import LoadedAnnotations
 from fastpipe.datasets.conversion.known import KnownClass, NotConvertible, copy_attributes
 from fastpipe.datasets.folder import ImageFolder
 from fastpipe.datasets.image_array import ImageArray
