@@ -41,8 +41,7 @@ from fastpipe.loading.mixing import mixes_alone
 from fastpipe.loading.samplers import RandomSampler, SequentialSampler, ShuffledSampler
 from fastpipe.loading.statistics import LoaderMeter, LoaderStatistics, gathered
 from fastpipe.loading.threads import Ahead, ThreadIterator, gil_bound_part_within
-from fastpipe.loading.worker import start_workers
-from fastpipe.loading.worker_monitor import close, dead_workers, worker_error
+from fastpipe.loading.worker_monitor import MonitoredIterator
 
 __all__ = ["DataLoader"]
 
@@ -182,8 +181,8 @@ class DataLoader(TorchDataLoader[Any]):
 
     def __iter__(self) -> Any:
         """The batches of the next epoch, or after `load_state_dict` of the rest of the one that was saved."""
-        if dead_workers(self._iterator):
-            self._discard(self._iterator)
+        if isinstance(self._iterator, MonitoredIterator) and self._iterator.is_over:
+            self._iterator = None
         if self._shuffles and not self._warned_of_ranks:
             self._warned_of_ranks = warn_of_whole_epochs()
         busy = self._iterator is not None and any(other.iterator is self._iterator for other in running)
@@ -197,9 +196,6 @@ class DataLoader(TorchDataLoader[Any]):
         try:
             # Workers that stay serve one iteration at a time; another one meanwhile gets workers of its own.
             batches = self._get_iterator(stays=False) if busy else super().__iter__()
-        except Exception as error:
-            self._explain(self._iterator, error)
-            raise
         finally:
             self._order = None
         return Iteration(self, batches, progress, epochs, meter)
@@ -246,8 +242,7 @@ class DataLoader(TorchDataLoader[Any]):
         stays = self.persistent_workers if stays is None else stays
         # Workers that stay are told of each epoch in shared memory.
         epochs = None if stays else tuple(self._epochs.get(part._fastpipe.epoch) for part in datasets)
-        requested = None if not datasets or isinstance(self.dataset, IterableDataset) else self._requested
-        return start_workers(self, datasets, requested, epochs, self._meter.times)
+        return MonitoredIterator(self, epochs, self._meter.times)
 
     def _in_threads(self) -> ThreadIterator:
         """The iterator whose batches are made ahead: the last epoch's, which may have begun this one."""
@@ -297,18 +292,6 @@ class DataLoader(TorchDataLoader[Any]):
             return iter(BatchSampler(order, size, cut)), dict.fromkeys(_seeded(parts).values(), epoch)
 
         return ahead
-
-    def _explain(self, iterator: Any, error: Exception) -> None:
-        """Raises what happened, where an error is about the iterator's workers."""
-        better = worker_error(iterator, error, self.timeout)
-        if better is not None:
-            self._discard(iterator)
-            raise better from error
-
-    def _discard(self, iterator: Any) -> None:
-        close(iterator)
-        if self._iterator is iterator:  # the workers that stay; the next iteration starts others
-            self._iterator = None
 
     def _go_on(self, busy: bool) -> dict[Any, int]:
         """Begins the epoch that was chosen since the last iteration; else the one behind that iteration's.
