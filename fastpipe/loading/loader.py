@@ -135,14 +135,18 @@ class DataLoader(TorchDataLoader[Any]):
         self.dtype = dtype
         self.memory_format = memory_format
         self.threads = count
-        options = BatchSpec(device is not None, dtype, memory_format == torch.channels_last, count)
-        collates = batch_size is not None or batch_sampler is not None
-        # The user's own collate_fn gets the list of samples that it expects, and so does a wrapper.
-        as_list = collate_fn is not None or not gives_batches(dataset)
+        self._batch_spec = BatchSpec(
+            defer=device is not None,
+            dtype=dtype,
+            channels_last=memory_format == torch.channels_last,
+            threads=count,
+            # The user's own collate_fn gets the list of samples that it expects, and so does a wrapper.
+            as_list=collate_fn is not None or not gives_batches(dataset),
+        )
         self._given_collate = collate_fn
-        self._requested = replace(options, as_list=as_list) if collates else None
-        if collates and (collate_fn is None or dtype is not None or options.channels_last):
-            collate_fn = BatchCollate(options, collate_fn or default_collate)
+        collates = batch_size is not None or batch_sampler is not None
+        if collates and (collate_fn is None or dtype is not None or self._batch_spec.channels_last):
+            collate_fn = BatchCollate(self._batch_spec, collate_fn or default_collate)
         if any(part.on_error != "raise" for part in image_datasets(dataset)):
             collate_fn = CollateGood(collate_fn or default_convert)
         self._by_threads = num_workers == 0 and bool(count) and not isinstance(dataset, IterableDataset)
@@ -229,16 +233,15 @@ class DataLoader(TorchDataLoader[Any]):
             return self._in_threads()
         if self.num_workers == 0:
             here: Any = super()._get_iterator()
-            if not isinstance(self.dataset, IterableDataset) and (self._requested is not None or self._epochs):
-                options = replace(self._requested or BatchSpec(as_list=True), epochs=self._epochs)
+            if not isinstance(self.dataset, IterableDataset) and (self._auto_collation or self._epochs):
+                options = replace(self._batch_spec, epochs=self._epochs)
                 here._dataset_fetcher.dataset = BatchFetcher(self.dataset, options)
             return here
         self.check_worker_number_rationality()
         datasets = tuple(image_datasets(self.dataset))
-        options = self._requested or BatchSpec()
-        if self._requested is not None and not options.as_list and self.batch_size is not None:
+        if self.batch_size is not None and not self._batch_spec.as_list:
             ahead = self.num_workers * (self.prefetch_factor or 2)
-            check_shared_memory(datasets, self.batch_size, ahead, options)
+            check_shared_memory(datasets, self.batch_size, ahead, self._batch_spec)
         stays = self.persistent_workers if stays is None else stays
         # Workers that stay are told of each epoch in shared memory.
         epochs = None if stays else tuple(self._epochs.get(part._fastpipe.epoch) for part in datasets)

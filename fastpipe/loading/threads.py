@@ -305,7 +305,7 @@ class ThreadIterator(_BaseDataLoaderIter):
         self._prefetch = loader.prefetch_factor or AHEAD
         self.number += 1
         self._more = True  # the sampler may give more
-        self._options = replace(loader._requested or BatchSpec(), pinned=self._pin_memory, epochs=loader._epochs)
+        self._options = replace(loader._batch_spec, pinned=self._pin_memory, epochs=loader._epochs)
         self._next_epoch: Callable[[], Ahead | None] = loader._epoch_ahead()
         before, self._snapshot = self._snapshot, _settings_of(loader)
         if self._ahead and (obstacle or not _same(before, self._snapshot)):
@@ -412,7 +412,7 @@ _OF_NO_ACCOUNT = frozenset({"_fastpipe", "on_begin"})
 
 def _settings_of(loader: Any) -> list[Any]:
     """The objects that batches depend on besides indices and epochs; batches are made anew if one is replaced."""
-    found: list[Any] = [loader.collate_fn, loader._requested, loader.dataset]
+    found: list[Any] = [loader.collate_fn, loader._batch_spec, loader.dataset]
     for part in image_datasets(loader.dataset):
         found.append(part.pipeline)
         found += (value for name, value in vars(part).items() if name not in _OF_NO_ACCOUNT)

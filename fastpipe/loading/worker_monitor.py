@@ -92,8 +92,8 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
         self._index_queues: list[Any] = []
         self._worker_result_queue: Any = None
         given = copy.copy(loader)
-        if self.datasets and loader._requested is not None and not isinstance(loader.dataset, IterableDataset):
-            vars(given)["dataset"] = BatchFetcher(loader.dataset, loader._requested)  # torch wouldn't have it set
+        if self.datasets and loader._auto_collation and not isinstance(loader.dataset, IterableDataset):
+            vars(given)["dataset"] = BatchFetcher(loader.dataset, loader._batch_spec)  # torch wouldn't have it set
         given.worker_init_fn = WorkerInit(loader.worker_init_fn, self.heartbeats, self.slots, epochs, times)
         given.multiprocessing_context = context_of_queues(loader.multiprocessing_context)
         try:
