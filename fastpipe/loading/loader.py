@@ -21,7 +21,6 @@ from torch.utils.data import DataLoader as TorchDataLoader
 
 from fastpipe.datasets import BadFileCounts, ImageDataset
 from fastpipe.datasets.wrappers import image_datasets
-from fastpipe.environment import usable_cpus
 from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.executor import BatchSpec, SharedEpoch
 from fastpipe.loading.accelerate import prepare_loader, warn_lost
@@ -33,14 +32,13 @@ from fastpipe.loading.checks import (
     warn_of_whole_epochs,
     workers_and_threads,
 )
-from fastpipe.loading.collate import DRAW_NOTHING, BatchCollate, CollateGood
+from fastpipe.loading.collate import BatchCollate, CollateGood
 from fastpipe.loading.dataset_state import check_dataset, describe_dataset
 from fastpipe.loading.fetcher import BatchFetcher, gives_batches
 from fastpipe.loading.iteration import Iteration, Progress, begin_epoch, current_progress, running
-from fastpipe.loading.mixing import mixes_alone
 from fastpipe.loading.samplers import RandomSampler, SequentialSampler, ShuffledSampler
 from fastpipe.loading.statistics import LoaderMeter, LoaderStatistics, gathered
-from fastpipe.loading.threads import Ahead, ThreadIterator, gil_bound_part_within
+from fastpipe.loading.threads import ThreadIterator
 from fastpipe.loading.worker_monitor import MonitoredIterator
 
 __all__ = ["DataLoader"]
@@ -153,7 +151,7 @@ class DataLoader(TorchDataLoader[Any]):
         self._keeps_streams = persistent_workers and self._by_threads
         self._warned_of_obstacle = self._warned_of_ranks = self._warned_of_loss = False
         self._shuffles = bool(shuffle) and sampler is None and batch_sampler is None
-        self._making: ThreadIterator | None = None
+        self._thread_iterator: ThreadIterator | None = None
         self._epoch: int | None = None  # of the last iteration
         self._epochs: dict[Any, int] = {}  # the same, of each dataset that has a seed
         self._order: Any = None  # while an iteration begins, what gives its indices
@@ -230,7 +228,13 @@ class DataLoader(TorchDataLoader[Any]):
 
     def _get_iterator(self, stays: bool | None = None) -> Any:
         if self._by_threads:
-            return self._in_threads()
+            last = self._thread_iterator
+            used = any(other.iterator is last for other in running)
+            if last is None or used or last.made_by != os.getpid():
+                self._thread_iterator = last = ThreadIterator(self)
+            else:
+                last.again(self)
+            return last
         if self.num_workers == 0:
             here: Any = super()._get_iterator()
             if not isinstance(self.dataset, IterableDataset) and (self._auto_collation or self._epochs):
@@ -246,55 +250,6 @@ class DataLoader(TorchDataLoader[Any]):
         # Workers that stay are told of each epoch in shared memory.
         epochs = None if stays else tuple(self._epochs.get(part._fastpipe.epoch) for part in datasets)
         return MonitoredIterator(self, epochs, self._meter.times)
-
-    def _in_threads(self) -> ThreadIterator:
-        """The iterator whose batches are made ahead: the last epoch's, which may have begun this one."""
-        obstacle = gil_bound_part_within(self.dataset)
-        mixes = mixes_alone(self._given_collate)
-        if not obstacle and self._draws_in_collate() and not mixes:
-            obstacle = "the collate_fn"
-        if obstacle and not self._warned_of_obstacle:
-            self._warned_of_obstacle = True
-            warnings.warn(
-                f"threads={self.threads}: batches are made when they are asked for, not ahead of time, since "
-                f"{obstacle} is Python code, which may draw from the generators of this thread, and holds up the "
-                f"others. Workers serve it better: num_workers={max(1, usable_cpus() - 1)}.",
-                FastpipeWarning,
-                stacklevel=4,
-            )
-        making = self._making
-        used = any(other.iterator is making for other in running)
-        if making is None or used or making.made_by != os.getpid():
-            self._making = making = ThreadIterator(self, obstacle, mixes)
-        else:
-            making.again(self, obstacle, mixes)
-        return making
-
-    def _draws_in_collate(self) -> bool:
-        return self._given_collate is not None and self._given_collate not in DRAW_NOTHING
-
-    def _epoch_ahead(self) -> Callable[[], Ahead | None]:
-        """A function that gives the next epoch's batches of indices, if they are known before it begins; else None.
-
-        The function keeps no loader alive.
-        """
-        sampler, parts = self._sampler(), tuple(image_datasets(self.dataset))
-        batches: Any = self.batch_sampler
-        known = type(batches) is BatchSampler and hasattr(sampler, "ahead")
-        # Without these, random numbers are seeded when the epoch begins.
-        keyed = not self._draws_in_collate() and all(part._fastpipe.epoch is not None for part in parts)
-        drawn = keyed or self._keeps_streams
-        if not known or not drawn or any(part.on_error != "raise" for part in parts) or self._epoch is None:
-            return lambda: None  # counts of bad files are an epoch's
-        epoch, size, cut = self._epoch + 1, batches.batch_size, batches.drop_last
-
-        def ahead() -> Ahead | None:
-            order = sampler.ahead(epoch)
-            if order is None:
-                return None
-            return iter(BatchSampler(order, size, cut)), dict.fromkeys(_seeded(parts).values(), epoch)
-
-        return ahead
 
     def _go_on(self, busy: bool) -> dict[Any, int]:
         """Begins the epoch that was chosen since the last iteration; else the one behind that iteration's.
@@ -432,7 +387,7 @@ class DataLoader(TorchDataLoader[Any]):
         return sampler
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_making": None}  # threads can't be sent
+        return {**self.__dict__, "_thread_iterator": None}  # threads can't be sent
 
     def _sampler(self) -> Any:
         return self.sampler if self.batch_size is not None else getattr(self._all_batches(), "sampler", self.sampler)
