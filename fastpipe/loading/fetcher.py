@@ -25,9 +25,6 @@ class BatchFetcher:
     dataset: Any
     options: BatchSpec
 
-    def __len__(self) -> int:
-        return len(self.dataset)
-
     def __getitem__(self, index: Any) -> Any:
         with in_epochs(self.options.epochs):
             return self.dataset[index]

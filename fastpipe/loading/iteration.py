@@ -77,7 +77,7 @@ class Iteration(Iterator[_Batch]):
         if isinstance(batches, ThreadIterator):
             weakref.finalize(self, batches.stop_epoch, batches.number).atexit = False
         self._left_out: deque[int] = deque()  # batches before each of those that were made
-        made = _with_samples(loader, batches, self._left_out)
+        made = _with_samples(batches, self._left_out)
         self._batches = made if loader.device is None else on_device(made, loader.device)
 
     def __next__(self) -> _Batch:
@@ -161,7 +161,7 @@ def end_epoch(dataset: Any) -> None:
         part.end_epoch()
 
 
-def _with_samples(loader: Any, batches: Iterator[_Batch], left_out: deque[int]) -> Iterator[_Batch]:
+def _with_samples(batches: Iterator[_Batch], left_out: deque[int]) -> Iterator[_Batch]:
     """The batches of which something is left; notes how many others come before each, for an epoch that is resumed."""
     others = 0
     while True:
@@ -170,9 +170,6 @@ def _with_samples(loader: Any, batches: Iterator[_Batch], left_out: deque[int]) 
         except StopIteration:
             left_out.append(others)
             return
-        except Exception as error:
-            loader._explain(batches, error)
-            raise
         if isinstance(batch, EmptyBatch):
             others += 1
         else:

@@ -21,7 +21,6 @@ from torch.utils.data import DataLoader as TorchDataLoader
 
 from fastpipe.datasets import BadFileCounts, ImageDataset
 from fastpipe.datasets.wrappers import image_datasets
-from fastpipe.environment import usable_cpus
 from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.executor import BatchSpec, SharedEpoch
 from fastpipe.loading.accelerate import prepare_loader, warn_lost
@@ -33,16 +32,14 @@ from fastpipe.loading.checks import (
     warn_of_whole_epochs,
     workers_and_threads,
 )
-from fastpipe.loading.collate import DRAW_NOTHING, BatchCollate, CollateGood
+from fastpipe.loading.collate import BatchCollate, CollateGood
 from fastpipe.loading.dataset_state import check_dataset, describe_dataset
 from fastpipe.loading.fetcher import BatchFetcher, gives_batches
 from fastpipe.loading.iteration import Iteration, Progress, begin_epoch, current_progress, running
-from fastpipe.loading.mixing import mixes_alone
 from fastpipe.loading.samplers import RandomSampler, SequentialSampler, ShuffledSampler
 from fastpipe.loading.statistics import LoaderMeter, LoaderStatistics, gathered
-from fastpipe.loading.threads import Ahead, ThreadIterator, gil_bound_part_within
-from fastpipe.loading.worker import start_workers
-from fastpipe.loading.worker_monitor import close, dead_workers, worker_error
+from fastpipe.loading.threads import ThreadIterator
+from fastpipe.loading.worker_monitor import MonitoredIterator
 
 __all__ = ["DataLoader"]
 
@@ -136,21 +133,25 @@ class DataLoader(TorchDataLoader[Any]):
         self.dtype = dtype
         self.memory_format = memory_format
         self.threads = count
-        options = BatchSpec(device is not None, dtype, memory_format == torch.channels_last, count)
-        collates = batch_size is not None or batch_sampler is not None
-        # The user's own collate_fn gets the list of samples that it expects, and so does a wrapper.
-        as_list = collate_fn is not None or not gives_batches(dataset)
+        self._batch_spec = BatchSpec(
+            defer=device is not None,
+            dtype=dtype,
+            channels_last=memory_format == torch.channels_last,
+            threads=count,
+            # The user's own collate_fn gets the list of samples that it expects, and so does a wrapper.
+            as_list=collate_fn is not None or not gives_batches(dataset),
+        )
         self._given_collate = collate_fn
-        self._requested = replace(options, as_list=as_list) if collates else None
-        if collates and (collate_fn is None or dtype is not None or options.channels_last):
-            collate_fn = BatchCollate(options, collate_fn or default_collate)
+        collates = batch_size is not None or batch_sampler is not None
+        if collates and (collate_fn is None or dtype is not None or self._batch_spec.channels_last):
+            collate_fn = BatchCollate(self._batch_spec, collate_fn or default_collate)
         if any(part.on_error != "raise" for part in image_datasets(dataset)):
             collate_fn = CollateGood(collate_fn or default_convert)
         self._by_threads = num_workers == 0 and bool(count) and not isinstance(dataset, IterableDataset)
         self._keeps_streams = persistent_workers and self._by_threads
         self._warned_of_obstacle = self._warned_of_ranks = self._warned_of_loss = False
         self._shuffles = bool(shuffle) and sampler is None and batch_sampler is None
-        self._making: ThreadIterator | None = None
+        self._thread_iterator: ThreadIterator | None = None
         self._epoch: int | None = None  # of the last iteration
         self._epochs: dict[Any, int] = {}  # the same, of each dataset that has a seed
         self._order: Any = None  # while an iteration begins, what gives its indices
@@ -182,8 +183,8 @@ class DataLoader(TorchDataLoader[Any]):
 
     def __iter__(self) -> Any:
         """The batches of the next epoch, or after `load_state_dict` of the rest of the one that was saved."""
-        if dead_workers(self._iterator):
-            self._discard(self._iterator)
+        if isinstance(self._iterator, MonitoredIterator) and self._iterator.is_over:
+            self._iterator = None
         if self._shuffles and not self._warned_of_ranks:
             self._warned_of_ranks = warn_of_whole_epochs()
         busy = self._iterator is not None and any(other.iterator is self._iterator for other in running)
@@ -197,9 +198,6 @@ class DataLoader(TorchDataLoader[Any]):
         try:
             # Workers that stay serve one iteration at a time; another one meanwhile gets workers of its own.
             batches = self._get_iterator(stays=False) if busy else super().__iter__()
-        except Exception as error:
-            self._explain(self._iterator, error)
-            raise
         finally:
             self._order = None
         return Iteration(self, batches, progress, epochs, meter)
@@ -230,85 +228,28 @@ class DataLoader(TorchDataLoader[Any]):
 
     def _get_iterator(self, stays: bool | None = None) -> Any:
         if self._by_threads:
-            return self._in_threads()
+            last = self._thread_iterator
+            used = any(other.iterator is last for other in running)
+            if last is None or used or last.made_by != os.getpid():
+                self._thread_iterator = last = ThreadIterator(self)
+            else:
+                last.again(self)
+            return last
         if self.num_workers == 0:
             here: Any = super()._get_iterator()
-            if not isinstance(self.dataset, IterableDataset) and (self._requested is not None or self._epochs):
-                options = replace(self._requested or BatchSpec(as_list=True), epochs=self._epochs)
+            if not isinstance(self.dataset, IterableDataset) and (self._auto_collation or self._epochs):
+                options = replace(self._batch_spec, epochs=self._epochs)
                 here._dataset_fetcher.dataset = BatchFetcher(self.dataset, options)
             return here
         self.check_worker_number_rationality()
         datasets = tuple(image_datasets(self.dataset))
-        options = self._requested or BatchSpec()
-        if self._requested is not None and not options.as_list and self.batch_size is not None:
+        if self.batch_size is not None and not self._batch_spec.as_list:
             ahead = self.num_workers * (self.prefetch_factor or 2)
-            check_shared_memory(datasets, self.batch_size, ahead, options)
+            check_shared_memory(datasets, self.batch_size, ahead, self._batch_spec)
         stays = self.persistent_workers if stays is None else stays
         # Workers that stay are told of each epoch in shared memory.
         epochs = None if stays else tuple(self._epochs.get(part._fastpipe.epoch) for part in datasets)
-        requested = None if not datasets or isinstance(self.dataset, IterableDataset) else self._requested
-        return start_workers(self, datasets, requested, epochs, self._meter.times)
-
-    def _in_threads(self) -> ThreadIterator:
-        """The iterator whose batches are made ahead: the last epoch's, which may have begun this one."""
-        obstacle = gil_bound_part_within(self.dataset)
-        mixes = mixes_alone(self._given_collate)
-        if not obstacle and self._draws_in_collate() and not mixes:
-            obstacle = "the collate_fn"
-        if obstacle and not self._warned_of_obstacle:
-            self._warned_of_obstacle = True
-            warnings.warn(
-                f"threads={self.threads}: batches are made when they are asked for, not ahead of time, since "
-                f"{obstacle} is Python code, which may draw from the generators of this thread, and holds up the "
-                f"others. Workers serve it better: num_workers={max(1, usable_cpus() - 1)}.",
-                FastpipeWarning,
-                stacklevel=4,
-            )
-        making = self._making
-        used = any(other.iterator is making for other in running)
-        if making is None or used or making.made_by != os.getpid():
-            self._making = making = ThreadIterator(self, obstacle, mixes)
-        else:
-            making.again(self, obstacle, mixes)
-        return making
-
-    def _draws_in_collate(self) -> bool:
-        return self._given_collate is not None and self._given_collate not in DRAW_NOTHING
-
-    def _epoch_ahead(self) -> Callable[[], Ahead | None]:
-        """A function that gives the next epoch's batches of indices, if they are known before it begins; else None.
-
-        The function keeps no loader alive.
-        """
-        sampler, parts = self._sampler(), tuple(image_datasets(self.dataset))
-        batches: Any = self.batch_sampler
-        known = type(batches) is BatchSampler and hasattr(sampler, "ahead")
-        # Without these, random numbers are seeded when the epoch begins.
-        keyed = not self._draws_in_collate() and all(part._fastpipe.epoch is not None for part in parts)
-        drawn = keyed or self._keeps_streams
-        if not known or not drawn or any(part.on_error != "raise" for part in parts) or self._epoch is None:
-            return lambda: None  # counts of bad files are an epoch's
-        epoch, size, cut = self._epoch + 1, batches.batch_size, batches.drop_last
-
-        def ahead() -> Ahead | None:
-            order = sampler.ahead(epoch)
-            if order is None:
-                return None
-            return iter(BatchSampler(order, size, cut)), dict.fromkeys(_seeded(parts).values(), epoch)
-
-        return ahead
-
-    def _explain(self, iterator: Any, error: Exception) -> None:
-        """Raises what happened, where an error is about the iterator's workers."""
-        better = worker_error(iterator, error, self.timeout)
-        if better is not None:
-            self._discard(iterator)
-            raise better from error
-
-    def _discard(self, iterator: Any) -> None:
-        close(iterator)
-        if self._iterator is iterator:  # the workers that stay; the next iteration starts others
-            self._iterator = None
+        return MonitoredIterator(self, epochs, self._meter.times)
 
     def _go_on(self, busy: bool) -> dict[Any, int]:
         """Begins the epoch that was chosen since the last iteration; else the one behind that iteration's.
@@ -446,7 +387,7 @@ class DataLoader(TorchDataLoader[Any]):
         return sampler
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_making": None}  # threads can't be sent
+        return {**self.__dict__, "_thread_iterator": None}  # threads can't be sent
 
     def _sampler(self) -> Any:
         return self.sampler if self.batch_size is not None else getattr(self._all_batches(), "sampler", self.sampler)

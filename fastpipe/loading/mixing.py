@@ -6,63 +6,43 @@ Any other Python function may draw from whatever it likes, so it isn't run in a 
 from __future__ import annotations
 
 import dis
-import functools
 from collections.abc import Callable
-from types import CodeType, FunctionType, ModuleType
+from types import CellType, FunctionType, ModuleType
 from typing import Any
 
 from torch.utils.data import default_collate
 
 from fastpipe.rng import drawing
 
-_MIX: Any = default_collate  # any object; only its name matters
-
-
-def _starred(batch: Any) -> Any:
-    return _MIX(*default_collate(batch))
-
-
-def _whole(batch: Any) -> Any:
-    return _MIX(default_collate(batch))
-
-
-def _named(batch: Any) -> Any:
-    images, labels = default_collate(batch)
-    return _MIX(images, labels)
-
-
-def _collated_first(batch: Any) -> Any:
-    batch = default_collate(batch)
-    return _MIX(*batch)
-
-
-def _named_twice(batch: Any) -> Any:
-    images, labels = default_collate(batch)
-    images, labels = _MIX(images, labels)
-    return images, labels
-
-
-# Instructions that differ between functions that do the same, or between versions of Python.
-_NOISE = frozenset({"CACHE", "COPY_FREE_VARS", "EXTENDED_ARG", "NOP", "NOT_TAKEN", "PRECALL", "PUSH_NULL", "RESUME"})
-_CALLS = frozenset({"CALL", "CALL_FUNCTION", "CALL_METHOD"})
 _MIXES = frozenset({"CutMix", "MixUp"})
+_JUMPS = frozenset({*dis.hasjrel, *dis.hasjabs})
 _OVERRIDABLE = ("forward", "transform", "make_params")
+
+# What the function is called with in place of a batch, and what its calls give in place of tensors.
+_BATCH, _IMAGES, _LABELS, _MIXED_IMAGES, _MIXED_LABELS = (object() for _ in range(5))
 
 
 def mixes_alone(collate: Any) -> bool:
-    """Whether a function is ``mix(*default_collate(batch))``, or the same in two or three lines.
+    """Whether a function does what ``mix(*default_collate(batch))`` does, on whatever lines, and nothing else.
 
-    `mix` is a `MixUp` or `CutMix` of ``v2``, torchvision's or ours, or a `RandomChoice` of these.
+    `mix` is a `MixUp` or `CutMix` of ``v2``, torchvision's or ours, or a `RandomChoice` of these. A function without
+    branches is called once, with stand-ins for these, for `default_collate` and for the batch, and with nothing else
+    within its reach.
     """
     if type(collate) is not FunctionType or collate.__defaults__ or collate.__kwdefaults__:
         return False
-    values = dict(collate.__globals__)
-    for name, cell in zip(collate.__code__.co_freevars, collate.__closure__ or (), strict=True):
-        try:
-            values[name] = cell.cell_contents
-        except ValueError:  # not assigned yet
-            return False
-    return _steps(collate.__code__, values) in _forms()
+    code = collate.__code__
+    steps = list(dis.get_instructions(code))
+    if any(step.opcode in _JUMPS for step in steps) or getattr(code, "co_exceptiontable", None):
+        return False  # one call doesn't show all that it does
+    names = {step.argval for step in steps if step.opname == "LOAD_GLOBAL"}
+    try:
+        scope = {name: _stand_in(collate.__globals__[name]) for name in names}
+        cells = tuple(CellType(_stand_in(cell.cell_contents)) for cell in collate.__closure__ or ())
+        alike = FunctionType(code, {"__builtins__": {}, **scope}, closure=cells)
+        return bool(alike(_BATCH) == (_MIXED_IMAGES, _MIXED_LABELS))
+    except Exception:  # a name that isn't known or assigned, or anything else done with a stand-in
+        return False
 
 
 def mixed(collate: Callable[[Any], Any], samples: Any) -> Any:
@@ -73,35 +53,42 @@ def mixed(collate: Callable[[Any], Any], samples: Any) -> Any:
         return collate(samples)
 
 
-@functools.cache
-def _forms() -> frozenset[tuple[Any, ...]]:
-    values = {"_MIX": None, "default_collate": default_collate}
-    functions = (_starred, _whole, _named, _collated_first, _named_twice)
-    return frozenset(_steps(function.__code__, values) for function in functions)
+class _Module:
+    """A module, of whose attributes there are stand-ins alone."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        return _stand_in(getattr(self._module, name))
 
 
-def _steps(code: CodeType, values: dict[str, Any]) -> tuple[Any, ...]:
-    """A function's instructions, with what it refers to in place of the names that it does so by."""
-    steps: list[Any] = [code.co_argcount, code.co_kwonlyargcount, code.co_flags & 0x0C]
-    for instruction in dis.get_instructions(code):
-        name, value = instruction.opname, instruction.argval
-        if name in _NOISE:
-            continue
-        if name in ("LOAD_GLOBAL", "LOAD_DEREF"):
-            steps.append(values.get(value, ...))
-        elif name in ("LOAD_ATTR", "LOAD_METHOD") and isinstance(steps[-1], ModuleType):
-            steps.append(getattr(steps.pop(), value, ...))
-        else:
-            steps.append(("CALL" if name in _CALLS else name, instruction.arg))
-    return tuple(_meaning(step) for step in steps)
+def _stand_in(value: Any) -> Any:
+    """A stand-in for what a function refers to, which takes and gives stand-ins.
+
+    Raises:
+        LookupError: there is none: the function may draw there.
+    """
+    if value is default_collate:
+        return _collate
+    if _is_mix(value):
+        return _mix
+    if isinstance(value, ModuleType):
+        return _Module(value)
+    raise LookupError(f"{value!r:.40}")
 
 
-def _meaning(step: Any) -> Any:
-    if step is None or _is_mix(step):
-        return "mix"
-    if step is default_collate:
-        return "collate"
-    return step if isinstance(step, (int, tuple)) else ...
+def _collate(batch: Any) -> Any:
+    if batch is not _BATCH:
+        raise ValueError("not the batch")
+    return [_IMAGES, _LABELS]
+
+
+def _mix(*inputs: Any) -> Any:
+    given = inputs[0] if len(inputs) == 1 else inputs
+    if [*given] != [_IMAGES, _LABELS]:
+        raise ValueError("not the collated batch")
+    return _MIXED_IMAGES, _MIXED_LABELS
 
 
 def _is_mix(value: Any) -> bool:

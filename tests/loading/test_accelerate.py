@@ -43,7 +43,7 @@ def test_kept(root, accelerator, options, through_prepare):
         assert ends == [False] * 4 + [True]
     assert equal(found, batches(loader(root, **options)))
     if not options:
-        assert prepared.base_dataloader._making is not None
+        assert prepared.base_dataloader._thread_iterator is not None
 
 
 def test_each_process_gets_its_share(root, accelerator, monkeypatch):

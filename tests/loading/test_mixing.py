@@ -124,8 +124,34 @@ def other_collate(batch):
     return mix(*fastpipe.collate_fn(batch))
 
 
+def sometimes(batch):
+    if batch is None:
+        return random.random()
+    return mix(*default_collate(batch))
+
+
+def saved(batch):
+    try:
+        return mix(*default_collate(batch))
+    except ValueError:
+        return random.random()
+
+
+def of_one(batch):
+    return mix(*default_collate(batch[:1]))
+
+
+def late(batch):
+    yield mix(*default_collate(batch))
+
+
+def nested(batch):
+    return (lambda: mix(*default_collate(batch)))()
+
+
 def test_what_is_not_known(root):
-    functions = [more, swapped, otherwise, other_collate, default_collate, mix, print, None]
+    functions = [more, swapped, otherwise, other_collate, sometimes, saved, of_one, late, nested]
+    functions += [default_collate, mix, print, None]
     functions += map(with_what, [
         Own(num_classes=3), patched(), theirs.RandomChoice([theirs.MixUp(num_classes=3), Own(num_classes=3)]),
         theirs.MixUp(num_classes=3, labels_getter=of_the_labels), theirs.ColorJitter(0.5), print,

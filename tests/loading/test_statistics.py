@@ -69,7 +69,7 @@ def test_batches_that_are_ready(root):
     iterator = iter(loader)
     next(iterator)
     deadline = time.monotonic() + 30
-    while loader._making.ready < 3 and time.monotonic() < deadline:
+    while loader._thread_iterator.ready < 3 and time.monotonic() < deadline:
         time.sleep(0.01)
     next(iterator)
     found = loader.stats()["this_epoch"]

@@ -225,9 +225,9 @@ class TestNoGap:
     def test_the_next_epoch_is_begun(self, root):
         loader = fastpipe.DataLoader(dataset(root, seed=3), 3, shuffle=True, threads=2)
         list(loader)
-        assert len(loader._making._ahead) == 3
+        assert len(loader._thread_iterator._ahead) == 3
         assert loader.dataset.epoch == 0, "the dataset's epoch is the user's"
-        first = loader._making._ahead[0]
+        first = loader._thread_iterator._ahead[0]
         assert none_left()
         assert first.done
         batch = next(iter(loader))
@@ -281,7 +281,7 @@ class TestNoGap:
         torch.manual_seed(7)
         loader = fastpipe.DataLoader(dataset(root), 3, threads=2)
         found = [list(batch) for batch in loader]
-        loader._making._drop_ahead()
+        loader._thread_iterator._drop_ahead()
         found += [list(batch) for _ in range(2) for batch in loader]
         assert equal(found, expected)
 
@@ -312,8 +312,8 @@ def test_a_batch_that_is_held_never_changes(root):
 def test_an_interrupt_of_one_wait_spoils_nothing(root):
     expected = epochs(dataset(root, seed=3), 1)
     loader = fastpipe.DataLoader(dataset(root, seed=3), 3, shuffle=True, threads=2)
-    batches = loader._making or iter(loader)
-    iterator = loader._making
+    batches = loader._thread_iterator or iter(loader)
+    iterator = loader._thread_iterator
     with mock.patch.object(iterator._maker, "wait", side_effect=KeyboardInterrupt):
         for task in iterator._tasks:
             task_done, task.done = task.done, False
@@ -380,10 +380,10 @@ def test_pinned(root):
 
     loader = fastpipe.DataLoader(dataset(root, seed=3), 3, threads=2, persistent_workers=True)
     iter(loader)
-    loader._making._pin_memory, loader._making._maker._pin = True, "cuda"
+    loader._thread_iterator._pin_memory, loader._thread_iterator._maker._pin = True, "cuda"
     with (
         mock.patch.object(torch, "empty", empty),
-        mock.patch("fastpipe.loading.threads.pin_memory.pin_memory", lambda batch, device: batch),
+        mock.patch("fastpipe.loading.batch_maker.pin_memory.pin_memory", lambda batch, device: batch),
     ):
         assert len(list(loader)) == 5
     assert any(asked)
