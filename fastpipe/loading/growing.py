@@ -14,7 +14,6 @@ import warnings
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import filelock
@@ -119,8 +118,7 @@ class GrowingDataset(EpochSubset):
         if not len(index):
             raise DatasetError(f"there is no sample in {index.root}.")
         self.start, self.growth, self.seed = start, growth, seed
-        folder = Path(self.cache.folder) / "growing" / _name(index, seed)
-        self._state = GrowingState(folder, len(index), start, growth)
+        self._state = GrowingState(self.cache, _name(index, seed), len(index), start, growth)
         self._order = Permutation(len(index), (seed, 0x67726F77))
         self._warned_of_return = False
         self._process: Any = None

@@ -1,4 +1,4 @@
-"""The manifest of a cache, in SQLite: a row for each file, and their sum; and a row for each pin.
+"""The manifest of a cache, in SQLite: a row for each file, and their sum; one for each pin; and of growing sets.
 
 A row is there before its file, and stays until the file is gone: so the sum is never below what is on the disk,
 wherever a process is killed. Rows of files that are being written name their owner; what a dead owner left is cleared
@@ -24,6 +24,16 @@ CREATE TABLE IF NOT EXISTS files (
 CREATE INDEX IF NOT EXISTS by_use ON files (used);
 CREATE INDEX IF NOT EXISTS unfinished ON files (owner) WHERE state = 0;
 CREATE TABLE IF NOT EXISTS pins (name TEXT PRIMARY KEY, owner TEXT NOT NULL, ids BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS growing_epochs (
+    dataset TEXT NOT NULL, epoch INTEGER, first INTEGER NOT NULL, stop INTEGER NOT NULL, missing TEXT NOT NULL,
+    new INTEGER NOT NULL, number INTEGER NOT NULL, begun INTEGER NOT NULL DEFAULT 0, UNIQUE (dataset, epoch)
+);
+CREATE INDEX IF NOT EXISTS by_number ON growing_epochs (dataset, number);
+CREATE TABLE IF NOT EXISTS growing_progress (
+    dataset TEXT PRIMARY KEY, stop INTEGER NOT NULL, missing TEXT NOT NULL, room INTEGER, files INTEGER NOT NULL,
+    bytes INTEGER NOT NULL, seconds REAL NOT NULL, capacity INTEGER NOT NULL, moved REAL NOT NULL, noted REAL NOT NULL,
+    idle INTEGER NOT NULL, error TEXT NOT NULL, failed INTEGER NOT NULL
+) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 INSERT OR IGNORE INTO counters VALUES
     ('bytes', 0), ('files', 0), ('hits', 0), ('misses', 0), ('fetched_bytes', 0), ('evicted', 0);
@@ -81,23 +91,24 @@ class Manifest:
                 raise
             self._database.execute("COMMIT")
 
-    def _change(self, sql: str, rows: Iterable[tuple[Any, ...]]) -> None:
+    def change(self, sql: str, rows: Iterable[Any]) -> None:
         """Runs a statement for each row, in the current transaction or one of its own."""
         with _lock, contextlib.nullcontext() if self._database.in_transaction else self.changing():
             self._database.executemany(sql, rows)
 
-    def _rows(self, sql: str, *values: Any) -> list[Any]:
+    def rows(self, sql: str, *values: Any) -> list[Any]:
+        """All rows that a statement finds."""
         with _lock:
             return self._database.execute(sql, values).fetchall()
 
     def counters(self) -> dict[str, int]:
         """``bytes``, ``files`` and what was counted by `count`."""
-        return dict(self._rows("SELECT name, value FROM counters"))
+        return dict(self.rows("SELECT name, value FROM counters"))
 
     def count(self, numbers: dict[str, int]) -> None:
         """Adds to the counters."""
         rows = [(number, name) for name, number in numbers.items() if number]
-        self._change("UPDATE counters SET value = value + ? WHERE name = ?", rows)
+        self.change("UPDATE counters SET value = value + ? WHERE name = ?", rows)
 
     def reserve(self, rows: Iterable[Row], owner: str, now: float) -> list[Row]:
         """Adds rows for files that are about to be written; returns those that weren't there yet."""
@@ -113,16 +124,16 @@ class Manifest:
     def finish(self, written: Iterable[tuple[bytes, int | None]]) -> None:
         """Marks files as written, with their checksums."""
         rows = [(checksum, one) for one, checksum in written]
-        self._change(f"UPDATE files SET state = {THERE}, owner = NULL, checksum = ? WHERE id = ?", rows)
+        self.change(f"UPDATE files SET state = {THERE}, owner = NULL, checksum = ? WHERE id = ?", rows)
 
     def remove(self, ids: Iterable[bytes]) -> None:
         """Removes the rows of files that are gone."""
-        self._change("DELETE FROM files WHERE id = ?", [(one,) for one in ids])
+        self.change("DELETE FROM files WHERE id = ?", [(one,) for one in ids])
 
     def touch(self, uses: dict[bytes, float]) -> None:
         """Records when files were used last."""
         rows = [(when, one) for one, when in uses.items()]
-        self._change("UPDATE files SET used = max(used, ?) WHERE id = ?", rows)
+        self.change("UPDATE files SET used = max(used, ?) WHERE id = ?", rows)
 
     def oldest(self, start: float, is_free: Callable[[list[bytes]], Sequence[bool]]) -> Iterator[tuple[Row, float]]:
         """Yields files that may be evicted, least recently used first and from a time on, and when each was used."""
@@ -141,27 +152,27 @@ class Manifest:
 
     def all(self) -> list[tuple[bytes, int, int | None, float]]:
         """Id, size, checksum and last use of every file that is whole."""
-        return self._rows(f"SELECT id, size, checksum, used FROM files WHERE state = {THERE}")
+        return self.rows(f"SELECT id, size, checksum, used FROM files WHERE state = {THERE}")
 
     def unfinished(self) -> dict[str, list[bytes]]:
         """The files that are being written, by their owners."""
         found: dict[str, list[bytes]] = {}
-        for owner, one in self._rows(f"SELECT owner, id FROM files WHERE state = {WRITING}"):
+        for owner, one in self.rows(f"SELECT owner, id FROM files WHERE state = {WRITING}"):
             found.setdefault(owner, []).append(one)
         return found
 
     def pin(self, name: str, owner: str, ids: bytes) -> None:
         """Adds a pin: its owner, and the ids, one behind the other."""
-        self._change("INSERT INTO pins VALUES (?, ?, ?)", [(name, owner, ids)])
+        self.change("INSERT INTO pins VALUES (?, ?, ?)", [(name, owner, ids)])
 
     def pins(self) -> dict[str, str]:
         """The pins' owners by their names."""
-        return dict(self._rows("SELECT name, owner FROM pins"))
+        return dict(self.rows("SELECT name, owner FROM pins"))
 
     def pinned(self, name: str) -> bytes:
         """The ids of a pin; empty where it is gone."""
-        return b"".join(ids for (ids,) in self._rows("SELECT ids FROM pins WHERE name = ?", name))
+        return b"".join(ids for (ids,) in self.rows("SELECT ids FROM pins WHERE name = ?", name))
 
     def unpin(self, names: Iterable[str]) -> None:
         """Removes pins."""
-        self._change("DELETE FROM pins WHERE name = ?", [(name,) for name in names])
+        self.change("DELETE FROM pins WHERE name = ?", [(name,) for name in names])

@@ -1,10 +1,11 @@
 """`Cache`: files of a store on a local disk, bounded, shared by all processes of a machine.
 
     FOLDER/fastpipe-cache        says that this is one, and when the machine was started last
-    FOLDER/manifest.sqlite       a row for each file, and for what a running epoch needs
+    FOLDER/manifest.sqlite       a row for each file, for what a running epoch needs, and for growing sets' epochs
     FOLDER/files/ab/ab….         a file: it has this name when it is whole
     FOLDER/parts/OWNER/ab….      a file that is being written
     FOLDER/owners/OWNER          locked by the process that lives
+    FOLDER/growing/ID/….lock     locked by the process that fetches a growing set
 
 What the files are is told by their names: a digest of the source, the key, the version and the part. So whether a
 file is there is a question to the file system alone; the manifest says what to evict, and how much there is.

@@ -384,6 +384,54 @@ def test_a_process_that_is_killed_loses_doubles_and_spoils_nothing(
     assert cache.check() == 0
 
 
+def _ask(grown: GrowingDataset, epochs: int) -> None:
+    for epoch in range(epochs):
+        grown._state.begin(grown._state.decide(epoch) or Window(0, 0))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_processes_that_decide_at_once_agree(make: Callable[..., GrowingDataset]) -> None:
+    grown = make()
+    go_on(grown)
+    children = [multiprocessing.get_context("fork").Process(target=_ask, args=(grown, 40)) for _ in range(3)]
+    for child in children:
+        child.start()
+    _ask(grown, 40)
+    for child in children:
+        child.join()
+        assert child.exitcode == 0
+    windows = [grown._window(epoch) for epoch in range(40)]
+    assert sorted(window.number for window in windows) == list(range(1, 41))
+    assert grown._state.begun().number == 40
+
+
+def test_a_decision_that_is_interrupted_leaves_what_was_there(
+    make: Callable[..., GrowingDataset], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grown = make()
+    first = grown._window(0)
+    add = grown._state._add
+
+    def add_and_stop(epoch: int, window: Window) -> None:
+        add(epoch, window)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(grown._state, "_add", add_and_stop)
+        with pytest.raises(KeyboardInterrupt):
+            grown._state.decide(1)
+    assert grown._state.window(1) is None
+    assert grown._state.latest() == grown._state.window(0) == first
+    assert grown._window(1).number == 2
+
+
+def test_files_of_an_older_layout_are_nothing(make: Callable[..., GrowingDataset], tmp_path: Path) -> None:
+    folder = Path(make()._state.leading.lock_file).parent
+    (folder / "epochs.json").write_text('{"latest": [0, 2, [], 2, 1], "epochs": {"0": [0, 2, [], 2, 1]}}')
+    (folder / "arrived.json").write_text('{"stop": 2}')
+    assert len(make()) == 12
+
+
 def test_the_process_fetches_while_another_one_does_not(store: Store, tmp_path: Path) -> None:
     cache = Cache(tmp_path / "cache", 1000 * SIZE)
     grown, other = (GrowingDataset(fastpipe.ImageFolder(store, index=None), cache, start=30) for _ in range(2))
