@@ -344,7 +344,7 @@ class GrowingDataset(EpochSubset):
         self._begun = time.time()
         self._process = multiprocessing.Process(
             target=run_prefetcher,
-            args=(self.dataset.index, self._order, self.cache, self._state, os.getpid()),
+            args=(self.dataset.index, self._order, self._state),
             name="fastpipe-fetch",
             daemon=True,
         )

@@ -11,6 +11,8 @@ import random
 import re
 import select
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -71,7 +73,7 @@ def store() -> Store:
 def go_on(grown: Any, steps: int = 1000) -> None:
     """Fetches so many times, as the process would."""
     if "_here" not in grown.__dict__:
-        grown._here = Prefetcher(grown.dataset.samples.index_, grown._order, grown.cache, grown._state)
+        grown._here = Prefetcher(grown.dataset.samples.index_, grown._order, grown._state)
     while steps and grown._here.step():
         steps -= 1
 
@@ -351,7 +353,7 @@ def test_a_process_that_is_killed_loses_doubles_and_spoils_nothing(
     before = Window(0, 0)
     for epoch in range(9):
         process = multiprocessing.get_context("fork").Process(
-            target=run_prefetcher, args=(index, grown._order, cache, grown._state, os.getpid())
+            target=run_prefetcher, args=(index, grown._order, grown._state)
         )
         while select.select([reading], [], [], 0)[0]:
             os.read(reading, 1000)
@@ -464,6 +466,50 @@ def test_the_process_fetches_while_another_one_does_not(store: Store, tmp_path: 
         grown.close()
         other.close()
     assert grown._state.leading.acquire(timeout=5)
+
+
+_FETCHING = """
+import multiprocessing, sys
+import fastpipe
+from fastpipe.sources import Cache
+from loading.test_growing import COUNT, SIZE, Store
+
+if __name__ == "__main__":
+    multiprocessing.set_start_method(sys.argv[1])
+    source = fastpipe.ImageFolder(Store(), index=None)
+    grown = fastpipe.GrowingDataset(source, Cache(sys.argv[2], 1000 * SIZE), start=30)
+    assert len(grown) >= 30
+    print(grown._process.pid, flush=True)
+    input()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has one start method, and that is the default")
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_the_process_is_started_in_any_way_and_ends_with_its_parent(method: str, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(_FETCHING)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    parent = subprocess.Popen(
+        [sys.executable, script, method, tmp_path / "cache"],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    with parent:
+        assert parent.stdout is not None
+        fetching = int(parent.stdout.readline())
+        os.kill(fetching, 0)
+        parent.kill()
+    for _ in range(600):
+        try:
+            os.kill(fetching, 0)
+        except ProcessLookupError:
+            break
+        time.sleep(0.05)
+    else:
+        pytest.fail("the process still fetches")
 
 
 def test_arguments_are_looked_at(here: None, store: Store, tmp_path: Path) -> None:
