@@ -8,12 +8,15 @@ away.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import sqlite3
 import threading
+import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 WRITING, THERE = 0, 1
 
@@ -49,20 +52,23 @@ END;
 
 
 # One for all: a process forks only while no thread is inside SQLite, whose own locks a child would inherit for ever.
-_lock = threading.RLock()
+LOCK = threading.RLock()
+_open: weakref.WeakSet[Manifest] = weakref.WeakSet()
+_inherited: list[Manifest] = []
+"""Those of the parent, in a child of fork: SQLite must not be closed there."""
+
+
+def _after_fork() -> None:
+    _inherited.extend(_open)
+    LOCK.release()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
-
-
-class Row(NamedTuple):
-    """A file: its id, and the bytes that it takes on the disk."""
-
-    id: bytes
-    size: int
+    os.register_at_fork(before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=_after_fork)
 
 
 class Manifest:
-    """The table of one cache, as one process has it; any thread may use it.
+    """The tables of one cache, as one process has them; any thread may use them.
 
     Args:
         path: of the database.
@@ -73,32 +79,32 @@ class Manifest:
 
     def __init__(self, path: Path) -> None:
         # What isn't written to the disk at once costs a power cut the last rows: `Cache` looks for their files then.
-        with _lock:
+        with LOCK:
             self._database = sqlite3.connect(path, timeout=120, isolation_level=None, check_same_thread=False)
             self._database.execute("PRAGMA journal_mode = WAL")
             self._database.execute("PRAGMA synchronous = NORMAL")
             self._database.executescript(_SCHEMA)
+            _open.add(self)
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[None]:
-        """A transaction, the only one of all processes; what it did is undone where it raises."""
-        with _lock:
-            self._database.execute("BEGIN IMMEDIATE")
-            try:
+        """A transaction, the only one of all processes, or a part of the one around it; undone where it raises."""
+        with LOCK:
+            if self._database.in_transaction:
                 yield
-            except BaseException:
-                self._database.execute("ROLLBACK")
-                raise
-            self._database.execute("COMMIT")
+                return
+            with self._database:
+                self._database.execute("BEGIN IMMEDIATE")
+                yield
 
     def change(self, sql: str, rows: Iterable[Any]) -> None:
-        """Runs a statement for each row, in the current transaction or one of its own."""
-        with _lock, contextlib.nullcontext() if self._database.in_transaction else self.changing():
+        """Runs a statement for each row, in one transaction."""
+        with self.changing():
             self._database.executemany(sql, rows)
 
     def rows(self, sql: str, *values: Any) -> list[Any]:
         """All rows that a statement finds."""
-        with _lock:
+        with LOCK:
             return self._database.execute(sql, values).fetchall()
 
     def counters(self) -> dict[str, int]:
@@ -110,16 +116,10 @@ class Manifest:
         rows = [(number, name) for name, number in numbers.items() if number]
         self.change("UPDATE counters SET value = value + ? WHERE name = ?", rows)
 
-    def reserve(self, rows: Iterable[Row], owner: str, now: float) -> list[Row]:
-        """Adds rows for files that are about to be written; returns those that weren't there yet."""
-        new = []
-        for row in rows:
-            added = self._database.execute(
-                "INSERT OR IGNORE INTO files VALUES (?, ?, NULL, ?, ?, ?)", (row.id, row.size, now, WRITING, owner)
-            )
-            if added.rowcount:
-                new.append(row)
-        return new
+    def reserve(self, one: bytes, size: int, owner: str) -> bool:
+        """Adds the row of a file that is about to be written; False where there is one."""
+        sql = "INSERT OR IGNORE INTO files VALUES (?, ?, NULL, ?, ?, ?)"
+        return self._database.execute(sql, (one, size, time.time(), WRITING, owner)).rowcount > 0
 
     def finish(self, written: Iterable[tuple[bytes, int | None]]) -> None:
         """Marks files as written, with their checksums."""
@@ -135,24 +135,24 @@ class Manifest:
         rows = [(when, one) for one, when in uses.items()]
         self.change("UPDATE files SET used = max(used, ?) WHERE id = ?", rows)
 
-    def oldest(self, start: float, is_free: Callable[[list[bytes]], Sequence[bool]]) -> Iterator[tuple[Row, float]]:
-        """Yields files that may be evicted, least recently used first and from a time on, and when each was used."""
+    def oldest(
+        self, start: float, are_free: Callable[[list[bytes]], Sequence[bool]]
+    ) -> Iterator[tuple[bytes, int, float]]:
+        """Yields files that may be evicted, least recently used first and from a time on: id, size, last use."""
         rows = self._database.execute(
             f"SELECT id, size, used FROM files WHERE used >= ? AND state = {THERE} ORDER BY used", (start,)
         )
         while some := rows.fetchmany(512):
-            free = is_free([one for one, _, _ in some])
-            yield from ((Row(one, size), used) for (one, size, used), is_so in zip(some, free, strict=True) if is_so)
+            yield from itertools.compress(some, are_free([one for one, *_ in some]))
 
-    def known(self, ids: Iterable[bytes]) -> dict[bytes, tuple[int, int, int | None]]:
-        """Size, state and checksum of the files that have a row, by their ids."""
-        sql = "SELECT size, state, checksum FROM files WHERE id = ?"
-        with _lock:
-            return {one: row for one in ids if (row := self._database.execute(sql, (one,)).fetchone()) is not None}
+    def known(self, ids: Iterable[bytes]) -> dict[bytes, tuple[int, int]]:
+        """Size and state of the files that have a row, by their ids."""
+        found = ((one, self.rows("SELECT size, state FROM files WHERE id = ?", one)) for one in ids)
+        return {one: rows[0] for one, rows in found if rows}
 
-    def all(self) -> list[tuple[bytes, int, int | None, float]]:
-        """Id, size, checksum and last use of every file that is whole."""
-        return self.rows(f"SELECT id, size, checksum, used FROM files WHERE state = {THERE}")
+    def all(self) -> list[tuple[bytes, int | None, float]]:
+        """Id, checksum and last use of every file that is whole."""
+        return self.rows(f"SELECT id, checksum, used FROM files WHERE state = {THERE}")
 
     def unfinished(self) -> dict[str, list[bytes]]:
         """The files that are being written, by their owners."""
@@ -160,19 +160,3 @@ class Manifest:
         for owner, one in self.rows(f"SELECT owner, id FROM files WHERE state = {WRITING}"):
             found.setdefault(owner, []).append(one)
         return found
-
-    def pin(self, name: str, owner: str, ids: bytes) -> None:
-        """Adds a pin: its owner, and the ids, one behind the other."""
-        self.change("INSERT INTO pins VALUES (?, ?, ?)", [(name, owner, ids)])
-
-    def pins(self) -> dict[str, str]:
-        """The pins' owners by their names."""
-        return dict(self.rows("SELECT name, owner FROM pins"))
-
-    def pinned(self, name: str) -> bytes:
-        """The ids of a pin; empty where it is gone."""
-        return b"".join(ids for (ids,) in self.rows("SELECT ids FROM pins WHERE name = ?", name))
-
-    def unpin(self, names: Iterable[str]) -> None:
-        """Removes pins."""
-        self.change("DELETE FROM pins WHERE name = ?", [(name,) for name in names])
