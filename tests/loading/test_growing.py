@@ -468,6 +468,20 @@ def test_the_process_fetches_while_another_one_does_not(store: Store, tmp_path: 
     assert grown._state.leading.acquire(timeout=5)
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_a_forked_process_decides_an_epoch_while_its_parent_fetches(store: Store, tmp_path: Path) -> None:
+    grown = GrowingDataset(fastpipe.ImageFolder(store, index=None), Cache(tmp_path / "cache", "1 MB"), start=10)
+    try:
+        assert len(grown) >= 10
+        child = multiprocessing.get_context("fork").Process(target=grown.length_at, args=(1,), daemon=True)
+        child.start()
+        child.join()
+        assert child.exitcode == 0
+        assert grown._state.window(1) is not None
+    finally:
+        grown.close()
+
+
 _FETCHING = """
 import multiprocessing, sys
 import fastpipe
