@@ -193,7 +193,9 @@ class Certificate:
         lines = [f"fastpipe against torchvision: {drawn}", ""]
         width = max((len(check.name) for check in self.checks), default=0)
         for check in self.checks:
-            lines.append(f"  {check.name:<{width}}  {check.equal:>6} of {check.count:<6}  {_word(check.holds)}")
+            lines.append(
+                f"  {check.name:<{width}}  {check.equal:>6} of {check.count:<6}  {'yes' if check.holds else 'NO'}"
+            )
             lines += [f"      {failure}" for failure in check.failures[:_SHOWN]]
         if self.sha256:
             lines += ["", f"sha256 of fastpipe's samples: {self.sha256}"]
@@ -265,7 +267,3 @@ def difference_cell(ours: NDArray[Any], theirs: NDArray[Any], side: int, factor:
         lines.append(f"{apart.count:,} of {apart.values:,} values differ{', each shown larger' if few else ''}")
     spread = 1 + max(ours.shape[:2]) // side if few else 0
     return Cell(difference(ours, theirs, factor, spread=spread, side=side), tuple(lines))
-
-
-def _word(holds: bool) -> str:
-    return "yes" if holds else "NO"
