@@ -141,6 +141,7 @@ class PilOperation(_Theirs):
 
     op: ClassVar[str] = "v2_on_pil"
     takes_arrays_alone: ClassVar[bool] = True
+    drops_info: ClassVar[bool] = True
     shape: ImageShape
 
     def apply(self, image: Any) -> Any:

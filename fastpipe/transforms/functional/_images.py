@@ -5,7 +5,8 @@ mode, an image of several blocks, an argument that isn't meant to be taken, pixe
 `Operation.least_pixels`) is Pillow's to do, or to refuse, as ever.
 
 uint8 arrays have the results of PIL images, by an operation's table, the core, Pillow, or, where whole pixels move and
-for resizes, by a kernel; floating arrays have those of the tensor backend, and so have elastic warps of all arrays.
+for resizes, by a kernel; floating arrays have those of the tensor backend. An elastic warp of any image goes through a
+tensor, as it does in torchvision.
 """
 
 from __future__ import annotations
