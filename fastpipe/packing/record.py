@@ -56,6 +56,11 @@ class Row(NamedTuple):
     change: Sequence[Any] | None = None
     whole: Sequence[Any] | None = None
 
+    def moved(self, start: int) -> Row:
+        """The row of a piece that its archive has at `start`."""
+        places = tuple(place._replace(start=start + place.start) for place in self.places)
+        return self._replace(places=places, end=start + self.end)
+
 
 class PartState(NamedTuple):
     """An archive of the target, as far as the record has it.
