@@ -28,7 +28,7 @@ from fastpipe.index.shard_source import ShardSource
 from fastpipe.packing.conversions import Conversion, Packing, Unpacking
 from fastpipe.packing.items import Item, in_blocks
 from fastpipe.packing.plan import Layout
-from fastpipe.packing.record import Record, Row
+from fastpipe.packing.record import PartState, Record, Row, open_record
 from fastpipe.packing.report import PackResult
 from fastpipe.packing.smaller import Smaller
 from fastpipe.packing.source import PackSource, open_source
@@ -180,7 +180,7 @@ def _run(
             )
         try:
             os.makedirs(target.folder, exist_ok=True)
-            with Record(target.record, layout.about, target.path) as record:
+            with open_record(target.record, layout.about, target.path) as record:
                 resumed = record.totals.files
                 # Two threads a CPU where half of the time is waiting for a store.
                 threads = jobs or usable_cpus() * (2 if source.is_remote else 1)
@@ -221,7 +221,6 @@ class _Flow:
         self._jobs = jobs
         self._cluster = cluster
         self._open: OpenPart | None = None
-        self._open_name = ""
         self._committed = time.monotonic()
 
     def run(self) -> None:
@@ -328,18 +327,13 @@ class _Flow:
 
     def _part(self, name: str) -> OpenPart:
         """The archive of that name, open; the one before is completed."""
-        if self._open is None or self._open_name != name:
+        path = self._path(name)
+        if self._open is None or self._open.path != path:
             self._finish()
-            self._open = self._opened(name)
-            self._open_name = name
+            end = self._record.parts.get(name, PartState()).end
+            rows = self._record.read() if end else ()
+            self._open = OpenPart(path, end, (place for row in rows if row.part == name for place in row.places))
         return self._open
-
-    def _opened(self, name: str) -> OpenPart:
-        state = self._record.parts.get(name)
-        if state is None:
-            return OpenPart(self._path(name))
-        places = (place for row in self._record.read() if row.part == name for place in row.places)
-        return OpenPart(self._path(name), state.end, places)
 
     def _finish(self) -> None:
         if self._open is not None:
