@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 
 from rich.console import Console
+from rich.markup import escape
 
 from fastpipe.reporting.output import pluralize, wrap_text
 from fastpipe.reporting.page import page
@@ -21,7 +22,7 @@ whole and region: pixels equal to Pillow's, else 'wrong' and not timed.
 served: the images that the reader decodes itself; Pillow decodes the rest, and its time counts.
 spread: half the distance between the quartiles of the rounds."""
 
-_LEAST = 12  # characters of a column of figures
+_LEAST_WIDTH = 12  # characters of a column of figures
 
 
 def _places_of(measurement: Measurement, alone: str, together: str) -> dict[str, str]:
@@ -38,19 +39,20 @@ def bench_table(measurement: Measurement, format: str, choice: Choice | None = N
     images, kilobytes = measurement.images[format], measurement.bytes[format] / 1000
     columns = list(REQUESTS.values())
     title = f"{format}: {pluralize(images, 'image')} of {kilobytes:.0f} kB, µs an image (median ± spread)"
-    table = ReportTable(title, ["reader", *columns, "served"], [*columns, "served"], _LEAST)
+    table = ReportTable(["reader", *columns, "served"], [*columns, "served"], title=title, least_width=_LEAST_WIDTH)
     by_reader = measurement.by_reader(format)
     for place, label in _places_of(measurement, "in one process", "in").items():
-        table.add(f"{label}:", section=True)
+        table.add_section()
+        table.add_row(f"{label}:")
         for reader, results in by_reader.items():
             chosen = choice is not None and choice.reader == reader
             times = [_timed(results.get(request), place) for request in REQUESTS]
             served = f"{min(result.served for result in results.values()):.0%}"
-            table.add(f"{reader} *" if chosen else reader, *times, served, style="bold" if chosen else "")
+            table.add_row(f"{reader} *" if chosen else reader, *times, served, style="bold" if chosen else None)
     below = [] if choice is None else [f"* chosen: {choice.reason}"]
     for reader, results in by_reader.items():
         below += [f"{reader}: {note}" for note in dict.fromkeys(result.note for result in results.values()) if note]
-    table.caption = "\n".join(below)
+    table.caption = escape("\n".join(below))
     return table
 
 
@@ -64,14 +66,15 @@ def pipeline_table(record: Record, format: str) -> ReportTable:
     shown = [who for who in CONTENDERS if any(one.who == who for one in record.pipelines)]
     columns = [*shown, *(["times as fast"] if len(shown) > 1 else [])]
     title = f"{format}: from a file to a tensor, ms an image (median ± spread)"
-    table = ReportTable(title, ["pipeline", *columns], columns, _LEAST)
+    table = ReportTable(["pipeline", *columns], columns, title=title, least_width=_LEAST_WIDTH)
     for place, label in _places_of(record.measurement, "in one process and thread", "DataLoader with").items():
-        table.add(f"{label}:", section=True)
+        table.add_section()
+        table.add_row(f"{label}:")
         for name in PIPELINES:
             found = record.pipelines_of(format, name)
             times: list[Timing] = [getattr(found[who], place) for who in shown]
             gain = [speedup(*times).text(1, 2)] if len(times) > 1 else []
-            table.add(name, *(time.text(1000, 2) for time in times), *gain)
+            table.add_row(name, *(time.text(1000, 2) for time in times), *gain)
     return table
 
 
@@ -86,10 +89,10 @@ def print_record(console: Console, record: Record) -> None:
     rounds, workers = pluralize(measurement.rounds, "round"), pluralize(measurement.workers, "DataLoader worker")
     print_lines(f"{record.machine}; {rounds}, {workers}")
     for format in measurement.images:
-        console.print("", bench_table(measurement, format, record.choices.get(format)).to_rich(), sep="\n")
+        console.print("", bench_table(measurement, format, record.choices.get(format)), sep="\n")
     print_lines("\n" + _LEGEND)
     for format in record.pipeline_formats:
-        console.print("", pipeline_table(record, format).to_rich(), sep="\n")
+        console.print("", pipeline_table(record, format), sep="\n")
     if record.notes:
         print_lines("\n" + "\n".join(record.notes))
 

@@ -181,12 +181,12 @@ def _print(console: Console, diagnosis: Diagnosis) -> None:
         print_(f"[bold yellow]Other programs had the CPU for {waited} of the time[/]: all could be faster")
     rate = f"{1e6 / max(stages.total_us, 1e-9):,.0f} images/s"
     print_(f"\n[bold]Where the time goes[/]: {stages.total_us:,.0f} µs an image, {rate} in one worker")
-    print_(Padding(_stage_table(diagnosis, block).to_rich(), (0, 0, 0, 2), expand=False))
+    print_(Padding(_stage_table(diagnosis, block), (0, 0, 0, 2), expand=False))
     print_("\n[bold]Reading[/]")
     for line in _about_disk(diagnosis.disk):
         print_lines(line)
     print_("\n[bold]Workers[/], with the files in the page cache")
-    print_(Padding(_worker_table(diagnosis, block).to_rich(), (0, 0, 0, 2), expand=False))
+    print_(Padding(_worker_table(diagnosis, block), (0, 0, 0, 2), expand=False))
     for line in _about_workers(diagnosis):
         print_lines(line)
     print_("\n[bold]Findings[/]" + ("" if diagnosis.findings else ": none"))
@@ -198,22 +198,22 @@ def _print(console: Console, diagnosis: Diagnosis) -> None:
 
 def _stage_table(diagnosis: Diagnosis, block: str) -> ReportTable:
     stages = diagnosis.stages
-    table = ReportTable("", ["stage", "µs an image", "share", " " * _BAR], ["µs an image", "share"], framed=False)
+    table = ReportTable(["stage", "µs an image", "share", " " * _BAR], ["µs an image", "share"], framed=False)
     start = 0.0
     for group, taken in stages.groups().items():
         end = start + taken / max(stages.total_us, 1e-9)
         left, right = round(start * _BAR), round(end * _BAR)
         bar = Text(" " * left + (block * (right - left) or "·"), style=COLORS[group])
-        table.add(f"{group:<21}", taken, f"{end - start:.0%}", bar)
+        table.add_row(f"{group:<21}", taken, f"{end - start:.0%}", bar)
         parts = stages.of(group)
         if group in ("other kernels", "own code") or len(parts) > 1:
             for part in parts:
-                table.add(f"  {part.name}", part.us, "", "", style="dim")
+                table.add_row(f"  {part.name}", part.us, "", "", style="dim")
         start = end
-    table.add("all", stages.total_us, "100%", Text(f"over {stages.images} images", style="dim"))
+    table.add_row("all", stages.total_us, "100%", Text(f"over {stages.images} images", style="dim"))
     us = diagnosis.transfer_us
     by = "no CUDA device" if us is None else "by the main process"
-    table.add("transfer", None if us is None else f"{us:,.1f}", "", Text(by, style="dim"))
+    table.add_row("transfer", None if us is None else f"{us:,.1f}", "", Text(by, style="dim"))
     return table
 
 
@@ -240,16 +240,16 @@ def _worker_table(diagnosis: Diagnosis, block: str) -> ReportTable:
     trials, gpu_rate = diagnosis.scaling.trials, diagnosis.gpu_rate
     most = max([gpu_rate or 0.0, diagnosis.threaded.images_per_s or 0.0, *(trial.images_per_s for trial in trials)])
     columns = ["workers", "images/s", "times one"]
-    table = ReportTable("", [*columns, ""], columns, framed=False)
+    table = ReportTable([*columns, ""], columns, framed=False)
     rows: list[tuple[Any, float]] = [(trial.workers, trial.images_per_s) for trial in trials]
     threaded = diagnosis.threaded
     if threaded.images_per_s is not None:
         rows.append((pluralize(threaded.threads, "thread"), threaded.images_per_s))
     for who, rate in rows:
         gain = rate / trials[0].images_per_s * trials[0].workers
-        table.add(who, rate, f"{gain:.1f}×", Text(block * round(_BAR * rate / most), style=COLORS["read"]))
+        table.add_row(who, rate, f"{gain:.1f}×", Text(block * round(_BAR * rate / most), style=COLORS["read"]))
     if gpu_rate:
-        table.add("GPU", gpu_rate, "", Text(block * round(_BAR * gpu_rate / most), style="dim"))
+        table.add_row("GPU", gpu_rate, "", Text(block * round(_BAR * gpu_rate / most), style="dim"))
     return table
 
 

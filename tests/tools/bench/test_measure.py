@@ -174,7 +174,7 @@ def test_the_summary_is_the_median_and_half_the_interquartile_range() -> None:
 
 def test_the_table(samples: list[Sample], capsys: pytest.CaptureFixture[str]) -> None:
     measured = measure(samples, ["pil"], workers=0, rounds=1)
-    make_console().print(bench_table(measured, "jpeg").to_rich())
+    make_console().print(bench_table(measured, "jpeg"))
     printed = capsys.readouterr().out
     assert "jpeg: 3 images" in printed
     assert "\x1b" not in printed
