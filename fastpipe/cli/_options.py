@@ -6,6 +6,19 @@ from typing import Annotated
 
 import typer
 
+
+def writable(context: typer.Context, option: typer.CallbackParam, path: str | None) -> str | None:
+    """The file that an option names, once it is sure that it can be written: known before minutes are spent."""
+    if path is None or context.resilient_parsing:  # a shell completes the line: nothing is to be touched
+        return path
+    from fastpipe.paths import local_path
+    from fastpipe.reporting.output import check_writable
+
+    path = local_path(path)
+    check_writable(path, f"--{option.name}")
+    return path
+
+
 PathArgument = Annotated[
     str | None,  # a Path would make one slash of a URL's two
     typer.Argument(
@@ -31,10 +44,14 @@ WorkersOption = Annotated[
 ImagesOption = Annotated[int, typer.Option("--images", metavar="N", min=1, help="Images of each format, at most.")]
 RoundsOption = Annotated[int, typer.Option("--rounds", metavar="N", min=1, help="Timed rounds.")]
 JsonOption = Annotated[
-    str | None, typer.Option("--json", metavar="FILE", help="Also write everything as JSON; - for standard output.")
+    str | None,
+    typer.Option(
+        "--json", metavar="FILE", callback=writable, help="Also write everything as JSON; - for standard output."
+    ),
 ]
 HtmlOption = Annotated[
-    str | None, typer.Option("--html", metavar="FILE", help="Also write the report as a page of HTML.")
+    str | None,
+    typer.Option("--html", metavar="FILE", callback=writable, help="Also write the report as a page of HTML."),
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no text.")]
 TransformOption = Annotated[

@@ -42,9 +42,8 @@ def explain(
     """
     import fastpipe
     from fastpipe.paths import is_url, local_path
-    from fastpipe.reporting.output import check_writable, encodable, write_json_if_asked
+    from fastpipe.reporting.output import encodable, write_json_if_asked
 
-    check_writable(json, "--json")
     shape = _shape(size)
     # A script's name alone asks for its transform: `find_object` says how to name that.
     is_file = os.path.exists(local_path(subject)) and not subject.endswith(".py")

@@ -63,9 +63,8 @@ def index(
     from fastpipe.index.index_source import BuildOptions
     from fastpipe.index.listing import IMG_EXTENSIONS
     from fastpipe.index.open import open_container
-    from fastpipe.reporting.output import check_writable, write_json_if_asked
+    from fastpipe.reporting.output import write_json_if_asked
 
-    check_writable(json, "--json")
     try:
         location: Path | str = "auto" if at is None else at
         with cluster_at(scheduler, ("index", root, image, label), quiet=quiet) as cluster:

@@ -112,9 +112,8 @@ def _run(
     scheduler: str | None,
     **others: Any,
 ) -> None:
-    from fastpipe.reporting.output import check_writable, write_json_if_asked
+    from fastpipe.reporting.output import write_json_if_asked
 
-    check_writable(json, "--json")
     shards = {"shard_size": shard_size, "shard_samples": shard_samples}
     try:
         result = function(source, target, jobs=jobs, scheduler=scheduler, progress=not quiet, **shards, **others)

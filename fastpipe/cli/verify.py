@@ -47,10 +47,9 @@ def verify(
     if dataset is not None and (transform is not None or reader is not None or fast):
         raise typer.BadParameter("--transform, --reader and --fast are for PATH: a dataset has its own")
     import fastpipe
-    from fastpipe.reporting.output import check_writable, write_json_if_asked
+    from fastpipe.reporting.output import write_json_if_asked
     from fastpipe.reporting.pictures import check_picture, save_picture
 
-    check_writable(json, "--json")
     if out is not None:
         check_picture(out)
     certificate = fastpipe.verify(

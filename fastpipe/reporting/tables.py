@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fastpipe.environment import line_width
+from fastpipe.reporting.output import wrap_text
 
 
 class ReportTable(Table):
@@ -58,6 +60,12 @@ class ReportTable(Table):
 
 def _text(cell: Any) -> str:
     return "–" if cell is None else f"{cell:,.0f}" if isinstance(cell, (int, float)) else str(cell)
+
+
+def print_text(console: Console, text: str, indent: str = "", style: str = "") -> None:
+    """Prints text behind an indentation, its lines broken at spaces so that they fit the console."""
+    lines = wrap_text(textwrap.indent(text, indent), width=console.width)
+    console.print(Text(lines, style), soft_wrap=True)
 
 
 def render_text(show: Callable[[Console], None], width: int | None = None) -> str:
