@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fastpipe.cli._interrupt import INTERRUPTED
+from fastpipe.cli._interrupt import resumable
 from fastpipe.cli._options import JsonOption, QuietOption, SchedulerOption
 
 if TYPE_CHECKING:
@@ -75,8 +73,22 @@ def pack(
     """
     from fastpipe.packing import pack as run
 
-    own = {"image": image, "label": label, "max_side": max_side, "short_side": short_side, "quality": quality}
-    _run(run, source, target, json, quiet, shard_size, shard_samples, jobs, scheduler, **own)
+    with resumable(quiet):
+        result = run(
+            source,
+            target,
+            shard_size=shard_size,
+            shard_samples=shard_samples,
+            image=image,
+            label=label,
+            max_side=max_side,
+            short_side=short_side,
+            quality=quality,
+            jobs=jobs,
+            scheduler=scheduler,
+            progress=not quiet,
+        )
+    _tell(result, json, quiet)
 
 
 def unpack(
@@ -97,29 +109,21 @@ def unpack(
     """
     from fastpipe.packing import unpack as run
 
-    _run(run, source, target, json, quiet, shard_size, shard_samples, jobs, scheduler)
+    with resumable(quiet):
+        result = run(
+            source,
+            target,
+            shard_size=shard_size,
+            shard_samples=shard_samples,
+            jobs=jobs,
+            scheduler=scheduler,
+            progress=not quiet,
+        )
+    _tell(result, json, quiet)
 
 
-def _run(
-    function: Callable[..., PackResult],
-    source: str,
-    target: str,
-    json: str | None,
-    quiet: bool,
-    shard_size: str,
-    shard_samples: int | None,
-    jobs: int | None,
-    scheduler: str | None,
-    **others: Any,
-) -> None:
+def _tell(result: PackResult, json: str | None, quiet: bool) -> None:
     from fastpipe.reporting.output import write_json_if_asked
 
-    shards = {"shard_size": shard_size, "shard_samples": shard_samples}
-    try:
-        result = function(source, target, jobs=jobs, scheduler=scheduler, progress=not quiet, **shards, **others)
-    except KeyboardInterrupt:
-        if not quiet:
-            print("fastpipe: interrupted; the same command goes on from here", file=sys.stderr)
-        raise typer.Exit(INTERRUPTED) from None
     if write_json_if_asked(json, result.about(), quiet):
         print(result)

@@ -27,8 +27,7 @@ from typing import TypeAlias
 import numpy as np
 from PIL import Image
 
-from fastpipe.config import library_versions, machine_fingerprint
-from fastpipe.environment import usable_cpus
+from fastpipe.environment import library_versions, machine_fingerprint, usable_cpus
 from fastpipe.errors import ReaderError
 from fastpipe.readers import available_readers, decode, get_reader
 from fastpipe.readers.base import Pixels, Reader, scaled_size
@@ -84,8 +83,8 @@ class Measurement:
     formats: Mapping[str, SampleSummary]  # what was measured of each format
     workers: int  # DataLoader workers; 0 where only one process was measured
     rounds: int  # timed rounds
-    machine: Mapping[str, str | int]  # as `fastpipe.config.machine_fingerprint` gives it
-    versions: Mapping[str, str]  # as `fastpipe.config.library_versions` gives it
+    machine: Mapping[str, str | int]  # as `fastpipe.environment.machine_fingerprint` gives it
+    versions: Mapping[str, str]  # as `fastpipe.environment.library_versions` gives it
     created: str  # when, ISO 8601
 
     def of(self, format: str, request: str) -> list[ReaderResult]:

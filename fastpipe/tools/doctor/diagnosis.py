@@ -61,7 +61,7 @@ class Diagnosis:
         transfer: to the GPU; None where there is none.
         reencodings: what other files would gain.
         findings: the gravest first.
-        machine: as `fastpipe.config.machine_fingerprint` gives it.
+        machine: as `fastpipe.environment.machine_fingerprint` gives it.
         versions: of fastpipe and what decodes.
     """
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fastpipe.config import MachineConfig, library_versions, machine_fingerprint
+from fastpipe.config import MachineConfig
+from fastpipe.environment import library_versions, machine_fingerprint
 from fastpipe.tools.bench.choose import choose, to_config
 from fastpipe.tools.bench.measure import Measurement, ReaderResult, SampleSummary
 from fastpipe.tools.timing import Timing
