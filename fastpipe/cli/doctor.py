@@ -42,14 +42,12 @@ def doctor(
     ] = None,
     gpu_rate: Annotated[
         float | None,
-        typer.Option(
-            "--gpu-rate", metavar="N", help="Images a second that the training would take, were they all there."
-        ),
+        typer.Option(metavar="N", help="Images a second that the training would take, were they all there."),
     ] = None,
-    seconds: Annotated[float, typer.Option("--seconds", metavar="S", help="To measure for, roughly.")] = 20.0,
+    seconds: Annotated[float, typer.Option(metavar="S", help="To measure for, roughly.")] = 20.0,
     plot: Annotated[
         str | None,
-        typer.Option("--plot", metavar="FILE", callback=writable, help="Also draw a picture (.png, .svg, .pdf)."),
+        typer.Option(metavar="FILE", callback=writable, help="Also draw a picture (.png, .svg, .pdf)."),
     ] = None,
     html: HtmlOption = None,
     json: JsonOption = None,

@@ -28,7 +28,7 @@ def explain(
     transform: TransformOption = None,
     size: Annotated[
         str | None,
-        typer.Option("--size", metavar="HxW", help="The image size to show it for (default: a file's, or 375x500)."),
+        typer.Option(metavar="HxW", help="The image size to show it for (default: a file's, or 375x500)."),
     ] = None,
     fast: Annotated[bool, typer.Option("--fast", help='As with fidelity="fast".')] = False,
     json: JsonOption = None,

@@ -36,15 +36,15 @@ def index(
     stats: Annotated[bool, typer.Option("--stats", help="Print counts and sizes.")] = False,
     at: Annotated[
         Path | None,
-        typer.Option("--at", metavar="FOLDER", help="Where to keep it (default: in the user's cache folder)."),
+        typer.Option(metavar="FOLDER", help="Where to keep it (default: in the user's cache folder)."),
     ] = None,
     image: Annotated[
         str | None,
-        typer.Option("--image", metavar="NAME", help="Of shards the images' ending, of Parquet files their column."),
+        typer.Option(metavar="NAME", help="Of shards the images' ending, of Parquet files their column."),
     ] = None,
     label: Annotated[
         str | None,
-        typer.Option("--label", metavar="NAME", help="Of shards where labels are (cls, json:label), or their column."),
+        typer.Option(metavar="NAME", help="Of shards where labels are (cls, json:label), or their column."),
     ] = None,
     scheduler: SchedulerOption = None,
     json: JsonOption = None,

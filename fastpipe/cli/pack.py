@@ -20,14 +20,10 @@ _TARGET = "A folder, a .zip or .tar, or shards by the name of the first: 'train-
 
 SourceArgument = Annotated[str, typer.Argument(metavar="SOURCE", help=_SOURCE, show_default=False)]
 TargetArgument = Annotated[str, typer.Argument(metavar="TARGET", help=_TARGET, show_default=False)]
-ShardSizeOption = Annotated[
-    str, typer.Option("--shard-size", metavar="SIZE", help="Bytes of a shard, about: '500 MB', '2 GB'.")
-]
+ShardSizeOption = Annotated[str, typer.Option(metavar="SIZE", help="Bytes of a shard, about: '500 MB', '2 GB'.")]
 ShardSamplesOption = Annotated[
     int | None,
-    typer.Option(
-        "--shard-samples", metavar="N", min=1, help="Samples of a shard (default: as many as its size takes)."
-    ),
+    typer.Option(metavar="N", min=1, help="Samples of a shard (default: as many as its size takes)."),
 ]
 JobsOption = Annotated[
     int | None, typer.Option("--jobs", "-j", metavar="N", min=1, help="Threads (default: one a usable CPU).")
@@ -40,24 +36,22 @@ def pack(
     shard_size: ShardSizeOption = "1 GB",
     shard_samples: ShardSamplesOption = None,
     image: Annotated[
-        str | None, typer.Option("--image", metavar="NAME", help="Of Parquet files the column of the images.")
+        str | None, typer.Option(metavar="NAME", help="Of Parquet files the column of the images.")
     ] = None,
     label: Annotated[
-        str | None, typer.Option("--label", metavar="NAME", help="Of Parquet files the column of the labels.")
+        str | None, typer.Option(metavar="NAME", help="Of Parquet files the column of the labels.")
     ] = None,
     max_side: Annotated[
         int | None,
-        typer.Option("--max-side", metavar="PIXELS", help="Make images whose longer side is larger smaller before."),
+        typer.Option(metavar="PIXELS", help="Make images whose longer side is larger smaller before."),
     ] = None,
     short_side: Annotated[
         int | None,
-        typer.Option("--short-side", metavar="PIXELS", help="Make images whose shorter side is larger smaller before."),
+        typer.Option(metavar="PIXELS", help="Make images whose shorter side is larger smaller before."),
     ] = None,
     quality: Annotated[
         int | None,
-        typer.Option(
-            "--quality", metavar="Q", help="Of what is made smaller (default: 90); alone: of JPEGs of a higher quality."
-        ),
+        typer.Option(metavar="Q", help="Of what is made smaller (default: 90); alone: of JPEGs of a higher quality."),
     ] = None,
     jobs: JobsOption = None,
     scheduler: SchedulerOption = None,

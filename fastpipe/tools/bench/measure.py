@@ -21,6 +21,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import partial
+from itertools import groupby
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -133,20 +135,20 @@ def measure(
     for name in names:
         get_reader(name)
     workers = default_workers() if workers is None else workers
-    held: dict[str, list[Sample]] = {}
-    for sample in sorted(samples, key=lambda sample: sample.format):
-        held.setdefault(sample.format, []).append(sample)
+    by_format = attrgetter("format")
+    held = {format: list(some) for format, some in groupby(sorted(samples, key=by_format), by_format)}
     checks = [(format, request, name) for format in held for request in REQUESTS for name in names]
-    results = []
+    found = []
     for done, (format, request, name) in enumerate(checks):
         if progress:
             progress(done, len(checks), f"checking {name} on {format}")
-        results.append(check_reader(held[format], request, get_reader(name)))
-    found = [result for result in results if result is not None]
+        if (result := check_reader(held[format], request, get_reader(name))) is not None:
+            found.append(result)
     times = _time(held, [result for result in found if result.exact], workers, rounds, progress)
     return Measurement(
         results=tuple(
-            replace(one, single=times.get((one, "single")), workers=times.get((one, "workers"))) for one in found
+            replace(result, single=times.get((result, "single")), workers=times.get((result, "workers")))
+            for result in found
         ),
         formats={format: _summary(some) for format, some in held.items()},
         workers=workers,
