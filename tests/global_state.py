@@ -323,7 +323,7 @@ def _readers(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
 def _datasets(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
     import fastpipe
     from fastpipe import transforms as T
-    from fastpipe.index._progress import SlowBar
+    from fastpipe.progress_bar import SlowBar
 
     root = photos(folder)
     _their_own()

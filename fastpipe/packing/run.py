@@ -20,7 +20,6 @@ from fastpipe import readers
 from fastpipe.atomic_write import atomic_write
 from fastpipe.environment import usable_cpus
 from fastpipe.errors import ConfigError, DatasetError, FastpipeError
-from fastpipe.index._progress import SlowBar
 from fastpipe.index.cluster import Cluster, cluster_at, whole_path
 from fastpipe.index.format import cache_folder
 from fastpipe.index.index_source import DEFAULT_OPTIONS, BuildOptions
@@ -47,6 +46,7 @@ from fastpipe.packing.work import (
     write_piece,
     write_shard,
 )
+from fastpipe.progress_bar import SlowBar
 from fastpipe.sources.cache import parse_size
 from fastpipe.sources.threads import map_in_threads
 from fastpipe.types import ArchiveMember

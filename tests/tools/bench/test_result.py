@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from fastpipe import progress_bar
 from fastpipe.errors import ConfigError
-from fastpipe.index import _progress
 from fastpipe.reporting.output import check_writable, make_console, show_progress
 from fastpipe.tools.bench.result import SCHEMA
 
@@ -55,12 +55,12 @@ def test_the_tables_without_workers_and_with_one(make_result, capsys: pytest.Cap
 def test_progress_is_told_on_a_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], quiet: bool
 ) -> None:
-    monkeypatch.setattr(_progress.SlowBar, "delay_s", 0.0)
-    monkeypatch.setattr(_progress.SlowBar, "redrawn_s", 0.0)
+    monkeypatch.setattr(progress_bar.SlowBar, "delay_s", 0.0)
+    monkeypatch.setattr(progress_bar.SlowBar, "redrawn_s", 0.0)
     monkeypatch.setenv("FORCE_COLOR", "1")
     with show_progress() as progress:
         assert progress is None  # no terminal
-    monkeypatch.setattr(_progress, "_is_terminal", lambda: True)
+    monkeypatch.setattr(progress_bar, "_is_terminal", lambda: True)
     with show_progress(quiet) as progress:
         assert (progress is None) == quiet
         if progress is not None:
