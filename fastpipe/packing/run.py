@@ -21,7 +21,6 @@ from fastpipe.atomic_write import atomic_write
 from fastpipe.core.library import native
 from fastpipe.environment import usable_cpus
 from fastpipe.errors import ConfigError, DatasetError, FastpipeError
-from fastpipe.index._progress import SlowBar
 from fastpipe.index.cluster import Cluster, cluster_at, shared_paths
 from fastpipe.index.index_source import DEFAULT_OPTIONS, BuildOptions
 from fastpipe.index.shard_source import ShardSource
@@ -45,6 +44,7 @@ from fastpipe.packing.work import (
     write_piece,
     write_shard,
 )
+from fastpipe.progress_bar import SlowBar
 from fastpipe.sources.cache import parse_size
 from fastpipe.sources.threads import map_in_threads
 

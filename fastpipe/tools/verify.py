@@ -22,8 +22,8 @@ from fastpipe.config import MachineConfig
 from fastpipe.core.packed import PACKED_SIGNATURE, is_packed, unpack
 from fastpipe.datasets import ImageArray, ImageDataset, ImageList, JointDataset
 from fastpipe.errors import DatasetError, PlanError
-from fastpipe.index._progress import SlowBar
 from fastpipe.program import Fidelity
+from fastpipe.progress_bar import SlowBar
 from fastpipe.reporting.pictures import arrays_of, same_size
 from fastpipe.rng import GeneratorStates, keyed_globals, sample_key
 from fastpipe.tools import recipes
