@@ -1,6 +1,6 @@
-"""Affine, perspective and elastic warps: each call goes to the backend of its image's type.
+"""Affine, perspective and elastic warps: of tensors by `_tensor_warps`, of other images by `_images`.
 
-See `geometry` for the images and backends. Interpolations are an `InterpolationMode` or Pillow's integer: nearest and
+See `geometry` for the images. Interpolations are an `InterpolationMode` or Pillow's integer: nearest and
 bilinear for tensors and floating ndarrays, bicubic too for PIL images and uint8 ndarrays. Pixels that come from
 outside the image are ``fill``: black by default, else one number, or one a channel.
 
