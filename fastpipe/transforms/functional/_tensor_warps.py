@@ -24,10 +24,9 @@ from fastpipe.transforms.functional._tensor_common import (
 
 def assert_grid_transform_inputs(
     img: Tensor,
-    matrix: list[float] | None,
     interpolation: str,
     fill: int | float | list[float] | None,
-    supported_interpolation_modes: list[str],
+    matrix: list[float] | None = None,
     coeffs: list[float] | None = None,
 ) -> None:
     assert_image_tensor(img)
@@ -47,7 +46,7 @@ def assert_grid_transform_inputs(
             "The number of elements in 'fill' cannot broadcast to match the number of channels of the image ({} != {})"
         )
         raise ValueError(msg.format(len(fill), num_channels))
-    if interpolation not in supported_interpolation_modes:
+    if interpolation not in ["nearest", "bilinear"]:
         raise ValueError(f"Interpolation mode '{interpolation}' is unsupported with Tensor input")
 
 
@@ -99,21 +98,14 @@ def rescaled(theta: Tensor, w: int, h: int) -> Tensor:
     return theta.transpose(1, 2) / torch.tensor([0.5 * w, 0.5 * h], dtype=theta.dtype, device=theta.device)
 
 
-def affine_grid(
-    theta: Tensor,
-    w: int,
-    h: int,
-    ow: int,
-    oh: int,
-) -> Tensor:
+def affine_grid(theta: Tensor, w: int, h: int, ow: int, oh: int) -> Tensor:
     # As torch's affine_grid, but in pixels, normalised by the input's size after theta: the output may be larger.
     d = 0.5
     x_grid = torch.linspace(-ow * 0.5 + d, ow * 0.5 + d - 1, steps=ow, device=theta.device)
     y_grid = torch.linspace(-oh * 0.5 + d, oh * 0.5 + d - 1, steps=oh, device=theta.device)
     rescaled_theta = rescaled(theta, w, h)
     if not torch.jit.is_scripting():  # type: ignore[attr-defined]
-        alike = sums_up(theta)
-        if alike:
+        if sums_up(theta):
             return summed_grid(x_grid, y_grid, rescaled_theta)
     return multiplied_grid(x_grid, y_grid, rescaled_theta)
 
@@ -198,7 +190,7 @@ def rotate(
     expand: bool = False,
     fill: int | float | list[float] | None = None,
 ) -> Tensor:
-    assert_grid_transform_inputs(img, matrix, interpolation, fill, ["nearest", "bilinear"])
+    assert_grid_transform_inputs(img, interpolation, fill, matrix=matrix)
     w, h = img.shape[-1], img.shape[-2]
     ow, oh = affine_output_size(matrix, w, h) if expand else (w, h)
     dtype = img.dtype if torch.is_floating_point(img) else torch.float32
@@ -234,20 +226,10 @@ def perspective(
     interpolation: str = "bilinear",
     fill: int | float | list[float] | None = None,
 ) -> Tensor:
-    assert_image_tensor(img)
-
-    assert_grid_transform_inputs(
-        img,
-        matrix=None,
-        interpolation=interpolation,
-        fill=fill,
-        supported_interpolation_modes=["nearest", "bilinear"],
-        coeffs=perspective_coeffs,
-    )
-
+    assert_grid_transform_inputs(img, interpolation, fill, coeffs=perspective_coeffs)
     ow, oh = img.shape[-1], img.shape[-2]
     dtype = img.dtype if torch.is_floating_point(img) else torch.float32
-    grid = perspective_grid(perspective_coeffs, ow=ow, oh=oh, dtype=dtype, device=img.device)
+    grid = perspective_grid(perspective_coeffs, ow, oh, dtype, img.device)
     return apply_grid_transform(img, grid, interpolation, fill=fill)
 
 
@@ -264,8 +246,5 @@ def elastic_transform(
     interpolation: str = "bilinear",
     fill: int | float | list[float] | None = None,
 ) -> Tensor:
-
-    size = list(img.shape[-2:])
-    displacement = displacement.to(img.device)
-    grid = identity_grid(size).to(img.device) + displacement
+    grid = identity_grid(list(img.shape[-2:])).to(img.device) + displacement.to(img.device)
     return apply_grid_transform(img, grid, interpolation, fill)

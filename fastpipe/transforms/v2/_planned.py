@@ -19,13 +19,12 @@ from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.program.lower import lower
 from fastpipe.program.on_image import run_on_image
 from fastpipe.program.on_image import shape_of as image_shape
-from fastpipe.program.profiling import profiled
-from fastpipe.rng import drawing, rewound_on, stream_of
+from fastpipe.rng import rewound_on, stream_of
 from fastpipe.transforms._attributes import Attribute, by_class
 from fastpipe.transforms._base import draw_all
 from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.autoaugment import AutoAugmentPolicy
-from fastpipe.transforms.image_call import ImageCallSlot
+from fastpipe.transforms.image_call import ImageCallSlot, draw_and_run, observed
 from fastpipe.transforms.sized_image import Untraceable
 from fastpipe.transforms.v2 import _draws
 from fastpipe.transforms.v2._kernels import by_fastpipe, with_routed
@@ -219,15 +218,7 @@ def _run_alone(transform: Any, image: PIL.Image.Image) -> Any:
         not transform.padding or transform.size[0] * transform.size[1] < _LEAST_CROPPED
     ):
         return None
-    if torch._C._len_torch_function_stack() or torch._C._len_torch_dispatch_stack() or profiled():
-        return None
-    turn = drawing(globally=True)
-    with contextlib.suppress(Exception):  # torchvision says what is wrong
-        with turn as generators:
-            steps = transform.draw(shape, generators)
-        return run_on_image(lower(steps, shape), image, in_rows=True) if steps else image
-    turn.rewind()
-    return None
+    return None if observed() else draw_and_run(transform.draw, image, shape)
 
 
 _CONVERSIONS = (theirs.PILToTensor, theirs.ToImage, theirs.ToPureTensor, theirs.ToTensor)
