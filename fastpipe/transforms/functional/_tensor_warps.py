@@ -105,7 +105,8 @@ def affine_grid(theta: Tensor, w: int, h: int, ow: int, oh: int) -> Tensor:
     y_grid = torch.linspace(-oh * 0.5 + d, oh * 0.5 + d - 1, steps=oh, device=theta.device)
     rescaled_theta = rescaled(theta, w, h)
     if not torch.jit.is_scripting():  # type: ignore[attr-defined]
-        if sums_up(theta):
+        alike = sums_up(theta)
+        if alike:
             return summed_grid(x_grid, y_grid, rescaled_theta)
     return multiplied_grid(x_grid, y_grid, rescaled_theta)
 
