@@ -1,21 +1,13 @@
 """The tensor backend under torchvision's module path and names, for code that imports it from there."""
 
 from fastpipe.kernels.filters import gaussian_kernel_1d as _get_gaussian_kernel1d
+from fastpipe.kernels.grids import affine_output_size as _compute_affine_output_size
+from fastpipe.kernels.grids import identity_grid as _create_identity_grid
 from fastpipe.transforms.functional._tensor_common import assert_channels as _assert_channels
 from fastpipe.transforms.functional._tensor_common import assert_image_tensor as _assert_image_tensor
 from fastpipe.transforms.functional._tensor_common import cast_squeeze_in as _cast_squeeze_in
 from fastpipe.transforms.functional._tensor_common import cast_squeeze_out as _cast_squeeze_out
 from fastpipe.transforms.functional._tensor_common import max_value as _max_value
-from fastpipe.transforms.functional._tensor_warps import (
-    affine,
-    elastic_transform,
-    perspective,
-    rotate,
-)
-from fastpipe.transforms.functional._tensor_warps import (
-    affine_output_size as _compute_affine_output_size,
-)
-from fastpipe.transforms.functional._tensor_warps import identity_grid as _create_identity_grid
 from fastpipe.transforms.functional.color import (
     adjust_brightness,
     adjust_contrast,
@@ -48,3 +40,7 @@ from fastpipe.transforms.functional.geometry import (
 )
 from fastpipe.transforms.functional.geometry import pad_symmetric as _pad_symmetric
 from fastpipe.transforms.functional.geometry import resize_tensor as resize
+from fastpipe.transforms.functional.warps import affine_tensor as affine
+from fastpipe.transforms.functional.warps import elastic_tensor as elastic_transform
+from fastpipe.transforms.functional.warps import perspective_tensor as perspective
+from fastpipe.transforms.functional.warps import rotate_tensor as rotate
