@@ -13,9 +13,10 @@ import torch
 from fastpipe.errors import PlanError
 from fastpipe.executor import ImageStages, SampleTask
 from fastpipe.program import execute, lower, mark, needed
-from fastpipe.rng import as_globals, drawing, rewound
+from fastpipe.rng import as_globals, drawing, rewound, torch_draws_from
 from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.pipeline import FixedSteps
+from fastpipe.transforms.sized_image import Untraceable
 from fastpipe.types import Generators, ImageShape, Recipe, Step
 
 _SAMPLES = "fastpipe.transforms.v2._samples"
@@ -111,16 +112,15 @@ class JointStages(TargetStages):
         self, task: SampleTask, shape: ImageShape, targets: tuple[Any, ...], generators: Generators | None
     ) -> tuple[tuple[Step, ...] | None, Any]:
         """Draws for the image, and gives the sample without its pixels; no steps if transforms look at pixels."""
-        v2 = v2_samples()
         drawn = [planned(transform) for transform in self.pipeline.drawn]
         with drawing(generators) as held:
-            with contextlib.suppress(v2.Untraceable), rewound(v2.Untraceable, held), as_globals(held, with_torch=False):
-                found: tuple[tuple[Step, ...], Any] = v2.draw_sample(drawn, shape, targets, held)
+            with contextlib.suppress(Untraceable), rewound(Untraceable, held), as_globals(held, with_torch=False):
+                found: tuple[tuple[Step, ...], Any] = v2_samples().draw_sample(drawn, shape, targets, held)
                 return found
             # Once more, on the image itself.
             whole = lower((), shape, orientation=task.orientation)
             sample = (execute(whole, task.encoded, as_pil=True), *with_masks(targets))
-            with v2.drawing_from(held), as_globals(held, with_torch=False):
+            with torch_draws_from(held), as_globals(held, with_torch=False):
                 return None, _run(drawn, sample)
 
     def recipe(self, task: SampleTask, generators: Generators) -> Recipe:

@@ -23,6 +23,7 @@ from fastpipe import core
 from fastpipe.core import Filter, Kind, PassOrder, TensorRounding
 from fastpipe.core import planes as native
 from fastpipe.kernels import planes
+from fastpipe.kernels.grids import products_are_sums
 
 _LARGEST_FACTOR = 1e30
 FILTERS = {"bilinear": Filter.BILINEAR, "bicubic": Filter.BICUBIC}
@@ -65,8 +66,7 @@ def fused() -> int | None:
 def samples_affine() -> bool:
     """Whether the core finds the points that this torch finds by its affine grid, and what is there."""
     rounding = planes.rounding()
-    sums: bool = importlib.import_module("fastpipe.transforms.functional._tensor_warps").products_are_sums()
-    return rounding is not None and sums and bool(rounding) == bool(fused())
+    return rounding is not None and products_are_sums() and bool(rounding) == bool(fused())
 
 
 @functools.cache

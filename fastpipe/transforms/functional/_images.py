@@ -231,14 +231,10 @@ def _is_small(img: Any, interpolation: InterpolationMode) -> bool:
 
 
 def rotate(img: Any, angle: float, interpolation: InterpolationMode, expand: bool, center: Any, fill: Any) -> Any:
-    if isinstance(img, np.ndarray) or not _is_small(img, interpolation):
-        operation = Rotate(angle, interpolation, expand, center, fill)
-        if isinstance(img, np.ndarray):
-            return _changed_array(operation, img)
-        made = run_operation(operation, img)
-        if made is not None:
-            return made
-    return _pil.rotate(img, angle, pil_modes_mapping[interpolation], expand, center, fill)
+    arguments = angle, pil_modes_mapping[interpolation], expand, center, fill
+    if _is_small(img, interpolation):
+        return _pil.rotate(img, *arguments)
+    return changed(Rotate(angle, interpolation, expand, center, fill), img, *arguments, permitted=ANY)
 
 
 def affine(
@@ -251,7 +247,7 @@ def affine(
     fill: Any,
     center: Any,
 ) -> Any:
-    if isinstance(img, np.ndarray) or not _is_small(img, interpolation):
+    if not _is_small(img, interpolation):
         operation = Affine(angle, translate, scale, shear, interpolation, fill, center)
         if isinstance(img, np.ndarray):
             return _changed_array(operation, img)

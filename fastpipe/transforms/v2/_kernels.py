@@ -51,7 +51,7 @@ def routed(original: Any) -> Any:
     return function
 
 
-def with_routed(method: Any, functional: Any) -> Any:
+def with_functional(method: Any, functional: Any) -> Any:
     """A method of torchvision's that calls ``F``'s functions, with these functions as its ``F``."""
     made = types.FunctionType(
         method.__code__,
