@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-import numpy as np
 import PIL.Image
 import torch
 import torchvision
@@ -14,6 +14,7 @@ from torchvision.transforms import functional as F
 from torchvision.transforms import transforms as theirs
 
 from fastpipe import ops
+from fastpipe.kernels.arrays import through_pillow
 from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.recipes import torchvision_presets
 from fastpipe.recipes.base import adapter, adapter_class, known_base
@@ -71,8 +72,7 @@ class OnPil(ops.PilOperation):
     op = "v1_on_pil"
 
     def apply(self, image: Any) -> Any:
-        gray = image.ndim == 3 and image.shape[2] == 1
-        return np.array(getattr(F, self.name)(PIL.Image.fromarray(image[..., 0] if gray else image), **self.given))
+        return through_pillow(image, partial(getattr(F, self.name), **self.given))
 
 
 def _by_torchvision(ours: Any) -> Any:

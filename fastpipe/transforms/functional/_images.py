@@ -25,7 +25,7 @@ from PIL.Image import Image
 from torch import Tensor
 
 from fastpipe.kernels import geometry, resizing
-from fastpipe.kernels._arrays import channels, core_or_pillow
+from fastpipe.kernels.arrays import channels, core_or_pillow
 from fastpipe.kernels.color import apply_table
 from fastpipe.ops import (
     Affine,
