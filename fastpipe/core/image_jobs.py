@@ -12,7 +12,7 @@ from fastpipe.core.thread_local import check
 if TYPE_CHECKING:
     from PIL import Image
 
-_OTHER_MEMORY = int(Status.UNSUPPORTED_MODE)
+_LEFT = frozenset({int(Status.UNSUPPORTED_MODE), int(Status.UNSURE)})
 
 
 def run_on_image(
@@ -35,7 +35,8 @@ def run_on_image(
         out: where it goes, with another result; None for where the job says.
 
     Returns:
-        The new image, or True. None where this image's memory isn't to be had, or a new one's: see `memory_of`.
+        The new image, or True. None where this image's memory isn't to be had, or a new one's: see `memory_of`; and
+        where torch is to do the work, as `is_done` says.
     """
     pillow = installed()
     if pillow is None:
@@ -60,7 +61,7 @@ def run_on_image(
         context.address, job, height * width, offset, id(source) + CAPSULE_POINTER_AT, to, out
     )
     if status:
-        if status == _OTHER_MEMORY:
+        if status in _LEFT:
             return None
         check(status)
     if made is None:

@@ -6,12 +6,15 @@ import ctypes
 from enum import IntEnum, IntFlag
 from typing import Any
 
-ABI = 12
+ABI = 13
 """FPC_ABI of the structs below."""
 
 
 class Status(IntEnum):
-    """fpc_status: how a job ended. From UNKNOWN_FORMAT to BAD_OPERATION it was refused, and another reader decides."""
+    """fpc_status: how a job ended.
+
+    From UNKNOWN_FORMAT to BAD_OPERATION it was refused, and another reader decides; with UNSURE torch is to do it.
+    """
 
     OK = 0
     UNKNOWN_FORMAT = 1
@@ -29,6 +32,7 @@ class Status(IntEnum):
     BAD_OPERATION = 13
     NO_MEMORY = 14
     IO_ERROR = 15
+    UNSURE = 16
 
 
 class Isa(IntEnum):

@@ -69,6 +69,18 @@ def refused(status: int) -> bool:
     return Status.OK < status < Status.BAD_REGION
 
 
+def is_done(status: int) -> bool:
+    """Whether a job has done its work; False where torch is to do it: it rounds the same pixels in two ways.
+
+    Raises:
+        MemoryError, CoreError: as of `check`.
+    """
+    if status == Status.UNSURE:
+        return False
+    check(status)
+    return True
+
+
 def check(status: int) -> None:
     """Raises if the job failed.
 

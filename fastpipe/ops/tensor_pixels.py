@@ -52,8 +52,7 @@ def _by_core(image: Any, add: Callable[[Job], bool], shape: ImageShape) -> Any:
         return None
     out = np.empty(shape if image.ndim == 3 or shape.channels > 1 else shape.size, np.uint8)
     job.write_array(out)
-    core.check(core.run_thread_job(job))
-    return out
+    return out if core.is_done(core.run_thread_job(job)) else None
 
 
 def as_theirs(given: dict[str, Any]) -> dict[str, Any]:
@@ -65,7 +64,7 @@ def as_theirs(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _by_torchvision(image: Any, name: str, given: dict[str, Any]) -> Any:
-    planar = torch.from_numpy(np.ascontiguousarray(image)).reshape(*image.shape[:2], -1).permute(2, 0, 1)
+    planar = torch.from_numpy(np.require(image, requirements="CW")).reshape(*image.shape[:2], -1).permute(2, 0, 1)
     made = functional(name)(planar, **as_theirs(given)).permute(1, 2, 0).numpy()
     return np.ascontiguousarray(made if image.ndim == 3 or made.shape[2] > 1 else made[..., 0])
 

@@ -87,7 +87,7 @@ def decode_by_core(
 ) -> Any:
     """Decodes by the core, and runs the steps that it has; kernels run the rest, unless the core is to have all steps.
 
-    None where it refuses the file, or hasn't all steps.
+    None where it refuses the file, hasn't all steps, or leaves one to torch.
     """
     job = core.thread_job()
     box = program.box
@@ -110,9 +110,7 @@ def decode_by_core(
         result = readers.thread_scratch().take(shape.height, shape.width, shape.channels)
         job.write_array(result)
     status = core.run_thread_job(job)
-    if status:
-        if core.refused(status):
-            return None
-        core.check(status)
+    if core.refused(status) or not core.is_done(status):
+        return None
     mark("decode")
     return result if is_all else on_pixels(result, program.steps[taken:], program.conversion, out, None, in_rows)

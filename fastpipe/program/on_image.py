@@ -290,8 +290,7 @@ def _claimed(
     else:
         write_new_image(job, shape)
     if is_array:
-        core.check(core.run_thread_job(job))
-        return made, taken, finished
+        return (made, taken, finished) if core.is_done(core.run_thread_job(job)) else (None, 0, False)
     done = core.run_on_image(job.address, image, offset, None if finished else shape, keeps_info)
     core.give_back(job)
     if done is None:

@@ -57,7 +57,7 @@ class Prepared(NamedTuple):
     def run_on(self, image: Any, keeps_info: bool = True) -> Any:
         """A new tensor or PIL image.
 
-        None where this image's memory isn't to be had, or a new one's; nothing is done then.
+        None where this image's memory isn't to be had, or a new one's, and where torch is to do it.
 
         Args:
             image: an array of this layout, or a PIL image of any mode and size.
@@ -72,10 +72,10 @@ class Prepared(NamedTuple):
         made = torch.empty_strided((channels, height, width), self.strides, dtype=self.dtype)
         sink = made.data_ptr()
         if is_array:
-            core.check(core.run_prepared(self.job, address_of(image) + self.offset, sink, image))
-        elif core.run_on_image(self.job.address, image, self.offset, None, out=sink) is None:
-            return None
-        return made
+            done = core.is_done(core.run_prepared(self.job, address_of(image) + self.offset, sink, image))
+        else:
+            done = core.run_on_image(self.job.address, image, self.offset, None, out=sink) is not None
+        return made if done else None
 
 
 def prepared_program(program: Program, image: Any, in_rows: bool) -> Prepared | None:

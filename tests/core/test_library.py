@@ -118,6 +118,7 @@ def test_structs_are_those_of_the_header(tmp_path: Path) -> None:
         "FPC_TOO_LARGE": structs.Status.TOO_LARGE,
         "FPC_BAD_OPERATION": structs.Status.BAD_OPERATION,
         "FPC_IO_ERROR": structs.Status.IO_ERROR,
+        "FPC_UNSURE": structs.Status.UNSURE,
         "FPC_ISA_AVX512": structs.Isa.AVX512,
         "FPC_YCCK": 5,
         "FPC_LANCZOS": structs.Filter.LANCZOS,

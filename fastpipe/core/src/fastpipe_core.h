@@ -25,7 +25,7 @@ extern "C" {
 #define FPC_API __attribute__((visibility("default")))
 #endif
 
-#define FPC_ABI 12 /* changes with every struct below */
+#define FPC_ABI 13 /* changes with every struct below */
 
 /* ---- outcomes ------------------------------------------------------------------------------------------------- */
 
@@ -48,6 +48,8 @@ typedef enum fpc_status {
     /* Failed. */
     FPC_NO_MEMORY,
     FPC_IO_ERROR, /* fpc_job.os_error has errno */
+    /* Left: torch itself rounds some of these pixels one way and some another, by where they lie in memory. */
+    FPC_UNSURE,
     FPC_STATUS_COUNT
 } fpc_status;
 

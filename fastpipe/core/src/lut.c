@@ -128,7 +128,8 @@ int fpc_add_tensor_contrast(fpc_chain *chain, const fpc_operation *operation) {
     }
     if (sum > MOST_TENSOR_SUM) return FPC_BAD_OPERATION;
     const float mean = (float)sum / (float)((int64_t)stage->height * stage->width);
-    fpc_tensor_contrast_table(&blend, mean, lut->tables);
+    const int found = fpc_tensor_contrast_table(&blend, mean, lut->tables);
+    if (found != FPC_OK) return found;
     for (int c = 1; c < stage->channels; c++) memcpy(lut->tables + 256 * c, lut->tables, 256);
     return use_tables(lut);
 }

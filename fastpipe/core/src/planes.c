@@ -92,7 +92,8 @@ static int change_image(fpc_context *context, const fpc_operation *operation, co
     case FPC_OP_TENSOR_CONTRAST: {
         const uint64_t sum = gray_sum(kernels, in, channels, count, blend->fused);
         if (sum > 1 << 24) return FPC_BAD_OPERATION; /* as lut.c has it */
-        fpc_tensor_contrast_table(blend, (float)sum / (float)count, table);
+        const int found = fpc_tensor_contrast_table(blend, (float)sum / (float)count, table);
+        if (found != FPC_OK) return found;
         kernels->look_up(in, channels * count, table, out);
         return FPC_OK;
     }

@@ -19,6 +19,7 @@ static const char *const TEXTS[FPC_STATUS_COUNT] = {
     [FPC_BAD_OPERATION] = "an operation or the result's memory doesn't fit the image, or isn't supported",
     [FPC_NO_MEMORY] = "there is not enough memory",
     [FPC_IO_ERROR] = "the file can't be read",
+    [FPC_UNSURE] = "torch rounds these pixels in two ways",
 };
 
 const char *fpc_status_text(int status) {

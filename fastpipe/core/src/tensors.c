@@ -21,11 +21,14 @@ bool fpc_tensor_factors(const fpc_operation *operation, fpc_tensor_blend *blend)
 
 static uint8_t byte_of(float value) { return value <= 0.0f ? 0 : value >= 255.0f ? 255 : (uint8_t)value; }
 
-void fpc_tensor_contrast_table(const fpc_tensor_blend *blend, float mean, uint8_t *table) {
+int fpc_tensor_contrast_table(const fpc_tensor_blend *blend, float mean, uint8_t *table) {
+    const float rest = mean * blend->rest;
     for (int i = 0; i < 256; i++) {
         const float scaled = blend->by * (float)i;
-        table[i] = byte_of(blend->fused ? fmaf(mean, blend->rest, scaled) : scaled + mean * blend->rest);
+        table[i] = byte_of(scaled + rest);
+        if (blend->fused && table[i] != byte_of(fmaf(mean, blend->rest, scaled))) return FPC_UNSURE;
     }
+    return FPC_OK;
 }
 
 /* The least value becomes 0 and the greatest 255; v1's `255 / range` is torch's reciprocal times 255. */

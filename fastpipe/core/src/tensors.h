@@ -13,8 +13,9 @@ typedef struct fpc_tensor_blend {
 /* False where float32 has no such factor, or for unknown flags. */
 bool fpc_tensor_factors(const fpc_operation *operation, fpc_tensor_blend *blend);
 
-/* adjust_contrast's table, of an image whose gray one has that mean. */
-void fpc_tensor_contrast_table(const fpc_tensor_blend *blend, float mean, uint8_t *table);
+/* adjust_contrast's table, of an image whose gray one has that mean; FPC_UNSURE where a fused sum and one that isn't
+ * give other bytes: torch has both in its loop over such a tensor, the latter in the last elements of a part. */
+int fpc_tensor_contrast_table(const fpc_tensor_blend *blend, float mean, uint8_t *table);
 /* autocontrast's table for values from `least` to `most`. */
 void fpc_tensor_autocontrast_table(uint8_t least, uint8_t most, bool v1, uint8_t *table);
 
