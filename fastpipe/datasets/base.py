@@ -42,8 +42,6 @@ from fastpipe.rng import copied_generators, keyed_generators, sample_keys
 from fastpipe.transforms.pipeline import Pipeline, compile_pipeline
 from fastpipe.types import Generators, Recipe
 
-__all__ = ["ImageDataset", "StandardTransform", "default_loader"]
-
 _UNSET = object()
 
 

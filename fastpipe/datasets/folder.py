@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from fastpipe.datasets.base import default_loader
 from fastpipe.datasets.indexed import IndexedDataset
 from fastpipe.datasets.options import ReadOptions, Unpack, with_options
+from fastpipe.datasets.standard_transform import default_loader
 from fastpipe.errors import DatasetError
 from fastpipe.index.class_folders import check_no_class_is_empty, find_classes, make_dataset
 from fastpipe.index.image_index import ImageIndex

@@ -58,6 +58,10 @@ class TargetStages(ImageStages):
         self._dataset = dataset
         self._spreads_targets: bool = dataset._fastpipe_spreads_targets
 
+    def places(self, count: int, options: Any) -> Any:
+        """None where samples have any number of targets: each is collated by itself."""
+        return None if self._spreads_targets else super().places(count, options)
+
     def draw_one(self, task: SampleTask, generators: Generators | None, fixed: FixedSteps | None) -> None:
         if task.shape is not None:
             try:

@@ -15,14 +15,15 @@ from typing import Any
 from PIL import Image
 
 from fastpipe.datasets import detection
-from fastpipe.datasets.base import ImageDataset, default_loader
+from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.coco_annotations import LoadedAnnotations
 from fastpipe.datasets.conversion.known import KnownClass, NotConvertible, copy_attributes
 from fastpipe.datasets.folder import ImageFolder
 from fastpipe.datasets.image_array import ImageArray
 from fastpipe.datasets.indexed import IndexedDataset
-from fastpipe.datasets.joint import JointDataset, MaskFile, placed
-from fastpipe.datasets.standard_transform import is_standard
+from fastpipe.datasets.joint import JointDataset, placed
+from fastpipe.datasets.standard_transform import default_loader, is_standard
+from fastpipe.datasets.target_values import MaskFile
 from fastpipe.errors import DatasetError
 from fastpipe.executor import ImageStages, SampleTask, Workspace
 from fastpipe.index.list_source import index_of_rows
