@@ -95,6 +95,9 @@ class JointStages(TargetStages):
 
     finishes_in_python = True
 
+    def _place_target(self, task: SampleTask, size: tuple[int, int]) -> None:
+        task.target = task.image, *with_masks(self._targets_of(task.target, size))
+
     def places(self, count: int, options: Any) -> None:
         """None: samples are collated, as what they are made of is the transforms' to say."""
 
@@ -144,12 +147,6 @@ class JointStages(TargetStages):
         if self.loader is None:
             task.target = v2_samples().with_pixels(task.target, task.image, _mask_of)
             mark("masks")
-
-    def finish(self, task: SampleTask) -> Any:
-        if task.finished is None and self.loader is not None:
-            size = task.image.height, task.image.width
-            task.target = (task.image, *with_masks(self._targets_of(task.target, size)))
-        return ImageStages.finish(self, task)
 
     def run_rest(self, task: SampleTask) -> None:
         task.target = _run(self.pipeline.rest, task.target)

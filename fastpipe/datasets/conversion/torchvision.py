@@ -250,9 +250,9 @@ def set_samples(made: IndexedDataset, samples: Sequence[tuple[Any, Any]]) -> Non
     listed = [(os.fspath(path), target) for path, target in samples]
     if listed and all(type(target) is int for _, target in listed):
         paths, targets = zip(*listed, strict=True)
-        made._fastpipe_hold(index_of_rows((paths, targets)))
+        made._fastpipe_set_samples(index_of_rows((paths, targets)))
     else:
-        made._fastpipe_hold(None, listed)
+        made._fastpipe_set_samples(listed)
 
 
 def _folder(kind: type[IndexedDataset]) -> Callable[[Any, Convert], Any]:
