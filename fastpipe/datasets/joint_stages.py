@@ -65,7 +65,7 @@ class TargetStages(ImageStages):
     def draw_one(self, task: SampleTask, generators: Generators | None, fixed: FixedSteps | None) -> None:
         if task.shape is not None:
             try:
-                self._place_target(task, task.shape.size)
+                self._make_targets(task, task.shape.size)
             except Exception as error:
                 self.policy.failed(task, error)
                 return
@@ -75,13 +75,13 @@ class TargetStages(ImageStages):
         targets: tuple[Any, ...] = self._dataset.targets_of(target, size)
         return targets
 
-    def _place_target(self, task: SampleTask, size: tuple[int, int]) -> None:
+    def _make_targets(self, task: SampleTask, size: tuple[int, int]) -> None:
         targets = with_masks(self._targets_of(task.target, size))
         task.target = targets if self._spreads_targets else targets[0]
 
     def finish(self, task: SampleTask) -> Any:
         if task.finished is None and self.loader is not None:
-            self._place_target(task, (task.image.height, task.image.width))
+            self._make_targets(task, (task.image.height, task.image.width))
             if not self.pipeline.rest:
                 super().transform_target(task)
         return super().finish(task)
@@ -95,7 +95,7 @@ class JointStages(TargetStages):
 
     finishes_in_python = True
 
-    def _place_target(self, task: SampleTask, size: tuple[int, int]) -> None:
+    def _make_targets(self, task: SampleTask, size: tuple[int, int]) -> None:
         task.target = task.image, *with_masks(self._targets_of(task.target, size))
 
     def places(self, count: int, options: Any) -> None:

@@ -353,4 +353,3 @@ TABLE = {
     "VOCSegmentation": KnownClass(partial(_voc, detection.VOCSegmentation), (), _VOC),
     "VisionDatasetTVTensorWrapper": KnownClass(_wrapped, reads=("_dataset", "_target_keys")),
 }
-"""The classes that are known, and how each is converted."""
