@@ -2,13 +2,14 @@
 
 from fastpipe.datasets.arrays import ArrayFolder, ArrayList
 from fastpipe.datasets.bad_files import BadFile, BadFileCounts
-from fastpipe.datasets.base import ImageDataset, StandardTransform, default_loader
+from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.containers import ImageShards, ImageTable
 from fastpipe.datasets.detection import CocoDetection, VOCDetection, VOCSegmentation, wrap_dataset_for_transforms_v2
 from fastpipe.datasets.folder import ImageFolder
 from fastpipe.datasets.image_array import ImageArray
 from fastpipe.datasets.image_list import ImageList
 from fastpipe.datasets.joint import JointDataset, SampleDataset, collate_fn
+from fastpipe.datasets.standard_transform import StandardTransform, default_loader
 from fastpipe.datasets.target_values import Boxes, KeyPoints, MaskFile
 from fastpipe.index.class_folders import find_classes, make_dataset
 from fastpipe.index.image_index import ImageIndex

@@ -40,7 +40,7 @@ def append_once(log: str, bad: BadFile, record: BadFileRecord, path_of: Callable
     """
     if record.listed[bad.index]:
         return
-    os.makedirs(os.path.dirname(log), exist_ok=True)
+    Path(log).parent.mkdir(parents=True, exist_ok=True)
     with open(log, "a+b", buffering=0) as file, _locked(log, file.fileno()):
         end = file.seek(0, os.SEEK_END)
         known_to = int(record.shared["log_known_to"])

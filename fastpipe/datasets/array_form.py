@@ -48,16 +48,13 @@ class Form:
         rows, columns = (1, 1, *self.shape)[-2:]
         return ImageShape(rows, columns)
 
-    @property
-    def swapped(self) -> bool:
-        """Whether the bytes of an element are in another order than here."""
-        return not self.stored.isnative
-
     def in_core(self) -> core.ArrayForm:
         rows, columns = self.size.height, self.size.width
-        width = columns * self.stored.itemsize
-        item = self.stored.itemsize // (2 if self.stored.kind == "c" else 1) if self.swapped else 1
-        return core.ArrayForm(self.header, math.prod(self.shape[:-2]), rows, width, item)
+        itemsize = self.stored.itemsize
+        swapped = 1
+        if not self.stored.isnative:
+            swapped = itemsize // 2 if self.stored.kind == "c" else itemsize
+        return core.ArrayForm(self.header, math.prod(self.shape[:-2]), rows, columns * itemsize, swapped)
 
     def window(self, crop: tuple[int, int, int, int] | None) -> tuple[int, int, int, int]:
         """First row, first byte, rows and bytes of a row, of a box ``(top, left, height, width)``; None for all."""

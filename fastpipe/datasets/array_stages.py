@@ -82,25 +82,27 @@ class ArrayStages(ImageStages):
         contents, errors = fetched([task.source for task in tasks])
         for number, error in errors.items():
             self.policy.failed(tasks[number], error)
-        alike: Form | None = None
-        statuses = [int(core.Status.IO_ERROR)] * len(tasks)
-        if tasks and here is not None:
-            alike, statuses = self._look(tasks, contents, here)
+        form, statuses = self._look(tasks, contents, here)
         for task, content, status in zip(tasks, contents, statuses, strict=True):
-            if task.error is None and alike is not None and status == core.Status.OK:
-                task.encoded, task.shape = ArrayFile(alike, content), alike.size
-            elif task.error is None:
+            if task.error is not None:
+                continue
+            if form is not None and status == core.Status.OK:
+                task.encoded, task.shape = ArrayFile(form, content), form.size
+            else:
                 self.read_one(task, content)
         mark("read")
 
     def _look(
-        self, tasks: Sequence[SampleTask], contents: Sequence[str | bytes], here: Workspace
+        self, tasks: Sequence[SampleTask], contents: Sequence[str | bytes], here: Workspace | None
     ) -> tuple[Form | None, list[int]]:
         """The form that arrays are taken to have, and for each whether it may be taken so."""
+        unknown = None, [int(core.Status.IO_ERROR)] * len(tasks)
+        if not tasks or here is None:
+            return unknown
         try:
             form = self._form()
         except OSError:  # as is told one by one
-            return None, [int(core.Status.IO_ERROR)] * len(tasks)
+            return unknown
         if not self._crops:
             return form, [int(core.Status.OK)] * len(tasks)
         if len(form.shape) < 2:

@@ -18,7 +18,7 @@ from fastpipe.config import MachineConfig, current_config, readers_asked
 from fastpipe.datasets.bad_file_policy import BadFilePolicy
 from fastpipe.datasets.bad_files import BadFileCounts, NothingLeftError, OnError, same_target, warn_again
 from fastpipe.datasets.gil import gil_bound_part
-from fastpipe.datasets.own_samples import give, wants_lazy_images, with_lazy_images
+from fastpipe.datasets.own_getitem import note_lazy_images, wants_lazy_images, with_lazy_images
 from fastpipe.datasets.private import PrivateState
 from fastpipe.datasets.standard_transform import StandardTransform, default_loader
 from fastpipe.datasets.torchvision_bases import derive_from_torchvision
@@ -41,8 +41,6 @@ from fastpipe.readers import MaxPixels
 from fastpipe.rng import copied_generators, keyed_generators, sample_keys
 from fastpipe.transforms.pipeline import Pipeline, compile_pipeline
 from fastpipe.types import Generators, Recipe
-
-__all__ = ["ImageDataset", "StandardTransform", "default_loader"]
 
 _UNSET = object()
 
@@ -263,7 +261,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
     def __getitem__(self, index: int) -> tuple[Any, Any]:
         """The transformed image and the transformed target; None where ``on_error`` leaves a bad sample out."""
         if get_worker_info() is not None:  # a loader asks, if there is a wrapper between
-            _asked(self, [index])
+            _indices_and_epoch(self, [index])
         return self.one(index, self._fastpipe_epoch)
 
     def one(self, index: int, epoch: int | None) -> tuple[Any, Any]:
@@ -271,7 +269,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         made = self.executor.run([operator.index(index)], epoch)
         sample: Any = made[0] if made else None  # where the user leaves it out
         if made and self._fastpipe_has_own_getitem:
-            sample = give(self, sample)
+            note_lazy_images(self, sample)
         return sample  # type: ignore[no-any-return]
 
     def __getitems__(self, indices: Sequence[int]) -> list[tuple[Any, Any]]:
@@ -298,7 +296,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
 
         Samples that `on_error` leaves out are missing; without options all are a list.
         """
-        indices, epoch = _asked(self, indices, None if options is None else options.epochs)
+        indices, epoch = _indices_and_epoch(self, indices, None if options is None else options.epochs)
         if type(self).__getitem__ is not ImageDataset.__getitem__:  # a subclass may say what a sample is
             return [one for one in map(self.__getitem__, indices) if self.on_error == "raise" or one is not None]
         made: list[tuple[Any, Any]] | ImageBatch = self.executor.run(indices, epoch, options)
@@ -309,7 +307,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
 
         To be called where nothing of the dataset is Python code of the user's; in the thread that waits for it.
         """
-        indices, epoch = _asked(self, indices, options.epochs)
+        indices, epoch = _indices_and_epoch(self, indices, options.epochs)
         return self.executor.submit(indices, epoch, options)
 
     def end_threads(self) -> None:
@@ -436,7 +434,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         self.__dict__.update(state)
 
 
-def _asked(
+def _indices_and_epoch(
     dataset: ImageDataset, indices: Sequence[int], epochs: Mapping[SharedEpoch, int] | None = None
 ) -> tuple[list[int], int | None]:
     """The samples that are asked for, as integers, and the epoch that they are of: as given, else the current one.

@@ -27,8 +27,6 @@ from fastpipe.index.list_source import index_of_rows
 from fastpipe.paths import absolute_path, local_path
 from fastpipe.transforms.named_arrays import Pixels
 
-__all__ = ["CocoDetection", "VOCDetection", "VOCSegmentation", "wrap_dataset_for_transforms_v2"]
-
 _COCO_KEYS = {"segmentation", "area", "iscrowd", "image_id", "bbox", "category_id", "boxes", "masks", "labels"}
 _VOC_CLASSES = (
     "__background__ aeroplane bicycle bird boat bottle bus car cat chair cow diningtable dog horse motorbike person "

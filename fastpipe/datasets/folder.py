@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from fastpipe.datasets.base import default_loader
 from fastpipe.datasets.indexed import IndexedDataset
 from fastpipe.datasets.options import ReadOptions, Unpack, with_options
+from fastpipe.datasets.standard_transform import default_loader
 from fastpipe.errors import DatasetError
 from fastpipe.index.class_folders import check_no_class_is_empty, find_classes, make_dataset
 from fastpipe.index.image_index import ImageIndex
@@ -129,7 +129,7 @@ class ImageFolder(IndexedDataset):
             self.classes, self.class_to_idx = _classes_of(opened)
             empty = [self.classes[number] for number in np.flatnonzero(opened.counts() == 0)]
             check_no_class_is_empty(empty, self.extensions, allow_empty)
-            self._fastpipe_hold(opened)
+            self._fastpipe_set_samples(opened)
         elif self.source is not None:
             raise DatasetError(
                 f"is_valid_file, find_classes and make_dataset look into folders, and {self.root} is none: give the "
@@ -144,7 +144,7 @@ class ImageFolder(IndexedDataset):
                 is_valid_file=is_valid_file,
                 allow_empty=allow_empty,
             )
-            self._fastpipe_hold(None, samples)
+            self._fastpipe_set_samples(samples)
 
     def _fastpipe_open_index(self, index: ImageIndex | str | os.PathLike[str] | None) -> ImageIndex:
         assert self.root is not None

@@ -84,7 +84,7 @@ class ImageList(IndexedDataset):
             store = source_of(index.source or root, cache)  # paths in a store say themselves what has them
             self.root = _name_of(root, store)
             index = index if store is None else index.read_through(store)
-        self._fastpipe_hold(index)
+        self._fastpipe_set_samples(index)
 
     @classmethod
     def from_folder(
@@ -131,7 +131,7 @@ class ImageList(IndexedDataset):
         """
         index = self._fastpipe_current_index()
         other = copy.copy(self)
-        other._fastpipe_hold(index.take(_positions(indices, len(index))))
+        other._fastpipe_set_samples(index.take(_positions(indices, len(index))))
         return other
 
     def split(self: Self, fractions: Sequence[float], seed: int = 0, stratified: bool = False) -> tuple[Self, ...]:

@@ -18,14 +18,11 @@ class IndexedDataset(ImageDataset):
     imgs: Samples | list[tuple[str, int]]
     index: ImageIndex | None
 
-    def _fastpipe_hold(self, index: ImageIndex | None, samples: list[tuple[str, int]] | None = None) -> None:
-        """Holds the samples of an index; without one, a list of them."""
-        self.index = index
-        if index is not None:
-            self.samples, self.targets = Samples(index), Targets(index)
+    def _fastpipe_set_samples(self, samples: ImageIndex | list[tuple[str, int]]) -> None:
+        if isinstance(samples, ImageIndex):
+            self.index, self.samples, self.targets = samples, Samples(samples), Targets(samples)
         else:
-            assert samples is not None
-            self.samples, self.targets = samples, [target for _, target in samples]
+            self.index, self.samples, self.targets = None, samples, [target for _, target in samples]
         self.imgs = self.samples
         self._fastpipe_share_record()
 

@@ -20,8 +20,6 @@ from fastpipe.transforms.named_arrays import run_of
 from fastpipe.transforms.pipeline import Pipeline
 from fastpipe.types import Recipe
 
-__all__ = ["Boxes", "JointDataset", "KeyPoints", "MaskFile", "SampleDataset", "collate_fn", "placed"]
-
 
 def collate_fn(samples: Sequence[Any]) -> tuple[Any, ...]:
     """Collates detection samples: the images as one tuple, the targets as another, since neither has one size."""

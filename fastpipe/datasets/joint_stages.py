@@ -59,10 +59,14 @@ class TargetStages(ImageStages):
         self._dataset = dataset
         self._spreads_targets: bool = dataset._fastpipe_spreads_targets
 
+    def places(self, count: int, options: Any) -> Any:
+        """None where samples have any number of targets: each is collated by itself."""
+        return None if self._spreads_targets else super().places(count, options)
+
     def draw_one(self, task: SampleTask, generators: Generators | None, fixed: FixedSteps | None) -> None:
         if task.shape is not None:
             try:
-                self._place_target(task, task.shape.size)
+                self._make_targets(task, task.shape.size)
             except Exception as error:
                 self.policy.failed(task, error)
                 return
@@ -72,13 +76,13 @@ class TargetStages(ImageStages):
         targets: tuple[Any, ...] = self._dataset.targets_of(target, size)
         return targets
 
-    def _place_target(self, task: SampleTask, size: tuple[int, int]) -> None:
+    def _make_targets(self, task: SampleTask, size: tuple[int, int]) -> None:
         targets = with_masks(self._targets_of(task.target, size))
         task.target = targets if self._spreads_targets else targets[0]
 
     def finish(self, task: SampleTask) -> Any:
         if task.finished is None and self.loader is not None:
-            self._place_target(task, (task.image.height, task.image.width))
+            self._make_targets(task, (task.image.height, task.image.width))
             if not self.pipeline.rest:
                 super().transform_target(task)
         return super().finish(task)
@@ -91,6 +95,9 @@ class JointStages(TargetStages):
     """The stages of images whose transforms see the targets: once drawn, `SampleTask.target` is the whole sample."""
 
     finishes_in_python = True
+
+    def _make_targets(self, task: SampleTask, size: tuple[int, int]) -> None:
+        task.target = task.image, *with_masks(self._targets_of(task.target, size))
 
     def places(self, count: int, options: Any) -> None:
         """None: samples are collated, as what they are made of is the transforms' to say."""
@@ -140,12 +147,6 @@ class JointStages(TargetStages):
         if self.loader is None:
             task.target = v2_samples().with_pixels(task.target, task.image, _mask_of)
             mark("masks")
-
-    def finish(self, task: SampleTask) -> Any:
-        if task.finished is None and self.loader is not None:
-            size = task.image.height, task.image.width
-            task.target = (task.image, *with_masks(self._targets_of(task.target, size)))
-        return ImageStages.finish(self, task)
 
     def run_rest(self, task: SampleTask) -> None:
         task.target = _run(self.pipeline.rest, task.target)

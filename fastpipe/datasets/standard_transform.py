@@ -42,7 +42,5 @@ class StandardTransform:
 def is_standard(transforms: Any) -> bool:
     """Whether an object is a `StandardTransform`, this one or torchvision's: each half sees its own part alone."""
     kind = type(transforms)
-    return kind is StandardTransform or (kind.__module__, kind.__name__) == _THEIRS
-
-
-_THEIRS = ("torchvision.datasets.vision", "StandardTransform")
+    theirs = ("torchvision.datasets.vision", "StandardTransform")
+    return kind is StandardTransform or (kind.__module__, kind.__name__) == theirs

@@ -15,8 +15,6 @@ from fastpipe import readers
 from fastpipe.errors import DatasetError
 from fastpipe.types import Box
 
-__all__ = ["Boxes", "KeyPoints", "MaskFile"]
-
 
 @dataclass(frozen=True, slots=True)
 class Boxes:

@@ -171,6 +171,12 @@ class TestLimits:
     def test_arguments(self, make):
         with pytest.raises(DatasetError, match="'raise', 'skip', 'replace'"):
             make(on_error="ignore")
+        dataset = make()
+        dataset.on_error = "ignore"
+        with pytest.raises(DatasetError, match="'ignore'"):
+            dataset[0]
+        dataset.on_error = "skip"
+        assert dataset[1] is None
         for fraction in (-0.1, 1.1, float("nan")):
             with pytest.raises(DatasetError, match="from 0 to 1"):
                 make(max_bad_fraction=fraction)

@@ -13,9 +13,11 @@ import pytest
 import torch
 import torchvision_here
 from PIL import Image
+from torch.utils.data import DataLoader
 from v2_pipelines import pipeline, same
 
 import fastpipe
+from fastpipe import transforms as T
 from fastpipe.datasets import coco_annotations
 
 theirs = torchvision_here.module("torchvision.transforms.v2")
@@ -373,6 +375,16 @@ def test_a_function_without_transforms_and_its_mistakes(voc: Path) -> None:
     )
     with pytest.raises(fastpipe.errors.DatasetError, match="is a mask of"):
         mixed[0]
+
+
+@pytest.mark.parametrize("more", [(), ({"a": 3},)])
+def test_a_function_s_targets_are_collated_as_torch_does(voc: Path, more: tuple[Any, ...]) -> None:
+    photo = voc / "VOCdevkit/VOC2012/JPEGImages/p0.jpg"
+    resize = T.Compose([T.Resize((8, 9)), T.ToTensor()])
+    transforms = fastpipe.datasets.StandardTransform(resize)
+    dataset = fastpipe.SampleDataset(lambda index: (photo, index, *more), 4, transforms)
+    for ours, expected in zip(fastpipe.DataLoader(dataset, 2), DataLoader(dataset, 2), strict=True):
+        assert same(ours, expected)
 
 
 def test_a_mask_file_has_torchvisions_shape_and_pixels(voc: Path) -> None:

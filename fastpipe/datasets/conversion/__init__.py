@@ -59,7 +59,9 @@ class _Conversion:
 
     def _converted(self, dataset: Any) -> Any:
         kind = type(dataset)
-        if isinstance(dataset, ImageDataset) or (isinstance(dataset, Dataset) and _is_ours(kind)):
+        if isinstance(dataset, ImageDataset) or (
+            isinstance(dataset, Dataset) and kind.__module__.startswith("fastpipe.")
+        ):
             return dataset
         name = f"{kind.__module__}.{kind.__qualname__}"
         found = _find(kind)
@@ -78,10 +80,6 @@ class _Conversion:
         except NotConvertible as reason:
             way = reason.way_out or _OWN
             raise DatasetError(f"fastpipe.convert can't convert this {name}: {reason}. Instead: {way}.") from None
-
-
-def _is_ours(kind: type[Any]) -> bool:
-    return kind.__module__.startswith("fastpipe.")
 
 
 def _find(kind: type[Any]) -> tuple[type[Any], KnownClass] | None:

@@ -63,9 +63,6 @@ class TransformedDataset(Dataset[dict[str, Any]]):
             raise AttributeError(name)
         return getattr(self.dataset, name)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return vars(self)
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.dataset!r})"
 
@@ -114,4 +111,3 @@ def _converted(dataset: Any, _: Callable[[Any], Any]) -> TransformedDataset:
 
 
 TABLE = {"Dataset": KnownClass(_converted, methods=("__getitems__", "_getitem"))}
-"""The classes that are known, and how each is converted."""

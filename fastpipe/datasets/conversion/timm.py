@@ -28,12 +28,7 @@ class NextSample:
 
 
 class FolderDataset(IndexedDataset):
-    """timm's ``ImageDataset`` over folders: its samples, in its order.
-
-    Attributes:
-        class_to_idx: the index of each class.
-        reader_: timm's reader, which gives `filename` and `filenames`.
-    """
+    """timm's ``ImageDataset`` over folders: its samples, in its order, with its `filename` and `filenames`."""
 
     class_to_idx: dict[str, int]
     _fastpipe_reader: Any
@@ -80,4 +75,3 @@ TABLE = {
         reads=("reader", "load_bytes", "input_img_mode", "additional_features", "transform", "target_transform"),
     )
 }
-"""The classes that are known, and how each is converted."""

@@ -60,4 +60,3 @@ TABLE = {
     "Subset": KnownClass(_subset, methods=("__getitems__",), reads=("dataset", "indices")),
     "TensorDataset": KnownClass(_tensors, reads=("tensors",)),
 }
-"""The classes that are known, and how each is converted."""

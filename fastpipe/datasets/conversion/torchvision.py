@@ -15,14 +15,15 @@ from typing import Any
 from PIL import Image
 
 from fastpipe.datasets import detection
-from fastpipe.datasets.base import ImageDataset, default_loader
+from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.coco_annotations import LoadedAnnotations
 from fastpipe.datasets.conversion.known import KnownClass, NotConvertible, copy_attributes
 from fastpipe.datasets.folder import ImageFolder
 from fastpipe.datasets.image_array import ImageArray
 from fastpipe.datasets.indexed import IndexedDataset
-from fastpipe.datasets.joint import JointDataset, MaskFile, placed
-from fastpipe.datasets.standard_transform import is_standard
+from fastpipe.datasets.joint import JointDataset, placed
+from fastpipe.datasets.standard_transform import default_loader, is_standard
+from fastpipe.datasets.target_values import MaskFile
 from fastpipe.errors import DatasetError
 from fastpipe.executor import ImageStages, SampleTask, Workspace
 from fastpipe.index.list_source import index_of_rows
@@ -249,31 +250,25 @@ def set_samples(made: IndexedDataset, samples: Sequence[tuple[Any, Any]]) -> Non
     listed = [(os.fspath(path), target) for path, target in samples]
     if listed and all(type(target) is int for _, target in listed):
         paths, targets = zip(*listed, strict=True)
-        made._fastpipe_hold(index_of_rows((paths, targets)))
+        made._fastpipe_set_samples(index_of_rows((paths, targets)))
     else:
-        made._fastpipe_hold(None, listed)
+        made._fastpipe_set_samples(listed)
 
 
-def _folder(kind: type[IndexedDataset]) -> Callable[[Any, Convert], Any]:
-    def convert(dataset: Any, _: Convert) -> Any:
+def _folder(kind: type[IndexedDataset], dataset: Any, _: Convert) -> Any:
+    _check_loader(dataset)
+    made: Any = object.__new__(kind)
+    ImageDataset.__init__(made, dataset.transform, dataset.target_transform)
+    set_samples(made, dataset.samples)
+    if isinstance(made, ImageFolder):
+        made.extensions = dataset.extensions
+    return _with_attributes(made, dataset)
+
+
+def _listed(kind: type[ImageDataset], dataset: Any, _: Convert) -> Any:
+    if "loader" in vars(dataset):
         _check_loader(dataset)
-        made: Any = object.__new__(kind)
-        ImageDataset.__init__(made, dataset.transform, dataset.target_transform)
-        set_samples(made, dataset.samples)
-        if isinstance(made, ImageFolder):
-            made.extensions = dataset.extensions
-        return _with_attributes(made, dataset)
-
-    return convert
-
-
-def _listed(kind: type[ImageDataset]) -> Callable[[Any, Convert], Any]:
-    def convert(dataset: Any, _: Convert) -> Any:
-        if "loader" in vars(dataset):
-            _check_loader(dataset)
-        return _with_attributes(kind(dataset.transform, dataset.target_transform), dataset)
-
-    return convert
+    return _with_attributes(kind(dataset.transform, dataset.target_transform), dataset)
 
 
 def _pet(dataset: Any, _: Convert) -> Any:
@@ -288,17 +283,21 @@ def _coco(dataset: Any, _: Convert) -> Any:
     return _with_attributes(made, dataset)
 
 
-def _voc(kind: type[Any]) -> Callable[[Any, Convert], Any]:
-    def convert(dataset: Any, _: Convert) -> Any:
-        made: Any = object.__new__(kind)
-        JointDataset.__init__(made, transforms=dataset.transforms)
-        images, targets = list(map(os.fspath, dataset.images)), list(map(os.fspath, dataset.targets))
-        made.index = index_of_rows((images, [0] * len(images)))
-        if made.images != images or made.targets != targets:
-            raise NotConvertible("its lists of images and of targets aren't those of VOC's folders")
-        return _with_attributes(made, dataset)
+def _voc(kind: type[Any], dataset: Any, _: Convert) -> Any:
+    made: Any = object.__new__(kind)
+    JointDataset.__init__(made, transforms=dataset.transforms)
+    images, targets = list(map(os.fspath, dataset.images)), list(map(os.fspath, dataset.targets))
+    made.index = index_of_rows((images, [0] * len(images)))
+    if made.images != images or made.targets != targets:
+        raise NotConvertible("its lists of images and of targets aren't those of VOC's folders")
+    return _with_attributes(made, dataset)
 
-    return convert
+
+def _array(kind: type[_Array], dataset: Any, _: Convert) -> Any:
+    try:
+        return _with_attributes(kind._fastpipe_of(dataset), dataset)
+    except DatasetError as error:
+        raise NotConvertible(str(error).rstrip(".")) from None
 
 
 def _wrapped(dataset: Any, convert: Convert) -> Any:
@@ -321,42 +320,36 @@ _FOLDER_FREE = frozenset({"find_classes", "make_dataset", "parse_archives", "spl
 _FOLDER = ("samples", "loader", "transform", "target_transform", "root", "classes", "class_to_idx")
 _LIST = ("_image_files", "_labels", "transform", "target_transform")
 _PET = ("_images", "_labels", "_bin_labels", "_segs", "_target_types", "transforms")
+_VOC = ("images", "targets", "transforms")
 _CELEBA = ("filename", "attr", "identity", "bbox", "landmarks_align", "target_type", "transform", "target_transform")
 
 _ARRAY_FREE = frozenset({"_check_exists", "_check_integrity", "_load_data", "_load_meta", "base_folder", "download"})
 _ARRAY_FREE |= {"filename", "meta", "mirrors", "resources", "test_list", "tgz_md5", "train_list", "url"}
 
 
-def _array(kind: type[_Array], *labels: str) -> KnownClass:
-    def convert(dataset: Any, _: Convert) -> Any:
-        try:
-            return _with_attributes(kind._fastpipe_of(dataset), dataset)
-        except DatasetError as error:
-            raise NotConvertible(str(error).rstrip(".")) from None
-
-    return KnownClass(convert, reads=("data", *labels), free=_ARRAY_FREE)
+def _known_array(kind: type[_Array], *labels: str) -> KnownClass:
+    return KnownClass(partial(_array, kind), reads=("data", *labels), free=_ARRAY_FREE)
 
 
 TABLE = {
-    "CIFAR10": _array(CIFAR10, "targets"),
-    "CIFAR100": _array(CIFAR100, "targets"),
-    "CelebA": KnownClass(_listed(CelebA), reads=_CELEBA),
+    "CIFAR10": _known_array(CIFAR10, "targets"),
+    "CIFAR100": _known_array(CIFAR100, "targets"),
+    "CelebA": KnownClass(partial(_listed, CelebA), reads=_CELEBA),
     "CocoDetection": KnownClass(_coco, ("_load_image", "_load_target"), ("coco", "ids", "root", "transforms")),
-    "DatasetFolder": KnownClass(_folder(DatasetFolder), reads=_FOLDER, free=_FOLDER_FREE),
-    "EMNIST": _array(EMNIST, "targets"),
-    "FashionMNIST": _array(FashionMNIST, "targets"),
-    "Flowers102": KnownClass(_listed(Flowers102), reads=_LIST),
-    "Food101": KnownClass(_listed(Food101), reads=_LIST),
-    "ImageFolder": KnownClass(_folder(ImageFolder), reads=_FOLDER, free=_FOLDER_FREE),
-    "ImageNet": KnownClass(_folder(ImageNet), reads=_FOLDER, free=_FOLDER_FREE),
-    "KMNIST": _array(KMNIST, "targets"),
-    "MNIST": _array(MNIST, "targets"),
+    "DatasetFolder": KnownClass(partial(_folder, DatasetFolder), reads=_FOLDER, free=_FOLDER_FREE),
+    "EMNIST": _known_array(EMNIST, "targets"),
+    "FashionMNIST": _known_array(FashionMNIST, "targets"),
+    "Flowers102": KnownClass(partial(_listed, Flowers102), reads=_LIST),
+    "Food101": KnownClass(partial(_listed, Food101), reads=_LIST),
+    "ImageFolder": KnownClass(partial(_folder, ImageFolder), reads=_FOLDER, free=_FOLDER_FREE),
+    "ImageNet": KnownClass(partial(_folder, ImageNet), reads=_FOLDER, free=_FOLDER_FREE),
+    "KMNIST": _known_array(KMNIST, "targets"),
+    "MNIST": _known_array(MNIST, "targets"),
     "OxfordIIITPet": KnownClass(_pet, reads=_PET),
-    "QMNIST": _array(QMNIST, "targets", "compat"),
-    "STL10": _array(STL10, "labels"),
-    "SVHN": _array(SVHN, "labels"),
-    "VOCDetection": KnownClass(_voc(detection.VOCDetection), ("parse_voc_xml",), ("images", "targets", "transforms")),
-    "VOCSegmentation": KnownClass(_voc(detection.VOCSegmentation), (), ("images", "targets", "transforms")),
+    "QMNIST": _known_array(QMNIST, "targets", "compat"),
+    "STL10": _known_array(STL10, "labels"),
+    "SVHN": _known_array(SVHN, "labels"),
+    "VOCDetection": KnownClass(partial(_voc, detection.VOCDetection), ("parse_voc_xml",), _VOC),
+    "VOCSegmentation": KnownClass(partial(_voc, detection.VOCSegmentation), (), _VOC),
     "VisionDatasetTVTensorWrapper": KnownClass(_wrapped, reads=("_dataset", "_target_keys")),
 }
-"""The classes that are known, and how each is converted."""

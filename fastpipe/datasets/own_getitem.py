@@ -1,4 +1,4 @@
-"""Samples of a class derived from a dataset: images that its ``__getitem__`` takes from ``super()`` are lazy ones.
+"""A ``__getitem__`` of a class derived from a dataset: the images that it takes from ``super()`` are lazy ones.
 
 What such a method crops, resizes or transforms is decoded alone. The images that it returns have their pixels.
 """
@@ -35,12 +35,11 @@ def wants_lazy_images(dataset: Any) -> bool:
     return bool(running) and running[-1][0] is dataset and dataset.on_error == "raise"
 
 
-def give(dataset: Any, sample: Any) -> Any:
-    """Hands a sample to the dataset's own ``__getitem__``."""
+def note_lazy_images(dataset: Any, sample: Any) -> None:
+    """Notes the images of a sample that is handed to the dataset's own ``__getitem__``: their errors are told there."""
     if wants_lazy_images(dataset):
         parts = sample if isinstance(sample, tuple) else (sample,)
         _calls.running[-1][1].extend(source for source in map(source_of, parts) if source is not None)
-    return sample
 
 
 def with_lazy_images(method: GetItem) -> GetItem:
