@@ -113,6 +113,14 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
         """Whether its workers have ended, or one has died: they make no further epoch."""
         return self._shutdown or bool(self._dead_workers())
 
+    @property
+    def ready(self) -> int:
+        """Batches that are made and wait to be asked for."""
+        ready = sum(len(info) == 2 for info in self._task_info.values())
+        with contextlib.suppress(NotImplementedError, OSError):  # macOS doesn't tell the size of a process's queue
+            ready += self._data_queue.qsize()
+        return ready
+
     def _reset(self, loader: Any, first_iter: bool = False) -> None:
         self._unregister_workers()  # the last step of torch's __init__ has set them
         self._index_sampler = loader._index_sampler  # of this iteration
