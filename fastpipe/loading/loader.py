@@ -248,8 +248,7 @@ class DataLoader(TorchDataLoader[Any]):
             check_shared_memory(datasets, self.batch_size, ahead, self._batch_spec)
         stays = self.persistent_workers if stays is None else stays
         # Workers that stay are told of each epoch in shared memory.
-        epochs = None if stays else tuple(self._epochs.get(part._fastpipe.epoch) for part in datasets)
-        return MonitoredIterator(self, epochs, self._meter.times)
+        return MonitoredIterator(self, {} if stays else self._epochs, self._meter.times)
 
     def _go_on(self, busy: bool) -> dict[Any, int]:
         """Begins the epoch that was chosen since the last iteration; else the one behind that iteration's.

@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -19,7 +20,7 @@ from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.environment import no_descriptors_left
 from fastpipe.errors import FastpipeWarning, LoaderError
-from fastpipe.executor import Slots, StageTimes
+from fastpipe.executor import SharedEpoch, Slots, StageTimes
 from fastpipe.loading.fetcher import BatchFetcher
 from fastpipe.loading.hand_over import NO_DESCRIPTORS, NO_ROOM, context_of_queues
 from fastpipe.loading.worker import Heartbeats, WorkerInit
@@ -72,7 +73,7 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
         epochs, times: as of `WorkerInit`.
     """
 
-    def __init__(self, loader: Any, epochs: tuple[int | None, ...] | None, times: StageTimes | None) -> None:
+    def __init__(self, loader: Any, epochs: Mapping[SharedEpoch, int], times: StageTimes | None) -> None:
         self.datasets = tuple(image_datasets(loader.dataset))
         self.heartbeats: Heartbeats | None = None
         self.slots: Slots | None = None
