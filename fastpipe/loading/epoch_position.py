@@ -195,8 +195,8 @@ class EpochPosition:
             yield from index_at((first + positions * step) % length).tolist()
 
     def _index_at(self) -> Callable[[NDArray[np.int64]], NDArray[np.int64]]:
-        """A function from places in this epoch's order to the indices there."""
-        raise NotImplementedError
+        """A function from places in this epoch's order to the indices there: the same, if nothing is shuffled."""
+        return np.asarray
 
     def __iter__(self) -> Iterator[int]:
         """The indices of the next epoch: all of them, or once after a state was loaded the rest."""

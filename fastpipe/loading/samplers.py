@@ -118,7 +118,7 @@ class DistributedSampler(EpochPosition, TorchDistributedSampler[Any]):
 
     def _index_at(self) -> Callable[[NDArray[np.int64]], NDArray[np.int64]]:
         if not self.shuffle:
-            return np.asarray
+            return super()._index_at()
         return Permutation(self._order_length(), (self.seed, self.epoch)).at
 
     def _order_length(self) -> int:
@@ -134,9 +134,6 @@ class SequentialSampler(EpochPosition, TorchSequentialSampler):
     Args:
         data_source: the dataset.
     """
-
-    def _order(self, start: int) -> Iterator[int]:
-        yield from range(self._offset + start, self._order_length())
 
     def _order_length(self) -> int:
         return length_in(self.data_source, self.epoch)
