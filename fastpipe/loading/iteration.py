@@ -117,6 +117,11 @@ running: weakref.WeakSet[Iteration] = weakref.WeakSet()
 """Iterations that somebody is in the middle of."""
 
 
+def is_running(iterator: Any) -> bool:
+    """Whether somebody is in the middle of the batches of one of torch's iterators."""
+    return any(iteration.iterator is iterator for iteration in running)
+
+
 def current_progress(loader: Any) -> Progress:
     """The progress of the loop that the user of a `fastpipe.DataLoader` is in, or of the one that ended last.
 

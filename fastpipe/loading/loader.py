@@ -35,7 +35,7 @@ from fastpipe.loading.checks import (
 from fastpipe.loading.collate import BatchCollate, CollateGood
 from fastpipe.loading.dataset_state import check_dataset, describe_dataset
 from fastpipe.loading.fetcher import BatchFetcher, gives_batches
-from fastpipe.loading.iteration import Iteration, Progress, begin_epoch, current_progress, running
+from fastpipe.loading.iteration import Iteration, Progress, begin_epoch, current_progress, is_running, running
 from fastpipe.loading.samplers import RandomSampler, SequentialSampler, ShuffledSampler
 from fastpipe.loading.statistics import LoaderMeter, LoaderStatistics, gathered
 from fastpipe.loading.threads import ThreadIterator
@@ -187,7 +187,7 @@ class DataLoader(TorchDataLoader[Any]):
             self._iterator = None
         if self._shuffles and not self._warned_of_ranks:
             self._warned_of_ranks = warn_of_whole_epochs()
-        busy = self._iterator is not None and any(other.iterator is self._iterator for other in running)
+        busy = is_running(self._iterator)
         self._epochs = epochs = self._go_on(busy)
         indices = self._sampler()
         begin_epoch(self.dataset, len(indices) if hasattr(indices, "__len__") else _ENDLESS)
@@ -229,12 +229,11 @@ class DataLoader(TorchDataLoader[Any]):
     def _get_iterator(self, stays: bool | None = None) -> Any:
         if self._by_threads:
             last = self._thread_iterator
-            used = any(other.iterator is last for other in running)
-            if last is None or used or last.made_by != os.getpid():
-                self._thread_iterator = last = ThreadIterator(self)
+            if last is None or is_running(last) or last.made_by != os.getpid():
+                self._thread_iterator = ThreadIterator(self)
             else:
                 last.again(self)
-            return last
+            return self._thread_iterator
         if self.num_workers == 0:
             here: Any = super()._get_iterator()
             if not isinstance(self.dataset, IterableDataset) and (self._auto_collation or self._epochs):

@@ -22,8 +22,8 @@ from fastpipe.environment import no_descriptors_left
 from fastpipe.errors import FastpipeWarning, LoaderError
 from fastpipe.executor import SharedEpoch, Slots, StageTimes
 from fastpipe.loading.fetcher import BatchFetcher
-from fastpipe.loading.hand_over import NO_DESCRIPTORS, NO_ROOM, context_of_queues
 from fastpipe.loading.worker import Heartbeats, WorkerInit
+from fastpipe.loading.worker_queue import NO_DESCRIPTORS, NO_ROOM, with_direct_queues
 
 PATIENCE_S = 60.0
 """After so long without a batch, a loader without a timeout says what it waits for, once."""
@@ -96,7 +96,7 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
         if self.datasets and loader._auto_collation and not isinstance(loader.dataset, IterableDataset):
             vars(given)["dataset"] = BatchFetcher(loader.dataset, loader._batch_spec)  # torch wouldn't have it set
         given.worker_init_fn = WorkerInit(loader.worker_init_fn, self.heartbeats, self.slots, epochs, times)
-        given.multiprocessing_context = context_of_queues(loader.multiprocessing_context)
+        given.multiprocessing_context = with_direct_queues(loader.multiprocessing_context)
         try:
             super().__init__(given)
         except Exception as error:
