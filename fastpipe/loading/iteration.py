@@ -47,32 +47,22 @@ class Iteration(Iterator[Any]):
     """The batches of torch's iterator, counted as they are handed out.
 
     Args:
-        loader: the `fastpipe.DataLoader` whose iteration it is.
-        batches: torch's iterator.
-        progress: counts them.
-        epochs: the epoch of each dataset with a seed.
-        meter: for `DataLoader.stats`.
+        loader: the `fastpipe.DataLoader` whose iteration it is; its progress, meter and epochs are those of this one.
+        iterator: torch's, over the same batches.
     """
 
-    def __init__(
-        self,
-        loader: Any,
-        batches: Iterator[Any],
-        progress: Progress,
-        epochs: Mapping[SharedEpoch, int],
-        meter: LoaderMeter,
-    ) -> None:
+    def __init__(self, loader: Any, iterator: Any) -> None:
         self.loader = loader
         self.datasets = set(image_datasets(loader.dataset))
-        self.iterator = batches
-        self.progress = progress
-        self.meter = meter
+        self.iterator = iterator
+        self.progress: Progress = loader._progress
+        self.meter: LoaderMeter = loader._meter
         self._collated = loader._auto_collation
-        self._epochs = epochs
+        self._epochs: Mapping[SharedEpoch, int] = loader._epochs
         running.add(self)
-        if isinstance(batches, ThreadIterator):
-            weakref.finalize(self, batches.stop_epoch, batches.number).atexit = False
-        made = _batches_of(batches)
+        if isinstance(iterator, ThreadIterator):
+            weakref.finalize(self, iterator.stop_epoch, iterator.number).atexit = False
+        made = _batches_of(iterator)
         self._batches = made if loader.device is None else on_device(made, loader.device)
 
     def __next__(self) -> Any:

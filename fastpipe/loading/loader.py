@@ -188,19 +188,19 @@ class DataLoader(TorchDataLoader[Any]):
         if self._shuffles and not self._warned_of_ranks:
             self._warned_of_ranks = warn_of_whole_epochs()
         busy = is_running(self._iterator)
-        self._epochs = epochs = self._go_on(busy)
+        self._epochs = self._go_on(busy)
         indices = self._sampler()
         begin_epoch(self.dataset, len(indices) if hasattr(indices, "__len__") else _ENDLESS)
         self._order, sampler = self._order_of_its_own()
-        self._progress = progress = Progress(sampler)
-        self._meter = meter = LoaderMeter(self._epoch, tuple(image_datasets(self.dataset)))
-        meter.listen(self, None if busy else self._iterator)
+        self._progress = Progress(sampler)
+        self._meter = LoaderMeter(self._epoch, tuple(image_datasets(self.dataset)))
+        self._meter.listen(self, None if busy else self._iterator)
         try:
             # Workers that stay serve one iteration at a time; another one meanwhile gets workers of its own.
-            batches = self._get_iterator(stays=False) if busy else super().__iter__()
+            iterator = self._get_iterator(stays=False) if busy else super().__iter__()
         finally:
             self._order = None
-        return Iteration(self, batches, progress, epochs, meter)
+        return Iteration(self, iterator)
 
     def stats(self, gather: bool = False) -> LoaderStatistics:
         """Statistics of this epoch so far, and of its last minute: rates, waits, where the time of an image goes.
