@@ -197,7 +197,7 @@ class DataLoader(TorchDataLoader[Any]):
         self._meter.listen(self, None if busy else self._iterator)
         try:
             # Workers that stay serve one iteration at a time; another one meanwhile gets workers of its own.
-            iterator = self._get_iterator(stays=False) if busy else super().__iter__()
+            iterator = self._get_iterator() if busy else super().__iter__()
         finally:
             self._order = None
         return Iteration(self, iterator)
@@ -226,7 +226,7 @@ class DataLoader(TorchDataLoader[Any]):
         own = sampler.for_one_iteration()
         return own if batches is None else BatchSampler(own, batches.batch_size, batches.drop_last), own
 
-    def _get_iterator(self, stays: bool | None = None) -> Any:
+    def _get_iterator(self) -> Any:
         if self._by_threads:
             last = self._thread_iterator
             if last is None or is_running(last) or last.made_by != os.getpid():
@@ -241,13 +241,12 @@ class DataLoader(TorchDataLoader[Any]):
                 here._dataset_fetcher.dataset = BatchFetcher(self.dataset, options)
             return here
         self.check_worker_number_rationality()
-        datasets = tuple(image_datasets(self.dataset))
         if self.batch_size is not None and not self._batch_spec.as_list:
             ahead = self.num_workers * (self.prefetch_factor or 2)
-            check_shared_memory(datasets, self.batch_size, ahead, self._batch_spec)
-        stays = self.persistent_workers if stays is None else stays
+            check_shared_memory(image_datasets(self.dataset), self.batch_size, ahead, self._batch_spec)
         # Workers that stay are told of each epoch in shared memory.
-        return MonitoredIterator(self, {} if stays else self._epochs, self._meter.times)
+        stay = self.persistent_workers and self._iterator is None
+        return MonitoredIterator(self, {} if stay else self._epochs, self._meter.times)
 
     def _go_on(self, busy: bool) -> dict[Any, int]:
         """Begins the epoch that was chosen since the last iteration; else the one behind that iteration's.
