@@ -41,10 +41,10 @@ from torch.utils.data import DataLoader
 import fastpipe
 from fastpipe import readers
 from fastpipe import transforms as T
+from fastpipe.cli.app import app
 from fastpipe.config import MachineConfig
 from fastpipe.errors import DatasetError, FastpipeError
 from fastpipe.reporting.output import make_console
-from fastpipe.tools.bench import run
 from fastpipe.tools.bench.measure import default_workers
 from fastpipe.tools.bench.samples import crop_box, make_folder, sample_folder
 from fastpipe.types import Generators
@@ -273,7 +273,9 @@ def demo(arguments: argparse.Namespace, out: Path) -> bool:
         file = out / "config.toml"
         os.environ["FASTPIPE_CONFIG"] = str(file)  # for this demo, its workers included
     print("Measuring the readers ...\n")
-    config = run.configure(out / "photos", rounds=arguments.rounds, images=min(arguments.images, 24))
+    options = [f"--rounds={arguments.rounds}", f"--images={min(arguments.images, 24)}"]
+    app(["configure", str(out / "photos"), *options], standalone_mode=False)
+    config = MachineConfig.load(file)
     torchvision = import_torchvision()
     torch.set_num_threads(1)
     cv2.setNumThreads(1)

@@ -41,7 +41,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from torchvision_here import torchvision
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
-ONE_SEED = {"ElasticTransform", "GaussianBlur", "Resize", "Resize, bicubic", "Pad", "Grayscale", "evaluation"}
+ONE_SEED = {
+    *("ElasticTransform", "ElasticTransform, nearest", "GaussianBlur"),
+    *("Resize", "Resize, bicubic", "Pad", "Grayscale", "evaluation"),
+}
 VIEWS = 3
 KINDS = ("uint8", "normalised")
 PIL = "PIL image"
@@ -86,6 +89,7 @@ def transforms(T: Any) -> dict[str, list[Any]]:
         "RandomEqualize": T.RandomEqualize(1.0),
         "GaussianBlur": T.GaussianBlur(9, (0.1, 2.0)),
         "ElasticTransform": T.ElasticTransform(50.0),
+        "ElasticTransform, nearest": T.ElasticTransform(300.0, 4.0, T.InterpolationMode.NEAREST, fill=(9, 99, 200)),
     }
     policies = {
         "AutoAugment": T.AutoAugment(),
@@ -96,7 +100,7 @@ def transforms(T: Any) -> dict[str, list[Any]]:
         "TrivialAugmentWide": T.TrivialAugmentWide(),
         "AugMix": T.AugMix(),
     }
-    chains = {name: [small, one] if name == "ElasticTransform" else [one] for name, one in alone.items()}
+    chains = {name: [small, one] if name.startswith("ElasticTransform") else [one] for name, one in alone.items()}
     chains |= {f"training, {name}": [*crop, one] for name, one in policies.items()}
     chains["training"] = crop
     chains["training, ColorJitter"] = [*crop, T.ColorJitter(0.4, 0.4, 0.4, 0.1), T.RandomGrayscale(0.2)]

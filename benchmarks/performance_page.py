@@ -102,7 +102,7 @@ REDUCED: dict[str, Callable[[Any], Any]] = {
 
 def take(folder: Path, note: str) -> list[str]:
     """Reduces the outputs in a folder to what the page shows and keeps them, with a note; returns their names."""
-    from fastpipe.config import library_versions, machine_fingerprint
+    from fastpipe.environment import library_versions, machine_fingerprint
 
     machine = machine_fingerprint()
     versions = {**library_versions(), "python": platform.python_version()}

@@ -41,8 +41,6 @@ __all__ = [
     "MachineConfig",
     "current_config",
     "format_key",
-    "library_versions",
-    "machine_fingerprint",
     "parse_reader_override",
     "readers_asked",
     "user_folder",
@@ -88,16 +86,18 @@ class MachineConfig:
     created: str = ""
 
     def __post_init__(self) -> None:
-        readers = {format_key(name): reader for name, reader in self.readers.items()}
-        measured = {name: MappingProxyType(dict(times)) for name, times in self.measured.items()}
-        values: list[Mapping[str, Any]] = [readers, measured, self.versions, self.machine]
-        for name, value in zip(("readers", "measured", "versions", "machine"), values, strict=True):
-            object.__setattr__(self, name, MappingProxyType(dict(value)))
+        frozen: dict[str, dict[str, Any]] = {
+            "readers": {format_key(name): reader for name, reader in self.readers.items()},
+            "measured": {name: MappingProxyType(dict(times)) for name, times in self.measured.items()},
+            "versions": dict(self.versions),
+            "machine": dict(self.machine),
+        }
+        for name, value in frozen.items():
+            object.__setattr__(self, name, MappingProxyType(value))
 
     def __reduce__(self) -> tuple[Any, ...]:  # mapping proxies don't pickle
-        values: list[Any] = [dict(getattr(self, name)) for name in ("readers", "measured", "versions", "machine")]
-        values[1] = {name: dict(times) for name, times in self.measured.items()}
-        return MachineConfig, (*values, self.created)
+        measured = {name: dict(times) for name, times in self.measured.items()}
+        return MachineConfig, (dict(self.readers), measured, dict(self.versions), dict(self.machine), self.created)
 
     def __hash__(self) -> int:
         return hash((frozenset(self.readers.items()), frozenset(self.versions.items()), self.created))
@@ -301,15 +301,20 @@ def _speaks() -> bool:
     return worker is None or worker.id == 0
 
 
-_KINDS = {"created": str, "machine": (str, int), "measured": (int, float), "readers": str, "versions": str}
-"""The keys of the file, and what they or the entries of their tables are."""
+_LAYOUT: Mapping[str, Any] = MappingProxyType(
+    {
+        "created": str,
+        "machine": {"*": (str, int)},
+        "measured": {"*": {"*": (int, float)}},
+        "readers": {"*": str},
+        "versions": {"*": str},
+    }
+)
+"""The keys of the file, and what their values are; ``*`` is any key of a table."""
 
-_WORDS: dict[Any, str] = {
-    str: "a string",
-    dict: "a table",
-    (str, int): "a string or a whole number",
-    (int, float): "a number",
-}
+_WORDS: Mapping[Any, str] = MappingProxyType(
+    {str: "a string", (str, int): "a string or a whole number", (int, float): "a number"}
+)
 
 
 def _parse(data: bytes, file: Path) -> MachineConfig:
@@ -325,28 +330,23 @@ def _parse(data: bytes, file: Path) -> MachineConfig:
         line = int(found[1]) if found else max(1, len(text.splitlines()))
         raise _unusable(file, line, f"it is not TOML: {error}") from error
 
-    def check(table: str, key: str, value: Any, kind: Any) -> None:
-        if not isinstance(value, kind) or isinstance(value, bool):
-            name = f"{table}.{key}".lstrip(".")
-            raise _unusable(file, _line_of(text, table, key), f"{name} must be {_WORDS[kind]}, not {value!r}")
+    def check(value: Any, layout: Any, table: str, key: str) -> None:
+        name = f"{table}.{key}".lstrip(".")
+        is_table = isinstance(layout, dict)
+        if not isinstance(value, dict if is_table else layout) or isinstance(value, bool):
+            kind = "a table" if is_table else _WORDS[layout]
+            raise _unusable(file, _line_of(text, table, key), f"{name} must be {kind}, not {value!r}")
+        if is_table:
+            for below, item in value.items():
+                check(item, layout["*"], name, below)
 
-    for name, value in values.items():
-        if name not in _KINDS:
-            raise _unusable(file, _line_of(text, "", name), f"unknown key {name!r} (known: {', '.join(_KINDS)})")
-        if name == "created":
-            check("", name, value, str)
-            continue
-        check("", name, value, dict)
-        tables = {name: value}
-        if name == "measured":
-            for format, times in value.items():
-                check(name, format, times, dict)
-            tables = {f"{name}.{format}": times for format, times in value.items()}
-        for table, items in tables.items():
-            for key, item in items.items():
-                check(table, key, item, _KINDS[name])
-                if name == "readers" and not item.strip():
-                    raise _unusable(file, _line_of(text, name, key), f"{name}.{key} names no reader")
+    for key, value in values.items():
+        if key not in _LAYOUT:
+            raise _unusable(file, _line_of(text, "", key), f"unknown key {key!r} (known: {', '.join(_LAYOUT)})")
+        check(value, _LAYOUT[key], "", key)
+    for key, reader in values.get("readers", {}).items():
+        if not reader.strip():
+            raise _unusable(file, _line_of(text, "readers", key), f"readers.{key} names no reader")
     return MachineConfig(**values)
 
 

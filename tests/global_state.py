@@ -323,7 +323,7 @@ def _readers(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
 def _datasets(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
     import fastpipe
     from fastpipe import transforms as T
-    from fastpipe.index._progress import SlowBar
+    from fastpipe.progress_bar import SlowBar
 
     root = photos(folder)
     _their_own()
@@ -424,7 +424,8 @@ def _tools(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
 def _measuring(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
     import fastpipe
     from fastpipe.errors import FastpipeError
-    from fastpipe.tools.bench import run
+    from fastpipe.tools.bench.choose import to_config
+    from fastpipe.tools.bench.run import bench
     from fastpipe.tools.torchvision_mirror import import_torchvision
 
     root = photos(folder)
@@ -434,10 +435,15 @@ def _measuring(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
             prepare()
         except (FastpipeError, ImportError):
             continue
-    small = {"images": 2, "rounds": 1, "workers": 1, "quiet": True}
-    yield "bench", lambda: run.bench(root, formats=["jpeg"], html=str(folder / "page.html"), **small)
-    yield "bench of pipelines", lambda: run.bench(root, readers=["pil"], formats=["jpeg"], pipeline=True, **small)
-    yield "configure", lambda: run.configure(root, readers=["pil"], formats=["jpeg"], **small)
+    small = {"images": 2, "rounds": 1, "workers": 1}
+    yield "bench", lambda: bench(root, formats=["jpeg"], **small).to_html()
+    yield "bench of pipelines", lambda: bench(root, readers=["pil"], formats=["jpeg"], pipeline=True, **small)
+
+    def configure() -> None:
+        result = bench(root, readers=["pil"], formats=["jpeg"], **small)
+        to_config(result.measurement, result.choices).save(folder / "config.toml")
+
+    yield "configure", configure
     yield "doctor", lambda: str(fastpipe.doctor(root, batch_size=4, seconds=0.3))
 
 

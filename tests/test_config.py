@@ -18,10 +18,9 @@ from fastpipe.config import (
     MachineConfig,
     current_config,
     format_key,
-    library_versions,
-    machine_fingerprint,
     parse_reader_override,
 )
+from fastpipe.environment import library_versions, machine_fingerprint
 from fastpipe.errors import ConfigError, FastpipeWarning
 
 
@@ -234,6 +233,7 @@ def nobody(uid):
 pwd.getpwuid = nobody
 import fastpipe
 from fastpipe import transforms as T
+from fastpipe.environment import library_versions, machine_fingerprint
 from fastpipe.errors import ConfigError, FastpipeWarning
 from fastpipe.readers import read_image
 

@@ -21,40 +21,41 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Args:
         arguments: without the program's name; None for the process's own.
     """
+    hook = sys.excepthook
     try:
-        _run(arguments)
+        from fastpipe.cli.app import app
+
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="replace")  # a µ or an arrow is no reason to fail in an old code page
+        with warnings.catch_warnings():
+            _show_warnings_in_a_line()
+            try:
+                app(args=arguments, prog_name="fastpipe")
+            finally:
+                sys.stdout.flush()
     except KeyboardInterrupt:  # outside of a command: while Python still imports, or at the end
         say_interrupted()
         sys.exit(INTERRUPTED)
+    except FastpipeError as error:
+        print(f"fastpipe: error: {error}", file=sys.stderr)
+        sys.exit(1)
+    except BrokenPipeError:
+        # The other end of the pipe has read enough. What is still buffered must not fail again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    finally:
+        sys.excepthook = hook  # typer sets its own
 
 
-def _run(arguments: Sequence[str] | None) -> None:
-    from fastpipe.cli.app import app
+def _show_warnings_in_a_line() -> None:
+    """Shows fastpipe's warnings as its errors are shown, until ``warnings.catch_warnings`` ends."""
+    plain = warnings.showwarning
 
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a µ or an arrow is no reason to fail in an old code page
-    hook = sys.excepthook
-    with warnings.catch_warnings():
-        plain = warnings.showwarning
+    def show(message: Warning | str, category: type[Warning], *where: object, **more: object) -> None:
+        if issubclass(category, FastpipeWarning):
+            print(f"fastpipe: warning: {message}", file=sys.stderr)
+        else:
+            plain(message, category, *where, **more)  # type: ignore[arg-type]
 
-        def show(message: Warning | str, category: type[Warning], *where: object, **more: object) -> None:
-            if issubclass(category, FastpipeWarning):
-                print(f"fastpipe: warning: {message}", file=sys.stderr)
-            else:
-                plain(message, category, *where, **more)  # type: ignore[arg-type]
-
-        warnings.showwarning = show
-        try:
-            try:
-                app(args=None if arguments is None else list(arguments), prog_name="fastpipe")
-            finally:
-                sys.excepthook = hook  # typer sets its own
-                sys.stdout.flush()
-        except FastpipeError as error:
-            print(f"fastpipe: error: {error}", file=sys.stderr)
-            sys.exit(1)
-        except BrokenPipeError:
-            # The other end of the pipe has read enough. What is still buffered must not fail again at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            sys.exit(1)
+    warnings.showwarning = show

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
 
 INTERRUPTED = 130
 """The exit status, which shells give for a program that the signal ended."""
@@ -11,3 +15,14 @@ INTERRUPTED = 130
 def say_interrupted() -> None:
     """Prints one line, below the ``^C`` of a terminal."""
     print("\n" * sys.stderr.isatty() + "fastpipe: interrupted", file=sys.stderr)
+
+
+@contextmanager
+def resumable(quiet: bool) -> Iterator[None]:
+    """Ends a command that Ctrl-C stops in a line that says how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not quiet:
+            print("fastpipe: interrupted; the same command goes on from here", file=sys.stderr)
+        raise typer.Exit(INTERRUPTED) from None

@@ -6,6 +6,19 @@ from typing import Annotated
 
 import typer
 
+
+def writable(context: typer.Context, option: typer.CallbackParam, path: str | None) -> str | None:
+    """The file that an option names, once it is sure that it can be written: known before minutes are spent."""
+    if path is None or context.resilient_parsing:  # a shell completes the line: nothing is to be touched
+        return path
+    from fastpipe.paths import local_path
+    from fastpipe.reporting.output import check_writable
+
+    path = local_path(path)
+    check_writable(path, f"--{option.name}")
+    return path
+
+
 PathArgument = Annotated[
     str | None,  # a Path would make one slash of a URL's two
     typer.Argument(
@@ -16,25 +29,25 @@ PathArgument = Annotated[
 ]
 ReadersOption = Annotated[
     list[str] | None,
-    typer.Option("--readers", metavar="NAMES", help="Only these readers, e.g. pil,cv2 (default: all that load here)."),
+    typer.Option(metavar="NAMES", help="Only these readers, e.g. pil,cv2 (default: all that load here)."),
 ]
 FormatOption = Annotated[
     list[str] | None,
-    typer.Option("--format", metavar="NAMES", help="Only these formats, e.g. jpeg,png (default: all that are found)."),
+    typer.Option(metavar="NAMES", help="Only these formats, e.g. jpeg,png (default: all that are found)."),
 ]
 WorkersOption = Annotated[
     int | None,
-    typer.Option(
-        "--workers", metavar="N", min=0, help="DataLoader workers; 0 for none (default: one a usable CPU, at most 16)."
-    ),
+    typer.Option(metavar="N", min=0, help="DataLoader workers; 0 for none (default: one a usable CPU, at most 16)."),
 ]
-ImagesOption = Annotated[int, typer.Option("--images", metavar="N", min=1, help="Images of each format, at most.")]
-RoundsOption = Annotated[int, typer.Option("--rounds", metavar="N", min=1, help="Timed rounds.")]
+ImagesOption = Annotated[int, typer.Option(metavar="N", min=1, help="Images of each format, at most.")]
+RoundsOption = Annotated[int, typer.Option(metavar="N", min=1, help="Timed rounds.")]
 JsonOption = Annotated[
-    str | None, typer.Option("--json", metavar="FILE", help="Also write everything as JSON; - for standard output.")
+    str | None,
+    typer.Option(metavar="FILE", callback=writable, help="Also write everything as JSON; - for standard output."),
 ]
 HtmlOption = Annotated[
-    str | None, typer.Option("--html", metavar="FILE", help="Also write the report as a page of HTML.")
+    str | None,
+    typer.Option(metavar="FILE", callback=writable, help="Also write the report as a page of HTML."),
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no text.")]
 TransformOption = Annotated[
@@ -61,11 +74,10 @@ DatasetOption = Annotated[
         help="In place of PATH: a dataset of fastpipe's, or a function that makes one.",
     ),
 ]
-SeedOption = Annotated[int, typer.Option("--seed", help="Of the random numbers, and of the choice of files.")]
+SeedOption = Annotated[int, typer.Option(help="Of the random numbers, and of the choice of files.")]
 SchedulerOption = Annotated[
     str | None,
     typer.Option(
-        "--scheduler",
         metavar="ADDRESS",
         help="Have the workers of a Dask scheduler do it (tcp://host:8786): they see the files under the same paths.",
     ),

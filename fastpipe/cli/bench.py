@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from fastpipe.cli import _options as options
+from fastpipe.cli._report import give_report
 
 
 def bench(
@@ -29,17 +30,18 @@ def bench(
 
     Example: fastpipe bench ~/photos/train --format jpeg --workers 8 --pipeline --html report.html
     """
-    from fastpipe.tools.bench import run
+    from fastpipe.reporting.output import show_progress
+    from fastpipe.tools.bench.run import bench as measure
 
-    run.bench(
-        path,
-        readers=readers,
-        formats=format,
-        workers=workers,
-        images=images,
-        rounds=rounds,
-        pipeline=pipeline,
-        json=json,
-        html=html,
-        quiet=quiet,
-    )
+    with show_progress(quiet) as progress:
+        result = measure(
+            path,
+            readers=readers,
+            formats=format,
+            workers=workers,
+            images=images,
+            rounds=rounds,
+            pipeline=pipeline,
+            progress=progress,
+        )
+    give_report(result, json, html, quiet)

@@ -28,10 +28,9 @@ def cache(
 
     Example: fastpipe cache --clear
     """
-    from fastpipe.reporting.output import check_writable, format_bytes, wrap_text, write_json_if_asked
+    from fastpipe.reporting.output import format_bytes, wrap_text, write_json_if_asked
     from fastpipe.tools.cache import cache_contents, clear_cache, store_cache, store_cache_contents
 
-    check_writable(json, "--json")
     values: dict[str, Any]
     if folder is None:
         if check:

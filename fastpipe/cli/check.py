@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import shlex
 import sys
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from fastpipe.cli._interrupt import INTERRUPTED
+from fastpipe.cli._interrupt import resumable
 from fastpipe.cli._options import JsonOption, QuietOption, SchedulerOption
 
 if TYPE_CHECKING:
@@ -18,13 +17,6 @@ if TYPE_CHECKING:
     from fastpipe.tools.check.report import CheckResult
 
 _SHOWN = 20
-
-
-class Decode(str, Enum):
-    """The part of each file that is looked at."""
-
-    full = "full"
-    header = "header"
 
 
 def check(
@@ -37,9 +29,9 @@ def check(
         ),
     ] = None,
     decode: Annotated[
-        Decode,
+        Literal["full", "header"],
         typer.Option(help="full decodes all pixels; header reads headers only: faster, but blind to cut-off files."),
-    ] = Decode.full,
+    ] = "full",
     jobs: Annotated[
         int | None, typer.Option("--jobs", "-j", metavar="N", min=1, help="Processes (default: one a usable CPU).")
     ] = None,
@@ -85,10 +77,10 @@ def check(
         raise typer.BadParameter("give the folder, index, list or image to check", param_hint="ROOT|INDEX")
     if not timeout > 0:
         raise typer.BadParameter("give seconds, more than 0", param_hint="--timeout")
-    try:
+    with resumable(quiet):
         result = examine(
             source,
-            decode=decode.value,
+            decode=decode,
             jobs=jobs,
             size=size,
             timeout=timeout,
@@ -99,10 +91,6 @@ def check(
             scheduler=scheduler,
             progress=not quiet,
         )
-    except KeyboardInterrupt:
-        if not quiet:
-            print("fastpipe: interrupted; the same command goes on from here", file=sys.stderr)
-        raise typer.Exit(INTERRUPTED) from None
     if json == "-":
         sys.stdout.writelines(reports.json_lines(result))
     elif not quiet:

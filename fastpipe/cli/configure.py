@@ -43,18 +43,15 @@ def configure(
         )
     if (reset or set_) and json is not None:
         raise typer.BadParameter("--reset and --set have nothing to write: leave out --json")
-    if show or reset or set_:
-        from fastpipe.tools.bench import choose
+    from fastpipe.cli import _config_file
 
-        if show and not choose.show(json=json, quiet=quiet):
-            raise typer.Exit(1)
-        if reset:
-            choose.reset(quiet=quiet)
-        if set_:
-            choose.choose_by_hand(set_, quiet=quiet)
-        return
-    from fastpipe.tools.bench import run
-
-    run.configure(
-        path, readers=readers, formats=format, workers=workers, images=images, rounds=rounds, json=json, quiet=quiet
-    )
+    if show:
+        _config_file.show(json, quiet)
+    elif reset:
+        _config_file.reset(quiet)
+    elif set_:
+        _config_file.choose_by_hand(set_, quiet)
+    else:
+        _config_file.measure(
+            json, quiet, path, readers=readers, formats=format, workers=workers, images=images, rounds=rounds
+        )

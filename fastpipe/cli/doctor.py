@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from fastpipe.cli._options import HtmlOption, JsonOption, QuietOption, TransformOption
+from fastpipe.cli._options import HtmlOption, JsonOption, QuietOption, TransformOption, writable
+from fastpipe.cli._report import give_report
 from fastpipe.tools.import_object import find_object, load_transform
 
 
@@ -42,13 +42,12 @@ def doctor(
     ] = None,
     gpu_rate: Annotated[
         float | None,
-        typer.Option(
-            "--gpu-rate", metavar="N", help="Images a second that the training would take, were they all there."
-        ),
+        typer.Option(metavar="N", help="Images a second that the training would take, were they all there."),
     ] = None,
-    seconds: Annotated[float, typer.Option("--seconds", metavar="S", help="To measure for, roughly.")] = 20.0,
+    seconds: Annotated[float, typer.Option(metavar="S", help="To measure for, roughly.")] = 20.0,
     plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE", help="Also draw a picture (.png, .svg, .pdf).")
+        str | None,
+        typer.Option(metavar="FILE", callback=writable, help="Also draw a picture (.png, .svg, .pdf)."),
     ] = None,
     html: HtmlOption = None,
     json: JsonOption = None,
@@ -79,13 +78,10 @@ def doctor(
     for name, number in (("--gpu-rate", gpu_rate), ("--seconds", seconds)):
         if number is not None and not number > 0:
             raise typer.BadParameter("give a number above 0", param_hint=name)
-    from fastpipe.reporting.output import check_writable, make_console, show_progress, write_file, write_json_if_asked
+    from fastpipe.reporting.output import show_progress
     from fastpipe.reporting.plots import check_matplotlib
     from fastpipe.tools.doctor.examine import doctor as examine
 
-    check_writable(json, "--json")
-    check_writable(html, "--html")
-    check_writable(plot, "--plot")
     if plot is not None or html is not None:
         check_matplotlib(plot)
     subject: Any = path if dataset is None else find_object(dataset)
@@ -102,13 +98,7 @@ def doctor(
         )
     if plot is not None:
         diagnosis.plot(plot)
-    if html is not None:
-        write_file(html, diagnosis.to_html(), "--html")
-    if write_json_if_asked(json, diagnosis.to_dict(), quiet):
-        diagnosis.print_on(make_console())
-        if plot is not None:
-            print(f"\nPicture: {plot}")
-        if html is not None:
-            print(f"\nPage: {html}")
+    if give_report(diagnosis, json, html, quiet) and plot is not None:
+        print(f"\nPicture: {plot}")
     if not diagnosis.healthy:
         raise typer.Exit(1)

@@ -28,7 +28,7 @@ def explain(
     transform: TransformOption = None,
     size: Annotated[
         str | None,
-        typer.Option("--size", metavar="HxW", help="The image size to show it for (default: a file's, or 375x500)."),
+        typer.Option(metavar="HxW", help="The image size to show it for (default: a file's, or 375x500)."),
     ] = None,
     fast: Annotated[bool, typer.Option("--fast", help='As with fidelity="fast".')] = False,
     json: JsonOption = None,
@@ -42,9 +42,8 @@ def explain(
     """
     import fastpipe
     from fastpipe.paths import is_url, local_path
-    from fastpipe.reporting.output import check_writable, encodable, write_json_if_asked
+    from fastpipe.reporting.output import encodable, write_json_if_asked
 
-    check_writable(json, "--json")
     shape = _shape(size)
     # A script's name alone asks for its transform: `find_object` says how to name that.
     is_file = os.path.exists(local_path(subject)) and not subject.endswith(".py")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -36,15 +36,15 @@ def index(
     stats: Annotated[bool, typer.Option("--stats", help="Print counts and sizes.")] = False,
     at: Annotated[
         Path | None,
-        typer.Option("--at", metavar="FOLDER", help="Where to keep it (default: in the user's cache folder)."),
+        typer.Option(metavar="FOLDER", help="Where to keep it (default: in the user's cache folder)."),
     ] = None,
     image: Annotated[
         str | None,
-        typer.Option("--image", metavar="NAME", help="Of shards the images' ending, of Parquet files their column."),
+        typer.Option(metavar="NAME", help="Of shards the images' ending, of Parquet files their column."),
     ] = None,
     label: Annotated[
         str | None,
-        typer.Option("--label", metavar="NAME", help="Of shards where labels are (cls, json:label), or their column."),
+        typer.Option(metavar="NAME", help="Of shards where labels are (cls, json:label), or their column."),
     ] = None,
     scheduler: SchedulerOption = None,
     json: JsonOption = None,
@@ -63,9 +63,8 @@ def index(
     from fastpipe.index.index_source import BuildOptions
     from fastpipe.index.listing import IMG_EXTENSIONS
     from fastpipe.index.open import open_container
-    from fastpipe.reporting.output import check_writable, write_json_if_asked
+    from fastpipe.reporting.output import write_json_if_asked
 
-    check_writable(json, "--json")
     try:
         location: Path | str = "auto" if at is None else at
         with cluster_at(scheduler, ("index", root, image, label), quiet=quiet) as cluster:
@@ -82,7 +81,7 @@ def index(
 
 def _print(made: ImageIndex, statistics: dict[str, Any]) -> None:
     from fastpipe.reporting.output import wrap_text
-    from fastpipe.reporting.tables import ReportTable
+    from fastpipe.reporting.tables import ReportTable, render_text
 
     print(wrap_text(f"{len(made)} files in {len(made.classes)} classes of {made.root}"))
     state = "up to date" if made.origin == "opened" else made.origin
@@ -94,18 +93,26 @@ def _print(made: ImageIndex, statistics: dict[str, Any]) -> None:
     if left_out > 0:
         half = _CLASSES_SHOWN // 2
         classes = [*classes[:half], (f"… {left_out} more classes", ""), *classes[-half:]]
-    rows: list[Sequence[Any]] = [("files a class", ""), *((f"  {name}", count) for name, count in classes)]
-    by = "formats" if "formats" in statistics else "endings"
-    rows += [("files a format" if by == "formats" else "files an ending", "")]
-    rows += [(f"  {name or 'unknown'}", count) for name, count in statistics[by].items()]
-    for name, unit in (("bytes", "bytes"), ("height", "pixels"), ("width", "pixels")):
+    table = ReportTable(("", " "), (" ",), least_width=14, framed=False)
+
+    def add(heading: str, counts: Mapping[Any, Any], total: int | str = "") -> None:
+        table.add_row(heading, total)
+        for name, count in counts.items():
+            table.add_row(f"  {name}", count)
+
+    add("files a class", dict(classes))
+    kinds = statistics["formats"] if "formats" in statistics else statistics["endings"]
+    add(
+        "files a format" if "formats" in statistics else "files an ending",
+        {name or "unknown": count for name, count in kinds.items()},
+    )
+    for name, heading in (("bytes", "size of a file, bytes"), ("height", "height, pixels"), ("width", "width, pixels")):
         if name in statistics:
-            rows.append((f"{name if unit == 'pixels' else 'size of a file'}, {unit}", ""))
-            rows += [(f"  {key}", value) for key, value in statistics[name].items()]
+            add(heading, statistics[name])
     for name in ("empty", "unreachable", "progressive", "cmyk", "animated", "unreadable"):
         if name in statistics:
-            rows.append((f"{'CMYK' if name == 'cmyk' else name} files", statistics[name]))
+            table.add_row(f"{'CMYK' if name == 'cmyk' else name} files", statistics[name])
     if "orientations" in statistics:
-        rows.append(("files turned by EXIF", sum(statistics["orientations"].values())))
-        rows += [(f"  orientation {key}", value) for key, value in statistics["orientations"].items()]
-    print(ReportTable("", ("", " "), (" ",), least=14, framed=False, rows=rows).to_text())
+        turned = {f"orientation {number}": count for number, count in statistics["orientations"].items()}
+        add("files turned by EXIF", turned, sum(turned.values()))
+    print(render_text(lambda console: console.print(table)))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fastpipe.cli._interrupt import INTERRUPTED
+from fastpipe.cli._interrupt import resumable
 from fastpipe.cli._options import JsonOption, QuietOption, SchedulerOption
 
 if TYPE_CHECKING:
@@ -22,14 +20,10 @@ _TARGET = "A folder, a .zip or .tar, or shards by the name of the first: 'train-
 
 SourceArgument = Annotated[str, typer.Argument(metavar="SOURCE", help=_SOURCE, show_default=False)]
 TargetArgument = Annotated[str, typer.Argument(metavar="TARGET", help=_TARGET, show_default=False)]
-ShardSizeOption = Annotated[
-    str, typer.Option("--shard-size", metavar="SIZE", help="Bytes of a shard, about: '500 MB', '2 GB'.")
-]
+ShardSizeOption = Annotated[str, typer.Option(metavar="SIZE", help="Bytes of a shard, about: '500 MB', '2 GB'.")]
 ShardSamplesOption = Annotated[
     int | None,
-    typer.Option(
-        "--shard-samples", metavar="N", min=1, help="Samples of a shard (default: as many as its size takes)."
-    ),
+    typer.Option(metavar="N", min=1, help="Samples of a shard (default: as many as its size takes)."),
 ]
 JobsOption = Annotated[
     int | None, typer.Option("--jobs", "-j", metavar="N", min=1, help="Threads (default: one a usable CPU).")
@@ -42,24 +36,22 @@ def pack(
     shard_size: ShardSizeOption = "1 GB",
     shard_samples: ShardSamplesOption = None,
     image: Annotated[
-        str | None, typer.Option("--image", metavar="NAME", help="Of Parquet files the column of the images.")
+        str | None, typer.Option(metavar="NAME", help="Of Parquet files the column of the images.")
     ] = None,
     label: Annotated[
-        str | None, typer.Option("--label", metavar="NAME", help="Of Parquet files the column of the labels.")
+        str | None, typer.Option(metavar="NAME", help="Of Parquet files the column of the labels.")
     ] = None,
     max_side: Annotated[
         int | None,
-        typer.Option("--max-side", metavar="PIXELS", help="Make images whose longer side is larger smaller before."),
+        typer.Option(metavar="PIXELS", help="Make images whose longer side is larger smaller before."),
     ] = None,
     short_side: Annotated[
         int | None,
-        typer.Option("--short-side", metavar="PIXELS", help="Make images whose shorter side is larger smaller before."),
+        typer.Option(metavar="PIXELS", help="Make images whose shorter side is larger smaller before."),
     ] = None,
     quality: Annotated[
         int | None,
-        typer.Option(
-            "--quality", metavar="Q", help="Of what is made smaller (default: 90); alone: of JPEGs of a higher quality."
-        ),
+        typer.Option(metavar="Q", help="Of what is made smaller (default: 90); alone: of JPEGs of a higher quality."),
     ] = None,
     jobs: JobsOption = None,
     scheduler: SchedulerOption = None,
@@ -75,8 +67,22 @@ def pack(
     """
     from fastpipe.packing import pack as run
 
-    own = {"image": image, "label": label, "max_side": max_side, "short_side": short_side, "quality": quality}
-    _run(run, source, target, json, quiet, shard_size, shard_samples, jobs, scheduler, **own)
+    with resumable(quiet):
+        result = run(
+            source,
+            target,
+            shard_size=shard_size,
+            shard_samples=shard_samples,
+            image=image,
+            label=label,
+            max_side=max_side,
+            short_side=short_side,
+            quality=quality,
+            jobs=jobs,
+            scheduler=scheduler,
+            progress=not quiet,
+        )
+    _tell(result, json, quiet)
 
 
 def unpack(
@@ -97,30 +103,21 @@ def unpack(
     """
     from fastpipe.packing import unpack as run
 
-    _run(run, source, target, json, quiet, shard_size, shard_samples, jobs, scheduler)
+    with resumable(quiet):
+        result = run(
+            source,
+            target,
+            shard_size=shard_size,
+            shard_samples=shard_samples,
+            jobs=jobs,
+            scheduler=scheduler,
+            progress=not quiet,
+        )
+    _tell(result, json, quiet)
 
 
-def _run(
-    function: Callable[..., PackResult],
-    source: str,
-    target: str,
-    json: str | None,
-    quiet: bool,
-    shard_size: str,
-    shard_samples: int | None,
-    jobs: int | None,
-    scheduler: str | None,
-    **others: Any,
-) -> None:
-    from fastpipe.reporting.output import check_writable, write_json_if_asked
+def _tell(result: PackResult, json: str | None, quiet: bool) -> None:
+    from fastpipe.reporting.output import write_json_if_asked
 
-    check_writable(json, "--json")
-    shards = {"shard_size": shard_size, "shard_samples": shard_samples}
-    try:
-        result = function(source, target, jobs=jobs, scheduler=scheduler, progress=not quiet, **shards, **others)
-    except KeyboardInterrupt:
-        if not quiet:
-            print("fastpipe: interrupted; the same command goes on from here", file=sys.stderr)
-        raise typer.Exit(INTERRUPTED) from None
     if write_json_if_asked(json, result.about(), quiet):
         print(result)

@@ -14,23 +14,22 @@ def verify(
     path: FolderOrNone = None,
     transform: TransformOption = None,
     dataset: DatasetOption = None,
-    images: Annotated[int, typer.Option("--images", min=1, help="How many files, at most.")] = 32,
-    drawings: Annotated[int, typer.Option("--drawings", min=1, help="How often each file is drawn.")] = 3,
+    images: Annotated[int, typer.Option(min=1, help="How many files, at most.")] = 32,
+    drawings: Annotated[int, typer.Option(min=1, help="How often each file is drawn.")] = 3,
     seed: SeedOption = 0,
     tolerance: Annotated[
         float | None,
         typer.Option(
-            "--tolerance",
             min=0,
             help="How far a finished sample may be off with --fast, in 1/255.",
         ),
     ] = None,
     reader: Annotated[
-        str | None, typer.Option("--reader", metavar="NAME", help="The reader to use (default: this machine's).")
+        str | None, typer.Option(metavar="NAME", help="The reader to use (default: this machine's).")
     ] = None,
     fast: Annotated[bool, typer.Option("--fast", help='The finished samples as with fidelity="fast".')] = False,
     out: Annotated[
-        str | None, typer.Option("--out", metavar="FILE", help="Write a picture of the worst image, such as worst.png.")
+        str | None, typer.Option(metavar="FILE", help="Write a picture of the worst image, such as worst.png.")
     ] = None,
     json: JsonOption = None,
     quiet: QuietOption = False,
@@ -47,10 +46,9 @@ def verify(
     if dataset is not None and (transform is not None or reader is not None or fast):
         raise typer.BadParameter("--transform, --reader and --fast are for PATH: a dataset has its own")
     import fastpipe
-    from fastpipe.reporting.output import check_writable, write_json_if_asked
+    from fastpipe.reporting.output import write_json_if_asked
     from fastpipe.reporting.pictures import check_picture, save_picture
 
-    check_writable(json, "--json")
     if out is not None:
         check_picture(out)
     certificate = fastpipe.verify(

@@ -25,7 +25,7 @@ from fastpipe.core.jobs import Job, Places, PreparedJob
 from fastpipe.core.library import available, build, isa, status_text, why_not
 from fastpipe.core.operations import MAX_OPERATIONS, Packed
 from fastpipe.core.pillow import PillowMemory, memory_of, new_image
-from fastpipe.core.pool import Batch, Context, Pool, Run, hue, run, thread_context
+from fastpipe.core.pool import Batch, Context, Pool, Run, run, thread_context
 from fastpipe.core.structs import LOOK_UP_FOURTH, DType, Filter, Kind, Padding, PassOrder, Status, TensorRounding
 from fastpipe.core.thread_local import (
     check,
@@ -63,7 +63,6 @@ __all__ = [
     "build",
     "check",
     "give_back",
-    "hue",
     "isa",
     "memory_of",
     "new_image",

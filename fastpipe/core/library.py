@@ -135,7 +135,6 @@ def _declare(functions: ctypes.CDLL) -> None:
             status,
             [pointer, pointer, ctypes.c_size_t, pointer, ctypes.c_size_t, ctypes.c_int64, pointer],
         ),
-        ("fpc_hue", None, [pointer, pointer, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_float]),
         ("fpc_grid_sample_planes", status, [pointer] * 6 + [status, pointer]),
         ("fpc_change_planes", status, [pointer] * 5),
         ("fpc_mix_planes", status, [pointer, pointer, pointer, status, ctypes.c_int64, pointer]),

@@ -220,11 +220,6 @@ class Run:
             flight.end()
 
 
-def hue(source: int, out: int, count: int, source_plane: int, out_plane: int, by: float) -> None:
-    """Runs torchvision's ``adjust_hue`` on a uint8 tensor ``(3, H, W)``: addresses, pixels, and bytes a plane."""
-    native().fpc_hue(source, out, count, source_plane, out_plane, by)
-
-
 class Pool:
     """Threads of the library's own, for any number of callers at a time; a caller that waits works, too.
 

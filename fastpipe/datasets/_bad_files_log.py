@@ -38,17 +38,19 @@ def append_once(log: str, bad: BadFile, record: BadFileRecord, path_of: Callable
     Raises:
         OSError: the log can't be written.
     """
-    if record.is_logged(bad.index):
+    if record.listed[bad.index]:
         return
     os.makedirs(os.path.dirname(log), exist_ok=True)
     with open(log, "a+b", buffering=0) as file, _locked(log, file.fileno()):
         end = file.seek(0, os.SEEK_END)
-        known_to = record.log_known_to if record.log_known_to <= end else 0
+        known_to = int(record.shared["log_known_to"])
+        if known_to > end:
+            known_to = 0
         file.seek(known_to)
         for path, index in _entries(file.read(end - known_to)):
             if index < record.count and path_of(index) == path:
-                record.set_logged(index)
-        if not record.is_logged(bad.index):
+                record.listed[index] = True
+        if not record.listed[bad.index]:
             now = datetime.now(timezone.utc).isoformat(timespec="seconds")
             row = _line(bad.path, bad.index, bad.reason, now)
             file.seek(max(end - 1, 0))
@@ -57,8 +59,8 @@ def append_once(log: str, bad: BadFile, record: BadFileRecord, path_of: Callable
             if (written := file.write(data)) < len(data):
                 file.truncate(end)  # half a line is worse than none
                 raise OSError(f"only {written} of {len(data)} bytes could be written")
-            record.set_logged(bad.index)
-        record.log_known_to = file.seek(0, os.SEEK_END)
+            record.listed[bad.index] = True
+        record.shared["log_known_to"] = file.seek(0, os.SEEK_END)
 
 
 @contextlib.contextmanager

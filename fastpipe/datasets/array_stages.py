@@ -65,12 +65,12 @@ class ArrayStages(ImageStages):
         given, options: as of `ImageStages`.
         form: gives the form of the arrays: as the user has said, or the first one's.
         form_is_given: the user has said it; files have no headers.
-        crops: windows are drawn.
     """
 
-    def __init__(self, *given: Any, form: Callable[[], Form], form_is_given: bool, crops: bool, **options: Any) -> None:
+    def __init__(self, *given: Any, form: Callable[[], Form], form_is_given: bool, **options: Any) -> None:
         super().__init__(*given, **options)
-        self._form, self._form_is_given, self._crops = form, form_is_given, crops
+        self._form, self._form_is_given = form, form_is_given
+        self._crops = bool(self.pipeline.drawn)
 
     def places(self, count: int, options: BatchSpec) -> Any:
         if self.pipeline.rest or options.dtype is not None or options.channels_last:

@@ -11,7 +11,6 @@ from typing import Any
 
 from fastpipe.datasets.array_form import Form, form_of, raw_form
 from fastpipe.datasets.array_stages import ArrayStages
-from fastpipe.datasets.bad_file_policy import BadFileHandler
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.folder import ImageFolder
 from fastpipe.datasets.image_list import ImageList
@@ -33,19 +32,17 @@ class Arrays(ImageDataset):
     __given: bool = False
     __crop: RandomCrop | None = None
 
-    def _fastpipe_set_form(self, crop: Any, dtype: Any, shape: Any) -> None:
+    def __init__(self, *given: Any, crop: Any, dtype: Any, shape: Any, **options: Any) -> None:
         if (dtype is None) != (shape is None):
             raise DatasetError("raw arrays need both dtype= and shape=; .npy files say both themselves.")
         if dtype is not None:
             self.__form, self.__given = raw_form(dtype, shape), True
         if crop is not None:
             self.__crop = RandomCrop(crop)
-
-    def _fastpipe_read_form(self) -> None:
-        """The first file's form, before workers are started; what is wrong with it is told with its sample."""
-        with contextlib.suppress(OSError):
+        super().__init__(*given, **options)
+        with contextlib.suppress(OSError):  # what is wrong with the first file is told with its sample
             if len(self):
-                _ = self.form
+                _ = self.form  # read before workers are started
 
     @property
     def pipeline(self) -> Pipeline:
@@ -69,18 +66,9 @@ class Arrays(ImageDataset):
             raise DatasetError("there is no array in this dataset.")
         return self.__form
 
-    def _fastpipe_stages(self, pipeline: Pipeline, policy: BadFileHandler, options: dict[str, Any]) -> Any:
+    def _fastpipe_stages(self, kind: Callable[..., Any] = ArrayStages, **options: Any) -> Any:
         dataset = weakref.proxy(self)  # which holds the stages
-        return ArrayStages(
-            pipeline,
-            self._fastpipe_decoding,
-            policy,
-            self.target_transform,
-            form=lambda: dataset.form,
-            form_is_given=self.__given,
-            crops=self.__crop is not None,
-            **options,
-        )
+        return super()._fastpipe_stages(kind, form=lambda: dataset.form, form_is_given=self.__given, **options)
 
 
 class ArrayFolder(Arrays, ImageFolder):
@@ -130,18 +118,19 @@ class ArrayFolder(Arrays, ImageFolder):
         cache: Cache | None = None,
         **options: Unpack[SampleOptions],
     ) -> None:
-        self._fastpipe_set_form(crop, dtype, shape)
         self._fastpipe_endings = extensions or ((".npy",) if dtype is None else _RAW)
         super().__init__(
             root,
             transform,
             target_transform,
+            crop=crop,
+            dtype=dtype,
+            shape=shape,
             allow_empty=allow_empty,
             index=index,
             cache=cache,
             **options,
         )
-        self._fastpipe_read_form()
 
 
 class ArrayList(Arrays, ImageList):
@@ -176,14 +165,15 @@ class ArrayList(Arrays, ImageList):
         cache: Cache | None = None,
         **options: Unpack[SampleOptions],
     ) -> None:
-        self._fastpipe_set_form(crop, dtype, shape)
         super().__init__(
             source,
             transform,
             target_transform,
+            crop=crop,
+            dtype=dtype,
+            shape=shape,
             root=root,
             columns=columns,
             cache=cache,
             **options,
         )
-        self._fastpipe_read_form()

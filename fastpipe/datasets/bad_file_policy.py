@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,6 @@ from fastpipe.datasets.bad_files import (
     BadFile,
     BadFileCounts,
     BadFileRecord,
-    OnError,
     is_bad_file,
     warn_again,
     with_location,
@@ -31,87 +29,52 @@ from fastpipe.rng import sample_key
 _TRIES = 32
 
 
-@dataclass(frozen=True, slots=True)
 class BadFilePolicy:
-    """Choices of a dataset's user about bad files.
-
-    Attributes:
-        on_error, max_bad_fraction: see `ImageDataset`.
-        log: the whole path of the CSV file that lists bad files; None for none.
-
-    Raises:
-        DatasetError: one of them is none of what is accepted.
-    """
-
-    on_error: OnError = "raise"
-    log: str | None = None
-    max_bad_fraction: float = 0.1
-
-    def __post_init__(self) -> None:
-        if self.on_error not in ("raise", "skip", "replace") and not callable(self.on_error):
-            raise DatasetError(
-                f"on_error={self.on_error!r}: give 'raise', 'skip', 'replace', or a function that takes a BadFile and "
-                "returns None, an index or an (image, target)."
-            )
-        if not 0 <= self.max_bad_fraction <= 1:
-            raise DatasetError(f"max_bad_fraction={self.max_bad_fraction}: give a share of the samples, from 0 to 1.")
-
-    @property
-    def see_log(self) -> str:
-        """A sentence for the end of a message."""
-        if self.log is None:
-            return " Give bad_files_log='bad_files.csv' to have them listed."
-        return f" See {self.log}."
-
-
-class SampleSource(Protocol):
-    """Protocol of the dataset that a policy is applied to."""
-
-    seed: int | None
-    _fastpipe: Any
-
-    def __len__(self) -> int: ...
-
-    def sample(self, index: int) -> tuple[str, Any]:
-        """The path and target of a sample."""
-
-    def alternatives(self, index: int, generator: np.random.Generator) -> Iterator[int]:
-        """Samples to try in place of a bad one."""
-
-    def _fastpipe_tasks(self, indices: Sequence[int], epoch: int | None) -> list[SampleTask]:
-        """The tasks of samples: see `BatchExecutor`."""
-
-
-class BadFileHandler:
-    """Applies a dataset's policy; the `fastpipe.executor.tasks.FailurePolicy` of its executor.
+    """What becomes of a dataset's bad files, as its attributes say; `fastpipe.executor.tasks.FailurePolicy`.
 
     Args:
-        dataset: whose samples they are; held weakly, because its executor holds this.
-        planned: fastpipe's readers read the files, and not a loader of the user's, which may raise anything.
+        dataset: the `ImageDataset`; held weakly, because its executor holds this.
+
+    Raises:
+        DatasetError: its ``on_error`` or ``max_bad_fraction`` is none of what is accepted.
     """
 
-    def __init__(self, dataset: SampleSource, planned: bool) -> None:
-        self._dataset: SampleSource = weakref.proxy(dataset)
-        self._planned = planned
-        self.policy: BadFilePolicy = dataset._fastpipe.policy
+    def __init__(self, dataset: Any) -> None:
+        on_error, fraction = dataset.on_error, dataset.max_bad_fraction
+        if on_error not in ("raise", "skip", "replace") and not callable(on_error):
+            raise DatasetError(
+                f"on_error={on_error!r}: give 'raise', 'skip', 'replace', or a function that takes a BadFile and "
+                "returns None, an index or an (image, target)."
+            )
+        if not 0 <= fraction <= 1:
+            raise DatasetError(f"max_bad_fraction={fraction}: give a share of the samples, from 0 to 1.")
+        self._dataset: Any = weakref.proxy(dataset)
         self._told_of_log = False
 
+    @property
     def _record(self) -> BadFileRecord:
         record: BadFileRecord = self._dataset._fastpipe.bad_record(len(self._dataset))
         return record
 
+    @property
+    def _see_log(self) -> str:
+        """A sentence for the end of a message."""
+        log = self._dataset.bad_files_log
+        return " Give bad_files_log='bad_files.csv' to have them listed." if log is None else f" See {log}."
+
     def _task(self, index: int, instead_of: SampleTask) -> SampleTask:
         """The task of a sample that is taken in another one's place, with its random numbers."""
+        task: SampleTask
         (task,) = self._dataset._fastpipe_tasks([index], instead_of.epoch)
         task.place, task.key = instead_of.place, instead_of.key
         return task
 
     def failed(self, task: SampleTask, error: Exception) -> None:
         """Notes in a task that its file is bad; raises other errors, and with ``on_error="raise"`` all."""
-        if not is_bad_file(error, self._planned):
+        if not is_bad_file(error, self._dataset.plans):
             raise with_note(error, task.index, task.path)
         named = with_location(error, task.index, task.path)
-        if self.policy.on_error == "raise":
+        if not self.forgives:
             raise named from error.__cause__
         task.error = without_tracebacks(error)
 
@@ -120,29 +83,29 @@ class BadFileHandler:
 
     @property
     def forgives(self) -> bool:
-        return self.policy.on_error != "raise"
+        return bool(self._dataset.on_error != "raise")
 
     @property
     def draws(self) -> bool:
-        return self.policy.on_error not in ("raise", "skip") and self._dataset.seed is None
+        return self._dataset.on_error not in ("raise", "skip") and self._dataset.seed is None
 
     def counts(self) -> BadFileCounts:
         """Counts of samples that couldn't be read; zeros with "raise"."""
-        return BadFileCounts(0, 0, 0) if self.policy.on_error == "raise" else self._record().counts()
+        return self._record.counts() if self.forgives else BadFileCounts(0, 0, 0)
 
     def begin_epoch(self, samples: int, by_loader: bool) -> None:
         """An epoch of that many samples begins; a loader that begins one will call `end_epoch`."""
-        if self.policy.on_error == "raise":
+        if not self.forgives:
             return
         if by_loader:
             self.end_epoch()
-            self._record().begin(min(samples, len(self._dataset)), by_loader=True)
-        elif not (record := self._record()).has_loader:
+            self._record.begin(min(samples, len(self._dataset)), by_loader=True)
+        elif not (record := self._record).shared["has_loader"]:
             record.begin(samples, by_loader=False)
 
     def end_epoch(self) -> None:
         """The loader has got its samples: warns, if any were bad."""
-        if self.policy.on_error == "raise" or not (record := self._record()).end():
+        if not self.forgives or not (record := self._record).end():
             return
         counts = record.counts()
         done = []
@@ -151,8 +114,8 @@ class BadFileHandler:
         if counts.replaced:
             done.append(f"{counts.replaced} were replaced by others")
         if done and record.first_warning():
-            number = f"{counts.skipped + counts.replaced} of the {record.size} samples of this epoch"
-            warn_again(f"{number} can't be read: {' and '.join(done)}.{self.policy.see_log}")
+            number = f"{counts.skipped + counts.replaced} of the {record.shared['size']} samples of this epoch"
+            warn_again(f"{number} can't be read: {' and '.join(done)}.{self._see_log}")
 
     def substitutes(self, task: SampleTask) -> Iterator[SampleTask]:
         """Tasks to try in place of a failed one, until one succeeds; none to leave it out.
@@ -161,9 +124,9 @@ class BadFileHandler:
             BadFilesError: there are too many bad files, or no good one was found.
         """
         bad = self._bad_file(task)
-        if self.policy.on_error == "skip":
+        if self._dataset.on_error == "skip":
             self._note(bad, SKIPPED)
-        elif self.policy.on_error == "replace":
+        elif self._dataset.on_error == "replace":
             self._note(bad, REPLACED)
             yield from self._replacements(bad, task)
         else:
@@ -182,13 +145,13 @@ class BadFileHandler:
             f"{bad.path} (sample {bad.index}) can't be read ({bad.reason}), and there is no good sample of the same "
             f"target {bad.target!r} to replace it: "
             + (f"{tried} others were tried, all bad." if tried else "it is the only one.")
-            + self.policy.see_log
+            + self._see_log
         )
 
     def _answers(self, bad: BadFile, task: SampleTask) -> Iterator[SampleTask]:
         asked = bad
         for _ in range(_TRIES):
-            answer: Any = self.policy.on_error(bad)  # type: ignore[operator] # a function: the words are dealt with
+            answer: Any = self._dataset.on_error(bad)
             if answer is None:
                 self._note(asked, SKIPPED)
                 return
@@ -207,7 +170,7 @@ class BadFileHandler:
             self._list(bad)
         raise BadFilesError(
             f"on_error named {_TRIES} samples in a row to replace {asked.path} (sample {asked.index}), and all are "
-            f"bad.{self.policy.see_log}"
+            f"bad.{self._see_log}"
         )
 
     def _bad_file(self, task: SampleTask) -> BadFile:
@@ -217,31 +180,33 @@ class BadFileHandler:
 
     def _note(self, bad: BadFile, outcome: int) -> None:
         """Counts and lists a sample that was asked for; warns where no loader will, and stops where there are many."""
-        policy, record = self.policy, self._record()
+        record, most = self._record, self._dataset.max_bad_fraction
         record.mark(bad.index, outcome)
         self._list(bad)
-        if not record.has_loader and record.first_warning():
+        if not record.shared["has_loader"] and record.first_warning():
             warn_again(
                 f"{bad.path} (sample {bad.index}) can't be read: {bad.reason}. It is "
                 f"{'left out' if outcome == SKIPPED else 'replaced'}; more bad files are dealt with in silence until "
-                f"the next epoch.{policy.see_log}"
+                f"the next epoch.{self._see_log}"
             )
-        if policy.max_bad_fraction < 1 and (count := record.bad_now()) > policy.max_bad_fraction * record.size:
+        size = record.shared["size"]
+        if most < 1 and (count := record.bad_now()) > most * size:
             raise BadFilesError(
-                f"{count} of the {record.size} samples of this epoch can't be read, more than max_bad_fraction="
-                f"{policy.max_bad_fraction} allows; the last is {bad.path}: {bad.reason}.{policy.see_log} Is the disk "
+                f"{count} of the {size} samples of this epoch can't be read, more than max_bad_fraction="
+                f"{most} allows; the last is {bad.path}: {bad.reason}.{self._see_log} Is the disk "
                 "there? Mend or remove the files, or allow a larger fraction."
             )
 
     def _list(self, bad: BadFile) -> None:
-        if self.policy.log is None:
+        log = self._dataset.bad_files_log
+        if log is None:
             return
         try:
-            append_once(self.policy.log, bad, self._record(), lambda index: self._dataset.sample(index)[0])
+            append_once(log, bad, self._record, lambda index: self._dataset.sample(index)[0])
         except OSError as error:  # no reason to stop a training
             if not self._told_of_log:
                 self._told_of_log = True
                 warn_again(
-                    f"bad files can't be listed in {self.policy.log} ({error}); they are only counted. Give "
+                    f"bad files can't be listed in {log} ({error}); they are only counted. Give "
                     "bad_files_log= a file that can be written."
                 )

@@ -177,9 +177,7 @@ def _same(one: Any, other: Any) -> bool:
         return False
 
 
-_NUMBERS = 4
-_SIZE, _LOADER, _WARNED, _LOG_KNOWN_TO = range(_NUMBERS)
-_FRONT = 8 * _NUMBERS  # bytes
+_SHARED = np.dtype([("size", "i8"), ("has_loader", "i8"), ("warned", "i8"), ("log_known_to", "i8")])
 
 _EVER, SKIPPED, REPLACED = 2, 64, 128
 
@@ -195,28 +193,34 @@ class BadFileRecord:
 
     Args:
         count: samples of the dataset.
+
+    Attributes:
+        listed: uint8 ``(count,)``; 1 for samples that are in the log.
+        shared: numbers: ``size``, the samples of this epoch; ``has_loader``, whether one runs it that will say when it
+            ends; ``warned``, whether there was a warning in it; ``log_known_to``, the byte up to which the log was read
+            for lines that other runs and ranks wrote.
     """
 
     def __init__(self, count: int) -> None:
         self.count = count
-        memory = torch.zeros(_FRONT + 2 * count, dtype=torch.uint8)
+        memory = torch.zeros(_SHARED.itemsize + 2 * count, dtype=torch.uint8)
         self._use(memory.share_memory_())  # type: ignore[no-untyped-call]
         self.begin(count, by_loader=False)
 
     def _use(self, memory: torch.Tensor) -> None:
         self._memory = memory
-        self._numbers = memory[:_FRONT].view(torch.int64).numpy()
-        self._marks, self._listed = memory[_FRONT:].view(2, -1).numpy()
+        self.shared: Any = memory[: _SHARED.itemsize].numpy().view(_SHARED)[0]
+        self._marks, self.listed = memory[_SHARED.itemsize :].view(2, -1).numpy()
 
     def begin(self, size: int, by_loader: bool) -> None:
-        """An epoch of so many samples begins; `by_loader`: one runs it that will say when it ends."""
+        """An epoch of so many samples begins."""
         np.bitwise_and(self._marks, _EVER, out=self._marks)
-        self._numbers[[_SIZE, _LOADER, _WARNED]] = size, by_loader, False
+        self.shared["size"], self.shared["has_loader"], self.shared["warned"] = size, by_loader, False
 
     def end(self) -> bool:
         """The loader has ended the epoch; False where none had begun one."""
-        had_loader = self.has_loader
-        self._numbers[_LOADER] = False
+        had_loader = bool(self.shared["has_loader"])
+        self.shared["has_loader"] = False
         return had_loader
 
     def mark(self, index: int, outcome: int) -> None:
@@ -231,35 +235,12 @@ class BadFileRecord:
         """Samples of this epoch that are bad."""
         return int(np.count_nonzero(self._marks >= SKIPPED))
 
-    @property
-    def size(self) -> int:
-        return int(self._numbers[_SIZE])
-
-    @property
-    def has_loader(self) -> bool:
-        return bool(self._numbers[_LOADER])
-
     def first_warning(self) -> bool:
         """Whether this is the first call in an epoch."""
-        if self._numbers[_WARNED]:
+        if self.shared["warned"]:
             return False
-        self._numbers[_WARNED] = True
+        self.shared["warned"] = True
         return True
-
-    def is_logged(self, index: int) -> bool:
-        return bool(self._listed[index])
-
-    def set_logged(self, index: int) -> None:
-        self._listed[index] = True
-
-    @property
-    def log_known_to(self) -> int:
-        """The byte up to which the log was read for lines that other runs and ranks wrote."""
-        return int(self._numbers[_LOG_KNOWN_TO])
-
-    @log_known_to.setter
-    def log_known_to(self, position: int) -> None:
-        self._numbers[_LOG_KNOWN_TO] = position
 
     def __getstate__(self) -> dict[str, Any]:
         return {"count": self.count, "memory": self._memory if get_spawning_popen() is not None else None}

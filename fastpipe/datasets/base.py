@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import operator
 import os
 import weakref
@@ -14,7 +15,7 @@ from torch.utils.data import Dataset, get_worker_info
 
 from fastpipe import readers
 from fastpipe.config import MachineConfig, current_config, readers_asked
-from fastpipe.datasets.bad_file_policy import BadFileHandler, BadFilePolicy
+from fastpipe.datasets.bad_file_policy import BadFilePolicy
 from fastpipe.datasets.bad_files import BadFileCounts, NothingLeftError, OnError, same_target, warn_again
 from fastpipe.datasets.gil import gil_bound_part
 from fastpipe.datasets.own_samples import give, wants_lazy_images, with_lazy_images
@@ -80,6 +81,9 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
     max_pixels: MaxPixels = "auto"
     seed: int | None = None
     threads: int = 0
+    on_error: OnError = "raise"
+    bad_files_log: str | None = None
+    max_bad_fraction: float = 0.1
 
     on_begin: Callable[[int], None] | None = None
     """Called in a loader's worker with the index of each sample that is begun, so that a stall can name its file."""
@@ -105,10 +109,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         max_bad_fraction: float = 0.1,
     ) -> None:
         derive_from_torchvision(type(self))
-        # Whole, so that workers, ranks and a later chdir all mean the same file.
-        log = None if bad_files_log is None else absolute_path(bad_files_log)
-        epoch = None if seed is None else SharedEpoch()
-        self._fastpipe = PrivateState(BadFilePolicy(on_error, log, max_bad_fraction), epoch)
+        self._fastpipe = PrivateState(None if seed is None else SharedEpoch())
         if threads < 0:
             raise DatasetError(f"threads={threads}: give the number of threads that decode a batch, or 0.")
         if fidelity not in get_args(Fidelity):
@@ -132,6 +133,11 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         self.max_pixels = max_pixels
         self.seed = seed
         self.threads = threads
+        self.on_error = on_error
+        # Whole, so that workers, ranks and a later chdir all mean the same file.
+        self.bad_files_log = None if bad_files_log is None else absolute_path(bad_files_log)
+        self.max_bad_fraction = max_bad_fraction
+        self._fastpipe_policy()  # tells what isn't accepted
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -207,31 +213,30 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         state, pipeline = self._fastpipe, self.pipeline
         known = state.executor
         if known is None or known.stages.compiled is not pipeline:
-            policy = self._fastpipe_handler()
-            stages = self._fastpipe_stages(pipeline, policy, self._fastpipe_options())
+            stages = self._fastpipe_stages()
             # The dataset holds its executor. A ring would last until Python's collector comes, and with it the shared
             # memory, threads and batches in it.
             dataset = weakref.proxy(self)
             known = state.executor = BatchExecutor(
-                lambda indices, epoch: dataset._fastpipe_tasks(indices, epoch), stages, policy, self.threads
+                lambda indices, epoch: dataset._fastpipe_tasks(indices, epoch), stages, stages.policy, self.threads
             )
             known.times = state.times
         return known
 
-    def _fastpipe_handler(self) -> BadFileHandler:
-        """Deals with bad samples as the policy says."""
-        return BadFileHandler(self, self.plans)
+    def _fastpipe_policy(self) -> BadFilePolicy:
+        return BadFilePolicy(self)
 
-    def _fastpipe_stages(self, pipeline: Pipeline, policy: BadFileHandler, options: dict[str, Any]) -> Any:
-        """The stages that make samples, with the options of `ImageStages`."""
-        return ImageStages(pipeline, self._fastpipe_decoding, policy, self.target_transform, **options)
-
-    @property
-    def _fastpipe_decoding(self) -> DecodeOptions:
-        return DecodeOptions(self.reader, self.config, self.fidelity, self.apply_exif, self.max_pixels)
-
-    def _fastpipe_options(self) -> dict[str, Any]:
-        return {"loader": None if self.plans else self.loader, "seeded": self.seed is not None}
+    def _fastpipe_stages(self, kind: Callable[..., Any] = ImageStages, **options: Any) -> Any:
+        """The stages that make samples: of a class derived from `ImageStages`, with what it takes beyond that."""
+        return kind(
+            self.pipeline,
+            DecodeOptions(self.reader, self.config, self.fidelity, self.apply_exif, self.max_pixels),
+            self._fastpipe_policy(),
+            self.target_transform,
+            loader=None if self.plans else self.loader,
+            seeded=self.seed is not None,
+            **options,
+        )
 
     def _fastpipe_tasks(self, indices: Sequence[int], epoch: int | None) -> list[SampleTask]:
         """The tasks of samples; see `BatchExecutor.tasks_of`."""
@@ -334,41 +339,31 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
             following(epoch)
         if self._fastpipe.epoch is not None:
             self._fastpipe.epoch.set(epoch)
-        self._fastpipe_handler().begin_epoch(len(self), by_loader=False)
+        self._fastpipe_policy().begin_epoch(len(self), by_loader=False)
 
     # -- bad files
 
-    @property
-    def on_error(self) -> OnError:
-        return self._fastpipe.policy.on_error
-
-    @on_error.setter
-    def on_error(self, value: OnError) -> None:
-        self._fastpipe.policy = replace(self._fastpipe.policy, on_error=value)
-
-    @property
-    def bad_files_log(self) -> str | None:
-        return self._fastpipe.policy.log
-
-    @property
-    def max_bad_fraction(self) -> float:
-        return self._fastpipe.policy.max_bad_fraction
+    def _fastpipe_share_record(self) -> None:
+        """Begins a new record of bad files before workers are forked, so that all have the same."""
+        self._fastpipe.record = None
+        if self.on_error != "raise":
+            self._fastpipe.bad_record(len(self))
 
     @property
     def bad_files(self) -> BadFileCounts:
         """Counts of samples that couldn't be read, in this epoch and in all, by any worker; zeros with "raise"."""
-        return self._fastpipe_handler().counts()
+        return self._fastpipe_policy().counts()
 
     def begin_epoch(self, samples: int) -> None:
         """A loader is about to ask for an epoch of that many samples, and will call `end_epoch`.
 
         `fastpipe.DataLoader` does; another loader needn't: then each `set_epoch` begins an epoch of all samples.
         """
-        self._fastpipe_handler().begin_epoch(samples, by_loader=True)
+        self._fastpipe_policy().begin_epoch(samples, by_loader=True)
 
     def end_epoch(self) -> None:
         """The loader has got its samples: warns, if any were bad."""
-        self._fastpipe_handler().end_epoch()
+        self._fastpipe_policy().end_epoch()
 
     # -- recipes
 
@@ -433,7 +428,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         return "\n".join([f"Dataset {type(self).__name__}", *("    " + line for line in body)])
 
     def __getstate__(self) -> dict[str, Any]:
-        own = {**self.__dict__, "_fastpipe": self._fastpipe.sendable()}
+        own = {**self.__dict__, "_fastpipe": copy.copy(self._fastpipe)}
         return {name: value for name, value in own.items() if getattr(type(self), name, _UNSET) is not value}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ import importlib
 import os
 from collections import defaultdict
 from collections.abc import Callable, Collection
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -15,8 +15,8 @@ from xml.etree import ElementTree
 import torch
 from PIL import Image
 
-from fastpipe.datasets._masks import Segmentations
-from fastpipe.datasets.annotations import Annotations, CocoFile, LoadedAnnotations
+from fastpipe.datasets.coco_annotations import Annotations, LoadedAnnotations, load_or_parse
+from fastpipe.datasets.coco_masks import load_masks
 from fastpipe.datasets.joint import JointDataset, placed
 from fastpipe.datasets.joint_stages import v2_samples
 from fastpipe.datasets.named_stages import label_fields
@@ -135,17 +135,7 @@ class CocoDetection(Wrappable):
         super().__init__(transform, target_transform, transforms, **options)
         self.root = local_path(root)
         self.annFile = absolute_path(annFile)
-        self.annotations: Annotations | LoadedAnnotations = CocoFile(annFile).open()
-
-    @classmethod
-    def _fastpipe_of(cls, other: Any) -> CocoDetection:
-        """The data set of the annotations that torchvision's has, whose `coco` is its own."""
-        made = cls.__new__(cls)
-        JointDataset.__init__(made, transforms=other.transforms)
-        made.root = other.root
-        made.coco = other.coco
-        made.annotations = LoadedAnnotations(other.coco, other.ids)
-        return made
+        self.annotations: Annotations | LoadedAnnotations = load_or_parse(self.annFile)
 
     @cached_property
     def coco(self) -> Any:
@@ -199,7 +189,7 @@ class CocoDetection(Wrappable):
             target["boxes"] = v2.xyxy(v2.box_tensor(torch.from_numpy(annotations.boxes(number)), "XYWH", size))
         if "masks" in keys:
             parts = [record["segmentation"] for record in annotations.records(number)]
-            target["masks"] = v2_samples().mask_stand_in(Segmentations(parts, size).load, len(parts), size)
+            target["masks"] = v2_samples().mask_stand_in(partial(load_masks, parts, size), len(parts), size)
         if "labels" in keys:
             target["labels"] = torch.from_numpy(annotations.labels(number))
         native = keys - {"image_id", "boxes", "masks", "labels"}
@@ -214,8 +204,8 @@ class CocoDetection(Wrappable):
         made: dict[str, Any] = {"image_id": annotations.id(target)}
         made["bboxes"] = Boxes(annotations.boxes(target), "XYWH")
         if "masks" in (self.target_keys or ()) and records:
-            parts = Segmentations([record["segmentation"] for record in records], size)
-            made["masks"] = Pixels((len(records), *size), lambda box: parts.load(box, None).numpy(), True, True)
+            load = partial(load_masks, [record["segmentation"] for record in records], size)
+            made["masks"] = Pixels((len(records), *size), lambda box: load(box, None).numpy(), True, True)
         ids = [record["category_id"] for record in records]
         for field in fields:
             named = all(field in record for record in records) and records
@@ -250,26 +240,12 @@ class _Voc(Wrappable):
         if download:  # torchvision's own
             theirs = getattr(importlib.import_module("torchvision.datasets"), type(self).__name__)
             theirs(root, year, image_set, download=True)
-        base = os.path.join(*(["TrainVal"] if year == "2011" else []), "VOCdevkit", f"VOC{year}")
-        self.__base = os.path.join(self.root, base)
-        if not os.path.isdir(self.__base):
+        base = os.path.join(self.root, *(["TrainVal"] if year == "2011" else []), "VOCdevkit", f"VOC{year}")
+        if not os.path.isdir(base):
             raise RuntimeError("Dataset not found or corrupted. You can use download=True to download it")
-        listed = Path(self.__base, "ImageSets", self._fastpipe_layout[0], f"{image_set}.txt").read_text().splitlines()
+        listed = Path(base, "ImageSets", self._fastpipe_layout[0], f"{image_set}.txt").read_text().splitlines()
         paths = [f"JPEGImages/{line.strip()}.jpg" for line in listed]
-        self.index = index_of_rows((paths, [0] * len(paths)), self.__base)
-
-    @classmethod
-    def _fastpipe_of(cls, other: Any) -> Any:
-        """The data set of the files that torchvision's has."""
-        made = cls.__new__(cls)
-        JointDataset.__init__(made, transforms=other.transforms)
-        made.root, made.year, made.image_set = other.root, other.year, other.image_set
-        images, targets = list(map(os.fspath, other.images)), list(map(os.fspath, other.targets))
-        made.index = index_of_rows((images, [0] * len(images)))
-        made.__base = os.path.dirname(os.path.dirname(images[0])) if images else ""
-        if made.images != images or made.targets != targets:
-            raise DatasetError("its lists of images and of targets aren't those of VOC's folders")
-        return made
+        self.index = index_of_rows((paths, [0] * len(paths)), base)
 
     def __len__(self) -> int:
         return len(self.index)
@@ -280,9 +256,9 @@ class _Voc(Wrappable):
         return image, self._fastpipe_annotation_of(image)
 
     def _fastpipe_annotation_of(self, image: str) -> str:
-        name = os.path.splitext(os.path.basename(image))[0]
+        images, name = os.path.split(os.path.splitext(image)[0])
         _, folder, ending = self._fastpipe_layout
-        return os.path.join(self.__base, folder, name + ending)
+        return os.path.join(os.path.dirname(images), folder, name + ending)
 
     @property
     def images(self) -> list[str]:

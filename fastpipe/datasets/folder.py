@@ -121,7 +121,9 @@ class ImageFolder(IndexedDataset):
             self.root = local_path(root) if isinstance(root, str) else root
         self.extensions = self._fastpipe_endings if is_valid_file is None else None
         self.is_valid_file = is_valid_file
-        if is_valid_file is None and self._fastpipe_indexable():
+        kind = type(self)
+        lists = kind.find_classes is not ImageFolder.find_classes or kind.make_dataset is not ImageFolder.make_dataset
+        if is_valid_file is None and not lists:
             opened = self._fastpipe_open_index(index)
             self.source = opened.source  # of a store's archive, the folder that holds it
             self.classes, self.class_to_idx = _classes_of(opened)
@@ -143,10 +145,6 @@ class ImageFolder(IndexedDataset):
                 allow_empty=allow_empty,
             )
             self._fastpipe_hold(None, samples)
-
-    @classmethod
-    def _fastpipe_indexable(cls) -> bool:
-        return cls.find_classes is ImageFolder.find_classes and cls.make_dataset is ImageFolder.make_dataset
 
     def _fastpipe_open_index(self, index: ImageIndex | str | os.PathLike[str] | None) -> ImageIndex:
         assert self.root is not None

@@ -7,12 +7,10 @@ from typing import Any
 
 from PIL import Image
 
-from fastpipe.datasets.bad_file_policy import BadFileHandler
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.options import SampleOptions, Unpack, with_options
 from fastpipe.errors import DatasetError
 from fastpipe.executor import PixelArray, PixelStages
-from fastpipe.transforms.pipeline import Pipeline
 
 
 class ImageArray(ImageDataset):
@@ -57,7 +55,7 @@ class ImageArray(ImageDataset):
         count = len(PixelArray(data, channels_first))
         if len(targets) != count:
             raise DatasetError(f"there are {count} images, and {len(targets)} targets.")
-        self._fastpipe.share_record(self)
+        self._fastpipe_share_record()
 
     def __len__(self) -> int:
         return len(self.data)
@@ -82,6 +80,5 @@ class ImageArray(ImageDataset):
         """The target of a sample; override it where that is more than a look into `targets`."""
         return self.targets[index]
 
-    def _fastpipe_stages(self, pipeline: Pipeline, policy: BadFileHandler, options: dict[str, Any]) -> Any:
-        array = PixelArray(self.data, self.channels_first)
-        return PixelStages(pipeline, self._fastpipe_decoding, policy, self.target_transform, array=array, **options)
+    def _fastpipe_stages(self, kind: Callable[..., Any] = PixelStages, **options: Any) -> Any:
+        return super()._fastpipe_stages(kind, array=PixelArray(self.data, self.channels_first), **options)

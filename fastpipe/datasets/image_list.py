@@ -74,23 +74,16 @@ class ImageList(IndexedDataset):
         **options: Unpack[ImageOptions],
     ) -> None:
         super().__init__(transform, target_transform, **options)
-        if isinstance(source, ImageIndex):
-            store = source_of(source.source or root, cache)
-            self.root = _name_of(root, store)
-            index = source if store is None else source.read_through(store)
-        elif isinstance(source, (str, os.PathLike)):
+        if isinstance(source, (str, os.PathLike)):
             store = source_of(root, cache)
             self.root = _name_of(root, store)
             listed = ListSource(path=local_path(source), columns=columns, root=self.root or "", bytes_from=store)
             index = listed.index()
         else:
-            store = source_of(root, None)
+            index = source if isinstance(source, ImageIndex) else _index_of_rows(source, root)
+            store = source_of(index.source or root, cache)  # paths in a store say themselves what has them
             self.root = _name_of(root, store)
-            index = index_of_rows(source, self.root or "", store)
-            if index.source is not None or cache is not None:  # paths in a store say themselves what has them
-                store = source_of(index.source or root, cache)
-                assert store is not None
-                self.root, index = store.name, index.read_through(store)
+            index = index if store is None else index.read_through(store)
         self._fastpipe_hold(index)
 
     @classmethod
@@ -176,6 +169,11 @@ class ImageList(IndexedDataset):
         return ImageIndex.from_table(
             rows.table, root=rows.root, classes=known.classes, class_values=known.class_values, source=rows.source
         )
+
+
+def _index_of_rows(rows: Any, root: Any) -> ImageIndex:
+    store = source_of(root, None)
+    return index_of_rows(rows, _name_of(root, store) or "", store)
 
 
 def _name_of(root: Any, store: ByteSource | None) -> str | None:

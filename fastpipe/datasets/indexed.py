@@ -11,14 +11,7 @@ from fastpipe.index.table import Array
 
 
 class IndexedDataset(ImageDataset):
-    """Base of `ImageFolder` and `ImageList`: samples are ``(path, target)`` pairs of an index, or of a list.
-
-    Attributes:
-        samples, imgs: ``(path, target)`` pairs: a view that makes them on demand and equals a list of them. Assign a
-            list to change what the dataset holds.
-        targets: the target of each sample, a view as well.
-        index: the `ImageIndex`, None where the samples are lists.
-    """
+    """Base of `ImageFolder`, which describes its attributes, and `ImageList`: samples of an index, or of a list."""
 
     samples: Samples | list[tuple[str, int]]
     targets: Targets | list[int]
@@ -34,7 +27,7 @@ class IndexedDataset(ImageDataset):
             assert samples is not None
             self.samples, self.targets = samples, [target for _, target in samples]
         self.imgs = self.samples
-        self._fastpipe.share_record(self)
+        self._fastpipe_share_record()
 
     @property
     def _fastpipe_index(self) -> ImageIndex | None:

@@ -9,7 +9,6 @@ from typing import Any
 
 from torch.utils._pytree import tree_map
 
-from fastpipe.datasets.bad_file_policy import BadFileHandler
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.joint_stages import JointStages, TargetStages, v2_samples, with_masks
 from fastpipe.datasets.named_stages import NamedStages
@@ -94,27 +93,11 @@ class JointDataset(ImageDataset):
         joint = self._fastpipe_joint
         return super().pipeline if joint is None else self._fastpipe_compiled(joint, v2_alone=True)
 
-    def _fastpipe_stages(self, pipeline: Pipeline, policy: BadFileHandler, options: dict[str, Any]) -> Any:
+    def _fastpipe_stages(self, kind: Callable[..., Any] = TargetStages, **options: Any) -> Any:
         joint = self._fastpipe_joint
-        kind = TargetStages if joint is None else JointStages
-        dataset = weakref.proxy(self)  # which holds the stages
-        if joint is not None and run_of(joint) is not None:
-            return NamedStages(
-                pipeline,
-                self._fastpipe_decoding,
-                policy,
-                named_targets_of=lambda target, size, transform: dataset.named_targets_of(target, size, transform),
-                **options,
-            )
-        return kind(
-            pipeline,
-            self._fastpipe_decoding,
-            policy,
-            self.target_transform,
-            targets_of=lambda target, size: dataset.targets_of(target, size),
-            spreads_targets=self._fastpipe_spreads_targets,
-            **options,
-        )
+        if joint is not None:
+            kind = JointStages if run_of(joint) is None else NamedStages
+        return super()._fastpipe_stages(kind, dataset=weakref.proxy(self), **options)  # which holds the stages
 
     def replay(self, recipe: Recipe, index: int | None = None) -> tuple[Any, Any]:
         """`ImageDataset.replay`, where there are no joint transforms: a recipe says nothing of boxes and masks."""

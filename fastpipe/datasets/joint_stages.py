@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -13,9 +13,10 @@ import torch
 from fastpipe.errors import PlanError
 from fastpipe.executor import ImageStages, SampleTask
 from fastpipe.program import execute, lower, mark, needed
-from fastpipe.rng import as_globals, drawing, rewound
+from fastpipe.rng import as_globals, drawing, rewound, torch_draws_from
 from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.pipeline import FixedSteps
+from fastpipe.transforms.sized_image import Untraceable
 from fastpipe.types import Generators, ImageShape, Recipe, Step
 
 _SAMPLES = "fastpipe.transforms.v2._samples"
@@ -50,19 +51,13 @@ class TargetStages(ImageStages):
 
     Args:
         given: as of `ImageStages`.
-        targets_of: from what the dataset's `sample` says and the image's ``(height, width)`` to the targets.
-        spreads_targets: a sample is the image and each target; else there is one.
+        dataset: a weak proxy of the `JointDataset`, whose `targets_of` makes the targets.
     """
 
-    def __init__(
-        self,
-        *given: Any,
-        targets_of: Callable[[Any, tuple[int, int]], tuple[Any, ...]],
-        spreads_targets: bool,
-        **options: Any,
-    ) -> None:
+    def __init__(self, *given: Any, dataset: Any, **options: Any) -> None:
         super().__init__(*given, **options)
-        self._targets_of, self._spreads_targets = targets_of, spreads_targets
+        self._dataset = dataset
+        self._spreads_targets: bool = dataset._fastpipe_spreads_targets
 
     def draw_one(self, task: SampleTask, generators: Generators | None, fixed: FixedSteps | None) -> None:
         if task.shape is not None:
@@ -72,6 +67,10 @@ class TargetStages(ImageStages):
                 self.policy.failed(task, error)
                 return
             super().draw_one(task, generators, fixed)
+
+    def _targets_of(self, target: Any, size: tuple[int, int]) -> tuple[Any, ...]:
+        targets: tuple[Any, ...] = self._dataset.targets_of(target, size)
+        return targets
 
     def _place_target(self, task: SampleTask, size: tuple[int, int]) -> None:
         targets = with_masks(self._targets_of(task.target, size))
@@ -113,16 +112,15 @@ class JointStages(TargetStages):
         self, task: SampleTask, shape: ImageShape, targets: tuple[Any, ...], generators: Generators | None
     ) -> tuple[tuple[Step, ...] | None, Any]:
         """Draws for the image, and gives the sample without its pixels; no steps if transforms look at pixels."""
-        v2 = v2_samples()
         drawn = [planned(transform) for transform in self.pipeline.drawn]
         with drawing(generators) as held:
-            with contextlib.suppress(v2.Untraceable), rewound(v2.Untraceable, held), as_globals(held, with_torch=False):
-                found: tuple[tuple[Step, ...], Any] = v2.draw_sample(drawn, shape, targets, held)
+            with contextlib.suppress(Untraceable), rewound(Untraceable, held), as_globals(held, with_torch=False):
+                found: tuple[tuple[Step, ...], Any] = v2_samples().draw_sample(drawn, shape, targets, held)
                 return found
             # Once more, on the image itself.
             whole = lower((), shape, orientation=task.orientation)
             sample = (execute(whole, task.encoded, as_pil=True), *with_masks(targets))
-            with v2.drawing_from(held), as_globals(held, with_torch=False):
+            with torch_draws_from(held), as_globals(held, with_torch=False):
                 return None, _run(drawn, sample)
 
     def recipe(self, task: SampleTask, generators: Generators) -> Recipe:

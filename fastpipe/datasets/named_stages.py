@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -29,19 +29,13 @@ class NamedStages(ImageStages):
 
     Args:
         given: as of `ImageStages`.
-        named_targets_of: from what the dataset's `sample` says, the image's ``(height, width)`` and the transform to
-            the parts of a sample behind the image: dicts, and values.
+        dataset: a weak proxy of the `JointDataset`, whose `named_targets_of` makes the parts behind the image.
         options: as of `ImageStages`.
     """
 
-    def __init__(
-        self,
-        *given: Any,
-        named_targets_of: Callable[[Any, tuple[int, int], Any], Sequence[Any]],
-        **options: Any,
-    ) -> None:
+    def __init__(self, *given: Any, dataset: Any, **options: Any) -> None:
         super().__init__(*given, **options)
-        self._named_targets_of = named_targets_of
+        self._dataset = dataset
 
     def places(self, count: int, options: Any) -> None:
         """None: samples are collated, as what they are made of is the transform's to say."""
@@ -52,7 +46,7 @@ class NamedStages(ImageStages):
             reseed(transform)
         image = image_pixels(task.image)
         try:
-            parts = self._named_targets_of(task.target, image.size, transform)
+            parts = self._dataset.named_targets_of(task.target, image.size, transform)
         except Exception as error:
             self.policy.failed(task, error)
             return

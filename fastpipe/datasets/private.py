@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from fastpipe.datasets.bad_file_policy import BadFilePolicy
 from fastpipe.datasets.bad_files import BadFileRecord
 from fastpipe.executor import BatchExecutor, Row, SharedEpoch
 from fastpipe.transforms.pipeline import Pipeline
@@ -17,7 +15,6 @@ class PrivateState:
     """State that a dataset keeps for itself, as its attribute ``_fastpipe``.
 
     Attributes:
-        policy: what becomes of bad files.
         epoch: the epoch in shared memory; None without a seed.
         record: which samples were bad; None until it is needed.
         executor: makes the samples; each process makes its own, and its own `pipeline`.
@@ -25,7 +22,6 @@ class PrivateState:
         times: what the executor adds the time of its stages to; None where nobody asks.
     """
 
-    policy: BadFilePolicy
     epoch: SharedEpoch | None = None
     record: BadFileRecord | None = None
     executor: BatchExecutor | None = None
@@ -44,15 +40,5 @@ class PrivateState:
             self.record = BadFileRecord(count)
         return self.record
 
-    def share_record(self, samples: Sized) -> None:
-        """Makes the record anew, before workers are forked, so that all have the same."""
-        self.record = None
-        if self.policy.on_error != "raise":
-            self.bad_record(len(samples))
-
-    def sendable(self) -> PrivateState:
-        """A copy without what each process makes for itself."""
-        return replace(self, executor=None, pipeline=None, times=None)
-
     def __reduce__(self) -> tuple[Any, ...]:
-        return PrivateState, (self.policy, self.epoch, self.record)
+        return PrivateState, (self.epoch, self.record)  # each process, and each copy, makes the rest for itself

@@ -301,12 +301,11 @@ def _about_views(pipeline: Pipeline) -> tuple[str, ...]:
     for call, count in zip(calls, views.counts, strict=True):
         first, last = last + 1, last + count
         name = f"view {first}" if count == 1 else f"views {first} to {last}"
-        runs = ((run.transforms, run.pipeline) for run in call.runs)
         parts = (
-            f"{getattr(members[0], '__qualname__', type(members[0]).__name__)} as it is"
-            if planned is None
-            else f"{', '.join(type(one).__name__ for one in members)} planned"
-            for members, planned in runs
+            f"{', '.join(type(one).__name__ for one in run.drawn)} planned"
+            if run.drawn
+            else f"{getattr(run.rest[0], '__qualname__', type(run.rest[0]).__name__)} as it is"
+            for run in call.runs
         )
         lines.append(f"{name}: {', then '.join(parts)}")
     return tuple(lines)

@@ -20,11 +20,12 @@ from typing import Any
 
 import PIL
 
-from fastpipe.errors import FastpipeError
+from fastpipe.errors import DatasetError, FastpipeError
+from fastpipe.index.format import cache_folder
 from fastpipe.index.journal import Journal
 from fastpipe.types import ArchiveMember
 
-__all__ = ["Cluster", "cluster_at", "whole_path"]
+__all__ = ["Cluster", "cluster_at", "shared_paths", "whole_path"]
 
 _START_S = 60.0  # for a scheduler that doesn't answer, and for a cluster without a worker
 _SAY_S = 1.0  # after which it is said what is waited for
@@ -213,6 +214,23 @@ def whole_path(path: str) -> str:
     if type(path) is ArchiveMember:
         return ArchiveMember(str(path), os.path.abspath(path.container), path.offset, path.length)
     return path if isinstance(path, ArchiveMember) else os.path.abspath(path)
+
+
+def shared_paths(paths: Iterable[str]) -> list[str]:
+    """As `whole_path`, of each path; ``""`` stays.
+
+    Raises:
+        DatasetError: one lies in what this machine unpacked for itself.
+    """
+    own = os.fspath(cache_folder()) + os.sep
+    shared = [whole_path(path) if path else "" for path in paths]
+    for path in shared:
+        if type(path) is ArchiveMember and path.container.startswith(own):
+            raise DatasetError(
+                f"{path} was unpacked into this machine's cache folder, where a cluster's workers don't see it: leave "
+                "the scheduler out."
+            )
+    return shared
 
 
 def _versions() -> dict[str, str]:

@@ -12,13 +12,13 @@ import numpy as np
 from typing_extensions import Self
 
 from fastpipe.errors import DatasetError
-from fastpipe.index._progress import SlowBar
 from fastpipe.index.file_states import State, settled_state, state_of
 from fastpipe.index.glob import Paths, expand_paths, paths_digest
 from fastpipe.index.index_source import BuildOptions, IndexSource, Listing
 from fastpipe.index.indexed_files import IndexedFiles
 from fastpipe.index.parts import KnownParts, Part, merge
 from fastpipe.index.table import Table, joined, number_labels, pack_paths
+from fastpipe.progress_bar import SlowBar
 from fastpipe.sources import ByteSource, Cache
 from fastpipe.sources.threads import map_in_threads
 from fastpipe.types import RemoteFile

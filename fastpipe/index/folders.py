@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from fastpipe.errors import FastpipeWarning
-from fastpipe.index._progress import SlowBar
 from fastpipe.index.index_source import IndexSource, Listing
 from fastpipe.index.listing import without_classes
 from fastpipe.index.parts import KnownParts, Part, merge
 from fastpipe.index.table import Table, joined, pack_paths
+from fastpipe.progress_bar import SlowBar
 
 _NAMED = 5  # folders in a warning
 

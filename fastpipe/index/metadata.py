@@ -10,10 +10,10 @@ import numpy as np
 
 from fastpipe import readers
 from fastpipe.errors import DecodeError
-from fastpipe.index._progress import SlowBar
 from fastpipe.index.cluster import Cluster, whole_path
 from fastpipe.index.indexed_files import IndexedFiles
 from fastpipe.index.table import FLAGS, SCHEMA, Array, Table
+from fastpipe.progress_bar import SlowBar
 from fastpipe.sources.threads import map_in_threads, threads_for_files
 
 _CHUNK = 256

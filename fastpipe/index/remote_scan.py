@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from fastpipe.index._progress import SlowBar
 from fastpipe.index.file_states import NEVER_EQUAL
 from fastpipe.index.folders import FolderSource, Task, walk
 from fastpipe.index.indexed_files import IndexedFiles
 from fastpipe.index.journal import Journal
 from fastpipe.index.parts import KnownParts, Part, with_old_rows
 from fastpipe.index.table import pack_paths
+from fastpipe.progress_bar import SlowBar
 from fastpipe.sources import ByteSource, Entry, RemoteSource
 from fastpipe.sources.base import version_of
 from fastpipe.sources.cache import without_cache

@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 
 from fastpipe import core
-from fastpipe.kernels._arrays import UInt8Array, like
+from fastpipe.kernels.arrays import UInt8Array, like
 
 
 def apply_table(image: UInt8Array, table: UInt8Array) -> UInt8Array:

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from fastpipe import core
-from fastpipe.kernels._arrays import UInt8Array, channels
+from fastpipe.kernels.arrays import UInt8Array, channels
 
 
 def array_to_tensor(image: UInt8Array, out: torch.Tensor | None = None) -> torch.Tensor:

@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 
 from fastpipe import core
-from fastpipe.kernels._arrays import UInt8Array, channels, like
+from fastpipe.kernels.arrays import UInt8Array, channels, like
 
 _BORDERS = {
     "constant": cv2.BORDER_CONSTANT,

@@ -1,13 +1,16 @@
-"""Memory for large results, in large pages, which the system makes faster than many small ones."""
+"""Memory for large results, in large pages, which the system makes faster than many small ones; work in strips."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import torch
 
 _LARGE = 1 << 22  # bytes: from here on numpy asks the system for large pages
+STRIP = 1 << 16
+"""Pixels whose temporary tensors, as torch makes them, stay in the cache."""
 _KNOWN = {torch.uint8: np.uint8, torch.float32: np.float32}
 
 
@@ -28,3 +31,9 @@ def zeros(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
     if not is_large(shape, dtype):
         return torch.zeros(shape, dtype=dtype)
     return torch.from_numpy(np.zeros(shape, _KNOWN[dtype]))
+
+
+def strips(image: torch.Tensor, most: int = STRIP) -> Iterator[slice]:
+    """The rows of a tensor ``(C, H, W)``, some after the other, of at most so many pixels."""
+    rows = max(1, most // max(1, image.shape[2]))
+    return (slice(top, top + rows) for top in range(0, image.shape[1], rows))

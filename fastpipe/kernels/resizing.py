@@ -14,7 +14,7 @@ import PIL
 from PIL import Image
 
 from fastpipe import core
-from fastpipe.kernels._arrays import UInt8Array, core_or_pillow
+from fastpipe.kernels.arrays import UInt8Array, core_or_pillow
 from fastpipe.types import Box, Size
 
 FILTERS = ("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos")

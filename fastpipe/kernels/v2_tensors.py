@@ -1,9 +1,9 @@
 """torchvision's v2 functions on uint8 tensors ``(..., C, H, W)`` in main memory, by the core: the same bytes.
 
-`KERNELS` has them by torchvision's name and with its arguments. All images of a batch are one call. What the core
-doesn't take (other dtypes and memory formats, arguments that torchvision has something to say about) comes back as
-None: then torchvision does it. How this torch rounds is found out once, by `fused`, `resizes_natively` and
-`samples_affine`.
+`KERNELS` has them by torchvision's name and with its arguments, `run` calls them. All images of a batch are one call.
+What the core doesn't take (other dtypes and memory formats, arguments that torchvision has something to say about)
+comes back as None: then torchvision does it. How this torch rounds is found out once, by `fused`, `resizes_natively`
+and `samples_affine`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from torch import Tensor
 from fastpipe import core
 from fastpipe.core import Filter, Kind, PassOrder, TensorRounding
 from fastpipe.core import planes as native
-from fastpipe.kernels import planes
+from fastpipe.kernels import memory, planes
+from fastpipe.kernels.grids import products_are_sums
 
 _LARGEST_FACTOR = 1e30
 FILTERS = {"bilinear": Filter.BILINEAR, "bicubic": Filter.BICUBIC}
@@ -65,8 +66,7 @@ def fused() -> int | None:
 def samples_affine() -> bool:
     """Whether the core finds the points that this torch finds by its affine grid, and what is there."""
     rounding = planes.rounding()
-    sums: bool = importlib.import_module("fastpipe.transforms.functional._tensor_warps").products_are_sums()
-    return rounding is not None and sums and bool(rounding) == bool(fused())
+    return rounding is not None and products_are_sums() and bool(rounding) == bool(fused())
 
 
 @functools.cache
@@ -96,7 +96,25 @@ def _blended(kind: Kind, image: Tensor, factor: float) -> Tensor | None:
 
 
 def _adjust_contrast(image: Tensor, contrast_factor: float) -> Tensor | None:
-    return _blended(Kind.TENSOR_CONTRAST, image, contrast_factor)
+    blended = _blended(Kind.TENSOR_CONTRAST, image, contrast_factor)
+    large = image.ndim == 3 and image.shape[0] == 3 and image.shape[1] * image.shape[2] > memory.STRIP
+    if blended is not None or not large or contrast_factor < 0 or fused() is None or not planes.takes(image):
+        return blended
+    return _contrast_in_strips(image, contrast_factor)
+
+
+def _contrast_in_strips(image: Tensor, contrast_factor: float) -> Tensor:
+    """torch's operations on rows that a cache holds; the mean alone is of all, in the order in which torch adds up."""
+    gray = memory.fresh((1, *image.shape[1:]), torch.float32)
+    for rows in memory.strips(image):
+        red, green, blue = image[:, rows]
+        gray[0, rows] = red.mul(0.2989).add_(green, alpha=0.587).add_(blue, alpha=0.114).floor_()
+    mean = torch.mean(gray, dim=(-3, -2, -1), keepdim=True)
+    ratio = float(contrast_factor)
+    out = memory.fresh(tuple(image.shape), torch.uint8)
+    for rows in memory.strips(image):
+        out[:, rows] = image[:, rows].mul(ratio).add_(mean, alpha=1.0 - ratio).clamp_(0, 255)
+    return out
 
 
 def _adjust_saturation(image: Tensor, saturation_factor: float) -> Tensor | None:
@@ -108,7 +126,9 @@ def _adjust_sharpness(image: Tensor, sharpness_factor: float) -> Tensor | None:
 
 
 def _adjust_hue(image: Tensor, hue_factor: float) -> Tensor | None:
-    return planes.changed(Kind.TENSOR_HUE, image, hue_factor) if -0.5 <= hue_factor <= 0.5 else None
+    if not -0.5 <= hue_factor <= 0.5:
+        return None
+    return planes.changed(Kind.TENSOR_HUE, image.contiguous(), hue_factor)  # torchvision's result is contiguous, too
 
 
 def _autocontrast(image: Tensor) -> Tensor | None:
@@ -300,3 +320,14 @@ KERNELS: Mapping[str, Kernel] = MappingProxyType(
     }
 )
 """The kernels by torchvision's name, with the arguments of torchvision's own."""
+
+
+def run(name: str, image: Tensor, *args: Any, **kwargs: Any) -> Tensor | None:
+    """The result of torchvision's function of that name; None where torchvision has to do it, or to refuse it."""
+    kernel = KERNELS.get(name)
+    if kernel is None or not core.available():
+        return None
+    try:
+        return kernel(image, *args, **kwargs)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        return None

@@ -10,10 +10,10 @@ from typing import Any, Literal, TypeAlias
 import torch
 
 from fastpipe.datasets import BadFile, ImageDataset
-from fastpipe.datasets.bad_file_policy import BadFileHandler
+from fastpipe.datasets.bad_file_policy import BadFilePolicy
 from fastpipe.datasets.bad_files import warn_again
 from fastpipe.errors import BadFilesError, DatasetError
-from fastpipe.executor import BatchSpec, SampleTask
+from fastpipe.executor import BatchSpec, ImageStages, SampleTask
 from fastpipe.loading.collate import BatchCollate
 from fastpipe.program import Fidelity
 from fastpipe.readers import MaxPixels
@@ -152,11 +152,11 @@ class _Items(ImageDataset):
             task.source = self._items[task.index]
         return tasks
 
-    def _fastpipe_handler(self) -> BadFileHandler:
-        return _ItemHandler(self, planned=True)
+    def _fastpipe_policy(self) -> BadFilePolicy:
+        return _ItemPolicy(self)
 
-    def _fastpipe_options(self) -> dict[str, Any]:
-        return {"generators": self._generators, "out": self._out, "shared": False}
+    def _fastpipe_stages(self, kind: Callable[..., Any] = ImageStages, **options: Any) -> Any:
+        return super()._fastpipe_stages(kind, generators=self._generators, out=self._out, shared=False, **options)
 
     def load(self) -> torch.Tensor:
         out = self._out
@@ -196,7 +196,7 @@ class _Items(ImageDataset):
         return True
 
 
-class _ItemHandler(BadFileHandler):
+class _ItemPolicy(BadFilePolicy):
     """The item that the user's function has for a bad one, and again where that is bad, too."""
 
     _dataset: _Items

@@ -14,7 +14,6 @@ import warnings
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import filelock
@@ -25,7 +24,7 @@ from fastpipe.datasets.wrappers import EpochSubset
 from fastpipe.errors import DatasetError, FastpipeWarning, StoreError
 from fastpipe.executor import SharedEpoch
 from fastpipe.index.lazy_sequences import Samples, Targets
-from fastpipe.loading.growing_state import GrowingState, Window
+from fastpipe.loading.growing_state import FetchProgress, GrowingState, Window
 from fastpipe.loading.permutation import Permutation
 from fastpipe.loading.prefetch_process import run_prefetcher
 from fastpipe.sources import Cache, CachedSource
@@ -119,8 +118,7 @@ class GrowingDataset(EpochSubset):
         if not len(index):
             raise DatasetError(f"there is no sample in {index.root}.")
         self.start, self.growth, self.seed = start, growth, seed
-        folder = Path(self.cache.folder) / "growing" / _name(index, seed)
-        self._state = GrowingState(folder, len(index), start, growth)
+        self._state = GrowingState(self.cache, _name(index, seed), len(index), start, growth)
         self._order = Permutation(len(index), (seed, 0x67726F77))
         self._warned_of_return = False
         self._process: Any = None
@@ -189,7 +187,7 @@ class GrowingDataset(EpochSubset):
             self._state.latest().first,
             arrived.bytes,
             arrived.bytes / 1e6 / max(arrived.seconds, 1e-9),
-            self._stall()[0],
+            self._still_s(arrived),
         )
 
     def forget(self) -> None:
@@ -253,49 +251,56 @@ class GrowingDataset(EpochSubset):
         elif not self._warned_of_return and window.number < (latest := self._state.latest()).number - 1:
             # The latest may be the next one, which is prepared while this one runs.
             gone = min(latest.first - window.first, len(window))
-            if gone <= 0:
-                return window
-            self._warned_of_return = True
-            warnings.warn(
-                f"epoch {epoch} is one of an earlier run, and {gone} of its samples have left the "
-                "cache since: they are read from the store again. For a new run, call forget() before its first epoch.",
-                FastpipeWarning,
-                stacklevel=3,
-            )
+            if gone > 0:
+                self._warned_of_return = True
+                warnings.warn(
+                    f"epoch {epoch} is one of an earlier run, and {gone} of its samples have left the cache since: "
+                    "they are read from the store again. For a new run, call forget() before its first epoch.",
+                    FastpipeWarning,
+                    stacklevel=3,
+                )
         return window
 
     def _decided(self, epoch: int) -> Window:
+        """The content of an epoch, as soon as enough has arrived for it."""
         told = _STALL_S
-        self._check_room()
-        window = self._state.decide(epoch)
-        while window is None:
-            seconds, error = self._stall()
+        while True:
             arrived = self._state.arrived()
-            if arrived.noted > self._begun and not arrived.stop - len(arrived.missing):
-                if arrived.room == 0:
-                    raise DatasetError(
-                        f"{self.cache} has no room for a single sample: give it a larger capacity, or make room on its "
-                        "disk."
-                    )
-                if arrived.failed >= _ATTEMPTS or arrived.idle:
-                    why = error or "none of its files can be read"
-                    raise StoreError(f"nothing arrives from {self.dataset.root}: {why}")
-            if seconds > told:
-                told *= 2
-                self._warn(seconds, error, f"the first epoch waits for {self._state.start} samples")
-            self._wait()
-            self._check_room()
+            self._check_room(arrived)
             window = self._state.decide(epoch)
-        seconds, error = self._stall()
-        if seconds > _STALL_S:
-            self._warn(seconds, error, f"training goes on with the {len(window)} samples that are there")
+            still_s = self._still_s(arrived)
+            if window is not None:
+                break
+            self._check_arrivals(arrived)
+            if still_s > told:
+                told *= 2
+                self._warn(still_s, arrived.error, f"the first epoch waits for {self._state.start} samples")
+            self._wait()
+        if still_s > _STALL_S:
+            self._warn(still_s, arrived.error, f"training goes on with the {len(window)} samples that are there")
         return window
 
-    def _check_room(self) -> None:
+    def _still_s(self, arrived: FetchProgress) -> float:
+        """For how long nothing has arrived, though more is wanted."""
+        return 0.0 if arrived.idle else max(0.0, time.time() - max(arrived.moved, self._begun))
+
+    def _check_arrivals(self, arrived: FetchProgress) -> None:
+        """Raises where no sample is there, and none can be expected."""
+        if arrived.noted <= self._begun or arrived.stop > len(arrived.missing):
+            return
+        if arrived.room == 0:
+            raise DatasetError(
+                f"{self.cache} has no room for a single sample: give it a larger capacity, or make room on its disk."
+            )
+        if arrived.failed >= _ATTEMPTS or arrived.idle:
+            why = arrived.error or "none of its files can be read"
+            raise StoreError(f"nothing arrives from {self.dataset.root}: {why}")
+
+    def _check_room(self, arrived: FetchProgress) -> None:
         """Raises a DatasetError where the cache is full before there is room for the first epoch."""
-        arrived, start = self._state.arrived(), self._state.start
         if self._state.latest().number or not arrived.room or arrived.capacity != self.cache.capacity:
             return
+        start = self._state.start
         possible = max(1, math.floor(arrived.room / self.growth))
         if possible >= start:
             return
@@ -318,22 +323,17 @@ class GrowingDataset(EpochSubset):
                 "main process first."
             )
 
-    def _warn(self, seconds: float, error: str, what: str) -> None:
+    def _warn(self, still_s: float, error: str, what: str) -> None:
         why = f" ({error})" if error else ""
         warnings.warn(
-            f"nothing has arrived from {self.dataset.root} for {seconds:.0f} s{why}: {what}.",
+            f"nothing has arrived from {self.dataset.root} for {still_s:.0f} s{why}: {what}.",
             FastpipeWarning,
             stacklevel=4,
         )
 
-    def _stall(self) -> tuple[float, str]:
-        """Seconds without an arrival while more is wanted, and the reason."""
-        arrived = self._state.arrived()
-        return (0.0 if arrived.idle else max(0.0, time.time() - max(arrived.moved, self._begun))), arrived.error
-
     def _fetch(self) -> bool:
         """Starts the process that fetches, unless there is one on this machine; False where it can't."""
-        if self._process is not None and self._process.is_alive():
+        if self._process in multiprocessing.active_children():  # a fork's parent may have one, too
             return True
         lock = self._state.leading
         try:
@@ -346,7 +346,7 @@ class GrowingDataset(EpochSubset):
         self._begun = time.time()
         self._process = multiprocessing.Process(
             target=run_prefetcher,
-            args=(self.dataset.index, self._order, self.cache, self._state, os.getpid()),
+            args=(self.dataset.index, self._order, self._state),
             name="fastpipe-fetch",
             daemon=True,
         )

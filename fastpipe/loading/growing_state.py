@@ -1,23 +1,20 @@
-"""State of a `GrowingDataset`, in files: the samples that have arrived in the cache, and those of each epoch.
+"""State of a `GrowingDataset`, in its cache's manifest: what has arrived, and the samples of each epoch.
 
-    CACHE/growing/ID/epochs.json     the content of each epoch; whoever needs an epoch first decides it, under a lock
-    CACHE/growing/ID/begun.json      the content of the epoch that runs: what isn't in it any more may leave
-    CACHE/growing/ID/arrived.json    how far the fetching process is; nobody else writes it
-    CACHE/growing/ID/*.lock
+    growing_epochs     the content of each epoch, by whoever needs it first, and whether it has begun
+    growing_progress   how far the fetching process is; nobody else writes it
 
 Samples arrive in one order, which the seed decides: the source's permutation, again from its front when it is through.
 So what is there is a window of that order, and so is an epoch's content: two numbers say it, and the few samples in
-between that can't be read. All files are written beside and renamed: a kill leaves what was, or what is.
+between that can't be read.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import os
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, astuple, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +22,8 @@ import filelock
 import numpy as np
 from numpy.typing import NDArray
 
-from fastpipe.atomic_write import atomic_write
+from fastpipe.sources import Cache
+from fastpipe.sources._manifest import Manifest
 
 Positions = NDArray[np.int64]
 
@@ -92,59 +90,80 @@ class FetchProgress:
 
 
 class GrowingState:
-    """The files of one growing set.
+    """The rows of one growing set.
 
     Args:
-        folder: where they are; made where it is missing.
+        cache: has them in its manifest.
+        name: of the set, the same in all runs.
         count: samples of the source.
         start: samples that the first epoch waits for.
         growth: what one epoch's number grows by until the next, at most.
     """
 
-    def __init__(self, folder: Path, count: int, start: int, growth: float) -> None:
-        self.folder = folder
+    def __init__(self, cache: Cache, name: str, count: int, start: int, growth: float) -> None:
+        self._cache, self._name = cache, name
         self.count, self.start, self.growth = count, min(start, count), growth
-        folder.mkdir(parents=True, exist_ok=True)
-        self._known: dict[str, Any] = {}
-        self._stamp: tuple[int, int] = (0, 0)
         self._last_begun = 0
 
     @property
     def leading(self) -> filelock.BaseFileLock:
         """The lock that the fetching process holds."""
-        return filelock.FileLock(self.folder / "fetching.lock", is_singleton=False)
+        folder = Path(self._cache.folder) / "growing" / self._name
+        folder.mkdir(parents=True, exist_ok=True)
+        return filelock.FileLock(folder / "fetching.lock", is_singleton=False)
+
+    @property
+    def _manifest(self) -> Manifest:
+        return self._cache._opened().manifest
 
     def arrived(self) -> FetchProgress:
         """The progress of the fetching process."""
-        found = _read(self.folder / "arrived.json")
-        return FetchProgress(**found) if found else FetchProgress()
+        rows = self._manifest.rows("SELECT * FROM growing_progress WHERE dataset = ?", self._name)
+        if not rows:
+            return FetchProgress()
+        _, stop, missing, *others = rows[0]
+        return FetchProgress(stop, json.loads(missing), *others)
 
     def note(self, arrived: FetchProgress) -> None:
         """Writes the progress; called by the fetching process alone."""
         arrived.noted = time.time()
-        _write(self.folder / "arrived.json", asdict(arrived))
+        row = {**asdict(arrived), "dataset": self._name, "missing": json.dumps(arrived.missing)}
+        self._manifest.change(
+            "INSERT OR REPLACE INTO growing_progress VALUES (:dataset, :stop, :missing, :room, :files, :bytes, "
+            ":seconds, :capacity, :moved, :noted, :idle, :error, :failed)",
+            [row],
+        )
 
     def window(self, epoch: int) -> Window | None:
         """An epoch's content; None where it isn't decided yet."""
-        row = self._epochs()["epochs"].get(str(epoch))
-        return None if row is None else Window(*row)
+        return self._window("epoch = ?", epoch)
 
     def latest(self) -> Window:
         """The content that was decided last; nothing before the first."""
-        row = self._epochs()["latest"]
-        return Window(0, 0) if row is None else Window(*row)
+        return self._window("TRUE") or Window(0, 0)
 
     def begun(self) -> Window:
         """The content of the epoch that runs; nothing before the first."""
-        row = _read(self.folder / "begun.json").get("latest")
-        return Window(0, 0) if row is None else Window(*row)
+        return self._window("begun") or Window(0, 0)
+
+    def _window(self, condition: str, *values: Any) -> Window | None:
+        """The content that was decided last, of those that meet a condition."""
+        rows = self._manifest.rows(
+            "SELECT first, stop, missing, new, number FROM growing_epochs "
+            f"WHERE dataset = ? AND {condition} ORDER BY number DESC LIMIT 1",
+            self._name,
+            *values,
+        )
+        if not rows:
+            return None
+        first, stop, missing, new, number = rows[0]
+        return Window(first, stop, tuple(json.loads(missing)), new, number)
 
     def begin(self, window: Window) -> None:
         """The first sample of an epoch is asked for: the one before is as good as over."""
         if window.number > self._last_begun:
-            with filelock.FileLock(self.folder / "epochs.lock", is_singleton=False):
-                if window.number > self.begun().number:
-                    _write(self.folder / "begun.json", {"latest": astuple(window)})
+            sql = "UPDATE growing_epochs SET begun = TRUE WHERE dataset = ? AND number = ?"
+            self._manifest.change(sql, [(self._name, window.number)])
             self._last_begun = window.number
 
     def target(self, window: Window, arrived: FetchProgress) -> int:
@@ -156,11 +175,10 @@ class GrowingState:
 
     def decide(self, epoch: int) -> Window | None:
         """The content of an epoch, decided now if nobody has; None where less than `start` has arrived."""
-        with filelock.FileLock(self.folder / "epochs.lock", is_singleton=False):
+        with self._manifest.changing():
             known = self.window(epoch)
             if known is not None:
                 return known
-            epochs = self._epochs()
             before = self.latest()
             arrived = self.arrived()
             room = arrived.room
@@ -176,9 +194,7 @@ class GrowingState:
             window = Window(first, stop, missing, stop - max(first, before.stop) - len(new), before.number + 1)
             if not len(window):
                 return None
-            row = astuple(window)
-            changed = {**epochs["epochs"], str(epoch): row}
-            _write(self.folder / "epochs.json", {"latest": row, "epochs": changed})
+            self._add(epoch, window)
             return window
 
     def adopt(self, epoch: int, window: Window) -> Window:
@@ -187,45 +203,21 @@ class GrowingState:
         One that was decided here, but of which no sample was asked for yet, gives way. The samples that aren't here are
         fetched, as those that a cache has lost; until then the store is read.
         """
-        with filelock.FileLock(self.folder / "epochs.lock", is_singleton=False):
-            known, begun, epochs = self.window(epoch), self.begun(), self._epochs()
+        with self._manifest.changing():
+            known, begun = self.window(epoch), self.begun()
             if known is not None and (known.same_samples(window) or known.number <= begun.number):
                 return known
             # An epoch before the one that runs moves nothing: its samples are read from the store.
-            follows = window.first >= begun.first and window.stop >= begun.stop
-            if follows:
+            if window.first >= begun.first and window.stop >= begun.stop:
                 new = window.stop - max(window.first, begun.stop)
                 window = replace(window, new=new, number=self.latest().number + 1)
-            row = astuple(window)
-            latest = row if follows else epochs["latest"]
-            _write(self.folder / "epochs.json", {"latest": latest, "epochs": {**epochs["epochs"], str(epoch): row}})
+            self._add(epoch, window)
             return window
 
     def forget(self) -> None:
         """Epochs are decided anew; the next one has what is there now."""
-        with filelock.FileLock(self.folder / "epochs.lock", is_singleton=False):
-            _write(self.folder / "epochs.json", {**self._epochs(), "epochs": {}})
+        self._manifest.change("UPDATE growing_epochs SET epoch = NULL WHERE dataset = ?", [(self._name,)])
 
-    def _epochs(self) -> dict[str, Any]:
-        """The decided epochs, read again if the file has changed."""
-        try:
-            status = os.stat(self.folder / "epochs.json")
-        except FileNotFoundError:
-            return {"latest": None, "epochs": {}}
-        stamp = (status.st_mtime_ns, status.st_ino)
-        if stamp != self._stamp:
-            self._known, self._stamp = _read(self.folder / "epochs.json"), stamp
-        return self._known
-
-
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        found: dict[str, Any] = json.loads(file.read_text(encoding="ascii"))
-    except FileNotFoundError:
-        return {}
-    return found
-
-
-def _write(file: Path, content: dict[str, Any]) -> None:
-    with atomic_write(file, synced=False) as stream:
-        stream.write(json.dumps(content).encode())
+    def _add(self, epoch: int, window: Window) -> None:
+        row = (self._name, epoch, window.first, window.stop, json.dumps(window.missing), window.new, window.number)
+        self._manifest.change("INSERT OR REPLACE INTO growing_epochs VALUES (?, ?, ?, ?, ?, ?, ?, FALSE)", [row])

@@ -12,7 +12,7 @@ from typing import Any
 
 from torch.utils.data import default_collate
 
-from fastpipe.rng import drawing
+from fastpipe.rng import drawing, torch_draws_from
 
 _MIXES = frozenset({"CutMix", "MixUp"})
 _JUMPS = frozenset({*dis.hasjrel, *dis.hasjabs})
@@ -47,9 +47,7 @@ def mixes_alone(collate: Any) -> bool:
 
 def mixed(collate: Callable[[Any], Any], samples: Any) -> Any:
     """Calls such a function, or a wrapper of it; its draws come from this thread's generators, if it has some."""
-    from fastpipe.transforms.v2._rng_patch import drawing_from
-
-    with drawing() as generators, drawing_from(generators):
+    with drawing() as generators, torch_draws_from(generators):
         return collate(samples)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import multiprocessing
 import os
 import signal
@@ -23,7 +22,7 @@ from fastpipe.types import ArchiveMember, RemoteFile
 _AT_ONCE = 64  # samples between two notes of how far it is, at most
 _TRIES = 5  # for a sample that can't be read while others can
 _POLL_S = 0.1
-_LONGEST_PAUSE_S = 30.0
+_LONGEST_PAUSE = 300  # in polls, while the store gives nothing but errors
 
 
 class Prefetcher:
@@ -32,24 +31,23 @@ class Prefetcher:
     Args:
         index: of the source, whose files are read through the cache.
         order: in which they arrive.
-        cache: where they are kept.
         state: says what is wanted, and is told what has arrived.
     """
 
-    def __init__(self, index: ImageIndex, order: Permutation, cache: Cache, state: GrowingState) -> None:
-        self._index, self._order, self._cache, self._state = index, order, cache, state
+    def __init__(self, index: ImageIndex, order: Permutation, state: GrowingState) -> None:
+        self._index, self._order, self._state = index, order, state
+        source: Any = index.source
+        self._cache: Cache = source.cache
+        self._at_once = min(_AT_ONCE, 2 * source.concurrency)
         self._now = now = state.arrived()
         now.moved, now.idle, now.error, now.failed = time.time(), False, "", 0
-        if now.capacity != cache.capacity or not now.room:
-            now.capacity, now.room = cache.capacity, None
+        if now.capacity != self._cache.capacity or not now.room:
+            now.capacity, now.room = self._cache.capacity, None
         state.note(now)
-        source: Any = index.source
-        self._at_once = min(_AT_ONCE, 2 * source.concurrency)
-        self._number = -1
+        self._window: Window | None = None
         self._pin: Pin | None = None
         self._full = False
-        self._first = self._target = 0
-        self._mended = 0  # up to here, what should be there was looked for
+        self._done = 0  # up to here, all is there or given up: at first, what should be there is looked for
         self._tries: Counter[int] = Counter()
 
     @property
@@ -60,30 +58,26 @@ class Prefetcher:
     def step(self) -> bool:
         """Fetches some samples; False where there is nothing to do, or no way to."""
         window = self._state.begun()
-        if window.number != self._number:
+        if self._window is None or window.number != self._window.number:
             self._begin(window)
-        now = self._now
-        self._target = self._state.target(window, now)
-        mending = self._mended < now.stop
-        start = self._mended if mending else now.stop
-        stop = min(start + self._at_once, now.stop if mending else self._target)
+        now, start = self._now, self._done
+        mending = start < now.stop
+        stop = min(start + self._at_once, now.stop if mending else self._state.target(window, now))
         if start >= stop or (self._full and not mending):
             if not now.idle:
                 now.idle, now.error, now.failed = True, "", 0
                 self._state.note(now)
             return False
         begun = time.perf_counter()
-        positions = np.arange(start, stop)
-        files = self._files(positions)
-        there = self._fetched(files)
+        there = self._fetched(self._files(np.arange(start, stop)))
         now.seconds += time.perf_counter() - begun
         if mending:  # what can't be brought is read from the store when it is asked for
-            self._mended = stop
+            self._done = stop
             return True
-        done = self._settle(start, there)
+        done = self._settle(window, there)
         now.idle = False
         if done > start:
-            now.stop = self._mended = done
+            now.stop = self._done = done
             now.moved, now.error, now.failed = time.time(), "", 0
         elif not self._full:
             errors = [one for one in there if isinstance(one, Exception)]
@@ -94,10 +88,9 @@ class Prefetcher:
     def _begin(self, window: Window) -> None:
         """Another epoch has begun: what is no more in it makes room for others."""
         now = self._now
-        if self._number < 0:
-            self._mended = window.first
-        self._number, self._full = window.number, False
-        self._first = window.first
+        if self._window is None:
+            self._done = window.first
+        self._window, self._full = window, False
         now.stop = max(now.stop, window.stop)
         now.missing = [one for one in now.missing if one >= window.first]
         before = self._pin
@@ -121,12 +114,12 @@ class Prefetcher:
                 self._now.bytes += one.length
         return found
 
-    def _settle(self, start: int, there: Sequence[ArchiveMember | Exception | None]) -> int:
-        """The position up to which all have arrived, or are given up."""
+    def _settle(self, window: Window, there: Sequence[ArchiveMember | Exception | None]) -> int:
+        """The position up to which all have arrived, or are given up, once some were fetched."""
         some = any(isinstance(one, ArchiveMember) for one in there)
-        for position, one in enumerate(there, start):
+        for position, one in enumerate(there, self._done):
             if one is None:
-                self._full, self._now.room = True, position - self._first
+                self._full, self._now.room = True, position - window.first
                 return position
             if isinstance(one, Exception):
                 self._tries[position] += some
@@ -134,29 +127,31 @@ class Prefetcher:
                     return position
                 self._now.missing.append(position)
             self._tries.pop(position, None)
-        return start + len(there)
+        return self._done + len(there)
 
 
-def run_prefetcher(index: ImageIndex, order: Permutation, cache: Cache, state: GrowingState, parent: int) -> None:
+def run_prefetcher(index: ImageIndex, order: Permutation, state: GrowingState) -> None:
     """The process: fetches until its parent is gone. Where another one does already, it ends at once."""
+    above = os.getppid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this process
     lock = state.leading
     try:
         lock.acquire(timeout=0)
     except filelock.Timeout:
         return
-    fetcher = Prefetcher(index, order, cache, state)
-    while _lives(parent):
+    fetcher = Prefetcher(index, order, state)
+    while _has_parent(above):
         if not fetcher.step():
-            pause = min(_LONGEST_PAUSE_S, _POLL_S * 2**fetcher.failed)
-            for _ in range(math.ceil(pause / _POLL_S)):
-                if not _lives(parent):
+            for _ in range(min(_LONGEST_PAUSE, 2**fetcher.failed)):
+                if not _has_parent(above):
                     break
                 time.sleep(_POLL_S)
 
 
-def _lives(parent: int) -> bool:
-    if os.name == "posix":
-        return os.getppid() == parent
-    process = multiprocessing.parent_process()
-    return process is not None and process.is_alive()
+def _has_parent(above: int) -> bool:
+    """Whether the process that started this one lives, and the one above, which may be a server that forks for it.
+
+    The first is told by a pipe, which other forks of that process may hold open.
+    """
+    parent = multiprocessing.parent_process()
+    return os.getppid() == above and parent is not None and parent.is_alive()

@@ -16,10 +16,10 @@ from torch.utils.data import RandomSampler
 from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.environment import usable_cpus
 from fastpipe.errors import DatasetError
-from fastpipe.index._progress import SlowBar
 from fastpipe.loading.collate import tensor_bytes
 from fastpipe.loading.loader import DataLoader
 from fastpipe.loading.threads import AHEAD, gil_bound_part_within
+from fastpipe.progress_bar import SlowBar
 from fastpipe.rng import keyed_globals
 
 _NEARLY = 0.95  # of the best throughput: within the noise of a short trial, so memory decides

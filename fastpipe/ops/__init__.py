@@ -37,7 +37,7 @@ from fastpipe.ops.conversion import (
     ToTensor,
     fused_conversion,
 )
-from fastpipe.ops.filters import AdjustSharpness, GaussianBlur
+from fastpipe.ops.filters import AdjustSharpness, GaussianBlur, PillowBoxBlur, PillowGaussianBlur, radii_of
 from fastpipe.ops.geometry import (
     CenterCrop,
     Crop,
@@ -53,7 +53,6 @@ from fastpipe.ops.geometry import (
     resize_to,
 )
 from fastpipe.ops.on_tensor import BY_PIXEL, as_tensor_operation, tensor_operation
-from fastpipe.ops.pillow_filters import PillowBoxBlur, PillowGaussianBlur, radii_of
 from fastpipe.ops.scaled_resize import ScaledResize, reduced_scale
 from fastpipe.ops.tensor_pixels import Layout, PermuteChannels, layout_behind
 from fastpipe.ops.tensor_shape import TensorShape

@@ -126,6 +126,7 @@ class PermuteChannels(Operation):
 
     op: ClassVar[str] = "permute_channels"
     takes_arrays_alone: ClassVar[bool] = True
+    drops_info: ClassVar[bool] = True
     moves_ahead: ClassVar[bool] = True
     pointwise: ClassVar[bool] = True
     permutation: tuple[int, ...]

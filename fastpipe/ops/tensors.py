@@ -10,32 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from PIL import Image
 
-from fastpipe.kernels import memory, tensors
+from fastpipe.kernels import memory, v2_tensors
+from fastpipe.kernels.arrays import through_pillow
 from fastpipe.ops.base import Operation, call, imported
 from fastpipe.ops.conversion import ConvertImageDtype, Normalize, PilToTensor, ToTensor
 from fastpipe.ops.geometry import CenterCrop, Crop, HFlip, Pad, VFlip, makes_no_pixels
 from fastpipe.ops.sizes import padding_ltrb
 from fastpipe.ops.tensor_shape import TensorShape, functional
 from fastpipe.types import Box, ImageShape
-
-
-@lru_cache(maxsize=16)
-def _kernel(name: str) -> Any:
-    """A kernel of ours, if there is one and it gives what this torchvision gives."""
-    if name not in tensors.KERNELS:
-        return None
-    kernel, given = tensors.KERNELS[name]
-    values = torch.arange(0, 256, 15, dtype=torch.uint8)  # 18 of them, both ends
-    colors = torch.cartesian_prod(values, values, values).T.reshape(3, 72, 81).contiguous()
-    made = kernel(colors, **given)
-    return kernel if made is not None and torch.equal(made, functional(name)(colors, **given)) else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,7 +92,7 @@ class ToDtype(ConvertImageDtype):
 
     def apply_into(self, image: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
         """Writes into a tensor of that shape: torchvision's own two operations, on as many rows as a cache holds."""
-        for rows in tensors.strips(image, tensors.STRIP // 4):
+        for rows in memory.strips(image, memory.STRIP // 4):
             out[:, rows].copy_(image[:, rows]).mul_(1.0 / 255)
         return out
 
@@ -141,11 +129,11 @@ class PilOperation(_Theirs):
 
     op: ClassVar[str] = "v2_on_pil"
     takes_arrays_alone: ClassVar[bool] = True
+    drops_info: ClassVar[bool] = True
     shape: ImageShape
 
     def apply(self, image: Any) -> Any:
-        gray = image.ndim == 3 and image.shape[2] == 1
-        return np.array(functional(self.name)(Image.fromarray(image[..., 0] if gray else image), **self.given))
+        return through_pillow(image, partial(functional(self.name), **self.given))
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         return self.shape
@@ -169,15 +157,15 @@ class TensorOperation(_Theirs):
     by_pixel: bool = False
 
     def apply(self, image: Any) -> Any:
-        ours = _kernel(self.name) if image.dtype == torch.uint8 and image.ndim == 3 and image.numel() else None
-        made = None if ours is None else ours(image.as_subclass(torch.Tensor), **self.given)
-        if made is not None:
-            return made
+        if image.dtype == torch.uint8:
+            made = v2_tensors.run(self.name, image.as_subclass(torch.Tensor), **self.given)
+            if made is not None:
+                return made
         function = functional(self.name)
-        if not self.by_pixel or image.ndim != 3 or image.shape[1] * image.shape[2] < 2 * tensors.STRIP:
+        if not self.by_pixel or image.ndim != 3 or image.shape[1] * image.shape[2] < 2 * memory.STRIP:
             return function(image, **self.given)
         out: Any = None
-        for rows in tensors.strips(image):
+        for rows in memory.strips(image):
             strip = function(image[:, rows], **self.given)
             if out is None:
                 out = memory.fresh((strip.shape[0], *image.shape[1:]), strip.dtype)

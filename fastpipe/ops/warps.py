@@ -11,6 +11,7 @@ from PIL import Image
 
 from fastpipe.core import Kind
 from fastpipe.kernels import warp as kernels
+from fastpipe.kernels.arrays import through_pillow
 from fastpipe.ops.base import NEVER, Operation, register
 from fastpipe.ops.interpolation import InterpolationMode, pil_modes_mapping
 from fastpipe.ops.matrices import inverse_affine_matrix, inverse_affine_matrix_of_v2, perspective_coeffs
@@ -163,13 +164,12 @@ class AffineBy(Operation):
     fill: Any = None
 
     def apply(self, image: Any) -> Any:
-        gray = image.ndim == 3 and image.shape[2] == 1
-        picture = Image.fromarray(image[..., 0] if gray else image)
         resample: Any = pil_modes_mapping[self.interpolation]
-        warped = np.array(
-            picture.transform(picture.size, Image.Transform.AFFINE, self.matrix, resample, fillcolor=self.fill)
-        )
-        return warped[..., None] if gray else warped
+
+        def warped(picture: Image.Image) -> Image.Image:
+            return picture.transform(picture.size, Image.Transform.AFFINE, self.matrix, resample, fillcolor=self.fill)
+
+        return through_pillow(image, warped)
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
         fill, mode = self.fill, self.interpolation.value

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import struct
 import tarfile
-import zlib
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from fastpipe.errors import DatasetError
 
@@ -38,23 +37,11 @@ class Place(NamedTuple):
     start: int = 0
 
 
-class Archive(Protocol):
-    """A kind of archive."""
-
-    def member(self, name: str, data: bytes, crc: int) -> bytes:
-        """A member, with what stands before and behind its bytes."""
-
-    def directory(self, place: Place) -> bytes:
-        """The entry of a member in what stands behind the last one."""
-
-    def end(self, directory: bytes | bytearray, count: int, start: int) -> bytes:
-        """All that stands behind the last member: the entries of so many members, from that byte on."""
-
-
 class Tar:
     """A tar as POSIX has it: long names, and those that aren't ASCII, in pax headers."""
 
     def member(self, name: str, data: bytes, crc: int) -> bytes:
+        """A member, with what stands before and behind its bytes."""
         about = tarfile.TarInfo(name.rstrip("/"))
         about.size = len(data)
         about.mode = _FOLDER_MODE if name.endswith("/") else _MODE
@@ -63,15 +50,17 @@ class Tar:
         return b"".join((head, data, bytes(-len(data) % tarfile.BLOCKSIZE)))
 
     def directory(self, place: Place) -> bytes:
+        """The entry of a member in what stands behind the last one."""
         return b""
 
     def end(self, directory: bytes | bytearray, count: int, start: int) -> bytes:
+        """All that stands behind the last member: the entries of so many members, from that byte on."""
         closed = start + 2 * tarfile.BLOCKSIZE
         return bytes(2 * tarfile.BLOCKSIZE + -closed % tarfile.RECORDSIZE)
 
 
 class Zip:
-    """A zip whose members are stored as they are; beyond 4 GB or 65,535 members with the records of zip64."""
+    """A zip, with the methods of `Tar`: members as they are; beyond 4 GB or 65,535 of them the records of zip64."""
 
     def member(self, name: str, data: bytes, crc: int) -> bytes:
         coded, flags = _coded(name)
@@ -107,14 +96,9 @@ class Zip:
         return b"".join((directory, far, last))
 
 
-def archive_of(path: str) -> Archive:
+def archive_of(path: str) -> Tar | Zip:
     """The kind of archive that a path's ending asks for."""
     return Zip() if path.lower().endswith(".zip") else Tar()
-
-
-def crc_of(data: bytes) -> int:
-    """The checksum of a file."""
-    return zlib.crc32(data)
 
 
 def _coded(name: str) -> tuple[bytes, int]:

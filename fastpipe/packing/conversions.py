@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, TypeAlias
 
-from fastpipe.core.library import native
 from fastpipe.core.packed import is_packed, pack, same_coefficients, unpack
 from fastpipe.environment import versions
 from fastpipe.errors import DecodeError, NotPackableError
 from fastpipe.index.listing import has_file_allowed_extension
-from fastpipe.packing.names import IMAGES, PACKED, UNPACKED, Ending
+from fastpipe.packing.names import IMAGES, PACKED, UNPACKED
 from fastpipe.packing.smaller import Change, Smaller
 from fastpipe.readers.header import guess_format
 
@@ -31,38 +30,14 @@ class Converted(NamedTuple):
     change: Change | None = None
 
 
-class Conversion(Protocol):
-    """A way from files to files; picklable."""
-
-    @property
-    def verb(self) -> str:
-        """The command's name: ``"pack"``."""
-
-    @property
-    def ending(self) -> Ending:
-        """The ending of converted files."""
-
-    @property
-    def growth(self) -> float:
-        """Bytes behind over bytes before, about."""
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """The options that the result depends on, as JSON has them."""
-
-    def takes(self, name: str) -> bool:
-        """Whether a file of that name may be one to convert."""
-
-    def convert(self, data: bytes) -> Converted:
-        """Converts a file, and proves it: both have the same coefficients."""
-
-
 @dataclass(frozen=True)
 class Packing:
-    """JPEGs → packed images.
+    """JPEGs → packed images; picklable, as `Unpacking`, which has the same attributes and methods but `smaller`.
 
     Attributes:
         smaller: makes images smaller before; None for none.
+        verb: the command's name.
+        ending: of converted files.
     """
 
     smaller: Smaller | None = None
@@ -72,18 +47,22 @@ class Packing:
 
     @property
     def growth(self) -> float:
+        """Bytes behind over bytes before, about."""
         return 1.2 if self.smaller is None else 1.0
 
     @property
     def about(self) -> dict[str, Any]:
+        """The options that the result depends on, as JSON has them."""
         if self.smaller is None:
             return {}
         return {"smaller": {**asdict(self.smaller), "pillow": versions("pillow")["pillow"]}}
 
     def takes(self, name: str) -> bool:
+        """Whether a file of that name may be one to convert."""
         return has_file_allowed_extension(name, IMAGES)
 
     def convert(self, data: bytes) -> Converted:
+        """Converts a file, and proves it: both have the same coefficients."""
         change = None
         try:
             if self.smaller is not None:
@@ -119,14 +98,12 @@ class Unpacking:
         return Converted(jpeg) if same_coefficients(jpeg, data) else Converted(data, _UNPROVED)
 
 
+Conversion: TypeAlias = Packing | Unpacking
+
+
 def _reason(data: bytes) -> str:
     """The reason why a file that is no JPEG isn't packed; ``""`` for JPEGs."""
     if is_packed(data):
         return "it is packed already"
     format = guess_format(data)
     return "" if format == "JPEG" else f"it is {format}, no JPEG" if format else "it is no image that is known"
-
-
-def check_core() -> None:
-    """Raises ReaderUnavailableError, which says how to get it, where there is no core."""
-    native()

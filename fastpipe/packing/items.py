@@ -6,10 +6,10 @@ import itertools
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-__all__ = ["BY_CONTENT", "Item", "in_blocks"]
-
 BY_CONTENT = ".*"
 """The ending of a name whose own ending is that of the format which the file turns out to have."""
+
+_UNKNOWN_SIZE = 1 << 17  # bytes that a file whose size nobody knows is planned with
 
 
 class Item(NamedTuple):
@@ -34,6 +34,11 @@ class Item(NamedTuple):
     beside: tuple[tuple[str, bytes], ...] = ()
     begins: bool = True
     group: str = ""
+
+    @property
+    def planned(self) -> int:
+        """The bytes that it is planned with."""
+        return self.size if self.size >= 0 else _UNKNOWN_SIZE
 
 
 def in_blocks(items: Iterable[Item], count: int) -> Iterator[tuple[Item, ...]]:

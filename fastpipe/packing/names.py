@@ -52,17 +52,21 @@ def in_a_folder(names: Sequence[str], ending: Ending) -> list[str]:
     converted. A name that another one begins with whole gets ``""``: it can't change without changing places.
     """
     ordered = sorted(names)
+    taken = set(names)
+
+    def begins(at: int, start: str) -> bool:
+        return at < len(ordered) and ordered[at].startswith(start)
+
     found = []
     for name in names:
-        at = bisect_left(ordered, ending.stem(name) + ".")
-        shared = ordered[at + 1 : at + 2]
-        behind = ordered[bisect_right(ordered, name) :][:1] if shared else []
-        if behind and behind[0].startswith(name):
+        start, short = ending.stem(name) + ".", ending.short(name)
+        shared = begins(bisect_left(ordered, start) + 1, start)
+        if begins(bisect_right(ordered, name), name):
             found.append("")
-        elif shared and shared[0].startswith(ending.stem(name) + "."):
+        elif shared or (short in taken and short != name):  # cat.jpg.fpj beside cat.jpg
             found.append(ending.long(name))
         else:
-            found.append(ending.short(name))
+            found.append(short)
     return found
 
 

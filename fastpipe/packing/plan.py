@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import count, groupby
+from operator import itemgetter
 from typing import Any
 
 from fastpipe.packing.conversions import Conversion
 from fastpipe.packing.items import Item
 from fastpipe.packing.record import PartState
-from fastpipe.packing.source import Form, PackSource
+from fastpipe.packing.source import PackSource
 from fastpipe.packing.target import Target, container_name
-from fastpipe.packing.work import Task, planned_size
+from fastpipe.packing.work import Task
 
 _BYTES = 4 << 20
-
-
-@dataclass(frozen=True)
-class Limits:
-    """The size of a shard: it is complete with the sample that reaches one of them.
-
-    Attributes:
-        size: bytes in the target, as far as they can be told before.
-        samples: how many; None for any number.
-    """
-
-    size: int
-    samples: int | None = None
 
 
 @dataclass(frozen=True)
@@ -37,27 +26,33 @@ class Layout:
         source: where they are from.
         target: where they go to.
         conversion: what is done to them.
-        limits: of numbered shards.
+        shard_size: the bytes of a numbered shard, as far as they can be told before: it is complete with the sample
+            that reaches them.
+        shard_samples: likewise its samples; None for any number.
     """
 
     source: PackSource
     target: Target
     conversion: Conversion
-    limits: Limits
-
-    @property
-    def form(self) -> Form:
-        """The form in which the target holds files."""
-        kind, target = self.source.kind, self.target.kind
-        if kind == "samples":
-            return Form(True, self.conversion.ending, apart=target == "folder")
-        samples = target == "shards" or (target == "archive" and kind != "folders")
-        return Form(samples, self.conversion.ending)
+    shard_size: int
+    shard_samples: int | None
 
     @property
     def loose(self) -> bool:
         """Whether each file is one of its own in the target."""
         return self.target.kind == "folder" and self.source.kind != "samples"
+
+    @property
+    def apart(self) -> bool:
+        """Whether each container of the source has its own in the target."""
+        return self.target.kind == "folder" and self.source.kind == "samples"
+
+    @property
+    def as_samples(self) -> bool:
+        """Whether the files are samples of shards, with their labels beside them; else they keep their own names."""
+        if self.source.kind == "folders":
+            return self.target.kind == "shards"
+        return not self.loose
 
     @property
     def listed(self) -> bool:
@@ -67,18 +62,24 @@ class Layout:
     @property
     def about(self) -> dict[str, Any]:
         """The values that the target's bytes depend on: what is begun with some goes on with the same."""
-        source, limits = self.source, self.limits
+        source = self.source
         labels: Any = None
-        if source.index is not None and source.kind != "images" and (self.listed or self.form.samples):
+        if source.index is not None and source.kind != "images" and (self.listed or self.as_samples):
             labels = "names" if source.labels_are_names else [*source.index.classes]
         return {
             "command": self.conversion.verb,
             "source": source.name,
             "columns": source.columns,
             "labels": labels,
-            "shards": [limits.size, limits.samples] if self.target.kind == "shards" else None,
+            "shards": [self.shard_size, self.shard_samples] if self.target.kind == "shards" else None,
             **self.conversion.about,
         }
+
+    def items(self, done: Container[str]) -> Iterator[Item]:
+        """Yields the source's files in their order, but for those of containers that are done, by their keys."""
+        if self.source.kind == "samples":
+            return self.source.members(self.conversion.ending, self.apart, done)
+        return self.source.files(self.conversion.ending, self.as_samples)
 
     def tasks(
         self,
@@ -95,43 +96,38 @@ class Layout:
             is_complete: whether an archive has its name.
             at_once: how many files at most, and about 4 MB of them; None for all of an archive.
         """
-        part_of = self._numbered(parts, is_complete) if self.target.kind == "shards" else self._named
-        few: list[Item] = []
-        last, size = "", 0
+        numbered = self.target.kind == "shards"
+        named = self._numbered(items, parts, is_complete) if numbered else map(self._named, items)
+        for part, files in groupby(named, key=itemgetter(0)):
+            few: list[Item] = []
+            size = 0
+            for _, item in files:
+                if at_once is not None and (len(few) >= at_once or size >= _BYTES):
+                    yield Task(self.target.folder, part, self.conversion, tuple(few))
+                    few, size = [], 0
+                few.append(item)
+                size += item.planned
+            yield Task(self.target.folder, part, self.conversion, tuple(few))
+
+    def _named(self, item: Item) -> tuple[str, Item]:
+        """The archive of a file, and the file."""
+        if self.loose:
+            return "", item
+        return container_name(item.group) if self.apart else self.target.start, item
+
+    def _numbered(
+        self, items: Iterable[Item], parts: Mapping[str, PartState], is_complete: Callable[[str], bool]
+    ) -> Iterator[tuple[str, Item]]:
+        """Yields the shard of each file, and the file: shards that were begun go on, complete ones stay."""
+        shards = map(self.target.shard, count(self.target.first))
+        left = (shard for shard in shards if shard not in parts or not is_complete(shard))
+        shard = next(left)
+        state = parts.get(shard, PartState())
         for item in items:
-            part = "" if self.loose else part_of(item)
-            if few and (part != last or (at_once is not None and (len(few) >= at_once or size >= _BYTES))):
-                yield Task(self.target.folder, last, self.conversion, tuple(few))
-                few, size = [], 0
-            last = part
-            few.append(item)
-            size += planned_size(item)
-        if few:
-            yield Task(self.target.folder, last, self.conversion, tuple(few))
-
-    def _named(self, item: Item) -> str:
-        return container_name(item.group) if self.form.apart else self.target.start
-
-    def _numbered(self, parts: Mapping[str, PartState], is_complete: Callable[[str], bool]) -> Callable[[Item], str]:
-        """The shard of each item that is asked for in turn."""
-        target, growth = self.target, self.conversion.growth
-
-        def free(number: int) -> int:
-            while target.shard(number) in parts and is_complete(target.shard(number)):
-                number += 1
-            return number
-
-        number = free(target.first)
-        state = parts.get(target.shard(number), PartState())
-
-        def part_of(item: Item) -> str:
-            nonlocal number, state
-            full = state.planned * growth >= self.limits.size
-            full = full or (self.limits.samples is not None and state.samples >= self.limits.samples)
+            full = state.planned * self.conversion.growth >= self.shard_size
+            full = full or (self.shard_samples is not None and state.samples >= self.shard_samples)
             if full and item.begins:
-                number = free(number + 1)
-                state = parts.get(target.shard(number), PartState())
-            state = PartState(state.planned + planned_size(item), state.samples + item.begins)
-            return target.shard(number)
-
-        return part_of
+                shard = next(left)
+                state = parts.get(shard, PartState())
+            state = PartState(state.planned + item.planned, state.samples + item.begins)
+            yield shard, item

@@ -56,6 +56,11 @@ class Row(NamedTuple):
     change: Sequence[Any] | None = None
     whole: Sequence[Any] | None = None
 
+    def moved(self, start: int) -> Row:
+        """The row of a piece that its archive has at `start`."""
+        places = tuple(place._replace(start=start + place.start) for place in self.places)
+        return self._replace(places=places, end=start + self.end)
+
 
 class PartState(NamedTuple):
     """An archive of the target, as far as the record has it.
@@ -109,107 +114,83 @@ class Totals:
         return self.files, dict(self.kept), self.before, self.after, astuple(self.changes)
 
 
-class Record:
-    """The rows of a target, open for more; a context manager, which one process at a time has.
+@contextlib.contextmanager
+def open_record(file: str, about: Mapping[str, Any], target: str) -> Iterator[Record]:
+    """The record of a target, which one process at a time has.
 
     Args:
         file: its path.
         about: what the target is made from, and how: where it is there, it must be the same.
         target: for messages.
 
+    Raises:
+        DatasetError: it is of another source or other options, or another process has it.
+    """
+    lock = filelock.FileLock(f"{file}.lock", timeout=0)
+    try:
+        lock.acquire()
+    except filelock.Timeout:
+        raise DatasetError(f"another process is writing to {target}.") from None
+    try:
+        with open(file, "a+b", buffering=0) as stream:
+            yield Record(file, stream, {"schema": _SCHEMA, **about}, target)
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(f"{file}.lock")
+        lock.release()
+
+
+class Record:
+    """The rows of a target, open for more: see `open_record`.
+
     Attributes:
         totals: of all rows.
         parts: the state of each archive.
         whole: the containers that are recorded as a whole, by key: their bytes and stamp.
-
-    Raises:
-        DatasetError: it is of another source or other options, or another process has it.
     """
 
-    def __init__(self, file: str, about: Mapping[str, Any], target: str) -> None:
+    def __init__(self, file: str, stream: IO[bytes], about: Mapping[str, Any], target: str) -> None:
         self.file = file
         self.totals = Totals()
         self.parts: dict[str, PartState] = {}
         self.whole: dict[str, tuple[int, int]] = {}
-        self._about = {"schema": _SCHEMA, **about}
-        self._target = target
+        self._stream = stream
         self._pending: list[Row] = []
-        self._stream: IO[bytes] | None = None
-        self._lock = filelock.FileLock(f"{file}.lock", timeout=0)
-        self._hashes: Array = np.zeros((0, 2), np.uint64)
-        self._known: Array = np.zeros((0, 3), np.int64)
-
-    def __enter__(self) -> Record:
-        try:
-            self._lock.acquire()
-        except filelock.Timeout:
-            raise DatasetError(f"another process is writing to {self._target}.") from None
-        try:
-            self._open()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def _open(self) -> None:
-        end = 0
-        hashes, known = bytearray(), []
-        if os.path.exists(self.file):
-            with open(self.file, "rb") as lines:
-                head = lines.readline()
-                if head.endswith(b"\n"):
-                    self._check(head)
-                    end = len(head)
-                    for line in lines:
-                        row = _row(line)
-                        if row is None:  # the last line of a run that was killed
-                            break
-                        end += len(line)
-                        self._count(row)
-                        hashes += _digest(row.key)
-                        known.append((row.before, row.stamp, row.crc))
-        self._stream = open(self.file, "r+b" if os.path.exists(self.file) else "w+b", buffering=0)  # noqa: SIM115
-        self._stream.truncate(end)
-        self._stream.seek(end)
+        end, digests, known = 0, bytearray(), []
+        with open(file, "rb") as lines:
+            head = lines.readline()
+            if head.endswith(b"\n"):
+                _check(head, about, file, target)
+                end = len(head)
+            for line in lines:
+                row = _row(line)
+                if row is None:  # the last line of a run that was killed
+                    break
+                end += len(line)
+                self._count(row)
+                digests += _digest(row.key)
+                known.append((row.before, row.stamp, row.crc))
+        stream.truncate(end)
         if not end:
-            self._write([json.dumps(self._about, sort_keys=True)])
-        found = np.frombuffer(bytes(hashes), np.uint64).reshape(-1, 2)
-        order = np.argsort(found[:, 0], kind="stable")
-        self._hashes = found[order]
-        self._known = np.array(known, np.int64).reshape(-1, 3)[order]
-
-    def _check(self, head: bytes) -> None:
-        try:
-            about = json.loads(head)
-        except ValueError:
-            about = {}
-        if about.get("schema") != _SCHEMA:
-            raise DatasetError(f"{self.file} is no record of this version of fastpipe: choose another target.")
-        for name in sorted({*about, *self._about}):
-            if about.get(name) != self._about.get(name):
-                before, now = about.get(name), self._about.get(name)
-                raise DatasetError(
-                    f"{self._target} was begun with {name} {before!r}, not with {now!r}: give the same to go on with "
-                    "it, or choose another target."
-                )
+            self._write([json.dumps(about, sort_keys=True)])
+        found: Array = np.frombuffer(digests, "S16")
+        order = np.argsort(found, kind="stable")
+        self._digests = found[order]
+        self._known: Array = np.array(known, np.int64).reshape(-1, 3)[order]
 
     @property
     def is_new(self) -> bool:
         """Whether no earlier run has recorded anything."""
-        return not len(self._hashes)
+        return not len(self._digests)
 
     def known(self, key: str) -> tuple[int, int, int] | None:
         """The bytes, the stamp and the checksum of a file that an earlier run recorded; None if there is none."""
-        if not len(self._hashes):
+        digest = _digest(key)
+        at = self._digests.searchsorted(digest)
+        if at == len(self._digests) or self._digests[at] != digest.rstrip(b"\0"):  # as numpy gives bytes
             return None
-        digest = np.frombuffer(_digest(key), np.uint64)
-        at = int(np.searchsorted(self._hashes[:, 0], digest[0]))
-        while at < len(self._hashes) and self._hashes[at, 0] == digest[0]:
-            if self._hashes[at, 1] == digest[1]:
-                before, stamp, crc = self._known[at].tolist()
-                return before, stamp, crc
-            at += 1
-        return None
+        before, stamp, crc = self._known[at].tolist()
+        return before, stamp, crc
 
     def read(self) -> Iterator[Row]:
         """Yields all rows that are on disk."""
@@ -242,24 +223,26 @@ class Record:
             self.parts[row.part] = PartState(planned + max(row.planned, 0), samples + row.samples, row.end)
 
     def _write(self, lines: list[str]) -> None:
-        assert self._stream is not None
         data = memoryview("".join(line + "\n" for line in lines).encode("ascii"))
         while data:
             data = data[self._stream.write(data) :]
         os.fsync(self._stream.fileno())
 
-    def close(self) -> None:
-        """Closes it, and lets others have it."""
-        if self._stream is not None:
-            self._stream.close()
-            self._stream = None
-        if self._lock.is_locked:
-            with contextlib.suppress(OSError):
-                os.unlink(f"{self.file}.lock")
-            self._lock.release()
 
-    def __exit__(self, *problem: object) -> None:
-        self.close()
+def _check(head: bytes, about: Mapping[str, Any], file: str, target: str) -> None:
+    """Raises DatasetError where a record's first line isn't what it would be now."""
+    try:
+        before = json.loads(head)
+    except ValueError:
+        before = {}
+    if before.get("schema") != _SCHEMA:
+        raise DatasetError(f"{file} is no record of this version of fastpipe: choose another target.")
+    for name in sorted({*before, *about}):
+        if before.get(name) != about.get(name):
+            raise DatasetError(
+                f"{target} was begun with {name} {before.get(name)!r}, not with {about.get(name)!r}: give the same to "
+                "go on with it, or choose another target."
+            )
 
 
 def _row(line: bytes) -> Row | None:

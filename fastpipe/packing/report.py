@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastpipe.environment import line_width, versions
 from fastpipe.packing.smaller import Changes
 from fastpipe.reporting.output import format_bytes, pluralize, wrap_text
-
-if TYPE_CHECKING:
-    from fastpipe.packing.plan import Layout
-    from fastpipe.packing.record import Record
 
 SCHEMA = "fastpipe-pack/1"
 """Names the layout of the JSON; the number grows when a key changes its meaning or goes."""
@@ -51,26 +47,6 @@ class PackResult:
     changes: Changes = field(default_factory=Changes)
     left_out: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
-
-    @classmethod
-    def of(cls, layout: Layout, record: Record, resumed: int, seconds: float) -> PackResult:
-        """The result of a run that is complete."""
-        totals = record.totals
-        return cls(
-            layout.conversion.verb,
-            layout.source.name,
-            layout.target.path,
-            totals.files,
-            totals.files - totals.kept.total(),
-            dict(totals.kept.most_common()),
-            totals.before,
-            totals.after,
-            len(record.parts),
-            resumed,
-            totals.changes,
-            layout.source.left_out(),
-            seconds,
-        )
 
     def about(self) -> dict[str, Any]:
         """The result as JSON has it."""

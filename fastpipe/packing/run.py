@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import csv
 import fnmatch
 import glob
-import io
-import itertools
 import os
 import re
 import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,18 +18,16 @@ from typing import Any
 
 from fastpipe import readers
 from fastpipe.atomic_write import atomic_write
+from fastpipe.core.library import native
 from fastpipe.environment import usable_cpus
 from fastpipe.errors import ConfigError, DatasetError, FastpipeError
-from fastpipe.index._progress import SlowBar
-from fastpipe.index.cluster import Cluster, cluster_at, whole_path
-from fastpipe.index.format import cache_folder
+from fastpipe.index.cluster import Cluster, cluster_at, shared_paths
 from fastpipe.index.index_source import DEFAULT_OPTIONS, BuildOptions
 from fastpipe.index.shard_source import ShardSource
-from fastpipe.packing.archives import crc_of
-from fastpipe.packing.conversions import Conversion, Packing, Unpacking, check_core
+from fastpipe.packing.conversions import Conversion, Packing, Unpacking
 from fastpipe.packing.items import Item, in_blocks
-from fastpipe.packing.plan import Layout, Limits
-from fastpipe.packing.record import Record, Row
+from fastpipe.packing.plan import Layout
+from fastpipe.packing.record import PartState, Record, Row, open_record
 from fastpipe.packing.report import PackResult
 from fastpipe.packing.smaller import Smaller
 from fastpipe.packing.source import PackSource, open_source
@@ -39,7 +37,6 @@ from fastpipe.packing.work import (
     Made,
     Task,
     make,
-    placed,
     state_of,
     write_files,
     write_files_on_a_cluster,
@@ -47,9 +44,9 @@ from fastpipe.packing.work import (
     write_piece,
     write_shard,
 )
+from fastpipe.progress_bar import SlowBar
 from fastpipe.sources.cache import parse_size
 from fastpipe.sources.threads import map_in_threads
-from fastpipe.types import ArchiveMember
 
 COMMIT_S = 1.0
 """Seconds between two moments at which what is done is recorded."""
@@ -113,8 +110,8 @@ def pack(
             smaller = Smaller(max_side, short_side, quality)
         except ValueError as error:
             raise ConfigError(str(error)) from None
-    limits = _limits(shard_size, shard_samples)
-    return _run(source, target, Packing(smaller), limits, image, label, jobs, scheduler, progress)
+    shards = shard_size, shard_samples
+    return _run(source, target, Packing(smaller), *shards, image, label, jobs, scheduler, progress)
 
 
 def unpack(
@@ -143,23 +140,16 @@ def unpack(
     Raises:
         FastpipeError: as of `pack`.
     """
-    return _run(source, target, Unpacking(), _limits(shard_size, shard_samples), None, None, jobs, scheduler, progress)
-
-
-def _limits(size: int | str, samples: int | None) -> Limits:
-    if samples is not None and samples < 1:
-        raise ConfigError(f"shard_samples={samples}: give a whole number from 1")
-    try:
-        return Limits(max(1, parse_size(size)), samples)
-    except DatasetError:
-        raise ConfigError(f"shard_size={size!r}: give bytes, as an integer or a text such as '500 MB'") from None
+    shards = shard_size, shard_samples
+    return _run(source, target, Unpacking(), *shards, None, None, jobs, scheduler, progress)
 
 
 def _run(
     given: Any,
     to: str | os.PathLike[str],
     conversion: Conversion,
-    limits: Limits,
+    shard_size: int | str,
+    shard_samples: int | None,
     image: str | None,
     label: str | None,
     jobs: int | None,
@@ -167,7 +157,13 @@ def _run(
     progress: bool,
 ) -> PackResult:
     begun = time.perf_counter()
-    check_core()
+    native()  # or it says how to get the core
+    if shard_samples is not None and shard_samples < 1:
+        raise ConfigError(f"shard_samples={shard_samples}: give a whole number from 1")
+    try:
+        shard_bytes = max(1, parse_size(shard_size))
+    except DatasetError:
+        raise ConfigError(f"shard_size={shard_size!r}: give bytes, as an integer or a text such as '500 MB'") from None
     if scheduler is not None and jobs is not None:
         raise ConfigError("jobs are threads of this machine: with a scheduler each thread of its workers runs one.")
     if jobs is not None and jobs < 1:
@@ -176,7 +172,7 @@ def _run(
     with cluster_at(scheduler, quiet=not progress) as cluster:
         source = open_source(given, image, label, BuildOptions(sizes=True, progress=progress, cluster=cluster))
         _check_place(source, target)
-        layout = Layout(source, target, conversion, limits)
+        layout = Layout(source, target, conversion, shard_bytes, shard_samples)
         if not os.path.exists(target.record) and (other := target.in_the_way()):
             raise DatasetError(
                 f"{other} is there already, and fastpipe {conversion.verb} didn't begin it: choose another target, or "
@@ -184,11 +180,28 @@ def _run(
             )
         try:
             os.makedirs(target.folder, exist_ok=True)
-            with Record(target.record, layout.about, target.path) as record:
+            with open_record(target.record, layout.about, target.path) as record:
                 resumed = record.totals.files
+                # Two threads a CPU where half of the time is waiting for a store.
+                threads = jobs or usable_cpus() * (2 if source.is_remote else 1)
                 with SlowBar(f"{conversion.verb}ing", progress) as bar:
-                    _Flow(layout, record, bar, jobs or _usual_jobs(source), cluster).run()
-                return PackResult.of(layout, record, resumed, time.perf_counter() - begun)
+                    _Flow(layout, record, bar, threads, cluster).run()
+                totals = record.totals
+                return PackResult(
+                    conversion.verb,
+                    source.name,
+                    target.path,
+                    totals.files,
+                    totals.files - totals.kept.total(),
+                    dict(totals.kept.most_common()),
+                    totals.before,
+                    totals.after,
+                    len(record.parts),
+                    resumed,
+                    totals.changes,
+                    source.left_out(),
+                    time.perf_counter() - begun,
+                )
         except FastpipeError:
             raise
         except OSError as error:
@@ -208,7 +221,6 @@ class _Flow:
         self._jobs = jobs
         self._cluster = cluster
         self._open: OpenPart | None = None
-        self._open_name = ""
         self._committed = time.monotonic()
 
     def run(self) -> None:
@@ -235,53 +247,40 @@ class _Flow:
             self._sweep()
 
     def _here(self) -> None:
-        function: Callable[[Task], Any] = write_files if self._layout.loose else make
-        for _, (task, made) in map_in_threads(_with_task(function), self._tasks(FILES), self._jobs):
-            self._take(task, made)
+        """By threads of this process."""
+        function: Callable[[Task], Made | list[Row]] = write_files if self._layout.loose else make
+        for _, made in map_in_threads(function, self._tasks(FILES), self._jobs):
+            if isinstance(made, Made):
+                self._take(made)
+            else:
+                self._take_rows(made)
 
     def _together(self, cluster: Cluster) -> None:
         """By the workers of a cluster: files a few hundred at a time, or whole shards; a single archive by pieces."""
         shards = self._layout.source.containers
-        if self._layout.form.apart and isinstance(shards, ShardSource):
+        if self._layout.apart and isinstance(shards, ShardSource):
             self._shards_together(cluster, shards)  # then what is left are shards that were begun by a process alone
-        own = os.fspath(cache_folder()) + os.sep
-        layout, one = self._layout, not self._layout.loose and self._target.kind == "archive"
-        at_once = _FILES_OF_A_TASK["loose"] if layout.loose else _FILES_OF_A_TASK["archive"] if one else None
-        sent: dict[int, Task] = {}
-        numbers = itertools.count()
-
-        def tasks() -> Iterator[Task]:
-            for task in self._tasks(at_once):
-                if task.part in self._record.parts and not one:  # begun by a process alone: it is completed that way
-                    for start in range(0, len(task.items), FILES):
-                        some = task._replace(items=task.items[start : start + FILES])
-                        self._take(some, make(some))
-                    continue
-                items = tuple(item._replace(path=whole_path(item.path) if item.path else "") for item in task.items)
-                first = items[0].path
-                if type(first) is ArchiveMember and first.container.startswith(own):
-                    raise DatasetError(
-                        f"{first} was unpacked into this machine's cache folder, where a cluster's workers don't see "
-                        "it: leave the scheduler out."
-                    )
-                if one:
-                    sent[next(numbers)] = task
-                yield task._replace(items=items)
-
-        function = write_files_on_a_cluster if layout.loose else write_piece if one else write_part
-        waiting: dict[int, Any] = {}
-        turn = 0
-        for number, result in cluster.map(function, tasks(), kept=False):
-            if not one:
-                self._take_rows(result)
-                continue
-            waiting[number] = result
-            while turn in waiting:  # pieces are put together in order
-                rows, name = waiting.pop(turn)
-                piece = os.path.join(self._target.folder, name)
-                self._take(sent.pop(turn), Made(_rows(rows), Path(piece).read_bytes()))
+        if self._target.kind == "archive":
+            tasks = map(_for_workers, self._tasks(_FILES_OF_A_TASK["archive"]))
+            for rows, name in _in_order(cluster.map(write_piece, tasks, kept=False)):
+                piece = self._path(name)
+                self._take(Made(rows, Path(piece).read_bytes()))
                 os.unlink(piece)
-                turn += 1
+            return
+        function, files = write_part, None
+        if self._layout.loose:
+            function, files = write_files_on_a_cluster, _FILES_OF_A_TASK["loose"]
+        for _, rows in cluster.map(function, self._unbegun(self._tasks(files)), kept=False):
+            self._take_rows(rows)
+
+    def _unbegun(self, tasks: Iterator[Task]) -> Iterator[Task]:
+        """Yields tasks for workers; does itself those of archives that a process alone has begun."""
+        for task in tasks:
+            if task.part in self._record.parts:
+                for few in in_blocks(task.items, FILES):
+                    self._take(make(task._replace(items=few)))
+            else:
+                yield _for_workers(task)
 
     def _shards_together(self, cluster: Cluster, shards: ShardSource) -> None:
         """Shards that keep their names: a worker lists one, too, as this process couldn't for thousands of cores."""
@@ -304,19 +303,14 @@ class _Flow:
                 if known is not None and known != state_of(path):
                     raise self._changed(path)
 
-    def _take(self, task: Task, made: Any) -> None:
-        """Takes in what was made of a task: rows of files that are written, or a piece of an archive."""
-        if not isinstance(made, Made):
-            self._take_rows(made)
-            return
-        part = self._part(task.part)
-        rows = placed(made.rows, part.end)
-        part.append(made.data, [place for row in rows for place in row.places])
-        self._take_rows(rows)
+    def _take(self, made: Made) -> None:
+        """Takes in a piece of an archive."""
+        self._take_rows(self._part(made.rows[0].part).append(*made))
 
-    def _take_rows(self, rows: Iterable[Any]) -> None:
+    def _take_rows(self, rows: Iterable[Row]) -> None:
+        """Takes in the rows of files that are written."""
         before = self._record.totals.files
-        self._record.add(_rows(rows))
+        self._record.add(rows)
         self._bar.advance(self._record.totals.files - before)
         if time.monotonic() - self._committed >= COMMIT_S:
             self._commit()
@@ -333,18 +327,13 @@ class _Flow:
 
     def _part(self, name: str) -> OpenPart:
         """The archive of that name, open; the one before is completed."""
-        if self._open is None or self._open_name != name:
+        path = self._path(name)
+        if self._open is None or self._open.path != path:
             self._finish()
-            self._open = self._opened(name)
-            self._open_name = name
+            end = self._record.parts.get(name, PartState()).end
+            rows = self._record.read() if end else ()
+            self._open = OpenPart(path, end, (place for row in rows if row.part == name for place in row.places))
         return self._open
-
-    def _opened(self, name: str) -> OpenPart:
-        state = self._record.parts.get(name)
-        if state is None:
-            return OpenPart(self._path(name))
-        places = (place for row in self._record.read() if row.part == name for place in row.places)
-        return OpenPart(self._path(name), state.end, places)
 
     def _finish(self) -> None:
         if self._open is not None:
@@ -367,7 +356,7 @@ class _Flow:
         return os.path.exists(self._path(name)) and not os.path.exists(self._path(name) + PART)
 
     def _tasks(self, at_once: int | None) -> Iterator[Task]:
-        items = self._layout.source.items(self._layout.form, self._record.whole)
+        items = self._layout.items(self._record.whole)
         return self._layout.tasks(self._left(items), dict(self._record.parts), self._is_complete, at_once)
 
     def _left(self, items: Iterator[Item]) -> Iterator[Item]:
@@ -377,7 +366,11 @@ class _Flow:
             return
         if self._layout.loose:
             self._check_files()
-        for _, left in map_in_threads(self._not_there, in_blocks(items, _LOOKED_AT), self._jobs):
+
+        def not_there(some: tuple[Item, ...]) -> list[Item]:
+            return [item for item in some if not self._is_there(item)]
+
+        for _, left in map_in_threads(not_there, in_blocks(items, _LOOKED_AT), self._jobs):
             yield from left
 
     def _check_files(self) -> None:
@@ -389,9 +382,6 @@ class _Flow:
                     f"{path} is gone, and its record still there: remove {self._target.path} to begin anew."
                 )
 
-    def _not_there(self, items: tuple[Item, ...]) -> list[Item]:
-        return [item for item in items if not self._is_there(item)]
-
     def _is_there(self, item: Item) -> bool:
         known = self._record.known(item.key)
         if known is None or not item.path:
@@ -399,7 +389,7 @@ class _Flow:
         size, stamp, crc = known
         now, changed = state_of(item.path)
         same = now in (size, -1) and changed == stamp
-        if same or (now == size and crc_of(readers.read_file(item.path, None)) == crc):
+        if same or (now == size and zlib.crc32(readers.read_file(item.path, None)) == crc):
             return True
         raise self._changed(item.path)
 
@@ -414,13 +404,10 @@ class _Flow:
         labels, index = self._layout.source.labels, self._layout.source.index
         assert index is not None
         with atomic_write(os.path.join(self._target.folder, LIST)) as stream:
-            lines = io.TextIOWrapper(stream, "utf-8", "surrogateescape", newline="")
-            writer = csv.writer(lines, lineterminator="\n")
+            writer = csv.writer(codecs.getwriter("utf-8")(stream, "surrogateescape"), lineterminator="\n")
             writer.writerow(["path", "label"])
             for key, label in self._layout.source.listed_keys():
                 writer.writerow([names[key], labels[label]])
-            lines.flush()
-            lines.detach()
 
     def _sweep(self) -> None:
         """Removes what killed workers have left."""
@@ -453,15 +440,19 @@ def _check_place(source: PackSource, target: Target) -> None:
         )
 
 
-def _usual_jobs(source: PackSource) -> int:
-    """A thread for each CPU; two where half of the time is waiting for a store."""
-    return usable_cpus() * (2 if source.is_remote else 1)
+def _for_workers(task: Task) -> Task:
+    """A task whose paths other machines understand."""
+    paths = shared_paths([item.path for item in task.items])
+    items = tuple(item._replace(path=path) for item, path in zip(task.items, paths, strict=True))
+    return task._replace(items=items)
 
 
-def _with_task(function: Callable[[Task], Any]) -> Callable[[Task], tuple[Task, Any]]:
-    return lambda task: (task, function(task))
-
-
-def _rows(rows: Iterable[Any]) -> list[Row]:
-    """Rows as they come from a worker."""
-    return [row if isinstance(row, Row) else Row(*row) for row in rows]
+def _in_order(results: Iterable[tuple[int, Any]]) -> Iterator[Any]:
+    """Yields results in the order of their numbers, from 0 on."""
+    early: dict[int, Any] = {}
+    turn = 0
+    for number, result in results:
+        early[number] = result
+        while turn in early:
+            yield early.pop(turn)
+            turn += 1

@@ -36,21 +36,6 @@ _TABLES = (".parquet",)
 
 
 @dataclass(frozen=True)
-class Form:
-    """The form in which a target holds files.
-
-    Attributes:
-        samples: whether as samples of shards, with their labels beside them; else under their own names.
-        ending: the ending of converted files.
-        apart: whether each container of the source has its own in the target.
-    """
-
-    samples: bool
-    ending: Ending
-    apart: bool = False
-
-
-@dataclass(frozen=True)
 class PackSource:
     """A source that was named.
 
@@ -111,34 +96,46 @@ class PackSource:
         _, classes, values = number_labels(used, True)
         return (*classes,) == index.classes and (*values,) == index.class_values
 
-    def items(self, form: Form, done: Container[str] = ()) -> Iterator[Item]:
-        """Yields the files in the order of the source, but for shards that are done, by their keys."""
+    def members(self, ending: Ending, apart: bool, done: Container[str]) -> Iterator[Item]:
+        """Yields the samples of shards or Parquet files in their order.
+
+        Args:
+            ending: of those that are converted.
+            apart: whether each container has its own in the target.
+            done: the keys of shards that are left out.
+        """
         if isinstance(self.containers, ShardSource):
             shards = self.containers
             left = tuple(path for path in shards.paths if shards.name_of(path) not in done)
-            return shard_items(replace(shards, paths=left) if form.apart else shards, form.ending, form.apart)
-        if isinstance(self.containers, TableSource):
-            return table_items(self.containers, cast(ImageIndex, self.index), self.labels, form.ending, form.apart)
-        if self.kind == "list":
-            return self._listed(form)
-        return self._in_folders(form)
+            return shard_items(replace(shards, paths=left), ending, apart)
+        tables = cast(TableSource, self.containers)
+        return table_items(tables, cast(ImageIndex, self.index), self.labels, ending, apart)
 
-    def _in_folders(self, form: Form) -> Iterator[Item]:
+    def files(self, ending: Ending, as_samples: bool) -> Iterator[Item]:
+        """Yields the files of folders or a list in their order.
+
+        Args:
+            ending: of those that are converted.
+            as_samples: as samples of shards, with their labels beside them; else under their own names.
+        """
+        return self._listed(ending, as_samples) if self.kind == "list" else self._in_folders(ending, as_samples)
+
+    def _in_folders(self, ending: Ending, as_samples: bool) -> Iterator[Item]:
         """The images of folders; then folders of classes without an image."""
         index = cast(ImageIndex, self.index)
-        labels = self.labels if form.samples and self.kind == "folders" else {}
+        labels = self.labels if as_samples and self.kind == "folders" else {}
         skipped = _skipped(index) if self.kind == "folders" else 0
         for _, files in groupby(_rows(index), key=lambda row: posixpath.dirname(row[0])):
             rows = [(self._own_name(row[0], skipped), *row[1:]) for row in files]
             names = [posixpath.basename(row[0]) for row in rows]
-            if form.samples:
-                yield from self._as_samples(rows, _is_shared(names), labels, form.ending)
+            if as_samples:
+                yield from self._as_samples(rows, _is_shared(names), labels, ending)
                 continue
             start = posixpath.dirname(rows[0][0])
             start += "/" if start else ""
-            for (name, path, size, _), new in zip(rows, in_a_folder(names, form.ending), strict=True):
+            for (name, path, size, _), new in zip(rows, in_a_folder(names, ending), strict=True):
                 yield Item(name, path, name, new and start + new, size)
-        if self.kind == "folders" and not form.samples:
+        if self.kind == "folders" and not as_samples:
             for name, count in zip(index.classes, index.counts(), strict=True):
                 if not count:
                     yield Item(f"{name}/", "", checked(f"{name}/", self.name))
@@ -147,7 +144,7 @@ class PackSource:
         """The name of a file in folders, relative to the folder that holds the classes, or the images."""
         return checked(posixpath.basename(name) if self.kind == "images" else name.split("/", skipped)[-1], self.name)
 
-    def _listed(self, form: Form) -> Iterator[Item]:
+    def _listed(self, ending: Ending, as_samples: bool) -> Iterator[Item]:
         """The images of a list, which may name one twice."""
         index = cast(ImageIndex, self.index)
         start = _common_start(index)
@@ -158,11 +155,11 @@ class PackSource:
             shared = stems[hash(posixpath.splitext(name)[0])] > 1
             seen[own] += shared
             again = f"#{seen[own]}" if seen[own] > 1 else ""
-            if form.samples:
-                for item in self._as_samples([(own, path, size, label)], [shared], self.labels, form.ending, again):
+            if as_samples:
+                for item in self._as_samples([(own, path, size, label)], [shared], self.labels, ending, again):
                     yield item._replace(key=own + again)
             elif not again:
-                new = form.ending.long(own) if shared else form.ending.short(own)
+                new = ending.long(own) if shared else ending.short(own)
                 yield Item(own, path, own, new, size)
 
     def listed_keys(self) -> Iterator[tuple[str, int]]:

@@ -15,7 +15,7 @@ from fastpipe.atomic_write import atomic_write, rename
 from fastpipe.errors import DatasetError
 from fastpipe.index.archives import ENDINGS
 from fastpipe.packing.archives import Place, archive_of
-from fastpipe.packing.record import NAME
+from fastpipe.packing.record import NAME, Row
 from fastpipe.paths import absolute_path, is_url, local_path
 
 _NUMBER = re.compile(r"\{(\d+)\.\.\}|%0(\d)d")
@@ -83,7 +83,7 @@ class Target:
     @property
     def record(self) -> str:
         """The path of its record."""
-        between = {"folder": "", "archive": ".", "shards": ""}[self.kind]
+        between = "." if self.kind == "archive" else ""
         return os.path.join(self.folder, self.start + between + NAME)
 
     def shard(self, number: int) -> str:
@@ -145,15 +145,17 @@ class OpenPart:
             )
         self._stream.truncate(end)
 
-    def append(self, data: bytes, places: Iterable[Place]) -> None:
-        """Writes members behind the others, reads them back and compares.
+    def append(self, rows: Iterable[Row], data: bytes) -> list[Row]:
+        """Writes a piece behind the others, reads it back and compares; returns its rows as the archive has them.
 
         Raises:
-            OSError: they can't be written, or other bytes are read.
+            OSError: it can't be written, or other bytes are read.
         """
         self._put(data)
-        self._note(places)
+        placed = [row.moved(self.end) for row in rows]
+        self._note(place for row in placed for place in row.places)
         self.end += len(data)
+        return placed
 
     def _put(self, data: bytes | bytearray) -> None:
         self._stream.seek(self.end)

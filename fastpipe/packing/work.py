@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+import zlib
+from collections.abc import Iterable, Iterator
 from dataclasses import astuple
 from typing import NamedTuple
 
 from fastpipe import readers
 from fastpipe.index.shard_source import ShardSource
-from fastpipe.packing.archives import Place, archive_of, crc_of
+from fastpipe.packing.archives import Place, archive_of
 from fastpipe.packing.conversions import Conversion
 from fastpipe.packing.items import BY_CONTENT, Item, in_blocks
 from fastpipe.packing.record import Row, Totals
@@ -20,9 +21,6 @@ from fastpipe.packing.target import PART, OpenPart, path_in, write_checked
 from fastpipe.readers.header import guess_format
 from fastpipe.sources.base import fetched
 from fastpipe.types import RemoteFile
-
-UNKNOWN_SIZE = 1 << 17
-"""Bytes that a file whose size nobody knows is planned with."""
 
 FILES = 16
 """Files that are converted together, where nothing else asks for more."""
@@ -46,11 +44,6 @@ class Task(NamedTuple):
     conversion: Conversion
     items: tuple[Item, ...]
 
-    @property
-    def path(self) -> str:
-        """The whole path of the archive."""
-        return path_in(self.folder, self.part)
-
 
 class Made(NamedTuple):
     """Files that are proved, as a piece of an archive; the rows' places and ends are relative to it."""
@@ -66,22 +59,12 @@ def make(task: Task) -> Made:
     for row, files in _converted(task):
         places = []
         for name, data in files:
-            crc = crc_of(data)
+            crc = zlib.crc32(data)
             pieces.append(archive.member(name, data, crc))
             places.append(Place(name, crc, len(data), end))
             end += len(pieces[-1])
         rows.append(row._replace(places=tuple(places), end=end))
     return Made(rows, b"".join(pieces))
-
-
-def placed(rows: Sequence[Row], start: int) -> list[Row]:
-    """The rows of a piece whose archive has it at `start`."""
-    return [
-        row._replace(
-            places=tuple(place._replace(start=start + place.start) for place in row.places), end=start + row.end
-        )
-        for row in rows
-    ]
 
 
 def write_files(task: Task, beside: str = PART) -> list[Row]:
@@ -94,7 +77,7 @@ def write_files(task: Task, beside: str = PART) -> list[Row]:
                 os.makedirs(path, exist_ok=True)
             else:
                 write_checked(path, data, beside)
-        rows.append(row._replace(places=tuple(Place(name, crc_of(data), len(data)) for name, data in files)))
+        rows.append(row._replace(places=tuple(Place(name, zlib.crc32(data), len(data)) for name, data in files)))
     return rows
 
 
@@ -118,13 +101,10 @@ def write_shard(asked: tuple[Task, ShardSource]) -> Row:
 
 def _written(task: Task, items: Iterable[Item]) -> Iterator[list[Row]]:
     """Writes files to a new archive, a few at a time; yields their rows."""
-    part = OpenPart(task.path, beside=f".{secrets.token_hex(4)}{PART}")
+    part = OpenPart(path_in(task.folder, task.part), beside=f".{secrets.token_hex(4)}{PART}")
     try:
         for few in in_blocks(items, FILES):
-            made = make(task._replace(items=few))
-            rows = placed(made.rows, part.end)
-            part.append(made.data, [place for row in rows for place in row.places])
-            yield rows
+            yield part.append(*make(task._replace(items=few)))
         part.finish()
     except BaseException:
         part.abandon()
@@ -144,16 +124,11 @@ def write_piece(task: Task) -> tuple[list[Row], str]:
     return made.rows, name
 
 
-def planned_size(item: Item) -> int:
-    """The bytes that a file is planned with."""
-    return item.size if item.size >= 0 else UNKNOWN_SIZE
-
-
 def _converted(task: Task) -> Iterator[tuple[Row, list[tuple[str, bytes]]]]:
     """For each file its row, still without places, and the names and bytes to write."""
     local, errors = fetched([item.path for item in task.items])
     for number, item in enumerate(task.items):
-        row = Row(item.key, planned_size(item), 0, 0, 0, "", int(item.begins), task.part, 0, ())
+        row = Row(item.key, item.planned, 0, 0, 0, "", int(item.begins), task.part, 0, ())
         if not item.path:
             yield row._replace(planned=0, kept="a folder"), [(item.kept, b"")]
             continue
@@ -167,7 +142,7 @@ def _converted(task: Task) -> Iterator[tuple[Row, list[tuple[str, bytes]]]]:
         else:
             made, kept, change = data, _OTHERS if task.conversion.takes(item.kept) else _NO_IMAGE, None
         name = _by_content(item.kept, made) if kept else item.converted
-        row = row._replace(before=len(data), stamp=stamp, crc=crc_of(data), kept=kept)
+        row = row._replace(before=len(data), stamp=stamp, crc=zlib.crc32(data), kept=kept)
         if change is not None:
             row = row._replace(change=astuple(Changes.of(change)))
         yield row, [(name, made), *item.beside]

@@ -208,7 +208,7 @@ def _decode(
             return _trim(chosen.decode(data, got, out), got, request)
         except ReaderError as error:  # refused or warned about: Pillow decides
             if header.format == PACKED_FORMAT:
-                raise _about(error, source) from error.__cause__
+                raise _named(error, source, header) from error.__cause__
         except Exception as error:  # another package's reader; a file must not stop training where Pillow can read it
             message = f"the reader {chosen.name!r} failed on {source} ({type(error).__name__}: {error}); Pillow read it"
             warnings.warn(message, FastpipeWarning, stacklevel=3)
@@ -223,12 +223,14 @@ def _decode(
         pixels = pillow.decode_any_size(data, got) if beyond else pillow.decode(data, got, out)
         return _trim(pixels, got, request)
     except DecodeError as error:
-        raise DecodeError(source, header.format or error.format, _PILLOW, error.reason) from error.__cause__
+        raise _named(error, source, header) from error.__cause__
 
 
-def _about(error: ReaderError, source: str) -> ReaderError:
-    """The error of a file that no other reader has, with the file's name."""
-    return DecodeError(source, error.format, error.reader, error.reason) if isinstance(error, DecodeError) else error
+def _named(error: ReaderError, source: str, header: Header) -> ReaderError:
+    """A reader's error, with the name of the file that it refuses."""
+    if not isinstance(error, DecodeError):
+        return error
+    return DecodeError(source, header.format or error.format, error.reader, error.reason)
 
 
 def _decode_indices(data: bytes, box: Box, header: Header, chosen: Reader, source: str) -> Pixels:
@@ -242,7 +244,7 @@ def _decode_indices(data: bytes, box: Box, header: Header, chosen: Reader, sourc
     try:
         return get_reader(_PILLOW).decode_indices(data, box)
     except DecodeError as error:
-        raise DecodeError(source, header.format or error.format, _PILLOW, error.reason) from error.__cause__
+        raise _named(error, source, header) from error.__cause__
     except UnsupportedRequestError as error:
         raise UnsupportedRequestError(f"{source}: {error}") from None
 

@@ -13,8 +13,6 @@ from fastpipe.errors import DecodeError
 from fastpipe.readers._exif import orientation_of, pillow_may_refuse
 from fastpipe.types import Header
 
-__all__ = ["DHT", "DQT", "DRI", "EOI", "FILL", "MAYBE_MPO", "SOS", "parse_jpeg", "segments"]
-
 MAYBE_MPO = "JPEG or MPO"
 """The format of a JPEG with a multi-picture index, until Pillow has said what it takes the index for."""
 

@@ -134,42 +134,31 @@ def _completed(header: Header | None, pillows: Header) -> Header:
 
 
 def _parse(data: bytes, source: str) -> Header | None:
-    if data.startswith(b"\xff\xd8\xff"):
-        return parse_jpeg(data, source) if not core.available() else _by_core(data, source)
-    if data.startswith(b"\x89PNG\r\n\x1a\n"):
-        return parse_png(data) if not core.available() else _by_core(data, source)
-    if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
+    """The header; None where the data is cut off, or Pillow had better say."""
+    format = guess_format(data)
+    if format == "WEBP":
         return parse_webp(data)
-    return _packed(data, source) if is_packed(data) else None
-
-
-def _packed(data: bytes, source: str) -> Header | None:
-    """The header of a packed image, which nobody else can describe."""
-    if not core.available():
+    if format not in ("JPEG", "PNG", PACKED_FORMAT):
+        return None
+    if core.available():
+        found = core.read_header(data)
+        if isinstance(found, Header):
+            return found
+        if found == core.Status.TRUNCATED:
+            return None
+        if format == PACKED_FORMAT:
+            raise DecodeError(source, format, "core", f"its head can't be read: {core.status_text(found)}")
+        # EXIF data that only Pillow can read, or segments without end: rare, and the following know about them.
+    elif format == PACKED_FORMAT:
         raise ReaderUnavailableError(
             f"{source} is a packed image, which fastpipe's core alone reads, and {core.why_not()}. Or unpack it, where "
             "the core is, to a JPEG that every decoder reads"
         )
-    found = core.read_header(data)
-    if isinstance(found, Header):
-        return found
-    if found == core.Status.TRUNCATED:
-        return None
-    raise DecodeError(source, PACKED_FORMAT, "core", f"its head can't be read: {core.status_text(found)}")
-
-
-def _by_core(data: bytes, source: str) -> Header | None:
-    found = core.read_header(data)
-    if isinstance(found, Header):
-        return found
-    if found == core.Status.TRUNCATED:
-        return None
-    # EXIF data that only Pillow can read, or segments without end: rare, and these know about them.
-    return parse_png(data) if data.startswith(b"\x89PNG") else parse_jpeg(data, source)
+    return parse_png(data) if format == "PNG" else parse_jpeg(data, source)
 
 
 def guess_format(data: bytes) -> str | None:
-    """The format that the magic number shows, for messages about files that nothing recognises."""
+    """The format that the magic number shows; None for one of Pillow's others, and for what is no image."""
     if data.startswith(b"\xff\xd8\xff"):
         return "JPEG"
     if data.startswith(b"\x89PNG\r\n\x1a\n"):

@@ -12,8 +12,6 @@ from fastpipe.readers._files import read_file
 from fastpipe.sources import fetched
 from fastpipe.types import Box, RemoteFile
 
-__all__ = ["PartialFile", "fetch_images", "fetch_rows"]
-
 
 class PartialFile:
     """A packed image in a store, whose beginning was read.

@@ -8,7 +8,7 @@ needed is decoded, and they are applied to it.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ from albumentations.core import composition, transforms_interface, utils
 
 from fastpipe import core
 from fastpipe.recipes.albumentations_motions import ENTRIES, Motion, place
-from fastpipe.recipes.source_code import fingerprint
+from fastpipe.recipes.source_code import has_code
 from fastpipe.transforms.adapters import Adapt
 from fastpipe.transforms.named_arrays import ONE_AT_A_TIME, Pixels, Run, pixels_of_array, pixels_of_arrays
 from fastpipe.types import Size
@@ -80,19 +80,12 @@ def why_not(kind: type) -> str:
 def is_known(kind: Any) -> bool:
     """Whether a class asks for an image's shape alone: it has an entry, and the code that was written after."""
     entry = ENTRIES.get(kind)
-    return entry is not None and _is_same(lambda: [*_methods(kind), *entry.behind], entry.fingerprint)
+    return entry is not None and has_code([*_methods(kind), *entry.behind], entry.fingerprint)
 
 
 @lru_cache(maxsize=1)
 def _core_is_known() -> bool:
-    return _is_same(core_functions, _CORE)
-
-
-def _is_same(functions: Callable[[], list[Any]], known: str) -> bool:
-    try:
-        return fingerprint(functions()) == known
-    except (AttributeError, OSError, SyntaxError, TypeError):  # a function of that name isn't there
-        return False
+    return has_code(_core_functions(), _CORE)
 
 
 _NEITHER = ("apply_to_bboxes", "apply_to_images", "apply_to_keypoints", "apply_to_volume", "apply_to_mask3d")
@@ -105,24 +98,23 @@ def _methods(kind: Any) -> list[Any]:
 
 def _own_methods(base: Any) -> Iterator[Any]:
     if base.__module__.startswith("albumentations.core"):
-        return  # among `core_functions`
+        return  # among `_core_functions`
     for name, value in sorted(vars(base).items()):
         function = inspect.unwrap(value.__func__ if isinstance(value, staticmethod) else value)
         if inspect.isfunction(function) and not name.startswith(("__", *_NEITHER, "apply_to_masks3d")):
             yield function
 
 
-def core_functions() -> list[Any]:
-    """The functions that call a transform."""
+def _core_functions() -> Iterator[Any]:
+    """The functions that call a transform, one after the other: other versions may lack some."""
     basic, dual, compose = transforms_interface.BasicTransform, transforms_interface.DualTransform, A.Compose
-    return [
-        *(basic.__call__, basic.apply_with_params, basic.should_apply, basic.update_transform_params, basic.get_params),
-        *(basic.get_params_dependent_on_data, dual.apply_to_mask, dual.apply_to_masks, A.NoOp.apply),
-        *(compose.__call__, compose.preprocess, compose._preprocess_masks, compose.postprocess),
-        *(composition.BaseCompose.check_data_post_transform, composition.BaseCompose._track_transform_params),
-        *(kind.__call__ for kind in _CONTAINERS[1:]),
-        *(utils.ensure_contiguous_output, utils.get_shape, utils.get_image_shape),
-    ]
+    yield from (basic.__call__, basic.apply_with_params, basic.should_apply, basic.update_transform_params)
+    yield from (basic.get_params, basic.get_params_dependent_on_data)
+    yield from (dual.apply_to_mask, dual.apply_to_masks, A.NoOp.apply)
+    yield from (compose.__call__, compose.preprocess, compose._preprocess_masks, compose.postprocess)
+    yield from (composition.BaseCompose.check_data_post_transform, composition.BaseCompose._track_transform_params)
+    yield from (kind.__call__ for kind in _CONTAINERS[1:])
+    yield from (utils.ensure_contiguous_output, utils.get_shape, utils.get_image_shape)
 
 
 _CORE = "ee7b795ed8b92692"

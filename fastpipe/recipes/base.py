@@ -1,14 +1,30 @@
-"""The parts that recipes share: adapters, and which subclasses do what their base does."""
+"""The parts that recipes share: adapters, tables of known code, and which subclasses do what their base does."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from fastpipe.recipes.source_code import has_code
 from fastpipe.transforms.adapters import NEUTRAL_NAMES, Adapt
 
 _SAID = ("_draws_from_python", "_draws_nothing", "_is_compose", "_looks_at_shape")  # by each class of itself alone
+
+
+class Drawing:
+    """The base of classes that draw for objects of another library's, whose attributes they share; see `adapter`.
+
+    Attributes:
+        original: the object.
+    """
+
+    __slots__ = ("__dict__", "original")
+    _draws_from_python = True
+
+    if TYPE_CHECKING:  # all other attributes are the object's
+
+        def __getattr__(self, name: str) -> Any: ...
 
 
 def adapter_class(ours: type, **body: Any) -> Any:
@@ -35,6 +51,38 @@ def adapter(kind: type) -> Adapt:
         return made
 
     return adapt
+
+
+class KnownCode(NamedTuple):
+    """A class of another library's, and the code of it that a recipe was written after.
+
+    Attributes:
+        module: the class's; not all versions of the library have one, nor the class.
+        name: the class's.
+        fingerprint: of the code.
+        draws: the class here that draws for it.
+        behind: the functions that its code is made of besides.
+    """
+
+    module: Any
+    name: str
+    fingerprint: str
+    draws: Any
+    behind: tuple[Any, ...] = ()
+
+
+def by_code(entries: Iterable[KnownCode]) -> tuple[dict[type, Any], set[type]]:
+    """The classes whose code is known, each with what draws for it; and those whose code is another."""
+    known, others = {}, set()
+    for entry in entries:
+        kind = getattr(entry.module, entry.name, None)
+        if kind is None:
+            continue
+        if has_code((kind, *entry.behind), entry.fingerprint):
+            known[kind] = entry.draws
+        else:
+            others.add(kind)
+    return known, others
 
 
 def known_base(kind: type, table: Mapping[type, Any], *, replaced: frozenset[str] = frozenset()) -> type | None:

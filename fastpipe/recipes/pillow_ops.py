@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -12,20 +11,14 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
 from fastpipe import ops
-from fastpipe.kernels import color
+from fastpipe.kernels.arrays import through_pillow
+from fastpipe.kernels.color import apply_table
 from fastpipe.program.lower import lower
 from fastpipe.program.on_image import run_on_image
 from fastpipe.program.program import steps_in_words
 from fastpipe.types import ImageShape, Step
 
 _LEVELS = np.arange(256)
-
-
-def _by_pillow(array: NDArray[Any], change: Callable[[Image.Image], Image.Image]) -> NDArray[Any]:
-    """A uint8 array, changed as a PIL image."""
-    gray = array.ndim == 3 and array.shape[2] == 1
-    changed = np.array(change(Image.fromarray(array[..., 0] if gray else array)))
-    return changed[..., None] if gray else changed
 
 
 def _like(image: Image.Image, array: NDArray[Any]) -> Image.Image:
@@ -45,7 +38,7 @@ class LightenBelow(ops.TableOperation):
     add: int
 
     def apply(self, image: Any) -> Any:
-        return color.apply_table(image, self.table())
+        return apply_table(image, self.table())
 
     def table(self) -> NDArray[np.uint8]:
         table: NDArray[np.uint8] = np.where(self.threshold > _LEVELS, np.minimum(255, _LEVELS + self.add), _LEVELS)
@@ -63,7 +56,7 @@ class PosterizeByPillow(ops.Operation):
     bits: int
 
     def apply(self, image: Any) -> Any:
-        return _by_pillow(image, lambda one: ImageOps.posterize(one, self.bits))
+        return through_pillow(image, lambda one: ImageOps.posterize(one, self.bits))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,13 +79,13 @@ class MixChains(ops.Operation):
     def apply(self, image: Any) -> Any:
         results = zip(self.weights, (self._run(chain, image) for chain in self.chains), strict=True)
         if self.share is None:
-            return _by_pillow(image, lambda one: self._blended(one, results))
+            return through_pillow(image, lambda one: self._blended(one, results))
         mixed = np.zeros(image.shape, dtype=np.float32)
         for weight, result in results:
             mixed += weight * result.astype(np.float32)
         np.clip(mixed, 0, 255.0, out=mixed)
         other = mixed.astype(np.uint8)
-        return _by_pillow(image, lambda one: Image.blend(one, _like(one, other), self.share))
+        return through_pillow(image, lambda one: Image.blend(one, _like(one, other), self.share))
 
     @staticmethod
     def _run(chain: tuple[Step, ...], image: Any) -> Any:

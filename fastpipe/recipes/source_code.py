@@ -26,6 +26,14 @@ def fingerprint(objects: Iterable[Any]) -> str:
     return found.hexdigest()
 
 
+def has_code(objects: Iterable[Any], known: str) -> bool:
+    """Whether the code of functions and classes has that fingerprint; not if one isn't there, or has no source."""
+    try:
+        return fingerprint(objects) == known
+    except (AttributeError, OSError, SyntaxError, TypeError):
+        return False
+
+
 def _canonical(node: Any) -> str:
     """A syntax tree as text, the same in all versions of Python."""
     if isinstance(node, ast.AST):

@@ -1,7 +1,7 @@
 """timm's transforms, which draw from Python's, numpy's and torch's generators and compute with Pillow.
 
 Each class here draws what timm's of the same name draws, in its order, from an image's size alone, after the code whose
-fingerprint `_KNOWN` has. timm is imported by then: an object of it is there.
+fingerprint `ENTRIES` has. timm is imported by then: an object of it is there.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from timm.data import transforms as crops
 from fastpipe import ops
 from fastpipe.ops.interpolation import interpolation_of
 from fastpipe.recipes import timm_crops, timm_naflex
-from fastpipe.recipes.base import adapter, adapter_class, known_base
+from fastpipe.recipes.base import Drawing, KnownCode, adapter, by_code, known_base
 from fastpipe.recipes.pillow_ops import (
     AsDtype,
     AsNumpy,
@@ -29,8 +29,7 @@ from fastpipe.recipes.pillow_ops import (
     MixChains,
     PosterizeByPillow,
 )
-from fastpipe.recipes.source_code import fingerprint
-from fastpipe.recipes.timm_crops import Drawing, one_of
+from fastpipe.recipes.timm_crops import one_of
 from fastpipe.recipes.torchvision_v1 import GUARDED_PIL_TO_TENSOR, GUARDED_TO_TENSOR
 from fastpipe.rng import numpy_of, stream_of
 from fastpipe.transforms.adapters import Adapt
@@ -245,70 +244,31 @@ _POLICIES = (
     theirs.AugmentOp,
 )
 """The code behind each operation of a policy."""
-_ENTRIES: list[tuple[Any, str, Any, tuple[Any, ...]]] = [
-    (theirs, "AugMixAugment", AugMixAugment, _POLICIES),
-    (theirs, "AugmentOp", AugmentOp, _POLICIES),
-    (theirs, "AutoAugment", AutoAugment, _POLICIES),
-    (crops, "CenterCropOrPad", timm_crops.CenterCropOrPad, (crops.center_crop_or_pad, crops._setup_size)),
-    (crops, "MaybePILToTensor", GUARDED_PIL_TO_TENSOR, ()),
-    (crops, "MaybeToTensor", GUARDED_TO_TENSOR, ()),
-    (theirs, "RandAugment", RandAugment, _POLICIES),
-    (crops, "RandomCropOrPad", timm_crops.RandomCropOrPad, (crops.crop_or_pad, crops._setup_size)),
-    (random_erasing, "RandomErasing", RandomErasing, (random_erasing._get_pixels,)),
-    (crops, "RandomPad", timm_crops.RandomPad, ()),
-    (crops, "RandomResizedCropAndInterpolation", timm_crops.RandomResizedCropAndInterpolation, ()),
-    (crops, "ResizeKeepRatio", timm_crops.ResizeKeepRatio, ()),
-    (crops, "ToNumpy", ToNumpy, ()),
-    (crops, "ToTensor", ToTensor, ()),
-    (crops, "TrimBorder", timm_crops.TrimBorder, ()),
+_CROP_OR_PAD = crops.crop_or_pad, crops._setup_size
+_CENTER_CROP_OR_PAD = crops.center_crop_or_pad, crops._setup_size
+_CROP_AND_RESIZE = timm_crops.RandomResizedCropAndInterpolation
+ENTRIES = [
+    KnownCode(theirs, "AugMixAugment", "288d788d9ecf8aa5", AugMixAugment, _POLICIES),
+    KnownCode(theirs, "AugmentOp", "cb3d820cc7b6259b", AugmentOp, _POLICIES),
+    KnownCode(theirs, "AutoAugment", "03627ad6e839b735", AutoAugment, _POLICIES),
+    KnownCode(crops, "CenterCropOrPad", "1f3bd7e86a05af57", timm_crops.CenterCropOrPad, _CENTER_CROP_OR_PAD),
+    KnownCode(crops, "MaybePILToTensor", "1ac62437836fad3e", GUARDED_PIL_TO_TENSOR),
+    KnownCode(crops, "MaybeToTensor", "61e1330a24c3d99d", GUARDED_TO_TENSOR),
+    KnownCode(theirs, "RandAugment", "ce54e6534f3e4b49", RandAugment, _POLICIES),
+    KnownCode(crops, "RandomCropOrPad", "f8932a4eceb3ca04", timm_crops.RandomCropOrPad, _CROP_OR_PAD),
+    KnownCode(random_erasing, "RandomErasing", "511fea0ce727a49b", RandomErasing, (random_erasing._get_pixels,)),
+    KnownCode(crops, "RandomPad", "c8c7d00acfab7af0", timm_crops.RandomPad),
+    KnownCode(crops, "RandomResizedCropAndInterpolation", "35bfaf5c9a2531b3", _CROP_AND_RESIZE),
+    KnownCode(crops, "ResizeKeepRatio", "d907d060a730d087", timm_crops.ResizeKeepRatio),
+    KnownCode(crops, "ToNumpy", "1f5e3a320a8e5470", ToNumpy),
+    KnownCode(crops, "ToTensor", "e7f901d85440adac", ToTensor),
+    KnownCode(crops, "TrimBorder", "303aaae7e40902df", timm_crops.TrimBorder),
     *timm_naflex.ENTRIES,
 ]
-"""Module, name, the class that draws, and the functions that the class's code is made of besides."""
-_KNOWN = {
-    "AugMixAugment": "288d788d9ecf8aa5",
-    "AugmentOp": "cb3d820cc7b6259b",
-    "AutoAugment": "03627ad6e839b735",
-    "CenterCropOrPad": "1f3bd7e86a05af57",
-    "MaybePILToTensor": "1ac62437836fad3e",
-    "MaybeToTensor": "61e1330a24c3d99d",
-    "RandAugment": "ce54e6534f3e4b49",
-    "RandomCropOrPad": "f8932a4eceb3ca04",
-    "RandomErasing": "511fea0ce727a49b",
-    "RandomPad": "c8c7d00acfab7af0",
-    "RandomResizedCropAndInterpolation": "35bfaf5c9a2531b3",
-    "ResizeKeepRatio": "d907d060a730d087",
-    "ToNumpy": "1f5e3a320a8e5470",
-    "ToTensor": "e7f901d85440adac",
-    "CenterCropToSequence": "1b0985408ead7c00",
-    "RandomCropToSequence": "b0a40d09b22b14ab",
-    "RandomResizedCropToSequence": "a5aabc2a853facce",
-    "ResizeKeepRatioToSequence": "43df75dfc55ef463",
-    "ResizeToSequence": "7b4a6d6a2c37fe18",
-    "TrimBorder": "303aaae7e40902df",
-}
-"""Fingerprints of the code that the classes were written after: timm 1.0.3 to 1.0.31, of AugMix and NaFlex the last."""
+"""The code that the classes were written after: timm 1.0.3 to 1.0.31, of AugMix and NaFlex the last."""
 
-
-def _classes() -> tuple[dict[type, Any], dict[type, str]]:
-    """The classes whose code is known, each with what draws for it; and those whose code is another."""
-    known, other = {}, {}
-    for module, name, draws, behind in _ENTRIES:
-        kind = getattr(module, name, None)
-        if kind is None:  # older versions lack some
-            continue
-        try:
-            same = fingerprint((kind, *behind)) == _KNOWN.get(name)
-        except (OSError, TypeError, SyntaxError):
-            same = False
-        if same:
-            known[kind] = adapter_class(draws) if issubclass(draws, Drawing) else draws
-        else:
-            other[kind] = f"this timm, {timm.__version__}, has another {name} than the one that fastpipe knows"
-    return known, other
-
-
-TABLE, OTHER = _classes()
-"""The class that draws for each of timm's; and why others of its classes aren't planned."""
+TABLE, OTHERS = by_code(ENTRIES)
+"""The class that draws for each of timm's; and its classes whose code is another, which aren't planned."""
 
 
 def find_adapt(kind: type) -> Adapt | None:
@@ -323,4 +283,6 @@ def why_not(kind: type) -> str:
         return "it cuts the finished tensor into patches"
     if kind in TABLE:
         return "it has an operation or an option that fastpipe doesn't know"
-    return OTHER.get(kind, "fastpipe doesn't know this class of timm's")
+    if kind in OTHERS:
+        return f"this timm, {timm.__version__}, has another {kind.__name__} than the one that fastpipe knows"
+    return "fastpipe doesn't know this class of timm's"

@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastpipe import ops
 from fastpipe.ops.interpolation import interpolation_of
+from fastpipe.recipes.base import Drawing
 from fastpipe.types import Generators, ImageShape, Step
-
-
-class Drawing:
-    """The base of classes that share the attributes of timm's objects."""
-
-    _draws_from_python = True
-
-    if TYPE_CHECKING:  # attributes are timm's
-
-        def __getattr__(self, name: str) -> Any: ...
 
 
 class RandomResizedCropAndInterpolation(Drawing):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from fastpipe import ops
-from fastpipe.recipes.timm_crops import Drawing, center_crop_or_pad, crop_or_pad, one_of, resize
+from fastpipe.recipes.base import Drawing, KnownCode
+from fastpipe.recipes.timm_crops import center_crop_or_pad, crop_or_pad, one_of, resize
 from fastpipe.rng import as_globals
 from fastpipe.transforms.sized_image import SizedImage
 from fastpipe.types import Generators, ImageShape, Step
@@ -80,19 +81,12 @@ class RandomResizedCropToSequence(Drawing):
         return ops.Crop(*box), resize(size, interpolation)
 
 
-def _entries() -> list[tuple[Any, str, Any, tuple[Any, ...]]]:
-    if theirs is None:
-        return []
-    behind = theirs.get_image_size_for_seq, theirs.crop_or_pad, theirs.center_crop_or_pad
-    draws = (
-        CenterCropToSequence,
-        RandomCropToSequence,
-        RandomResizedCropToSequence,
-        ResizeKeepRatioToSequence,
-        ResizeToSequence,
-    )
-    return [(theirs, kind.__name__, kind, behind) for kind in draws]
-
-
-ENTRIES = _entries()
-"""As `fastpipe.recipes.timm` has them; `Patchify` cuts a tensor, which is made by then: it runs as it is."""
+_BEHIND = tuple(getattr(theirs, name, None) for name in ("get_image_size_for_seq", "crop_or_pad", "center_crop_or_pad"))
+ENTRIES = [
+    KnownCode(theirs, "CenterCropToSequence", "1b0985408ead7c00", CenterCropToSequence, _BEHIND),
+    KnownCode(theirs, "RandomCropToSequence", "b0a40d09b22b14ab", RandomCropToSequence, _BEHIND),
+    KnownCode(theirs, "RandomResizedCropToSequence", "a5aabc2a853facce", RandomResizedCropToSequence, _BEHIND),
+    KnownCode(theirs, "ResizeKeepRatioToSequence", "43df75dfc55ef463", ResizeKeepRatioToSequence, _BEHIND),
+    KnownCode(theirs, "ResizeToSequence", "7b4a6d6a2c37fe18", ResizeToSequence, _BEHIND),
+]
+"""The classes for sequences; `Patchify` cuts a tensor, which is made by then: it runs as it is."""

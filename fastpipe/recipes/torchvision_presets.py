@@ -5,28 +5,18 @@ They are of torchvision's private API, which may change: a class is known by the
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torchvision.transforms import _presets as theirs
 
 from fastpipe import ops
 from fastpipe.ops.interpolation import interpolation_of
-from fastpipe.recipes.base import adapter_class
+from fastpipe.recipes.base import Drawing, KnownCode, by_code
 from fastpipe.recipes.pillow_ops import PilToTensorOnce
-from fastpipe.recipes.source_code import fingerprint
 from fastpipe.types import Generators, ImageShape, Step
 
 
-class _Preset:
-    """The base of classes that share the attributes of torchvision's objects."""
-
-    mean: Any
-    std: Any
-    resize_size: Any
-    crop_size: Any
-    interpolation: Any
-    antialias: Any
+class _Preset(Drawing):
+    _draws_from_python = False
 
     def _resize(self) -> Step:
         step: Step = ops.resize_to(self.resize_size, interpolation_of(self.interpolation), None, self.antialias)
@@ -57,26 +47,10 @@ _TO_FLOAT: tuple[Step, ...] = (
     ops.interned(PilToTensorOnce()),
     ops.interned_once(ops.ConvertImageDtype, torch.float32),
 )
-_KNOWN = {
-    "ImageClassification": "8b5637849dbe83a4",
-    "ObjectDetection": "58a89e31dc30b371",
-    "SemanticSegmentation": "b2be714fc0f8e24e",
-}
-"""Fingerprints of the code that the classes here were written after."""
-
-
-def _classes() -> dict[type, Any]:
-    known = {}
-    for draws in (ImageClassification, ObjectDetection, SemanticSegmentation):
-        name = draws.__name__
-        kind = getattr(theirs, name, None)
-        try:
-            if kind is not None and fingerprint((kind,)) == _KNOWN[name]:
-                known[kind] = adapter_class(draws)
-        except (OSError, TypeError, SyntaxError):
-            continue  # there is no source code
-    return known
-
-
-TABLE = _classes()
+ENTRIES = [
+    KnownCode(theirs, "ImageClassification", "8b5637849dbe83a4", ImageClassification),
+    KnownCode(theirs, "ObjectDetection", "58a89e31dc30b371", ObjectDetection),
+    KnownCode(theirs, "SemanticSegmentation", "b2be714fc0f8e24e", SemanticSegmentation),
+]
+TABLE, _ = by_code(ENTRIES)
 """The class that draws for each of torchvision's."""

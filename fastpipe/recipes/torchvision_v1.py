@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-import numpy as np
 import PIL.Image
 import torch
 import torchvision
@@ -14,10 +14,12 @@ from torchvision.transforms import functional as F
 from torchvision.transforms import transforms as theirs
 
 from fastpipe import ops
+from fastpipe.kernels.arrays import through_pillow
 from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.recipes import torchvision_presets
 from fastpipe.recipes.base import adapter, adapter_class, known_base
 from fastpipe.recipes.pillow_ops import PilToTensorOnce, ToTensorOnce
+from fastpipe.rng import torch_draws_from
 from fastpipe.transforms import autoaugment, transforms
 from fastpipe.transforms._attributes import Attribute
 from fastpipe.transforms.adapters import Adapt
@@ -70,8 +72,7 @@ class OnPil(ops.PilOperation):
     op = "v1_on_pil"
 
     def apply(self, image: Any) -> Any:
-        gray = image.ndim == 3 and image.shape[2] == 1
-        return np.array(getattr(F, self.name)(PIL.Image.fromarray(image[..., 0] if gray else image), **self.given))
+        return through_pillow(image, partial(getattr(F, self.name), **self.given))
 
 
 def _by_torchvision(ours: Any) -> Any:
@@ -124,15 +125,9 @@ GUARDED_PIL_TO_TENSOR = _guarded(transforms.PILToTensor, PilToTensorOnce())
 # -- subclasses
 
 
-def _drawing_from(generators: Generators) -> Any:
-    from fastpipe.transforms.v2._rng_patch import drawing_from  # with all of v2, which hardly anybody needs here
-
-    return drawing_from(generators)
-
-
 def _draw_by_params(self: Any, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
     """`RandomResizedCrop.draw`, with a subclass's own ``get_params``."""
-    with _drawing_from(generators):
+    with torch_draws_from(generators):
         box = self.original.get_params(SizedImage(shape), self.scale, self.ratio)
     return ops.Crop(*map(int, box)), ops.Resize(list(self.size), self.interpolation, None, self.antialias)
 
@@ -169,7 +164,7 @@ def _draws_from_size(get_params: Any) -> bool:
     if found is None:
         return False
     try:
-        with _drawing_from(Generators(torch.Generator())):
+        with torch_draws_from(Generators(torch.Generator())):
             images = SizedImage(ImageShape(33, 50)), SizedImage(ImageShape(9, 4))
             boxes = [found[0](image, (0.2, 1.0), (0.75, 1.33)) for image in images]
         return all(len(box) == 4 and box == tuple(map(int, box)) for box in boxes)

@@ -26,10 +26,9 @@ from torchvision import tv_tensors
 from fastpipe import ops
 from fastpipe.program.lower import lower
 from fastpipe.program.on_image import run_on_image
-from fastpipe.rng import as_globals, keyed_globals
+from fastpipe.rng import as_globals, keyed_globals, torch_draws_from
 from fastpipe.transforms.sized_image import Untraceable
 from fastpipe.transforms.v2._proxies import PilStandIn, PureStandIn, TensorStandIn, stand_in
-from fastpipe.transforms.v2._rng_patch import drawing_from
 from fastpipe.transforms.v2._samples import draw_sample, with_pixels
 from fastpipe.types import Generators, ImageShape, Step
 
@@ -102,7 +101,7 @@ class Traced:
         """
         if not _trust_of(self.original).result(self.original, _kind_of(shape)):
             raise Untraceable(f"{type(self.original).__name__} doesn't do the same on an image without pixels")
-        with drawing_from(generators), as_globals(generators, with_torch=False):
+        with torch_draws_from(generators), as_globals(generators, with_torch=False):
             return _steps_of(self.original, shape)
 
     def _plans_itself(self) -> bool:

@@ -1,5 +1,5 @@
 """Reports of all tools: tables and text (`tables`), plots, pictures, pages (`page`), files (`output`)."""
 
-from fastpipe._rich import load_rich
+from fastpipe.progress_bar import load_rich
 
 load_rich()  # before any module here imports rich

@@ -16,6 +16,7 @@ from rich.console import Console
 from fastpipe.atomic_write import atomic_write
 from fastpipe.environment import line_width
 from fastpipe.errors import ConfigError
+from fastpipe.progress_bar import SlowBar
 
 ProgressCallback: TypeAlias = Callable[[int, int, str], None]
 """Told of progress: the steps done, all of them (0: nobody knows), and what is done now."""
@@ -58,8 +59,6 @@ def encodable(text: str, encoding: str | None, instead: str) -> str:
 @contextlib.contextmanager
 def show_progress(quiet: bool = False) -> Iterator[ProgressCallback | None]:
     """The function that moves a progress bar of what takes long; None where there is no terminal."""
-    from fastpipe.index._progress import SlowBar  # with all of fastpipe.datasets, torch included
-
     with SlowBar("", not quiet) as bar:
         yield bar.show if bar.shown else None
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import html
 import importlib
 import io
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from fastpipe.errors import ConfigError
@@ -55,23 +55,12 @@ def check_matplotlib(file: str | os.PathLike[str] | None = None) -> None:
         raise ConfigError(f"can't write the picture {file}: its ending names none of the formats {', '.join(formats)}")
 
 
-@contextlib.contextmanager
-def style() -> Iterator[None]:
+def style() -> AbstractContextManager[None]:
     """The house's look, for what is drawn inside."""
     check_matplotlib()
     import matplotlib as mpl
 
-    with mpl.rc_context(dict(_STYLE)):
-        yield
-
-
-def new_figure(width: float, height: float, title: str) -> Figure:
-    """An empty figure, in inches; inside `style`."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
-    return figure
+    return mpl.rc_context(dict(_STYLE))
 
 
 def save(figure: Figure, file: str | os.PathLike[str]) -> None:

@@ -3,77 +3,69 @@
 from __future__ import annotations
 
 import io
+import textwrap
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import rich.box
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table as RichTable
+from rich.style import StyleType
+from rich.table import Table
 from rich.text import Text
 
 from fastpipe.environment import line_width
+from fastpipe.reporting.output import wrap_text
 
 
-@dataclass(slots=True)
-class ReportTable:
-    """Cells in rows under headings."""
+class ReportTable(Table):
+    """rich's table as every report has it, which looks the same on a terminal and in a file.
 
-    title: str  # above it
-    headings: Sequence[str]  # of the columns
-    right: Sequence[str] = ()  # headings of the columns of figures, which are set flush right
-    least: int = 0  # the width of these, in characters
-    framed: bool = True  # with lines on a terminal; else columns alone
-    rows: list[Sequence[Any]] = field(default_factory=list)  # of cells, which may be rich's texts
-    styles: dict[int, str] = field(default_factory=dict)  # rich's, by the row's number
-    sections: set[int] = field(default_factory=set)  # numbers of the rows that have a line above
-    caption: str = ""  # below it
+    Args:
+        headings: of the columns.
+        right: headings of the columns of figures, which are set flush right and stay in one line.
+        title: above it.
+        least_width: of the columns of figures, in characters.
+        framed: with lines; else columns alone.
+    """
 
-    def add(self, *cells: Any, style: str = "", section: bool = False) -> None:
-        """Adds a row."""
-        if section:
-            self.sections.add(len(self.rows))
-        self.styles[len(self.rows)] = style
-        self.rows.append(cells)
-
-    def to_rich(self) -> RichTable:
-        """The table as one of rich's, for a terminal; it looks the same in a file."""
-        box = rich.box.ASCII if self.framed else None
-        made = RichTable(
-            title=self.title or None,
+    def __init__(
+        self,
+        headings: Sequence[str],
+        right: Sequence[str] = (),
+        *,
+        title: str | None = None,
+        least_width: int | None = None,
+        framed: bool = True,
+    ) -> None:
+        super().__init__(
+            title=title,
             title_justify="left",
             caption_justify="left",
-            box=box,
-            pad_edge=bool(box),
-            show_header=any(map(str.strip, self.headings)),
+            box=rich.box.ASCII if framed else None,
+            pad_edge=framed,
+            show_header=any(map(str.strip, headings)),
         )
-        for heading in self.headings:
-            figures = heading in self.right
-            made.add_column(
-                heading,
-                justify="right" if figures else "left",
-                no_wrap=figures,  # text goes on in a line below; a figure never does
-                overflow="fold",
-                min_width=self.least if figures else None,
-            )
-        for number, cells in enumerate(self.rows):
-            if number in self.sections:
-                made.add_section()
-            made.add_row(
-                *(one if isinstance(one, Text) else escape(_text(one)) for one in cells),
-                style=self.styles.get(number) or None,
-            )
-        made.caption = escape(self.caption) or None
-        return made
+        for heading in headings:
+            if heading in right:
+                self.add_column(heading, justify="right", no_wrap=True, overflow="fold", min_width=least_width)
+            else:
+                self.add_column(heading, overflow="fold")
 
-    def to_text(self, width: int | None = None) -> str:
-        """The table as plain text, at most as wide as `line_width` says, or as told."""
-        return render_text(lambda console: console.print(self.to_rich()), width)
+    def add_row(self, *cells: Any, style: StyleType | None = None, end_section: bool = False) -> None:
+        """Adds a row of plain texts, numbers, None for a dash, and rich's own texts."""
+        texts = (cell if isinstance(cell, Text) else escape(_text(cell)) for cell in cells)
+        super().add_row(*texts, style=style, end_section=end_section)
 
 
 def _text(cell: Any) -> str:
     return "–" if cell is None else f"{cell:,.0f}" if isinstance(cell, (int, float)) else str(cell)
+
+
+def print_text(console: Console, text: str, indent: str = "", style: str = "") -> None:
+    """Prints text behind an indentation, its lines broken at spaces so that they fit the console."""
+    lines = wrap_text(textwrap.indent(text, indent), width=console.width)
+    console.print(Text(lines, style), soft_wrap=True)
 
 
 def render_text(show: Callable[[Console], None], width: int | None = None) -> str:

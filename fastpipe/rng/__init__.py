@@ -19,6 +19,7 @@ from fastpipe.rng.state import (
     rewound,
     rewound_on,
 )
+from fastpipe.rng.torch_patch import torch_draws_from
 from fastpipe.rng.torch_stream import TorchStream
 
 __all__ = [
@@ -41,4 +42,5 @@ __all__ = [
     "sample_key",
     "sample_keys",
     "stream_of",
+    "torch_draws_from",
 ]

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from fastpipe.atomic_write import atomic_write
 from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.sources._liveness import Owner, is_alive
-from fastpipe.sources._manifest import Manifest, Row
+from fastpipe.sources._manifest import Manifest
 
 MARK = "fastpipe-cache"
 """The file that says of a folder that it is a cache's."""
@@ -34,6 +34,7 @@ class State:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.process = os.getpid()
         self._lock = threading.Lock()  # of the two that follow
         self._uses: dict[bytes, float] = {}
         self._counts: dict[str, int] = {}
@@ -133,23 +134,27 @@ class State:
         self.manifest.count(counts)
 
     def pin(self, ids: Sequence[bytes]) -> str:
-        """Pins files until this process ends; the pin's name, for `Manifest.unpin`."""
+        """Pins files until `unpin` or the end of this process; the pin's name."""
         name = secrets.token_hex(8)
-        self.manifest.pin(name, self.owner.name, np.sort(_short(ids)).tobytes())
+        row = (name, self.owner.name, np.sort(_short(ids)).tobytes())
+        self.manifest.change("INSERT INTO pins VALUES (?, ?, ?)", [row])
         return name
+
+    def unpin(self, name: str) -> None:
+        """Removes a pin."""
+        self.manifest.change("DELETE FROM pins WHERE name = ?", [(name,)])
 
     def read_pins(self) -> None:
         """Reads the pins of owners that live, and removes those of others."""
-        owners = self.manifest.pins()
-        dead = {owner for owner in owners.values() if not is_alive(self.folder / "owners", owner)}
-        if dead:
-            self.manifest.unpin(name for name, owner in owners.items() if owner in dead)
-        known = self._pins
-        self._pins = {
-            name: known[name] if name in known else np.frombuffer(self.manifest.pinned(name), np.uint64)
-            for name, owner in owners.items()
-            if owner not in dead
-        }
+        for (owner,) in self.manifest.rows("SELECT DISTINCT owner FROM pins"):
+            if not is_alive(self.folder / "owners", owner):
+                self.manifest.change("DELETE FROM pins WHERE owner = ?", [(owner,)])
+        names = {name for (name,) in self.manifest.rows("SELECT name FROM pins")}
+        pins = {name: ids for name, ids in self._pins.items() if name in names}
+        for name in names - pins.keys():
+            for (ids,) in self.manifest.rows("SELECT ids FROM pins WHERE name = ?", name):
+                pins[name] = np.frombuffer(ids, np.uint64)
+        self._pins = pins
 
     def are_free(self, ids: Sequence[bytes]) -> list[bool]:
         """Whether each id is in no pin, as of the last `read_pins`."""
@@ -164,15 +169,15 @@ class State:
         """The number of pinned files, as of the last `read_pins`."""
         return len(np.unique(np.concatenate([*self._pins.values(), _short([])])))
 
-    def oldest(self) -> Iterator[Row]:
-        """Yields what may be evicted, least recently used first."""
+    def oldest(self) -> Iterator[tuple[bytes, int]]:
+        """Yields id and size of what may be evicted, least recently used first."""
         self.read_pins()
         names = frozenset(self._pins)
         # What is older than the last one that went is pinned, as long as the pins are the same.
         start = self._oldest[1] if names == self._oldest[0] else 0.0
-        for row, used in self.manifest.oldest(start, self.are_free):
+        for one, size, used in self.manifest.oldest(start, self.are_free):
             self._oldest = names, used
-            yield row
+            yield one, size
 
     def warn_once(self, text: str) -> None:
         if not self._warned:
@@ -203,7 +208,7 @@ class State:
             latest = max((used for *_, used in rows), default=0.0) - _UNSETTLED_S
             lost = [
                 one
-                for one, _, checksum, used in rows
+                for one, checksum, used in rows
                 if not (self.is_sound(one, checksum) if used >= latest else self.has(one))
             ]
             known = {one.hex() for one, *_ in rows} - {one.hex() for one in lost}

@@ -1,10 +1,11 @@
 """`Cache`: files of a store on a local disk, bounded, shared by all processes of a machine.
 
     FOLDER/fastpipe-cache        says that this is one, and when the machine was started last
-    FOLDER/manifest.sqlite       a row for each file, and for what a running epoch needs
+    FOLDER/manifest.sqlite       a row for each file, for what a running epoch needs, and for growing sets' epochs
     FOLDER/files/ab/ab….         a file: it has this name when it is whole
     FOLDER/parts/OWNER/ab….      a file that is being written
     FOLDER/owners/OWNER          locked by the process that lives
+    FOLDER/growing/ID/….lock     locked by the process that fetches a growing set
 
 What the files are is told by their names: a digest of the source, the key, the version and the part. So whether a
 file is there is a question to the file system alone; the manifest says what to evict, and how much there is.
@@ -16,9 +17,6 @@ import errno
 import hashlib
 import os
 import re
-import threading
-import time
-import weakref
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -27,7 +25,7 @@ from typing import Any, cast
 
 from fastpipe.errors import DatasetError
 from fastpipe.paths import absolute_path, local_path
-from fastpipe.sources._manifest import THERE, Row
+from fastpipe.sources._manifest import LOCK, THERE
 from fastpipe.sources._state import MARK, State
 from fastpipe.sources.base import ByteSource, Entry, Fetched, by_source
 from fastpipe.types import ArchiveMember, RemoteFile, Source
@@ -75,7 +73,7 @@ class Pin:
 
     def release(self) -> None:
         """Lets the files be evicted again."""
-        self._cache._opened().manifest.unpin([self._name])
+        self._cache._opened().unpin(self._name)
 
     def __enter__(self) -> Pin:
         return self
@@ -106,16 +104,12 @@ class Cache:
         DatasetError: the folder holds other things or can't be written, or the capacity is no number of bytes.
     """
 
+    _state: State | None = None
+
     def __init__(self, folder: str | os.PathLike[str], capacity: int | str = "500 GB") -> None:
         self.folder = absolute_path(folder)
         self.capacity = parse_size(capacity)
-        self._start()
         self._opened()
-
-    def _start(self) -> None:
-        self._state: State | None = None
-        self._lock = threading.Lock()
-        _all.add(self)
 
     @staticmethod
     def is_in(folder: str | os.PathLike[str]) -> bool:
@@ -200,21 +194,17 @@ class Cache:
         with state.manifest.changing():
             known = state.manifest.known(ids)
             # A row without its file is somebody's who removed it, and one of another size is of another file.
-            gone = [
-                one
-                for one, (size, at, _) in known.items()
-                if at == THERE and not (size == sizes[one] and state.has(one))
-            ]
+            gone = {
+                one for one, (size, at) in known.items() if at == THERE and not (size == sizes[one] and state.has(one))
+            }
             state.manifest.remove(one for one in gone if state.unlink(one))
-            known = {one: row for one, row in known.items() if one not in gone}
-            new = [Row(one, size) for one, size in sizes.items() if one not in known]
-            room = self._make_room(state, sum(row.size for row in new), self.capacity)
-            fitting = []
-            for row in new:
-                if row.size <= room:
-                    fitting.append(row)
-                    room -= row.size
-            ours = {row.id for row in state.manifest.reserve(fitting, state.owner.name, time.time())}
+            new = {one: size for one, size in sizes.items() if one not in known or one in gone}
+            room = self._make_room(state, sum(new.values()), self.capacity)
+            ours = set()
+            for one, size in new.items():
+                if size <= room and state.manifest.reserve(one, size, state.owner.name):
+                    ours.add(one)
+                    room -= size
         written: dict[bytes, int] = {}
         try:
             for one, (_, data) in zip(ids, files, strict=True):
@@ -224,7 +214,7 @@ class Cache:
             state.manifest.finish((one, checksum) for one, checksum in written.items())
             state.manifest.remove(ours - written.keys())
         state.count(fetched_bytes=sum(len(data) for one, (_, data) in zip(ids, files, strict=True) if one in written))
-        there = written.keys() | {one for one, (_, at, _) in known.items() if at == THERE}  # by others meanwhile
+        there = written.keys() | {one for one, (_, at) in known.items() if at == THERE} - gone  # by others meanwhile
         return [
             ArchiveMember(str(file), state.path(one), 0, len(data)) if one in there else None
             for one, (file, data) in zip(ids, files, strict=True)
@@ -253,7 +243,7 @@ class Cache:
     def check(self) -> int:
         """Reads every file, and removes those that aren't what was written; returns their number."""
         state = self._opened()
-        damaged = [one for one, _, checksum, _ in state.manifest.all() if not state.is_sound(one, checksum)]
+        damaged = [one for one, checksum, _ in state.manifest.all() if not state.is_sound(one, checksum)]
         self._evict(state, damaged)
         return len(damaged)
 
@@ -298,10 +288,10 @@ class Cache:
             return room
         state.flush()
         evicted = []
-        for row in state.oldest():
-            if state.unlink(row.id):
-                evicted.append(row.id)
-                room += row.size
+        for one, size in state.oldest():
+            if state.unlink(one):
+                evicted.append(one)
+                room += size
             if room >= wanted:
                 break
         state.manifest.remove(evicted)
@@ -311,34 +301,26 @@ class Cache:
     def _evict(self, state: State, ids: list[bytes]) -> int:
         with state.manifest.changing():
             known = state.manifest.known(ids)
-            gone = [one for one in ids if known.get(one, (0, 0, 0))[1] == THERE and state.unlink(one)]
+            gone = [one for one in ids if known.get(one, (0, 0))[1] == THERE and state.unlink(one)]
             state.manifest.remove(gone)
             state.manifest.count({"evicted": len(gone)})
         return sum(known[one][0] for one in gone)
 
     def _opened(self) -> State:
+        """The folder as this process has it open: a forked child opens it anew, as does a pickled copy."""
         state = self._state
-        if state is None:
-            with self._lock:
+        if state is None or state.process != os.getpid():
+            with LOCK:
                 state = self._state
-                if state is None:
+                if state is None or state.process != os.getpid():
                     state = self._state = State(Path(self.folder))
         return state
-
-    def _forget(self) -> None:
-        """Forgets, in a child of fork, what the parent opened: that stays the parent's."""
-        _inherited.append(self._state)
-        self._state, self._lock = None, threading.Lock()
 
     def __repr__(self) -> str:
         return f"Cache({self.folder!r}, capacity={self.capacity})"
 
     def __getstate__(self) -> dict[str, Any]:
         return {"folder": self.folder, "capacity": self.capacity}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._start()
 
 
 class CachedSource(ByteSource):
@@ -404,17 +386,3 @@ def parse_size(capacity: int | str) -> int:
 def without_cache(source: Source) -> ByteSource:
     """The source itself, without a cache before it."""
     return source.source if isinstance(source, CachedSource) else cast(ByteSource, source)
-
-
-_all: weakref.WeakSet[Cache] = weakref.WeakSet()
-_inherited: list[State | None] = []
-"""The parent's open states, in a child of fork: SQLite must not be closed there."""
-
-
-def _forget_states() -> None:
-    for cache in list(_all):
-        cache._forget()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_states)

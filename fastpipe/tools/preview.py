@@ -21,7 +21,7 @@ from fastpipe.datasets import ImageDataset
 from fastpipe.datasets.wrappers import behind_subsets
 from fastpipe.errors import DatasetError, DecodeError, FastpipeError
 from fastpipe.explanation.graph_breaks import shortened
-from fastpipe.index._progress import SlowBar
+from fastpipe.progress_bar import SlowBar
 from fastpipe.reporting.pictures import Cell, arrays_of, fitted, grid, pictures_of, same_size
 from fastpipe.rng import keyed_globals, sample_key
 from fastpipe.tools import recipes

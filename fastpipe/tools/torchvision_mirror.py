@@ -1,9 +1,8 @@
-"""torchvision's transform for a fastpipe one, or the other way round: class by class, with the same arguments."""
+"""torchvision's transform for a fastpipe one, or the other way round: class by class, with the same attributes."""
 
 from __future__ import annotations
 
 import importlib
-import inspect
 import sys
 from typing import Any, cast
 
@@ -57,10 +56,9 @@ def is_torchvisions(transform: Any) -> bool:
 
 
 def mirror(transform: Any, into: Any, notes: list[str]) -> Any:
-    """The same transform made of another module's classes.
+    """The same transform made of another library's classes: they have the same attributes, in v1 as in v2.
 
-    The arguments are the instance's attributes of the constructor's names, so what was changed after its making
-    counts. What isn't exactly a class of the other library is taken as it is.
+    What isn't exactly a class of the other library is taken as it is.
 
     Args:
         transform: made of fastpipe's or torchvision's classes, v1's or v2's, and any others; None for no transform.
@@ -70,31 +68,31 @@ def mirror(transform: Any, into: Any, notes: list[str]) -> Any:
     if transform is None:
         return into.Compose([])
     kind = type(transform)
-    name = kind.__name__
     if kind is MultiView:
         views = [mirror(one, into, notes) for one in transform.transforms]
         made = MultiView if into is fastpipe_transforms else _PlainViews
         return made(views if isinstance(transform.transform, list) else views[0], transform.n)
     if kind is torch.nn.Sequential:
         return torch.nn.Sequential(*(mirror(member, into, notes) for member in transform))
-    if is_v2(transform):
-        return _mirror_v2(transform, into, notes)
-    target = getattr(into, name, None)
+    other = "torchvision.transforms" if into is fastpipe_transforms else fastpipe_transforms.__name__
+    source, target = (_class_like(kind, library) for library in (other, into.__name__))
     if target is kind:
         return transform
-    if target is None or not _is_v1_class(kind, into):
+    if target is None or source is not kind:
         notes.append(f"{shortened(transform)} has no twin: it runs as it is on both sides")
         return transform
     if _is_altered(transform):
         notes.append(f"{shortened(transform)} has a method or hook of its own: it runs as it is on both sides")
         return transform
-    names = [
-        name for name in inspect.signature(target).parameters if name in vars(transform) or hasattr(transform, name)
-    ]
-    arguments = {name: _value(getattr(transform, name), name, into, notes) for name in names}
-    if name == "ColorJitter":  # None means no change there, and can't be given
-        arguments = {name: 0 if value is None else value for name, value in arguments.items()}
-    return target(**arguments)
+    twin = object.__new__(target)
+    vars(twin).update(vars(transform))
+    members = getattr(transform, "transforms", None)
+    if isinstance(members, torch.nn.ModuleList):
+        modules = torch.nn.ModuleList([mirror(member, into, notes) for member in members])
+        twin._modules = {**transform._modules, "transforms": modules}
+    elif isinstance(members, (list, tuple)):
+        twin.transforms = [mirror(member, into, notes) for member in members]
+    return twin
 
 
 class _PlainViews(MultiView):
@@ -104,39 +102,10 @@ class _PlainViews(MultiView):
         return [view(img) for view in self._each()]
 
 
-def is_v2(transform: Any) -> bool:
-    """Whether it is of torchvision's v2, or of a class made of it."""
-    theirs = sys.modules.get("torchvision.transforms.v2")
-    return theirs is not None and isinstance(transform, theirs.Transform)
-
-
-def _mirror_v2(transform: Any, into: Any, notes: list[str]) -> Any:
-    """`mirror` for v2, whose classes here are made of torchvision's: the same attributes in the other class."""
-    kind = type(transform)
-    ours = importlib.import_module("fastpipe.transforms.v2")
-    theirs = importlib.import_module("torchvision.transforms.v2")
-    source, target = (theirs, ours) if into is fastpipe_transforms else (ours, theirs)
-    if getattr(target, kind.__name__, None) is kind:
-        return transform
-    if getattr(source, kind.__name__, None) is not kind or _is_altered(transform):
-        notes.append(f"{shortened(transform)} is of a class of its own: it runs as it is on both sides")
-        return transform
-    made = object.__new__(getattr(target, kind.__name__))
-    vars(made).update(vars(transform))
-    members = getattr(transform, "transforms", None)
-    if isinstance(members, torch.nn.ModuleList):
-        modules = torch.nn.ModuleList([mirror(member, into, notes) for member in members])
-        made._modules = {**transform._modules, "transforms": modules}
-    elif isinstance(members, (list, tuple)):
-        made.transforms = [mirror(member, into, notes) for member in members]
-    return made
-
-
-def _is_v1_class(kind: type, into: Any) -> bool:
-    """Whether it is the class of that name in the other of the two libraries."""
-    if into is fastpipe_transforms:
-        return kind.__module__.startswith("torchvision.transforms.") and ".v2" not in kind.__module__
-    return getattr(fastpipe_transforms, kind.__name__, None) is kind
+def _class_like(kind: type, library: str) -> Any:
+    """The class of that name in a library's transforms: of v2 for one of v2's; None where there is none."""
+    version = ".v2" if ".transforms.v2" in kind.__module__ else ""
+    return getattr(importlib.import_module(library + version), kind.__name__, None)
 
 
 def _is_altered(transform: Any) -> bool:
@@ -145,10 +114,3 @@ def _is_altered(transform: Any) -> bool:
 
 
 _METHODS = ("__call__", "forward", "get_params", "make_params", "transform")
-
-
-def _value(value: Any, name: str, into: Any, notes: list[str]) -> Any:
-    if name == "transforms":
-        members = [mirror(member, into, notes) for member in value]
-        return torch.nn.ModuleList(members) if isinstance(value, torch.nn.ModuleList) else members
-    return value

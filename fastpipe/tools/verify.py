@@ -22,8 +22,8 @@ from fastpipe.config import MachineConfig
 from fastpipe.core.packed import PACKED_SIGNATURE, is_packed, unpack
 from fastpipe.datasets import ImageArray, ImageDataset, ImageList, JointDataset
 from fastpipe.errors import DatasetError, PlanError
-from fastpipe.index._progress import SlowBar
 from fastpipe.program import Fidelity
+from fastpipe.progress_bar import SlowBar
 from fastpipe.reporting.pictures import arrays_of, same_size
 from fastpipe.rng import GeneratorStates, keyed_globals, sample_key
 from fastpipe.tools import recipes
@@ -86,7 +86,7 @@ def verify(
     module = import_torchvision().transforms
     notes: list[str] = []
     if isinstance(transform, ImageDataset):
-        dataset = copy.copy(transform)
+        dataset = recipes.unseeded(transform)
         chosen = sorted(random.Random(seed).sample(range(len(dataset)), min(images, len(dataset))))
         if not chosen:
             raise DatasetError(f"the {type(dataset).__name__} has no samples: there is nothing to verify.")
@@ -114,15 +114,15 @@ def verify(
 class Comparison:
     """A dataset of fastpipe's beside torchvision's transforms on what Pillow loads, sample by sample."""
 
-    def __init__(self, given: ImageDataset, module: Any, notes: list[str]) -> None:
-        """Takes a dataset, whose seed and ``on_error`` aren't asked, and ``torchvision.transforms``."""
+    def __init__(self, dataset: Any, module: Any, notes: list[str]) -> None:
+        """Takes a dataset without a seed, which is changed so that it raises, and ``torchvision.transforms``."""
         self.notes = notes
-        self.dataset: Any = recipes.unseeded(given)
-        self.dataset.on_error = "raise"
-        self.joint = recipes.is_joint(given)  # transforms see image and targets together: samples are tuples then
+        self.dataset = dataset
+        dataset.on_error = "raise"
+        self.joint = recipes.is_joint(dataset)  # transforms see image and targets together: samples are tuples then
         if not self.joint:
-            self.dataset.target_transform = None
-        members = (*self.dataset.pipeline.drawn, *self.dataset.pipeline.rest)
+            dataset.target_transform = None
+        members = (*dataset.pipeline.drawn, *dataset.pipeline.rest)
         self.twins = [mirror(member, module, notes) for member in members]
         self.index = 0  # of the sample at hand, as are the next two
         self.path = ""

@@ -142,9 +142,9 @@ class Certificate:
         sha256: of the finished samples: the same on every machine with that Pillow where they equal torchvision's;
             empty where none was compared.
         fidelity: ``"torchvision"`` or ``"fast"``.
-        checks: finished samples, whose values may differ under ``"fast"`` alone; errors.
+        checks: of finished samples, whose values may differ under ``"fast"`` alone; of errors.
         final: the finished samples' differences.
-        tolerance: the largest final difference that was asked for, in 1/255; None where none was.
+        tolerance: the largest final difference that passes under ``"fast"``, in 1/255; None for any.
         worst: the sample with the largest final difference; None where all are equal.
         notes: what could not be compared, and why.
     """
@@ -193,7 +193,9 @@ class Certificate:
         lines = [f"fastpipe against torchvision: {drawn}", ""]
         width = max((len(check.name) for check in self.checks), default=0)
         for check in self.checks:
-            lines.append(f"  {check.name:<{width}}  {check.equal:>6} of {check.count:<6}  {_word(check.holds)}")
+            lines.append(
+                f"  {check.name:<{width}}  {check.equal:>6} of {check.count:<6}  {'yes' if check.holds else 'NO'}"
+            )
             lines += [f"      {failure}" for failure in check.failures[:_SHOWN]]
         if self.sha256:
             lines += ["", f"sha256 of fastpipe's samples: {self.sha256}"]
@@ -214,11 +216,14 @@ class Certificate:
     def _verdict(self) -> str:
         if not self.compared:
             return "FAIL: no image could be compared"
-        if self.holds:
-            return "PASS: equal, byte for byte" if self.equal == self.compared else "PASS: as documented"
         if not all(check.holds for check in self.checks):
             return "FAIL: not equal"
-        return f"FAIL: as documented, but a finished sample differs by more than the {self.tolerance:g} you allow"
+        if not self.within:
+            return f"FAIL: a finished sample differs by more than the {self.tolerance:g} you allow"
+        if self.equal == self.compared:
+            return "PASS: equal, byte for byte"
+        judged = "is measured, not judged" if self.tolerance is None else f"is within the {self.tolerance:g} you allow"
+        return f"PASS: what fidelity={self.fidelity!r} gives {judged}"
 
     def picture(self, side: int = 320) -> Image.Image:
         """The worst image: the original, torchvision's result, fastpipe's, and their difference made visible.
@@ -262,7 +267,3 @@ def difference_cell(ours: NDArray[Any], theirs: NDArray[Any], side: int, factor:
         lines.append(f"{apart.count:,} of {apart.values:,} values differ{', each shown larger' if few else ''}")
     spread = 1 + max(ours.shape[:2]) // side if few else 0
     return Cell(difference(ours, theirs, factor, spread=spread, side=side), tuple(lines))
-
-
-def _word(holds: bool) -> str:
-    return "yes" if holds else "NO"

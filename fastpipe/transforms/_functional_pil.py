@@ -151,13 +151,9 @@ def adjust_sharpness(img: Any, sharpness_factor: float) -> Image.Image:
     return ImageEnhance.Sharpness(img).enhance(sharpness_factor)
 
 
-def check_hue_factor(hue_factor: float) -> None:
+def adjust_hue(img: Any, hue_factor: float) -> Image.Image:
     if not (-0.5 <= hue_factor <= 0.5):
         raise ValueError(f"hue_factor ({hue_factor}) is not in [-0.5, 0.5].")
-
-
-def adjust_hue(img: Any, hue_factor: float) -> Image.Image:
-    check_hue_factor(hue_factor)
     check_image(img)
     mode = img.mode
     if mode in {"L", "1", "I", "F"}:
@@ -172,19 +168,16 @@ def adjust_hue(img: Any, hue_factor: float) -> Image.Image:
 
 def adjust_gamma(img: Any, gamma: float, gain: float = 1.0) -> Image.Image:
     check_image(img)
-    check_gamma(gamma)
+    if gamma < 0:
+        raise ValueError("Gamma should be a non-negative real number")
     table = [int((255 + 1 - 1e-3) * gain * pow(level / 255.0, gamma)) for level in range(256)] * 3
     return img.convert("RGB").point(table).convert(img.mode)  # type: ignore[no-any-return]
 
 
-def check_gamma(gamma: float) -> None:
-    if gamma < 0:
-        raise ValueError("Gamma should be a non-negative real number")
-
-
 def to_grayscale(img: Any, num_output_channels: int) -> Image.Image:
     check_image(img)
-    check_output_channels(num_output_channels)
+    if num_output_channels not in (1, 3):
+        raise ValueError("num_output_channels should be either 1 or 3")
     gray = img.convert("L")
     if num_output_channels == 1:
         return gray  # type: ignore[no-any-return]
@@ -193,11 +186,6 @@ def to_grayscale(img: Any, num_output_channels: int) -> Image.Image:
 
 
 rgb_to_grayscale = to_grayscale
-
-
-def check_output_channels(num_output_channels: int) -> None:
-    if num_output_channels not in (1, 3):
-        raise ValueError("num_output_channels should be either 1 or 3")
 
 
 def invert(img: Any) -> Image.Image:

@@ -57,13 +57,13 @@ def _is_known(kind: Any) -> bool:
     return own or recipe_of(kind) is not None
 
 
-def recipe_of(kind: type) -> str | None:
-    """The name of the recipe that is asked about a class: that of the first of its bases which has one."""
+def recipe_of(kind: type) -> Any:
+    """The recipe, a module, that is asked about a class: that of the first of its bases which has one; or None."""
     for base in kind.__mro__:
         module = base.__module__
         while module:
             if module in RECIPES:
-                return RECIPES[module]
+                return importlib.import_module(RECIPES[module])
             module = module.rpartition(".")[0]
     return None
 
@@ -71,13 +71,12 @@ def recipe_of(kind: type) -> str | None:
 def why_not(transform: Any) -> str:
     """The reason why a recipe doesn't plan an object of its library; empty for objects of no such library."""
     recipe = recipe_of(type(transform))
-    return "" if recipe is None else str(importlib.import_module(recipe).why_not(type(transform)))
+    return "" if recipe is None else str(recipe.why_not(type(transform)))
 
 
 def drawn_by_itself(transform: Any) -> tuple[Any, ...]:
     """The members of another library's transform that its own code draws before an image is decoded."""
-    recipe = recipe_of(type(transform))
-    find: Any = None if recipe is None else getattr(importlib.import_module(recipe), "planned_members", None)
+    find: Any = getattr(recipe_of(type(transform)), "planned_members", None)
     return () if find is None else tuple(find(transform))
 
 
@@ -85,5 +84,5 @@ def drawn_by_itself(transform: Any) -> tuple[Any, ...]:
 def find_adapt(kind: Any) -> Adapt | None:
     """Makes adapters of a class's objects; None for a class that no recipe knows."""
     recipe = recipe_of(kind)
-    found: Adapt | None = None if recipe is None else importlib.import_module(recipe).find_adapt(kind)
+    found: Adapt | None = None if recipe is None else recipe.find_adapt(kind)
     return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import random
 import threading
 from collections.abc import Callable, Sequence
@@ -20,19 +19,6 @@ from fastpipe.program.lazy_source import LazySource
 from fastpipe.rng import Stream, TorchStream
 from fastpipe.transforms.adapters import recipe_of
 from fastpipe.types import Box
-
-__all__ = [
-    "ONE_AT_A_TIME",
-    "Pixels",
-    "call_with_image",
-    "image_pixels",
-    "pixels_of_array",
-    "pixels_of_arrays",
-    "random_seed",
-    "reseed",
-    "run_of",
-    "set_state",
-]
 
 Array = NDArray[Any]
 ONE_AT_A_TIME = threading.RLock()
@@ -115,10 +101,7 @@ def run_of(transform: Any) -> Run | None:
 
 @lru_cache(maxsize=512)
 def _run_of(kind: Any) -> Run | None:
-    recipe = recipe_of(kind)
-    if recipe is None:
-        return None
-    find: Any = getattr(importlib.import_module(recipe), "find_run", None)
+    find: Any = getattr(recipe_of(kind), "find_run", None)
     found: Run | None = None if find is None else find(kind)
     return found
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
 from operator import is_
 from typing import Any, TypeAlias
+
+import torch
 
 from fastpipe.errors import PlanError
 from fastpipe.rng import StreamGenerators, drawing
@@ -28,11 +30,13 @@ class Pipeline:
         drawn: the transforms, from the front, whose parameters depend on the image's size alone.
         rest: what follows them: the first transform that isn't drawable and everything behind it.
         may_want_pixels: a draw may raise `Untraceable`, where code of the user's looks at pixels after all.
+        draws_from_python: a draw may take numbers of Python's generator or numpy's.
     """
 
     drawn: tuple[Any, ...]
     rest: tuple[Callable[[Any], Any], ...]
     may_want_pixels: bool = field(init=False, repr=False, compare=False)
+    draws_from_python: bool = field(init=False, repr=False, compare=False)
     # All of them: `drawn` and `rest`.
     _members: tuple[Any, ...] = field(init=False, repr=False, compare=False)
     # Of each of `drawn` its method, whether it takes streams, and whether a later one looks at the shape that it gives.
@@ -47,7 +51,9 @@ class Pipeline:
         object.__setattr__(self, "_draws", tuple(draws))  # frozen
         object.__setattr__(self, "_fixed", tuple(one.draw if _draws_nothing(one) else None for one in adapted))
         object.__setattr__(self, "_members", (*self.drawn, *self.rest))
-        object.__setattr__(self, "may_want_pixels", any(map(_may_want_pixels, self.drawn)))
+        within = [planned(one) for transform in self.drawn for one in all_within(transform)]
+        object.__setattr__(self, "may_want_pixels", any(getattr(one, "_may_want_pixels", False) for one in within))
+        object.__setattr__(self, "draws_from_python", any(map(_draws_from_python, within)))
 
     def is_of(self, transform: Any) -> bool:
         """Whether it was compiled from these transforms: not if the transform, or its `Compose`'s list, has changed."""
@@ -119,6 +125,28 @@ def _draws_nothing(transform: Any) -> bool:
     return bool(vars(type(transform)).get("_draws_nothing"))
 
 
+def _draws_from_python(transform: Any) -> bool:
+    """Whether a draw may take numbers of Python's generator or numpy's, as its class says of itself."""
+    own = getattr(transform, "_draws_from_python", None)
+    return bool(own) if own is not None else not hasattr(transform, "draw") or not draws_from_stream(transform)
+
+
+LISTS = (list, tuple, torch.nn.ModuleList)
+
+
+def members_within(transform: Any) -> tuple[Any, ...]:
+    """The transforms that a transform is made of, whatever it does with them."""
+    found = getattr(transform, "transforms", None)
+    return tuple(found) if isinstance(found, LISTS) else ()
+
+
+def all_within(transform: Any) -> Iterator[Any]:
+    """The transform, and all that it is made of."""
+    yield transform
+    for member in members_within(transform):
+        yield from all_within(member)
+
+
 def _is_compose(transform: Any) -> bool:
     """Whether its class says so of itself: a class derived from it may do something else."""
     return bool(vars(type(transform)).get("_is_compose"))
@@ -180,10 +208,3 @@ def _plans_samples(adapter: Any) -> bool:
     """Whether a transform that can't be planned for an image alone can be for a sample with boxes and masks."""
     own_answer = getattr(adapter, "_plans_samples", None)
     return own_answer is not None and bool(own_answer())
-
-
-def _may_want_pixels(transform: Any) -> bool:
-    """Whether a draw for a transform, or for one within, may turn out to need pixels; ours never does."""
-    members = getattr(transform, "transforms", ())
-    inner = members if isinstance(members, Iterable) else ()
-    return bool(getattr(planned(transform), "_may_want_pixels", False)) or any(map(_may_want_pixels, inner))

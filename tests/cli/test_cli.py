@@ -218,5 +218,6 @@ def _utf8() -> dict[str, str]:
 
 
 def test_showing_the_config_waits_for_no_torch() -> None:
-    code = "import sys, fastpipe.tools.bench.choose as c; c.show(); sys.exit('torch' in sys.modules)"
+    code = "import sys; from fastpipe.cli.app import app; app(['configure', '--show'], standalone_mode=False); "
+    code += "sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

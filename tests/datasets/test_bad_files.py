@@ -232,9 +232,9 @@ def test_a_file_stays_listed_while_another_process_counts_it():
         while record.bad_now() < record.count:
             time.sleep(0.001)
         for index in range(record.count):
-            record.set_logged(index)
+            record.listed[index] = True
             time.sleep(0.0003)
         stop.set()
         other.join()
-        assert all(map(record.is_logged, range(record.count)))
+        assert record.listed.all()
         assert record.bad_now() == record.count

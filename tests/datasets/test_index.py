@@ -18,9 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torchvision_here import torchvision
 
+from fastpipe import progress_bar
 from fastpipe.datasets import ImageIndex, find_classes, make_dataset
 from fastpipe.errors import DatasetError, FastpipeWarning
-from fastpipe.index import _progress, file_states, local_scan
+from fastpipe.index import file_states, local_scan
 from fastpipe.index import format as store_module
 from fastpipe.index.lazy_sequences import Samples
 from fastpipe.index.listing import IMG_EXTENSIONS
@@ -454,8 +455,8 @@ class TestManyFolders:
 
     @pytest.mark.parametrize("shown", [True, False])
     def test_what_takes_long_shows_a_bar_on_a_terminal(self, many, monkeypatch, capsys, shown):
-        monkeypatch.setattr(_progress.SlowBar, "delay_s", 0.0)
-        monkeypatch.setattr(_progress, "_is_terminal", lambda: True)
+        monkeypatch.setattr(progress_bar.SlowBar, "delay_s", 0.0)
+        monkeypatch.setattr(progress_bar, "_is_terminal", lambda: True)
         monkeypatch.setenv("FORCE_COLOR", "1")
         assert samples_of(many, headers=True, progress=shown) == expected(many)
         assert ("looking for images" in capsys.readouterr().err) == shown

@@ -7,8 +7,8 @@ import torch
 import torchvision_here
 
 from fastpipe import core
-from fastpipe.kernels import memory, tensors
-from fastpipe.ops import tensors as operations
+from fastpipe.kernels import memory, v2_tensors
+from fastpipe.ops import TensorOperation
 
 F = torchvision_here.module("torchvision.transforms.v2.functional")
 
@@ -23,36 +23,33 @@ def colors(step: int) -> torch.Tensor:
 def test_hue(factor: float) -> None:
     """`benchmarks/v2.py` sees photos; here a cube of colours, and rows that are part of a larger image."""
     image = colors(5 if factor == 0.03 else 15)
-    for given in (image, image[:, 3:], image[:, :1]):
-        made = tensors.adjust_hue(given, factor)
+    for given in (image, image[:, 3:], image[:, :1], image[:, :, 1:]):
+        made = v2_tensors.run("adjust_hue", given, factor)
         assert made is not None
         assert torch.equal(made, F.adjust_hue(given, factor))
-    assert tensors.adjust_hue(image[:, :, 1:], factor) is None  # rows with something between
-    assert tensors.adjust_hue(image, 0.6) is None  # torchvision says what is wrong
-    assert tensors.adjust_hue(image[:1], factor) is None
+    assert v2_tensors.run("adjust_hue", image, 0.6) is None  # torchvision says what is wrong
+    assert v2_tensors.run("adjust_hue", image[:1], factor) is None
 
 
 @pytest.mark.parametrize("factor", [0.0, 0.5, 1.0, 1.37])
 @pytest.mark.parametrize("size", [(1, 1), (70, 81), (900, 301), (3, 70_000)])
 def test_contrast(factor: float, size: tuple[int, int]) -> None:
     image = torch.randint(0, 256, (3, *size), dtype=torch.uint8, generator=torch.Generator().manual_seed(3))
+    operation = TensorOperation("adjust_contrast", {"contrast_factor": factor}, (*size, 3))
     for given in (image, image.flip(-1), image.permute(0, 2, 1)):
-        made = tensors.adjust_contrast(given, factor)
-        assert made is not None
-        assert torch.equal(made, F.adjust_contrast(given, factor))
-    assert tensors.adjust_contrast(image, -1.0) is None
+        assert torch.equal(operation.apply(given), F.adjust_contrast(given, factor))
+    known = core.available() and v2_tensors.fused() is not None
+    assert (v2_tensors.run("adjust_contrast", image, factor) is not None) == known
+    assert v2_tensors.run("adjust_contrast", image, -1.0) is None
 
 
-def test_a_kernel_that_gives_something_else_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    image = colors(51)
-    wrong = {"adjust_hue": (lambda image, hue_factor: image.clone(), {"hue_factor": 0.1})}
-    monkeypatch.setattr(tensors, "KERNELS", wrong)
-    operations._kernel.cache_clear()
-    try:
-        operation = operations.TensorOperation("adjust_hue", {"hue_factor": 0.2}, (6, 36, 3), by_pixel=True)
-        assert torch.equal(operation.apply(image), F.adjust_hue(image, 0.2))
-    finally:
-        operations._kernel.cache_clear()
+def test_a_core_that_rounds_otherwise_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(v2_tensors, "fused", lambda: None)
+    image = torch.randint(0, 256, (3, 300, 301), dtype=torch.uint8, generator=torch.Generator().manual_seed(3))
+    for name in ("adjust_contrast", "adjust_saturation", "adjust_sharpness"):
+        assert v2_tensors.run(name, image, 1.2) is None
+        operation = TensorOperation(name, {f"{name[7:]}_factor": 1.2}, (300, 301, 3))
+        assert torch.equal(operation.apply(image), getattr(F, name)(image, 1.2))
 
 
 def test_large_memory() -> None:

@@ -11,6 +11,8 @@ import random
 import re
 import select
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -71,7 +73,7 @@ def store() -> Store:
 def go_on(grown: Any, steps: int = 1000) -> None:
     """Fetches so many times, as the process would."""
     if "_here" not in grown.__dict__:
-        grown._here = Prefetcher(grown.dataset.samples.index_, grown._order, grown.cache, grown._state)
+        grown._here = Prefetcher(grown.dataset.samples.index_, grown._order, grown._state)
     while steps and grown._here.step():
         steps -= 1
 
@@ -352,7 +354,7 @@ def test_a_process_that_is_killed_loses_doubles_and_spoils_nothing(
     before = Window(0, 0)
     for epoch in range(9):
         process = multiprocessing.get_context("fork").Process(
-            target=run_prefetcher, args=(index, grown._order, cache, grown._state, os.getpid())
+            target=run_prefetcher, args=(index, grown._order, grown._state)
         )
         while select.select([reading], [], [], 0)[0]:
             os.read(reading, 1000)
@@ -385,6 +387,60 @@ def test_a_process_that_is_killed_loses_doubles_and_spoils_nothing(
     assert cache.check() == 0
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_processes_that_decide_at_once_agree(
+    make: Callable[..., GrowingDataset], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grown = make()
+    go_on(grown)
+    latest = grown._state.latest
+
+    def slowly() -> Window:
+        time.sleep(0.05)
+        return latest()
+
+    def decide() -> None:
+        for epoch in range(3):
+            grown._state.begin(grown._state.decide(epoch) or Window(0, 0))
+
+    monkeypatch.setattr(grown._state, "latest", slowly)
+    children = [multiprocessing.get_context("fork").Process(target=decide) for _ in range(3)]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join()
+        assert child.exitcode == 0
+    assert [grown._window(epoch).number for epoch in range(3)] == [1, 2, 3]
+    assert grown._state.begun().number == 3
+
+
+def test_a_decision_that_is_interrupted_leaves_what_was_there(
+    make: Callable[..., GrowingDataset], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grown = make()
+    first = grown._window(0)
+    add = grown._state._add
+
+    def add_and_stop(epoch: int, window: Window) -> None:
+        add(epoch, window)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(grown._state, "_add", add_and_stop)
+        with pytest.raises(KeyboardInterrupt):
+            grown._state.decide(1)
+    assert grown._state.window(1) is None
+    assert grown._state.latest() == grown._state.window(0) == first
+    assert grown._window(1).number == 2
+
+
+def test_files_of_an_older_layout_are_nothing(make: Callable[..., GrowingDataset], tmp_path: Path) -> None:
+    folder = Path(make()._state.leading.lock_file).parent
+    (folder / "epochs.json").write_text('{"latest": [0, 2, [], 2, 1], "epochs": {"0": [0, 2, [], 2, 1]}}')
+    (folder / "arrived.json").write_text('{"stop": 2}')
+    assert len(make()) == 12
+
+
 def test_the_process_fetches_while_another_one_does_not(store: Store, tmp_path: Path) -> None:
     cache = Cache(tmp_path / "cache", 1000 * SIZE)
     grown, other = (GrowingDataset(fastpipe.ImageFolder(store, index=None), cache, start=30) for _ in range(2))
@@ -411,6 +467,64 @@ def test_the_process_fetches_while_another_one_does_not(store: Store, tmp_path: 
         grown.close()
         other.close()
     assert grown._state.leading.acquire(timeout=5)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_a_forked_process_decides_an_epoch_while_its_parent_fetches(store: Store, tmp_path: Path) -> None:
+    grown = GrowingDataset(fastpipe.ImageFolder(store, index=None), Cache(tmp_path / "cache", "1 MB"), start=10)
+    try:
+        assert len(grown) >= 10
+        child = multiprocessing.get_context("fork").Process(target=grown.length_at, args=(1,), daemon=True)
+        child.start()
+        child.join()
+        assert child.exitcode == 0
+        assert grown._state.window(1) is not None
+    finally:
+        grown.close()
+
+
+_FETCHING = """
+import multiprocessing, sys
+import fastpipe
+from fastpipe.sources import Cache
+from loading.test_growing import COUNT, SIZE, Store
+
+if __name__ == "__main__":
+    multiprocessing.set_start_method(sys.argv[1])
+    source = fastpipe.ImageFolder(Store(), index=None)
+    grown = fastpipe.GrowingDataset(source, Cache(sys.argv[2], 1000 * SIZE), start=30)
+    assert len(grown) >= 30
+    print(grown._process.pid, flush=True)
+    input()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has one start method, and that is the default")
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_the_process_is_started_in_any_way_and_ends_with_its_parent(method: str, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(_FETCHING)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    parent = subprocess.Popen(
+        [sys.executable, script, method, tmp_path / "cache"],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    with parent:
+        assert parent.stdout is not None
+        fetching = int(parent.stdout.readline())
+        os.kill(fetching, 0)
+        parent.kill()
+    for _ in range(600):
+        try:
+            os.kill(fetching, 0)
+        except ProcessLookupError:
+            break
+        time.sleep(0.05)
+    else:
+        pytest.fail("the process still fetches")
 
 
 def test_arguments_are_looked_at(here: None, store: Store, tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 import fastpipe
+from fastpipe import progress_bar
 from fastpipe import transforms as T
 from fastpipe.errors import DatasetError
-from fastpipe.index import _progress
 from fastpipe.loading import tuning
 from fastpipe.loading.tuning import _settings
 
@@ -92,8 +92,8 @@ def test_bad_arguments(root):
 
 @pytest.mark.parametrize("shown", [True, False])
 def test_a_terminal_sees_how_far_it_is(root, monkeypatch, capsys, shown):
-    monkeypatch.setattr(_progress.SlowBar, "delay_s", 0.0)
-    monkeypatch.setattr(_progress, "_is_terminal", lambda: True)
+    monkeypatch.setattr(progress_bar.SlowBar, "delay_s", 0.0)
+    monkeypatch.setattr(progress_bar, "_is_terminal", lambda: True)
     monkeypatch.setenv("FORCE_COLOR", "1")
     dataset = fastpipe.ImageFolder(root, T.Compose([T.Resize((8, 8)), T.ToTensor()]))
     fastpipe.tune(dataset, 2, seconds=0.01, max_workers=0, progress=shown)

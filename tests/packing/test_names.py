@@ -36,6 +36,8 @@ def test_a_folder() -> None:
     assert in_a_folder(["a.fpj", "a.jpg"], PACKED) == ["a.fpj.fpj", "a.jpg.fpj"]
     assert in_a_folder(["a.fpj", "b.jpeg.fpj", "c.png.fpj"], UNPACKED) == ["a.jpg", "b.jpeg", "c.png"]
     assert in_a_folder(["a.jpg.fpj", "a.png"], UNPACKED) == ["a.jpg", "a.png.jpg"]
+    assert in_a_folder(["a.jpg", "a.jpg.fpj"], UNPACKED) == ["", "a.jpg.fpj.jpg"]
+    assert in_a_folder(["..jpg", "..jpg.fpj"], PACKED) == ["", "..jpg.fpj"]  # a name that is no ending
 
 
 def test_samples() -> None:

@@ -217,12 +217,15 @@ def test_erasing_on_another_device_is_foreign() -> None:
 
 def test_another_timm_is_not_planned(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from fastpipe.recipes import timm as recipe
+    from fastpipe.recipes.base import by_code
 
-    monkeypatch.setitem(recipe._KNOWN, "RandomResizedCropAndInterpolation", "other")
-    known, other = recipe._classes()
+    known, others = by_code(
+        entry._replace(fingerprint="other") if entry.name == "RandomResizedCropAndInterpolation" else entry
+        for entry in recipe.ENTRIES
+    )
     assert len(known) == len(recipe.TABLE) - 1
     monkeypatch.setattr(recipe, "TABLE", known)
-    monkeypatch.setattr(recipe, "OTHER", other)
+    monkeypatch.setattr(recipe, "OTHERS", others)
     monkeypatch.setattr(adapters, "find_adapt", adapters.find_adapt.__wrapped__)
     transform = train()
     found = explain(transform).broken_by

@@ -144,4 +144,4 @@ def test_mirrors_of_v2() -> None:
 
     own = Own(3)
     assert mirror(own, torchvision_here.torchvision.transforms, notes) is own
-    assert "a class of its own" in notes[0]
+    assert "has no twin" in notes[0]

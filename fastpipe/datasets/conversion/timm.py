@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastpipe.datasets.conversion.known import KnownClass, NotConvertible, copy_attributes
-from fastpipe.datasets.conversion.torchvision_files import set_samples
+from fastpipe.datasets.conversion.torchvision import set_samples
 from fastpipe.datasets.indexed import IndexedDataset
 
 

@@ -1,8 +1,362 @@
-"""torchvision's data sets: those whose samples are files, those in memory, and both as v2 wraps them."""
+"""torchvision's data sets: samples in files or in memory, and both as v2 wraps them.
+
+Each class has torchvision's name for it, and derives from it.
+"""
 
 from __future__ import annotations
 
-from fastpipe.datasets.conversion import torchvision_arrays, torchvision_files
+import copy
+import os
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
-TABLE = {**torchvision_files.TABLE, **torchvision_arrays.TABLE}
+from PIL import Image
+
+from fastpipe.datasets import detection
+from fastpipe.datasets.base import ImageDataset, default_loader
+from fastpipe.datasets.coco_annotations import LoadedAnnotations
+from fastpipe.datasets.conversion.known import KnownClass, NotConvertible, copy_attributes
+from fastpipe.datasets.folder import ImageFolder
+from fastpipe.datasets.image_array import ImageArray
+from fastpipe.datasets.indexed import IndexedDataset
+from fastpipe.datasets.joint import JointDataset, MaskFile, placed
+from fastpipe.datasets.standard_transform import is_standard
+from fastpipe.errors import DatasetError
+from fastpipe.executor import ImageStages, SampleTask, Workspace
+from fastpipe.index.list_source import index_of_rows
+
+Convert = Callable[[Any], Any]
+
+_LOADERS = (("torchvision.datasets.folder", "default_loader"), ("torchvision.datasets.folder", "pil_loader"))
+
+
+class _Described:
+    """Mixin of data sets whose repr says what torchvision's says."""
+
+    _fastpipe_repr = ""
+
+    def extra_repr(self) -> str:
+        return self._fastpipe_repr
+
+
+class DatasetFolder(_Described, IndexedDataset):
+    """torchvision's data set of that name."""
+
+
+class ImageNet(_Described, ImageFolder):
+    """torchvision's data set of that name."""
+
+
+class _Listed(_Described, ImageDataset):
+    """Files and labels in lists, under torchvision's names."""
+
+    _image_files: Sequence[str | os.PathLike[str]]
+    _labels: Sequence[int]
+
+    def __len__(self) -> int:
+        return len(self._image_files)
+
+    def sample(self, index: int) -> tuple[str, int]:
+        return os.fspath(self._image_files[index]), self._labels[index]
+
+
+class Flowers102(_Listed):
+    """torchvision's data set of that name."""
+
+
+class Food101(_Listed):
+    """torchvision's data set of that name."""
+
+
+class _RgbStages(ImageStages):
+    """The stages of files that torchvision hands out in the mode that they are stored in: only RGB is served."""
+
+    def read(self, tasks: Sequence[SampleTask], here: Workspace | None) -> None:
+        super().read(tasks, here)
+        for task in tasks:
+            header = None if task.encoded is None else task.encoded.header
+            if header is not None and not (header.format == "JPEG" and header.color_space == "YCbCr"):
+                task.encoded = None
+                reason = f"{task.path} isn't a colour JPEG: torchvision would hand it out in its own mode, not in RGB"
+                self.policy.failed(task, DatasetError(f"{reason}. Leave it out, or take torchvision's data set."))
+
+
+class CelebA(_Described, ImageDataset):
+    """torchvision's data set of that name."""
+
+    base_folder: str
+    filename: Sequence[str]
+    target_type: Sequence[str]
+    attr: Any
+    identity: Any
+    bbox: Any
+    landmarks_align: Any
+
+    def __len__(self) -> int:
+        return len(self.attr)
+
+    def sample(self, index: int) -> tuple[str, Any]:
+        assert self.root is not None
+        path = os.path.join(self.root, self.base_folder, "img_align_celeba", self.filename[index])
+        found = tuple(map(partial(self._fastpipe_target, index), self.target_type))
+        return path, found if len(found) > 1 else found[0] if found else None
+
+    def _fastpipe_target(self, index: int, name: str) -> Any:
+        if name == "identity":
+            return self.identity[index, 0]
+        whole = {"attr": self.attr, "bbox": self.bbox, "landmarks": self.landmarks_align}
+        if name not in whole:
+            raise ValueError(f'Target type "{name}" is not recognized.')
+        return whole[name][index, :]
+
+    def _fastpipe_stages(self, kind: Callable[..., Any] = _RgbStages, **options: Any) -> Any:
+        return super()._fastpipe_stages(kind, **options)
+
+
+class OxfordIIITPet(_Described, detection.Wrappable):
+    """torchvision's data set of that name."""
+
+    _images: Sequence[Any]
+    _segs: Sequence[Any]
+    _labels: Sequence[int]
+    _bin_labels: Sequence[int]
+    _target_types: Sequence[str]
+
+    def __len__(self) -> int:
+        return len(self._images)
+
+    def sample(self, index: int) -> tuple[str, int]:
+        number = self._fastpipe_number(index)
+        return os.fspath(self._images[number]), number
+
+    def targets_of(self, target: Any, size: tuple[int, int]) -> tuple[Any, ...]:
+        found = [self._fastpipe_target(target, name, size) for name in self._target_types]
+        return (tuple(found) if len(found) > 1 else found[0] if found else None,)
+
+    def _fastpipe_target(self, number: int, name: str, size: tuple[int, int]) -> Any:
+        if name == "category":
+            return self._labels[number]
+        if name == "binary-category":
+            return self._bin_labels[number]
+        if self.target_keys is not None:
+            return placed(MaskFile(self._segs[number]), size)
+        return Image.open(self._segs[number])
+
+
+class _Array(_Described, ImageArray):
+    """Images in memory."""
+
+    @classmethod
+    def _fastpipe_of(cls, dataset: Any) -> Any:
+        return cls(dataset.data, dataset.targets, dataset.transform, dataset.target_transform)
+
+
+class CIFAR10(_Array):
+    """torchvision's data set of that name."""
+
+
+class CIFAR100(_Array):
+    """torchvision's data set of that name."""
+
+
+class _Mnist(_Array):
+    def target_of(self, index: int) -> Any:
+        return int(self.targets[index])
+
+
+class MNIST(_Mnist):
+    """torchvision's data set of that name."""
+
+
+class FashionMNIST(_Mnist):
+    """torchvision's data set of that name."""
+
+
+class KMNIST(_Mnist):
+    """torchvision's data set of that name."""
+
+
+class EMNIST(_Mnist):
+    """torchvision's data set of that name."""
+
+
+class QMNIST(_Array):
+    """torchvision's data set of that name."""
+
+    compat: bool
+
+    def target_of(self, index: int) -> Any:
+        return int(self.targets[index][0]) if self.compat else self.targets[index]
+
+
+class _Labelled(_Array):
+    labels: Any
+
+    @classmethod
+    def _fastpipe_of(cls, dataset: Any) -> Any:
+        count = len(dataset.data)
+        made = cls(dataset.data, range(count), dataset.transform, dataset.target_transform, channels_first=True)
+        del made.targets  # which torchvision calls labels
+        return made
+
+    def target_of(self, index: int) -> Any:
+        return None if self.labels is None else int(self.labels[index])
+
+
+class SVHN(_Labelled):
+    """torchvision's data set of that name."""
+
+
+class STL10(_Labelled):
+    """torchvision's data set of that name."""
+
+
+# -- from torchvision's objects
+
+
+def _check_loader(dataset: Any) -> None:
+    """Raises `NotConvertible` unless the data set's loader gives what Pillow reads, in RGB."""
+    loader = dataset.loader
+    if loader is default_loader:
+        return
+    name = (getattr(loader, "__module__", ""), getattr(loader, "__qualname__", ""))
+    if name not in _LOADERS or getattr(sys.modules[name[0]], name[1], None) is not loader:
+        raise NotConvertible(
+            f"its loader {name[1] or type(loader).__name__} isn't torchvision's default_loader or pil_loader",
+            "leave loader= out if Pillow's pixels in RGB will do, or give fastpipe.ImageFolder the loader, which then "
+            "decodes whole images",
+        )
+    backend = sys.modules["torchvision"].get_image_backend()
+    if name[1] == "default_loader" and backend != "PIL":
+        raise NotConvertible(
+            f"torchvision's image backend is {backend}", 'call torchvision.set_image_backend("PIL") before'
+        )
+
+
+def _with_attributes(made: Any, dataset: Any) -> Any:
+    """A data set of ours, with the attributes of torchvision's that it was made of."""
+    made.root = dataset.root
+    if isinstance(made, _Described):
+        made._fastpipe_repr = dataset.extra_repr()
+    copy_attributes(made, dataset)
+    return made
+
+
+def set_samples(made: IndexedDataset, samples: Sequence[tuple[Any, Any]]) -> None:
+    """Gives a data set its samples: mapped arrays of them where targets are integers."""
+    listed = [(os.fspath(path), target) for path, target in samples]
+    if listed and all(type(target) is int for _, target in listed):
+        paths, targets = zip(*listed, strict=True)
+        made._fastpipe_hold(index_of_rows((paths, targets)))
+    else:
+        made._fastpipe_hold(None, listed)
+
+
+def _folder(kind: type[IndexedDataset]) -> Callable[[Any, Convert], Any]:
+    def convert(dataset: Any, _: Convert) -> Any:
+        _check_loader(dataset)
+        made: Any = object.__new__(kind)
+        ImageDataset.__init__(made, dataset.transform, dataset.target_transform)
+        set_samples(made, dataset.samples)
+        if isinstance(made, ImageFolder):
+            made.extensions = dataset.extensions
+        return _with_attributes(made, dataset)
+
+    return convert
+
+
+def _listed(kind: type[ImageDataset]) -> Callable[[Any, Convert], Any]:
+    def convert(dataset: Any, _: Convert) -> Any:
+        if "loader" in vars(dataset):
+            _check_loader(dataset)
+        return _with_attributes(kind(dataset.transform, dataset.target_transform), dataset)
+
+    return convert
+
+
+def _pet(dataset: Any, _: Convert) -> Any:
+    return _with_attributes(OxfordIIITPet(transforms=dataset.transforms), dataset)
+
+
+def _coco(dataset: Any, _: Convert) -> Any:
+    made = object.__new__(detection.CocoDetection)
+    JointDataset.__init__(made, transforms=dataset.transforms)
+    made.annotations = LoadedAnnotations(dataset.coco, dataset.ids)
+    made.coco = dataset.coco
+    return _with_attributes(made, dataset)
+
+
+def _voc(kind: type[Any]) -> Callable[[Any, Convert], Any]:
+    def convert(dataset: Any, _: Convert) -> Any:
+        made: Any = object.__new__(kind)
+        JointDataset.__init__(made, transforms=dataset.transforms)
+        images, targets = list(map(os.fspath, dataset.images)), list(map(os.fspath, dataset.targets))
+        made.index = index_of_rows((images, [0] * len(images)))
+        if made.images != images or made.targets != targets:
+            raise NotConvertible("its lists of images and of targets aren't those of VOC's folders")
+        return _with_attributes(made, dataset)
+
+    return convert
+
+
+def _wrapped(dataset: Any, convert: Convert) -> Any:
+    """A data set that ``torchvision.datasets.wrap_dataset_for_transforms_v2`` has wrapped."""
+    inner = copy.copy(dataset._dataset)
+    both = dataset.transforms
+    inner.transforms = both
+    inner.transform, inner.target_transform = (
+        (both.transform, both.target_transform) if is_standard(both) else (None,) * 2
+    )
+    made = convert(inner)
+    if both is not None and not is_standard(both) and not isinstance(made, JointDataset):
+        raise NotConvertible("its transforms take image and target together, and its target is a number")
+    if isinstance(made, CelebA) and "bbox" in made.target_type:
+        raise NotConvertible("boxes of CelebA as v2 wraps them aren't known here", "leave the wrapper out")
+    return detection.wrap_dataset_for_transforms_v2(made, dataset._target_keys)
+
+
+_FOLDER_FREE = frozenset({"find_classes", "make_dataset", "parse_archives", "split_folder"})
+_FOLDER = ("samples", "loader", "transform", "target_transform", "root", "classes", "class_to_idx")
+_LIST = ("_image_files", "_labels", "transform", "target_transform")
+_PET = ("_images", "_labels", "_bin_labels", "_segs", "_target_types", "transforms")
+_CELEBA = ("filename", "attr", "identity", "bbox", "landmarks_align", "target_type", "transform", "target_transform")
+
+_ARRAY_FREE = frozenset({"_check_exists", "_check_integrity", "_load_data", "_load_meta", "base_folder", "download"})
+_ARRAY_FREE |= {"filename", "meta", "mirrors", "resources", "test_list", "tgz_md5", "train_list", "url"}
+
+
+def _array(kind: type[_Array], *labels: str) -> KnownClass:
+    def convert(dataset: Any, _: Convert) -> Any:
+        try:
+            return _with_attributes(kind._fastpipe_of(dataset), dataset)
+        except DatasetError as error:
+            raise NotConvertible(str(error).rstrip(".")) from None
+
+    return KnownClass(convert, reads=("data", *labels), free=_ARRAY_FREE)
+
+
+TABLE = {
+    "CIFAR10": _array(CIFAR10, "targets"),
+    "CIFAR100": _array(CIFAR100, "targets"),
+    "CelebA": KnownClass(_listed(CelebA), reads=_CELEBA),
+    "CocoDetection": KnownClass(_coco, ("_load_image", "_load_target"), ("coco", "ids", "root", "transforms")),
+    "DatasetFolder": KnownClass(_folder(DatasetFolder), reads=_FOLDER, free=_FOLDER_FREE),
+    "EMNIST": _array(EMNIST, "targets"),
+    "FashionMNIST": _array(FashionMNIST, "targets"),
+    "Flowers102": KnownClass(_listed(Flowers102), reads=_LIST),
+    "Food101": KnownClass(_listed(Food101), reads=_LIST),
+    "ImageFolder": KnownClass(_folder(ImageFolder), reads=_FOLDER, free=_FOLDER_FREE),
+    "ImageNet": KnownClass(_folder(ImageNet), reads=_FOLDER, free=_FOLDER_FREE),
+    "KMNIST": _array(KMNIST, "targets"),
+    "MNIST": _array(MNIST, "targets"),
+    "OxfordIIITPet": KnownClass(_pet, reads=_PET),
+    "QMNIST": _array(QMNIST, "targets", "compat"),
+    "STL10": _array(STL10, "labels"),
+    "SVHN": _array(SVHN, "labels"),
+    "VOCDetection": KnownClass(_voc(detection.VOCDetection), ("parse_voc_xml",), ("images", "targets", "transforms")),
+    "VOCSegmentation": KnownClass(_voc(detection.VOCSegmentation), (), ("images", "targets", "transforms")),
+    "VisionDatasetTVTensorWrapper": KnownClass(_wrapped, reads=("_dataset", "_target_keys")),
+}
 """The classes that are known, and how each is converted."""

@@ -17,18 +17,19 @@ import hashlib
 import io
 import statistics
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import partial
+from itertools import groupby
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TypeAlias
 
 import numpy as np
 from PIL import Image
 
-from fastpipe.config import library_versions, machine_fingerprint
-from fastpipe.environment import usable_cpus
+from fastpipe.environment import library_versions, machine_fingerprint, usable_cpus
 from fastpipe.errors import ReaderError
 from fastpipe.readers import available_readers, decode, get_reader
 from fastpipe.readers.base import Pixels, Reader, scaled_size
@@ -49,8 +50,8 @@ _Held: TypeAlias = Mapping[str, Sequence[Sample]]
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """The result of one reader with one format and request."""
+class ReaderResult:
+    """One reader's result with one format and request."""
 
     reader: str  # its name
     format: str  # the config's key of the format
@@ -61,29 +62,40 @@ class Result:
     single: Timing | None = None  # in one process; None where it wasn't measured
     workers: Timing | None = None  # inside DataLoader workers; None where it wasn't measured
 
+    @property
+    def deciding_time(self) -> Timing | None:
+        """The time that a reader is chosen by: inside DataLoader workers where these were measured."""
+        return self.workers or self.single
+
+
+@dataclass(frozen=True, slots=True)
+class SampleSummary:
+    """The samples of one format."""
+
+    images: int  # how many they are
+    mean_bytes: float  # of a file
+    digest: str  # of their bytes and regions: equal ones were measured on the same images
+
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
     """The results of one run, and what they were taken on and with."""
 
-    results: tuple[Result, ...]  # by format, request and reader
-    images: Mapping[str, int]  # format to the number of samples
-    bytes: Mapping[str, float]  # format to their mean size, in bytes
+    results: tuple[ReaderResult, ...]  # by format, request and reader
+    formats: Mapping[str, SampleSummary]  # what was measured of each format
     workers: int  # DataLoader workers; 0 where only one process was measured
     rounds: int  # timed rounds
-    machine: Mapping[str, str | int]  # as `fastpipe.config.machine_fingerprint` gives it
-    versions: Mapping[str, str]  # as `fastpipe.config.library_versions` gives it
+    machine: Mapping[str, str | int]  # as `fastpipe.environment.machine_fingerprint` gives it
+    versions: Mapping[str, str]  # as `fastpipe.environment.library_versions` gives it
     created: str  # when, ISO 8601
-    # format to a digest of the samples' bytes and regions: equal ones were measured on the same images
-    digests: Mapping[str, str] = field(default_factory=dict)
 
-    def of(self, format: str, request: str) -> list[Result]:
+    def of(self, format: str, request: str) -> list[ReaderResult]:
         """The results for one format and request."""
         return [result for result in self.results if (result.format, result.request) == (format, request)]
 
-    def by_reader(self, format: str) -> dict[str, dict[str, Result]]:
+    def by_reader(self, format: str) -> dict[str, dict[str, ReaderResult]]:
         """The results for one format, by reader and request."""
-        found: dict[str, dict[str, Result]] = {}
+        found: dict[str, dict[str, ReaderResult]] = {}
         for result in self.results:
             if result.format == format:
                 found.setdefault(result.reader, {})[result.request] = result
@@ -123,29 +135,27 @@ def measure(
     for name in names:
         get_reader(name)
     workers = default_workers() if workers is None else workers
-    held: dict[str, list[Sample]] = {}
-    for sample in sorted(samples, key=lambda sample: sample.format):
-        held.setdefault(sample.format, []).append(sample)
+    by_format = attrgetter("format")
+    held = {format: list(some) for format, some in groupby(sorted(samples, key=by_format), by_format)}
     checks = [(format, request, name) for format in held for request in REQUESTS for name in names]
-    results = []
+    found = []
     for done, (format, request, name) in enumerate(checks):
         if progress:
             progress(done, len(checks), f"checking {name} on {format}")
-        results.append(check_reader(held[format], request, get_reader(name)))
-    found = [result for result in results if result is not None]
+        if (result := check_reader(held[format], request, get_reader(name))) is not None:
+            found.append(result)
     times = _time(held, [result for result in found if result.exact], workers, rounds, progress)
     return Measurement(
         results=tuple(
-            replace(one, single=times.get((one, "single")), workers=times.get((one, "workers"))) for one in found
+            replace(result, single=times.get((result, "single")), workers=times.get((result, "workers")))
+            for result in found
         ),
-        images={format: len(some) for format, some in held.items()},
-        bytes={format: statistics.fmean(len(sample.data) for sample in some) for format, some in held.items()},
+        formats={format: _summary(some) for format, some in held.items()},
         workers=workers,
         rounds=rounds,
         machine=machine_fingerprint(),
         versions=library_versions(),
         created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        digests={format: _digest(some) for format, some in held.items()},
     )
 
 
@@ -156,7 +166,7 @@ def asked_of(sample: Sample, request: str) -> DecodeRequest:
     return DecodeRequest(None, 2 if request == "half" else 1)
 
 
-def check_reader(samples: Sequence[Sample], request: str, reader: Reader) -> Result | None:
+def check_reader(samples: Sequence[Sample], request: str, reader: Reader) -> ReaderResult | None:
     """The samples that the reader serves, and whether it serves them right; None where it has nothing to do with them.
 
     Args:
@@ -193,7 +203,7 @@ def check_reader(samples: Sequence[Sample], request: str, reader: Reader) -> Res
         note = f"not Pillow's pixels in {len(wrong)} of {len(samples)} images, first {wrong[0]}"
     elif refused:
         note = f"refused {len(refused)} of {len(samples)} images, first {refused[0]}"
-    return Result(reader.name, samples[0].format, request, not wrong, served / len(samples), note)
+    return ReaderResult(reader.name, samples[0].format, request, not wrong, served / len(samples), note)
 
 
 def fault(pixels: Pixels, got: DecodeRequest, sample: Sample) -> str:
@@ -220,17 +230,18 @@ def fault(pixels: Pixels, got: DecodeRequest, sample: Sample) -> str:
     return ""
 
 
-def _digest(samples: Iterable[Sample]) -> str:
+def _summary(samples: Sequence[Sample]) -> SampleSummary:
     digest = hashlib.sha256()
     for sample in samples:
         digest.update(f"{len(sample.data)} {tuple(sample.box)};".encode())
         digest.update(sample.data)
-    return digest.hexdigest()[:16]
+    mean_bytes = statistics.fmean(len(sample.data) for sample in samples)
+    return SampleSummary(len(samples), round(mean_bytes, 1), digest.hexdigest()[:16])
 
 
 def _time(
-    held: _Held, results: Sequence[Result], workers: int, rounds: int, progress: ProgressCallback | None
-) -> dict[tuple[Result, str], Timing]:
+    held: _Held, results: Sequence[ReaderResult], workers: int, rounds: int, progress: ProgressCallback | None
+) -> dict[tuple[ReaderResult, str], Timing]:
     """The times of each reader, in this process and in workers that all decode with it at once."""
     passes = {}
     for place, count in (("single", 0), ("workers", workers))[: 2 if workers else 1]:
@@ -249,7 +260,7 @@ def _pass(inside: Workers, chunks: Sequence[Callable[[_Held], tuple[int, int]]],
     return float(sum(spent) / sum(counts) / 1000)
 
 
-def _decode_ns(result: Result, places: range, held: _Held) -> tuple[int, int]:
+def _decode_ns(result: ReaderResult, places: range, held: _Held) -> tuple[int, int]:
     """Nanoseconds that some of the samples take, and how many: what a user who named this reader waits."""
     spent = 0
     for sample in held[result.format][places.start : places.stop]:

@@ -21,12 +21,10 @@ from collections.abc import Generator, Iterator
 from typing import IO, Any, NamedTuple
 
 from fastpipe import readers
-from fastpipe.errors import DatasetError, FastpipeError
-from fastpipe.index.cluster import Cluster, whole_path
-from fastpipe.index.format import cache_folder
+from fastpipe.errors import FastpipeError
+from fastpipe.index.cluster import Cluster, shared_paths
 from fastpipe.tools.check.examine import Rules
 from fastpipe.tools.check.findings import FileFacts, bits_of
-from fastpipe.types import ArchiveMember
 
 _START_S = 120.0
 _STARTS = 3
@@ -295,23 +293,16 @@ def examine_on(
         DatasetError: the files lie in what this machine unpacked for itself.
         FastpipeError: as `examine_all` and `Cluster` raise it.
     """
-    own = os.fspath(cache_folder()) + os.sep
 
     def asked() -> Iterator[Any]:
         for chunk in chunks:
-            tasks = [Task(task.number, whole_path(task.path), task.stamp) for task in chunk]
-            path = tasks[0].path
-            if type(path) is ArchiveMember and path.container.startswith(own):
-                raise DatasetError(
-                    f"{path} was unpacked into this machine's cache folder, where a cluster's workers don't see it: "
-                    "check it without a scheduler."
-                )
+            paths = shared_paths([task.path for task in chunk])
+            tasks = [task._replace(path=path) for task, path in zip(chunk, paths, strict=True)]
             yield tasks, rules, timeout_s
 
     with Cluster(address, quiet=quiet) as cluster:
         for _, answers in cluster.map(_examined, asked(), kept=False):  # the check has a journal of its own
-            for number, seen in answers:
-                yield number, None if seen is None else FileFacts(*seen)
+            yield from answers
 
 
 def _examined(asked: tuple[list[Task], Rules, float]) -> list[tuple[int, FileFacts | None]]:

@@ -17,12 +17,12 @@ from fastpipe.config import current_config
 from fastpipe.datasets import ImageIndex
 from fastpipe.environment import usable_cpus, versions
 from fastpipe.errors import ConfigError, DatasetError
-from fastpipe.index._progress import SlowBar
 from fastpipe.index.cluster import cluster_at
 from fastpipe.index.index_source import BuildOptions
 from fastpipe.index.journal import Journal
 from fastpipe.index.open import loose_images
 from fastpipe.paths import local_path
+from fastpipe.progress_bar import SlowBar
 from fastpipe.readers import MaxPixels, configured_reader, pixel_limit
 from fastpipe.reporting.output import check_writable
 from fastpipe.tools.check.examine import Rules

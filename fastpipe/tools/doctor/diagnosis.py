@@ -13,10 +13,10 @@ from rich.padding import Padding
 from rich.text import Text
 
 from fastpipe.environment import Memory
-from fastpipe.reporting.output import encodable, format_bytes, pluralize, round_times, wrap_text
+from fastpipe.reporting.output import encodable, format_bytes, pluralize, round_times
 from fastpipe.reporting.page import page
 from fastpipe.reporting.plots import save
-from fastpipe.reporting.tables import ReportTable, render_html, render_text
+from fastpipe.reporting.tables import ReportTable, print_text, render_html, render_text
 from fastpipe.tools.doctor.findings import SAME, Finding, is_busy
 from fastpipe.tools.doctor.measurements import (
     Disk,
@@ -61,7 +61,7 @@ class Diagnosis:
         transfer: to the GPU; None where there is none.
         reencodings: what other files would gain.
         findings: the gravest first.
-        machine: as `fastpipe.config.machine_fingerprint` gives it.
+        machine: as `fastpipe.environment.machine_fingerprint` gives it.
         versions: of fastpipe and what decodes.
     """
 
@@ -147,7 +147,31 @@ class Diagnosis:
 
     def print_on(self, console: Console) -> None:
         """Prints all of it."""
-        _print(console, self)
+        print_, block = console.print, encodable("█", console.encoding, "#")
+        stages, machine = self.stages, self.machine
+        about = f": {self.samples:,} samples, batches of {self.batch_size}"
+        print_(f"[bold]{escape(self.subject)}[/]{about}", soft_wrap=True)
+        print_text(
+            console,
+            f"{machine['processor'] or machine['architecture']}, {self.scaling.cpus} usable CPUs, "
+            f"{machine['system']}; measured on {self.tried} of the samples, in worker processes",
+        )
+        if is_busy(stages):
+            waited = f"{stages.waited:.0%}"
+            print_(f"[bold yellow]Other programs had the CPU for {waited} of the time[/]: all could be faster")
+        rate = f"{1e6 / max(stages.total_us, 1e-9):,.0f} images/s"
+        print_(f"\n[bold]Where the time goes[/]: {stages.total_us:,.0f} µs an image, {rate} in one worker")
+        print_(Padding(_stage_table(self, block), (0, 0, 0, 2), expand=False))
+        print_("\n[bold]Reading[/]")
+        print_text(console, "\n".join(_about_disk(self.disk)), "  ")
+        print_("\n[bold]Workers[/], with the files in the page cache")
+        print_(Padding(_worker_table(self, block), (0, 0, 0, 2), expand=False))
+        print_text(console, "\n".join(_about_workers(self)), "  ")
+        print_("\n[bold]Findings[/]" + ("" if self.findings else ": none"))
+        for finding in self.findings:
+            print_text(console, f"{finding.severity}: {finding.name}", "  ", _SEVERITY_STYLES[finding.severity])
+            print_text(console, finding.what, "    ")
+            print_text(console, f"→ {finding.remedy}", "    ", "italic")
 
     def __str__(self) -> str:
         return render_text(self.print_on)
@@ -158,62 +182,24 @@ class Diagnosis:
         return render_html(self.print_on)
 
 
-def _print(console: Console, diagnosis: Diagnosis) -> None:
-    """Prints the whole report."""
-    print_, block = console.print, encodable("█", console.encoding, "#")
-
-    def print_lines(text: str, indent: str = "  ", style: str | None = None) -> None:
-        """Prints text broken at the console's width, behind an indentation."""
-        for line in text.splitlines():
-            print_(Text(wrap_text(indent + line, width=console.width), style or ""), soft_wrap=True)
-
-    machine = diagnosis.machine
-    about = f": {diagnosis.samples:,} samples, batches of {diagnosis.batch_size}"
-    print_(f"[bold]{escape(diagnosis.subject)}[/]{about}", soft_wrap=True)
-    print_lines(
-        f"{machine['processor'] or machine['architecture']}, {diagnosis.scaling.cpus} usable CPUs, "
-        f"{machine['system']}; measured on {diagnosis.tried} of the samples, in worker processes",
-        "",
-    )
-    stages = diagnosis.stages
-    if is_busy(stages):
-        waited = f"{stages.waited:.0%}"
-        print_(f"[bold yellow]Other programs had the CPU for {waited} of the time[/]: all could be faster")
-    rate = f"{1e6 / max(stages.total_us, 1e-9):,.0f} images/s"
-    print_(f"\n[bold]Where the time goes[/]: {stages.total_us:,.0f} µs an image, {rate} in one worker")
-    print_(Padding(_stage_table(diagnosis, block).to_rich(), (0, 0, 0, 2), expand=False))
-    print_("\n[bold]Reading[/]")
-    for line in _about_disk(diagnosis.disk):
-        print_lines(line)
-    print_("\n[bold]Workers[/], with the files in the page cache")
-    print_(Padding(_worker_table(diagnosis, block).to_rich(), (0, 0, 0, 2), expand=False))
-    for line in _about_workers(diagnosis):
-        print_lines(line)
-    print_("\n[bold]Findings[/]" + ("" if diagnosis.findings else ": none"))
-    for finding in diagnosis.findings:
-        print_lines(f"{finding.severity}: {finding.name}", style=_SEVERITY_STYLES[finding.severity])
-        print_lines(finding.what, "    ")
-        print_lines(f"→ {finding.remedy}", "    ", style="italic")
-
-
 def _stage_table(diagnosis: Diagnosis, block: str) -> ReportTable:
     stages = diagnosis.stages
-    table = ReportTable("", ["stage", "µs an image", "share", " " * _BAR], ["µs an image", "share"], framed=False)
+    table = ReportTable(["stage", "µs an image", "share", " " * _BAR], ["µs an image", "share"], framed=False)
     start = 0.0
     for group, taken in stages.groups().items():
         end = start + taken / max(stages.total_us, 1e-9)
         left, right = round(start * _BAR), round(end * _BAR)
         bar = Text(" " * left + (block * (right - left) or "·"), style=COLORS[group])
-        table.add(f"{group:<21}", taken, f"{end - start:.0%}", bar)
+        table.add_row(f"{group:<21}", taken, f"{end - start:.0%}", bar)
         parts = stages.of(group)
         if group in ("other kernels", "own code") or len(parts) > 1:
             for part in parts:
-                table.add(f"  {part.name}", part.us, "", "", style="dim")
+                table.add_row(f"  {part.name}", part.us, "", "", style="dim")
         start = end
-    table.add("all", stages.total_us, "100%", Text(f"over {stages.images} images", style="dim"))
+    table.add_row("all", stages.total_us, "100%", Text(f"over {stages.images} images", style="dim"))
     us = diagnosis.transfer_us
     by = "no CUDA device" if us is None else "by the main process"
-    table.add("transfer", None if us is None else f"{us:,.1f}", "", Text(by, style="dim"))
+    table.add_row("transfer", None if us is None else f"{us:,.1f}", "", Text(by, style="dim"))
     return table
 
 
@@ -240,16 +226,16 @@ def _worker_table(diagnosis: Diagnosis, block: str) -> ReportTable:
     trials, gpu_rate = diagnosis.scaling.trials, diagnosis.gpu_rate
     most = max([gpu_rate or 0.0, diagnosis.threaded.images_per_s or 0.0, *(trial.images_per_s for trial in trials)])
     columns = ["workers", "images/s", "times one"]
-    table = ReportTable("", [*columns, ""], columns, framed=False)
+    table = ReportTable([*columns, ""], columns, framed=False)
     rows: list[tuple[Any, float]] = [(trial.workers, trial.images_per_s) for trial in trials]
     threaded = diagnosis.threaded
     if threaded.images_per_s is not None:
         rows.append((pluralize(threaded.threads, "thread"), threaded.images_per_s))
     for who, rate in rows:
         gain = rate / trials[0].images_per_s * trials[0].workers
-        table.add(who, rate, f"{gain:.1f}×", Text(block * round(_BAR * rate / most), style=COLORS["read"]))
+        table.add_row(who, rate, f"{gain:.1f}×", Text(block * round(_BAR * rate / most), style=COLORS["read"]))
     if gpu_rate:
-        table.add("GPU", gpu_rate, "", Text(block * round(_BAR * gpu_rate / most), style="dim"))
+        table.add_row("GPU", gpu_rate, "", Text(block * round(_BAR * gpu_rate / most), style="dim"))
     return table
 
 

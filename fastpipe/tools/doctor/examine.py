@@ -11,9 +11,9 @@ from functools import partial
 from typing import Any
 
 from fastpipe import readers
-from fastpipe.config import MachineConfig, format_key, library_versions, machine_fingerprint
+from fastpipe.config import MachineConfig, format_key
 from fastpipe.datasets.base import ImageDataset
-from fastpipe.environment import memory, usable_cpus
+from fastpipe.environment import library_versions, machine_fingerprint, memory, usable_cpus
 from fastpipe.errors import DatasetError, FastpipeError
 from fastpipe.explanation.conversion_gain import conversion_gain
 from fastpipe.explanation.foreign_loading import path_of, shape_in_memory

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from fastpipe.reporting.plots import new_figure, style
+from fastpipe.reporting.plots import style
 from fastpipe.tools.doctor.measurements import Disk, Scaling, StageProfile
 
 if TYPE_CHECKING:
@@ -45,7 +45,10 @@ def draw(
         ConfigError: matplotlib doesn't load.
     """
     with style():
-        figure = new_figure(9, 5.4, title)
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(9, 5.4), layout="constrained")
+        figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
         upper, lower = figure.subplots(2, 1, height_ratios=(1, 1.7))
         _draw_stages(upper, stages, transfer_us)
         _draw_workers(lower, scaling, gpu_rate, disk)

@@ -7,7 +7,7 @@ from typing import Any
 
 from fastpipe import environment
 from fastpipe.readers import bundled_libraries, reader_status
-from fastpipe.reporting.tables import ReportTable
+from fastpipe.reporting.tables import ReportTable, render_text
 
 _PACKAGES = ("torch", "torchvision", "numpy", "albumentations", "matplotlib")
 
@@ -31,16 +31,16 @@ def versions() -> dict[str, Any]:
 
 def versions_text(found: dict[str, Any]) -> str:
     """The `versions` for people: a line each."""
-    table = ReportTable("", ("", ""), framed=False)
+    table = ReportTable(("", ""), framed=False)
     for name, value in found.items():
         if isinstance(value, str):
-            table.add(name, value)
+            table.add_row(name, value)
     for reader, libraries in found["readers"].items():
         inside = [f"{library} {version}" for library, version in libraries.items()]
-        table.add(f"reader {reader}", ", ".join(inside) or "version not known")
+        table.add_row(f"reader {reader}", ", ".join(inside) or "version not known")
     for reader, whats in found["refused"].items():
         for what in whats:
-            table.add(f"not by {reader}", what)
+            table.add_row(f"not by {reader}", what)
     for reader, reason in found["unavailable"].items():
-        table.add(f"reader {reader}", f"not here: {reason}")
-    return table.to_text()
+        table.add_row(f"reader {reader}", f"not here: {reason}")
+    return render_text(lambda console: console.print(table))

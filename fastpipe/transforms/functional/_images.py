@@ -5,7 +5,8 @@ mode, an image of several blocks, an argument that isn't meant to be taken, pixe
 `Operation.least_pixels`) is Pillow's to do, or to refuse, as ever.
 
 uint8 arrays have the results of PIL images, by an operation's table, the core, Pillow, or, where whole pixels move and
-for resizes, by a kernel; floating arrays have those of the tensor backend, and so have elastic warps of all arrays.
+for resizes, by a kernel; floating arrays have those of the tensor backend. An elastic warp of any image goes through a
+tensor, as it does in torchvision.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from PIL.Image import Image
 from torch import Tensor
 
 from fastpipe.kernels import geometry, resizing
-from fastpipe.kernels._arrays import channels, core_or_pillow
+from fastpipe.kernels.arrays import channels, core_or_pillow
 from fastpipe.kernels.color import apply_table
 from fastpipe.ops import (
     Affine,
@@ -230,14 +231,10 @@ def _is_small(img: Any, interpolation: InterpolationMode) -> bool:
 
 
 def rotate(img: Any, angle: float, interpolation: InterpolationMode, expand: bool, center: Any, fill: Any) -> Any:
-    if isinstance(img, np.ndarray) or not _is_small(img, interpolation):
-        operation = Rotate(angle, interpolation, expand, center, fill)
-        if isinstance(img, np.ndarray):
-            return _changed_array(operation, img)
-        made = run_operation(operation, img)
-        if made is not None:
-            return made
-    return _pil.rotate(img, angle, pil_modes_mapping[interpolation], expand, center, fill)
+    arguments = angle, pil_modes_mapping[interpolation], expand, center, fill
+    if _is_small(img, interpolation):
+        return _pil.rotate(img, *arguments)
+    return changed(Rotate(angle, interpolation, expand, center, fill), img, *arguments, permitted=ANY)
 
 
 def affine(
@@ -250,7 +247,7 @@ def affine(
     fill: Any,
     center: Any,
 ) -> Any:
-    if isinstance(img, np.ndarray) or not _is_small(img, interpolation):
+    if not _is_small(img, interpolation):
         operation = Affine(angle, translate, scale, shear, interpolation, fill, center)
         if isinstance(img, np.ndarray):
             return _changed_array(operation, img)

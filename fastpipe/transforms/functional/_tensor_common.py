@@ -45,16 +45,6 @@ def get_dimensions(img: Tensor) -> list[int]:
     return [channels, height, width]
 
 
-def get_image_size(img: Tensor) -> list[int]:
-    assert_image_tensor(img)
-    return [img.shape[-1], img.shape[-2]]
-
-
-def get_image_num_channels(img: Tensor) -> int:
-    assert_image_tensor(img)
-    return 1 if img.ndim == 2 else img.shape[-3]
-
-
 def max_value(dtype: torch.dtype) -> int:
     """The value of white: the largest integer of an integer dtype, 1 for others."""
     if dtype == torch.uint8:

@@ -1,18 +1,21 @@
-"""Crop, flip, pad and resize: each call goes to the backend of its image's type.
+"""Crop, flip, pad and resize: of tensors here, of other images by `_images`.
 
 Images are tensors ``(..., C, H, W)`` of any dtype and device, PIL images of any mode, or ndarrays ``(H, W)`` or
 ``(H, W, C)``, uint8 or floating in [0, 1]. What comes back has the type that went in, and an input is never changed.
-Tensors get torchvision's tensor backend (compiled by TorchScript), PIL images Pillow, uint8 ndarrays kernels that give
-what torchvision gives for the same PIL image, and floating ndarrays the tensor backend's result. (An array doesn't say
-that its second or fourth channel is alpha: it is resized like the others, where Pillow premultiplies RGBA and LA.)
+Tensors get the result of torchvision's tensor backend, PIL images Pillow's, uint8 ndarrays what torchvision gives for
+the same PIL image, and floating ndarrays the tensor backend's. (An array doesn't say that its second or fourth channel
+is alpha: it is resized like the others, where Pillow premultiplies RGBA and LA.)
 
-Derived from torchvision (BSD-3-Clause, see NOTICE).
+Derived from torchvision (BSD-3-Clause, see NOTICE); compiled by TorchScript.
 """
 
 # TorchScript needs narrow annotations; eagerly wider values arrive, which the type checker calls unreachable.
 # mypy: no-warn-unreachable
 
 import torch
+from torch import Tensor
+from torch.nn.functional import interpolate
+from torch.nn.functional import pad as torch_pad
 
 from fastpipe import ops
 from fastpipe.kernels import geometry as kernels
@@ -21,9 +24,11 @@ from fastpipe.ops.sizes import (
     center_crop_box,
     check_size,
     height_and_width,
+    padding_ltrb,
     resized_size,
 )
-from fastpipe.transforms.functional import _images, _tensor_common, _tensor_geometry
+from fastpipe.transforms.functional import _images, _tensor_common
+from fastpipe.transforms.functional._tensor_common import assert_image_tensor, cast_squeeze_in, cast_squeeze_out
 from fastpipe.transforms.functional._types import Image, Ints, Scalar
 
 _HFLIP, _VFLIP = ops.interned_once(ops.HFlip), ops.interned_once(ops.VFlip)
@@ -91,7 +96,27 @@ def resize(
 
     if not isinstance(img, torch.Tensor):
         return _images.resize(img, new_height, new_width, interpolation, antialias)
-    return _tensor_geometry.resize(img, [new_height, new_width], interpolation.value, antialias)
+    return resize_tensor(img, [new_height, new_width], interpolation.value, antialias)
+
+
+def resize_tensor(
+    img: Tensor, size: list[int], interpolation: str = "bilinear", antialias: bool | None = True
+) -> Tensor:
+    """Args: ``size``: height and width; ``interpolation``: torch's name of the mode."""
+    assert_image_tensor(img)
+    if isinstance(size, tuple):
+        size = list(size)
+    smooth = interpolation in ["bilinear", "bicubic"]
+    # torch's interpolate refuses to antialias other modes, where it would change nothing.
+    use_antialias = False if antialias is None else antialias and smooth
+
+    img, need_cast, need_squeeze, out_dtype = cast_squeeze_in(img, [torch.float32, torch.float64])
+    # Naming align_corners where it has no meaning is an error, not naming it elsewhere a warning.
+    align_corners = False if smooth else None
+    img = interpolate(img, size=size, mode=interpolation, align_corners=align_corners, antialias=use_antialias)
+    if interpolation == "bicubic" and out_dtype == torch.uint8:
+        img = img.clamp(min=0, max=255)
+    return cast_squeeze_out(img, need_cast=need_cast, need_squeeze=need_squeeze, out_dtype=out_dtype)
 
 
 def pad(img: Image, padding: Ints, fill: Scalar = 0, padding_mode: str = "constant") -> Image:
@@ -111,7 +136,58 @@ def pad(img: Image, padding: Ints, fill: Scalar = 0, padding_mode: str = "consta
     """
     if not isinstance(img, torch.Tensor):
         return _images.pad(img, padding, fill, padding_mode)
-    return _tensor_geometry.pad(img, padding, fill, padding_mode)
+    assert_image_tensor(img)
+    if fill is None:
+        fill = 0
+    if not isinstance(padding, (int, tuple, list)):
+        raise TypeError("Got inappropriate padding arg")
+    if not isinstance(fill, (int, float)):
+        raise TypeError("Got inappropriate fill arg")
+    if not isinstance(padding_mode, str):
+        raise TypeError("Got inappropriate padding_mode arg")
+    left, top, right, bottom = padding_ltrb(padding)
+    left_right_top_bottom = [left, right, top, bottom]
+    if padding_mode not in ["constant", "edge", "reflect", "symmetric"]:
+        raise ValueError("Padding mode should be either constant, edge, reflect or symmetric")
+    if padding_mode == "symmetric":
+        return pad_symmetric(img, left_right_top_bottom)
+
+    # torch mirrors and replicates floating dtypes only: https://github.com/pytorch/pytorch/issues/40763
+    dtypes = [img.dtype] if padding_mode == "constant" else [torch.float32, torch.float64]
+    img, need_cast, need_squeeze, out_dtype = cast_squeeze_in(img, dtypes)
+    if padding_mode == "constant":
+        img = torch_pad(img, left_right_top_bottom, mode="constant", value=float(fill))
+    elif padding_mode == "edge":
+        img = torch_pad(img, left_right_top_bottom, mode="replicate")
+    else:
+        img = torch_pad(img, left_right_top_bottom, mode="reflect")
+    return cast_squeeze_out(img, need_cast, need_squeeze, out_dtype)
+
+
+def pad_symmetric(img: Tensor, padding: list[int]) -> Tensor:
+    """Mirror the image with its edge repeated; negative padding crops.
+
+    Args:
+        padding: left, right, top, bottom.
+    """
+    if padding[0] < 0 or padding[1] < 0 or padding[2] < 0 or padding[3] < 0:
+        crop_left, crop_right, crop_top, crop_bottom = [-min(x, 0) for x in padding]
+        img = img[..., crop_top : img.shape[-2] - crop_bottom, crop_left : img.shape[-1] - crop_right]
+        padding = [max(x, 0) for x in padding]
+
+    x_indices = torch.tensor(_mirrored(img.shape[-1], padding[0], padding[1]), device=img.device)
+    y_indices = torch.tensor(_mirrored(img.shape[-2], padding[2], padding[3]), device=img.device)
+    if img.ndim == 3:
+        return img[:, y_indices[:, None], x_indices[None, :]]
+    if img.ndim == 4:
+        return img[:, :, y_indices[:, None], x_indices[None, :]]
+    raise RuntimeError("Symmetric padding of N-D tensors are not supported yet")
+
+
+def _mirrored(length: int, before: int, after: int) -> list[int]:
+    """Indices such as [1, 0, 0, 1, 2, -1, -2]; one past the other edge raises where they are used."""
+    # From -before to length + after: a comprehension, because TorchScript makes no list of a range.
+    return [i if i >= 0 else -i - 1 for i in range(-before, length)] + [-(i + 1) for i in range(after)]
 
 
 def crop(img: Image, top: int, left: int, height: int, width: int) -> Image:
@@ -126,7 +202,19 @@ def crop(img: Image, top: int, left: int, height: int, width: int) -> Image:
     """
     if not isinstance(img, torch.Tensor):
         return _images.crop(img, top, left, height, width)
-    return _tensor_geometry.crop(img, top, left, height, width)
+    assert_image_tensor(img)
+    _, h, w = get_dimensions(img)
+    right = left + width
+    bottom = top + height
+    if left < 0 or top < 0 or right > w or bottom > h:
+        padding = [
+            max(-left + min(0, right), 0),
+            max(-top + min(0, bottom), 0),
+            max(right - max(w, left), 0),
+            max(bottom - max(h, top), 0),
+        ]
+        return pad(img[..., max(top, 0) : bottom, max(left, 0) : right], padding, fill=0)
+    return img[..., top:bottom, left:right]
 
 
 def center_crop(img: Image, output_size: Ints) -> Image:
@@ -140,7 +228,7 @@ def center_crop(img: Image, output_size: Ints) -> Image:
     top, left, crop_height, crop_width = center_crop_box(height, width, output_size)
     if not isinstance(img, torch.Tensor):
         return _images.center_crop(img, top, left, crop_height, crop_width)
-    return _tensor_geometry.crop(img, top, left, crop_height, crop_width)
+    return crop(img, top, left, crop_height, crop_width)
 
 
 def resized_crop(
@@ -178,14 +266,16 @@ def hflip(img: Image) -> Image:
     """The image mirrored left to right: a tensor ``(..., H, W)``, PIL image or ndarray."""
     if not isinstance(img, torch.Tensor):
         return _images.changed(_HFLIP, img, permitted=_images.ANY, kernel=kernels.hflip)
-    return _tensor_geometry.hflip(img)
+    assert_image_tensor(img)
+    return img.flip(-1)
 
 
 def vflip(img: Image) -> Image:
     """The image upside down: a tensor ``(..., H, W)``, PIL image or ndarray."""
     if not isinstance(img, torch.Tensor):
         return _images.changed(_VFLIP, img, permitted=_images.ANY, kernel=kernels.vflip)
-    return _tensor_geometry.vflip(img)
+    assert_image_tensor(img)
+    return img.flip(-2)
 
 
 def five_crop(img: Image, size: Ints) -> tuple[Image, Image, Image, Image, Image]:

@@ -1,10 +1,10 @@
-"""Affine, perspective and elastic warps: each call goes to the backend of its image's type.
+"""Affine, perspective and elastic warps: of tensors here, of other images by `_images`.
 
-See `geometry` for the images and backends. Interpolations are an `InterpolationMode` or Pillow's integer: nearest and
-bilinear for tensors and floating ndarrays, bicubic too for PIL images and uint8 ndarrays. Pixels that come from
-outside the image are ``fill``: black by default, else one number, or one a channel.
+See `geometry` for the images. Interpolations are an `InterpolationMode` or Pillow's integer: nearest and bilinear for
+tensors and floating ndarrays, bicubic too for PIL images and uint8 ndarrays. Pixels that come from outside the image
+are ``fill``: black by default, else one number, or one a channel.
 
-Derived from torchvision (BSD-3-Clause, see NOTICE).
+Derived from torchvision (BSD-3-Clause, see NOTICE); compiled by TorchScript.
 """
 
 # TorchScript needs narrow annotations; eagerly wider values arrive, which the type checker calls unreachable.
@@ -16,11 +16,15 @@ import warnings
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import grid_sample
 
+from fastpipe.kernels import planes
+from fastpipe.kernels.grids import affine_grid, affine_output_size, identity_grid, perspective_grid, rescaled, sums_up
 from fastpipe.ops.interpolation import InterpolationMode, checked_interpolation
 from fastpipe.ops.matrices import inverse_affine_matrix, perspective_coeffs
 from fastpipe.transforms import _functional_pil as _pil
-from fastpipe.transforms.functional import _images, _tensor_warps
+from fastpipe.transforms.functional import _images
+from fastpipe.transforms.functional._tensor_common import assert_image_tensor, cast_squeeze_in, cast_squeeze_out
 from fastpipe.transforms.functional._types import Fill, Floats, Image, Ints
 from fastpipe.transforms.functional.geometry import get_dimensions
 
@@ -50,7 +54,20 @@ def perspective(
 
     if not isinstance(img, torch.Tensor):
         return _images.perspective(img, startpoints, endpoints, coeffs, interpolation, fill)
-    return _tensor_warps.perspective(img, coeffs, interpolation.value, fill)
+    return perspective_tensor(img, coeffs, interpolation.value, fill)
+
+
+def perspective_tensor(
+    img: Tensor,
+    perspective_coeffs: list[float],
+    interpolation: str = "bilinear",
+    fill: int | float | list[float] | None = None,
+) -> Tensor:
+    assert_warpable(img, interpolation, fill, coeffs=perspective_coeffs)
+    ow, oh = img.shape[-1], img.shape[-2]
+    dtype = img.dtype if torch.is_floating_point(img) else torch.float32
+    grid = perspective_grid(perspective_coeffs, ow, oh, dtype, img.device)
+    return apply_grid(img, grid, interpolation, fill=fill)
 
 
 def _from_center(center: Ints | None, height: int, width: int) -> list[float]:
@@ -94,7 +111,27 @@ def rotate(
     _, height, width = get_dimensions(img)
     # This function turns the other way round than `affine`.
     matrix = inverse_affine_matrix(_from_center(center, height, width), -angle, [0.0, 0.0], 1.0, [0.0, 0.0])
-    return _tensor_warps.rotate(img, matrix, interpolation.value, expand, fill)
+    return rotate_tensor(img, matrix, interpolation.value, expand, fill)
+
+
+def rotate_tensor(
+    img: Tensor,
+    matrix: list[float],
+    interpolation: str = "nearest",
+    expand: bool = False,
+    fill: int | float | list[float] | None = None,
+) -> Tensor:
+    assert_warpable(img, interpolation, fill, matrix=matrix)
+    w, h = img.shape[-1], img.shape[-2]
+    ow, oh = affine_output_size(matrix, w, h) if expand else (w, h)
+    dtype = img.dtype if torch.is_floating_point(img) else torch.float32
+    theta = torch.tensor(matrix, dtype=dtype, device=img.device).reshape(1, 2, 3)
+    if not torch.jit.is_scripting():  # type: ignore[attr-defined]
+        points = rescaled(theta, w, h) if sums_up(theta) else None
+        sampled = planes.sampled(img, (oh, ow), interpolation, fill, theta=points)
+        if sampled is not None:
+            return sampled
+    return apply_grid(img, affine_grid(theta, w, h, ow, oh), interpolation, fill)
 
 
 def affine(
@@ -158,7 +195,16 @@ def affine(
     matrix = inverse_affine_matrix(
         _from_center(center, height, width), angle, [1.0 * t for t in translate], scale, shear
     )
-    return _tensor_warps.affine(img, matrix, interpolation.value, fill)
+    return affine_tensor(img, matrix, interpolation.value, fill)
+
+
+def affine_tensor(
+    img: Tensor,
+    matrix: list[float],
+    interpolation: str = "nearest",
+    fill: int | float | list[float] | None = None,
+) -> Tensor:
+    return rotate_tensor(img, matrix, interpolation, False, fill)
 
 
 def elastic_transform(
@@ -199,4 +245,74 @@ def elastic_transform(
 
     if not isinstance(img, torch.Tensor):
         return _images.elastic_transform(img, displacement, interpolation, fill)
-    return _tensor_warps.elastic_transform(img, displacement, interpolation.value, fill)
+    return elastic_tensor(img, displacement, interpolation.value, fill)
+
+
+def elastic_tensor(
+    img: Tensor,
+    displacement: Tensor,
+    interpolation: str = "bilinear",
+    fill: int | float | list[float] | None = None,
+) -> Tensor:
+    grid = identity_grid(list(img.shape[-2:])).to(img.device) + displacement.to(img.device)
+    return apply_grid(img, grid, interpolation, fill)
+
+
+def assert_warpable(
+    img: Tensor,
+    interpolation: str,
+    fill: int | float | list[float] | None,
+    matrix: list[float] | None = None,
+    coeffs: list[float] | None = None,
+) -> None:
+    assert_image_tensor(img)
+
+    if matrix is not None and not isinstance(matrix, list):
+        raise TypeError("Argument matrix should be a list")
+    if matrix is not None and len(matrix) != 6:
+        raise ValueError("Argument matrix should have 6 float values")
+    if coeffs is not None and len(coeffs) != 8:
+        raise ValueError("Argument coeffs should have 8 float values")
+    if fill is not None and not isinstance(fill, (int, float, tuple, list)):
+        warnings.warn("Argument fill should be either int, float, tuple or list")  # noqa: B028 - TorchScript has no stacklevel
+
+    num_channels = get_dimensions(img)[0]
+    if fill is not None and isinstance(fill, (tuple, list)) and len(fill) > 1 and len(fill) != num_channels:
+        msg = (
+            "The number of elements in 'fill' cannot broadcast to match the number of channels of the image ({} != {})"
+        )
+        raise ValueError(msg.format(len(fill), num_channels))
+    if interpolation not in ["nearest", "bilinear"]:
+        raise ValueError(f"Interpolation mode '{interpolation}' is unsupported with Tensor input")
+
+
+def apply_grid(img: Tensor, grid: Tensor, mode: str, fill: int | float | list[float] | None) -> Tensor:
+    if not torch.jit.is_scripting():  # type: ignore[attr-defined]
+        sampled = planes.sampled(img, (grid.shape[1], grid.shape[2]), mode, fill, grid=grid)
+        if sampled is not None:
+            return sampled
+    img, need_cast, need_squeeze, out_dtype = cast_squeeze_in(img, [grid.dtype])
+
+    if img.shape[0] > 1:
+        grid = grid.expand(img.shape[0], grid.shape[1], grid.shape[2], grid.shape[3])
+
+    # A channel of ones is warped along: where it isn't 1 any more, the fill colour belongs.
+    if fill is not None:
+        mask = torch.ones((img.shape[0], 1, img.shape[2], img.shape[3]), dtype=img.dtype, device=img.device)
+        img = torch.cat((img, mask), dim=1)
+
+    img = grid_sample(img, grid, mode=mode, padding_mode="zeros", align_corners=False)
+
+    if fill is not None:
+        mask = img[:, -1:, :, :]
+        img = img[:, :-1, :, :]
+        mask = mask.expand_as(img)
+        fill_list, len_fill = (fill, len(fill)) if isinstance(fill, (tuple, list)) else ([float(fill)], 1)
+        fill_img = torch.tensor(fill_list, dtype=img.dtype, device=img.device).view(1, len_fill, 1, 1).expand_as(img)
+        if mode == "nearest":
+            mask = mask < 0.5
+            img[mask] = fill_img[mask]
+        else:
+            img = img * mask + (1.0 - mask) * fill_img
+
+    return cast_squeeze_out(img, need_cast, need_squeeze, out_dtype)

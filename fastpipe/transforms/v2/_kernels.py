@@ -19,7 +19,7 @@ from torchvision.transforms.v2 import functional as theirs
 from torchvision.transforms.v2.functional._utils import _KERNEL_REGISTRY
 
 from fastpipe import core, ops
-from fastpipe.kernels.v2_tensors import KERNELS
+from fastpipe.kernels import v2_tensors
 from fastpipe.ops.interpolation import interpolation_of
 from fastpipe.program import lower, run_on_image, run_operation, shape_of
 from fastpipe.transforms.v2._proxies import OPERATIONS, PilStandIn, given_by_name, pad_of, whole_colour
@@ -51,7 +51,7 @@ def routed(original: Any) -> Any:
     return function
 
 
-def with_routed(method: Any, functional: Any) -> Any:
+def with_functional(method: Any, functional: Any) -> Any:
     """A method of torchvision's that calls ``F``'s functions, with these functions as its ``F``."""
     made = types.FunctionType(
         method.__code__,
@@ -67,7 +67,7 @@ def with_routed(method: Any, functional: Any) -> Any:
 # -- tensors
 
 _CLASSES = (torch.Tensor, tv_tensors.Image, tv_tensors.Video)
-_KERNELS = {getattr(theirs, name): kernel for name, kernel in KERNELS.items()}
+_KERNELS = {getattr(theirs, name): name for name in v2_tensors.KERNELS}
 
 
 def _on_tensor(function: Any, image: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -75,15 +75,12 @@ def _on_tensor(function: Any, image: Any, args: tuple[Any, ...], kwargs: dict[st
 
     None for any other input, and for arguments about which torchvision says what it thinks.
     """
-    kernel = _KERNELS.get(function)
-    if kernel is None or type(image) not in _CLASSES or image.dtype != torch.uint8:
+    name = _KERNELS.get(function)
+    if name is None or type(image) not in _CLASSES or image.dtype != torch.uint8:
         return None
     if type(image) not in _KERNEL_REGISTRY[function]:  # torchvision leaves some of a video as it is
         return None
-    try:
-        made = kernel(image.as_subclass(torch.Tensor), *args, **kwargs)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-        return None
+    made = v2_tensors.run(name, image.as_subclass(torch.Tensor), *args, **kwargs)
     return made if made is None or type(image) is torch.Tensor else tv_tensors.wrap(made, like=image)
 
 

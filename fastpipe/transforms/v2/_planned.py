@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 from typing import Any
 
 import numpy as np
@@ -19,18 +18,16 @@ from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.program.lower import lower
 from fastpipe.program.on_image import run_on_image
 from fastpipe.program.on_image import shape_of as image_shape
-from fastpipe.program.profiling import profiled
-from fastpipe.rng import drawing, rewound_on, stream_of
+from fastpipe.rng import rewound_on, stream_of, torch_draws_from
 from fastpipe.transforms._attributes import Attribute, by_class
 from fastpipe.transforms._base import draw_all
 from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.autoaugment import AutoAugmentPolicy
-from fastpipe.transforms.image_call import ImageCallSlot
+from fastpipe.transforms.image_call import ImageCallSlot, draw_and_run, observed
 from fastpipe.transforms.sized_image import Untraceable
-from fastpipe.transforms.v2 import _draws
-from fastpipe.transforms.v2._kernels import by_fastpipe, with_routed
+from fastpipe.transforms.v2 import _draws, functional
+from fastpipe.transforms.v2._kernels import by_fastpipe, with_functional
 from fastpipe.transforms.v2._proxies import STAND_INS, PilStandIn, image_steps, shape_of, stand_in
-from fastpipe.transforms.v2._rng_patch import drawing_from
 from fastpipe.types import Generators, ImageShape, Step
 
 
@@ -113,7 +110,7 @@ def steps_of(transform: Any, shape: ImageShape, generators: Generators) -> tuple
         PlanError: they depend on the pixels.
     """
     try:
-        with drawing_from(generators):
+        with torch_draws_from(generators):
             made = transform(stand_in(shape))
     except Untraceable as error:
         raise PlanError(f"{type(transform).__name__} can't be planned: {error}.") from error
@@ -164,7 +161,7 @@ def planned_class(base: Any, module: str, **own: Any) -> type:
     if base in _draws.QUICK:
         body["draw"] = _drawing(_draws.QUICK[base])
     if _POLICY_METHOD in vars(_AutoAugmentBase) and issubclass(base, _AutoAugmentBase):
-        body[_POLICY_METHOD] = with_routed(getattr(base, _POLICY_METHOD), _Routed())
+        body[_POLICY_METHOD] = with_functional(getattr(base, _POLICY_METHOD), functional)
     if base in _CONVERSIONS:
         body["transform"] = _converting(_draws.QUICK[base], base.transform)
     made: type = type(base)(base.__name__, _OWN_WAYS.get(base, (Planned, base)), body)
@@ -173,13 +170,6 @@ def planned_class(base: Any, module: str, **own: Any) -> type:
 
 _AutoAugmentBase: Any = theirs.AutoAugment.__mro__[1]
 _POLICY_METHOD = "_apply_image_or_video_transform"
-
-
-class _Routed:
-    """torchvision's functions as policies call them: ours, which are imported later."""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(importlib.import_module("fastpipe.transforms.v2.functional"), name)
 
 
 def _drawing(quick: Any) -> Any:
@@ -219,15 +209,7 @@ def _run_alone(transform: Any, image: PIL.Image.Image) -> Any:
         not transform.padding or transform.size[0] * transform.size[1] < _LEAST_CROPPED
     ):
         return None
-    if torch._C._len_torch_function_stack() or torch._C._len_torch_dispatch_stack() or profiled():
-        return None
-    turn = drawing(globally=True)
-    with contextlib.suppress(Exception):  # torchvision says what is wrong
-        with turn as generators:
-            steps = transform.draw(shape, generators)
-        return run_on_image(lower(steps, shape), image, in_rows=True) if steps else image
-    turn.rewind()
-    return None
+    return None if observed() else draw_and_run(transform.draw, image, shape)
 
 
 _CONVERSIONS = (theirs.PILToTensor, theirs.ToImage, theirs.ToPureTensor, theirs.ToTensor)

@@ -253,7 +253,7 @@ def _permute_channels(image: Any, permutation: Any) -> Any:
     order = _order(permutation, image.shape.channels)
     if order is None:
         return image.then(ops.PilOperation("permute_channels", {"permutation": permutation}, image.shape))
-    return image if order == tuple(range(len(order))) else image.then(ops.PermuteChannels(order))
+    return image.then(ops.PermuteChannels(order))
 
 
 def _to_rgb(image: Any) -> Any:

@@ -18,6 +18,7 @@ from torchvision.transforms.v2 import functional as F
 from torchvision.transforms.v2.functional._utils import _KERNEL_REGISTRY, _register_kernel_internal
 
 from fastpipe import ops
+from fastpipe.rng import torch_draws_from
 from fastpipe.transforms.sized_image import Untraceable
 from fastpipe.transforms.v2._proxies import (
     MOVES,
@@ -30,19 +31,7 @@ from fastpipe.transforms.v2._proxies import (
     resize_of,
     stand_in,
 )
-from fastpipe.transforms.v2._rng_patch import drawing_from
 from fastpipe.types import Box, Generators, ImageShape, Step
-
-__all__ = [
-    "Untraceable",
-    "box_tensor",
-    "draw_sample",
-    "drawing_from",
-    "keypoint_tensor",
-    "mask_stand_in",
-    "with_pixels",
-    "xyxy",
-]
 
 Load = Callable[[Box, Any], torch.Tensor]
 """Makes a region of masks, uint8 ``(N, h, w)``; of those at some positions, or of all (None)."""
@@ -163,7 +152,7 @@ def draw_sample(
     """
     sample: tuple[Any, ...] = (stand_in(shape), *targets)
     alone = not targets
-    with drawing_from(generators):
+    with torch_draws_from(generators):
         for transform in transforms:
             made = transform(*sample)
             sample = (made,) if alone else made

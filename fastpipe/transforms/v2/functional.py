@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import torchvision.transforms.v2.functional as _theirs
 
 from fastpipe.ops.interpolation import InterpolationMode  # noqa: F401
-from fastpipe.transforms.v2 import _planned as _planned  # goes through torchvision's registry of kernels first
 from fastpipe.transforms.v2._kernels import routed as _routed
 
 if TYPE_CHECKING:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from fastpipe.config import MachineConfig, library_versions, machine_fingerprint
+from fastpipe.config import MachineConfig
+from fastpipe.environment import library_versions, machine_fingerprint
 from fastpipe.tools.bench.choose import choose, to_config
-from fastpipe.tools.bench.measure import Measurement, Result
+from fastpipe.tools.bench.measure import Measurement, ReaderResult, SampleSummary
 from fastpipe.tools.timing import Timing
 
 
@@ -24,17 +25,15 @@ def result(
     served: float = 1.0,
     exact: bool = True,
     request: str = "region",
-) -> Result:
+) -> ReaderResult:
     crowded = None if region is None else timing(region, spread)
-    return Result(reader, format, request, exact, served, single=timing(single), workers=crowded)
+    return ReaderResult(reader, format, request, exact, served, single=timing(single), workers=crowded)
 
 
-def measurement(*results: Result, workers: int = 4) -> Measurement:
-    formats = dict.fromkeys((one.format for one in results), 10)
+def measurement(*results: ReaderResult, workers: int = 4) -> Measurement:
     return Measurement(
         results,
-        images=formats,
-        bytes=dict.fromkeys(formats, 1000.0),
+        formats={one.format: SampleSummary(10, 1000.0, "") for one in results},
         workers=workers,
         rounds=5,
         machine=machine_fingerprint(),

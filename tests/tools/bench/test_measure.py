@@ -15,7 +15,7 @@ from fastpipe.readers import DecodeRequest, Header, Scratch, get_reader, registe
 from fastpipe.readers.base import WHOLE_IMAGE, Capabilities, Pixels, Reader
 from fastpipe.reporting.output import make_console
 from fastpipe.tools.bench.measure import REQUESTS, asked_of, check_reader, fault, measure
-from fastpipe.tools.bench.report import bench_table
+from fastpipe.tools.bench.result import reader_table
 from fastpipe.tools.bench.samples import Sample, made_samples, sample_folder
 from fastpipe.tools.timing import summarize
 from fastpipe.types import Box
@@ -90,7 +90,7 @@ def test_one_process_and_workers(samples: list[Sample]) -> None:
         assert len(result.single.rounds_us) == len(result.workers.rounds_us) == 2
         assert result.single.median_us > 0
         assert result.workers.median_us > 0
-    assert measured.images == {"jpeg": 3, "png": 3}
+    assert {format: samples.images for format, samples in measured.formats.items()} == {"jpeg": 3, "png": 3}
     assert steps[-1][0] == steps[-1][1]
 
 
@@ -174,7 +174,7 @@ def test_the_summary_is_the_median_and_half_the_interquartile_range() -> None:
 
 def test_the_table(samples: list[Sample], capsys: pytest.CaptureFixture[str]) -> None:
     measured = measure(samples, ["pil"], workers=0, rounds=1)
-    make_console().print(bench_table(measured, "jpeg").to_rich())
+    make_console().print(reader_table(measured, "jpeg"))
     printed = capsys.readouterr().out
     assert "jpeg: 3 images" in printed
     assert "\x1b" not in printed
@@ -182,7 +182,7 @@ def test_the_table(samples: list[Sample], capsys: pytest.CaptureFixture[str]) ->
 
 def test_the_digest_tells_other_images_and_other_regions(samples: list[Sample]) -> None:
     def digest(some: list[Sample]) -> str:
-        return measure(some, ["pil"], workers=0, rounds=1).digests["jpeg"]
+        return measure(some, ["pil"], workers=0, rounds=1).formats["jpeg"].digest
 
     assert digest(samples[:2]) == digest(samples[:2])
     assert digest(samples[:2]) != digest(samples[1:3])

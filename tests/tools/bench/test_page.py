@@ -11,7 +11,6 @@ import pytest
 
 from fastpipe.errors import FastpipeError
 from fastpipe.reporting.plots import check_matplotlib
-from fastpipe.tools.bench.report import make_page
 
 VOID = {"meta", "br", "img", "hr", "link", "input"}
 
@@ -53,8 +52,8 @@ def parsed(page: str) -> _Balance:
 
 
 @pytest.fixture(scope="module")
-def page(make_record) -> str:
-    return make_page(make_record())
+def page(make_result) -> str:
+    return make_result().to_html()
 
 
 def test_the_page_is_whole_and_needs_nothing_else(page: str) -> None:
@@ -81,9 +80,9 @@ def test_light_and_dark(page: str) -> None:
     assert "prefers-color-scheme: dark" in page
 
 
-def test_without_workers_or_pipelines(make_record) -> None:
-    record = replace(make_record(workers=0, rounds=1), pipelines=(), choices={}, notes=())
-    assert "cv2" in parsed(make_page(record)).text
+def test_without_workers_or_pipelines(make_result) -> None:
+    result = replace(make_result(workers=0, rounds=1), pipelines=(), choices={}, notes=())
+    assert "cv2" in parsed(result.to_html()).text
 
 
 def test_a_missing_matplotlib_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:

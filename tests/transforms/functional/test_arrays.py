@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,12 +15,11 @@ from PIL import Image
 from torchvision_here import torchvision
 from transforms.functional import cases
 
+from fastpipe import core
+from fastpipe.kernels import planes
 from fastpipe.transforms import functional as F
 
 R = torchvision.transforms.functional
-
-# At most so far from torchvision, in 1/255: torch's float convolution has sums of its own. All others are exact.
-ROUNDED = {"gaussian_blur": 1}
 
 
 def translated(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -28,18 +29,16 @@ def translated(arguments: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def assert_close(actual: Any, expected: Any, tolerance: int) -> None:
+def assert_equal(actual: Any, expected: Any) -> None:
     if isinstance(expected, tuple):
         for mine, theirs in zip(actual, expected, strict=True):
-            assert_close(mine, theirs, tolerance)
+            assert_equal(mine, theirs)
         return
     assert isinstance(actual, np.ndarray)
     assert actual.dtype == np.uint8
     reference = np.asarray(expected)
     found = actual[:, :, 0] if actual.ndim == 3 and actual.shape[2] == 1 else actual
-    assert found.shape == reference.shape
-    difference = np.abs(found.astype(int) - reference)
-    assert difference.max(initial=0) <= tolerance
+    np.testing.assert_array_equal(found, reference)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -63,7 +62,7 @@ def test_uint8_equals_torchvision_on_pil(size: tuple[int, int], layout: str) -> 
             continue
         assert not isinstance(actual, Exception), f"{op}({arguments}): {actual!r}"
         try:
-            assert_close(actual, expected, ROUNDED.get(op, 0))
+            assert_equal(actual, expected)
         except AssertionError as error:
             raise AssertionError(f"{op}({arguments})") from error
         np.testing.assert_array_equal(array, before, err_msg=f"{op} changed its input")
@@ -80,7 +79,7 @@ def test_any_crop(rows: int, columns: int, top: int, left: int, height: int, wid
     if isinstance(expected, Exception):
         cases.assert_same_outcome(actual, expected)
     else:
-        assert_close(actual, expected, 0)
+        assert_equal(actual, expected)
 
 
 @given(
@@ -99,7 +98,7 @@ def test_any_padding(rows: int, columns: int, padding: Any, mode: str, fill: Any
     if isinstance(expected, Exception):
         assert type(actual) is type(expected)
     else:
-        assert_close(actual, expected, 0)
+        assert_equal(actual, expected)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -145,7 +144,7 @@ def test_any_adjustment(op: str, data: Any, rows: int, columns: int, channels: i
         array = (array // data.draw(st.integers(1, 99)) + data.draw(st.integers(0, 9))).astype(np.uint8)
     arguments = [data.draw(ADJUSTED[op])] if op in ADJUSTED else []
     expected = getattr(R, op)(Image.fromarray(array[:, :, 0] if channels == 1 else array), *arguments)
-    assert_close(getattr(F, op)(array, *arguments), expected, 0)
+    assert_equal(getattr(F, op)(array, *arguments), expected)
 
 
 MODES = st.sampled_from([F.InterpolationMode.NEAREST, F.InterpolationMode.BILINEAR, F.InterpolationMode.BICUBIC])
@@ -185,7 +184,7 @@ def test_any_warp(op: str, data: Any, rows: int, columns: int, channels: int | N
     if isinstance(expected, Exception):
         assert isinstance(actual, Exception), expected
     else:
-        assert_close(actual, expected, 0)
+        assert_equal(actual, expected)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -255,6 +254,35 @@ def test_tensors_only() -> None:
         F.erase(array, 0, 0, 1, 1, torch.zeros(1))
     with pytest.raises(TypeError, match="should be Tensor"):
         F.convert_image_dtype(array)
+
+
+@pytest.fixture(params=["auto", "portable", "off"])
+def loaded(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The core in one of its forms, which are asked anew how torch adds."""
+    monkeypatch.setattr(core.library, "_loaded", core.library.load(request.param))
+    planes.rounding.cache_clear()
+    yield
+    planes.rounding.cache_clear()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.usefixtures("loaded")
+@pytest.mark.parametrize("channels", [None, 1, 2, 3, 4])
+def test_elastic_transforms_equal_torchvisions_with_and_without_the_core(channels: int | None) -> None:
+    for height, width in [*cases.SIZES, (1, 70), (66, 1), (57, 90)]:
+        array = cases.pixels(height, width, channels)
+        image = Image.fromarray(array[:, :, 0] if channels == 1 else array)
+        field = cases.displacement(height, width)
+        fills = [None, 7, 9.5, [200], [31 * channel for channel in range(1, (channels or 1) + 1)]]
+        for strength, fill, mode in itertools.product((0.1, 1, 9), fills, (F.InterpolationMode.NEAREST, None)):
+            arguments = {"displacement": strength * field, "fill": fill} | ({"interpolation": mode} if mode else {})
+            expected = R.elastic_transform(image, **translated(arguments))
+            assert_equal(F.elastic_transform(array, **arguments), expected)
+            cases.assert_same_outcome(F.elastic_transform(image, **arguments), expected)
+            floats = np.atleast_3d(array).astype(np.float32) / 255
+            planes = R.elastic_transform(torch.from_numpy(floats).permute(2, 0, 1), **translated(arguments))
+            made = F.elastic_transform(floats.reshape(array.shape), **arguments)
+            np.testing.assert_array_equal(made, planes.permute(1, 2, 0).reshape(array.shape))
 
 
 def test_elastic_transforms_of_other_filters_and_of_long_images() -> None:

@@ -66,6 +66,31 @@ def test_pipelines(seed: int, channels: int) -> None:
         assert same(outcome(ours, turn, image), outcome(expected, turn, image))
 
 
+@pytest.mark.parametrize(
+    "transform",
+    [
+        *(lambda L: L.ElasticTransform(), lambda L: L.GaussianBlur(5), lambda L: L.RandomErasing(p=1.0)),
+        *(lambda L: L.RandomChannelPermutation(), lambda L: L.RandomPhotometricDistort(p=1.0)),
+        *(lambda L: L.JPEG(50), lambda L: L.Pad(3, padding_mode="edge"), lambda L: L.RandomRotation(9)),
+        *(lambda L: L.Resize((61, 83)), lambda L: L.RandomAutocontrast(1.0), lambda L: L.Grayscale(3)),
+    ],
+    ids=["elastic", "blur", "erase", "permute", "distort", "jpeg", "pad", "rotate", "resize", "contrast", "gray"],
+)
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("size", [(61, 83), (25, 31)])
+def test_an_images_info_is_kept_or_dropped(transform: Any, channels: int, size: tuple[int, int]) -> None:
+    pixels = PHOTO[: size[0], : size[1]]
+    image = Image.fromarray(pixels if channels == 3 else pixels[..., 1].copy())
+    image.info = {"dpi": (72, 72)}
+    for behind in ((), (theirs.RandomHorizontalFlip(1.0),)):
+        for seed in range(7):
+            ours, expected = (
+                outcome(library.Compose([transform(library), *behind]), seed, image) for library in (v2, theirs)
+            )
+            assert same(ours, expected)
+            assert getattr(ours[0], "info", None) == getattr(expected[0], "info", None)
+
+
 @pytest.mark.parametrize("size", [(1, 1), (1, 40), (32, 32), (45, 7)])
 @pytest.mark.parametrize(
     "transforms",

@@ -20,12 +20,11 @@ from v2_pipelines import MEAN, STD, pipeline, same, write_photos
 import fastpipe
 from fastpipe import transforms as v1
 from fastpipe.ops import TensorShape
-from fastpipe.rng import drawing
+from fastpipe.rng import drawing, torch_draws_from
 from fastpipe.transforms import v2
 from fastpipe.transforms._base import drawable
 from fastpipe.transforms.v2._draws import QUICK
 from fastpipe.transforms.v2._planned import steps_of
-from fastpipe.transforms.v2._rng_patch import drawing_from
 from fastpipe.types import Generators, ImageShape
 
 
@@ -133,7 +132,7 @@ def _some() -> tuple[torch.Tensor, ...]:
 def test_torchvision_draws_from_the_generator_that_it_is_given() -> None:
     state = torch.get_rng_state()
     own = torch.Generator().manual_seed(5)
-    with drawing_from(Generators(own)):
+    with torch_draws_from(Generators(own)):
         drawn = (
             torch.rand(1),
             torch.randint(9, ()),

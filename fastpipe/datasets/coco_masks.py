@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,37 +13,29 @@ from fastpipe.errors import DatasetError
 from fastpipe.index.table import Array
 from fastpipe.types import Box
 
-__all__ = ["Segmentations", "runs_of", "unpacked_region"]
 
-
-class Segmentations:
-    """The masks of an image's annotations.
+def load_masks(segmentations: Sequence[Any], size: tuple[int, int], box: Box, keep: Any) -> torch.Tensor:
+    """A box of the masks of an image's annotations, uint8 ``(N, h, w)`` of 0 and 1.
 
     Args:
-        parts: each annotation's segmentation as the file has it: polygons, or run lengths, as text or as numbers.
+        segmentations: as the file has them: polygons, or run lengths, as text or as numbers.
         size: the image's height and width.
-    """
-
-    def __init__(self, parts: list[Any], size: tuple[int, int]) -> None:
-        self.parts = parts
-        self.size = size
-
-    def load(self, box: Box, keep: Any) -> torch.Tensor:
-        """A region of the masks, uint8 ``(N, h, w)`` of 0 and 1."""
-        places = range(len(self.parts)) if keep is None else keep.tolist()
-        made = np.empty((len(places), box.height, box.width), np.uint8)
-        for mask, place in zip(made, places, strict=True):
-            mask[:] = unpacked_region(runs_of(self.parts[place], self.size), self.size, box)
-        return torch.from_numpy(made)
-
-
-def runs_of(part: Any, size: tuple[int, int]) -> Array:
-    """A segmentation's run lengths, column by column, of zeros and ones in turn.
+        box: what is wanted of each mask.
+        keep: a tensor of the places of those that are wanted; None for all.
 
     Raises:
         DatasetError: pycocotools, which draws polygons, isn't installed.
-        ValueError: it is no segmentation.
+        ValueError: a segmentation is none.
     """
+    places = range(len(segmentations)) if keep is None else keep.tolist()
+    masks = np.empty((len(places), box.height, box.width), np.uint8)
+    for mask, place in zip(masks, places, strict=True):
+        mask[:] = _decoded_box(_run_lengths(segmentations[place], size), size, box)
+    return torch.from_numpy(masks)
+
+
+def _run_lengths(part: Any, size: tuple[int, int]) -> Array:
+    """A segmentation's run lengths, column by column, of zeros and ones in turn."""
     if isinstance(part, dict):
         counts = part["counts"]
         return _numbers(counts.encode()) if isinstance(counts, str) else np.asarray(counts, np.int64)
@@ -74,7 +67,7 @@ def _numbers(text: bytes) -> Array:
     return np.array(runs, np.int64)
 
 
-def unpacked_region(runs: Array, size: tuple[int, int], box: Box) -> Array:
+def _decoded_box(runs: Array, size: tuple[int, int], box: Box) -> Array:
     """A box of the mask that runs stand for; what they don't reach is 0."""
     height = size[0]
     ends = np.cumsum(runs)

@@ -1,17 +1,29 @@
-"""A progress bar for what turns out to take long, on a terminal only."""
+"""A progress bar for what turns out to take long, on a terminal only; and rich, imported without a trace."""
 
 from __future__ import annotations
 
+import importlib
 import os
+import random
 import sys
 import threading
 import time
 from typing import TYPE_CHECKING
 
-from fastpipe._rich import load_rich
-
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
+
+__all__ = ["SlowBar", "load_rich"]
+
+
+def load_rich() -> None:
+    """Imports `rich.style`, which draws from Python's global generator, and puts that back; before other of rich."""
+    if "rich.style" not in sys.modules:
+        state = random.getstate()
+        try:
+            importlib.import_module("rich.style")
+        finally:
+            random.setstate(state)
 
 
 class SlowBar:

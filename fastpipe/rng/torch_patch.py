@@ -1,12 +1,14 @@
-"""Patches torch's random functions in this thread: torchvision's code, which names no generator, draws from ours."""
+"""Gives a generator to torch's random functions in this thread, for code that names none, such as torchvision's."""
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
 
+from fastpipe.rng.state import plain
 from fastpipe.types import Generators
 
 _RANDOM = frozenset(
@@ -43,18 +45,7 @@ class _GeneratorMode(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
-class drawing_from:
-    """``with drawing_from(generators):`` torchvision draws what fastpipe would, and the generators move on."""
-
-    def __init__(self, generators: Generators) -> None:
-        plain = getattr(generators, "plain", None)
-        source = (generators if plain is None else plain()).torch
-        self._mode = None if source is None or source is torch.default_generator else _GeneratorMode(source)
-
-    def __enter__(self) -> None:
-        if self._mode is not None:
-            self._mode.__enter__()  # type: ignore[no-untyped-call]
-
-    def __exit__(self, *error: Any) -> None:
-        if self._mode is not None:
-            self._mode.__exit__(*error)  # type: ignore[no-untyped-call]
+def torch_draws_from(generators: Generators) -> AbstractContextManager[Any]:
+    """Within the block, functions of torch's that name no generator draw from these, in this thread."""
+    source = plain(generators).torch
+    return nullcontext() if source is None or source is torch.default_generator else _GeneratorMode(source)

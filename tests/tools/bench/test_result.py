@@ -7,15 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from fastpipe import progress_bar
 from fastpipe.errors import ConfigError
-from fastpipe.index import _progress
 from fastpipe.reporting.output import check_writable, make_console, show_progress
-from fastpipe.tools.bench.record import SCHEMA, to_json
-from fastpipe.tools.bench.report import print_record
+from fastpipe.tools.bench.result import SCHEMA
 
 
-def test_the_json_names_what_a_program_needs(make_record) -> None:
-    values = json.loads(json.dumps(to_json(make_record())))
+def test_the_json_names_what_a_program_needs(make_result) -> None:
+    values = json.loads(json.dumps(make_result().to_dict()))
     assert values["schema"] == SCHEMA
     assert {"created", "command", "machine", "versions", "workers", "rounds", "formats", "results"} <= set(values)
     assert {"choices", "pipelines", "notes"} <= set(values)
@@ -35,8 +34,8 @@ def test_whether_a_file_can_be_written_is_known_before(tmp_path: Path) -> None:
             check_writable(place, "--html")
 
 
-def test_the_tables(make_record, capsys: pytest.CaptureFixture[str]) -> None:
-    print_record(make_console(), make_record())
+def test_the_tables(make_result, capsys: pytest.CaptureFixture[str]) -> None:
+    make_result().print_on(make_console())
     printed = capsys.readouterr().out
     assert "Made <CPU> & Co, 8 CPUs, Linux; 5 rounds, 2 DataLoader workers" in printed
     assert "cv2 *" in printed
@@ -45,10 +44,10 @@ def test_the_tables(make_record, capsys: pytest.CaptureFixture[str]) -> None:
     assert "the reader 'x' doesn't load here" in printed
 
 
-def test_the_tables_without_workers_and_with_one(make_record, capsys: pytest.CaptureFixture[str]) -> None:
-    print_record(make_console(), make_record(workers=0))
+def test_the_tables_without_workers_and_with_one(make_result, capsys: pytest.CaptureFixture[str]) -> None:
+    make_result(workers=0).print_on(make_console())
     assert "workers" not in capsys.readouterr().out.replace("0 DataLoader workers", "")
-    print_record(make_console(), make_record(workers=1, rounds=1))
+    make_result(workers=1, rounds=1).print_on(make_console())
     assert "1 round, 1 DataLoader worker\n" in capsys.readouterr().out
 
 
@@ -56,12 +55,12 @@ def test_the_tables_without_workers_and_with_one(make_record, capsys: pytest.Cap
 def test_progress_is_told_on_a_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], quiet: bool
 ) -> None:
-    monkeypatch.setattr(_progress.SlowBar, "delay_s", 0.0)
-    monkeypatch.setattr(_progress.SlowBar, "redrawn_s", 0.0)
+    monkeypatch.setattr(progress_bar.SlowBar, "delay_s", 0.0)
+    monkeypatch.setattr(progress_bar.SlowBar, "redrawn_s", 0.0)
     monkeypatch.setenv("FORCE_COLOR", "1")
     with show_progress() as progress:
         assert progress is None  # no terminal
-    monkeypatch.setattr(_progress, "_is_terminal", lambda: True)
+    monkeypatch.setattr(progress_bar, "_is_terminal", lambda: True)
     with show_progress(quiet) as progress:
         assert (progress is None) == quiet
         if progress is not None:

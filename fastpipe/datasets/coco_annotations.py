@@ -1,6 +1,6 @@
-"""Annotations of images in memory-mapped arrays: no Python object a box, whatever their number.
+"""COCO's annotations of images in memory-mapped arrays: no Python object a box, whatever their number.
 
-An annotation file of COCO's is read once; what is in it is kept beside the indexes of images, under a name that is made
+An annotation file is read once; what is in it is kept beside the indexes of images, under a name that is made
 from the file's own, its size and time, so that it can't be out of date.
 
     CACHE/annotations/<name>/     as `fastpipe.index.format` keeps arrays
@@ -21,9 +21,6 @@ import numpy as np
 from fastpipe.errors import DatasetError
 from fastpipe.index import format
 from fastpipe.index.table import Array
-from fastpipe.paths import absolute_path
-
-__all__ = ["Annotations", "CocoFile", "LoadedAnnotations"]
 
 _SCHEMA = {
     "boxes": "f8",
@@ -141,48 +138,44 @@ class LoadedAnnotations:
         return np.array([record["category_id"] for record in self.records(number)], np.int64)
 
 
-class CocoFile:
-    """An annotation file in COCO's format.
+def load_or_parse(path: str) -> Annotations:
+    """The annotations that are kept of a JSON file; if there are none, it is parsed, and they are kept.
 
     Args:
-        path: of the JSON file.
+        path: of the file, whole.
 
     Raises:
-        DatasetError: it is no such file.
+        DatasetError: it isn't in COCO's format.
         OSError: it can't be opened.
     """
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = absolute_path(path)
-
-    def open(self) -> Annotations:
-        """The kept annotations; if there are none, the file is parsed, and kept."""
-        status = os.stat(self.path)
-        made_of = json.dumps([self.path, status.st_size, status.st_mtime_ns])
-        try:
-            folder = format.cache_folder() / "annotations" / hashlib.sha256(made_of.encode()).hexdigest()[:32]
-        except FileNotFoundError:  # no home folder
-            return Annotations(self._read())
+    status = os.stat(path)
+    made_of = json.dumps([path, status.st_size, status.st_mtime_ns])
+    try:
+        folder = format.cache_folder() / "annotations" / hashlib.sha256(made_of.encode()).hexdigest()[:32]
+    except FileNotFoundError:  # no home folder
+        return Annotations(parse(path))
+    with contextlib.suppress(format.UnusableIndex):
+        return Annotations.opened(folder)
+    with format.locked(folder):
         with contextlib.suppress(format.UnusableIndex):
             return Annotations.opened(folder)
-        with format.locked(folder):
-            with contextlib.suppress(format.UnusableIndex):
-                return Annotations.opened(folder)
-            return Annotations.opened(folder, format.write(folder, self._read().items(), {"made_of": made_of}, _SCHEMA))
+        return Annotations.opened(folder, format.write(folder, parse(path).items(), {"made_of": made_of}, _SCHEMA))
 
-    def _read(self) -> dict[str, Array]:
-        with open(self.path, "rb") as file:
-            try:
-                content = json.load(file)
-            except ValueError as error:
-                raise DatasetError(f"{self.path} is no JSON: {error}.") from error
+
+def parse(path: str) -> dict[str, Array]:
+    """The arrays of `Annotations` of a JSON file."""
+    with open(path, "rb") as file:
         try:
-            return _arrays_of(content)
-        except (KeyError, TypeError, ValueError) as error:
-            raise DatasetError(
-                f"{self.path} isn't in COCO's format ({type(error).__name__}: {error}): it has images with id and "
-                "file_name, and annotations with id, image_id, bbox and category_id."
-            ) from error
+            content = json.load(file)
+        except ValueError as error:
+            raise DatasetError(f"{path} is no JSON: {error}.") from error
+    try:
+        return _arrays_of(content)
+    except (KeyError, TypeError, ValueError) as error:
+        raise DatasetError(
+            f"{path} isn't in COCO's format ({type(error).__name__}: {error}): it has images with id and "
+            "file_name, and annotations with id, image_id, bbox and category_id."
+        ) from error
 
 
 def _arrays_of(content: Any) -> dict[str, Array]:

@@ -1,0 +1,132 @@
+"""The config file of readers: measured, shown, changed by hand, removed; what ``fastpipe configure`` does."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import Any
+
+import typer
+from PIL import Image
+
+from fastpipe.cli._report import give_report
+from fastpipe.config import ANY_FORMAT, MachineConfig, current_config, format_key
+from fastpipe.errors import ConfigError
+from fastpipe.readers import configured_reader, get_reader
+from fastpipe.reporting.output import show_progress, wrap_text, write_json_if_asked
+
+
+def measure(json: str | None, quiet: bool, path: str | None, **options: Any) -> None:
+    """Measures readers; what the file says of other formats stays where it still holds here."""
+    from fastpipe.tools.bench.choose import to_config  # with torch, which what is below doesn't need
+    from fastpipe.tools.bench.run import bench
+
+    try:
+        earlier = MachineConfig.load(check=False)
+    except ConfigError:
+        earlier = None  # about to be replaced
+    with show_progress(quiet) as progress:
+        result = bench(path, progress=progress, **options)
+    config = to_config(result.measurement, result.choices, earlier)
+    written = config.save()  # first of all: a closed pipe must not cost the measurement
+    if give_report(result, json, None, quiet):
+        print(f"\nWritten to {written}:")
+        _print_readers(config)
+
+
+def show(json: str | None, quiet: bool) -> None:
+    """Tells where the file is, whether it is used, and the reader of each format; exit status 1 if it is stale."""
+    file = MachineConfig.path()
+    stored = MachineConfig.load(check=False)
+    other = stored.mismatches()
+    override = os.environ.get("FASTPIPE_READER")
+    effective = stored if not other else MachineConfig()
+    if override:
+        effective = current_config()
+        for format in effective.readers:
+            configured_reader(format, effective)
+    values = {
+        "file": str(file),
+        "exists": file.exists(),
+        "created": stored.created,
+        "readers": dict(effective.readers),
+        "measured": {format: dict(times) for format, times in stored.measured.items()},
+        "differs": list(other),
+        "override": override,
+    }
+    if write_json_if_asked(json, values, quiet):
+        if not file.exists():
+            message = f"No config file ({file}): built-in defaults. `fastpipe configure` measures and writes one."
+            print(wrap_text(message))
+        elif other:
+            print(wrap_text(f"{file} is not used, because it was not measured here:"))
+            print(*(wrap_text(f"  {phrase}") for phrase in other), sep="\n")
+            print("Built-in defaults apply; `fastpipe configure` measures this machine.")
+        else:
+            print(wrap_text(f"{file}{f', measured {stored.created}' if stored.created else ''}:"))
+            _print_readers(stored)
+        if override:
+            print(f"FASTPIPE_READER={override} overrides it:")
+            _print_readers(effective)
+    if other:
+        raise typer.Exit(1)
+
+
+def reset(quiet: bool) -> None:
+    """Removes the file."""
+    file = MachineConfig.path()
+    try:
+        file.unlink()
+        said = f"Removed {file}: built-in defaults."
+    except FileNotFoundError:
+        said = f"No config file ({file}): built-in defaults already."
+    except OSError as error:
+        raise ConfigError(f"can't remove the config file {file}: {error.strerror or error}") from error
+    if not quiet:
+        print(wrap_text(said))
+
+
+def choose_by_hand(items: list[str], quiet: bool) -> None:
+    """Writes readers such as ``"jpeg=cv2"`` into the config file, beside what was measured where that holds here."""
+    chosen = dict(_reader_by_hand(item) for item in items)
+    stored = MachineConfig.load(check=False)
+    dropped = bool(stored.mismatches())
+    if dropped:
+        stored = MachineConfig()
+    config = replace(stored, readers={**stored.readers, **chosen})
+    written = config.save()
+    if not quiet:
+        if dropped:
+            print(wrap_text(f"What {written} held was not measured here and is dropped."))
+        print(f"Written to {written}:")
+        _print_readers(config)
+
+
+def _reader_by_hand(item: str) -> tuple[str, str]:
+    """The config's key of the format, and the reader's name; ``*`` stands for every format without a key of its own."""
+    format, equals, name = (part.strip() for part in item.partition("="))
+    if not (format and equals and name):
+        raise ConfigError(f"--set {item}: give FORMAT=READER, such as --set jpeg=cv2")
+    key, reader = format_key(format), get_reader(name)
+    able = reader.capabilities.formats
+    if "*" in able:
+        Image.init()
+        able = frozenset(Image.OPEN)
+    known = {format_key(one) for one in able}
+    if key != ANY_FORMAT and key not in known:
+        refused = [str(one) for one in reader.defects if key in map(format_key, one.formats)]
+        said = [f"--set {item}: reader {name!r} reads {', '.join(sorted(known))}, not {key}", *refused]
+        raise ConfigError("; not ".join(said))
+    return key, name
+
+
+def _print_readers(config: MachineConfig) -> None:
+    """Prints the reader of each format, and its time where that was measured."""
+    for format, reader in sorted(config.readers.items()):
+        time = config.measured.get(format, {}).get(reader)
+        about = "" if time is None else f"  ({time:,.0f} µs a region)"
+        if configured_reader(format, config) is None:
+            about = "  (doesn't load here: the built-in order serves)"
+        print(f"  {format} = {reader}{about}")
+    if not config.readers:
+        print("  no reader chosen: built-in defaults")

@@ -1,0 +1,149 @@
+"""The result of one run of ``fastpipe bench``: as a value, as tables, as JSON and as a page."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from fastpipe.reporting.output import pluralize, round_times
+from fastpipe.reporting.page import page
+from fastpipe.reporting.tables import ReportTable, print_text
+from fastpipe.tools.bench.choose import Choice
+from fastpipe.tools.bench.measure import REQUESTS, Measurement, ReaderResult
+from fastpipe.tools.bench.pipeline import CONTENDERS, PIPELINES, PipelineResult
+from fastpipe.tools.timing import Timing, speedup
+
+SCHEMA = "fastpipe-bench/2"
+"""Names the layout of the JSON; the number grows when a key changes its meaning, comes or goes."""
+
+_LEGEND = """\
+whole and region: pixels equal to Pillow's, else 'wrong' and not timed.
+1/2 size: exact size and close to Pillow's.
+served: the images that the reader decodes itself; Pillow decodes the rest, and its time counts.
+spread: half the distance between the quartiles of the rounds."""
+
+_LEAST_WIDTH = 12  # characters of a column of figures
+
+
+@dataclass(frozen=True, slots=True)
+class BenchResult:
+    """What was measured in one run, and what follows from it."""
+
+    command: tuple[str, ...]  # what repeats it, word by word, every default spelt out
+    measurement: Measurement  # the readers'
+    choices: Mapping[str, Choice]  # format to the reader that the measurement speaks for
+    pipelines: tuple[PipelineResult, ...]  # fastpipe's and torchvision's; empty where these weren't measured
+    platform: str  # the operating system, in words
+    versions: Mapping[str, str]  # of all that decodes images, of Python and of torch
+    notes: tuple[str, ...] = ()  # readers that don't load here, and what else a person should know
+
+    @property
+    def machine(self) -> str:
+        """The machine in a line."""
+        machine = self.measurement.machine
+        return f"{machine['processor'] or machine['architecture']}, {machine['cpus']} CPUs, {machine['system']}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON; times in microseconds an image."""
+        measurement = self.measurement
+        return {
+            "schema": SCHEMA,
+            "created": measurement.created,
+            "command": list(self.command),
+            "machine": {**measurement.machine, "platform": self.platform},
+            "versions": dict(self.versions),
+            "workers": measurement.workers,
+            "rounds": measurement.rounds,
+            "formats": {format: asdict(images) for format, images in measurement.formats.items()},
+            "results": [round_times(asdict(result)) for result in measurement.results],
+            "choices": {format: asdict(choice) for format, choice in self.choices.items()},
+            "pipelines": [round_times(asdict(result)) for result in self.pipelines],
+            "notes": list(self.notes),
+        }
+
+    def print_on(self, console: Console) -> None:
+        """Prints one table for each format, what the columns mean, the pipelines, and what there is to note."""
+        measurement = self.measurement
+        rounds, workers = pluralize(measurement.rounds, "round"), pluralize(measurement.workers, "DataLoader worker")
+        print_text(console, f"{self.machine}; {rounds}, {workers}")
+        for format in measurement.formats:
+            console.print("", reader_table(measurement, format, self.choices.get(format)), sep="\n")
+        print_text(console, "\n" + _LEGEND)
+        for format in dict.fromkeys(result.format for result in self.pipelines):
+            console.print("", self._pipeline_table(format), sep="\n")
+        if self.notes:
+            print_text(console, "\n" + "\n".join(self.notes))
+
+    def to_html(self) -> str:
+        """The tables, and how to repeat the run, as one page of HTML that needs nothing else."""
+        measured = self.measurement.created.replace("T", ", ").replace("+00:00", " UTC")
+        return page(f"Image readers on {self.machine}", f"Measured {measured}.", self._print_page)
+
+    def _print_page(self, console: Console) -> None:
+        self.print_on(console)
+        print_text(console, f"\nTo measure again:\n  {shlex.join(self.command)}")
+        if self.choices:
+            chosen = [f"--set={format}={one.reader}" for format, one in self.choices.items()]
+            print_text(console, f"To use the chosen readers:\n  {shlex.join(['fastpipe', 'configure', *chosen])}")
+        versions = ", ".join(f"{name} {version}" for name, version in sorted(self.versions.items()))
+        print_text(console, f"Platform: {self.platform}\nVersions: {versions}")
+
+    def _pipeline_table(self, format: str) -> ReportTable:
+        """fastpipe's pipelines beside torchvision's on the files of one format, alone and through a DataLoader."""
+        found = {(one.pipeline, one.who): one for one in self.pipelines if one.format == format}
+        contenders = [who for who in CONTENDERS if (PIPELINES[0], who) in found]
+        columns = [*contenders, *(["times as fast"] if len(contenders) > 1 else [])]
+        title = f"{format}: from a file to a tensor, ms an image (median ± spread)"
+        table = ReportTable(["pipeline", *columns], columns, title=title, least_width=_LEAST_WIDTH)
+        for place, label in _places_of(self.measurement, "in one process and thread", "DataLoader with").items():
+            table.add_section()
+            table.add_row(f"{label}:")
+            for name in PIPELINES:
+                times: list[Timing] = [getattr(found[name, who], place) for who in contenders]
+                gain = [speedup(*times).text(1, 2)] if len(times) > 1 else []
+                table.add_row(name, *(time.text(1000, 2) for time in times), *gain)
+        return table
+
+
+def reader_table(measurement: Measurement, format: str, choice: Choice | None = None) -> ReportTable:
+    """The results for one format: a column for each request; a row for each reader alone, then one in workers.
+
+    The chosen reader is marked; why it was chosen, and what went wrong with others, stands below.
+    """
+    images = measurement.formats[format]
+    columns = [*REQUESTS.values(), "served"]
+    title = (
+        f"{format}: {pluralize(images.images, 'image')} of {images.mean_bytes / 1000:.0f} kB, µs an image "
+        "(median ± spread)"
+    )
+    table = ReportTable(["reader", *columns], columns, title=title, least_width=_LEAST_WIDTH)
+    by_reader = measurement.by_reader(format)
+    for place, label in _places_of(measurement, "in one process", "in").items():
+        table.add_section()
+        table.add_row(f"{label}:")
+        for reader, results in by_reader.items():
+            chosen = choice is not None and choice.reader == reader
+            times = [_time_text(results.get(request), place) for request in REQUESTS]
+            served = f"{min(result.served for result in results.values()):.0%}"
+            table.add_row(f"{reader} *" if chosen else reader, *times, served, style="bold" if chosen else None)
+    below = [] if choice is None else [f"* chosen: {choice.reason}"]
+    for reader, results in by_reader.items():
+        below += [f"{reader}: {note}" for note in dict.fromkeys(result.note for result in results.values()) if note]
+    table.caption = escape("\n".join(below))
+    return table
+
+
+def _places_of(measurement: Measurement, alone: str, together: str) -> dict[str, str]:
+    """The places where times were taken: the attribute of a result, and what it is called in front of people."""
+    workers = pluralize(measurement.workers, "worker")
+    return {"single": alone} | ({"workers": f"{together} {workers}"} if measurement.workers else {})
+
+
+def _time_text(result: ReaderResult | None, place: str) -> str:
+    time: Timing | None = getattr(result, place, None)
+    return time.text() if time else "wrong" if result is not None and not result.exact else "-"
