@@ -164,17 +164,17 @@ class _Items(ImageDataset):
         options = BatchSpec(dtype=dtype, threads=self.threads)
         made = self.executor.run(range(len(self)), None, options)
         if isinstance(made, list) and not made:
-            raise BadFilesError(f"all {len(self)} items are bad, the first: {self._told(0)}")
+            raise BadFilesError(f"all {len(self)} items are bad, the first: {self._first_left_out()}")
         images: Any = BatchCollate(options)(made)[0]
         if self._left_out and self._answer == "skip":
             warn_again(
                 f"{len(self._left_out)} of {len(self)} items can't be read and are left out of the batch, the first: "
-                f"{self._told(0)}. on_error=bad.append, of a list, tells which."
+                f"{self._first_left_out()}. on_error=bad.append, of a list, tells which."
             )
         return images if out is None else self._in_place(images, out)
 
-    def _told(self, number: int) -> str:
-        bad = self._left_out[number]
+    def _first_left_out(self) -> str:
+        bad = self._left_out[0]
         return f"{bad.path}: {bad.reason}"
 
     def _in_place(self, images: Any, out: torch.Tensor) -> torch.Tensor:

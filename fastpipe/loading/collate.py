@@ -140,3 +140,14 @@ def map_tensors(function: Callable[[Any], Any], batch: Any) -> Any:
     if isinstance(batch, (list, tuple)):
         return type(batch)(map_tensors(function, value) for value in batch)
     return batch
+
+
+def batch_tensors(batch: Any) -> list[torch.Tensor]:
+    """The tensors of a batch, those of images that are normalised later among them."""
+    found: list[torch.Tensor] = []
+    map_tensors(lambda part: found.append(part.images if isinstance(part, DeferredImages) else part), batch)
+    return found
+
+
+def tensor_bytes(batch: Any) -> int:
+    return sum(tensor.nbytes for tensor in batch_tensors(batch))

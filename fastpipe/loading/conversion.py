@@ -148,14 +148,10 @@ def _transform(transform: Any) -> Any:
     if members is not None:
         return compose(list(members))
     if not drawable(transform):
+        hooked = getattr(transform, "_forward_hooks", None) or getattr(transform, "_forward_pre_hooks", None)
+        why = "it has hooks" if hooked else why_not(transform) or "something in it isn't known"
         raise PlanError(
-            f"fastpipe.convert can't convert this {name}: {_why_not(transform)}. It works as it is in a data set of "
+            f"fastpipe.convert can't convert this {name}: {why}. It works as it is in a data set of "
             "fastpipe's, which plans what stands before it."
         )
     return compose([transform])
-
-
-def _why_not(transform: Any) -> str:
-    if getattr(transform, "_forward_hooks", None) or getattr(transform, "_forward_pre_hooks", None):
-        return "it has hooks"
-    return why_not(transform) or "something in it isn't known"

@@ -45,12 +45,12 @@ def _copied_ahead(batches: Iterator[Any], device: torch.device) -> Iterator[Any]
     while ahead is not None:
         batch, ready = ahead
         ahead = load()
-        _hand_over(batch, ready, device)
+        _wait_for_copy(batch, ready, device)
         yield batch
         del batch
 
 
-def _hand_over(batch: Any, ready: Any, device: torch.device) -> None:
+def _wait_for_copy(batch: Any, ready: Any, device: torch.device) -> None:
     current: Any = torch.cuda.current_stream(device)
     current.wait_event(ready)
     # The memory belongs to the side stream: it must not be used again there while the training loop reads it.

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import time
 import weakref
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 from torch.autograd import _profiler_enabled as profiler_enabled  # type: ignore[attr-defined]
 from torch.autograd.profiler import record_function
@@ -22,9 +21,6 @@ from fastpipe.loading.device import on_device
 from fastpipe.loading.statistics import LoaderMeter
 from fastpipe.loading.threads import ThreadIterator
 
-_Batch = TypeVar("_Batch")
-_ticks = itertools.count()
-
 
 class Progress:
     """Progress of an iteration, for `state_dict`.
@@ -32,10 +28,10 @@ class Progress:
     Attributes:
         sampler: the iteration's own, or the loader's before the first one.
         start: samples of the epoch that came before it, in the run that it resumes.
-        batches: how many it has handed out.
+        batches: how many it has handed out, or left out because nothing was left of them.
         finished: whether its loop has ended.
         is_loaded: there is no iteration yet: the next one begins here.
-        tick: when it last handed out a batch, compared with others.
+        touched: when it last handed out a batch.
     """
 
     def __init__(self, sampler: Any, *, is_loaded: bool = False, finished: bool = False) -> None:
@@ -44,50 +40,42 @@ class Progress:
         self.batches = 0
         self.finished = finished
         self.is_loaded = is_loaded
-        self.tick = next(_ticks)
+        self.touched = time.perf_counter()
 
 
-class Iteration(Iterator[_Batch]):
+class Iteration(Iterator[Any]):
     """The batches of torch's iterator, counted as they are handed out.
 
     Args:
-        loader: the `fastpipe.DataLoader` whose iteration it is.
-        batches: torch's iterator.
-        progress: counts them.
-        epochs: the epoch of each dataset with a seed.
-        meter: for `DataLoader.stats`.
+        loader: the `fastpipe.DataLoader` whose iteration it is; its progress, meter and epochs are those of this one.
+        iterator: torch's, over the same batches.
     """
 
-    def __init__(
-        self,
-        loader: Any,
-        batches: Iterator[_Batch],
-        progress: Progress,
-        epochs: Mapping[SharedEpoch, int],
-        meter: LoaderMeter,
-    ) -> None:
+    def __init__(self, loader: Any, iterator: Any) -> None:
         self.loader = loader
         self.datasets = set(image_datasets(loader.dataset))
-        self.iterator = batches
-        self.progress = progress
-        self.meter = meter
+        self.iterator = iterator
+        self.progress: Progress = loader._progress
+        self.meter: LoaderMeter = loader._meter
         self._collated = loader._auto_collation
-        self._epochs = epochs
+        self._epochs: Mapping[SharedEpoch, int] = loader._epochs
         running.add(self)
-        if isinstance(batches, ThreadIterator):
-            weakref.finalize(self, batches.stop_epoch, batches.number).atexit = False
-        self._left_out: deque[int] = deque()  # batches before each of those that were made
-        made = _with_samples(batches, self._left_out)
+        if isinstance(iterator, ThreadIterator):
+            weakref.finalize(self, iterator.stop_epoch, iterator.number).atexit = False
+        made = _batches_of(iterator)
         self._batches = made if loader.device is None else on_device(made, loader.device)
 
-    def __next__(self) -> _Batch:
+    def __next__(self) -> Any:
         # The first batch is waited for from where the iteration began: workers were started before it was asked for.
         asked = time.perf_counter() if self.meter.rows else self.meter.began
-        ready = batches_ready(self.iterator)
+        ready = getattr(self.iterator, "ready", 0)
         name = f"fastpipe: batch {self.progress.batches}"
         try:
             with record_function(name) if profiler_enabled() else contextlib.nullcontext():
                 batch = next(self._batches)
+                while isinstance(batch, EmptyBatch):
+                    self.progress.batches += 1
+                    batch = next(self._batches)
         except StopIteration:
             self.meter.ended = asked
             self.progress.finished = True  # with drop_last, some samples are left that don't make a batch
@@ -96,20 +84,18 @@ class Iteration(Iterator[_Batch]):
             note_given(self.loader, self._epochs)
             end_epoch(self.loader.dataset)
             raise
-        except Exception:  # nothing follows; who keeps the error keeps this object, too
+        except Exception:
             running.discard(self)
-            if isinstance(self.iterator, ThreadIterator):
-                self.iterator.stop_epoch(self.iterator.number)
             raise
         except KeyboardInterrupt as error:  # without the way to where torch waits, which is nobody's concern
             raise error.with_traceback(None) from None
-        self.progress.batches += 1 + self._left_out.popleft()
+        self.progress.batches += 1
         self._touch()
         self.meter.note(asked, time.perf_counter(), batch, self._collated, ready)
         return batch
 
     def _touch(self) -> None:
-        self.progress.tick = next(_ticks)
+        self.progress.touched = time.perf_counter()
         self.loader._progress = self.progress
         self.loader._meter = self.meter
 
@@ -117,21 +103,13 @@ class Iteration(Iterator[_Batch]):
         return len(self.loader)
 
 
-running: weakref.WeakSet[Iteration[Any]] = weakref.WeakSet()
+running: weakref.WeakSet[Iteration] = weakref.WeakSet()
 """Iterations that somebody is in the middle of."""
 
 
-def batches_ready(iterator: Any) -> int:
-    """Batches of torch's iterator that are made and wait to be asked for."""
-    if isinstance(iterator, ThreadIterator):
-        return iterator.ready
-    known = getattr(iterator, "_task_info", None)
-    if known is None:
-        return 0
-    ready = sum(len(info) == 2 for info in known.values())
-    with contextlib.suppress(NotImplementedError, OSError):  # macOS doesn't tell the size of a process's queue
-        ready += iterator._data_queue.qsize()
-    return ready
+def is_running(iterator: Any) -> bool:
+    """Whether somebody is in the middle of the batches of one of torch's iterators."""
+    return any(iteration.iterator is iterator for iteration in running)
 
 
 def current_progress(loader: Any) -> Progress:
@@ -143,7 +121,7 @@ def current_progress(loader: Any) -> Progress:
     alive = [iteration.progress for iteration in running if iteration.loader is loader]
     if last.is_loaded or last.finished or last in alive:
         return last
-    return max(alive, key=lambda progress: progress.tick, default=last)
+    return max(alive, key=lambda progress: progress.touched, default=last)
 
 
 def begin_epoch(dataset: Any, samples: int) -> None:
@@ -161,27 +139,16 @@ def end_epoch(dataset: Any) -> None:
         part.end_epoch()
 
 
-def _with_samples(batches: Iterator[_Batch], left_out: deque[int]) -> Iterator[_Batch]:
-    """The batches of which something is left; notes how many others come before each, for an epoch that is resumed."""
-    others = 0
+def _batches_of(iterator: Any) -> Iterator[Any]:
+    """The batches of torch's iterator, whose own ``__next__`` names a range: 0.2 ms though nobody profiles."""
     while True:
         try:
-            batch = _next_of(batches)
+            if profiler_enabled() or iterator._dataset_kind != _DatasetKind.Map:
+                batch = next(iterator)
+            else:
+                batch = iterator._next_data()
+                iterator._num_yielded += 1
         except StopIteration:
-            left_out.append(others)
             return
-        if isinstance(batch, EmptyBatch):
-            others += 1
-        else:
-            left_out.append(others)
-            others = 0
-            yield batch
-
-
-def _next_of(batches: Any) -> Any:
-    """The next batch of torch's iterator, whose own ``__next__`` names a range: 0.2 ms though nobody profiles."""
-    if profiler_enabled() or batches._dataset_kind != _DatasetKind.Map:
-        return next(batches)
-    batch = batches._next_data()
-    batches._num_yielded += 1
-    return batch
+        yield batch
+        del batch

@@ -35,7 +35,7 @@ from fastpipe.loading.checks import (
 from fastpipe.loading.collate import BatchCollate, CollateGood
 from fastpipe.loading.dataset_state import check_dataset, describe_dataset
 from fastpipe.loading.fetcher import BatchFetcher, gives_batches
-from fastpipe.loading.iteration import Iteration, Progress, begin_epoch, current_progress, running
+from fastpipe.loading.iteration import Iteration, Progress, begin_epoch, current_progress, is_running, running
 from fastpipe.loading.samplers import RandomSampler, SequentialSampler, ShuffledSampler
 from fastpipe.loading.statistics import LoaderMeter, LoaderStatistics, gathered
 from fastpipe.loading.threads import ThreadIterator
@@ -187,20 +187,20 @@ class DataLoader(TorchDataLoader[Any]):
             self._iterator = None
         if self._shuffles and not self._warned_of_ranks:
             self._warned_of_ranks = warn_of_whole_epochs()
-        busy = self._iterator is not None and any(other.iterator is self._iterator for other in running)
-        self._epochs = epochs = self._go_on(busy)
+        busy = is_running(self._iterator)
+        self._epochs = self._go_on(busy)
         indices = self._sampler()
         begin_epoch(self.dataset, len(indices) if hasattr(indices, "__len__") else _ENDLESS)
         self._order, sampler = self._order_of_its_own()
-        self._progress = progress = Progress(sampler)
-        self._meter = meter = LoaderMeter(self._epoch, tuple(image_datasets(self.dataset)))
-        meter.listen(self, None if busy else self._iterator)
+        self._progress = Progress(sampler)
+        self._meter = LoaderMeter(self._epoch, tuple(image_datasets(self.dataset)))
+        self._meter.listen(self, None if busy else self._iterator)
         try:
             # Workers that stay serve one iteration at a time; another one meanwhile gets workers of its own.
-            batches = self._get_iterator(stays=False) if busy else super().__iter__()
+            iterator = self._get_iterator() if busy else super().__iter__()
         finally:
             self._order = None
-        return Iteration(self, batches, progress, epochs, meter)
+        return Iteration(self, iterator)
 
     def stats(self, gather: bool = False) -> LoaderStatistics:
         """Statistics of this epoch so far, and of its last minute: rates, waits, where the time of an image goes.
@@ -226,15 +226,14 @@ class DataLoader(TorchDataLoader[Any]):
         own = sampler.for_one_iteration()
         return own if batches is None else BatchSampler(own, batches.batch_size, batches.drop_last), own
 
-    def _get_iterator(self, stays: bool | None = None) -> Any:
+    def _get_iterator(self) -> Any:
         if self._by_threads:
             last = self._thread_iterator
-            used = any(other.iterator is last for other in running)
-            if last is None or used or last.made_by != os.getpid():
-                self._thread_iterator = last = ThreadIterator(self)
+            if last is None or is_running(last) or last.made_by != os.getpid():
+                self._thread_iterator = ThreadIterator(self)
             else:
                 last.again(self)
-            return last
+            return self._thread_iterator
         if self.num_workers == 0:
             here: Any = super()._get_iterator()
             if not isinstance(self.dataset, IterableDataset) and (self._auto_collation or self._epochs):
@@ -242,14 +241,12 @@ class DataLoader(TorchDataLoader[Any]):
                 here._dataset_fetcher.dataset = BatchFetcher(self.dataset, options)
             return here
         self.check_worker_number_rationality()
-        datasets = tuple(image_datasets(self.dataset))
         if self.batch_size is not None and not self._batch_spec.as_list:
             ahead = self.num_workers * (self.prefetch_factor or 2)
-            check_shared_memory(datasets, self.batch_size, ahead, self._batch_spec)
-        stays = self.persistent_workers if stays is None else stays
+            check_shared_memory(image_datasets(self.dataset), self.batch_size, ahead, self._batch_spec)
         # Workers that stay are told of each epoch in shared memory.
-        epochs = None if stays else tuple(self._epochs.get(part._fastpipe.epoch) for part in datasets)
-        return MonitoredIterator(self, epochs, self._meter.times)
+        stay = self.persistent_workers and self._iterator is None
+        return MonitoredIterator(self, {} if stay else self._epochs, self._meter.times)
 
     def _go_on(self, busy: bool) -> dict[Any, int]:
         """Begins the epoch that was chosen since the last iteration; else the one behind that iteration's.

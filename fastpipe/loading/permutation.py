@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -29,7 +28,6 @@ _Words = NDArray[np.uint64]
 _ROUNDS = 8
 _ROUNDS_SMALL = 32
 _SMALL = 1 << 12
-_BLOCK = 4096
 _LIMIT = 1 << 62  # each coordinate must fit 31 bits, so that 32-bit hash × coordinate stays within 64 bits
 
 
@@ -55,20 +53,6 @@ class Permutation:
 
     def __len__(self) -> int:
         return self.length
-
-    def __getitem__(self, position: int) -> int:
-        """The index at a position, 0 ≤ position < length.
-
-        Raises:
-            IndexError: a position out of range.
-        """
-        if not 0 <= position < self.length:
-            raise IndexError(f"position {position} of a permutation of {self.length} indices")
-        return int(self.at(np.array([position], dtype=np.uint64))[0])
-
-    def __iter__(self) -> Iterator[int]:
-        for start in range(0, self.length, _BLOCK):
-            yield from self.at(np.arange(start, min(start + _BLOCK, self.length), dtype=np.uint64)).tolist()
 
     def at(self, positions: NDArray[Any]) -> NDArray[np.int64]:
         """The indices at an array ``(n,)`` of positions, each 0 ≤ position < length."""

@@ -23,8 +23,8 @@ from torch.utils.data import RandomSampler as TorchRandomSampler
 from torch.utils.data import SequentialSampler as TorchSequentialSampler
 from torch.utils.data.distributed import DistributedSampler as TorchDistributedSampler
 
-from fastpipe.loading.epoch_position import BLOCK, EpochPosition, length_in, merge_states
 from fastpipe.loading.permutation import Permutation
+from fastpipe.loading.resumable import BLOCK, ResumableSampler, length_in, merge_states
 from fastpipe.loading.weighted import ClassBalancedSampler, WeightedSampler
 
 __all__ = [
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 
-class ShuffledSampler(EpochPosition, Sampler[int]):
+class ShuffledSampler(ResumableSampler, Sampler[int]):
     """Each index once, in an order that ``(seed, epoch)`` fixes; memory and start-up don't depend on the length.
 
     Args:
@@ -66,7 +66,7 @@ class ShuffledSampler(EpochPosition, Sampler[int]):
         return {**super()._settings(), "seed": self.seed}
 
 
-class DistributedSampler(EpochPosition, TorchDistributedSampler[Any]):
+class DistributedSampler(ResumableSampler, TorchDistributedSampler[Any]):
     """One rank's part of all indices: torch's `DistributedSampler` without its list of every index.
 
     Ranks, padding and ``drop_last`` are torch's: each rank gets every ``num_replicas``-th index of one common order;
@@ -118,7 +118,7 @@ class DistributedSampler(EpochPosition, TorchDistributedSampler[Any]):
 
     def _index_at(self) -> Callable[[NDArray[np.int64]], NDArray[np.int64]]:
         if not self.shuffle:
-            return np.asarray
+            return super()._index_at()
         return Permutation(self._order_length(), (self.seed, self.epoch)).at
 
     def _order_length(self) -> int:
@@ -128,21 +128,18 @@ class DistributedSampler(EpochPosition, TorchDistributedSampler[Any]):
         return super()._settings() | ({"seed": self.seed} if self.shuffle else {})
 
 
-class SequentialSampler(EpochPosition, TorchSequentialSampler):
+class SequentialSampler(ResumableSampler, TorchSequentialSampler):
     """0, 1, 2, … as torch's `SequentialSampler` gives them; resumes in the middle.
 
     Args:
         data_source: the dataset.
     """
 
-    def _order(self, start: int) -> Iterator[int]:
-        yield from range(self._offset + start, self._order_length())
-
     def _order_length(self) -> int:
         return length_in(self.data_source, self.epoch)
 
 
-class RandomSampler(EpochPosition, TorchRandomSampler):
+class RandomSampler(ResumableSampler, TorchRandomSampler):
     """torch's order of all indices from torch's generators, turned into Python integers a block at a time; resumes.
 
     A state holds what the epoch's order was drawn from; a `generator` goes on from there as it did in the saved run.

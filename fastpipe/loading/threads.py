@@ -170,13 +170,14 @@ class ThreadIterator(_BaseDataLoaderIter):
         elif not task.done:
             self._wait(task)
         self._tasks.popleft()
-        self._add()
         error, task.error = task.error, None
         if error is not None:
+            self.stop_epoch(self.number)  # nothing follows; who keeps the error keeps this object, too
             try:
                 raise error
             finally:
                 del error, task  # frames that hold each other are there until Python's collector finds them
+        self._add()
         return task.result
 
     def _wait(self, task: BatchTask) -> None:
@@ -185,7 +186,9 @@ class ThreadIterator(_BaseDataLoaderIter):
         while not self._maker.wait(task, _POLL_S):
             seconds = time.monotonic() - started
             if 0 < self._timeout <= seconds:
-                raise timed_out(self._timeout, self._describe(task))
+                error = timed_out(self._timeout, self._describe(task))
+                self.stop_epoch(self.number)
+                raise error
             if not self._timeout and not warned and seconds >= PATIENCE_S:
                 warned = True
                 warn_of_wait(seconds, self._describe(task))

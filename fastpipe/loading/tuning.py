@@ -16,7 +16,7 @@ from torch.utils.data import RandomSampler
 from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.environment import usable_cpus
 from fastpipe.errors import DatasetError
-from fastpipe.loading.collate import DeferredImages, map_tensors
+from fastpipe.loading.collate import tensor_bytes
 from fastpipe.loading.loader import DataLoader
 from fastpipe.loading.threads import AHEAD, gil_bound_part_within
 from fastpipe.progress_bar import SlowBar
@@ -249,17 +249,6 @@ def _try(
     memory = tensor_bytes(found.batch) * max(1, max(1, workers) * (ahead or 0)) + sum(private)
     rate = found.batches_per_s * batch_size
     return Trial(workers, threads, ahead, rate, found.first_batch_s, memory / 1e6)
-
-
-def batch_tensors(batch: Any) -> list[torch.Tensor]:
-    """The tensors of a batch, those of images that are normalised later among them."""
-    found: list[torch.Tensor] = []
-    map_tensors(lambda part: found.append(part.images if isinstance(part, DeferredImages) else part), batch)
-    return found
-
-
-def tensor_bytes(batch: Any) -> int:
-    return sum(tensor.numel() * tensor.element_size() for tensor in batch_tensors(batch))
 
 
 def _private_bytes(pid: int | None) -> int:

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from torch.utils.data import ConcatDataset, Sampler, Subset
 
 from fastpipe.errors import DatasetError
-from fastpipe.loading.epoch_position import EpochPosition
 from fastpipe.loading.ranks import rank_and_count
+from fastpipe.loading.resumable import ResumableSampler
 
 _Positions = NDArray[np.int64]
 
 
-class WeightedSampler(EpochPosition, Sampler[int]):
+class WeightedSampler(ResumableSampler, Sampler[int]):
     """Indices drawn by weights, as torch's ``WeightedRandomSampler`` does, in an order that ``(seed, epoch)`` fixes.
 
     It keeps 8 bytes for each weight and works out the indices where they are asked for; torch's draws all of an epoch's

@@ -14,7 +14,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any
@@ -25,7 +25,7 @@ from torch.utils.data import get_worker_info
 
 from fastpipe.datasets import ImageDataset
 from fastpipe.datasets.wrappers import image_datasets
-from fastpipe.executor import Slots, StageTimes
+from fastpipe.executor import SharedEpoch, Slots, StageTimes
 from fastpipe.loading.fetcher import BatchFetcher
 
 _LAST_BATCH_S = 1.0
@@ -78,14 +78,14 @@ class WorkerInit:
         user: the loader's ``worker_init_fn``, which runs behind this.
         heartbeats: where the worker notes the samples that it begins.
         slots: memory that batches are made in.
-        epochs: of each image dataset with a seed, None for one without; None for what the main process sets.
+        epochs: where a dataset's epoch isn't what the main process sets.
         times: what the time of the stages is added to.
     """
 
     user: Callable[[int], None] | None
     heartbeats: Heartbeats | None
     slots: Slots | None
-    epochs: tuple[int | None, ...] | None
+    epochs: Mapping[SharedEpoch, int]
     times: StageTimes | None
 
     def __call__(self, worker: int) -> None:
@@ -99,11 +99,9 @@ class WorkerInit:
             object.__setattr__(info, "dataset", fetcher.dataset)  # for the user, who knows no other
             if self.slots is not None:
                 fetcher.options = replace(fetcher.options, slots=self.slots.of_worker(worker))
+        for count, epoch in self.epochs.items():
+            count.stay(epoch)
         datasets = list(image_datasets(info.dataset))
-        if self.epochs is not None:
-            for part, epoch in zip(datasets, self.epochs, strict=True):
-                if part._fastpipe.epoch is not None and epoch is not None:
-                    part._fastpipe.epoch.stay(epoch)
         if self.heartbeats is not None:
             self.heartbeats.listen(worker, datasets)
         if self.times is not None:

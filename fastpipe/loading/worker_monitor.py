@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -19,10 +20,10 @@ from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.environment import no_descriptors_left
 from fastpipe.errors import FastpipeWarning, LoaderError
-from fastpipe.executor import Slots, StageTimes
+from fastpipe.executor import SharedEpoch, Slots, StageTimes
 from fastpipe.loading.fetcher import BatchFetcher
-from fastpipe.loading.hand_over import NO_DESCRIPTORS, NO_ROOM, context_of_queues
 from fastpipe.loading.worker import Heartbeats, WorkerInit
+from fastpipe.loading.worker_queue import NO_DESCRIPTORS, NO_ROOM, with_direct_queues
 
 PATIENCE_S = 60.0
 """After so long without a batch, a loader without a timeout says what it waits for, once."""
@@ -72,7 +73,7 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
         epochs, times: as of `WorkerInit`.
     """
 
-    def __init__(self, loader: Any, epochs: tuple[int | None, ...] | None, times: StageTimes | None) -> None:
+    def __init__(self, loader: Any, epochs: Mapping[SharedEpoch, int], times: StageTimes | None) -> None:
         self.datasets = tuple(image_datasets(loader.dataset))
         self.heartbeats: Heartbeats | None = None
         self.slots: Slots | None = None
@@ -95,7 +96,7 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
         if self.datasets and loader._auto_collation and not isinstance(loader.dataset, IterableDataset):
             vars(given)["dataset"] = BatchFetcher(loader.dataset, loader._batch_spec)  # torch wouldn't have it set
         given.worker_init_fn = WorkerInit(loader.worker_init_fn, self.heartbeats, self.slots, epochs, times)
-        given.multiprocessing_context = context_of_queues(loader.multiprocessing_context)
+        given.multiprocessing_context = with_direct_queues(loader.multiprocessing_context)
         try:
             super().__init__(given)
         except Exception as error:
@@ -112,6 +113,14 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
     def is_over(self) -> bool:
         """Whether its workers have ended, or one has died: they make no further epoch."""
         return self._shutdown or bool(self._dead_workers())
+
+    @property
+    def ready(self) -> int:
+        """Batches that are made and wait to be asked for."""
+        ready = sum(len(info) == 2 for info in self._task_info.values())
+        with contextlib.suppress(NotImplementedError, OSError):  # macOS doesn't tell the size of a process's queue
+            ready += self._data_queue.qsize()
+        return ready
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:
         self._unregister_workers()  # the last step of torch's __init__ has set them

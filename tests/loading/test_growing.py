@@ -105,7 +105,8 @@ def numbers(grown: GrowingDataset) -> list[int]:
 def order(grown: GrowingDataset, count: int = COUNT) -> list[int]:
     """In which images arrive, by the permutation and the source's list alone."""
     paths = [path for path, _ in grown.dataset.samples]
-    return [int(paths[place].rpartition("/")[2].removesuffix(".png")) for place in Permutation(count, (5, 0x67726F77))]
+    places = Permutation(count, (5, 0x67726F77)).at(np.arange(count))
+    return [int(paths[place].rpartition("/")[2].removesuffix(".png")) for place in places]
 
 
 def test_epochs_grow_by_what_has_arrived(make: Callable[..., GrowingDataset], store: Store) -> None:

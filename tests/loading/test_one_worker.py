@@ -17,7 +17,7 @@ import fastpipe
 from fastpipe import transforms as T
 from fastpipe.errors import DatasetError, DecodeError, LoaderError
 from fastpipe.loading import checks
-from fastpipe.loading.hand_over import HandOverQueue, context_of_queues
+from fastpipe.loading.worker_queue import DirectQueue, with_direct_queues
 
 CROP = T.Compose([T.RandomResizedCrop(24), T.RandomHorizontalFlip(), T.ToTensor(), T.Normalize([0.5], [0.2])])
 posix = pytest.mark.skipif(sys.platform == "win32", reason="Windows' pipes go by a thread")
@@ -151,7 +151,7 @@ def test_tensors_arrive_as_they_were(name):
 
 
 def test_messages_stay_in_order_and_nobody_waits_for_a_reader():
-    queue = context_of_queues(None).Queue()
+    queue = with_direct_queues(None).Queue()
     messages = [(number, "x" * (100_000 if number in (40, 900) else 50)) for number in range(2_000)]
     before = threading.active_count()
     for message in messages[:40]:
@@ -181,7 +181,7 @@ def test_messages_stay_in_order_and_nobody_waits_for_a_reader():
     ids=str,
 )
 def test_indices_arrive_as_they_were(message):
-    queue = context_of_queues(None).Queue()
+    queue = with_direct_queues(None).Queue()
     queue.put(message)
     found = queue.get(timeout=10)
     assert found == message
@@ -191,7 +191,7 @@ def test_indices_arrive_as_they_were(message):
 
 def test_the_context_itself_is_left_alone():
     given = multiprocessing.get_context("spawn")
-    assert isinstance(context_of_queues(given).Queue(), HandOverQueue)
+    assert isinstance(with_direct_queues(given).Queue(), DirectQueue)
     assert type(given) is contexts.SpawnContext
     assert "Queue" not in vars(given)
 

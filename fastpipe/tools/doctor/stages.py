@@ -13,8 +13,8 @@ from typing import Any
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.errors import DatasetError
 from fastpipe.executor import BatchSpec
+from fastpipe.loading.collate import batch_tensors, tensor_bytes
 from fastpipe.loading.fetcher import batch_of
-from fastpipe.loading.tuning import batch_tensors, tensor_bytes
 from fastpipe.program import mark, profile
 from fastpipe.tools.doctor.measurements import FailedSample, ProfiledPart, StageProfile
 from fastpipe.tools.recipes import part_of

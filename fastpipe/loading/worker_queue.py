@@ -37,14 +37,14 @@ _AT_ONCE = getattr(select, "PIPE_BUF", 0) - 4  # a pipe that takes anything take
 _OTHERS_WRITE_S = 1.0
 
 
-def context_of_queues(context: BaseContext | None) -> BaseContext:
-    """A copy of a multiprocessing context, None for the default one, whose queues hand messages over directly."""
+def with_direct_queues(context: BaseContext | None) -> BaseContext:
+    """A copy of a multiprocessing context, None for the default one, whose queues are `DirectQueue`s."""
     found: Any = copy.copy(multiprocessing.get_context() if context is None else context)
-    found.Queue = lambda: HandOverQueue(ctx=found)
+    found.Queue = lambda: DirectQueue(ctx=found)
     return found  # type: ignore[no-any-return]
 
 
-class HandOverQueue(queues.Queue):  # type: ignore[type-arg]
+class DirectQueue(queues.Queue):  # type: ignore[type-arg]
     """multiprocessing's queue, but the caller writes what the pipe takes at once.
 
     A message that is too long for that, or meets a full pipe, goes by multiprocessing's thread, and all that follow do,

@@ -1,4 +1,4 @@
-"""A sampler's place within an epoch: saved, and restored on any number of ranks.
+"""Samplers that save their position within an epoch, and restore it on any number of ranks.
 
 An epoch is one order of indices, in which the ranks take turns. It is divided among them from its beginning on, or from
 where an earlier division among other ranks ended (`offset`). A rank's position counts its own indices since then: once
@@ -34,8 +34,8 @@ def length_in(dataset: Any, epoch: int) -> int:
     return len(dataset) if length_at is None else length_at(epoch)
 
 
-class EpochPosition:
-    """Position of a sampler within an epoch, saved and restored.
+class ResumableSampler:
+    """Base of the samplers: counts epochs, and saves and restores the position within one.
 
     Attributes:
         epoch: of the iteration that began last, or that was chosen since by `set_epoch`.
@@ -195,8 +195,8 @@ class EpochPosition:
             yield from index_at((first + positions * step) % length).tolist()
 
     def _index_at(self) -> Callable[[NDArray[np.int64]], NDArray[np.int64]]:
-        """A function from places in this epoch's order to the indices there."""
-        raise NotImplementedError
+        """A function from places in this epoch's order to the indices there: the same, if nothing is shuffled."""
+        return np.asarray
 
     def __iter__(self) -> Iterator[int]:
         """The indices of the next epoch: all of them, or once after a state was loaded the rest."""
