@@ -23,7 +23,7 @@ from fastpipe.datasets import IMG_EXTENSIONS, ImageDataset, ImageFolder, ImageIn
 from fastpipe.datasets.wrappers import EpochSubset
 from fastpipe.errors import DatasetError, FastpipeWarning, StoreError
 from fastpipe.executor import SharedEpoch
-from fastpipe.index.lazy_sequences import Samples, Targets
+from fastpipe.index.lazy_sequences import Targets
 from fastpipe.loading.growing_state import FetchProgress, GrowingState, Window
 from fastpipe.loading.permutation import Permutation
 from fastpipe.loading.prefetch_process import run_prefetcher
@@ -405,12 +405,11 @@ def _with_cache(source: Any, cache: Cache | None, seed: int) -> tuple[ImageDatas
 
 
 def _of_index(source: Any, index: ImageIndex) -> Any:
-    """A copy of a dataset that has an index's samples."""
+    """A copy of a dataset that has an index's samples, with the targets that somebody assigned."""
     other = copy.copy(source)
-    other.index = index
-    other.samples = other.imgs = Samples(index)
-    if isinstance(source.targets, Targets):
-        other.targets = Targets(index)
+    other._fastpipe_hold(index)
+    if not isinstance(source.targets, Targets):
+        other.targets = source.targets
     return other
 
 

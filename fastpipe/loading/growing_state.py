@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -41,7 +40,7 @@ class Window:
 
     first: int
     stop: int
-    missing: Sequence[int] = ()
+    missing: tuple[int, ...] = ()
     new: int = 0
     number: int = 0
 
@@ -50,7 +49,7 @@ class Window:
 
     def same_samples(self, other: Window) -> bool:
         """Whether another one has the same samples."""
-        return (self.first, self.stop, list(self.missing)) == (other.first, other.stop, list(other.missing))
+        return (self.first, self.stop, self.missing) == (other.first, other.stop, other.missing)
 
     def at(self, places: Positions) -> Positions:
         """Positions in the order, of places from 0 to the length."""
