@@ -281,10 +281,10 @@ class CacheFolder:
         """Removes what killed processes left."""
         owners = self.folder / "owners"
         unfinished = self.manifest.unfinished()
-        for name in {*os.listdir(owners), *unfinished}:
+        for name in {*os.listdir(owners), *(owner for owner, _ in unfinished)}:
             if is_alive(owners, name):
                 continue
-            ids = unfinished.get(name, [])
+            ids = [one for owner, one in unfinished if owner == name]
             whole = [one for one in ids if self._has(one)]
             self.manifest.finish((one, None) for one in whole)
             self.manifest.remove({*ids} - {*whole})
