@@ -23,7 +23,7 @@ from fastpipe.datasets import IMG_EXTENSIONS, ImageDataset, ImageFolder, ImageIn
 from fastpipe.datasets.wrappers import EpochSubset
 from fastpipe.errors import DatasetError, FastpipeWarning, StoreError
 from fastpipe.executor import SharedEpoch
-from fastpipe.index.lazy_sequences import Samples, Targets
+from fastpipe.index.lazy_sequences import Targets
 from fastpipe.loading.growing_state import FetchProgress, GrowingState, Window
 from fastpipe.loading.permutation import Permutation
 from fastpipe.loading.prefetch_process import run_prefetcher
@@ -177,17 +177,17 @@ class GrowingDataset(EpochSubset):
         """Counts the samples of the current epoch, and those that have arrived, are missing or have left."""
         epoch = self.dataset._fastpipe.epoch.get()
         window = self._window(epoch)
-        arrived = self._state.arrived()
+        progress = self._state.progress()
         return GrowingStatistics(
             epoch,
             len(window),
             window.new,
-            arrived.stop,
-            len(arrived.missing),
+            progress.stop,
+            len(progress.missing),
             self._state.latest().first,
-            arrived.bytes,
-            arrived.bytes / 1e6 / max(arrived.seconds, 1e-9),
-            self._still_s(arrived),
+            progress.bytes,
+            progress.bytes / 1e6 / max(progress.seconds, 1e-9),
+            self._still_s(progress),
         )
 
     def forget(self) -> None:
@@ -265,51 +265,51 @@ class GrowingDataset(EpochSubset):
         """The content of an epoch, as soon as enough has arrived for it."""
         told = _STALL_S
         while True:
-            arrived = self._state.arrived()
-            self._check_room(arrived)
+            progress = self._state.progress()
+            self._check_room(progress)
             window = self._state.decide(epoch)
-            still_s = self._still_s(arrived)
+            still_s = self._still_s(progress)
             if window is not None:
                 break
-            self._check_arrivals(arrived)
+            self._check_arrivals(progress)
             if still_s > told:
                 told *= 2
-                self._warn(still_s, arrived.error, f"the first epoch waits for {self._state.start} samples")
+                self._warn(still_s, progress.error, f"the first epoch waits for {self._state.start} samples")
             self._wait()
         if still_s > _STALL_S:
-            self._warn(still_s, arrived.error, f"training goes on with the {len(window)} samples that are there")
+            self._warn(still_s, progress.error, f"training goes on with the {len(window)} samples that are there")
         return window
 
-    def _still_s(self, arrived: FetchProgress) -> float:
+    def _still_s(self, progress: FetchProgress) -> float:
         """For how long nothing has arrived, though more is wanted."""
-        return 0.0 if arrived.idle else max(0.0, time.time() - max(arrived.moved, self._begun))
+        return 0.0 if progress.idle else max(0.0, time.time() - max(progress.last_arrival, self._begun))
 
-    def _check_arrivals(self, arrived: FetchProgress) -> None:
+    def _check_arrivals(self, progress: FetchProgress) -> None:
         """Raises where no sample is there, and none can be expected."""
-        if arrived.noted <= self._begun or arrived.stop > len(arrived.missing):
+        if progress.written <= self._begun or progress.stop > len(progress.missing):
             return
-        if arrived.room == 0:
+        if progress.room == 0:
             raise DatasetError(
                 f"{self.cache} has no room for a single sample: give it a larger capacity, or make room on its disk."
             )
-        if arrived.failed >= _ATTEMPTS or arrived.idle:
-            why = arrived.error or "none of its files can be read"
+        if progress.failures >= _ATTEMPTS or progress.idle:
+            why = progress.error or "none of its files can be read"
             raise StoreError(f"nothing arrives from {self.dataset.root}: {why}")
 
-    def _check_room(self, arrived: FetchProgress) -> None:
+    def _check_room(self, progress: FetchProgress) -> None:
         """Raises a DatasetError where the cache is full before there is room for the first epoch."""
-        if self._state.latest().number or not arrived.room or arrived.capacity != self.cache.capacity:
+        if self._state.latest().number or not progress.room or progress.capacity != self.cache.capacity:
             return
         start = self._state.start
-        possible = max(1, math.floor(arrived.room / self.growth))
+        possible = max(1, math.floor(progress.room / self.growth))
         if possible >= start:
             return
-        each = self.cache.capacity / arrived.room
-        if arrived.files:  # what else is in the cache takes room, too
-            each = min(each, arrived.bytes / arrived.files + 4096)
+        each = self.cache.capacity / progress.room
+        if progress.files:  # what else is in the cache takes room, too
+            each = min(each, progress.bytes / progress.files + 4096)
         wanted = math.ceil(1.05 * each * (math.ceil(start * self.growth) + 1) / 1e6)
         raise DatasetError(
-            f"start={start}: {self.cache} is full with {arrived.room} samples, and an epoch has 1/{self.growth:g} of "
+            f"start={start}: {self.cache} is full with {progress.room} samples, and an epoch has 1/{self.growth:g} of "
             f"these, {possible}. Give the cache a capacity of {wanted} MB, which holds {self.growth:g} × {start} "
             f"samples of {each / 1e3:.0f} kB, or start={possible}."
         )
@@ -335,7 +335,7 @@ class GrowingDataset(EpochSubset):
         """Starts the process that fetches, unless there is one on this machine; False where it can't."""
         if self._process in multiprocessing.active_children():  # a fork's parent may have one, too
             return True
-        lock = self._state.leading
+        lock = self._state.fetching_lock
         try:
             lock.acquire(timeout=0)
         except filelock.Timeout:
@@ -405,12 +405,11 @@ def _with_cache(source: Any, cache: Cache | None, seed: int) -> tuple[ImageDatas
 
 
 def _of_index(source: Any, index: ImageIndex) -> Any:
-    """A copy of a dataset that has an index's samples."""
+    """A copy of a dataset that has an index's samples, with the targets that somebody assigned."""
     other = copy.copy(source)
-    other.index = index
-    other.samples = other.imgs = Samples(index)
-    if isinstance(source.targets, Targets):
-        other.targets = Targets(index)
+    other._fastpipe_hold(index)
+    if not isinstance(source.targets, Targets):
+        other.targets = source.targets
     return other
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -41,7 +40,7 @@ class Window:
 
     first: int
     stop: int
-    missing: Sequence[int] = ()
+    missing: tuple[int, ...] = ()
     new: int = 0
     number: int = 0
 
@@ -50,7 +49,7 @@ class Window:
 
     def same_samples(self, other: Window) -> bool:
         """Whether another one has the same samples."""
-        return (self.first, self.stop, list(self.missing)) == (other.first, other.stop, list(other.missing))
+        return (self.first, self.stop, self.missing) == (other.first, other.stop, other.missing)
 
     def at(self, places: Positions) -> Positions:
         """Positions in the order, of places from 0 to the length."""
@@ -68,11 +67,11 @@ class FetchProgress:
         room: how many samples there were when the cache was full the last time; None as long as it wasn't.
         files, bytes, seconds: what was read from the store, and how long that took.
         capacity: of the cache then, in bytes.
-        moved: when something arrived last, in seconds since 1970.
-        noted: when this was written.
+        last_arrival: when something arrived last, in seconds since 1970.
+        written: when this was written.
         idle: whether there is nothing to fetch before the next epoch.
         error: why nothing arrives; ``""`` where it does.
-        failed: how many attempts in a row gave nothing.
+        failures: how many attempts in a row gave nothing.
     """
 
     stop: int = 0
@@ -82,11 +81,11 @@ class FetchProgress:
     bytes: int = 0
     seconds: float = 0.0
     capacity: int = -1
-    moved: float = field(default_factory=time.time)
-    noted: float = 0.0
+    last_arrival: float = field(default_factory=time.time)
+    written: float = 0.0
     idle: bool = False
     error: str = ""
-    failed: int = 0
+    failures: int = 0
 
 
 class GrowingState:
@@ -106,7 +105,7 @@ class GrowingState:
         self._last_begun = 0
 
     @property
-    def leading(self) -> filelock.BaseFileLock:
+    def fetching_lock(self) -> filelock.BaseFileLock:
         """The lock that the fetching process holds."""
         folder = Path(self._cache.folder) / "growing" / self._name
         folder.mkdir(parents=True, exist_ok=True)
@@ -116,7 +115,7 @@ class GrowingState:
     def _manifest(self) -> Manifest:
         return self._cache._opened().manifest
 
-    def arrived(self) -> FetchProgress:
+    def progress(self) -> FetchProgress:
         """The progress of the fetching process."""
         rows = self._manifest.rows("SELECT * FROM growing_progress WHERE dataset = ?", self._name)
         if not rows:
@@ -124,13 +123,13 @@ class GrowingState:
         _, stop, missing, *others = rows[0]
         return FetchProgress(stop, json.loads(missing), *others)
 
-    def note(self, arrived: FetchProgress) -> None:
+    def write_progress(self, progress: FetchProgress) -> None:
         """Writes the progress; called by the fetching process alone."""
-        arrived.noted = time.time()
-        row = {**asdict(arrived), "dataset": self._name, "missing": json.dumps(arrived.missing)}
+        progress.written = time.time()
+        row = {**asdict(progress), "dataset": self._name, "missing": json.dumps(progress.missing)}
         self._manifest.change(
             "INSERT OR REPLACE INTO growing_progress VALUES (:dataset, :stop, :missing, :room, :files, :bytes, "
-            ":seconds, :capacity, :moved, :noted, :idle, :error, :failed)",
+            ":seconds, :capacity, :last_arrival, :written, :idle, :error, :failures)",
             [row],
         )
 
@@ -166,10 +165,10 @@ class GrowingState:
             self._manifest.change(sql, [(self._name, window.number)])
             self._last_begun = window.number
 
-    def target(self, window: Window, arrived: FetchProgress) -> int:
+    def target(self, window: Window, progress: FetchProgress) -> int:
         """The position that fetching goes up to while the epoch of a window runs."""
-        wanted = math.ceil(self.growth * max(len(window), self.start)) + len(arrived.missing)
-        if arrived.room is not None:  # a little more, so as to see how much room there is now
+        wanted = math.ceil(self.growth * max(len(window), self.start)) + len(progress.missing)
+        if progress.room is not None:  # a little more, so as to see how much room there is now
             wanted += wanted // 16 + 1
         return window.first + min(self.count, wanted)
 
@@ -180,16 +179,16 @@ class GrowingState:
             if known is not None:
                 return known
             before = self.latest()
-            arrived = self.arrived()
-            room = arrived.room
-            there = arrived.stop - len(arrived.missing)
-            if not before.number and there < self.start and arrived.stop < self.count and room is None:
+            progress = self.progress()
+            room = progress.room
+            there = progress.stop - len(progress.missing)
+            if not before.number and there < self.start and progress.stop < self.count and room is None:
                 return None
             # What is left of the room is for those that are fetched while it runs.
             most = self.count if room is None else max(1, math.floor(room / self.growth))
-            stop = max(arrived.stop, before.stop)
+            stop = max(progress.stop, before.stop)
             first = max(before.first, stop - most)
-            missing = tuple(sorted(one for one in arrived.missing if first <= one < stop))
+            missing = tuple(sorted(one for one in progress.missing if first <= one < stop))
             new = [one for one in missing if one >= before.stop]
             window = Window(first, stop, missing, stop - max(first, before.stop) - len(new), before.number + 1)
             if not len(window):

@@ -39,11 +39,11 @@ class Prefetcher:
         source: Any = index.source
         self._cache: Cache = source.cache
         self._at_once = min(_AT_ONCE, 2 * source.concurrency)
-        self._now = now = state.arrived()
-        now.moved, now.idle, now.error, now.failed = time.time(), False, "", 0
-        if now.capacity != self._cache.capacity or not now.room:
-            now.capacity, now.room = self._cache.capacity, None
-        state.note(now)
+        self._progress = progress = state.progress()
+        progress.last_arrival, progress.idle, progress.error, progress.failures = time.time(), False, "", 0
+        if progress.capacity != self._cache.capacity or not progress.room:
+            progress.capacity, progress.room = self._cache.capacity, None
+        state.write_progress(progress)
         self._window: Window | None = None
         self._pin: Pin | None = None
         self._full = False
@@ -51,50 +51,50 @@ class Prefetcher:
         self._tries: Counter[int] = Counter()
 
     @property
-    def failed(self) -> int:
+    def failures(self) -> int:
         """The number of steps in a row that gave nothing but errors."""
-        return self._now.failed
+        return self._progress.failures
 
     def step(self) -> bool:
         """Fetches some samples; False where there is nothing to do, or no way to."""
         window = self._state.begun()
         if self._window is None or window.number != self._window.number:
             self._begin(window)
-        now, start = self._now, self._done
-        mending = start < now.stop
-        stop = min(start + self._at_once, now.stop if mending else self._state.target(window, now))
+        progress, start = self._progress, self._done
+        mending = start < progress.stop
+        stop = min(start + self._at_once, progress.stop if mending else self._state.target(window, progress))
         if start >= stop or (self._full and not mending):
-            if not now.idle:
-                now.idle, now.error, now.failed = True, "", 0
-                self._state.note(now)
+            if not progress.idle:
+                progress.idle, progress.error, progress.failures = True, "", 0
+                self._state.write_progress(progress)
             return False
         begun = time.perf_counter()
         there = self._fetched(self._files(np.arange(start, stop)))
-        now.seconds += time.perf_counter() - begun
+        progress.seconds += time.perf_counter() - begun
         if mending:  # what can't be brought is read from the store when it is asked for
             self._done = stop
             return True
         done = self._settle(window, there)
-        now.idle = False
+        progress.idle = False
         if done > start:
-            now.stop = self._done = done
-            now.moved, now.error, now.failed = time.time(), "", 0
+            progress.stop = self._done = done
+            progress.last_arrival, progress.error, progress.failures = time.time(), "", 0
         elif not self._full:
             errors = [one for one in there if isinstance(one, Exception)]
-            now.error, now.failed = f"{type(errors[0]).__name__}: {errors[0]}", now.failed + 1
-        self._state.note(now)
+            progress.error, progress.failures = f"{type(errors[0]).__name__}: {errors[0]}", progress.failures + 1
+        self._state.write_progress(progress)
         return done > start or self._full
 
     def _begin(self, window: Window) -> None:
         """Another epoch has begun: what is no more in it makes room for others."""
-        now = self._now
+        progress = self._progress
         if self._window is None:
             self._done = window.first
         self._window, self._full = window, False
-        now.stop = max(now.stop, window.stop)
-        now.missing = [one for one in now.missing if one >= window.first]
+        progress.stop = max(progress.stop, window.stop)
+        progress.missing = [one for one in progress.missing if one >= window.first]
         before = self._pin
-        stop = max(self._state.target(window, now), now.stop)
+        stop = max(self._state.target(window, progress), progress.stop)
         self._pin = self._cache.pin(self._files(np.arange(window.first, stop)))
         if before is not None:
             before.release()
@@ -110,8 +110,8 @@ class Prefetcher:
         for number, one in zip(absent, self._cache.fetch_missing([files[number] for number in absent]), strict=True):
             found[number] = None if isinstance(one, bytes) else one
             if isinstance(one, ArchiveMember):
-                self._now.files += 1
-                self._now.bytes += one.length
+                self._progress.files += 1
+                self._progress.bytes += one.length
         return found
 
     def _settle(self, window: Window, there: Sequence[ArchiveMember | Exception | None]) -> int:
@@ -119,13 +119,13 @@ class Prefetcher:
         some = any(isinstance(one, ArchiveMember) for one in there)
         for position, one in enumerate(there, self._done):
             if one is None:
-                self._full, self._now.room = True, position - window.first
+                self._full, self._progress.room = True, position - window.first
                 return position
             if isinstance(one, Exception):
                 self._tries[position] += some
                 if not isinstance(one, FileNotFoundError) and self._tries[position] < _TRIES:
                     return position
-                self._now.missing.append(position)
+                self._progress.missing.append(position)
             self._tries.pop(position, None)
         return self._done + len(there)
 
@@ -134,7 +134,7 @@ def run_prefetcher(index: ImageIndex, order: Permutation, state: GrowingState) -
     """The process: fetches until its parent is gone. Where another one does already, it ends at once."""
     above = os.getppid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this process
-    lock = state.leading
+    lock = state.fetching_lock
     try:
         lock.acquire(timeout=0)
     except filelock.Timeout:
@@ -142,7 +142,7 @@ def run_prefetcher(index: ImageIndex, order: Permutation, state: GrowingState) -
     fetcher = Prefetcher(index, order, state)
     while _has_parent(above):
         if not fetcher.step():
-            for _ in range(min(_LONGEST_PAUSE, 2**fetcher.failed)):
+            for _ in range(min(_LONGEST_PAUSE, 2**fetcher.failures)):
                 if not _has_parent(above):
                     break
                 time.sleep(_POLL_S)

@@ -27,6 +27,7 @@ CREATE TABLE IF NOT EXISTS files (
 CREATE INDEX IF NOT EXISTS by_use ON files (used);
 CREATE INDEX IF NOT EXISTS unfinished ON files (owner) WHERE state = 0;
 CREATE TABLE IF NOT EXISTS pins (name TEXT PRIMARY KEY, owner TEXT NOT NULL, ids BLOB NOT NULL);
+-- Of growing sets: `GrowingState` reads and writes these. An epoch that was forgotten is NULL.
 CREATE TABLE IF NOT EXISTS growing_epochs (
     dataset TEXT NOT NULL, epoch INTEGER, first INTEGER NOT NULL, stop INTEGER NOT NULL, missing TEXT NOT NULL,
     new INTEGER NOT NULL, number INTEGER NOT NULL, begun INTEGER NOT NULL DEFAULT 0, UNIQUE (dataset, epoch)
@@ -34,8 +35,8 @@ CREATE TABLE IF NOT EXISTS growing_epochs (
 CREATE INDEX IF NOT EXISTS by_number ON growing_epochs (dataset, number);
 CREATE TABLE IF NOT EXISTS growing_progress (
     dataset TEXT PRIMARY KEY, stop INTEGER NOT NULL, missing TEXT NOT NULL, room INTEGER, files INTEGER NOT NULL,
-    bytes INTEGER NOT NULL, seconds REAL NOT NULL, capacity INTEGER NOT NULL, moved REAL NOT NULL, noted REAL NOT NULL,
-    idle INTEGER NOT NULL, error TEXT NOT NULL, failed INTEGER NOT NULL
+    bytes INTEGER NOT NULL, seconds REAL NOT NULL, capacity INTEGER NOT NULL, last_arrival REAL NOT NULL,
+    written REAL NOT NULL, idle INTEGER NOT NULL, error TEXT NOT NULL, failures INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 INSERT OR IGNORE INTO counters VALUES
@@ -154,9 +155,6 @@ class Manifest:
         """Id, checksum and last use of every file that is whole."""
         return self.rows(f"SELECT id, checksum, used FROM files WHERE state = {THERE}")
 
-    def unfinished(self) -> dict[str, list[bytes]]:
-        """The files that are being written, by their owners."""
-        found: dict[str, list[bytes]] = {}
-        for owner, one in self.rows(f"SELECT owner, id FROM files WHERE state = {WRITING}"):
-            found.setdefault(owner, []).append(one)
-        return found
+    def unfinished(self) -> list[tuple[str, bytes]]:
+        """Owner and id of the files that are being written."""
+        return self.rows(f"SELECT owner, id FROM files WHERE state = {WRITING}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import itertools
 import os
 import random
 import time
@@ -42,7 +41,9 @@ def with_retries(action: Callable[[], Value], url: str, tries: int) -> Value:
         StoreError: it failed for good, or each time.
     """
     start = time.monotonic()
-    for number in itertools.count(1):
+    number = 0
+    while True:
+        number += 1
         try:
             return action()
         except WrongLengthError:
@@ -58,7 +59,6 @@ def with_retries(action: Callable[[], Value], url: str, tries: int) -> Value:
                     f"{_words_of(error)}. Is the store there, and the network?"
                 ) from error
         time.sleep(min(_FIRST_PAUSE_S * 2 ** (number - 1), _LONGEST_PAUSE_S) * _pauses.uniform(0.5, 1.5))
-    raise AssertionError("there is no end to counting")
 
 
 def status_of(error: Exception) -> int:

@@ -13,11 +13,10 @@ file is there is a question to the file system alone; the manifest says what to 
 
 from __future__ import annotations
 
-import errno
+import contextlib
 import hashlib
 import os
 import re
-import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,8 +24,8 @@ from typing import Any, cast
 
 from fastpipe.errors import DatasetError
 from fastpipe.paths import absolute_path, local_path
-from fastpipe.sources._manifest import LOCK, THERE
-from fastpipe.sources._state import MARK, State
+from fastpipe.sources._cache_folder import MARK, CacheFolder
+from fastpipe.sources._manifest import LOCK
 from fastpipe.sources.base import ByteSource, Entry, Fetched, by_source
 from fastpipe.types import ArchiveMember, RemoteFile, Source
 
@@ -36,9 +35,7 @@ _UNITS = {"": 1, "b": 1, **{f"{unit}b": 1000**n for n, unit in enumerate("kmgtp"
 _UNITS |= {f"{unit}ib": 1024**n for n, unit in enumerate("kmgtp", 1)}
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
 
-_BLOCK = 4096  # what a file takes on a disk is a multiple of it
 _AT_ONCE = 64  # files that are in memory between the store and the disk
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 @dataclass(frozen=True)
@@ -104,7 +101,7 @@ class Cache:
         DatasetError: the folder holds other things or can't be written, or the capacity is no number of bytes.
     """
 
-    _state: State | None = None
+    _disk: CacheFolder | None = None
 
     def __init__(self, folder: str | os.PathLike[str], capacity: int | str = "500 GB") -> None:
         self.folder = absolute_path(folder)
@@ -125,17 +122,17 @@ class Cache:
 
         It may be evicted before it is read, unless it is pinned.
         """
-        state = self._opened()
+        disk = self._opened()
         one = file_id(file)
-        path = state.path(one)
+        path = disk.path(one)
         try:
             size = os.stat(path).st_size
         except OSError:
             return None
         if 0 <= file.length != size:  # somebody else's work: it is written whole, or not at all
-            self._evict(state, [one])
+            disk.evict([one])
             return None
-        state.used(one)
+        disk.used(one)
         return ArchiveMember(str(file), path, 0, size)
 
     def fetch(self, files: Sequence[RemoteFile]) -> list[Fetched]:
@@ -145,9 +142,13 @@ class Cache:
             For each file the `fastpipe.types.ArchiveMember` that it is here, its bytes where there is no room to keep
             it, or the error that reading it led to.
         """
-        found: list[Fetched] = []
+        found: list[Any] = []
         for start in range(0, len(files), _AT_ONCE):
-            found += self._fetch(files[start : start + _AT_ONCE])
+            found += [self.find(file) for file in files[start : start + _AT_ONCE]]
+            missing = [place for place in range(start, len(found)) if found[place] is None]
+            self._opened().count(hits=len(found) - start - len(missing), misses=len(missing))
+            for place, one in zip(missing, self.fetch_missing([files[place] for place in missing]), strict=True):
+                found[place] = one
         return found
 
     def get(self, file: RemoteFile) -> bytes:
@@ -161,12 +162,10 @@ class Cache:
             raise found
         if isinstance(found, bytes):
             return found
-        try:
+        with contextlib.suppress(OSError):  # evicted this moment
             data = Path(found.container if isinstance(found, ArchiveMember) else found).read_bytes()
             if file.length < 0 or len(data) == file.length:
                 return data
-        except OSError:  # evicted this moment
-            pass
         return without_cache(file.source).read_file(file)
 
     def fetch_missing(self, files: Sequence[RemoteFile]) -> list[Fetched]:
@@ -176,10 +175,10 @@ class Cache:
             read = without_cache(source).fetch([files[place] for place in places])
             for place, data in zip(places, read, strict=True):
                 found[place] = data
-            came = [place for place in places if isinstance(found[place], bytes)]
-            kept = self.put([(files[place], found[place]) for place in came])
-            for place, where in zip(came, kept, strict=True):
-                found[place] = where or found[place]
+        came = [place for place, data in enumerate(found) if isinstance(data, bytes)]
+        kept = self.put([(files[place], found[place]) for place in came])
+        for place, where in zip(came, kept, strict=True):
+            found[place] = where or found[place]
         return found
 
     def put(self, files: Sequence[tuple[RemoteFile, bytes]]) -> list[ArchiveMember | None]:
@@ -188,35 +187,13 @@ class Cache:
         Returns:
             Where each lies; None where there is no room for it, since the capacity is too small or all else is held.
         """
-        state = self._opened()
+        if not files:
+            return []
+        disk = self._opened()
         ids = [file_id(file) for file, _ in files]
-        sizes = {one: -(-len(data) // _BLOCK) * _BLOCK for one, (_, data) in zip(ids, files, strict=True)}
-        with state.manifest.changing():
-            known = state.manifest.known(ids)
-            # A row without its file is somebody's who removed it, and one of another size is of another file.
-            gone = {
-                one for one, (size, at) in known.items() if at == THERE and not (size == sizes[one] and state.has(one))
-            }
-            state.manifest.remove(one for one in gone if state.unlink(one))
-            new = {one: size for one, size in sizes.items() if one not in known or one in gone}
-            room = self._make_room(state, sum(new.values()), self.capacity)
-            ours = set()
-            for one, size in new.items():
-                if size <= room and state.manifest.reserve(one, size, state.owner.name):
-                    ours.add(one)
-                    room -= size
-        written: dict[bytes, int] = {}
-        try:
-            for one, (_, data) in zip(ids, files, strict=True):
-                if one not in written and one in ours and self._write(state, one, data):
-                    written[one] = zlib.crc32(data)
-        finally:
-            state.manifest.finish((one, checksum) for one, checksum in written.items())
-            state.manifest.remove(ours - written.keys())
-        state.count(fetched_bytes=sum(len(data) for one, (_, data) in zip(ids, files, strict=True) if one in written))
-        there = written.keys() | {one for one, (_, at) in known.items() if at == THERE} - gone  # by others meanwhile
+        there = disk.put({one: data for one, (_, data) in zip(ids, files, strict=True)}, self.capacity)
         return [
-            ArchiveMember(str(file), state.path(one), 0, len(data)) if one in there else None
+            ArchiveMember(str(file), disk.path(one), 0, len(data)) if one in there else None
             for one, (file, data) in zip(ids, files, strict=True)
         ]
 
@@ -226,95 +203,35 @@ class Cache:
         A pin ends with the process that asked for it, however that ends. Call it before an epoch, with all that the
         epoch reads.
         """
-        state = self._opened()
-        return Pin(self, state.pin([file_id(file) for file in files]))
+        return Pin(self, self._opened().pin([file_id(file) for file in files]))
 
     def evict(self, files: Iterable[RemoteFile]) -> int:
         """Removes files, pinned ones too; returns the bytes that this made free."""
-        return self._evict(self._opened(), [file_id(file) for file in files])
+        return self._opened().evict([file_id(file) for file in files])
 
     def clear(self) -> None:
         """Removes all files that no running epoch has pinned."""
-        state = self._opened()
-        state.read_pins()
-        ids = [one for one, *_ in state.manifest.all()]
-        self._evict(state, [one for one, free in zip(ids, state.are_free(ids), strict=True) if free])
+        self._opened().clear()
 
     def check(self) -> int:
         """Reads every file, and removes those that aren't what was written; returns their number."""
-        state = self._opened()
-        damaged = [one for one, checksum, _ in state.manifest.all() if not state.is_sound(one, checksum)]
-        self._evict(state, damaged)
-        return len(damaged)
+        return self._opened().check()
 
     def statistics(self) -> CacheStatistics:
         """Counts what there is, and what happened so far."""
-        state = self._opened()
-        state.flush()
-        state.read_pins()
-        counters = state.manifest.counters()
-        return CacheStatistics(capacity=self.capacity, pinned=state.count_pinned(), **counters)
+        disk = self._opened()
+        disk.flush()
+        return CacheStatistics(capacity=self.capacity, pinned=disk.count_pinned(), **disk.manifest.counters())
 
-    def _fetch(self, files: Sequence[RemoteFile]) -> list[Fetched]:
-        found: list[Any] = [self.find(file) for file in files]
-        missing = [position for position, place in enumerate(found) if place is None]
-        self._opened().count(hits=len(files) - len(missing), misses=len(missing))
-        for position, one in zip(missing, self.fetch_missing([files[position] for position in missing]), strict=True):
-            found[position] = one
-        return found
-
-    def _write(self, state: State, one: bytes, data: bytes) -> bool:
-        for _ in range(3):
-            try:
-                state.write(one, data)
-                return True
-            except OSError as error:
-                problem = error
-            if problem.errno not in _FULL:
-                break
-            with state.manifest.changing():
-                total = state.manifest.counters()["bytes"]
-                self._make_room(state, 2 * len(data) + _BLOCK, total)  # whatever the capacity is
-        state.warn_once(
-            f"the cache at {self.folder} can't keep what is read ({problem.strerror or problem}), so it is read from "
-            "the store each time. Make room on that disk, or give a smaller capacity."
-        )
-        return False
-
-    def _make_room(self, state: State, wanted: int, capacity: int) -> int:
-        """Evicts files until there is room; returns the bytes that are free then. To be called in a transaction."""
-        room = capacity - state.manifest.counters()["bytes"]
-        if room >= wanted:
-            return room
-        state.flush()
-        evicted = []
-        for one, size in state.oldest():
-            if state.unlink(one):
-                evicted.append(one)
-                room += size
-            if room >= wanted:
-                break
-        state.manifest.remove(evicted)
-        state.manifest.count({"evicted": len(evicted)})
-        return room
-
-    def _evict(self, state: State, ids: list[bytes]) -> int:
-        with state.manifest.changing():
-            known = state.manifest.known(ids)
-            gone = [one for one in ids if known.get(one, (0, 0))[1] == THERE and state.unlink(one)]
-            state.manifest.remove(gone)
-            state.manifest.count({"evicted": len(gone)})
-        return sum(known[one][0] for one in gone)
-
-    def _opened(self) -> State:
+    def _opened(self) -> CacheFolder:
         """The folder as this process has it open: a forked child opens it anew, as does a pickled copy."""
-        state = self._state
-        if state is None or state.process != os.getpid():
+        disk = self._disk
+        if disk is None or disk.process != os.getpid():
             with LOCK:
-                state = self._state
-                if state is None or state.process != os.getpid():
-                    state = self._state = State(Path(self.folder))
-        return state
+                disk = self._disk
+                if disk is None or disk.process != os.getpid():
+                    disk = self._disk = CacheFolder(Path(self.folder))
+        return disk
 
     def __repr__(self) -> str:
         return f"Cache({self.folder!r}, capacity={self.capacity})"

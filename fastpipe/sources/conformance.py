@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -60,16 +60,14 @@ def _look(source: ByteSource, files: int, broken: list[str]) -> None:
         broken.append(f"list() gives {next(key for key in keys if keys.count(key) > 1)!r} twice.")
     if {*source.list()} != {*entries}:
         broken.append("list() gives something else the second time: an etag must change only when the bytes do.")
-    chosen = sorted(entries, key=lambda entry: (entry.size < 0, entry.size))[:files]
-    whole: dict[str, bytes] = {}
-    for entry in chosen:
+    whole: dict[Entry, bytes] = {}
+    for entry in sorted(entries, key=lambda entry: (entry.size < 0, entry.size))[:files]:
         with _attempt(broken, f"read({entry.key!r})"):
-            whole[entry.key] = source.read(entry.key)
-    sound = [entry for entry in chosen if entry.key in whole]
-    for entry in sound:
-        _look_at_reading(source, entry, whole[entry.key], broken)
+            whole[entry] = source.read(entry.key)
+    for entry, data in whole.items():
+        _look_at_reading(source, entry, data, broken)
     _look_at_a_missing_key(source, broken)
-    _look_elsewhere(source, sound, whole, broken)
+    _look_elsewhere(source, whole, broken)
 
 
 def _wrong_with(entry: object) -> str:
@@ -107,19 +105,17 @@ def _look_at_reading(source: ByteSource, entry: Entry, whole: bytes, broken: lis
 
 def _look_at_a_missing_key(source: ByteSource, broken: list[str]) -> None:
     expected = ": FileNotFoundError says that there is no such file."
-    asks: Sequence[tuple[str, Callable[[str], object]]] = (("read", source.read), ("entry", source.entry))
-    for name, ask in asks:
+    for name in ("read", "entry"):
         with _attempt(broken, f"{name}({_MISSING!r})", expected), contextlib.suppress(FileNotFoundError):
-            ask(_MISSING)
+            getattr(source, name)(_MISSING)
             broken.append(f"{name}({_MISSING!r}) gives something{expected}")
 
 
-def _look_elsewhere(source: ByteSource, sound: list[Entry], whole: dict[str, bytes], broken: list[str]) -> None:
+def _look_elsewhere(source: ByteSource, whole: dict[Entry, bytes], broken: list[str]) -> None:
     """Reads by threads, and as in other processes."""
-    often = 4 * sound
-    expected = [whole[entry.key] for entry in often]
+    often, expected = 4 * [*whole], 4 * [*whole.values()]
     with ThreadPoolExecutor(_THREADS) as pool, _attempt(broken, f"read() in {_THREADS} threads at once"):
-        if [*pool.map(_read_of(source), often)] != expected:
+        if [*pool.map(source.read, [entry.key for entry in often])] != expected:
             broken.append(f"read() in {_THREADS} threads at once gives other bytes.")
     if [*map(_content, source.fetch([source.file(entry) for entry in often]))] != expected:
         broken.append("fetch() gives something else than read().")
@@ -130,15 +126,11 @@ def _look_elsewhere(source: ByteSource, sound: list[Entry], whole: dict[str, byt
         return
     if copy.identity != source.identity:
         broken.append(f"a pickled copy has the identity {copy.identity!r}, and the source {source.identity!r}.")
-    for entry in sound[:1]:
+    for entry, data in [*whole.items()][:1]:
         with _attempt(broken, f"read({entry.key!r}) of a pickled copy"):
-            if copy.read(entry.key) != whole[entry.key]:
+            if copy.read(entry.key) != data:
                 broken.append(f"a pickled copy reads other bytes of {entry.key!r}.")
 
 
 def _content(result: Fetched) -> object:
     return Path(getattr(result, "container", result)).read_bytes() if isinstance(result, str) else result
-
-
-def _read_of(source: ByteSource) -> Callable[[Entry], bytes]:
-    return lambda entry: source.read(entry.key)

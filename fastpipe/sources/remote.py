@@ -83,10 +83,9 @@ class RemoteSource(ByteSource):
 
     @property
     def name(self) -> str:
-        parts = urlsplit(self._url)
-        if "@" in parts.netloc:  # a password is no matter for messages
-            return self._url.replace(parts.netloc, parts.netloc.rpartition("@")[2], 1).rstrip("/")
-        return self._url.rstrip("/") if not self._url.endswith("://") else self._url
+        host = urlsplit(self._url).netloc
+        url = self._url.replace(host, host.rpartition("@")[2], 1)  # a password is no matter for messages
+        return url if url.endswith("://") else url.rstrip("/")
 
     @property
     def identity(self) -> str:

@@ -362,8 +362,8 @@ def test_a_process_that_is_killed_loses_doubles_and_spoils_nothing(
         process.start()
         for _ in range(chance.randrange(1, 60)):
             while not select.select([reading], [], [], 0.01)[0]:
-                now = grown._state.arrived()
-                if now.idle and now.noted > started:
+                progress = grown._state.progress()
+                if progress.idle and progress.written > started:
                     break
             else:
                 os.read(reading, 1)
@@ -435,7 +435,7 @@ def test_a_decision_that_is_interrupted_leaves_what_was_there(
 
 
 def test_files_of_an_older_layout_are_nothing(make: Callable[..., GrowingDataset], tmp_path: Path) -> None:
-    folder = Path(make()._state.leading.lock_file).parent
+    folder = Path(make()._state.fetching_lock.lock_file).parent
     (folder / "epochs.json").write_text('{"latest": [0, 2, [], 2, 1], "epochs": {"0": [0, 2, [], 2, 1]}}')
     (folder / "arrived.json").write_text('{"stop": 2}')
     assert len(make()) == 12
@@ -466,7 +466,7 @@ def test_the_process_fetches_while_another_one_does_not(store: Store, tmp_path: 
     finally:
         grown.close()
         other.close()
-    assert grown._state.leading.acquire(timeout=5)
+    assert grown._state.fetching_lock.acquire(timeout=5)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")

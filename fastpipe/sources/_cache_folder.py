@@ -1,7 +1,8 @@
-"""A cache's folder as one process has it open: its files, the manifest, pins, the process's place among the owners."""
+"""`CacheFolder`: a cache's folder as one process has it open; here files have ids, and nobody knows of stores."""
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import shutil
@@ -10,7 +11,7 @@ import threading
 import time
 import warnings
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import filelock
@@ -20,17 +21,26 @@ from numpy.typing import NDArray
 from fastpipe.atomic_write import atomic_write
 from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.sources._liveness import Owner, is_alive
-from fastpipe.sources._manifest import Manifest
+from fastpipe.sources._manifest import THERE, Manifest
 
 MARK = "fastpipe-cache"
 """The file that says of a folder that it is a cache's."""
 
+_BLOCK = 4096  # what a file takes on a disk is a multiple of it
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 _USES = 512
 _UNSETTLED_S = 120.0  # a power cut may take what was written in so many seconds before it
 
 
-class State:
-    """A cache as one process has it open."""
+class CacheFolder:
+    """The files of a cache, its manifest and pins, and this process as one of their owners.
+
+    Args:
+        folder: made where it is missing.
+
+    Raises:
+        DatasetError: it holds other things, or can't be written.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -80,18 +90,105 @@ class State:
         name = one.hex()
         return os.path.join(self.folder, "files", name[:2], name)
 
-    def has(self, one: bytes) -> bool:
-        """Whether a file is there."""
+    def put(self, contents: Mapping[bytes, bytes], capacity: int) -> set[bytes]:
+        """Writes files, as far as there is room for them; returns the ids of those that are there then."""
+        sizes = {one: -(-len(data) // _BLOCK) * _BLOCK for one, data in contents.items()}
+        with self.manifest.changing():
+            known = self.manifest.known(sizes)
+            # A row without its file is somebody's who removed it, and one of another size is of another file.
+            gone = {
+                one for one, (size, at) in known.items() if at == THERE and not (size == sizes[one] and self._has(one))
+            }
+            self.manifest.remove(one for one in gone if self._unlink(one))
+            new = {one: size for one, size in sizes.items() if one not in known or one in gone}
+            room = self._make_room(sum(new.values()), capacity)
+            ours = []
+            for one, size in new.items():
+                if size <= room and self.manifest.reserve(one, size, self.owner.name):
+                    ours.append(one)
+                    room -= size
+        written: dict[bytes, int] = {}
+        try:
+            for one in ours:
+                if self._write(one, contents[one]):
+                    written[one] = zlib.crc32(contents[one])
+        finally:
+            self.manifest.finish(written.items())
+            self.manifest.remove(one for one in ours if one not in written)
+        self.count(fetched_bytes=sum(len(contents[one]) for one in written))
+        others = {one for one, (_, at) in known.items() if at == THERE and one not in gone}  # wrote these meanwhile
+        return others | written.keys()
+
+    def evict(self, ids: Sequence[bytes]) -> int:
+        """Removes files, pinned ones too; returns the bytes that this made free."""
+        with self.manifest.changing():
+            known = self.manifest.known(ids)
+            gone = [one for one in ids if known.get(one, (0, 0))[1] == THERE and self._unlink(one)]
+            self._forget_evicted(gone)
+        return sum(known[one][0] for one in gone)
+
+    def clear(self) -> None:
+        """Removes all files that aren't pinned."""
+        self._read_pins()
+        ids = [one for one, *_ in self.manifest.all()]
+        self.evict([one for one, free in zip(ids, self._are_free(ids), strict=True) if free])
+
+    def check(self) -> int:
+        """Removes files that aren't what was written; returns their number."""
+        damaged = [one for one, checksum, _ in self.manifest.all() if not self._is_sound(one, checksum)]
+        self.evict(damaged)
+        return len(damaged)
+
+    def _write(self, one: bytes, data: bytes) -> bool:
+        """Writes a file, which is there whole then, or not at all; where the disk is full, others leave."""
+        path = self.path(one)
+        for _ in range(3):
+            try:
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                with atomic_write(path, beside=self._parts / one.hex(), synced=False) as stream:
+                    stream.write(data)
+                return True
+            except OSError as error:
+                problem = error
+            if problem.errno not in _FULL:
+                break
+            with self.manifest.changing():
+                total = self.manifest.counters()["bytes"]
+                self._make_room(2 * len(data) + _BLOCK, total)  # whatever the capacity is
+        if not self._warned:
+            self._warned = True
+            warnings.warn(
+                f"the cache at {self.folder} can't keep what is read ({problem.strerror or problem}), so it is read "
+                "from the store each time. Make room on that disk, or give a smaller capacity.",
+                FastpipeWarning,
+                stacklevel=3,
+            )
+        return False
+
+    def _make_room(self, wanted: int, capacity: int) -> int:
+        """Evicts files until there is room; returns the bytes that are free then. To be called in a transaction."""
+        room = capacity - self.manifest.counters()["bytes"]
+        if room >= wanted:
+            return room
+        self.flush()
+        evicted = []
+        for one, size in self._oldest_free():
+            if self._unlink(one):
+                evicted.append(one)
+                room += size
+            if room >= wanted:
+                break
+        self._forget_evicted(evicted)
+        return room
+
+    def _forget_evicted(self, ids: Sequence[bytes]) -> None:
+        self.manifest.remove(ids)
+        self.manifest.count({"evicted": len(ids)})
+
+    def _has(self, one: bytes) -> bool:
         return os.path.exists(self.path(one))
 
-    def write(self, one: bytes, data: bytes) -> None:
-        """Writes a file: it is there whole, or this raises OSError."""
-        path = self.path(one)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with atomic_write(path, beside=self._parts / one.hex(), synced=False) as stream:
-            stream.write(data)
-
-    def unlink(self, one: bytes) -> bool:
+    def _unlink(self, one: bytes) -> bool:
         """Removes a file; False where it has to stay."""
         try:
             os.unlink(self.path(one))
@@ -101,7 +198,7 @@ class State:
             return False
         return True
 
-    def is_sound(self, one: bytes, checksum: int | None) -> bool:
+    def _is_sound(self, one: bytes, checksum: int | None) -> bool:
         """Whether a file is what was written, as far as it is known."""
         try:
             data = Path(self.path(one)).read_bytes()
@@ -144,7 +241,7 @@ class State:
         """Removes a pin."""
         self.manifest.change("DELETE FROM pins WHERE name = ?", [(name,)])
 
-    def read_pins(self) -> None:
+    def _read_pins(self) -> None:
         """Reads the pins of owners that live, and removes those of others."""
         for (owner,) in self.manifest.rows("SELECT DISTINCT owner FROM pins"):
             if not is_alive(self.folder / "owners", owner):
@@ -156,8 +253,8 @@ class State:
                 pins[name] = np.frombuffer(ids, np.uint64)
         self._pins = pins
 
-    def are_free(self, ids: Sequence[bytes]) -> list[bool]:
-        """Whether each id is in no pin, as of the last `read_pins`."""
+    def _are_free(self, ids: Sequence[bytes]) -> list[bool]:
+        """Whether each id is in no pin, as of the last `_read_pins`."""
         wanted = _short(ids)
         free = np.ones(len(wanted), bool)
         for pinned in self._pins.values():
@@ -166,34 +263,31 @@ class State:
         return free.tolist()  # type: ignore[no-any-return]
 
     def count_pinned(self) -> int:
-        """The number of pinned files, as of the last `read_pins`."""
+        """The number of pinned files."""
+        self._read_pins()
         return len(np.unique(np.concatenate([*self._pins.values(), _short([])])))
 
-    def oldest(self) -> Iterator[tuple[bytes, int]]:
+    def _oldest_free(self) -> Iterator[tuple[bytes, int]]:
         """Yields id and size of what may be evicted, least recently used first."""
-        self.read_pins()
+        self._read_pins()
         names = frozenset(self._pins)
         # What is older than the last one that went is pinned, as long as the pins are the same.
         start = self._oldest[1] if names == self._oldest[0] else 0.0
-        for one, size, used in self.manifest.oldest(start, self.are_free):
+        for one, size, used in self.manifest.oldest(start, self._are_free):
             self._oldest = names, used
             yield one, size
-
-    def warn_once(self, text: str) -> None:
-        if not self._warned:
-            self._warned = True
-            warnings.warn(text, FastpipeWarning, stacklevel=3)
 
     def _clear_dead(self) -> None:
         """Removes what killed processes left."""
         owners = self.folder / "owners"
-        dead = [name for name in os.listdir(owners) if not is_alive(owners, name)]
         unfinished = self.manifest.unfinished()
-        for name in {*dead, *(name for name in unfinished if not is_alive(owners, name))}:
-            ids = unfinished.get(name, [])
-            whole = [(one, None) for one in ids if self.has(one)]
-            self.manifest.finish(whole)
-            self.manifest.remove(set(ids) - {one for one, _ in whole})
+        for name in {*os.listdir(owners), *(owner for owner, _ in unfinished)}:
+            if is_alive(owners, name):
+                continue
+            ids = [one for owner, one in unfinished if owner == name]
+            whole = [one for one in ids if self._has(one)]
+            self.manifest.finish((one, None) for one in whole)
+            self.manifest.remove({*ids} - {*whole})
             shutil.rmtree(self.folder / "parts" / name, ignore_errors=True)
             (owners / name).unlink(missing_ok=True)
 
@@ -209,7 +303,7 @@ class State:
             lost = [
                 one
                 for one, checksum, used in rows
-                if not (self.is_sound(one, checksum) if used >= latest else self.has(one))
+                if not (self._is_sound(one, checksum) if used >= latest else self._has(one))
             ]
             known = {one.hex() for one, *_ in rows} - {one.hex() for one in lost}
             for folder, _, names in os.walk(self.folder / "files"):
