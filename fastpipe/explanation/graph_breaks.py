@@ -109,11 +109,10 @@ def shortened(transform: Any, length: int = 100) -> str:
 
 def diagnose(transform: Any) -> Break:
     """The reason that keeps a transform that isn't drawable from being planned."""
-    cause, reason, advice = _found(transform)
-    return Break(one_line(transform), cause, reason, advice)
+    return Break(one_line(transform), *_cause_reason_advice(transform))
 
 
-def _found(transform: Any) -> tuple[str, str, tuple[str, ...]]:
+def _cause_reason_advice(transform: Any) -> tuple[str, str, tuple[str, ...]]:
     kind = type(transform)
     home = kind.__module__.partition(".")[0]
     is_v1 = kind.__module__.startswith("torchvision.transforms.") and not kind.__module__.startswith(_V2)
@@ -149,11 +148,7 @@ def _found(transform: Any) -> tuple[str, str, tuple[str, ...]]:
     if "draw" in {name for base in kind.__mro__ for name in vars(base)}:
         return "draw", "its method draw is another one than fastpipe's", (f"define it as {_DRAW}, or rename yours",)
     if isinstance(transform, torch.nn.Sequential):
-        return (
-            "foreign",
-            "torch.nn.Sequential runs its members itself",
-            ("take fastpipe.transforms.Compose",),
-        )
+        return "foreign", "torch.nn.Sequential runs its members itself", ("take fastpipe.transforms.Compose",)
     return "foreign", f"it has no {_DRAW}, so its result is only known once it has run", _about_function(transform)
 
 

@@ -34,34 +34,27 @@ class Probe:
 
     def __init__(self, subject: Subject) -> None:
         self.why_here = ""
-        self._dataset = subject.dataset
-        given = subject.loader_for((), 1, 1)
-        options = {"worker_init_fn": given.worker_init_fn, "multiprocessing_context": subject.context}
-        self._workers: Workers | None = Workers(subject.dataset, 1, **options)
-        self._started = False
+        init = subject.loader_for((), 1, 1).worker_init_fn
+        self._workers = Workers(subject.dataset, 1, worker_init_fn=init, multiprocessing_context=subject.context)
+        try:
+            self.run(type)
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            self.why_here = f"{type(error).__name__}: {error}".splitlines()[0]
+            self._workers = Workers(subject.dataset, 0)
 
     def run(self, work: Callable[[Any], Result]) -> Result:
         """Calls ``work(dataset)`` in the worker, and returns its result; it and its result can be pickled."""
-        assert self._workers is not None
-        result: Result
         with keyed_globals(0), warnings.catch_warnings():  # starting a worker draws from torch's generator
             warnings.filterwarnings("ignore", "Got pickle error", UserWarning)  # `why_here` says it
-            try:
-                (result,) = self._workers.run([work])
-            except (pickle.PicklingError, AttributeError, TypeError) as error:
-                if self._started:
-                    raise
-                self.why_here = f"{type(error).__name__}: {error}".splitlines()[0]
-                self._workers = Workers(self._dataset, 0)
-                (result,) = self._workers.run([work])
-        self._started = True
-        return result
+            (result,) = self._workers.run([work])
+        made: Result = result
+        return made
 
     def __enter__(self) -> Probe:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._workers = None  # torch's loader ends its workers when it goes
+        del self._workers  # torch's loader ends its workers when it goes
 
 
 def worker_counts(cpus: int, also: int | None = None) -> list[int]:
