@@ -147,7 +147,40 @@ class Diagnosis:
 
     def print_on(self, console: Console) -> None:
         """Prints all of it."""
-        _print(console, self)
+        print_, block = console.print, encodable("█", console.encoding, "#")
+
+        def print_lines(text: str, indent: str = "  ", style: str | None = None) -> None:
+            """Prints text broken at the console's width, behind an indentation."""
+            for line in text.splitlines():
+                print_(Text(wrap_text(indent + line, width=console.width), style or ""), soft_wrap=True)
+
+        machine = self.machine
+        about = f": {self.samples:,} samples, batches of {self.batch_size}"
+        print_(f"[bold]{escape(self.subject)}[/]{about}", soft_wrap=True)
+        print_lines(
+            f"{machine['processor'] or machine['architecture']}, {self.scaling.cpus} usable CPUs, "
+            f"{machine['system']}; measured on {self.tried} of the samples, in worker processes",
+            "",
+        )
+        stages = self.stages
+        if is_busy(stages):
+            waited = f"{stages.waited:.0%}"
+            print_(f"[bold yellow]Other programs had the CPU for {waited} of the time[/]: all could be faster")
+        rate = f"{1e6 / max(stages.total_us, 1e-9):,.0f} images/s"
+        print_(f"\n[bold]Where the time goes[/]: {stages.total_us:,.0f} µs an image, {rate} in one worker")
+        print_(Padding(_stage_table(self, block).to_rich(), (0, 0, 0, 2), expand=False))
+        print_("\n[bold]Reading[/]")
+        for line in _about_disk(self.disk):
+            print_lines(line)
+        print_("\n[bold]Workers[/], with the files in the page cache")
+        print_(Padding(_worker_table(self, block).to_rich(), (0, 0, 0, 2), expand=False))
+        for line in _about_workers(self):
+            print_lines(line)
+        print_("\n[bold]Findings[/]" + ("" if self.findings else ": none"))
+        for finding in self.findings:
+            print_lines(f"{finding.severity}: {finding.name}", style=_SEVERITY_STYLES[finding.severity])
+            print_lines(finding.what, "    ")
+            print_lines(f"→ {finding.remedy}", "    ", style="italic")
 
     def __str__(self) -> str:
         return render_text(self.print_on)
@@ -156,44 +189,6 @@ class Diagnosis:
 
     def _repr_html_(self) -> str:
         return render_html(self.print_on)
-
-
-def _print(console: Console, diagnosis: Diagnosis) -> None:
-    """Prints the whole report."""
-    print_, block = console.print, encodable("█", console.encoding, "#")
-
-    def print_lines(text: str, indent: str = "  ", style: str | None = None) -> None:
-        """Prints text broken at the console's width, behind an indentation."""
-        for line in text.splitlines():
-            print_(Text(wrap_text(indent + line, width=console.width), style or ""), soft_wrap=True)
-
-    machine = diagnosis.machine
-    about = f": {diagnosis.samples:,} samples, batches of {diagnosis.batch_size}"
-    print_(f"[bold]{escape(diagnosis.subject)}[/]{about}", soft_wrap=True)
-    print_lines(
-        f"{machine['processor'] or machine['architecture']}, {diagnosis.scaling.cpus} usable CPUs, "
-        f"{machine['system']}; measured on {diagnosis.tried} of the samples, in worker processes",
-        "",
-    )
-    stages = diagnosis.stages
-    if is_busy(stages):
-        waited = f"{stages.waited:.0%}"
-        print_(f"[bold yellow]Other programs had the CPU for {waited} of the time[/]: all could be faster")
-    rate = f"{1e6 / max(stages.total_us, 1e-9):,.0f} images/s"
-    print_(f"\n[bold]Where the time goes[/]: {stages.total_us:,.0f} µs an image, {rate} in one worker")
-    print_(Padding(_stage_table(diagnosis, block).to_rich(), (0, 0, 0, 2), expand=False))
-    print_("\n[bold]Reading[/]")
-    for line in _about_disk(diagnosis.disk):
-        print_lines(line)
-    print_("\n[bold]Workers[/], with the files in the page cache")
-    print_(Padding(_worker_table(diagnosis, block).to_rich(), (0, 0, 0, 2), expand=False))
-    for line in _about_workers(diagnosis):
-        print_lines(line)
-    print_("\n[bold]Findings[/]" + ("" if diagnosis.findings else ": none"))
-    for finding in diagnosis.findings:
-        print_lines(f"{finding.severity}: {finding.name}", style=_SEVERITY_STYLES[finding.severity])
-        print_lines(finding.what, "    ")
-        print_lines(f"→ {finding.remedy}", "    ", style="italic")
 
 
 def _stage_table(diagnosis: Diagnosis, block: str) -> ReportTable:

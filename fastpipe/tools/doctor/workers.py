@@ -15,7 +15,7 @@ import torch
 from fastpipe.loading.collate import DeferredImages
 from fastpipe.loading.tuning import throughput
 from fastpipe.rng import keyed_globals
-from fastpipe.tools.doctor.measurements import Scaling, Threaded, Transfer, WorkerTrial
+from fastpipe.tools.doctor.measurements import Threaded, Transfer
 from fastpipe.tools.inputs import Subject
 from fastpipe.tools.timing import Workers, take_turns
 
@@ -37,7 +37,7 @@ class Probe:
         init = subject.loader_for((), 1, 1).worker_init_fn
         self._workers = Workers(subject.dataset, 1, worker_init_fn=init, multiprocessing_context=subject.context)
         try:
-            self.run(type)
+            self.run(id)
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             self.why_here = f"{type(error).__name__}: {error}".splitlines()[0]
             self._workers = Workers(subject.dataset, 0)
@@ -62,40 +62,41 @@ def worker_counts(cpus: int, also: int | None = None) -> list[int]:
     return sorted({2**power for power in range(cpus.bit_length())} | {cpus} | ({also} if also else set()))
 
 
-def measure_scaling(
-    subject: Subject,
-    indices: Sequence[int],
-    counts: Sequence[int],
-    *,
-    cpus: int,
-    image_us: float,
-    image_bytes: int,
-    seconds: float,
-    shared_free: int | None = None,
-    before_each: Callable[[int], None] = lambda workers: None,
-) -> Scaling:
-    """Delivers batches with each number of workers, by the real loader: never assumed to be linear.
+def trial_batch_size(
+    subject: Subject, most_workers: int, image_us: float, image_bytes: int, shared_free: int | None
+) -> int:
+    """The size of a trial's batches: the training's, or less where that takes long or more memory than there is.
 
     Args:
-        subject, indices: samples to take, again and again: they stay in the page cache.
-        counts: numbers of workers, at least 1 each.
-        cpus: that this process may use.
+        subject: its loader's settings.
+        most_workers: of all trials.
         image_us, image_bytes: of a finished image; microseconds in one worker, roughly.
-        seconds: for all trials together; each gets at least two batches from every worker.
         shared_free: bytes of shared memory that are free; None where that is no limit.
-        before_each: called with each number of workers before it is tried.
     """
     size = max(1, min(subject.batch_size, int(_BATCH_S * 1e6 / max(1.0, image_us))))
-    if shared_free is not None:  # a trial must not end in a bus error: doctor is there to warn of it
-        in_flight = max(counts) * subject.prefetch + 2
-        size = max(1, min(size, int(shared_free / 2 / in_flight / max(1, image_bytes))))
-    trials = []
-    for workers in counts:
-        before_each(workers)
-        make = partial(subject.loader_for, _Endless(indices), size, workers)
-        found = throughput(make, workers, seconds / len(counts), seed=workers)
-        trials.append(WorkerTrial(workers, found.batches_per_s * size))
-    return Scaling(tuple(trials), cpus, size)
+    if shared_free is None:
+        return size
+    in_flight = (
+        most_workers * subject.prefetch + 2
+    )  # a trial must not end in a bus error: doctor is there to warn of it
+    return max(1, min(size, int(shared_free / 2 / in_flight / max(1, image_bytes))))
+
+
+def images_per_s(
+    subject: Subject,
+    indices: Sequence[int],
+    *,
+    workers: int,
+    threads: int | None = None,
+    batch_size: int,
+    seconds: float,
+) -> float:
+    """What the real loader delivers: at least two batches of every worker; with `threads`, as `measure_threads` says.
+
+    The samples are taken again and again: they stay in the page cache.
+    """
+    make = partial(subject.loader_for, _Endless(indices), batch_size, workers, threads)
+    return throughput(make, workers, seconds, seed=threads or workers).batches_per_s * batch_size
 
 
 def measure_threads(
@@ -107,9 +108,8 @@ def measure_threads(
     """
     if subject.in_python:
         return Threaded(threads, None, f"{subject.in_python} is Python code, which holds the interpreter's lock")
-    make = partial(subject.loader_for, _Endless(indices), batch_size, workers, threads)
-    found = throughput(make, workers, seconds, seed=threads)
-    return Threaded(threads, found.batches_per_s * batch_size, workers=workers)
+    rate = images_per_s(subject, indices, workers=workers, threads=threads, batch_size=batch_size, seconds=seconds)
+    return Threaded(threads, rate, workers=workers)
 
 
 class _Endless:
