@@ -51,7 +51,7 @@ _WITHOUT_DRAW_V2 = _WITHOUT_DRAW | {
 
 
 @dataclass(frozen=True, slots=True)
-class Break:
+class GraphBreak:
     """The transform that ends a plan.
 
     Attributes:
@@ -107,9 +107,9 @@ def shortened(transform: Any, length: int = 100) -> str:
     return text if len(text) <= length else f"{type(transform).__name__}(…)"
 
 
-def diagnose(transform: Any) -> Break:
+def diagnose(transform: Any) -> GraphBreak:
     """The reason that keeps a transform that isn't drawable from being planned."""
-    return Break(one_line(transform), *_cause_reason_advice(transform))
+    return GraphBreak(one_line(transform), *_cause_reason_advice(transform))
 
 
 def _cause_reason_advice(transform: Any) -> tuple[str, str, tuple[str, ...]]:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from fastpipe.environment import line_width
-from fastpipe.explanation.graph_breaks import Break
+from fastpipe.explanation.graph_breaks import GraphBreak
 from fastpipe.types import Box
 
 _LONG = 120
@@ -74,7 +74,7 @@ class Explanation:
     steps: tuple[ExplainedStep, ...]
     batch: str
     serve: str
-    broken_by: Break | None
+    broken_by: GraphBreak | None
     rest: tuple[str, ...]
     notes: tuple[str, ...] = ()
     loaded_by: str = ""
@@ -131,7 +131,7 @@ class Explanation:
         return branches + [("note    " + note, []) for note in self.notes]
 
 
-def _broken(found: Break, behind: Sequence[str]) -> _Branch:
+def _broken(found: GraphBreak, behind: Sequence[str]) -> _Branch:
     under = [f"why: {found.reason}", *(f"mend: {advice}" for advice in found.advice)]
     correct = "it gets what torchvision would hand it: correct, only slower"
     if found.cause == "dataset":
