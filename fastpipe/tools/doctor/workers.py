@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import torch
 
 from fastpipe.loading.collate import DeferredImages
-from fastpipe.loading.tuning import throughput
+from fastpipe.loading.tuning import running
 from fastpipe.rng import keyed_globals
 from fastpipe.tools.doctor.measurements import Threaded, Transfer
 from fastpipe.tools.inputs import Subject
@@ -96,7 +96,8 @@ def images_per_s(
     The samples are taken again and again: they stay in the page cache.
     """
     make = partial(subject.loader_for, _Endless(indices), batch_size, workers, threads)
-    return throughput(make, workers, seconds, seed=threads or workers).batches_per_s * batch_size
+    with running(make, workers, seed=threads or workers) as loader:
+        return batch_size * loader.batches_per_s(seconds)
 
 
 def measure_threads(
