@@ -157,11 +157,13 @@ def tune(
     return Tuning(kwargs, chosen, tuple(trials), note)
 
 
+def worker_counts(most: int, also: int | None = None) -> list[int]:
+    """The numbers of workers to try: powers of two up to the most, the most, and the one in use."""
+    return sorted({2**power for power in range(most.bit_length())} | {most} | ({also} if also else set()))
+
+
 def _settings(max_workers: int, cpus: int, threads_help: bool) -> Iterator[tuple[int, int]]:
-    workers = [0, *(2**power for power in range(max_workers.bit_length()))]
-    if max_workers not in workers:
-        workers.append(max_workers)
-    for count in workers:
+    for count in sorted({0, *worker_counts(max_workers)}):
         yield count, 0
         threads = cpus // max(count, 1)
         if threads_help and threads > 1:

@@ -19,6 +19,7 @@ from fastpipe.errors import DatasetError, FastpipeError
 from fastpipe.explanation.conversion_gain import conversion_gain
 from fastpipe.explanation.foreign_loading import path_of, shape_in_memory
 from fastpipe.explanation.graph_breaks import diagnose
+from fastpipe.loading.tuning import worker_counts
 from fastpipe.reporting.output import ProgressCallback, pluralize
 from fastpipe.tools.bench.measure import measure
 from fastpipe.tools.bench.samples import Sample, read_sample
@@ -35,7 +36,6 @@ from fastpipe.tools.doctor.workers import (
     measure_threads,
     measure_transfer,
     trial_batch_size,
-    worker_counts,
 )
 from fastpipe.tools.import_object import standard_transform
 from fastpipe.tools.inputs import Subject, subject_of

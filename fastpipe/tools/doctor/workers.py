@@ -57,11 +57,6 @@ class Probe:
         del self._workers  # torch's loader ends its workers when it goes
 
 
-def worker_counts(cpus: int, also: int | None = None) -> list[int]:
-    """The numbers of workers to try: powers of two below the CPUs, the CPUs, and the one in use."""
-    return sorted({2**power for power in range(cpus.bit_length())} | {cpus} | ({also} if also else set()))
-
-
 def trial_batch_size(
     subject: Subject, most_workers: int, image_us: float, image_bytes: int, shared_free: int | None
 ) -> int:
