@@ -44,11 +44,11 @@ class Probe:
 
     def run(self, work: Callable[[Any], Result]) -> Result:
         """Calls ``work(dataset)`` in the worker, and returns its result; it and its result can be pickled."""
+        result: Result
         with keyed_globals(0), warnings.catch_warnings():  # starting a worker draws from torch's generator
             warnings.filterwarnings("ignore", "Got pickle error", UserWarning)  # `why_here` says it
             (result,) = self._workers.run([work])
-        made: Result = result
-        return made
+        return result
 
     def __enter__(self) -> Probe:
         return self
@@ -71,9 +71,8 @@ def trial_batch_size(
     size = max(1, min(subject.batch_size, int(_BATCH_S * 1e6 / max(1.0, image_us))))
     if shared_free is None:
         return size
-    in_flight = (
-        most_workers * subject.prefetch + 2
-    )  # a trial must not end in a bus error: doctor is there to warn of it
+    # A trial must not end in a bus error: doctor is there to warn of it.
+    in_flight = most_workers * subject.prefetch + 2
     return max(1, min(size, int(shared_free / 2 / in_flight / max(1, image_bytes))))
 
 
