@@ -7,7 +7,8 @@ import itertools
 import os
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -26,7 +27,7 @@ from fastpipe.tools.bench.samples import Sample, read_sample
 from fastpipe.tools.doctor import findings
 from fastpipe.tools.doctor.diagnosis import Diagnosis
 from fastpipe.tools.doctor.disk import measure_disk
-from fastpipe.tools.doctor.measurements import Reencoding, Scaling, StageProfile, WorkerTrial
+from fastpipe.tools.doctor.measurements import FailedSample, Reencoding, Scaling, StageProfile, WorkerTrial
 from fastpipe.tools.doctor.memory_risks import object_lists, threads_here
 from fastpipe.tools.doctor.reencoding import try_reencoding
 from fastpipe.tools.doctor.stages import time_stages, try_samples
@@ -155,33 +156,7 @@ def doctor(
     if progress is not None:
         progress(steps, steps, "done")
 
-    will_use = examined.workers if examined.workers is not None else scaling.recommended(gpu_rate)
-    needed = scaling.best.images_per_s if gpu_rate is None else min(gpu_rate, scaling.best.images_per_s)
-    gains = {
-        f"{one.kind} files re-encoded": gain
-        for one in reencodings
-        if (gain := findings.reencoding_gain(one, stages)) > findings.FASTER
-    }
-    judged = None if findings.is_busy(stages) else examined.workers
-    config = MachineConfig.load(check=False)
-    found = [
-        findings.busy_machine(stages),
-        findings.not_sendable(probe.why_here),
-        findings.bad_files(tried.bad, len(tried.good) + len(tried.bad)),
-        findings.slow_machine(scaling, gpu_rate, gains),
-        findings.too_few_workers(scaling, judged, gpu_rate),
-        findings.too_many_workers(scaling, judged, gpu_rate),
-        findings.shared_memory(stages, examined.batch_size, will_use, examined.prefetch, available),
-        findings.oversubscription(threads, will_use, scaling.cpus),
-        None if disk is None else findings.page_cache(disk, available, needed),
-        *(findings.reencoding(one, stages) for one in reencodings),
-        _plan_finding(examined, stages),
-        findings.slow_transform(stages),
-        *reading,
-        findings.stale_config(str(MachineConfig.path()), config.mismatches()),
-        findings.object_copies(object_lists(dataset), will_use, available),
-    ]
-    return Diagnosis(
+    measured = Diagnosis(
         subject=examined.name,
         samples=count,
         tried=len(tried.good) + len(tried.bad),
@@ -194,14 +169,52 @@ def doctor(
         scaling=scaling,
         threaded=threaded,
         memory=available,
-        shared_need=findings.shared_bytes(stages, examined.batch_size, will_use, examined.prefetch),
         threads=threads,
         transfer=transfer,
         reencodings=tuple(reencodings),
-        findings=tuple(sorted((one for one in found if one), key=lambda one: _SEVERITIES.index(one.severity))),
+        findings=(),
         machine=machine_fingerprint(),
         versions=library_versions(),
     )
+    found = [one for one in _findings(measured, examined, probe.why_here, tried.bad, reading) if one is not None]
+    return replace(measured, findings=tuple(sorted(found, key=lambda one: _SEVERITIES.index(one.severity))))
+
+
+def _findings(
+    measured: Diagnosis,
+    examined: Subject,
+    why_here: str,
+    bad: Sequence[FailedSample],
+    reading: Iterable[findings.Finding | None],
+) -> Iterator[findings.Finding | None]:
+    """Yields what follows from the measurements; None for what doesn't."""
+    stages, scaling, gpu_rate = measured.stages, measured.scaling, measured.gpu_rate
+    workers = measured.planned_workers
+    yield findings.busy_machine(stages)
+    yield findings.not_sendable(why_here)
+    yield findings.bad_files(bad, measured.tried)
+    gains = {
+        f"{one.kind} files re-encoded": gain
+        for one in measured.reencodings
+        if (gain := findings.reencoding_gain(one, stages)) > findings.FASTER
+    }
+    yield findings.slow_machine(scaling, gpu_rate, gains)
+    judged = None if findings.is_busy(stages) else measured.workers
+    yield findings.too_few_workers(scaling, judged, gpu_rate)
+    yield findings.too_many_workers(scaling, judged, gpu_rate)
+    yield findings.shared_memory(stages, measured.batch_size, workers, measured.prefetch, measured.memory)
+    yield findings.oversubscription(measured.threads, workers, scaling.cpus)
+    if measured.disk is not None:
+        delivered = scaling.best.images_per_s
+        needed = delivered if gpu_rate is None else min(gpu_rate, delivered)
+        yield findings.page_cache(measured.disk, measured.memory, needed)
+    for one in measured.reencodings:
+        yield findings.reencoding(one, stages)
+    yield _plan_finding(examined, stages)
+    yield findings.slow_transform(stages)
+    yield from reading
+    yield findings.stale_config(str(MachineConfig.path()), MachineConfig.load(check=False).mismatches())
+    yield findings.object_copies(object_lists(examined.dataset), workers, measured.memory)
 
 
 def _decoding_threads(examined: Subject) -> int:
