@@ -200,7 +200,7 @@ def _photo(given: str, path: str) -> Image.Image:
 
 
 def _from_image(given: str, path: str, seeds: int) -> Samples:
-    """Of a PIL image, which stays as it is; of a loaded one the same for all, as its pixels have been decoded."""
+    """A photo's samples made of its PIL image, which must stay as it is; a lazy one is opened anew for each."""
     found = {}
     photo = _photo(given, path)
     before = _told_image(_photo(given, path))

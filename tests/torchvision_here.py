@@ -4,7 +4,7 @@ The torchvision wheel on the package index is a CUDA build: beside a CPU torch i
 ``import torchvision`` dies because the operator ``torchvision::nms`` has no schema. Declaring the two schemas
 that are looked up at import makes every Python part work (transforms, datasets), not ``torchvision.io`` or ``.ops``.
 
-``from tv import torchvision`` in a test or benchmark; the package itself never needs it.
+``from torchvision_here import torchvision`` in a test or benchmark; the package itself never needs it.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,22 +63,20 @@ def conversion_gain(dataset: Any, seconds: float = 0.5) -> ConversionGain | None
 
 
 def _measured(dataset: Any, converted: Any, places: list[int], seconds: float) -> ConversionGain:
+    def one_by_one(source: Any) -> Callable[[list[int]], object]:
+        return lambda part: [source[place] for place in part]
+
+    makers = one_by_one(dataset), getattr(converted, "__getitems__", None) or one_by_one(converted)
+    for make in makers * 2:  # what is loaded and compiled at first
+        make(places[:1])
     spent = [0, 0]
-    for start in (*places[:1], *places[:1]):  # what is loaded and compiled at first
-        dataset[start], converted[start]
     done = 0
     begin = time.perf_counter()
-    several = getattr(converted, "__getitems__", None)
     while done < len(places) and (not done or time.perf_counter() - begin < seconds):
         part = places[done : done + 8]
         for which in (0, 1) if done % 16 else (1, 0):
             before = time.thread_time_ns()
-            if which and several is not None:
-                several(part)
-            else:
-                source = converted if which else dataset
-                for place in part:
-                    source[place]
+            makers[which](part)
             spent[which] += time.thread_time_ns() - before
         done += len(part)
     return ConversionGain(spent[0] / max(spent[1], 1), done)

@@ -13,7 +13,7 @@ from fastpipe.datasets.image_array import ImageArray
 from fastpipe.datasets.wrappers import behind_subsets
 from fastpipe.errors import PlanError
 from fastpipe.explanation.foreign_loading import foreign_loading, path_of, shape_in_memory
-from fastpipe.explanation.graph_breaks import Break, diagnose, drawn_by_library, named_with_library, one_line
+from fastpipe.explanation.graph_breaks import GraphBreak, diagnose, drawn_by_library, named_with_library, one_line
 from fastpipe.explanation.result import ExplainedStep, Explanation
 from fastpipe.ops import Operation, ToPlanarTensor, contracts_of
 from fastpipe.program.lower import lower
@@ -81,7 +81,7 @@ def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity
         loaded_by = f"nothing: {type(subject).__name__} has its images in memory"
     # The dataset's Python code, as `ImageDataset.in_python` has it; empty where there is none.
     in_python = str(getattr(subject, "in_python", "") or (foreign.ends.transform if foreign else ""))
-    of_views = notes = _about_views(pipeline)
+    views = notes = _about_views(pipeline)
     has_files = hasattr(subject, "sample") and not isinstance(subject, ImageArray)
     if is_dataset and shape is None and has_files and example.startswith(_MADE):
         notes += (f"no file's header could be read, of up to {_FILES} that were tried: `fastpipe check` says why",)
@@ -95,7 +95,7 @@ def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity
         box=(box.top, box.left, box.height, box.width),
         share=box.height * box.width / max(1, size.height * size.width),
         scale=program.request.scale,
-        why_whole=_of_library(by_library) or _why_whole(recipe, program, pipeline, bool(of_views), bool(loaded_by)),
+        why_whole=_why_whole(recipe, program, pipeline, by_library, bool(views), bool(loaded_by)),
         decoders=() if loaded_by else _decoders(subject, headers, program),
         steps=tuple(_explained(program.all_steps)),
         batch=_about_batches(program, pipeline, foreign is not None, joint is not None),
@@ -183,14 +183,13 @@ def _decoder(subject: Any, header: Header, program: Program) -> str:
     return f"{text} decodes the region alone"
 
 
-def _of_library(drawn: Sequence[Any]) -> str:
-    """The part of it that is decoded, where another library's own code draws before."""
-    names = ", ".join(type(member).__name__ for member in drawn)
-    return f"of it what {names} needs, which differs from sample to sample, is decoded alone" if drawn else ""
-
-
-def _why_whole(recipe: Recipe, program: Program, pipeline: Pipeline, of_views: bool, is_foreign: bool) -> str:
-    if program.request.box is not None or is_foreign:
+def _why_whole(
+    recipe: Recipe, program: Program, pipeline: Pipeline, by_library: Sequence[Any], of_views: bool, is_loaded: bool
+) -> str:
+    if by_library:
+        library = ", ".join(type(member).__name__ for member in by_library)
+        return f"of it what {library} needs, which differs from sample to sample, is decoded alone"
+    if program.request.box is not None or is_loaded:
         return ""
     if of_views:
         return "of it each view's part alone, or the whole once, whichever is less work"
@@ -235,7 +234,7 @@ def _about_batches(program: Program, pipeline: Pipeline, is_foreign: bool, is_jo
     return text + "; with device=, batches travel as uint8 and are made float there"
 
 
-def _diagnosed(pipeline: Pipeline) -> Break | None:
+def _diagnosed(pipeline: Pipeline) -> GraphBreak | None:
     """The reason that ends the plan; the advice also names what could be planned if it stood in front."""
     if not pipeline.rest:
         return None

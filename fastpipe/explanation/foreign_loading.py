@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +13,7 @@ import torch
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.wrappers import locate
 from fastpipe.explanation.conversion_gain import conversion_gain
-from fastpipe.explanation.graph_breaks import Break, one_line
+from fastpipe.explanation.graph_breaks import GraphBreak, one_line
 
 _TWINS = frozenset({"CocoDetection", "ImageFolder", "VOCDetection", "VOCSegmentation"})
 _PATH_LISTS = ("samples", "imgs", "paths", "files", "image_paths", "img_paths", "filenames")
@@ -31,7 +30,7 @@ class ForeignLoading:
     """
 
     decode: str
-    ends: Break
+    ends: GraphBreak
 
 
 def foreign_loading(dataset: Any) -> ForeignLoading | None:
@@ -39,27 +38,25 @@ def foreign_loading(dataset: Any) -> ForeignLoading | None:
     kind = type(dataset)
     planned = getattr(dataset, "plans", None)  # None of a dataset that isn't fastpipe's
     owner = next((cls for cls in kind.__mro__ if "__getitem__" in vars(cls)), kind)
-    own = f"{kind.__name__}.__getitem__"
+    name = f"{kind.__name__}.__getitem__"
+    advice: tuple[str, ...]
     if planned is None:
+        decode = _decoded_by(dataset, name)
         reason = "it makes the samples itself, and calls the transform with images that are there"
-        return ForeignLoading(_decoded_by(dataset, own), Break(own, "dataset", reason, _advice(dataset)))
-    if not owner.__module__.startswith("fastpipe."):
-        instead = f"where {own} is Python code, override sample(index), which gives a path and a target"
+        advice = _advice(dataset)
+    elif not owner.__module__.startswith("fastpipe."):
+        decode = f"whatever {name} decodes: fastpipe has no part in it"
+        reason = "it makes the samples without fastpipe's __getitem__"
         if planned and _asks_ours(kind):
-            return ForeignLoading(
-                "", Break(own, "dataset", "it makes its samples out of fastpipe's, one by one", (instead,))
-            )
-        return ForeignLoading(
-            f"whatever {own} decodes: fastpipe has no part in it",
-            Break(own, "dataset", "it makes the samples without fastpipe's __getitem__", (instead,)),
-        )
-    if planned:
+            decode, reason = "", "it makes its samples out of fastpipe's, one by one"
+        advice = (f"where {name} is Python code, override sample(index), which gives a path and a target",)
+    elif planned:
         return None
-    loader = one_line(dataset.loader)
-    return ForeignLoading(
-        f"all of the image, by {loader}",
-        Break(loader, "dataset", "a loader of its own loads whole images", ("leave loader= out, where that will do",)),
-    )
+    else:
+        name = one_line(dataset.loader)
+        decode = f"all of the image, by {name}"
+        reason, advice = "a loader of its own loads whole images", ("leave loader= out, where that will do",)
+    return ForeignLoading(decode, GraphBreak(name, "dataset", reason, advice))
 
 
 def path_of(dataset: Any, index: int) -> str | None:
@@ -115,14 +112,11 @@ def _advice(dataset: Any) -> tuple[str, ...]:
 
 def _asks_ours(kind: type[Any]) -> bool:
     """Whether code of the user's classes names a ``__getitem__``, as ``super().__getitem__(index)`` does."""
-    return any("__getitem__" in names for names in _names_in_code(kind))
-
-
-def _names_in_code(kind: type[Any]) -> Iterator[tuple[str, ...]]:
     for cls in kind.__mro__:
         if cls.__module__.partition(".")[0] in _OURS:
             continue
         for value in vars(cls).values():
             code = getattr(inspect.unwrap(getattr(value, "__func__", value)), "__code__", None)
-            if code is not None:
-                yield code.co_names
+            if code is not None and "__getitem__" in code.co_names:
+                return True
+    return False

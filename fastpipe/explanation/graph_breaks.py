@@ -51,7 +51,7 @@ _WITHOUT_DRAW_V2 = _WITHOUT_DRAW | {
 
 
 @dataclass(frozen=True, slots=True)
-class Break:
+class GraphBreak:
     """The transform that ends a plan.
 
     Attributes:
@@ -107,13 +107,12 @@ def shortened(transform: Any, length: int = 100) -> str:
     return text if len(text) <= length else f"{type(transform).__name__}(…)"
 
 
-def diagnose(transform: Any) -> Break:
+def diagnose(transform: Any) -> GraphBreak:
     """The reason that keeps a transform that isn't drawable from being planned."""
-    cause, reason, advice = _found(transform)
-    return Break(one_line(transform), cause, reason, advice)
+    return GraphBreak(one_line(transform), *_cause_reason_advice(transform))
 
 
-def _found(transform: Any) -> tuple[str, str, tuple[str, ...]]:
+def _cause_reason_advice(transform: Any) -> tuple[str, str, tuple[str, ...]]:
     kind = type(transform)
     home = kind.__module__.partition(".")[0]
     is_v1 = kind.__module__.startswith("torchvision.transforms.") and not kind.__module__.startswith(_V2)
@@ -149,11 +148,7 @@ def _found(transform: Any) -> tuple[str, str, tuple[str, ...]]:
     if "draw" in {name for base in kind.__mro__ for name in vars(base)}:
         return "draw", "its method draw is another one than fastpipe's", (f"define it as {_DRAW}, or rename yours",)
     if isinstance(transform, torch.nn.Sequential):
-        return (
-            "foreign",
-            "torch.nn.Sequential runs its members itself",
-            ("take fastpipe.transforms.Compose",),
-        )
+        return "foreign", "torch.nn.Sequential runs its members itself", ("take fastpipe.transforms.Compose",)
     return "foreign", f"it has no {_DRAW}, so its result is only known once it has run", _about_function(transform)
 
 

@@ -8,16 +8,15 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from fastpipe.environment import line_width
-from fastpipe.explanation.graph_breaks import Break
+from fastpipe.explanation.graph_breaks import GraphBreak
 from fastpipe.types import Box
 
 _LONG = 120
 _LABEL = 8  # characters of a branch's label
-_IN_ASCII = str.maketrans({"×": "x", "–": "-", "…": "...", "→": ">", "°": " degrees"})
-_Branch = tuple[str, list[str]]
-_Marks = tuple[str, str, str]  # of a branch, of the last one, and beside what hangs on one that isn't the last
-_MARKS: _Marks = ("├── ", "└── ", "│   ")
-_ASCII_MARKS: _Marks = ("|-- ", "`-- ", "|   ")
+_IN_ASCII = str.maketrans(
+    {"×": "x", "–": "-", "…": "...", "→": ">", "°": " degrees", "├": "|", "─": "-", "└": "`", "│": "|"}
+)
+_Branch = tuple[str, Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +74,7 @@ class Explanation:
     steps: tuple[ExplainedStep, ...]
     batch: str
     serve: str
-    broken_by: Break | None
+    broken_by: GraphBreak | None
     rest: tuple[str, ...]
     notes: tuple[str, ...] = ()
     loaded_by: str = ""
@@ -92,14 +91,11 @@ class Explanation:
             ascii: draw its branches, and write its signs, with ASCII characters.
             width: characters that a line may have, broken at spaces; None for ``COLUMNS``, the terminal's, or 80.
         """
+        signs = _IN_ASCII if ascii else {}
         width = line_width() if width is None else width
-        head, branches = f"{self.subject}, fidelity {self.fidelity!r}", self._branches()
-        if ascii:
-            head = head.translate(_IN_ASCII)
-            branches = [
-                (text.translate(_IN_ASCII), [one.translate(_IN_ASCII) for one in under]) for text, under in branches
-            ]
-        return "\n".join([*_wrapped(head, width, "", "  "), *_tree(branches, _ASCII_MARKS if ascii else _MARKS, width)])
+        head = f"{self.subject}, fidelity {self.fidelity!r}"
+        texts = [(head, "", "  "), *_tree(self._branches())]
+        return "\n".join(line for text in texts for line in _wrapped(width, *(one.translate(signs) for one in text)))
 
     def __str__(self) -> str:
         return self.text()
@@ -135,7 +131,7 @@ class Explanation:
         return branches + [("note    " + note, []) for note in self.notes]
 
 
-def _broken(found: Break, behind: Sequence[str]) -> _Branch:
+def _broken(found: GraphBreak, behind: Sequence[str]) -> _Branch:
     under = [f"why: {found.reason}", *(f"mend: {advice}" for advice in found.advice)]
     correct = "it gets what torchvision would hand it: correct, only slower"
     if found.cause == "dataset":
@@ -150,24 +146,21 @@ def _broken(found: Break, behind: Sequence[str]) -> _Branch:
     return f"then    {name} ends the plan", under
 
 
-def _tree(branches: Sequence[str | _Branch], marks: _Marks, width: int, left: str = "") -> Iterator[str]:
-    """Yields the lines of branches that hang at the same place, behind what stands `left` of them.
+def _tree(branches: Sequence[_Branch], left: str = "") -> Iterator[tuple[str, str, str]]:
+    """Yields the texts of branches at the same place, each with what stands left of its first and of its other lines.
 
-    A line has at most `width` characters; a word that is longer stays whole.
+    A line that a text goes on with stands below that text, not below its label.
     """
-    branch, end, beside = marks
-    for number, one in enumerate(branches):
-        text, under = (one, []) if isinstance(one, str) else one
+    for number, (text, under) in enumerate(branches):
         last = number == len(branches) - 1
-        inside = left + (" " * len(end) if last else beside)
-        # What a trunk's line goes on with stands below its text, not below its label.
-        hang = (beside if under else "").ljust(4 if left else _LABEL)
-        yield from _wrapped(text, width, left + (end if last else branch), inside + hang)
-        yield from _tree(under, marks, width, inside)
+        inside = left + ("    " if last else "│   ")
+        hang = ("│   " if under else "").ljust(4 if left else _LABEL)
+        yield text, left + ("└── " if last else "├── "), inside + hang
+        yield from _tree([(one, ()) for one in under], inside)
 
 
-def _wrapped(text: str, width: int, first: str, others: str) -> list[str]:
-    """The lines of a text, the first and the others each behind an indentation."""
+def _wrapped(width: int, text: str, first: str, others: str) -> list[str]:
+    """The lines of a text, the first and the others each behind an indentation; a word that is longer stays whole."""
     return textwrap.wrap(
         text, width, initial_indent=first, subsequent_indent=others, break_long_words=False, break_on_hyphens=False
     )

@@ -157,11 +157,13 @@ def tune(
     return Tuning(kwargs, chosen, tuple(trials), note)
 
 
+def worker_counts(most: int, also: int | None = None) -> list[int]:
+    """The numbers of workers to try: powers of two up to the most, the most, and the one in use."""
+    return sorted({2**power for power in range(most.bit_length())} | {most} | ({also} if also else set()))
+
+
 def _settings(max_workers: int, cpus: int, threads_help: bool) -> Iterator[tuple[int, int]]:
-    workers = [0, *(2**power for power in range(max_workers.bit_length()))]
-    if max_workers not in workers:
-        workers.append(max_workers)
-    for count in workers:
+    for count in sorted({0, *worker_counts(max_workers)}):
         yield count, 0
         threads = cpus // max(count, 1)
         if threads_help and threads > 1:
@@ -169,32 +171,39 @@ def _settings(max_workers: int, cpus: int, threads_help: bool) -> Iterator[tuple
 
 
 @dataclass(frozen=True, slots=True)
-class Throughput:
-    """Speed of a running loader: batches a second, seconds to the first of them, and that batch."""
+class RunningLoader:
+    """An endless loader all of whose workers run.
 
-    batches_per_s: float
+    Attributes:
+        batches: what it gives.
+        workers: that it has.
+        first_batch: the first that it gave.
+        first_batch_s: seconds from the loader's making to that.
+    """
+
+    batches: Iterator[Any]
+    workers: int
+    first_batch: Any
     first_batch_s: float
-    batch: Any
+
+    def batches_per_s(self, seconds: float) -> float:
+        """Takes batches for so long, in rounds of one a worker, one round at least.
+
+        In rounds, as workers that started together deliver together.
+        """
+        start, count, a_round = time.perf_counter(), 0, max(1, self.workers)
+        while count == 0 or time.perf_counter() - start < seconds:
+            for _ in range(a_round):
+                next(self.batches)
+            count += a_round
+        return count / (time.perf_counter() - start)
 
 
-def throughput(
-    make: Callable[[], Any],
-    workers: int,
-    seconds: float,
-    *,
-    seed: int,
-    from_start: bool = False,
-    at_end: Callable[[], None] = lambda: None,
-) -> Throughput:
-    """Takes batches from an endless loader; global generators are put back, and the dataset's threads ended.
+@contextlib.contextmanager
+def running(make: Callable[[], Any], workers: int, *, seed: int) -> Iterator[RunningLoader]:
+    """Makes and starts a loader that has so many workers, with random numbers of its own from a seed.
 
-    Args:
-        make: makes the loader.
-        workers: that it has; batches are taken in rounds of as many, as those that started together deliver together.
-        seconds: to take them for, but one round at least.
-        seed: of the random numbers meanwhile.
-        from_start: count the seconds from the loader's making on, not from where all of its workers run.
-        at_end: called while it still runs.
+    At the end global generators are put back, and the dataset's threads ended.
     """
     with keyed_globals(seed), warnings.catch_warnings():
         for advice in ("threads=.* is Python code", "This DataLoader will create"):  # whoever measures sees for itself
@@ -202,22 +211,13 @@ def throughput(
         start = time.perf_counter()
         loader = make()
         batches = iter(loader)
-        batch = next(batches)
-        first = time.perf_counter()
+        first = next(batches)
+        first_s = time.perf_counter() - start
         for _ in range(workers):  # the first batches of each worker come while the others are still starting
             next(batches)
-        running = time.perf_counter()
-        deadline = (start if from_start else running) + seconds
-        count = 0
-        while count == 0 or time.perf_counter() < deadline:
-            for _ in range(max(1, workers)):
-                next(batches)
-            count += max(1, workers)
-        taken = time.perf_counter() - running
-        at_end()
+        yield RunningLoader(batches, workers, first, first_s)
         for part in image_datasets(loader.dataset):
             part.end_threads()
-    return Throughput(count / taken, first - start, batch)
 
 
 def _try(
@@ -229,7 +229,6 @@ def _try(
     usual = _PREFETCH if workers else AHEAD if threads and not gil_bound_part_within(dataset) else None
     ahead = None if usual is None else deeper * usual
     order = torch.Generator().manual_seed(seed)
-    private: list[int] = []
 
     def make() -> DataLoader:
         return DataLoader(
@@ -242,13 +241,12 @@ def _try(
             **options,
         )
 
-    def weigh() -> None:
-        private.extend(_private_bytes(child.pid) for child in set(multiprocessing.active_children()) - before)
-
-    found = throughput(make, workers, seconds, seed=seed, from_start=True, at_end=weigh)
-    memory = tensor_bytes(found.batch) * max(1, max(1, workers) * (ahead or 0)) + sum(private)
-    rate = found.batches_per_s * batch_size
-    return Trial(workers, threads, ahead, rate, found.first_batch_s, memory / 1e6)
+    start = time.perf_counter()
+    with running(make, workers, seed=seed) as loader:
+        rate = batch_size * loader.batches_per_s(seconds - (time.perf_counter() - start))
+        private = sum(_private_bytes(child.pid) for child in set(multiprocessing.active_children()) - before)
+    memory = tensor_bytes(loader.first_batch) * max(1, max(1, workers) * (ahead or 0)) + private
+    return Trial(workers, threads, ahead, rate, loader.first_batch_s, memory / 1e6)
 
 
 def _private_bytes(pid: int | None) -> int:

@@ -131,19 +131,14 @@ def decoded_region(recipe: Recipe | None) -> Box | None:
     return None if recipe is None else lower(recipe.steps, recipe.shape).request.box
 
 
-def views_of(step: Step) -> tuple[tuple[Step, ...], ...] | None:
-    """The steps of each view where a step makes several; else None."""
-    return tuple(map(tuple, step.views)) if isinstance(step, Views) else None
-
-
 def recipe_in_words(
     recipe: Recipe | None, rest: Iterable[Any], number: int = 0, brief: Any = shortened
 ) -> tuple[str, ...]:
     """The steps drawn for one image of a sample, by its number, and what runs behind them, in `brief`'s words."""
     steps: tuple[Step, ...] = () if recipe is None else recipe.steps
-    several = views_of(steps[-1]) if steps else None
-    if several is not None and number < len(several):
-        steps = (*steps[:-1], *several[number])
+    views = steps[-1].views if steps and isinstance(steps[-1], Views) else ()
+    if number < len(views):
+        steps = (*steps[:-1], *views[number])
     elif number:
         return ()
     return (*steps_in_words(steps), *(f"then {brief(one)}" for one in rest))

@@ -24,71 +24,62 @@ Array = np.ndarray[Any, np.dtype[np.uint8]]
 FILL = 97
 
 
-# name: (kernel, torchvision on PIL, largest difference)
-CASES: dict[str, tuple[Callable[[Array], Array], Callable[[Image.Image], Image.Image], int]] = {
-    "hflip": (geometry.hflip, tv.hflip, 0),
-    "vflip": (geometry.vflip, tv.vflip, 0),
-    "crop inside": (lambda a: geometry.crop(a, 0, 0, 1, 1), lambda i: tv.crop(i, 0, 0, 1, 1), 0),
-    "crop across": (lambda a: geometry.crop(a, -3, 1, 40, 70), lambda i: tv.crop(i, -3, 1, 40, 70), 0),
-    "crop outside": (lambda a: geometry.crop(a, 400, -90, 4, 5), lambda i: tv.crop(i, 400, -90, 4, 5), 0),
-    "invert": (F.invert, tv.invert, 0),
-    "equalize": (F.equalize, tv.equalize, 0),
-    "autocontrast": (F.autocontrast, tv.autocontrast, 0),
-    "grayscale": (lambda a: F.rgb_to_grayscale(a, 3), lambda i: tv.to_grayscale(i, 3), 0),
+# name: (kernel, torchvision on PIL), which give the same pixels
+CASES: dict[str, tuple[Callable[[Array], Array], Callable[[Image.Image], Image.Image]]] = {
+    "hflip": (geometry.hflip, tv.hflip),
+    "vflip": (geometry.vflip, tv.vflip),
+    "crop inside": (lambda a: geometry.crop(a, 0, 0, 1, 1), lambda i: tv.crop(i, 0, 0, 1, 1)),
+    "crop across": (lambda a: geometry.crop(a, -3, 1, 40, 70), lambda i: tv.crop(i, -3, 1, 40, 70)),
+    "crop outside": (lambda a: geometry.crop(a, 400, -90, 4, 5), lambda i: tv.crop(i, 400, -90, 4, 5)),
+    "invert": (F.invert, tv.invert),
+    "equalize": (F.equalize, tv.equalize),
+    "autocontrast": (F.autocontrast, tv.autocontrast),
+    "grayscale": (lambda a: F.rgb_to_grayscale(a, 3), lambda i: tv.to_grayscale(i, 3)),
 }
 for _factor in (0.0, 0.35, 1.0, 1.6, 5.0, 1e9):
     CASES |= {
         f"brightness {_factor}": (
             lambda a, f=_factor: F.adjust_brightness(a, f),
             lambda i, f=_factor: tv.adjust_brightness(i, f),
-            0,
         ),
         f"contrast {_factor}": (
             lambda a, f=_factor: F.adjust_contrast(a, f),
             lambda i, f=_factor: tv.adjust_contrast(i, f),
-            0,
         ),
         f"saturation {_factor}": (
             lambda a, f=_factor: F.adjust_saturation(a, f),
             lambda i, f=_factor: tv.adjust_saturation(i, f),
-            0,
         ),
         f"sharpness {_factor}": (
             lambda a, f=_factor: F.adjust_sharpness(a, f),
             lambda i, f=_factor: tv.adjust_sharpness(i, f),
-            0,
         ),
         f"gamma {_factor}": (
             lambda a, f=_factor: F.adjust_gamma(a, f, 1.1),
             lambda i, f=_factor: tv.adjust_gamma(i, f, 1.1),
-            0,
         ),
     }
 for _bits in range(1, 9):
     CASES[f"posterize {_bits}"] = (
         lambda a, b=_bits: F.posterize(a, b),
         lambda i, b=_bits: tv.posterize(i, b),
-        0,
     )
 for _threshold in (0.0, 1.0, 99.5, 128.0, 255.0, 256.0):
     CASES[f"solarize {_threshold}"] = (
         lambda a, t=_threshold: F.solarize(a, t),
         lambda i, t=_threshold: tv.solarize(i, t),
-        0,
     )
 for _mode in ("constant", "edge", "reflect", "symmetric"):
     for _sides in ((2, 3, 0, 5), (0, 0, 0, 0), (70, 1, 90, 64)):
         CASES[f"pad {_mode} {_sides}"] = (
             lambda a, s=_sides, m=_mode: geometry.pad(a, *s, FILL, m),
             lambda i, s=_sides, m=_mode: tv.pad(i, list(s), FILL, m),
-            0,
         )
 for _filter in ("nearest", "bilinear", "bicubic", "lanczos", "box", "hamming"):
     for _size in ([40, 30], [33, 200], [200, 33], [190, 230], [1, 1]):
         CASES[f"resize {_filter} {_size}"] = (
             lambda a, s=_size, f=_filter: resizing.resize(a, *s, f),
             lambda i, s=_size, f=_filter: tv.resize(i, s, InterpolationMode(f)),
-            0,
         )
 
 
@@ -96,10 +87,10 @@ for _filter in ("nearest", "bilinear", "bicubic", "lanczos", "box", "hamming"):
 def test_within_the_contract(name: str, image: Array, to_pil: Any, distance: Any) -> None:
     if "symmetric" in name and max(image.shape[:2]) < 10 and np.__version__.startswith("1."):
         pytest.skip("the reference, numpy 1's own pad, is wrong where margins are many times the image")
-    kernel, reference, limit = CASES[name]
+    kernel, reference = CASES[name]
     before = image.copy()
     result = kernel(image)
-    assert distance(result, reference(to_pil(image))).max(initial=0) <= limit
+    assert distance(result, reference(to_pil(image))).max(initial=0) == 0
     assert (image == before).all(), "the input was changed"
     assert np.array_equal(kernel(np.ascontiguousarray(image)), result), "a view gives other pixels than its copy"
 

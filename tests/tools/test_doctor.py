@@ -24,11 +24,12 @@ from fastpipe.config import MachineConfig
 from fastpipe.environment import Memory
 from fastpipe.errors import ConfigError, DatasetError, FastpipeWarning
 from fastpipe.explanation.foreign_loading import path_of
+from fastpipe.loading.tuning import worker_counts
 from fastpipe.readers import ReaderStatus
 from fastpipe.tools.doctor import Diagnosis, examine
 from fastpipe.tools.doctor.examine import doctor
 from fastpipe.tools.doctor.measurements import Scaling, Threaded, Transfer, WorkerTrial
-from fastpipe.tools.doctor.workers import Probe, measure_threads, worker_counts
+from fastpipe.tools.doctor.workers import Probe, measure_threads
 from fastpipe.tools.inputs import open_dataset, subject_of
 
 slow_start = pytest.mark.skipif(sys.platform != "linux", reason="forks workers; spawned ones start slowly")

@@ -1,7 +1,7 @@
 """`doctor`: where the time of a training's input goes, what limits it, and what cures that.
 
-subject → disk, probe (stages, files, traps), scaling → findings → report. Each module measures one thing, each
-finding is a pure function of what was measured, and `examine` strings them together.
+`examine` measures one thing after the other (disk, stages, reencoding, memory_risks, workers), has each finding made, a
+pure function of measurements, and puts all of it into a `Diagnosis`, which prints and draws itself.
 """
 
 from fastpipe.tools.doctor.diagnosis import Diagnosis

@@ -17,7 +17,7 @@ from fastpipe.reporting.output import encodable, format_bytes, pluralize, round_
 from fastpipe.reporting.page import page
 from fastpipe.reporting.plots import save
 from fastpipe.reporting.tables import ReportTable, print_text, render_html, render_text
-from fastpipe.tools.doctor.findings import SAME, Finding, is_busy
+from fastpipe.tools.doctor.findings import SAME, Finding, is_busy, shared_bytes
 from fastpipe.tools.doctor.measurements import (
     Disk,
     Reencoding,
@@ -56,7 +56,6 @@ class Diagnosis:
         scaling: what different numbers of workers deliver.
         threaded: what the threads of one worker deliver in their place.
         memory: of the machine.
-        shared_need: bytes of shared memory that the batches may need at once.
         threads: of each worker.
         transfer: to the GPU; None where there is none.
         reencodings: what other files would gain.
@@ -77,7 +76,6 @@ class Diagnosis:
     scaling: Scaling
     threaded: Threaded
     memory: Memory
-    shared_need: int
     threads: WorkerThreads
     transfer: Transfer | None
     reencodings: tuple[Reencoding, ...]
@@ -94,6 +92,16 @@ class Diagnosis:
     def recommended_workers(self) -> int:
         """The fewest workers that deliver what the GPU takes; without its rate, or where none does, the most."""
         return self.scaling.recommended(self.gpu_rate)
+
+    @property
+    def planned_workers(self) -> int:
+        """The workers of the training; where nobody said, the recommended ones."""
+        return self.recommended_workers if self.workers is None else self.workers
+
+    @property
+    def shared_need(self) -> int:
+        """Bytes of shared memory that the batches may need at once."""
+        return shared_bytes(self.stages, self.batch_size, self.planned_workers, self.prefetch)
 
     @property
     def recommended(self) -> dict[str, int]:
@@ -117,7 +125,7 @@ class Diagnosis:
         """Plain values, for JSON; times in microseconds, sizes in bytes."""
         values = asdict(replace(self, machine=dict(self.machine), versions=dict(self.versions)))
         values["stages"] |= {"total_us": self.stages.total_us, "groups": self.stages.groups()}
-        more = ("healthy", "recommended", "recommended_workers", "transfer_us")
+        more = ("healthy", "recommended", "recommended_workers", "shared_need", "transfer_us")
         values |= {name: getattr(self, name) for name in more}
         return {"schema": SCHEMA, **round_times(values)}
 
@@ -250,10 +258,10 @@ def _about_workers(diagnosis: Diagnosis) -> Iterator[str]:
     else:
         yield f"num_workers={good} is the best here; --gpu-rate tells what that means for the training"
     yield _about_threads(diagnosis)
-    workers = good if diagnosis.workers is None else diagnosis.workers
     free = diagnosis.memory.shared_free
     left = "how much is free isn't known here" if free is None else f"{format_bytes(free)} free"
-    yield f"shared memory: up to {format_bytes(diagnosis.shared_need)} for {pluralize(workers, 'worker')}; {left}"
+    workers = pluralize(diagnosis.planned_workers, "worker")
+    yield f"shared memory: up to {format_bytes(diagnosis.shared_need)} for {workers}; {left}"
     transfer = diagnosis.transfer
     if transfer is not None:
         yield (

@@ -27,25 +27,14 @@ def measure_disk(paths: Sequence[str], all_files: int, seconds: float = 2.0) -> 
     The page cache loses the files on the way and gets them back. What can't be read is left out.
     """
     deadline = time.perf_counter() + seconds
-    found = [is_resident(path) for path in paths]
-    known = [answer for answer in found if answer is not None]
-    cold: Sequence[str] = ()
-    reason = ""
-    if not hasattr(os, "posix_fadvise"):
-        reason = "this system has no posix_fadvise, which takes files out of the page cache"
-    elif not known:
-        reason = "this system doesn't say which files are in the page cache"
-    else:
-        cold = [path for path in paths if _drop(path)]
-        if len(cold) < 2 * _LEAST:
-            kept = f"{len(paths) - len(cold)} of {len(paths)} files stayed in the page cache, as those do that are new"
-            reason = kept if len(cold) < len(paths) / 2 else f"{len(cold)} files are too few to measure it on"
-            cold = ()
-    one_by_one, at_once = cold[: len(cold) // 2], cold[len(cold) // 2 :]
-    singles = _timed(one_by_one, deadline)
+    known = [answer for path in paths if (answer := is_resident(path)) is not None]
+    cold, reason = _dropped(paths, bool(known))
+    singles = _timed(cold[: len(cold) // 2], deadline)
     if cold and len(singles) < _LEAST:
-        reason, at_once = f"{len(singles)} files took {seconds:.0f} s", ()
-    per_s = _together(at_once, deadline)
+        cold, reason = [], f"{len(singles)} files took {seconds:.0f} s"
+    cold_per_s = _together(cold[len(cold) // 2 :], deadline)
+    if cold_per_s is None:
+        reason = reason or "the files took too long"
     for path in paths:  # what is timed next is in the page cache, however long that takes
         if time.perf_counter() > deadline + seconds:
             break
@@ -56,18 +45,35 @@ def measure_disk(paths: Sequence[str], all_files: int, seconds: float = 2.0) -> 
     for path in paths:
         with contextlib.suppress(OSError):
             sizes.append(readers.stat_file(path)[0])
-    measured = bool(cold) and len(singles) >= _LEAST and per_s is not None
     return Disk(
         files=len(sizes),
         mean_bytes=statistics.fmean(sizes) if sizes else 0.0,
         all_files=all_files,
         cached_us=statistics.median(cached) if cached else 0.0,
         resident=sum(known) / len(known) if known else None,
-        cold_us=statistics.median(singles) if measured else None,
-        cold_per_s=per_s if measured else None,
+        cold_us=None if cold_per_s is None else statistics.median(singles),
+        cold_per_s=cold_per_s,
         readers=_READERS,
-        reason="" if measured else reason or "the files took too long",
+        reason=reason,
     )
+
+
+def _dropped(paths: Sequence[str], is_known: bool) -> tuple[list[str], str]:
+    """The files that are now out of the page cache, if they are enough to measure on; else none, and the reason.
+
+    `is_known`: this system says which files are in the page cache.
+    """
+    if not hasattr(os, "posix_fadvise"):
+        return [], "this system has no posix_fadvise, which takes files out of the page cache"
+    if not is_known:
+        return [], "this system doesn't say which files are in the page cache"
+    cold = [path for path in paths if _drop(path)]
+    if len(cold) >= 2 * _LEAST:
+        return cold, ""
+    if len(cold) < len(paths) / 2:
+        kept = len(paths) - len(cold)
+        return [], f"{kept} of {len(paths)} files stayed in the page cache, as those do that are new"
+    return [], f"{len(cold)} files are too few to measure it on"
 
 
 def is_resident(path: str) -> bool | None:

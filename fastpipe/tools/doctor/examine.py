@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,17 +20,24 @@ from fastpipe.errors import DatasetError, FastpipeError
 from fastpipe.explanation.conversion_gain import conversion_gain
 from fastpipe.explanation.foreign_loading import path_of, shape_in_memory
 from fastpipe.explanation.graph_breaks import diagnose
+from fastpipe.loading.tuning import worker_counts
 from fastpipe.reporting.output import ProgressCallback, pluralize
 from fastpipe.tools.bench.measure import measure
 from fastpipe.tools.bench.samples import Sample, read_sample
 from fastpipe.tools.doctor import findings
 from fastpipe.tools.doctor.diagnosis import Diagnosis
 from fastpipe.tools.doctor.disk import measure_disk
-from fastpipe.tools.doctor.measurements import Reencoding, Scaling, StageProfile, WorkerTrial
+from fastpipe.tools.doctor.measurements import FailedSample, Reencoding, Scaling, StageProfile, WorkerTrial
 from fastpipe.tools.doctor.memory_risks import object_lists, threads_here
 from fastpipe.tools.doctor.reencoding import try_reencoding
 from fastpipe.tools.doctor.stages import time_stages, try_samples
-from fastpipe.tools.doctor.workers import Probe, measure_scaling, measure_threads, measure_transfer, worker_counts
+from fastpipe.tools.doctor.workers import (
+    Probe,
+    images_per_s,
+    measure_threads,
+    measure_transfer,
+    trial_batch_size,
+)
 from fastpipe.tools.import_object import standard_transform
 from fastpipe.tools.inputs import Subject, subject_of
 from fastpipe.transforms._base import drawable
@@ -78,103 +87,76 @@ def doctor(
     chosen = standard_transform() if transform is None else transform
     examined = subject_of(subject, chosen, batch_size, workers)
     dataset, count = examined.dataset, len(examined.dataset)
-    report = progress or (lambda done, total, what: None)
-    counts = worker_counts(usable_cpus(), examined.workers)
-    steps = _STEPS + len(counts)
+    cpus, available = usable_cpus(), memory()
+    counts = worker_counts(cpus, examined.workers)
+    steps, number = _STEPS + len(counts), itertools.count()
 
-    report(0, steps, "reading files")
+    def step(what: str) -> None:
+        if progress is not None:
+            progress(next(number), steps, what)
+
+    step("reading files")
     picked = random.Random(0).sample(range(count), min(count, _SAMPLES))
     paths = {index: path for index in picked if (path := path_of(dataset, index)) is not None}
     disk = measure_disk(list(paths.values()), count, seconds * 0.1) if paths else None
-    available = memory()
 
     with Probe(examined) as probe:
-        report(1, steps, "making samples")
+        step("making samples")
         tried = probe.run(partial(try_samples, indices=picked, seconds=max(1.0, seconds * 0.1)))
         if not tried.good:
             raise DatasetError(
                 f"none of {len(tried.bad)} samples can be made; number {tried.bad[0].index}: {tried.bad[0].reason}"
             )
-        report(2, steps, "taking the time of each stage")
+        step("taking the time of each stage")
         free = available.shared_free
-        stages = probe.run(
-            partial(
-                time_stages,
-                indices=tried.good,
-                batch_size=examined.batch_size,
-                options=examined.options,
-                collate=examined.collate,
-                seconds=seconds * 0.25,
-                guess_us=tried.us,
-                most_bytes=None if free is None else free // 4,
-            )
+        timing = partial(
+            time_stages,
+            indices=tried.good,
+            batch_size=examined.batch_size,
+            options=examined.options,
+            collate=examined.collate,
+            seconds=seconds * 0.25,
+            guess_us=tried.us,
+            most_bytes=None if free is None else free // 4,
         )
+        stages = probe.run(timing)
         used = stages.other_threads > 0.05
         threads = probe.run(partial(threads_here, decoding=_decoding_threads(examined), used=used))
-        report(3, steps, "re-encoding some files")
+        step("re-encoding some files")
         reencodings: list[Reencoding] = []
         if examined.planned is not None:
             trial = partial(try_reencoding, indices=tried.good, output=stages.output, seconds=seconds * 0.075)
             reencodings = probe.run(trial)
+    share = seconds * 0.3 / len(counts)
     if probe.why_here:
-        scaling = Scaling((WorkerTrial(1, 1e6 / stages.whole_us),), usable_cpus(), examined.batch_size)
+        size = examined.batch_size
+        trials = [WorkerTrial(1, 1e6 / stages.whole_us)]
     else:
-        scaling = measure_scaling(
-            examined,
-            tried.good,
-            counts,
-            cpus=usable_cpus(),
-            image_us=stages.whole_us,
-            image_bytes=stages.image_bytes,
-            seconds=seconds * 0.3,
-            shared_free=free,
-            before_each=lambda workers: report(
-                4 + counts.index(workers), steps, f"trying {pluralize(workers, 'worker')}"
-            ),
-        )
+        size = trial_batch_size(examined, max(counts), stages.whole_us, stages.image_bytes, free)
+        trials = []
+        for processes in counts:
+            step(f"trying {pluralize(processes, 'worker')}")
+            rate = images_per_s(examined, tried.good, workers=processes, batch_size=size, seconds=share)
+            trials.append(WorkerTrial(processes, rate))
+    scaling = Scaling(tuple(trials), cpus, size)
     # Behind what starts workers: they had better not inherit what OpenCV sets up when it is used here.
-    report(4 + len(counts), steps, "trying threads")
+    step("trying threads")
     threaded = measure_threads(
         examined,
         tried.good,
-        threads=usable_cpus(),
-        batch_size=scaling.batch_size,
-        seconds=seconds * 0.3 / len(counts),
+        threads=cpus,
+        batch_size=size,
+        seconds=share,
         workers=0 if probe.why_here else 1,
     )
-    report(5 + len(counts), steps, "comparing readers")
+    step("comparing readers")
     reading = _reader_findings(examined, [paths[index] for index in tried.good if index in paths])
-    report(6 + len(counts), steps, "asking the GPU")
+    step("asking the GPU")
     transfer = None if stages.output is None else measure_transfer(*stages.output)
-    report(steps, steps, "done")
+    if progress is not None:
+        progress(steps, steps, "done")
 
-    will_use = examined.workers if examined.workers is not None else scaling.recommended(gpu_rate)
-    needed = scaling.best.images_per_s if gpu_rate is None else min(gpu_rate, scaling.best.images_per_s)
-    gains = {
-        f"{one.kind} files re-encoded": gain
-        for one in reencodings
-        if (gain := findings.reencoding_gain(one, stages)) > 1.1
-    }
-    judged = None if findings.is_busy(stages) else examined.workers
-    config = MachineConfig.load(check=False)
-    found = [
-        findings.busy_machine(stages),
-        findings.not_sendable(probe.why_here),
-        findings.bad_files(tried.bad, len(tried.good) + len(tried.bad)),
-        findings.slow_machine(scaling, gpu_rate, gains),
-        findings.too_few_workers(scaling, judged, gpu_rate),
-        findings.too_many_workers(scaling, judged, gpu_rate),
-        findings.shared_memory(stages, examined.batch_size, will_use, examined.prefetch, available),
-        findings.oversubscription(threads, will_use, scaling.cpus),
-        None if disk is None else findings.page_cache(disk, available, needed),
-        *(findings.reencoding(one, stages) for one in reencodings),
-        _plan_finding(examined, stages),
-        findings.slow_transform(stages),
-        *reading,
-        findings.stale_config(str(MachineConfig.path()), config.mismatches()),
-        findings.object_copies(object_lists(dataset), will_use, available),
-    ]
-    return Diagnosis(
+    measured = Diagnosis(
         subject=examined.name,
         samples=count,
         tried=len(tried.good) + len(tried.bad),
@@ -187,14 +169,52 @@ def doctor(
         scaling=scaling,
         threaded=threaded,
         memory=available,
-        shared_need=findings.shared_bytes(stages, examined.batch_size, will_use, examined.prefetch),
         threads=threads,
         transfer=transfer,
         reencodings=tuple(reencodings),
-        findings=tuple(sorted((one for one in found if one), key=lambda one: _SEVERITIES.index(one.severity))),
+        findings=(),
         machine=machine_fingerprint(),
         versions=library_versions(),
     )
+    found = [one for one in _findings(measured, examined, probe.why_here, tried.bad, reading) if one is not None]
+    return replace(measured, findings=tuple(sorted(found, key=lambda one: _SEVERITIES.index(one.severity))))
+
+
+def _findings(
+    measured: Diagnosis,
+    examined: Subject,
+    why_here: str,
+    bad: Sequence[FailedSample],
+    reading: Iterable[findings.Finding | None],
+) -> Iterator[findings.Finding | None]:
+    """Yields what follows from the measurements; None for what doesn't."""
+    stages, scaling, gpu_rate = measured.stages, measured.scaling, measured.gpu_rate
+    workers = measured.planned_workers
+    yield findings.busy_machine(stages)
+    yield findings.not_sendable(why_here)
+    yield findings.bad_files(bad, measured.tried)
+    gains = {
+        f"{one.kind} files re-encoded": gain
+        for one in measured.reencodings
+        if (gain := findings.reencoding_gain(one, stages)) > findings.FASTER
+    }
+    yield findings.slow_machine(scaling, gpu_rate, gains)
+    judged = None if findings.is_busy(stages) else measured.workers
+    yield findings.too_few_workers(scaling, judged, gpu_rate)
+    yield findings.too_many_workers(scaling, judged, gpu_rate)
+    yield findings.shared_memory(stages, measured.batch_size, workers, measured.prefetch, measured.memory)
+    yield findings.oversubscription(measured.threads, workers, scaling.cpus)
+    if measured.disk is not None:
+        delivered = scaling.best.images_per_s
+        needed = delivered if gpu_rate is None else min(gpu_rate, delivered)
+        yield findings.page_cache(measured.disk, measured.memory, needed)
+    for one in measured.reencodings:
+        yield findings.reencoding(one, stages)
+    yield _plan_finding(examined, stages)
+    yield findings.slow_transform(stages)
+    yield from reading
+    yield findings.stale_config(str(MachineConfig.path()), MachineConfig.load(check=False).mismatches())
+    yield findings.object_copies(object_lists(examined.dataset), workers, measured.memory)
 
 
 def _decoding_threads(examined: Subject) -> int:

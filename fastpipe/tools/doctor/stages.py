@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import itertools
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -93,7 +95,11 @@ def time_stages(
     size = min(batch_size, max(1, int(seconds * 1e6 / 16 / max(1.0, guess_us))))
     if most_bytes is not None:
         size = min(size, max(1, most_bytes // image_bytes))
-    marks = _Marks()
+    noted: list[tuple[int, object]] = []  # when something was done, and what; None begins anew
+
+    def note(done: object) -> None:
+        noted.append((time.perf_counter_ns(), done))
+
     plain_ns = images = number = 0
     waited, cpu, own_cpu = _waited_ns(), time.process_time(), time.thread_time()
     start = time.perf_counter()
@@ -101,8 +107,8 @@ def time_stages(
         picked = [indices[(number * size + k) % len(indices)] for k in range(size)]
         for listening in (True, False) if number % 2 else (False, True):  # the second finds warmer caches
             if listening:
-                with profile(marks):
-                    marks(None)
+                with profile(note):
+                    note(None)
                     batch = batch_from(timed, picked)
                     mark("collate")
             else:
@@ -115,29 +121,14 @@ def time_stages(
     waits = None if waited is None else (_waited_ns() or waited) - waited
     share = None if waits is None else min(1.0, waits / 1e9 / (time.perf_counter() - start))
     cpu, own_cpu = time.process_time() - cpu, time.thread_time() - own_cpu
-    parts = [ProfiledPart(name, group, ns / 1000 / images) for (name, group), ns in marks.sums().items()]
+    sums: Counter[tuple[str, str]] = Counter()
+    for (before, _), (after, done) in itertools.pairwise(noted):
+        if done is not None:
+            sums[part_of(done)] += after - before
+    parts = [ProfiledPart(name, group, ns / 1000 / images) for (name, group), ns in sums.items()]
     output = next(((one.shape[2], one.shape[3]) for one in batch_tensors(first) if one.ndim == 4), None)
     others = max(0.0, 1 - own_cpu / max(cpu, 1e-9))
     return StageProfile(tuple(parts), images, plain_ns / 1000 / images, image_bytes, output, share, others)
-
-
-@dataclass(slots=True)
-class _Marks:
-    """A listener that does nothing but note when; None begins anew."""
-
-    noted: list[tuple[int, object]] = field(default_factory=list)
-
-    def __call__(self, done: object) -> None:
-        self.noted.append((time.perf_counter_ns(), done))
-
-    def sums(self) -> dict[tuple[str, str], int]:
-        """Nanoseconds by name and group."""
-        found: dict[tuple[str, str], int] = {}
-        for (before, _), (after, done) in zip(self.noted, self.noted[1:], strict=False):
-            if done is not None:
-                part = part_of(done)
-                found[part] = found.get(part, 0) + after - before
-        return found
 
 
 def timed_dataset(dataset: Any) -> Any:

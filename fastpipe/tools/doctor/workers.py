@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 import torch
 
 from fastpipe.loading.collate import DeferredImages
-from fastpipe.loading.tuning import throughput
+from fastpipe.loading.tuning import running
 from fastpipe.rng import keyed_globals
-from fastpipe.tools.doctor.measurements import Scaling, Threaded, Transfer, WorkerTrial
+from fastpipe.tools.doctor.measurements import Threaded, Transfer
 from fastpipe.tools.inputs import Subject
 from fastpipe.tools.timing import Workers, take_turns
 
@@ -34,75 +34,64 @@ class Probe:
 
     def __init__(self, subject: Subject) -> None:
         self.why_here = ""
-        self._dataset = subject.dataset
-        given = subject.loader_for((), 1, 1)
-        options = {"worker_init_fn": given.worker_init_fn, "multiprocessing_context": subject.context}
-        self._workers: Workers | None = Workers(subject.dataset, 1, **options)
-        self._started = False
+        init = subject.loader_for((), 1, 1).worker_init_fn
+        self._workers = Workers(subject.dataset, 1, worker_init_fn=init, multiprocessing_context=subject.context)
+        try:
+            self.run(id)
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            self.why_here = f"{type(error).__name__}: {error}".splitlines()[0]
+            self._workers = Workers(subject.dataset, 0)
 
     def run(self, work: Callable[[Any], Result]) -> Result:
         """Calls ``work(dataset)`` in the worker, and returns its result; it and its result can be pickled."""
-        assert self._workers is not None
         result: Result
         with keyed_globals(0), warnings.catch_warnings():  # starting a worker draws from torch's generator
             warnings.filterwarnings("ignore", "Got pickle error", UserWarning)  # `why_here` says it
-            try:
-                (result,) = self._workers.run([work])
-            except (pickle.PicklingError, AttributeError, TypeError) as error:
-                if self._started:
-                    raise
-                self.why_here = f"{type(error).__name__}: {error}".splitlines()[0]
-                self._workers = Workers(self._dataset, 0)
-                (result,) = self._workers.run([work])
-        self._started = True
+            (result,) = self._workers.run([work])
         return result
 
     def __enter__(self) -> Probe:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._workers = None  # torch's loader ends its workers when it goes
+        del self._workers  # torch's loader ends its workers when it goes
 
 
-def worker_counts(cpus: int, also: int | None = None) -> list[int]:
-    """The numbers of workers to try: powers of two below the CPUs, the CPUs, and the one in use."""
-    return sorted({2**power for power in range(cpus.bit_length())} | {cpus} | ({also} if also else set()))
-
-
-def measure_scaling(
-    subject: Subject,
-    indices: Sequence[int],
-    counts: Sequence[int],
-    *,
-    cpus: int,
-    image_us: float,
-    image_bytes: int,
-    seconds: float,
-    shared_free: int | None = None,
-    before_each: Callable[[int], None] = lambda workers: None,
-) -> Scaling:
-    """Delivers batches with each number of workers, by the real loader: never assumed to be linear.
+def trial_batch_size(
+    subject: Subject, most_workers: int, image_us: float, image_bytes: int, shared_free: int | None
+) -> int:
+    """The size of a trial's batches: the training's, or less where that takes long or more memory than there is.
 
     Args:
-        subject, indices: samples to take, again and again: they stay in the page cache.
-        counts: numbers of workers, at least 1 each.
-        cpus: that this process may use.
+        subject: its loader's settings.
+        most_workers: of all trials.
         image_us, image_bytes: of a finished image; microseconds in one worker, roughly.
-        seconds: for all trials together; each gets at least two batches from every worker.
         shared_free: bytes of shared memory that are free; None where that is no limit.
-        before_each: called with each number of workers before it is tried.
     """
     size = max(1, min(subject.batch_size, int(_BATCH_S * 1e6 / max(1.0, image_us))))
-    if shared_free is not None:  # a trial must not end in a bus error: doctor is there to warn of it
-        in_flight = max(counts) * subject.prefetch + 2
-        size = max(1, min(size, int(shared_free / 2 / in_flight / max(1, image_bytes))))
-    trials = []
-    for workers in counts:
-        before_each(workers)
-        make = partial(subject.loader_for, _Endless(indices), size, workers)
-        found = throughput(make, workers, seconds / len(counts), seed=workers)
-        trials.append(WorkerTrial(workers, found.batches_per_s * size))
-    return Scaling(tuple(trials), cpus, size)
+    if shared_free is None:
+        return size
+    # A trial must not end in a bus error: doctor is there to warn of it.
+    in_flight = most_workers * subject.prefetch + 2
+    return max(1, min(size, int(shared_free / 2 / in_flight / max(1, image_bytes))))
+
+
+def images_per_s(
+    subject: Subject,
+    indices: Sequence[int],
+    *,
+    workers: int,
+    threads: int | None = None,
+    batch_size: int,
+    seconds: float,
+) -> float:
+    """What the real loader delivers: at least two batches of every worker; with `threads`, as `measure_threads` says.
+
+    The samples are taken again and again: they stay in the page cache.
+    """
+    make = partial(subject.loader_for, _Endless(indices), batch_size, workers, threads)
+    with running(make, workers, seed=threads or workers) as loader:
+        return batch_size * loader.batches_per_s(seconds)
 
 
 def measure_threads(
@@ -114,9 +103,8 @@ def measure_threads(
     """
     if subject.in_python:
         return Threaded(threads, None, f"{subject.in_python} is Python code, which holds the interpreter's lock")
-    make = partial(subject.loader_for, _Endless(indices), batch_size, workers, threads)
-    found = throughput(make, workers, seconds, seed=threads)
-    return Threaded(threads, found.batches_per_s * batch_size, workers=workers)
+    rate = images_per_s(subject, indices, workers=workers, threads=threads, batch_size=batch_size, seconds=seconds)
+    return Threaded(threads, rate, workers=workers)
 
 
 class _Endless:

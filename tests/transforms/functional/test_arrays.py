@@ -278,6 +278,8 @@ def test_elastic_transforms_equal_torchvisions_with_and_without_the_core(channel
             arguments = {"displacement": strength * field, "fill": fill} | ({"interpolation": mode} if mode else {})
             expected = R.elastic_transform(image, **translated(arguments))
             assert_equal(F.elastic_transform(array, **arguments), expected)
+            view = np.ascontiguousarray(array[::-1, ::-1])[::-1, ::-1]
+            assert_equal(F.elastic_transform(view, **arguments), expected)
             cases.assert_same_outcome(F.elastic_transform(image, **arguments), expected)
             floats = np.atleast_3d(array).astype(np.float32) / 255
             planes = R.elastic_transform(torch.from_numpy(floats).permute(2, 0, 1), **translated(arguments))
