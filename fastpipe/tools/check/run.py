@@ -28,12 +28,13 @@ from fastpipe.reporting.output import check_writable
 from fastpipe.tools.check.examine import Rules
 from fastpipe.tools.check.findings import Findings, Rows
 from fastpipe.tools.check.journal import known, note, open_journal
-from fastpipe.tools.check.pool import CHUNK, Task, examine_all, examine_on
+from fastpipe.tools.check.pool import CHUNK, examine_all, examine_on
 from fastpipe.tools.check.quarantine import check_target, move_away
 from fastpipe.tools.check.report import CheckResult, Decode, ending_of, write_report
+from fastpipe.tools.check.worker import Task
 from fastpipe.tools.inputs import index_of, other_images
 
-_CHUNK = {"full": 16, "header": 64}
+_CHUNK = {"full": 16, "header": 256}
 
 
 def check(
