@@ -401,8 +401,7 @@ class _Flow:
     def _write_list(self) -> None:
         """The list of a folder that was made from a list: its images in order, with their labels."""
         names = {row.key: row.places[0].name for row in self._record.read()}
-        labels, index = self._layout.source.labels, self._layout.source.index
-        assert index is not None
+        labels = self._layout.source.labels
         with atomic_write(os.path.join(self._target.folder, LIST)) as stream:
             writer = csv.writer(codecs.getwriter("utf-8")(stream, "surrogateescape"), lineterminator="\n")
             writer.writerow(["path", "label"])
@@ -411,11 +410,11 @@ class _Flow:
 
     def _sweep(self) -> None:
         """Removes what killed workers have left."""
-        folder = glob.escape(self._target.folder)
+        folder = Path(self._target.folder)
         own = "**/*" if self._target.kind == "folder" else f"{glob.escape(self._target.start)}*"
-        for left in glob.glob(os.path.join(folder, f"{own}{PART}"), recursive=True):
-            if _LEFT.search(left):
-                os.unlink(left)
+        for left in folder.glob(f"{own}{PART}"):
+            if _LEFT.search(left.name):
+                left.unlink()
 
 
 def _check_place(source: PackSource, target: Target) -> None:
