@@ -54,7 +54,7 @@ COMMIT_S = 1.0
 LIST = "labels.csv"
 """The list of images and labels in a folder that a list was packed to."""
 
-_LEFT = re.compile(rf"\.[0-9a-f]{{8,16}}(\.piece)?{re.escape(PART)}$")
+_LEFTOVER = re.compile(rf"\.[0-9a-f]{{8,16}}(\.piece)?{re.escape(PART)}$")
 _LOOKED_AT = 256  # files at a time, whether they have changed
 _FILES_OF_A_TASK = {"loose": 512, "archive": 64}  # on a cluster
 
@@ -230,9 +230,9 @@ class _Flow:
         try:
             self._check_whole()
             if self._cluster is not None:
-                self._together(self._cluster)
+                self._run_on_cluster(self._cluster)
             else:
-                self._here()
+                self._run_in_threads()
             self._finish_begun()
         except BaseException:
             with contextlib.suppress(OSError):  # on a full disk the last moment's work is done again
@@ -246,8 +246,7 @@ class _Flow:
         if self._cluster is not None:
             self._sweep()
 
-    def _here(self) -> None:
-        """By threads of this process."""
+    def _run_in_threads(self) -> None:
         function: Callable[[Task], Made | list[Row]] = write_files if self._layout.loose else make
         for _, made in map_in_threads(function, self._tasks(FILES), self._jobs):
             if isinstance(made, Made):
@@ -255,11 +254,11 @@ class _Flow:
             else:
                 self._take_rows(made)
 
-    def _together(self, cluster: Cluster) -> None:
-        """By the workers of a cluster: files a few hundred at a time, or whole shards; a single archive by pieces."""
+    def _run_on_cluster(self, cluster: Cluster) -> None:
+        """Has workers write files, a few hundred in a task, or whole shards; a single archive by pieces."""
         shards = self._layout.source.containers
         if self._layout.apart and isinstance(shards, ShardSource):
-            self._shards_together(cluster, shards)  # then what is left are shards that were begun by a process alone
+            self._shards_on_cluster(cluster, shards)  # then what is left are shards that were begun by a process alone
         if self._target.kind == "archive":
             tasks = map(_for_workers, self._tasks(_FILES_OF_A_TASK["archive"]))
             for rows, name in _in_order(cluster.map(write_piece, tasks, kept=False)):
@@ -282,8 +281,8 @@ class _Flow:
             else:
                 yield _for_workers(task)
 
-    def _shards_together(self, cluster: Cluster, shards: ShardSource) -> None:
-        """Shards that keep their names: a worker lists one, too, as this process couldn't for thousands of cores."""
+    def _shards_on_cluster(self, cluster: Cluster, shards: ShardSource) -> None:
+        """Has workers write shards that keep their names, and list them: this process feeds thousands of cores."""
         folder, conversion = self._target.folder, self._layout.conversion
         parts = {path: container_name(shards.name_of(path).rstrip("/")) for path in shards.paths}
         asked = (
@@ -291,8 +290,8 @@ class _Flow:
             for path, part in parts.items()
             if part not in self._record.parts
         )
-        for _, row in cluster.map(write_shard, asked, kept=False):
-            self._take_rows([row])
+        for _, rows in cluster.map(write_shard, asked, kept=False):
+            self._take_rows(rows)
 
     def _check_whole(self) -> None:
         """Raises DatasetError where a shard that was done as a whole has changed since."""
@@ -356,8 +355,11 @@ class _Flow:
         return os.path.exists(self._path(name)) and not os.path.exists(self._path(name) + PART)
 
     def _tasks(self, at_once: int | None) -> Iterator[Task]:
+        """The tasks that are left, of so many files at most; None for all of an archive."""
         items = self._layout.items(self._record.whole)
-        return self._layout.tasks(self._left(items), dict(self._record.parts), self._is_complete, at_once)
+        parts = dict(self._record.parts)
+        complete = {name for name in parts if self._is_complete(name)}
+        return self._layout.tasks(self._left(items), parts, complete, at_once)
 
     def _left(self, items: Iterator[Item]) -> Iterator[Item]:
         """The files that aren't in the target yet; raises DatasetError where one that is has changed since."""
@@ -413,7 +415,7 @@ class _Flow:
         folder = Path(self._target.folder)
         own = "**/*" if self._target.kind == "folder" else f"{glob.escape(self._target.start)}*"
         for left in folder.glob(f"{own}{PART}"):
-            if _LEFT.search(left.name):
+            if _LEFTOVER.search(left.name):
                 left.unlink()
 
 

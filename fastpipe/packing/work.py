@@ -86,8 +86,8 @@ def write_part(task: Task) -> list[Row]:
     return [row for rows in _written(task, task.items) for row in rows]
 
 
-def write_shard(asked: tuple[Task, ShardSource]) -> Row:
-    """As `write_part`, of all members of the one shard of a source, which the worker lists itself."""
+def write_shard(asked: tuple[Task, ShardSource]) -> list[Row]:
+    """As `write_part`, of all members of the one shard of a source, which the worker lists itself; a row for all."""
     task, source = asked
     (path,) = source.paths
     size, stamp = state_of(path)
@@ -96,7 +96,8 @@ def write_shard(asked: tuple[Task, ShardSource]) -> Row:
         for row in rows:
             totals.add(row)
             planned, samples, end = planned + row.planned, samples + row.samples, row.end
-    return Row(source.name_of(path), planned, size, stamp, 0, "", samples, task.part, end, (), None, totals.fields)
+    whole = totals.fields
+    return [Row(source.name_of(path), planned, size, stamp, 0, "", samples, task.part, end, (), None, whole)]
 
 
 def _written(task: Task, items: Iterable[Item]) -> Iterator[list[Row]]:
