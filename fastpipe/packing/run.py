@@ -104,12 +104,8 @@ def pack(
         ReaderUnavailableError: there is no core here.
         FastpipeError: no cluster answers.
     """
-    smaller = None
-    if (max_side, short_side, quality) != (None, None, None):
-        try:
-            smaller = Smaller(max_side, short_side, quality)
-        except ValueError as error:
-            raise ConfigError(str(error)) from None
+    how = max_side, short_side, quality
+    smaller = None if how == (None, None, None) else Smaller(*how)
     shards = shard_size, shard_samples
     return _run(source, target, Packing(smaller), *shards, image, label, jobs, scheduler, progress)
 
