@@ -106,8 +106,7 @@ def pack(
     """
     how = max_side, short_side, quality
     smaller = None if how == (None, None, None) else Smaller(*how)
-    shards = shard_size, shard_samples
-    return _run(source, target, Packing(smaller), *shards, image, label, jobs, scheduler, progress)
+    return _run(source, target, Packing(smaller), shard_size, shard_samples, image, label, jobs, scheduler, progress)
 
 
 def unpack(
@@ -136,8 +135,7 @@ def unpack(
     Raises:
         FastpipeError: as of `pack`.
     """
-    shards = shard_size, shard_samples
-    return _run(source, target, Unpacking(), *shards, None, None, jobs, scheduler, progress)
+    return _run(source, target, Unpacking(), shard_size, shard_samples, None, None, jobs, scheduler, progress)
 
 
 def _run(
@@ -425,7 +423,7 @@ def _check_place(source: PackSource, target: Target) -> None:
         if source.kind == "samples" and target.kind == "folder":
             inside = inside or (same_folder and own.lower().endswith((".tar", ".zip")))
         elif target.kind == "shards":
-            inside = inside or (same_folder and target.number(os.path.basename(own)) is not None)
+            inside = inside or (same_folder and target.has(os.path.basename(own)))
         if inside or to == own:
             raise DatasetError(
                 f"the target {target.path} lies in the source {place}, which is never changed: choose a place outside."

@@ -214,15 +214,10 @@ class Smaller:
         format = "JPEG" if header.format in _JPEGS else header.format
         return made, Change(format, header.size, size, len(data), len(made), _squared_error(pixels, decoded))
 
-    @property
-    def _quality(self) -> int:
-        return DEFAULT_QUALITY if self.quality is None else self.quality
-
     def _is_finer(self, data: bytes, header: Header) -> bool:
         """Whether the quality alone was asked for, and a JPEG has a higher one."""
-        if self.quality is None or self.max_side is not None or self.short_side is not None:
-            return False
-        if header.format not in _JPEGS:
+        resizes = self.max_side is not None or self.short_side is not None
+        if self.quality is None or resizes or header.format not in _JPEGS:
             return False
         try:
             with Image.open(io.BytesIO(data)) as image:
@@ -237,10 +232,11 @@ class Smaller:
         if size != header.size:
             image = image.resize((size.width, size.height), Image.Resampling.LANCZOS)
         pixels = np.asarray(image)
+        quality = self.quality or DEFAULT_QUALITY
         out = io.BytesIO()
         if header.format in _JPEGS:
             sampling = _SUBSAMPLINGS.get(str(header.subsampling), 0) if image.mode == "RGB" else -1
-            image.save(out, "JPEG", quality=self._quality, subsampling=sampling)
+            image.save(out, "JPEG", quality=quality, subsampling=sampling)
             return pixels, jpeg_with_metadata(out.getvalue(), data, size)
         if header.format == "PNG":
             image.save(out, "PNG")
@@ -249,7 +245,7 @@ class Smaller:
         exif = info.get("exif", b"")
         start = len(_EXIF) if exif.startswith(_EXIF) else 0
         metadata["exif"] = exif_of_size(exif[start:], size)
-        image.save(out, "WEBP", quality=self._quality, lossless=webp_is_lossless(data), **metadata)
+        image.save(out, "WEBP", quality=quality, lossless=webp_is_lossless(data), **metadata)
         return pixels, out.getvalue()
 
 
