@@ -187,12 +187,13 @@ class _Pool:
 
     def _next(self) -> Iterator[tuple[int, FileFacts | None]]:
         """Waits for an answer, and has its process go on; yields what was found, if the answer is that of a file."""
-        try:
-            process, line = self._answers.get(timeout=_LOOK_S)  # on Windows, Ctrl-C waits for the end of a wait
-        except queue.Empty:
+        if self._answers.empty():  # else a late one's answer may be there
             now = time.monotonic()
             for process in [one for one in self._busy if one.deadline < now]:
                 yield from self._lose(process, hung=True)
+        try:
+            process, line = self._answers.get(timeout=_LOOK_S)  # on Windows, Ctrl-C waits for the end of a wait
+        except queue.Empty:
             return
         if process not in self._busy:
             return
