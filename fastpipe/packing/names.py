@@ -26,13 +26,9 @@ class Ending(NamedTuple):
     new: str
     old: tuple[str, ...] = ()
 
-    def stem(self, name: str) -> str:
-        """The part of a name that stays."""
-        return posixpath.splitext(name)[0]
-
     def short(self, name: str) -> str:
         """``cat.jpg`` → ``cat.fpj``; back, ``cat.jpg.fpj`` → ``cat.jpg``."""
-        stem = self.stem(name)
+        stem = posixpath.splitext(name)[0]
         return stem if self.old and stem.lower().endswith(self.old) else stem + self.new
 
     def long(self, name: str) -> str:
@@ -59,7 +55,7 @@ def in_a_folder(names: Sequence[str], ending: Ending) -> list[str]:
 
     found = []
     for name in names:
-        start, short = ending.stem(name) + ".", ending.short(name)
+        start, short = posixpath.splitext(name)[0] + ".", ending.short(name)
         shared = begins(bisect_left(ordered, start) + 1, start)
         if begins(bisect_right(ordered, name), name):
             found.append("")

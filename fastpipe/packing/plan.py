@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count, groupby
 from operator import itemgetter
@@ -85,7 +85,7 @@ class Layout:
         self,
         items: Iterable[Item],
         parts: Mapping[str, PartState],
-        is_complete: Callable[[str], bool],
+        complete: Container[str],
         at_once: int | None,
     ) -> Iterator[Task]:
         """Yields the files, a stretch of one archive in each task.
@@ -93,11 +93,11 @@ class Layout:
         Args:
             items: the files to come, in order.
             parts: what the record has of each archive.
-            is_complete: whether an archive has its name.
+            complete: the archives that get no more files.
             at_once: how many files at most, and about 4 MB of them; None for all of an archive.
         """
         numbered = self.target.kind == "shards"
-        named = self._numbered(items, parts, is_complete) if numbered else map(self._named, items)
+        named = self._numbered(items, parts, complete) if numbered else map(self._named, items)
         for part, files in groupby(named, key=itemgetter(0)):
             few: list[Item] = []
             size = 0
@@ -116,11 +116,11 @@ class Layout:
         return container_name(item.group) if self.apart else self.target.start, item
 
     def _numbered(
-        self, items: Iterable[Item], parts: Mapping[str, PartState], is_complete: Callable[[str], bool]
+        self, items: Iterable[Item], parts: Mapping[str, PartState], complete: Container[str]
     ) -> Iterator[tuple[str, Item]]:
-        """Yields the shard of each file, and the file: shards that were begun go on, complete ones stay."""
+        """Yields the shard of each file, and the file; a shard that was begun goes on."""
         shards = map(self.target.shard, count(self.target.first))
-        left = (shard for shard in shards if shard not in parts or not is_complete(shard))
+        left = (shard for shard in shards if shard not in complete)
         shard = next(left)
         state = parts.get(shard, PartState())
         for item in items:

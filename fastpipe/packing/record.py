@@ -45,14 +45,14 @@ class Row(NamedTuple):
 
     key: str
     planned: int
-    before: int
-    stamp: int
-    crc: int
-    kept: str
-    samples: int
-    part: str
-    end: int
-    places: tuple[Place, ...]
+    before: int = 0
+    stamp: int = 0
+    crc: int = 0
+    kept: str = ""
+    samples: int = 0
+    part: str = ""
+    end: int = 0
+    places: tuple[Place, ...] = ()
     change: Sequence[Any] | None = None
     whole: Sequence[Any] | None = None
 
@@ -74,6 +74,10 @@ class PartState(NamedTuple):
     planned: int = 0
     samples: int = 0
     end: int = 0
+
+    def plus(self, row: Row) -> PartState:
+        """The archive with a file more."""
+        return PartState(self.planned + row.planned, self.samples + row.samples, row.end)
 
 
 @dataclass
@@ -219,8 +223,7 @@ class Record:
         if row.whole is not None:
             self.whole[row.key] = row.before, row.stamp
         if row.part:
-            planned, samples, _ = self.parts.get(row.part, PartState())
-            self.parts[row.part] = PartState(planned + max(row.planned, 0), samples + row.samples, row.end)
+            self.parts[row.part] = self.parts.get(row.part, PartState()).plus(row)
 
     def _write(self, lines: list[str]) -> None:
         data = memoryview("".join(line + "\n" for line in lines).encode("ascii"))

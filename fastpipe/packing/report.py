@@ -63,7 +63,7 @@ class PackResult:
             "bytes_after": self.bytes_after,
             "parts": self.parts,
             "resumed": self.resumed,
-            "smaller": None if not self.changes.images else self._smaller(),
+            "smaller": self._smaller() if self.changes.images else None,
             "left_out": self.left_out,
             "seconds": round(self.seconds, 3),
         }

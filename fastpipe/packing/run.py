@@ -54,7 +54,7 @@ COMMIT_S = 1.0
 LIST = "labels.csv"
 """The list of images and labels in a folder that a list was packed to."""
 
-_LEFT = re.compile(rf"\.[0-9a-f]{{8,16}}(\.piece)?{re.escape(PART)}$")
+_LEFTOVER = re.compile(rf"\.[0-9a-f]{{8,16}}(\.piece)?{re.escape(PART)}$")
 _LOOKED_AT = 256  # files at a time, whether they have changed
 _FILES_OF_A_TASK = {"loose": 512, "archive": 64}  # on a cluster
 
@@ -104,14 +104,9 @@ def pack(
         ReaderUnavailableError: there is no core here.
         FastpipeError: no cluster answers.
     """
-    smaller = None
-    if (max_side, short_side, quality) != (None, None, None):
-        try:
-            smaller = Smaller(max_side, short_side, quality)
-        except ValueError as error:
-            raise ConfigError(str(error)) from None
-    shards = shard_size, shard_samples
-    return _run(source, target, Packing(smaller), *shards, image, label, jobs, scheduler, progress)
+    how = max_side, short_side, quality
+    smaller = None if how == (None, None, None) else Smaller(*how)
+    return _run(source, target, Packing(smaller), shard_size, shard_samples, image, label, jobs, scheduler, progress)
 
 
 def unpack(
@@ -140,8 +135,7 @@ def unpack(
     Raises:
         FastpipeError: as of `pack`.
     """
-    shards = shard_size, shard_samples
-    return _run(source, target, Unpacking(), *shards, None, None, jobs, scheduler, progress)
+    return _run(source, target, Unpacking(), shard_size, shard_samples, None, None, jobs, scheduler, progress)
 
 
 def _run(
@@ -230,9 +224,9 @@ class _Flow:
         try:
             self._check_whole()
             if self._cluster is not None:
-                self._together(self._cluster)
+                self._run_on_cluster(self._cluster)
             else:
-                self._here()
+                self._run_in_threads()
             self._finish_begun()
         except BaseException:
             with contextlib.suppress(OSError):  # on a full disk the last moment's work is done again
@@ -246,8 +240,7 @@ class _Flow:
         if self._cluster is not None:
             self._sweep()
 
-    def _here(self) -> None:
-        """By threads of this process."""
+    def _run_in_threads(self) -> None:
         function: Callable[[Task], Made | list[Row]] = write_files if self._layout.loose else make
         for _, made in map_in_threads(function, self._tasks(FILES), self._jobs):
             if isinstance(made, Made):
@@ -255,11 +248,11 @@ class _Flow:
             else:
                 self._take_rows(made)
 
-    def _together(self, cluster: Cluster) -> None:
-        """By the workers of a cluster: files a few hundred at a time, or whole shards; a single archive by pieces."""
+    def _run_on_cluster(self, cluster: Cluster) -> None:
+        """Has workers write files, a few hundred in a task, or whole shards; a single archive by pieces."""
         shards = self._layout.source.containers
         if self._layout.apart and isinstance(shards, ShardSource):
-            self._shards_together(cluster, shards)  # then what is left are shards that were begun by a process alone
+            self._shards_on_cluster(cluster, shards)  # then what is left are shards that were begun by a process alone
         if self._target.kind == "archive":
             tasks = map(_for_workers, self._tasks(_FILES_OF_A_TASK["archive"]))
             for rows, name in _in_order(cluster.map(write_piece, tasks, kept=False)):
@@ -282,8 +275,8 @@ class _Flow:
             else:
                 yield _for_workers(task)
 
-    def _shards_together(self, cluster: Cluster, shards: ShardSource) -> None:
-        """Shards that keep their names: a worker lists one, too, as this process couldn't for thousands of cores."""
+    def _shards_on_cluster(self, cluster: Cluster, shards: ShardSource) -> None:
+        """Has workers write shards that keep their names, and list them: this process feeds thousands of cores."""
         folder, conversion = self._target.folder, self._layout.conversion
         parts = {path: container_name(shards.name_of(path).rstrip("/")) for path in shards.paths}
         asked = (
@@ -291,8 +284,8 @@ class _Flow:
             for path, part in parts.items()
             if part not in self._record.parts
         )
-        for _, row in cluster.map(write_shard, asked, kept=False):
-            self._take_rows([row])
+        for _, rows in cluster.map(write_shard, asked, kept=False):
+            self._take_rows(rows)
 
     def _check_whole(self) -> None:
         """Raises DatasetError where a shard that was done as a whole has changed since."""
@@ -356,8 +349,11 @@ class _Flow:
         return os.path.exists(self._path(name)) and not os.path.exists(self._path(name) + PART)
 
     def _tasks(self, at_once: int | None) -> Iterator[Task]:
+        """The tasks that are left, of so many files at most; None for all of an archive."""
         items = self._layout.items(self._record.whole)
-        return self._layout.tasks(self._left(items), dict(self._record.parts), self._is_complete, at_once)
+        parts = dict(self._record.parts)
+        complete = {name for name in parts if self._is_complete(name)}
+        return self._layout.tasks(self._left(items), parts, complete, at_once)
 
     def _left(self, items: Iterator[Item]) -> Iterator[Item]:
         """The files that aren't in the target yet; raises DatasetError where one that is has changed since."""
@@ -401,8 +397,7 @@ class _Flow:
     def _write_list(self) -> None:
         """The list of a folder that was made from a list: its images in order, with their labels."""
         names = {row.key: row.places[0].name for row in self._record.read()}
-        labels, index = self._layout.source.labels, self._layout.source.index
-        assert index is not None
+        labels = self._layout.source.labels
         with atomic_write(os.path.join(self._target.folder, LIST)) as stream:
             writer = csv.writer(codecs.getwriter("utf-8")(stream, "surrogateescape"), lineterminator="\n")
             writer.writerow(["path", "label"])
@@ -411,11 +406,11 @@ class _Flow:
 
     def _sweep(self) -> None:
         """Removes what killed workers have left."""
-        folder = glob.escape(self._target.folder)
+        folder = Path(self._target.folder)
         own = "**/*" if self._target.kind == "folder" else f"{glob.escape(self._target.start)}*"
-        for left in glob.glob(os.path.join(folder, f"{own}{PART}"), recursive=True):
-            if _LEFT.search(left):
-                os.unlink(left)
+        for left in folder.glob(f"{own}{PART}"):
+            if _LEFTOVER.search(left.name):
+                left.unlink()
 
 
 def _check_place(source: PackSource, target: Target) -> None:
@@ -428,7 +423,7 @@ def _check_place(source: PackSource, target: Target) -> None:
         if source.kind == "samples" and target.kind == "folder":
             inside = inside or (same_folder and own.lower().endswith((".tar", ".zip")))
         elif target.kind == "shards":
-            inside = inside or (same_folder and target.number(os.path.basename(own)) is not None)
+            inside = inside or (same_folder and target.has(os.path.basename(own)))
         if inside or to == own:
             raise DatasetError(
                 f"the target {target.path} lies in the source {place}, which is never changed: choose a place outside."

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from fastpipe.index.archives import Member, check_member, list_members
+from fastpipe.index.containers import ContainerSource
 from fastpipe.index.image_index import ImageIndex
 from fastpipe.index.listing import IMG_EXTENSIONS
 from fastpipe.index.parquet import open_parquet
@@ -33,9 +34,7 @@ def shard_items(source: ShardSource, ending: Ending, apart: bool) -> Iterator[It
         apart: whether each shard has its own in the target; else their samples go together, and where there are
             several shards, each sample's name begins with its shard's.
     """
-    for path in source.paths:
-        container = source.name_of(path).rstrip("/")
-        start = "" if apart or len(source.paths) == 1 else _flat(container) + "-"
+    for path, container, start in _containers(source, apart):
         files = (member for member in list_members(path) if member.start >= 0)
         seen = Counter[str]()  # shards that were drawn with replacement have a member twice
         for _, sample in itertools.groupby(files, key=lambda member: _key(member.name)):
@@ -72,9 +71,7 @@ def table_items(
     """
     rows = iter(range(len(index)))
     values = index.labels
-    for path in source.paths:
-        container = source.name_of(path).rstrip("/")
-        start = "" if apart or len(source.paths) == 1 else _flat(container) + "-"
+    for path, container, start in _containers(source, apart):
         for number, others in enumerate(_other_columns(source, path)):
             row = next(rows)
             key = f"{start}{number:09}"
@@ -116,8 +113,12 @@ def _key(name: str) -> str:
     return f"{folder}/{base.partition('.')[0]}"
 
 
-def _flat(container: str) -> str:
-    return posixpath.splitext(container)[0].replace("/", "-").replace(".", "_")
+def _containers(source: ContainerSource, apart: bool) -> Iterator[tuple[str, str, str]]:
+    """Path and name of each container, and what its samples' names begin with in the target."""
+    for path in source.paths:
+        name = source.name_of(path).rstrip("/")
+        flat = posixpath.splitext(name)[0].replace("/", "-").replace(".", "_")
+        yield path, name, "" if apart or len(source.paths) == 1 else f"{flat}-"
 
 
 def _with_start(name: str, start: str) -> str:

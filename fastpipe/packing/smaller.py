@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from fastpipe.core.packed import PACKED_FORMAT
-from fastpipe.errors import DecodeError, NotPackableError
+from fastpipe.errors import ConfigError, DecodeError, NotPackableError
 from fastpipe.packing._metadata import (
     exif_of_size,
     jpeg_with_metadata,
@@ -154,7 +154,7 @@ class Smaller:
             more, as img2dataset and FFCV do, would cost quality and save nothing.
 
     Raises:
-        ValueError: none of the three is given, or both sides are, or one isn't a number that it can be.
+        ConfigError: none of the three is given, or both sides are, or one isn't a number that it can be.
     """
 
     max_side: int | None = None
@@ -166,12 +166,12 @@ class Smaller:
         _check("short_side", self.short_side, _MOST_SIDE, "pixels")
         _check("quality", self.quality, 100, "Pillow's scale")
         if self.max_side is not None and self.short_side is not None:
-            raise ValueError(
+            raise ConfigError(
                 f"max_side={self.max_side} and short_side={self.short_side}: an image can keep its shape with one of "
                 "them, so give one."
             )
         if self.max_side is None and self.short_side is None and self.quality is None:
-            raise ValueError("nothing says what to make smaller: give max_side, short_side or quality.")
+            raise ConfigError("nothing says what to make smaller: give max_side, short_side or quality.")
 
     def size_of(self, size: Size) -> Size:
         """The height and width that an image of a size gets; its own where it isn't larger."""
@@ -214,15 +214,10 @@ class Smaller:
         format = "JPEG" if header.format in _JPEGS else header.format
         return made, Change(format, header.size, size, len(data), len(made), _squared_error(pixels, decoded))
 
-    @property
-    def _quality(self) -> int:
-        return DEFAULT_QUALITY if self.quality is None else self.quality
-
     def _is_finer(self, data: bytes, header: Header) -> bool:
         """Whether the quality alone was asked for, and a JPEG has a higher one."""
-        if self.quality is None or self.max_side is not None or self.short_side is not None:
-            return False
-        if header.format not in _JPEGS:
+        resizes = self.max_side is not None or self.short_side is not None
+        if self.quality is None or resizes or header.format not in _JPEGS:
             return False
         try:
             with Image.open(io.BytesIO(data)) as image:
@@ -237,10 +232,11 @@ class Smaller:
         if size != header.size:
             image = image.resize((size.width, size.height), Image.Resampling.LANCZOS)
         pixels = np.asarray(image)
+        quality = self.quality or DEFAULT_QUALITY
         out = io.BytesIO()
         if header.format in _JPEGS:
             sampling = _SUBSAMPLINGS.get(str(header.subsampling), 0) if image.mode == "RGB" else -1
-            image.save(out, "JPEG", quality=self._quality, subsampling=sampling)
+            image.save(out, "JPEG", quality=quality, subsampling=sampling)
             return pixels, jpeg_with_metadata(out.getvalue(), data, size)
         if header.format == "PNG":
             image.save(out, "PNG")
@@ -249,14 +245,14 @@ class Smaller:
         exif = info.get("exif", b"")
         start = len(_EXIF) if exif.startswith(_EXIF) else 0
         metadata["exif"] = exif_of_size(exif[start:], size)
-        image.save(out, "WEBP", quality=self._quality, lossless=webp_is_lossless(data), **metadata)
+        image.save(out, "WEBP", quality=quality, lossless=webp_is_lossless(data), **metadata)
         return pixels, out.getvalue()
 
 
 def _check(name: str, number: object, most: int, unit: str) -> None:
     if number is None or (isinstance(number, int) and not isinstance(number, bool) and 1 <= number <= most):
         return
-    raise ValueError(f"{name}={number!r}: give an integer from 1 to {most:,} ({unit}), or None.")
+    raise ConfigError(f"{name}={number!r}: give an integer from 1 to {most:,} ({unit}), or None.")
 
 
 def _refuse_others(header: Header) -> None:

@@ -6,10 +6,10 @@ import contextlib
 import os
 import posixpath
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from fastpipe.datasets import ImageFolder, ImageIndex, ImageList
 from fastpipe.errors import ConfigError, DatasetError
@@ -32,6 +32,9 @@ from fastpipe.sources import ByteSource
 Kind = Literal["folders", "images", "list", "samples"]
 """Class folders; images without labels; a list of images and labels; samples in shards or Parquet files."""
 
+FileFields: TypeAlias = tuple[str, str, int, int]
+"""Relative name, path, size in bytes and label of a file."""
+
 _TABLES = (".parquet",)
 
 
@@ -52,6 +55,12 @@ class PackSource:
     containers: ContainerSource | None = None
 
     @property
+    def images(self) -> ImageIndex:
+        """The index of a source that isn't shards."""
+        assert self.index is not None
+        return self.index
+
+    @property
     def expected(self) -> int:
         """The number of files, as far as it is known before they are gone through."""
         return 0 if self.index is None else len(self.index)
@@ -59,7 +68,7 @@ class PackSource:
     @property
     def is_remote(self) -> bool:
         """Whether a store has it."""
-        store = cast(ImageIndex, self.index).source if self.containers is None else self.containers.bytes_from
+        store = self.images.source if self.containers is None else self.containers.bytes_from
         return store is not None
 
     @property
@@ -69,8 +78,7 @@ class PackSource:
             return []
         if self.containers is not None:
             return [*self.containers.paths]
-        index = cast(ImageIndex, self.index)
-        return [*index.containers] or ([index.root] if index.root else [])
+        return [*self.images.containers] or ([self.images.root] if self.images.root else [])
 
     @property
     def columns(self) -> list[str | None]:
@@ -84,14 +92,14 @@ class PackSource:
 
         The classes' names, where they number themselves as they are numbered here; else the numbers.
         """
-        index = cast(ImageIndex, self.index)
+        index = self.images
         names = index.classes if self.labels_are_names else map(str, index.class_values)
         return dict(zip(index.class_values, names, strict=True))
 
     @property
     def labels_are_names(self) -> bool:
         """Whether the names of the classes say their numbers."""
-        index = cast(ImageIndex, self.index)
+        index = self.images
         used = [name for name, count in zip(index.classes, index.counts(), strict=True) if count]
         _, classes, values = number_labels(used, True)
         return (*classes,) == index.classes and (*values,) == index.class_values
@@ -109,7 +117,7 @@ class PackSource:
             left = tuple(path for path in shards.paths if shards.name_of(path) not in done)
             return shard_items(replace(shards, paths=left), ending, apart)
         tables = cast(TableSource, self.containers)
-        return table_items(tables, cast(ImageIndex, self.index), self.labels, ending, apart)
+        return table_items(tables, self.images, self.labels, ending, apart)
 
     def files(self, ending: Ending, as_samples: bool) -> Iterator[Item]:
         """Yields the files of folders or a list in their order.
@@ -118,72 +126,45 @@ class PackSource:
             ending: of those that are converted.
             as_samples: as samples of shards, with their labels beside them; else under their own names.
         """
-        return self._listed(ending, as_samples) if self.kind == "list" else self._in_folders(ending, as_samples)
-
-    def _in_folders(self, ending: Ending, as_samples: bool) -> Iterator[Item]:
-        """The images of folders; then folders of classes without an image."""
-        index = cast(ImageIndex, self.index)
-        labels = self.labels if as_samples and self.kind == "folders" else {}
-        skipped = _skipped(index) if self.kind == "folders" else 0
-        for _, files in groupby(_rows(index), key=lambda row: posixpath.dirname(row[0])):
+        labels = self.labels if as_samples and self.kind != "images" else {}
+        if self.kind == "list":
+            yield from self._listed(ending, as_samples, labels)
+            return
+        skipped = _skipped(self.images) if self.kind == "folders" else 0
+        for _, files in groupby(_rows(self.images), key=lambda row: posixpath.dirname(row[0])):
             rows = [(self._own_name(row[0], skipped), *row[1:]) for row in files]
-            names = [posixpath.basename(row[0]) for row in rows]
-            if as_samples:
-                yield from self._as_samples(rows, _is_shared(names), labels, ending)
-                continue
-            start = posixpath.dirname(rows[0][0])
-            start += "/" if start else ""
-            for (name, path, size, _), new in zip(rows, in_a_folder(names, ending), strict=True):
-                yield Item(name, path, name, new and start + new, size)
+            yield from _folder_samples(rows, labels, ending, self.name) if as_samples else _folder_files(rows, ending)
         if self.kind == "folders" and not as_samples:
-            for name, count in zip(index.classes, index.counts(), strict=True):
-                if not count:
+            for name, count in zip(self.images.classes, self.images.counts(), strict=True):
+                if not count:  # a folder of a class without an image
                     yield Item(f"{name}/", "", checked(f"{name}/", self.name))
 
     def _own_name(self, name: str, skipped: int) -> str:
         """The name of a file in folders, relative to the folder that holds the classes, or the images."""
         return checked(posixpath.basename(name) if self.kind == "images" else name.split("/", skipped)[-1], self.name)
 
-    def _listed(self, ending: Ending, as_samples: bool) -> Iterator[Item]:
+    def _listed(self, ending: Ending, as_samples: bool, labels: dict[int, str]) -> Iterator[Item]:
         """The images of a list, which may name one twice."""
-        index = cast(ImageIndex, self.index)
-        start = _common_start(index)
+        start = _common_start(self.images)
         seen: Counter[str] = Counter()
-        stems = Counter(hash(posixpath.splitext(row[0])[0]) for row in _rows(index))
-        for name, path, size, label in _rows(index):
+        stems = Counter(hash(posixpath.splitext(row[0])[0]) for row in _rows(self.images))
+        for name, path, size, label in _rows(self.images):
             own = checked(name[start:].lstrip("/"), self.name)
             shared = stems[hash(posixpath.splitext(name)[0])] > 1
             seen[own] += shared
-            again = f"#{seen[own]}" if seen[own] > 1 else ""
+            again = seen[own] if seen[own] > 1 else 0
             if as_samples:
-                for item in self._as_samples([(own, path, size, label)], [shared], self.labels, ending, again):
-                    yield item._replace(key=own + again)
+                key = sample_key(own, shared) + (f"-{again}" if again else "")
+                sample = _sample((own, path, size, label), key, labels, ending)
+                yield sample._replace(key=f"{own}#{again}") if again else sample
             elif not again:
-                new = ending.long(own) if shared else ending.short(own)
-                yield Item(own, path, own, new, size)
+                yield Item(own, path, own, ending.long(own) if shared else ending.short(own), size)
 
     def listed_keys(self) -> Iterator[tuple[str, int]]:
         """Yields the key and the label of each image of a list, those that it names twice as well."""
-        index = cast(ImageIndex, self.index)
-        start = _common_start(index)
-        for name, _, _, label in _rows(index):
+        start = _common_start(self.images)
+        for name, _, _, label in _rows(self.images):
             yield name[start:].lstrip("/"), label
-
-    def _as_samples(
-        self, rows: list[Any], shared: Iterable[bool], labels: dict[int, str], ending: Ending, again: str = ""
-    ) -> Iterator[Item]:
-        """Files as samples of a shard: a key without a dot, the label beside each."""
-        taken: set[str] = set()
-        for (name, path, size, label), both in zip(rows, shared, strict=True):
-            key = sample_key(name, both) + again.replace("#", "-")
-            if key in taken:
-                raise DatasetError(
-                    f"{name} would be the sample {key!r} in shards, as another file of {self.name} is: rename one of "
-                    "them, or choose a folder as the target."
-                )
-            taken.add(key)
-            beside = ((f"{key}.cls", labels[label].encode()),) if labels else ()
-            yield Item(name, path, key + posixpath.splitext(name)[1], key + ending.new, size, beside)
 
     def left_out(self) -> dict[str, int]:
         """The number of files, for each ending, in the source's folders or archive that aren't among its images."""
@@ -257,8 +238,7 @@ def _of_index(index: ImageIndex) -> PackSource:
     return PackSource(f"a list of files in {index.root or 'any folder'}", "list", index)
 
 
-def _rows(index: ImageIndex) -> Iterator[tuple[str, str, int, int]]:
-    """``(relative name, path, size, label)`` of each file."""
+def _rows(index: ImageIndex) -> Iterator[FileFields]:
     done = 0
     for (names, labels), (paths, _) in zip(index.table.blocks("/"), index.blocks(), strict=True):
         sizes: Sequence[int] = [-1] * len(names)
@@ -277,10 +257,34 @@ def _skipped(index: ImageIndex) -> int:
     return int(any(name.split("/")[0] != label for name, label in zip(names, own, strict=True)))
 
 
-def _is_shared(names: Sequence[str]) -> list[bool]:
-    """Whether another file of the folder has the same name but for the ending."""
-    stems = Counter(sample_key(name, False) for name in names)
-    return [stems[sample_key(name, False)] > 1 for name in names]
+def _folder_files(rows: list[FileFields], ending: Ending) -> Iterator[Item]:
+    """The files of a folder, under their own names."""
+    folder, slash, _ = rows[0][0].rpartition("/")
+    names = [posixpath.basename(row[0]) for row in rows]
+    for (name, path, size, _), new in zip(rows, in_a_folder(names, ending), strict=True):
+        yield Item(name, path, name, new and folder + slash + new, size)
+
+
+def _folder_samples(rows: list[FileFields], labels: dict[int, str], ending: Ending, source: str) -> Iterator[Item]:
+    """The files of a folder, as samples of shards."""
+    stems = Counter(sample_key(row[0], False) for row in rows)
+    taken: set[str] = set()
+    for row in rows:
+        key = sample_key(row[0], stems[sample_key(row[0], False)] > 1)
+        if key in taken:
+            raise DatasetError(
+                f"{row[0]} would be the sample {key!r} in shards, as another file of {source} is: rename one of them, "
+                "or choose a folder as the target."
+            )
+        taken.add(key)
+        yield _sample(row, key, labels, ending)
+
+
+def _sample(row: FileFields, key: str, labels: dict[int, str], ending: Ending) -> Item:
+    """A file as a sample of a shard: a key without a dot, the label beside it."""
+    name, path, size, label = row
+    beside = ((f"{key}.cls", labels[label].encode()),) if labels else ()
+    return Item(name, path, key + posixpath.splitext(name)[1], key + ending.new, size, beside)
 
 
 def _common_start(index: ImageIndex) -> int:

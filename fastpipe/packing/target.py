@@ -90,23 +90,19 @@ class Target:
         """The name of a shard."""
         return f"{self.start}{number:0{self.digits}}{self.end}"
 
-    def number(self, name: str) -> int | None:
-        """The number of a shard, by its name; None if it is none."""
-        found = re.fullmatch(rf"{re.escape(self.start)}(\d{{{self.digits},}}){re.escape(self.end)}", name)
-        return None if found is None else int(found[1])
+    def has(self, name: str) -> bool:
+        """Whether a file of that name in its folder is one of its own."""
+        if self.kind == "shards":
+            pattern = rf"{re.escape(self.start)}\d{{{self.digits},}}{re.escape(self.end)}"
+            return re.fullmatch(pattern, name) is not None
+        return self.kind == "folder" or name == self.start
 
     def in_the_way(self) -> str:
-        """The name of something that is there; ``""`` if there is nothing."""
-        with contextlib.suppress(FileNotFoundError):
-            if self.kind == "folder" and not os.path.isdir(self.path):
-                return self.path if os.path.lexists(self.path) else ""
-            for name in sorted(os.listdir(self.folder)):
-                own = name.removesuffix(PART)
-                if self.kind == "folder":
-                    return os.path.join(self.folder, name)
-                if own == self.start if self.kind == "archive" else self.number(own) is not None:
-                    return os.path.join(self.folder, name)
-        return ""
+        """The path of something that is there; ``""`` if there is nothing."""
+        if not os.path.isdir(self.folder):
+            return self.folder if os.path.lexists(self.folder) else ""
+        names = (name for name in sorted(os.listdir(self.folder)) if self.has(name.removesuffix(PART)))
+        return next((os.path.join(self.folder, name) for name in names), "")
 
 
 class OpenPart:

@@ -14,7 +14,7 @@ from fastpipe.index.shard_source import ShardSource
 from fastpipe.packing.archives import Place, archive_of
 from fastpipe.packing.conversions import Conversion
 from fastpipe.packing.items import BY_CONTENT, Item, in_blocks
-from fastpipe.packing.record import Row, Totals
+from fastpipe.packing.record import PartState, Row, Totals
 from fastpipe.packing.samples import shard_items
 from fastpipe.packing.smaller import Changes
 from fastpipe.packing.target import PART, OpenPart, path_in, write_checked
@@ -86,17 +86,18 @@ def write_part(task: Task) -> list[Row]:
     return [row for rows in _written(task, task.items) for row in rows]
 
 
-def write_shard(asked: tuple[Task, ShardSource]) -> Row:
-    """As `write_part`, of all members of the one shard of a source, which the worker lists itself."""
+def write_shard(asked: tuple[Task, ShardSource]) -> list[Row]:
+    """As `write_part`, of all members of the one shard of a source, which the worker lists itself; a row for all."""
     task, source = asked
     (path,) = source.paths
     size, stamp = state_of(path)
-    totals, planned, samples, end = Totals(), 0, 0, 0
+    totals, state = Totals(), PartState()
     for rows in _written(task, shard_items(source, task.conversion.ending, True)):
         for row in rows:
             totals.add(row)
-            planned, samples, end = planned + row.planned, samples + row.samples, row.end
-    return Row(source.name_of(path), planned, size, stamp, 0, "", samples, task.part, end, (), None, totals.fields)
+            state = state.plus(row)
+    row = Row(source.name_of(path), state.planned, size, stamp, part=task.part, whole=totals.fields)
+    return [row._replace(samples=state.samples, end=state.end)]
 
 
 def _written(task: Task, items: Iterable[Item]) -> Iterator[list[Row]]:
@@ -128,7 +129,7 @@ def _converted(task: Task) -> Iterator[tuple[Row, list[tuple[str, bytes]]]]:
     """For each file its row, still without places, and the names and bytes to write."""
     local, errors = fetched([item.path for item in task.items])
     for number, item in enumerate(task.items):
-        row = Row(item.key, item.planned, 0, 0, 0, "", int(item.begins), task.part, 0, ())
+        row = Row(item.key, item.planned, samples=int(item.begins), part=task.part)
         if not item.path:
             yield row._replace(planned=0, kept="a folder"), [(item.kept, b"")]
             continue
@@ -142,9 +143,8 @@ def _converted(task: Task) -> Iterator[tuple[Row, list[tuple[str, bytes]]]]:
         else:
             made, kept, change = data, _OTHERS if task.conversion.takes(item.kept) else _NO_IMAGE, None
         name = _by_content(item.kept, made) if kept else item.converted
-        row = row._replace(before=len(data), stamp=stamp, crc=zlib.crc32(data), kept=kept)
-        if change is not None:
-            row = row._replace(change=astuple(Changes.of(change)))
+        changes = None if change is None else astuple(Changes.of(change))
+        row = row._replace(before=len(data), stamp=stamp, crc=zlib.crc32(data), kept=kept, change=changes)
         yield row, [(name, made), *item.beside]
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from PIL import Image
 from torchvision_here import torchvision
 
-from fastpipe.errors import NotPackableError
+from fastpipe.errors import ConfigError, NotPackableError
 from fastpipe.packing.smaller import Change, Changes, Smaller
 from fastpipe.types import Size
 
@@ -289,5 +289,5 @@ def test_changes_add_up() -> None:
     ],
 )
 def test_nonsense_is_refused(arguments: dict[str, object], text: str) -> None:
-    with pytest.raises(ValueError, match=text):
+    with pytest.raises(ConfigError, match=text):
         Smaller(**arguments)  # type: ignore[arg-type]

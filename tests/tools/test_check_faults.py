@@ -108,6 +108,26 @@ def test_files_that_kill_or_hang_are_findings_and_not_the_end(
 
 
 @pytest.mark.slow
+def test_a_file_that_hangs_is_given_up_while_others_go_on(root: Path, environment: dict[str, str]) -> None:
+    """The files behind it get another process in time, and not when all others are done."""
+    (root / "a/00.jpg").write_bytes(photo("HANGS"))
+    for number in range(300):
+        (root / f"a/x{number}.jpg").write_bytes(photo("WAITS"))
+    script = (
+        "import sys, fastpipe\n"
+        "from fastpipe.tools.check.findings import Findings\n"
+        "put, order = Findings.put, []\n"
+        "Findings.put = lambda self, number, seen: (order.append(number), put(self, number, seen))\n"
+        "result = fastpipe.check(sys.argv[1], jobs=2, timeout=1.0)\n"
+        "print(order.index(1) < len(order) - 50, order[-1], result.counts['hang'])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(root)], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "True 0 1\n"
+
+
+@pytest.mark.slow
 def test_a_killed_check_goes_on(root: Path, tmp_path: Path, environment: dict[str, str]) -> None:
     """SIGKILL to the check itself: its processes end, and the next one begins where it stopped."""
     for number in range(40):

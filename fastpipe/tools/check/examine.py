@@ -100,23 +100,23 @@ def examine(path: str, rules: Rules) -> FileFacts:
     except OSError as error:
         gone = os.path.islink(path) and isinstance(error, FileNotFoundError)
         return FileFacts(bits_of(["unreachable"]), text="a link to a file that isn't there" if gone else _said(error))
+
+    def refused(kind: str, text: str, format: str | None = None) -> FileFacts:
+        return FileFacts(bits_of([kind]), size, mtime_ns, format or "", text=text[:_TEXT_LENGTH])
+
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             header, complaint = _read(path, rules)
         except DecodeError as error:
             kind, reason = _refusal(path, size, error)
-            reason = _MEMORY.sub("", reason)
-            return FileFacts(bits_of([kind]), size, mtime_ns, error.format or "", text=reason[:_TEXT_LENGTH])
+            return refused(kind, _MEMORY.sub("", reason), error.format)
         except OSError as error:
-            kind = "over-limit" if error.errno == errno.EFBIG else "unreachable"
-            return FileFacts(bits_of([kind]), size, mtime_ns, text=_said(error))
+            return refused("over-limit" if error.errno == errno.EFBIG else "unreachable", _said(error))
         except MemoryError:
-            return FileFacts(bits_of(["unreadable"]), size, mtime_ns, text="needs more memory than there is")
+            return refused("unreadable", "needs more memory than there is")
         except Exception as error:  # whatever it is, training would end with it
-            return FileFacts(
-                bits_of(["unreadable"]), size, mtime_ns, text=f"{type(error).__name__}: {error}"[:_TEXT_LENGTH]
-            )
+            return refused("unreadable", f"{type(error).__name__}: {error}")
     said = [str(one.message) for one in caught if not issubclass(one.category, Image.DecompressionBombWarning)]
     kinds, texts = _notes(path, header, rules)
     if complaint:

@@ -108,6 +108,11 @@ class FileRow:
     width: int
     bytes: int
 
+    @property
+    def verdict(self) -> str:
+        """``"bad"`` or ``"noted"``."""
+        return "bad" if self.bad else "noted"
+
 
 class Findings:
     """The state of a check of n files: 30 bytes a file, and a text for the few that need one.

@@ -33,7 +33,11 @@ def open_journal(index: ImageIndex, about: dict[str, Any], anew: bool) -> Journa
     # A folder's check goes on although files were added or moved away; a list is known by its content.
     is_folder = index.table.folder_paths is not None and index.source is None
     paths = "" if is_folder else hashlib.sha256(index.table.paths.data).hexdigest()
-    _remove_forgotten()
+    with contextlib.suppress(OSError):
+        for file in (cache_folder() / _FOLDER).iterdir():  # of checks that nobody went on with, and their locks
+            with contextlib.suppress(OSError):
+                if file.stat().st_mtime < time.time() - _KEPT_S:
+                    file.unlink()
     place = os.path.abspath(index.root) if is_folder else index.root
     journal = Journal(_FOLDER, repr((place, paths, about, KINDS)), anew, _KEPT_S)
     if journal.problem:
@@ -43,15 +47,6 @@ def open_journal(index: ImageIndex, about: dict[str, Any], anew: bool) -> Journa
             stacklevel=3,
         )
     return journal
-
-
-def _remove_forgotten() -> None:
-    """Removes the journals of checks that nobody went on with, and their locks."""
-    with contextlib.suppress(OSError):
-        for file in (cache_folder() / _FOLDER).iterdir():
-            with contextlib.suppress(OSError):
-                if file.stat().st_mtime < time.time() - _KEPT_S:
-                    file.unlink()
 
 
 def known(journal: Journal, path: str) -> FileFacts | None:

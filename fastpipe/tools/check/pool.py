@@ -16,22 +16,24 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections import deque
 from collections.abc import Generator, Iterator
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 from fastpipe import readers
 from fastpipe.errors import FastpipeError
 from fastpipe.index.cluster import Cluster, shared_paths
 from fastpipe.tools.check.examine import Rules
 from fastpipe.tools.check.findings import FileFacts, bits_of
+from fastpipe.tools.check.worker import Task
 
 _START_S = 120.0
 _STARTS = 3
 _LOSSES_IN_A_ROW = 50
 _LOOK_S = 0.5
 _TAIL_BYTES = 2000
-_FOUND_AHEAD = 1000
+_END_S = 5.0
 
 CHUNK = 1024
 """Files in a task: of a few folders, or of one shard. A task of a cluster starts a process of its own to read them."""
@@ -39,27 +41,34 @@ CHUNK = 1024
 _STEP = 16
 
 
-class Task(NamedTuple):
-    """A file to examine."""
-
-    number: int  # its position in the index
-    path: str  # the whole path
-    stamp: tuple[int, int] | None = None  # bytes and mtime_ns that need no new look; None to look anyway
-
-
-class _Lost(Exception):
-    """A process gives no more answers."""
-
-    def __init__(self, how: str, hung: bool) -> None:
-        super().__init__(how)
-        self.hung = hung  # killed for being late; else it died
-
-
 class _Process:
-    """A process that examines files: tasks in, and an answer for each in their order."""
+    """A process that examines files, and a thread that takes its answers, one for each file in their order.
 
-    def __init__(self, rules: Rules) -> None:
-        self._answers: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    Args:
+        rules: what it goes by.
+        tasks: the files that it gets when it is ready.
+        timeout_s: seconds for each of them.
+        answers: gets the process and each line that it answers; an empty one when it has ended.
+
+    Attributes:
+        tasks: the files whose answers are still to come.
+        ready: whether it got files.
+        deadline: the time by which the next answer has to be there, as of `time.monotonic`.
+        end: how it ended, with the last line that it wrote to its standard error.
+
+    Raises:
+        OSError: it can't be started.
+    """
+
+    def __init__(
+        self, rules: Rules, tasks: deque[Task], timeout_s: float, answers: queue.SimpleQueue[tuple[_Process, bytes]]
+    ) -> None:
+        self.tasks = tasks
+        self.ready = False
+        self.deadline = time.monotonic() + max(_START_S, timeout_s)
+        self.end = ""
+        self._timeout_s = timeout_s
+        self._answers = answers
         try:
             self._errors: IO[bytes] | None = tempfile.TemporaryFile()  # noqa: SIM115 - stays open
         except OSError:
@@ -72,69 +81,63 @@ class _Process:
             stderr=self._errors or subprocess.DEVNULL,
             start_new_session=os.name == "posix",  # Ctrl-C in the terminal is for the parent alone
         )
-        self.send(rules)
-        threading.Thread(target=self._receive, daemon=True).start()
+        self._send(rules)
+        self._thread = threading.Thread(target=self._receive, daemon=True)
+        self._thread.start()
 
-    def send(self, what: object) -> None:
-        """Sends the rules, or files to examine."""
+    def examine(self, tasks: deque[Task]) -> None:
+        """Sends it files to examine."""
+        self.tasks = tasks
+        self.ready = True
+        self._send(tasks)
+        self.begin_file()
+
+    def begin_file(self) -> None:
+        """Counts the time of the next file from now on."""
+        self.deadline = time.monotonic() + self._timeout_s
+
+    def _send(self, what: object) -> None:
         assert self._process.stdin is not None
         with contextlib.suppress(OSError, ValueError):  # it is dead, as the end of its answers will show
             pickle.dump(what, self._process.stdin)
             self._process.stdin.flush()
 
-    def answer(self, timeout_s: float) -> Any:
-        """The next answer.
-
-        Raises:
-            _Lost: none comes in time, or the process has ended.
-        """
-        try:
-            line = self._answers.get(timeout=timeout_s)
-        except queue.Empty:
-            raise _Lost(self.end(), hung=True) from None
-        if not line:
-            raise _Lost(self.end(), hung=False)
-        return json.loads(line)
-
     def _receive(self) -> None:
         assert self._process.stdout is not None
         with self._process.stdout as answers:
             for line in answers:
-                self._answers.put(line)
-        self._answers.put(b"")
-
-    def kill(self) -> None:
-        """Kills the process; whoever waits for an answer gets none, even if it is stuck in a read."""
-        with contextlib.suppress(OSError):
-            self._process.kill()
-        self._answers.put(b"")
-
-    def end(self) -> str:
-        """Ends the process, waits a moment for it, and says how it ended."""
-        self.kill()
-        code: int | None = None
-        with contextlib.suppress(subprocess.TimeoutExpired):  # stuck in the system, in a read that nothing interrupts
-            code = self._process.wait(5)
-        said = self._said()
+                self._answers.put((self, line))
+        code = self._process.wait()
+        self.end = f"exit status {code}"
+        if code < 0:
+            named = {one.value: one.name for one in signal.Signals}
+            self.end = f"signal {-code} ({named.get(-code, 'unknown')})"
+        if code == -9:
+            self.end += ", as when the system is out of memory: try fewer --jobs"
+        if said := self._said():
+            self.end += f"; it said: {said}"
         for pipe in (self._process.stdin, self._errors):
             if pipe is not None:
                 with contextlib.suppress(OSError):
                     pipe.close()
-        how = f"exit status {code}"
-        if code is not None and code < 0:
-            named = {one.value: one.name for one in signal.Signals}
-            how = f"signal {-code} ({named.get(-code, 'unknown')})"
-        if code == -9:
-            how += ", as when the system is out of memory: try fewer --jobs"
-        return f"{how}; it said: {said}" if said else how
+        self._answers.put((self, b""))
 
     def _said(self) -> str:
         """The last line that the process wrote to its standard error."""
-        if self._errors is None or self._errors.closed:
+        if self._errors is None:
             return ""
         self._errors.seek(max(self._errors.seek(0, os.SEEK_END) - _TAIL_BYTES, 0))
         lines = self._errors.read().decode(errors="replace").split("\n")
         return next((line.strip()[:200] for line in reversed(lines) if line.strip()), "")
+
+    def kill(self) -> None:
+        """Kills the process, which may take a while: a read from a stalled disk can't be interrupted."""
+        with contextlib.suppress(OSError):
+            self._process.kill()
+
+    def join(self) -> None:
+        """Waits a moment for the process's end."""
+        self._thread.join(_END_S)
 
 
 def examine_all(
@@ -151,137 +154,120 @@ def examine_all(
     Raises:
         FastpipeError: processes don't start, or die or hang over one file after the other, so that it isn't the files.
     """
-    pool = _Pool(chunks, rules, timeout_s)
-    running = jobs
-    try:
-        for _ in range(jobs):
-            threading.Thread(target=pool.work, daemon=True).start()
-        while running:
-            try:
-                found = pool.found.get(timeout=_LOOK_S)  # on Windows, Ctrl-C waits for the end of a wait
-            except queue.Empty:
-                continue
-            if isinstance(found, Exception):
-                raise found
-            if found is None:
-                running -= 1
-            else:
-                yield found
-    finally:
-        pool.close()
-        while running:
-            running -= pool.found.get() is None
+    return _Pool(chunks, rules, timeout_s).results(jobs)
 
 
 class _Pool:
-    """The files that wait for a process, and what was found; each thread keeps one process busy.
-
-    Attributes:
-        found: for a file its number and what was found, or why no file can be examined; None when a thread ends.
-    """
+    """The processes, and the files that wait for one."""
 
     def __init__(self, chunks: Iterator[list[Task]], rules: Rules, timeout_s: float) -> None:
-        self.found: queue.Queue[tuple[int, FileFacts | None] | Exception | None] = queue.Queue(_FOUND_AHEAD)
         self._chunks = chunks
         self._rules = rules
         self._timeout_s = timeout_s
-        self._lock = threading.Lock()  # of all that follows
-        self._processes: set[_Process] = set()
-        self._closed = False
+        self._answers: queue.SimpleQueue[tuple[_Process, bytes]] = queue.SimpleQueue()
+        self._started: list[_Process] = []
+        self._busy: set[_Process] = set()
         self._again: deque[Task] = deque()  # what processes were lost over
         self._tried: set[int] = set()
-        self._losses = 0
+        self._losses = 0  # in a row: processes that were lost over files
+        self._failures = 0  # in a row: processes that were lost before they were ready
 
-    def close(self) -> None:
-        """Kills the processes, so that the threads end soon."""
-        with self._lock:
-            self._closed = True
-            for process in self._processes:
-                process.kill()
-
-    def work(self) -> None:
-        """Keeps a process busy as long as there are files, in a thread."""
-        process = None
+    def results(self, jobs: int) -> Generator[tuple[int, FileFacts | None], None, None]:
+        """Yields what `examine_all` does, with so many processes."""
         try:
-            while tasks := self._take():
-                while tasks and not self._closed:
-                    process = process or self._start()
-                    process.send([tuple(task) for task in tasks])
-                    process = self._collect(process, tasks)
-            if process is not None:
-                process.end()
-        except Exception as error:
-            self.found.put(error)
+            for _ in range(jobs):
+                self._start(self._take())
+            while self._busy:
+                yield from self._next()
         finally:
-            self.found.put(None)
+            for process in self._started:
+                process.kill()
+            for process in self._started:
+                process.join()
+
+    def _next(self) -> Iterator[tuple[int, FileFacts | None]]:
+        """Waits for an answer, and has its process go on; yields what was found, if the answer is that of a file."""
+        if self._answers.empty():  # else a late one's answer may be there
+            now = time.monotonic()
+            for process in [one for one in self._busy if one.deadline < now]:
+                yield from self._lose(process, hung=True)
+        try:
+            process, line = self._answers.get(timeout=_LOOK_S)  # on Windows, Ctrl-C waits for the end of a wait
+        except queue.Empty:
+            return
+        if process not in self._busy:
+            return
+        if not line:
+            yield from self._lose(process, hung=False)
+        elif not process.ready:
+            self._failures = 0
+            process.examine(process.tasks)
+        else:
+            self._losses = 0
+            task = process.tasks.popleft()
+            if process.tasks:
+                process.begin_file()
+            elif tasks := self._take():
+                process.examine(tasks)
+            else:
+                self._end(process)
+            found = json.loads(line)
+            yield task.number, FileFacts(*found) if found else None
 
     def _take(self) -> deque[Task]:
-        """The next files to examine; empty where there are none, or nobody waits for them."""
-        with self._lock:
-            if self._closed:
-                return deque()
-            chunk: list[Task] = next(self._chunks, [])
-            return deque(chunk or [self._again.popleft() for _ in list(self._again)[:1]])
+        """The next files to examine; empty where there are none."""
+        chunk = next(self._chunks, None)
+        return deque(chunk or [self._again.popleft() for _ in list(self._again)[:1]])
 
-    def _start(self) -> _Process:
-        """Starts a process, and waits until it is ready."""
-        how = ""
-        for _ in range(_STARTS):
-            try:
-                process = _Process(self._rules)
-            except OSError as error:  # no more processes, or no memory for one
-                raise FastpipeError(f"a process that examines files doesn't start: {error}; try fewer jobs") from error
-            with self._lock:
-                self._processes.add(process)
-                if self._closed:
-                    process.kill()
-            try:
-                process.answer(max(_START_S, self._timeout_s))  # "ready"
-                return process
-            except _Lost as lost:
-                self._processes.discard(process)
-                how = str(lost)
-        raise FastpipeError(f"the processes that examine files don't start: {how}")
+    def _start(self, tasks: deque[Task]) -> None:
+        """Starts a process for files, if there are any."""
+        if not tasks:
+            return
+        try:
+            process = _Process(self._rules, tasks, self._timeout_s, self._answers)
+        except OSError as error:  # no more processes, or no memory for one
+            raise FastpipeError(f"a process that examines files doesn't start: {error}; try fewer jobs") from error
+        self._started.append(process)
+        self._busy.add(process)
 
-    def _collect(self, process: _Process, tasks: deque[Task]) -> _Process | None:
-        """Takes the answers for files that a process got; returns it, or None if it was lost over the first of them."""
-        while tasks:
-            try:
-                answer = process.answer(self._timeout_s)
-            except _Lost as lost:
-                with self._lock:
-                    self._processes.discard(process)
-                    found = None if self._closed else self._lose(tasks.popleft(), lost)
-                if found is not None:
-                    self.found.put(found)
-                return None
-            self._losses = 0
-            self.found.put((tasks.popleft().number, FileFacts(*answer[1:]) if len(answer) > 1 else None))
-        return process
+    def _end(self, process: _Process) -> None:
+        self._busy.discard(process)
+        process.kill()
 
-    def _lose(self, task: Task, lost: _Lost) -> tuple[int, FileFacts] | None:
-        """The finding of a file that a process was lost over; None if it gets a second try."""
-        if task.number in self._tried:
-            return task.number, _loss(task, lost, self._timeout_s)
-        self._tried.add(task.number)
-        self._again.append(task)
-        self._losses += 1
-        if self._losses >= _LOSSES_IN_A_ROW:
+    def _lose(self, process: _Process, hung: bool) -> Iterator[tuple[int, FileFacts]]:
+        """Replaces a process that hangs or has died; yields the finding of a file that this was the second try of."""
+        self._end(process)
+        how = "it gave no answer in time" if hung else process.end
+        if not process.ready:
+            self._failures += 1
+            if self._failures == _STARTS:
+                raise FastpipeError(f"the processes that examine files don't start: {how}")
+            self._start(process.tasks)
+            return
+        task = process.tasks.popleft()
+        again = task.number not in self._tried
+        if again:
+            self._tried.add(task.number)
+            self._again.append(task)
+            self._losses += 1
+        if self._losses == _LOSSES_IN_A_ROW:
             raise FastpipeError(
                 f"{self._losses} files in a row killed or hung the process that read them, the last one "
-                f"{task.path} ({lost}): that is this machine, its disk or a reader, not the files. "
+                f"{task.path} ({how}): that is this machine, its disk or a reader, not the files. "
                 "FASTPIPE_READER=pil chooses the plainest reader; run the check again to go on from here"
             )
-        return None
+        self._start(process.tasks or self._take())
+        if not again:
+            yield task.number, self._finding(task, None if hung else how)
 
-
-def _loss(task: Task, lost: _Lost, timeout_s: float) -> FileFacts:
-    if lost.hung:  # no look at the file: the disk may stall again
-        return FileFacts(bits_of(["hang"]), text=f"not done after {timeout_s:g} s, twice")
-    size, mtime_ns = -1, 0
-    with contextlib.suppress(OSError):
-        size, mtime_ns = readers.stat_file(task.path)
-    return FileFacts(bits_of(["crash"]), size, mtime_ns, text=f"the process that read it ended with {lost}")
+    def _finding(self, task: Task, end: str | None) -> FileFacts:
+        """The finding of a file that processes were lost over twice, the second with that end; None where it hung."""
+        if end is None:  # no look at the file: the disk may stall again
+            return FileFacts(bits_of(["hang"]), text=f"not done after {self._timeout_s:g} s, twice")
+        size, mtime_ns = -1, 0
+        with contextlib.suppress(OSError):
+            size, mtime_ns = readers.stat_file(task.path)
+        return FileFacts(bits_of(["crash"]), size, mtime_ns, text=f"the process that read it ended with {end}")
 
 
 def examine_on(

@@ -8,7 +8,7 @@ import json
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from fastpipe.datasets import ImageIndex
@@ -164,10 +164,7 @@ def _csv_lines(result: CheckResult) -> Iterator[str]:
 
 
 def _values(row: FileRow) -> dict[str, Any]:
-    values = asdict(row)
-    del values["number"]
-    values["verdict"] = "bad" if values.pop("bad") else "noted"
-    return {name: values[name] for name in _COLUMNS}
+    return {name: getattr(row, name) for name in _COLUMNS}
 
 
 def json_lines(result: CheckResult) -> Iterator[str]:
@@ -216,7 +213,7 @@ def lines_of(rows: Iterable[FileRow], width: int = _UNBROKEN) -> Iterator[str]:
     """
     for row in rows:
         kinds = [kind for kind in row.kinds if not row.bad or kind in BAD]
-        line = f"{'bad  ' if row.bad else 'noted'}  {' '.join(kinds):<14}  {row.path}"
+        line = f"{row.verdict:<5}  {' '.join(kinds):<14}  {row.path}"
         reason = f"({row.reason})" if row.reason else ""
         if reason and len(line) + 2 + len(reason) <= width:
             line, reason = f"{line}  {reason}", ""

@@ -28,12 +28,13 @@ from fastpipe.reporting.output import check_writable
 from fastpipe.tools.check.examine import Rules
 from fastpipe.tools.check.findings import Findings, Rows
 from fastpipe.tools.check.journal import known, note, open_journal
-from fastpipe.tools.check.pool import CHUNK, Task, examine_all, examine_on
+from fastpipe.tools.check.pool import CHUNK, examine_all, examine_on
 from fastpipe.tools.check.quarantine import check_target, move_away
 from fastpipe.tools.check.report import CheckResult, Decode, ending_of, write_report
+from fastpipe.tools.check.worker import Task
 from fastpipe.tools.inputs import index_of, other_images
 
-_CHUNK = {"full": 16, "header": 64}
+_CHUNK = {"full": 16, "header": 256}
 
 
 def check(
@@ -118,12 +119,13 @@ def check(
     with open_journal(index, about, restart) as journal:
         before = journal.count()
         if progress and before:
-            _say(
-                f"goes on with a check that was interrupted: {before:,} of {len(index):,} files are done already "
-                "(--restart examines them anew)"
+            print(
+                f"fastpipe: goes on with a check that was interrupted: {before:,} of {len(index):,} files are done "
+                "already (--restart examines them anew)",
+                file=sys.stderr,
             )
         resumed = 0
-        chunks = _chunks(index, findings, journal if before else None, CHUNK if scheduler else _CHUNK[decode])
+        chunks = _chunks(index, journal if before else None, CHUNK if scheduler else _CHUNK[decode])
         if scheduler is None:
             answering = examine_all(chunks, rules, jobs, timeout)
         else:
@@ -134,11 +136,14 @@ def check(
         ):
             bar.expect(len(index))
             for number, seen in answers:
+                path = index.path(number)
                 if seen is None:
                     resumed += 1
+                    seen = known(journal, path)
+                    assert seen is not None
                 else:
-                    findings.put(number, seen)
-                    note(journal, index.path(number), seen)
+                    note(journal, path, seen)
+                findings.put(number, seen)
                 bar.advance()
         result = _result(index, findings, decode, rules, resumed, time.perf_counter() - begun)
         for file, ending in outputs:
@@ -152,16 +157,14 @@ def check(
         return result
 
 
-def _chunks(index: ImageIndex, findings: Findings, journal: Journal | None, size: int) -> Iterator[list[Task]]:
-    """Yields the files to examine; the findings get what the journal has of them, which holds if they didn't change."""
+def _chunks(index: ImageIndex, journal: Journal | None, size: int) -> Iterator[list[Task]]:
+    """Yields the files to examine, so many at a time; what the journal has of one holds if the file didn't change."""
     number = 0
     for paths, _ in index.blocks():
         for start in range(0, len(paths), size):
             tasks = []
             for path in paths[start : start + size]:
                 seen = None if journal is None else known(journal, path)
-                if seen is not None:
-                    findings.put(number, seen)
                 tasks.append(Task(number, path, None if seen is None else (seen.bytes, seen.mtime_ns)))
                 number += 1
             yield tasks
@@ -192,7 +195,3 @@ def _result(
         resumed,
         seconds,
     )
-
-
-def _say(text: str) -> None:
-    print(f"fastpipe: {text}", file=sys.stderr)

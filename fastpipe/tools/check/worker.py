@@ -1,10 +1,10 @@
 """The worker process: pickles of tasks in, which are the parent's own words; a line of JSON for each file out.
 
-    in:   `Rules`                                                once
-          [(number, path, None), (number, path, (bytes, mtime_ns)), …]
-    out:  "ready"                                                once
-          [number, bits, bytes, …]                               a file's `Seen`
-          [number]                                               the file still is of that size and time
+    in:   `Rules`                 once
+          `Task`s                 in a sequence
+    out:  "ready"                 once
+          [bits, bytes, …]        a file's `FileFacts`
+          []                      the file still bears its task's stamp
 
 It ends when its input does, so that none outlives a parent that was killed.
 """
@@ -19,10 +19,18 @@ import queue
 import signal
 import sys
 import threading
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from fastpipe import readers
 from fastpipe.tools.check.examine import Rules, examine, prepare
+
+
+class Task(NamedTuple):
+    """A file to examine."""
+
+    number: int  # its position in the index
+    path: str  # the whole path
+    stamp: tuple[int, int] | None = None  # bytes and mtime_ns that need no new look; None to look anyway
 
 
 def main() -> None:
@@ -37,8 +45,8 @@ def main() -> None:
     try:
         _say(answers, "ready")
         while True:
-            for number, path, stamp in tasks.get():
-                _say(answers, _answer(number, path, stamp, rules))
+            for task in tasks.get():
+                _say(answers, _answer(task, rules))
     except BrokenPipeError:  # the parent is gone
         os._exit(0)
 
@@ -56,9 +64,9 @@ def _receive(source: BinaryIO, tasks: queue.SimpleQueue[Any]) -> None:
         os._exit(0)  # whatever is being decoded: nobody waits for it any more
 
 
-def _answer(number: int, path: str, stamp: tuple[int, int] | None, rules: Rules) -> list[object]:
-    if stamp is not None:
+def _answer(task: Task, rules: Rules) -> tuple[object, ...]:
+    if task.stamp is not None:
         with contextlib.suppress(OSError):  # it will be said by what follows
-            if stamp == tuple(readers.stat_file(path)):
-                return [number]
-    return [number, *examine(path, rules)]
+            if task.stamp == tuple(readers.stat_file(task.path)):
+                return ()
+    return examine(task.path, rules)
