@@ -287,18 +287,17 @@ _said: set[str] = set()
 
 
 def warn_once(message: str) -> None:
-    """Warns of something, unless this process has already; of DataLoader workers only the first one does."""
-    new = message not in _said
+    """Warns of something, unless this process has already.
+
+    Of DataLoader workers, which all read the same file, only the first does.
+    """
+    if message in _said:
+        return
     _said.add(message)  # first, as the warning may be made an error
-    if new and _speaks():
-        warnings.warn(message, FastpipeWarning, stacklevel=3)
-
-
-def _speaks() -> bool:
-    """Whether this process warns: of DataLoader workers, which all read the same file, only the first does."""
     data = sys.modules.get("torch.utils.data")  # not imported for this; without it there are no workers
     worker = None if data is None else data.get_worker_info()
-    return worker is None or worker.id == 0
+    if worker is None or worker.id == 0:
+        warnings.warn(message, FastpipeWarning, stacklevel=3)
 
 
 _LAYOUT: Mapping[str, Any] = MappingProxyType(

@@ -40,7 +40,7 @@ def choose(measurement: Measurement) -> dict[str, Choice]:
         if not result.exact and result.request in ("full", "region")
     }
     choices = {}
-    for format in measurement.formats:
+    for format in measurement.images:
         timed = [
             (result, time)
             for result in measurement.of(format, "region")

@@ -72,7 +72,7 @@ class ReaderResult:
 class SampleSummary:
     """The samples of one format."""
 
-    images: int  # how many they are
+    count: int
     mean_bytes: float  # of a file
     digest: str  # of their bytes and regions: equal ones were measured on the same images
 
@@ -82,7 +82,7 @@ class Measurement:
     """The results of one run, and what they were taken on and with."""
 
     results: tuple[ReaderResult, ...]  # by format, request and reader
-    formats: Mapping[str, SampleSummary]  # what was measured of each format
+    images: Mapping[str, SampleSummary]  # by format
     workers: int  # DataLoader workers; 0 where only one process was measured
     rounds: int  # timed rounds
     machine: Mapping[str, str | int]  # as `fastpipe.environment.machine_fingerprint` gives it
@@ -150,7 +150,7 @@ def measure(
             replace(result, single=times.get((result, "single")), workers=times.get((result, "workers")))
             for result in found
         ),
-        formats={format: _summary(some) for format, some in held.items()},
+        images={format: _summary(some) for format, some in held.items()},
         workers=workers,
         rounds=rounds,
         machine=machine_fingerprint(),

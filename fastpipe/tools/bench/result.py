@@ -59,7 +59,10 @@ class BenchResult:
             "versions": dict(self.versions),
             "workers": measurement.workers,
             "rounds": measurement.rounds,
-            "formats": {format: asdict(images) for format, images in measurement.formats.items()},
+            "formats": {
+                format: {"images": images.count, "mean_bytes": images.mean_bytes, "digest": images.digest}
+                for format, images in measurement.images.items()
+            },
             "results": [round_times(asdict(result)) for result in measurement.results],
             "choices": {format: asdict(choice) for format, choice in self.choices.items()},
             "pipelines": [round_times(asdict(result)) for result in self.pipelines],
@@ -71,7 +74,7 @@ class BenchResult:
         measurement = self.measurement
         rounds, workers = pluralize(measurement.rounds, "round"), pluralize(measurement.workers, "DataLoader worker")
         print_text(console, f"{self.machine}; {rounds}, {workers}")
-        for format in measurement.formats:
+        for format in measurement.images:
             console.print("", reader_table(measurement, format, self.choices.get(format)), sep="\n")
         print_text(console, "\n" + _LEGEND)
         for format in dict.fromkeys(result.format for result in self.pipelines):
@@ -115,10 +118,10 @@ def reader_table(measurement: Measurement, format: str, choice: Choice | None = 
 
     The chosen reader is marked; why it was chosen, and what went wrong with others, stands below.
     """
-    images = measurement.formats[format]
+    images = measurement.images[format]
     columns = [*REQUESTS.values(), "served"]
     title = (
-        f"{format}: {pluralize(images.images, 'image')} of {images.mean_bytes / 1000:.0f} kB, µs an image "
+        f"{format}: {pluralize(images.count, 'image')} of {images.mean_bytes / 1000:.0f} kB, µs an image "
         "(median ± spread)"
     )
     table = ReportTable(["reader", *columns], columns, title=title, least_width=_LEAST_WIDTH)

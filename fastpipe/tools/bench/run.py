@@ -57,12 +57,12 @@ def bench(
         samples = sample_folder(path, keys or None, images, progress=progress)
     measured = names or available_readers()
     measurement = measure(samples, measured, workers=workers, rounds=rounds, progress=progress)
-    refused = _refused(measured, measurement.formats)
+    refused = _refused(measured, measurement.images)
     if not measurement.results:
-        said = [f"none of the readers {', '.join(measured)} decodes {', '.join(measurement.formats)} images", *refused]
+        said = [f"none of the readers {', '.join(measured)} decodes {', '.join(measurement.images)} images", *refused]
         raise UnsupportedRequestError("; ".join(said))
     choices = choose(measurement)
-    notes = [*([] if names else _absent(measurement.formats)), *refused]
+    notes = [*([] if names else _absent(measurement.images)), *refused]
     pipelines: tuple[PipelineResult, ...] = ()
     if pipeline:
         contenders = list(CONTENDERS)

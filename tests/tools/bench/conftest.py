@@ -36,7 +36,7 @@ def make_result() -> ResultMaker:
         results.append(ReaderResult("kornia", "jpeg", "full", False, 1.0, note="not <b>Pillow's</b> pixels & so on"))
         measurement = Measurement(
             results=tuple(results),
-            formats={"jpeg": SampleSummary(10, 98765.4, "0123456789abcdef")},
+            images={"jpeg": SampleSummary(10, 98765.4, "0123456789abcdef")},
             workers=workers,
             rounds=rounds,
             machine={"system": "Linux", "architecture": "x86_64", "processor": "Made <CPU> & Co", "cpus": 8},
