@@ -80,15 +80,15 @@ def check_writable(path: str | Path | None, option: str) -> None:
         raise _unwritable(path, option, error) from error
 
 
-def write_file(path: str | Path, content: str | bytes | Iterable[str], option: str) -> None:
-    """Writes a file, text as UTF-8. What was there before stays until all is on disk.
+def write_file(path: str | Path, content: str | Iterable[str], option: str) -> None:
+    """Writes a file of text as UTF-8. What was there before stays until all is on disk.
 
     Raises:
         ConfigError: it can't be written, as on a full disk; what was there before is untouched.
     """
-    parts: Iterable[str | bytes] = (content,) if isinstance(content, (str, bytes)) else content
+    parts = (content,) if isinstance(content, str) else content
     # surrogateescape: a file's name that is no UTF-8 is written as the bytes that it has
-    data = (part if isinstance(part, bytes) else part.encode(errors="surrogateescape") for part in parts)
+    data = (part.encode(errors="surrogateescape") for part in parts)
     file = Path(os.path.realpath(path))  # a link stays one
     try:
         if file.exists() and not (file.is_file() and os.access(file.parent, os.W_OK)):

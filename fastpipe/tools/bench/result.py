@@ -51,10 +51,9 @@ class BenchResult:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; times in microseconds an image."""
         measurement = self.measurement
-        return {
-            "schema": SCHEMA,
+        values = {
             "created": measurement.created,
-            "command": list(self.command),
+            "command": self.command,
             "machine": {**measurement.machine, "platform": self.platform},
             "versions": dict(self.versions),
             "workers": measurement.workers,
@@ -63,11 +62,12 @@ class BenchResult:
                 format: {"images": images.count, "mean_bytes": images.mean_bytes, "digest": images.digest}
                 for format, images in measurement.images.items()
             },
-            "results": [round_times(asdict(result)) for result in measurement.results],
+            "results": [asdict(result) for result in measurement.results],
             "choices": {format: asdict(choice) for format, choice in self.choices.items()},
-            "pipelines": [round_times(asdict(result)) for result in self.pipelines],
-            "notes": list(self.notes),
+            "pipelines": [asdict(result) for result in self.pipelines],
+            "notes": self.notes,
         }
+        return {"schema": SCHEMA, **round_times(values)}
 
     def print_on(self, console: Console) -> None:
         """Prints one table for each format, what the columns mean, the pipelines, and what there is to note."""

@@ -52,7 +52,7 @@ def bench(
     for name in names:
         get_reader(name)  # before minutes of measuring
     if path is None:
-        samples = made_samples(keys or ("jpeg", "png", "webp"), images, progress=progress)
+        samples = made_samples(keys or None, images, progress=progress)
     else:
         samples = sample_folder(path, keys or None, images, progress=progress)
     measured = names or available_readers()
