@@ -8,12 +8,20 @@ import random
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-__all__ = ["SlowBar", "load_rich"]
+__all__ = ["ProgressCallback", "SlowBar", "load_rich", "no_progress"]
+
+ProgressCallback: TypeAlias = Callable[[int, int, str], None]
+"""Told of progress: the steps done, all of them (0: nobody knows), and what is done now."""
+
+
+def no_progress(done: int, total: int, text: str) -> None:
+    """Tells nobody."""
 
 
 def load_rich() -> None:
@@ -34,18 +42,14 @@ class SlowBar:
     Args:
         text: what is being done.
         shown: False never shows it.
-
-    Attributes:
-        shown: whether it will show itself, given the time.
     """
 
     delay_s = 2.0
     redrawn_s = 0.1
 
-    def __init__(self, text: str, shown: bool = True) -> None:
+    def __init__(self, text: str = "", shown: bool = True) -> None:
         self._text = text
-        self.shown = shown and _is_terminal()
-        self._due = time.monotonic() + self.delay_s if self.shown else float("inf")
+        self._due = time.monotonic() + self.delay_s if shown and _is_terminal() else float("inf")
         self._bar: Progress | None = None
         self._task: TaskID | None = None
         self._total = 0

@@ -1,25 +1,20 @@
-"""Output of results: the console, a progress bar, files that are whole or not there, JSON with one rounding."""
+"""Output of results: the console, files that are whole or not there, JSON with one rounding."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from rich.console import Console
 
 from fastpipe.atomic_write import atomic_write
 from fastpipe.environment import line_width
 from fastpipe.errors import ConfigError
-from fastpipe.progress_bar import SlowBar
-
-ProgressCallback: TypeAlias = Callable[[int, int, str], None]
-"""Told of progress: the steps done, all of them (0: nobody knows), and what is done now."""
 
 
 def make_console() -> Console:
@@ -54,13 +49,6 @@ def encodable(text: str, encoding: str | None, instead: str) -> str:
     except (LookupError, UnicodeEncodeError):
         return instead
     return text
-
-
-@contextlib.contextmanager
-def show_progress(quiet: bool = False) -> Iterator[ProgressCallback | None]:
-    """The function that moves a progress bar of what takes long; None where there is no terminal."""
-    with SlowBar("", not quiet) as bar:
-        yield bar.show if bar.shown else None
 
 
 def check_writable(path: str | Path | None, option: str) -> None:

@@ -31,9 +31,9 @@ from PIL import Image
 
 from fastpipe.environment import library_versions, machine_fingerprint, usable_cpus
 from fastpipe.errors import ReaderError
+from fastpipe.progress_bar import ProgressCallback, no_progress
 from fastpipe.readers import available_readers, decode, get_reader
 from fastpipe.readers.base import Pixels, Reader, scaled_size
-from fastpipe.reporting.output import ProgressCallback
 from fastpipe.tools.bench.samples import Sample
 from fastpipe.tools.timing import Timing, Workers, take_turns
 from fastpipe.types import DecodeRequest
@@ -113,7 +113,7 @@ def measure(
     *,
     workers: int | None = None,
     rounds: int = 7,
-    progress: ProgressCallback | None = None,
+    progress: ProgressCallback = no_progress,
 ) -> Measurement:
     """Checks, then times every reader on every format and request of the samples.
 
@@ -140,8 +140,7 @@ def measure(
     checks = [(format, request, name) for format in held for request in REQUESTS for name in names]
     found = []
     for done, (format, request, name) in enumerate(checks):
-        if progress:
-            progress(done, len(checks), f"checking {name} on {format}")
+        progress(done, len(checks), f"checking {name} on {format}")
         if (result := check_reader(held[format], request, get_reader(name))) is not None:
             found.append(result)
     times = _time(held, [result for result in found if result.exact], workers, rounds, progress)
@@ -240,7 +239,7 @@ def _summary(samples: Sequence[Sample]) -> SampleSummary:
 
 
 def _time(
-    held: _Held, results: Sequence[ReaderResult], workers: int, rounds: int, progress: ProgressCallback | None
+    held: _Held, results: Sequence[ReaderResult], workers: int, rounds: int, progress: ProgressCallback
 ) -> dict[tuple[ReaderResult, str], Timing]:
     """The times of each reader, in this process and in workers that all decode with it at once."""
     passes = {}

@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from fastpipe.config import MachineConfig
-from fastpipe.reporting.output import ProgressCallback
+from fastpipe.progress_bar import ProgressCallback, no_progress
 from fastpipe.tools.timing import Timing, Workers, one_thread, seeded_pass, take_turns
 from fastpipe.tools.torchvision_mirror import import_torchvision
 
@@ -51,7 +51,7 @@ def measure_pipelines(
     contenders: Sequence[str] = CONTENDERS,
     workers: int = 0,
     rounds: int = 7,
-    progress: ProgressCallback | None = None,
+    progress: ProgressCallback = no_progress,
 ) -> tuple[PipelineResult, ...]:
     """Times every pipeline of every contender on the files of each format.
 

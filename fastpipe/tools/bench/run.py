@@ -10,8 +10,8 @@ from collections.abc import Collection, Sequence
 from fastpipe.config import MachineConfig, format_key
 from fastpipe.environment import versions
 from fastpipe.errors import FastpipeError, UnsupportedRequestError
+from fastpipe.progress_bar import ProgressCallback, no_progress
 from fastpipe.readers import available_readers, default_order, get_reader, reader_status
-from fastpipe.reporting.output import ProgressCallback
 from fastpipe.tools.bench.choose import choose
 from fastpipe.tools.bench.measure import measure
 from fastpipe.tools.bench.pipeline import CONTENDERS, PipelineResult, measure_pipelines
@@ -29,7 +29,7 @@ def bench(
     images: int = 24,
     rounds: int = 7,
     pipeline: bool = False,
-    progress: ProgressCallback | None = None,
+    progress: ProgressCallback = no_progress,
 ) -> BenchResult:
     """Measures readers, and whole pipelines if they are asked for, and chooses a reader for each format.
 

@@ -20,7 +20,7 @@ from PIL import Image
 from fastpipe import readers
 from fastpipe.config import format_key
 from fastpipe.errors import DatasetError
-from fastpipe.reporting.output import ProgressCallback
+from fastpipe.progress_bar import ProgressCallback, no_progress
 from fastpipe.tools.inputs import choose_files
 from fastpipe.types import Box, Header
 
@@ -161,7 +161,7 @@ def make_folder(
 
 
 def made_samples(
-    formats: Collection[str] | None = None, count: int = 24, *, progress: ProgressCallback | None = None
+    formats: Collection[str] | None = None, count: int = 24, *, progress: ProgressCallback = no_progress
 ) -> list[Sample]:
     """Made photos, in memory: so many of each format, always the same; formats are keys of `MIXES`, None for all.
 
@@ -176,8 +176,7 @@ def made_samples(
             raise DatasetError(f"can't make {format!r} images (made: {made}); name a folder that holds some")
         kinds = MIXES[format]
         for number in range(count):
-            if progress:
-                progress(len(samples), count * len(wanted), "making images")
+            progress(len(samples), count * len(wanted), "making images")
             # Odd steps through the sixteen, so that a small sample is mixed too.
             kind = kinds[(number * 5) % len(kinds)]
             data = encode(photo(number, *SIZES[number % len(SIZES)]), kind)
@@ -190,7 +189,7 @@ def sample_folder(
     formats: Iterable[str] | None = None,
     count: int = 24,
     *,
-    progress: ProgressCallback | None = None,
+    progress: ProgressCallback = no_progress,
 ) -> list[Sample]:
     """A random sample, always the same, of the images that `choose_files` finds, read into memory.
 
@@ -208,16 +207,14 @@ def sample_folder(
     """
     wanted = None if formats is None else {format_key(name) for name in formats}
     rng = random.Random(0)
-    if progress:
-        progress(0, 0, f"looking for images in {path}")
+    progress(0, 0, f"looking for images in {path}")
     # Rare formats are looked for among twenty times as many files as are wanted, not in a whole data set.
     files = choose_files(path, 20 * count)
     rng.shuffle(files)
     by_format: dict[str, list[Sample]] = {}
     pixels: Counter[str] = Counter()
     for number, name in enumerate(files):
-        if progress:
-            progress(number, len(files), "reading images")
+        progress(number, len(files), "reading images")
         try:
             sample = read_sample(name, readers.read_file(name, None), rng)
             Image.open(io.BytesIO(sample.data)).load()

@@ -18,7 +18,8 @@ from fastpipe.errors import DatasetError, FastpipeError
 from fastpipe.explanation.conversion_gain import conversion_gain
 from fastpipe.explanation.foreign_loading import path_of, shape_in_memory
 from fastpipe.explanation.graph_breaks import diagnose
-from fastpipe.reporting.output import ProgressCallback, pluralize
+from fastpipe.progress_bar import ProgressCallback, no_progress
+from fastpipe.reporting.output import pluralize
 from fastpipe.tools.bench.measure import measure
 from fastpipe.tools.bench.samples import Sample, read_sample
 from fastpipe.tools.doctor import findings
@@ -78,7 +79,7 @@ def doctor(
     chosen = standard_transform() if transform is None else transform
     examined = subject_of(subject, chosen, batch_size, workers)
     dataset, count = examined.dataset, len(examined.dataset)
-    report = progress or (lambda done, total, what: None)
+    report = progress or no_progress
     counts = worker_counts(usable_cpus(), examined.workers)
     steps = _STEPS + len(counts)
 
