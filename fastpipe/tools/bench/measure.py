@@ -243,7 +243,8 @@ def _time(
 ) -> dict[tuple[ReaderResult, str], Timing]:
     """The times of each reader, in this process and in workers that all decode with it at once."""
     passes = {}
-    for place, count in (("single", 0), ("workers", workers))[: 2 if workers else 1]:
+    places = {"single": 0, "workers": workers} if workers else {"single": 0}
+    for place, count in places.items():
         inside = Workers(held, count)
         for result in results:
             images = len(held[result.format])

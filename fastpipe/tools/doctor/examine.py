@@ -193,8 +193,8 @@ def doctor(
         transfer=transfer,
         reencodings=tuple(reencodings),
         findings=tuple(sorted((one for one in found if one), key=lambda one: _SEVERITIES.index(one.severity))),
-        machine=machine_fingerprint(),
-        versions=library_versions(),
+        machine=dict(machine_fingerprint()),
+        versions=dict(library_versions()),
     )
 
 
