@@ -117,9 +117,8 @@ def measure(
 ) -> Measurement:
     """Checks, then times every reader on every format and request of the samples.
 
-    In each round every reader gets one pass over the samples, in turn and each round in another order, in this
-    process and then in the workers: a machine that grows slower meanwhile does so for all alike. One more round,
-    untimed, comes first.
+    In each round, as `take_turns` takes them, every reader gets one pass over the samples in this process and then one
+    in the workers.
 
     Args:
         samples: from `fastpipe.tools.bench.samples`.
