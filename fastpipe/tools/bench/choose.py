@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fastpipe.config import MachineConfig
+from fastpipe.environment import LIBRARIES
 from fastpipe.readers import get_reader
 from fastpipe.reporting.output import pluralize
 from fastpipe.tools.bench.measure import Measurement, ReaderResult
@@ -95,7 +96,7 @@ def to_config(
     return MachineConfig(
         readers=readers,
         measured=measured,
-        versions=measurement.versions,
+        versions={name: version for name, version in measurement.versions.items() if name in LIBRARIES},
         machine=measurement.machine,
         created=measurement.created,
     )

@@ -29,7 +29,7 @@ from typing import TypeAlias
 import numpy as np
 from PIL import Image
 
-from fastpipe.environment import library_versions, machine_fingerprint, usable_cpus
+from fastpipe.environment import library_versions, machine_fingerprint, usable_cpus, versions
 from fastpipe.errors import ReaderError
 from fastpipe.progress_bar import ProgressCallback, no_progress
 from fastpipe.readers import available_readers, decode, get_reader
@@ -86,7 +86,7 @@ class Measurement:
     workers: int  # DataLoader workers; 0 where only one process was measured
     rounds: int  # timed rounds
     machine: Mapping[str, str | int]  # as `fastpipe.environment.machine_fingerprint` gives it
-    versions: Mapping[str, str]  # as `fastpipe.environment.library_versions` gives it
+    versions: Mapping[str, str]  # of all that decodes images, of Python and of torch
     created: str  # when, ISO 8601
 
     def of(self, format: str, request: str) -> list[ReaderResult]:
@@ -152,7 +152,7 @@ def measure(
         workers=workers,
         rounds=rounds,
         machine=machine_fingerprint(),
-        versions=library_versions(),
+        versions={**library_versions(), **versions("torch")},
         created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
     )
 

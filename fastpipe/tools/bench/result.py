@@ -39,7 +39,6 @@ class BenchResult:
     choices: Mapping[str, Choice]  # format to the reader that the measurement speaks for
     pipelines: tuple[PipelineResult, ...]  # fastpipe's and torchvision's; empty where these weren't measured
     platform: str  # the operating system, in words
-    versions: Mapping[str, str]  # of all that decodes images, of Python and of torch
     notes: tuple[str, ...] = ()  # readers that don't load here, and what else a person should know
 
     @property
@@ -55,7 +54,7 @@ class BenchResult:
             "created": measurement.created,
             "command": self.command,
             "machine": {**measurement.machine, "platform": self.platform},
-            "versions": dict(self.versions),
+            "versions": measurement.versions,
             "workers": measurement.workers,
             "rounds": measurement.rounds,
             "formats": {
@@ -93,7 +92,7 @@ class BenchResult:
         if self.choices:
             chosen = [f"--set={format}={one.reader}" for format, one in self.choices.items()]
             print_text(console, f"To use the chosen readers:\n  {shlex.join(['fastpipe', 'configure', *chosen])}")
-        versions = ", ".join(f"{name} {version}" for name, version in sorted(self.versions.items()))
+        versions = ", ".join(f"{name} {version}" for name, version in sorted(self.measurement.versions.items()))
         print_text(console, f"Platform: {self.platform}\nVersions: {versions}")
 
     def _pipeline_table(self, format: str) -> ReportTable:

@@ -8,7 +8,6 @@ import tempfile
 from collections.abc import Collection, Sequence
 
 from fastpipe.config import MachineConfig, format_key
-from fastpipe.environment import versions
 from fastpipe.errors import FastpipeError, UnsupportedRequestError
 from fastpipe.progress_bar import ProgressCallback, no_progress
 from fastpipe.readers import available_readers, default_order, get_reader, reader_status
@@ -89,8 +88,7 @@ def bench(
         *(f"--workers={measurement.workers}", f"--images={images}", f"--rounds={rounds}"),
         *(["--pipeline"] if pipeline else []),
     )
-    found = {**measurement.versions, **versions("torch")}
-    return BenchResult(command, measurement, choices, pipelines, platform.platform(), found, tuple(notes))
+    return BenchResult(command, measurement, choices, pipelines, platform.platform(), tuple(notes))
 
 
 def _absent(formats: Collection[str]) -> list[str]:

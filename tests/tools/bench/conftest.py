@@ -40,7 +40,7 @@ def make_result() -> ResultMaker:
             workers=workers,
             rounds=rounds,
             machine={"system": "Linux", "architecture": "x86_64", "processor": "Made <CPU> & Co", "cpus": 8},
-            versions={"fastpipe": "0.1.0", "pillow": "11.0"},
+            versions={"fastpipe": "0.1.0", "pillow": "11.0", "python": "3.12.1", "torch": "2.6.0"},
             created="2026-01-02T03:04:05+00:00",
         )
         pipelines = [
@@ -54,7 +54,6 @@ def make_result() -> ResultMaker:
             choices=choose(measurement),
             pipelines=tuple(pipelines),
             platform="Linux-6",
-            versions={"fastpipe": "0.1.0", "pillow": "11.0", "python": "3.12.1", "torch": "2.6.0"},
             notes=("the reader 'x' doesn't load here",),
         )
 
