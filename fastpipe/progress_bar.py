@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress
 
 __all__ = ["ProgressCallback", "SlowBar", "load_rich", "no_progress"]
 
@@ -25,7 +25,10 @@ def no_progress(done: int, total: int, text: str) -> None:
 
 
 def load_rich() -> None:
-    """Imports `rich.style`, which draws from Python's global generator, and puts that back; before other of rich."""
+    """Imports `rich.style`, and puts back Python's global generator, from which that draws.
+
+    To be called before anything else of rich is imported.
+    """
     if "rich.style" not in sys.modules:
         state = random.getstate()
         try:
@@ -51,7 +54,6 @@ class SlowBar:
         self._text = text
         self._due = time.monotonic() + self.delay_s if shown and _is_terminal() else float("inf")
         self._bar: Progress | None = None
-        self._task: TaskID | None = None
         self._total = 0
         self._done = 0
         self._lock = threading.Lock()
@@ -83,11 +85,11 @@ class SlowBar:
 
         if self._bar is None:
             self._bar = Progress(console=Console(stderr=True), transient=True, auto_refresh=False)
-            self._task = self._bar.add_task("")
+            self._bar.add_task("")
             self._bar.start()
-        if self._task is not None:
-            state = {"completed": self._done, "total": self._total or None, "description": escape(self._text)}
-            self._bar.update(self._task, refresh=True, **state)  # type: ignore[arg-type]
+        (task,) = self._bar.task_ids
+        total = self._total or None
+        self._bar.update(task, completed=self._done, total=total, description=escape(self._text), refresh=True)
 
     def __enter__(self) -> SlowBar:
         return self
