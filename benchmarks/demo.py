@@ -46,12 +46,11 @@ from fastpipe.config import MachineConfig
 from fastpipe.errors import DatasetError, FastpipeError
 from fastpipe.reporting.output import make_console
 from fastpipe.tools.bench.measure import default_workers
-from fastpipe.tools.bench.samples import crop_box, make_folder, sample_folder
+from fastpipe.tools.bench.samples import MIXES, crop_box, make_folder, sample_folder
 from fastpipe.types import Generators
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 DRAWS = 1000
-MADE = {"jpeg": ("jpeg-420", "jpeg-444") * 7 + ("jpeg-gray", "jpeg-progressive"), "png": ("png",), "webp": ("webp",)}
 SUFFIXES = {"jpeg": ".jpg", "png": ".png", "webp": ".webp", "bmp": ".bmp", "tiff": ".tiff", "ppm": ".ppm"}
 
 
@@ -79,7 +78,7 @@ def import_torchvision() -> Any:
 def make_photos(folder: Path, images: int) -> dict[str, Path]:
     """Made photos: format → a root as ImageFolder takes it."""
     roots = {}
-    for format, kinds in MADE.items():
+    for format, kinds in MIXES.items():
         count = images if format == "jpeg" else max(1, images // 4)
         roots[format] = folder / format
         make_folder(roots[format], 2, max(1, count // 2), kinds=kinds, seed=len(roots) * 10_000)

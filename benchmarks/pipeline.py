@@ -29,7 +29,8 @@ from rich.table import Table
 import fastpipe
 from fastpipe import readers
 from fastpipe import transforms as T
-from fastpipe.reporting.output import make_console, show_progress
+from fastpipe.progress_bar import SlowBar
+from fastpipe.reporting.output import make_console
 from fastpipe.tools.bench.pipeline import pipelines
 from fastpipe.tools.timing import one_thread, seeded_pass, take_turns
 from fastpipe.tools.torchvision_mirror import import_torchvision
@@ -79,8 +80,8 @@ def huffman_bound(paths: list[str]) -> Callable[[int], Any] | None:
 def measure(contenders: dict[str, Callable[[int], Any]], count: int, rounds: int) -> dict[str, list[float]]:
     """Milliseconds an image, one figure a round, for each contender."""
     passes = {name: seeded_pass(call, count) for name, call in contenders.items()}
-    with show_progress() as progress, one_thread():
-        times = take_turns(passes, rounds, progress)
+    with SlowBar() as bar, one_thread():
+        times = take_turns(passes, rounds, bar.show)
     return {name: [time / 1e3 for time in timing.rounds_us] for name, timing in times.items()}
 
 

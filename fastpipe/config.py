@@ -14,6 +14,7 @@ this environment is passed over with one warning (`fastpipe.readers.configured_r
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import re
@@ -287,18 +288,17 @@ _said: set[str] = set()
 
 
 def warn_once(message: str) -> None:
-    """Warns of something, unless this process has already; of DataLoader workers only the first one does."""
-    new = message not in _said
+    """Warns of something, unless this process has already.
+
+    Of DataLoader workers, which all read the same file, only the first does.
+    """
+    if message in _said:
+        return
     _said.add(message)  # first, as the warning may be made an error
-    if new and _speaks():
-        warnings.warn(message, FastpipeWarning, stacklevel=3)
-
-
-def _speaks() -> bool:
-    """Whether this process warns: of DataLoader workers, which all read the same file, only the first does."""
     data = sys.modules.get("torch.utils.data")  # not imported for this; without it there are no workers
     worker = None if data is None else data.get_worker_info()
-    return worker is None or worker.id == 0
+    if worker is None or worker.id == 0:
+        warnings.warn(message, FastpipeWarning, stacklevel=3)
 
 
 _LAYOUT: Mapping[str, Any] = MappingProxyType(
@@ -323,48 +323,35 @@ def _parse(data: bytes, file: Path) -> MachineConfig:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise _unusable(file, data.count(b"\n", 0, error.start) + 1, "it is not UTF-8 text") from error
+    lines = text.splitlines(keepends=True)
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         found = re.search(r"line (\d+)", str(error))
-        line = int(found[1]) if found else max(1, len(text.splitlines()))
-        raise _unusable(file, line, f"it is not TOML: {error}") from error
-
-    def check(value: Any, layout: Any, table: str, key: str) -> None:
-        name = f"{table}.{key}".lstrip(".")
-        is_table = isinstance(layout, dict)
-        if not isinstance(value, dict if is_table else layout) or isinstance(value, bool):
-            kind = "a table" if is_table else _WORDS[layout]
-            raise _unusable(file, _line_of(text, table, key), f"{name} must be {kind}, not {value!r}")
-        if is_table:
-            for below, item in value.items():
-                check(item, layout["*"], name, below)
-
-    for key, value in values.items():
-        if key not in _LAYOUT:
-            raise _unusable(file, _line_of(text, "", key), f"unknown key {key!r} (known: {', '.join(_LAYOUT)})")
-        check(value, _LAYOUT[key], "", key)
-    for key, reader in values.get("readers", {}).items():
-        if not reader.strip():
-            raise _unusable(file, _line_of(text, "readers", key), f"readers.{key} names no reader")
+        raise _unusable(file, int(found[1]) if found else max(1, len(lines)), f"it is not TOML: {error}") from error
+    if _problem(values):  # the parser gives values without places: it is in the line with which it comes up
+        for number in range(1, len(lines) + 1):
+            with contextlib.suppress(tomllib.TOMLDecodeError):  # in the middle of a value
+                if problem := _problem(tomllib.loads("".join(lines[:number]))):
+                    raise _unusable(file, number, problem)
     return MachineConfig(**values)
 
 
-def _unusable(file: Path, line: int | None, reason: str) -> ConfigError:
-    where = f"{file}, line {line}" if line else f"{file}"
-    return ConfigError(f"{where}: {reason}. Mend it, or start anew with `fastpipe configure --reset`.")
+def _problem(value: Any, layout: Any = _LAYOUT, name: str = "") -> str:
+    """The first thing that is wrong with a value of the file, or with what is in it; empty: nothing."""
+    if not isinstance(layout, Mapping):
+        if isinstance(value, bool) or not isinstance(value, layout):
+            return f"{name} must be {_WORDS[layout]}, not {value!r}"
+        return f"{name} names no reader" if name.startswith("readers.") and not value.strip() else ""
+    if not isinstance(value, dict):
+        return f"{name} must be a table, not {value!r}"
+    for key, item in value.items():
+        if key not in layout and "*" not in layout:
+            return f"unknown key {key!r} (known: {', '.join(layout)})"
+        if problem := _problem(item, layout.get(key, layout.get("*")), f"{name}.{key}".lstrip(".")):
+            return problem
+    return ""
 
 
-def _line_of(text: str, table: str, key: str) -> int | None:
-    """The line of ``key`` in ``[table]``: the TOML parser gives values without their places."""
-    inside, mentioned = "", None
-    for number, line in enumerate(text.splitlines(), 1):
-        if header := re.match(r"\s*\[\s*([^\[\]]+?)\s*\]", line):
-            inside = re.sub(r"[\"'\s]", "", header[1])
-            if inside == f"{table}.{key}".lstrip(".") or inside.startswith(f"{table}.{key}.".lstrip(".")):
-                return number
-        elif re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*[=.]", line) and inside == table:
-            return number
-        elif mentioned is None and key in line:
-            mentioned = number  # an inline table or a dotted key
-    return mentioned
+def _unusable(file: Path, line: int, reason: str) -> ConfigError:
+    return ConfigError(f"{file}, line {line}: {reason}. Mend it, or start anew with `fastpipe configure --reset`.")

@@ -8,16 +8,27 @@ import random
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress
 
-__all__ = ["SlowBar", "load_rich"]
+__all__ = ["ProgressCallback", "SlowBar", "load_rich", "no_progress"]
+
+ProgressCallback: TypeAlias = Callable[[int, int, str], None]
+"""Told of progress: the steps done, all of them (0: nobody knows), and what is done now."""
+
+
+def no_progress(done: int, total: int, text: str) -> None:
+    """Tells nobody."""
 
 
 def load_rich() -> None:
-    """Imports `rich.style`, which draws from Python's global generator, and puts that back; before other of rich."""
+    """Imports `rich.style`, and puts back Python's global generator, from which that draws.
+
+    To be called before anything else of rich is imported.
+    """
     if "rich.style" not in sys.modules:
         state = random.getstate()
         try:
@@ -34,20 +45,15 @@ class SlowBar:
     Args:
         text: what is being done.
         shown: False never shows it.
-
-    Attributes:
-        shown: whether it will show itself, given the time.
     """
 
     delay_s = 2.0
     redrawn_s = 0.1
 
-    def __init__(self, text: str, shown: bool = True) -> None:
+    def __init__(self, text: str = "", shown: bool = True) -> None:
         self._text = text
-        self.shown = shown and _is_terminal()
-        self._due = time.monotonic() + self.delay_s if self.shown else float("inf")
+        self._due = time.monotonic() + self.delay_s if shown and _is_terminal() else float("inf")
         self._bar: Progress | None = None
-        self._task: TaskID | None = None
         self._total = 0
         self._done = 0
         self._lock = threading.Lock()
@@ -79,11 +85,11 @@ class SlowBar:
 
         if self._bar is None:
             self._bar = Progress(console=Console(stderr=True), transient=True, auto_refresh=False)
-            self._task = self._bar.add_task("")
+            self._bar.add_task("")
             self._bar.start()
-        if self._task is not None:
-            state = {"completed": self._done, "total": self._total or None, "description": escape(self._text)}
-            self._bar.update(self._task, refresh=True, **state)  # type: ignore[arg-type]
+        (task,) = self._bar.task_ids
+        total = self._total or None
+        self._bar.update(task, completed=self._done, total=total, description=escape(self._text), refresh=True)
 
     def __enter__(self) -> SlowBar:
         return self

@@ -12,8 +12,9 @@ from PIL import Image
 from fastpipe.cli._report import give_report
 from fastpipe.config import ANY_FORMAT, MachineConfig, current_config, format_key
 from fastpipe.errors import ConfigError
+from fastpipe.progress_bar import SlowBar
 from fastpipe.readers import configured_reader, get_reader
-from fastpipe.reporting.output import show_progress, wrap_text, write_json_if_asked
+from fastpipe.reporting.output import wrap_text, write_json_if_asked
 
 
 def measure(json: str | None, quiet: bool, path: str | None, **options: Any) -> None:
@@ -25,8 +26,8 @@ def measure(json: str | None, quiet: bool, path: str | None, **options: Any) -> 
         earlier = MachineConfig.load(check=False)
     except ConfigError:
         earlier = None  # about to be replaced
-    with show_progress(quiet) as progress:
-        result = bench(path, progress=progress, **options)
+    with SlowBar(shown=not quiet) as bar:
+        result = bench(path, progress=bar.show, **options)
     config = to_config(result.measurement, result.choices, earlier)
     written = config.save()  # first of all: a closed pipe must not cost the measurement
     if give_report(result, json, None, quiet):

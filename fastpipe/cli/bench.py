@@ -30,10 +30,10 @@ def bench(
 
     Example: fastpipe bench ~/photos/train --format jpeg --workers 8 --pipeline --html report.html
     """
-    from fastpipe.reporting.output import show_progress
+    from fastpipe.progress_bar import SlowBar
     from fastpipe.tools.bench.run import bench as measure
 
-    with show_progress(quiet) as progress:
+    with SlowBar(shown=not quiet) as bar:
         result = measure(
             path,
             readers=readers,
@@ -42,6 +42,6 @@ def bench(
             images=images,
             rounds=rounds,
             pipeline=pipeline,
-            progress=progress,
+            progress=bar.show,
         )
     give_report(result, json, html, quiet)

@@ -66,13 +66,16 @@ def check(
     Example: fastpipe check ~/photos/train --report findings.csv --move-to ~/photos/bad
     """
     from fastpipe.tools.check import report as reports
+    from fastpipe.tools.check.quarantine import undo as put_back
     from fastpipe.tools.check.run import check as examine
 
     if undo is not None:
         if any(other is not None for other in (source, move_to, report, json)):
             raise typer.BadParameter("--undo LIST goes alone: the list says which files and where to")
-        _put_back(undo, quiet)
-        return
+        moved = put_back(undo)
+        if not quiet:
+            _print_moved(moved, "put back")
+        raise typer.Exit(1 if moved.left else 0)
     if source is None:
         raise typer.BadParameter("give the folder, index, list or image to check", param_hint="ROOT|INDEX")
     if not timeout > 0:
@@ -129,12 +132,3 @@ def _print_moved(moved: Moved, verb: str) -> None:
         print(f"  … and {len(moved.left) - _SHOWN:,} more that stayed")
     if moved.undo_list is not None:
         print(f"put back with: fastpipe check --undo {shlex.quote(moved.undo_list)}")
-
-
-def _put_back(undo_list: Path, quiet: bool) -> None:
-    from fastpipe.tools.check.quarantine import undo
-
-    moved = undo(undo_list)
-    if not quiet:
-        _print_moved(moved, "put back")
-    raise typer.Exit(1 if moved.left else 0)

@@ -78,7 +78,7 @@ def doctor(
     for name, number in (("--gpu-rate", gpu_rate), ("--seconds", seconds)):
         if number is not None and not number > 0:
             raise typer.BadParameter("give a number above 0", param_hint=name)
-    from fastpipe.reporting.output import show_progress
+    from fastpipe.progress_bar import SlowBar
     from fastpipe.reporting.plots import check_matplotlib
     from fastpipe.tools.doctor.examine import doctor as examine
 
@@ -86,7 +86,7 @@ def doctor(
         check_matplotlib(plot)
     subject: Any = path if dataset is None else find_object(dataset)
     chosen = None if transform is None else load_transform(transform)
-    with show_progress(quiet) as progress:
+    with SlowBar(shown=not quiet) as bar:
         diagnosis = examine(
             subject,
             transform=chosen,
@@ -94,7 +94,7 @@ def doctor(
             workers=workers,
             gpu_rate=gpu_rate,
             seconds=seconds,
-            progress=progress,
+            progress=bar.show,
         )
     if plot is not None:
         diagnosis.plot(plot)

@@ -81,7 +81,7 @@ def index(
 
 def _print(made: ImageIndex, statistics: dict[str, Any]) -> None:
     from fastpipe.reporting.output import wrap_text
-    from fastpipe.reporting.tables import ReportTable, render_text
+    from fastpipe.reporting.tables import ReportTable
 
     print(wrap_text(f"{len(made)} files in {len(made.classes)} classes of {made.root}"))
     state = "up to date" if made.origin == "opened" else made.origin
@@ -115,4 +115,4 @@ def _print(made: ImageIndex, statistics: dict[str, Any]) -> None:
     if "orientations" in statistics:
         turned = {f"orientation {number}": count for number, count in statistics["orientations"].items()}
         add("files turned by EXIF", turned, sum(turned.values()))
-    print(render_text(lambda console: console.print(table)))
+    print(table)

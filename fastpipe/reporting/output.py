@@ -1,25 +1,20 @@
-"""Output of results: the console, a progress bar, files that are whole or not there, JSON with one rounding."""
+"""Output of results: the console, files that are whole or not there, JSON with one rounding."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from rich.console import Console
 
 from fastpipe.atomic_write import atomic_write
 from fastpipe.environment import line_width
 from fastpipe.errors import ConfigError
-from fastpipe.progress_bar import SlowBar
-
-ProgressCallback: TypeAlias = Callable[[int, int, str], None]
-"""Told of progress: the steps done, all of them (0: nobody knows), and what is done now."""
 
 
 def make_console() -> Console:
@@ -56,13 +51,6 @@ def encodable(text: str, encoding: str | None, instead: str) -> str:
     return text
 
 
-@contextlib.contextmanager
-def show_progress(quiet: bool = False) -> Iterator[ProgressCallback | None]:
-    """The function that moves a progress bar of what takes long; None where there is no terminal."""
-    with SlowBar("", not quiet) as bar:
-        yield bar.show if bar.shown else None
-
-
 def check_writable(path: str | Path | None, option: str) -> None:
     """Makes sure that a file can be written, before minutes are spent on what is to stand in it, or raises ConfigError.
 
@@ -80,15 +68,15 @@ def check_writable(path: str | Path | None, option: str) -> None:
         raise _unwritable(path, option, error) from error
 
 
-def write_file(path: str | Path, content: str | bytes | Iterable[str], option: str) -> None:
-    """Writes a file, text as UTF-8. What was there before stays until all is on disk.
+def write_file(path: str | Path, content: str | Iterable[str], option: str) -> None:
+    """Writes a file of text as UTF-8. What was there before stays until all is on disk.
 
     Raises:
         ConfigError: it can't be written, as on a full disk; what was there before is untouched.
     """
-    parts: Iterable[str | bytes] = (content,) if isinstance(content, (str, bytes)) else content
+    parts = (content,) if isinstance(content, str) else content
     # surrogateescape: a file's name that is no UTF-8 is written as the bytes that it has
-    data = (part if isinstance(part, bytes) else part.encode(errors="surrogateescape") for part in parts)
+    data = (part.encode(errors="surrogateescape") for part in parts)
     file = Path(os.path.realpath(path))  # a link stays one
     try:
         if file.exists() and not (file.is_file() and os.access(file.parent, os.W_OK)):

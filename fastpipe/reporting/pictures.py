@@ -133,8 +133,8 @@ def grid(rows: Sequence[Sequence[Cell]], *, side: int = 256, heading: str = "") 
     """
     font, heading = _written(heading)
     drawn = [[(fitted(cell.picture, side), _text(cell, side)) for cell in row] for row in rows]
-    fonts = {id(one): one for row in drawn for _, lines in row for _, _, one in lines} | {id(font): font}
-    step = max(_line_height(one) for one in fonts.values())
+    fonts = [font, *(one for row in drawn for _, lines in row for _, _, one in lines)]
+    step = max(map(_line_height, fonts))
     tallest = [max((picture.height for picture, _ in row), default=0) for row in drawn]
     heights = [
         top + 4 + step * max((len(lines) for _, lines in row), default=0) + 2 * _GAP

@@ -17,6 +17,8 @@ from rich.text import Text
 from fastpipe.environment import line_width
 from fastpipe.reporting.output import wrap_text
 
+_HTML_WIDTH = 110  # characters
+
 
 class ReportTable(Table):
     """rich's table as every report has it, which looks the same on a terminal and in a file.
@@ -57,6 +59,9 @@ class ReportTable(Table):
         texts = (cell if isinstance(cell, Text) else escape(_text(cell)) for cell in cells)
         super().add_row(*texts, style=style, end_section=end_section)
 
+    def __str__(self) -> str:
+        return render_text(lambda console: console.print(self))
+
 
 def _text(cell: Any) -> str:
     return "–" if cell is None else f"{cell:,.0f}" if isinstance(cell, (int, float)) else str(cell)
@@ -68,16 +73,16 @@ def print_text(console: Console, text: str, indent: str = "", style: str = "") -
     console.print(Text(lines, style), soft_wrap=True)
 
 
-def render_text(show: Callable[[Console], None], width: int | None = None) -> str:
-    """The text that is printed on a console, as wide as `line_width` says, or as told."""
+def render_text(show: Callable[[Console], None]) -> str:
+    """The text that is printed on a console, as wide as `line_width` says."""
     out = io.StringIO()
-    show(Console(file=out, width=width or line_width(), no_color=True, highlight=False, emoji=False))
+    show(Console(file=out, width=line_width(), no_color=True, highlight=False, emoji=False))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
 
 
-def render_html(show: Callable[[Console], None], width: int = 110) -> str:
+def render_html(show: Callable[[Console], None]) -> str:
     """The HTML of what is printed on a console, for a notebook or a page."""
-    console = Console(file=io.StringIO(), width=width, record=True, highlight=False, force_terminal=True)
+    console = Console(file=io.StringIO(), width=_HTML_WIDTH, record=True, highlight=False, force_terminal=True)
     show(console)
     style = "font-family:Menlo,DejaVu Sans Mono,Consolas,monospace;line-height:1.2"
     return console.export_html(inline_styles=True, code_format=f'<pre style="{style}">{{code}}</pre>')

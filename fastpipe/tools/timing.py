@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from fastpipe.errors import FastpipeError
-from fastpipe.reporting.output import ProgressCallback
+from fastpipe.progress_bar import ProgressCallback, no_progress
 
 _SAME = 0.03
 
@@ -57,7 +57,7 @@ def speedup(ours: Timing, theirs: Timing) -> Timing:
 def take_turns(
     passes: Mapping[_Key, Callable[[int], float]],
     rounds: int,
-    progress: ProgressCallback | None = None,
+    progress: ProgressCallback = no_progress,
     words: Callable[[_Key], str] = str,
 ) -> dict[_Key, Timing]:
     """The times of passes, one figure a round for each.
@@ -74,14 +74,12 @@ def take_turns(
         order = deque(passes)
         order.rotate(-number)
         for key in order:
-            if progress:
-                progress(done, total, f"{f'round {number} of {rounds}' if number else 'warming up'}: {words(key)}")
+            progress(done, total, f"{f'round {number} of {rounds}' if number else 'warming up'}: {words(key)}")
             taken = passes[key](number)
             if number:
                 times[key].append(taken)
             done += 1
-    if progress:
-        progress(total, total, "done")
+    progress(total, total, "done")
     return {key: summarize(taken) for key, taken in times.items()}
 
 

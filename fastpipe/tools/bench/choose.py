@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fastpipe.config import MachineConfig
+from fastpipe.environment import LIBRARIES
 from fastpipe.readers import get_reader
+from fastpipe.reporting.output import pluralize
 from fastpipe.tools.bench.measure import Measurement, ReaderResult
 from fastpipe.tools.timing import Timing, noise_us
 
@@ -40,43 +42,38 @@ def choose(measurement: Measurement) -> dict[str, Choice]:
         if not result.exact and result.request in ("full", "region")
     }
     choices = {}
-    for format in measurement.formats:
+    for format in measurement.images:
         timed = [
             (result, time)
             for result in measurement.of(format, "region")
             if (time := result.deciding_time) is not None and (format, result.reader) not in wrong
         ]
-        if not timed:
-            continue
-        best = min((time for _, time in timed), key=lambda time: time.median_us)
-        close = [(result, time) for result, time in timed if time.median_us - best.median_us <= noise_us(time, best)]
-
-        def rank(one: tuple[ReaderResult, Timing]) -> tuple[bool, float, bool, float]:
-            result, time = one
-            able = get_reader(result.reader).capabilities
-            return not able.regions, -result.served, not able.reference, time.median_us
-
-        result, time = min(close, key=rank)
-        choices[format] = Choice(result.reader, _reason(result, time, timed, close, measurement.workers))
+        if timed:
+            choices[format] = _choice(timed, measurement.workers)
     return choices
 
 
-def _reason(
-    chosen: ReaderResult,
-    time: Timing,
-    timed: list[tuple[ReaderResult, Timing]],
-    close: list[tuple[ReaderResult, Timing]],
-    workers: int,
-) -> str:
-    where = f"in {workers} DataLoader worker{'s' if workers > 1 else ''}" if workers else "in one process"
-    others = [(result.reader, other) for result, other in timed if result is not chosen]
-    if not others:
-        return f"{time.median_us:,.0f} µs a region {where}; nothing else was measured"
+def _choice(timed: list[tuple[ReaderResult, Timing]], workers: int) -> Choice:
+    best = min((time for _, time in timed), key=lambda time: time.median_us)
+    close = [(result, time) for result, time in timed if time.median_us - best.median_us <= noise_us(time, best)]
+
+    def rank(one: tuple[ReaderResult, Timing]) -> tuple[bool, float, bool, float]:
+        result, time = one
+        able = get_reader(result.reader).capabilities
+        return not able.regions, -result.served, not able.reference, time.median_us
+
+    chosen, time = min(close, key=rank)
     tied = [result.reader for result, _ in close if result is not chosen]
+    others = {result.reader: other for result, other in timed if result is not chosen}
     if tied:
-        return f"{time.median_us:,.0f} µs a region {where}; as fast within the spread as {', '.join(tied)}"
-    name, second = min(others, key=lambda one: one[1].median_us)
-    return f"{time.median_us:,.0f} µs a region {where}; next is {name} with {second.median_us:,.0f} µs"
+        beside = f"as fast within the spread as {', '.join(tied)}"
+    elif others:
+        second = min(others, key=lambda name: others[name].median_us)
+        beside = f"next is {second} with {others[second].median_us:,.0f} µs"
+    else:
+        beside = "nothing else was measured"
+    where = f"in {pluralize(workers, 'DataLoader worker')}" if workers else "in one process"
+    return Choice(chosen.reader, f"{time.median_us:,.0f} µs a region {where}; {beside}")
 
 
 def to_config(
@@ -99,7 +96,7 @@ def to_config(
     return MachineConfig(
         readers=readers,
         measured=measured,
-        versions=measurement.versions,
+        versions={name: version for name, version in measurement.versions.items() if name in LIBRARIES},
         machine=measurement.machine,
         created=measurement.created,
     )

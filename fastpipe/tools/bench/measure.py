@@ -29,11 +29,11 @@ from typing import TypeAlias
 import numpy as np
 from PIL import Image
 
-from fastpipe.environment import library_versions, machine_fingerprint, usable_cpus
+from fastpipe.environment import library_versions, machine_fingerprint, usable_cpus, versions
 from fastpipe.errors import ReaderError
+from fastpipe.progress_bar import ProgressCallback, no_progress
 from fastpipe.readers import available_readers, decode, get_reader
 from fastpipe.readers.base import Pixels, Reader, scaled_size
-from fastpipe.reporting.output import ProgressCallback
 from fastpipe.tools.bench.samples import Sample
 from fastpipe.tools.timing import Timing, Workers, take_turns
 from fastpipe.types import DecodeRequest
@@ -72,7 +72,7 @@ class ReaderResult:
 class SampleSummary:
     """The samples of one format."""
 
-    images: int  # how many they are
+    count: int
     mean_bytes: float  # of a file
     digest: str  # of their bytes and regions: equal ones were measured on the same images
 
@@ -82,11 +82,11 @@ class Measurement:
     """The results of one run, and what they were taken on and with."""
 
     results: tuple[ReaderResult, ...]  # by format, request and reader
-    formats: Mapping[str, SampleSummary]  # what was measured of each format
+    images: Mapping[str, SampleSummary]  # by format
     workers: int  # DataLoader workers; 0 where only one process was measured
     rounds: int  # timed rounds
     machine: Mapping[str, str | int]  # as `fastpipe.environment.machine_fingerprint` gives it
-    versions: Mapping[str, str]  # as `fastpipe.environment.library_versions` gives it
+    versions: Mapping[str, str]  # of all that decodes images, of Python and of torch
     created: str  # when, ISO 8601
 
     def of(self, format: str, request: str) -> list[ReaderResult]:
@@ -113,13 +113,12 @@ def measure(
     *,
     workers: int | None = None,
     rounds: int = 7,
-    progress: ProgressCallback | None = None,
+    progress: ProgressCallback = no_progress,
 ) -> Measurement:
     """Checks, then times every reader on every format and request of the samples.
 
-    In each round every reader gets one pass over the samples, in turn and each round in another order, in this
-    process and then in the workers: a machine that grows slower meanwhile does so for all alike. One more round,
-    untimed, comes first.
+    In each round, as `take_turns` takes them, every reader gets one pass over the samples in this process and then one
+    in the workers.
 
     Args:
         samples: from `fastpipe.tools.bench.samples`.
@@ -140,8 +139,7 @@ def measure(
     checks = [(format, request, name) for format in held for request in REQUESTS for name in names]
     found = []
     for done, (format, request, name) in enumerate(checks):
-        if progress:
-            progress(done, len(checks), f"checking {name} on {format}")
+        progress(done, len(checks), f"checking {name} on {format}")
         if (result := check_reader(held[format], request, get_reader(name))) is not None:
             found.append(result)
     times = _time(held, [result for result in found if result.exact], workers, rounds, progress)
@@ -150,11 +148,11 @@ def measure(
             replace(result, single=times.get((result, "single")), workers=times.get((result, "workers")))
             for result in found
         ),
-        formats={format: _summary(some) for format, some in held.items()},
+        images={format: _summary(some) for format, some in held.items()},
         workers=workers,
         rounds=rounds,
         machine=machine_fingerprint(),
-        versions=library_versions(),
+        versions={**library_versions(), **versions("torch")},
         created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
     )
 
@@ -240,11 +238,12 @@ def _summary(samples: Sequence[Sample]) -> SampleSummary:
 
 
 def _time(
-    held: _Held, results: Sequence[ReaderResult], workers: int, rounds: int, progress: ProgressCallback | None
+    held: _Held, results: Sequence[ReaderResult], workers: int, rounds: int, progress: ProgressCallback
 ) -> dict[tuple[ReaderResult, str], Timing]:
     """The times of each reader, in this process and in workers that all decode with it at once."""
     passes = {}
-    for place, count in (("single", 0), ("workers", workers))[: 2 if workers else 1]:
+    places = {"single": 0, "workers": workers} if workers else {"single": 0}
+    for place, count in places.items():
         inside = Workers(held, count)
         for result in results:
             images = len(held[result.format])

@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from fastpipe.config import MachineConfig
-from fastpipe.reporting.output import ProgressCallback
+from fastpipe.progress_bar import ProgressCallback, no_progress
 from fastpipe.tools.timing import Timing, Workers, one_thread, seeded_pass, take_turns
 from fastpipe.tools.torchvision_mirror import import_torchvision
 
@@ -51,7 +51,7 @@ def measure_pipelines(
     contenders: Sequence[str] = CONTENDERS,
     workers: int = 0,
     rounds: int = 7,
-    progress: ProgressCallback | None = None,
+    progress: ProgressCallback = no_progress,
 ) -> tuple[PipelineResult, ...]:
     """Times every pipeline of every contender on the files of each format.
 
@@ -94,31 +94,34 @@ def _batch(key: Any, places: Sequence[int], datasets: Mapping[Any, _Pipeline]) -
     return default_collate([datasets[key][place] for place in places])
 
 
+@dataclass(frozen=True)
 class _Pipeline:
     """A map-style dataset, made in the process that first reads from it: torchvision may have to be helped to load."""
 
-    def __init__(self, who: str, name: str, paths: Sequence[str], config: MachineConfig) -> None:
-        self._plan = (who, name, list(paths), config)
+    who: str  # one of `CONTENDERS`
+    name: str  # one of `PIPELINES`
+    paths: Sequence[str]
+    config: MachineConfig
 
     def __len__(self) -> int:
-        return len(self._plan[2])
+        return len(self.paths)
 
     def __getitem__(self, index: int) -> Any:
         return self._sample(index)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), self._plan
+        return _Pipeline, (self.who, self.name, self.paths, self.config)  # without the dataset
 
     @cached_property
     def _sample(self) -> Callable[[int], Any]:
-        who, name, paths, config = self._plan
-        if who == "torchvision":
+        if self.who == "torchvision":
             torchvision = import_torchvision()
-            transform = pipelines(torchvision.transforms)[name]
+            transform = pipelines(torchvision.transforms)[self.name]
             load = torchvision.datasets.folder.default_loader
-            return lambda index: (transform(load(paths[index])), 0)  # what its ImageFolder does
+            return lambda index: (transform(load(self.paths[index])), 0)  # what its ImageFolder does
 
         from fastpipe import transforms
         from fastpipe.datasets import ImageList
 
-        return ImageList((paths, [0] * len(paths)), pipelines(transforms)[name], config=config).__getitem__
+        files = (self.paths, [0] * len(self.paths))
+        return ImageList(files, pipelines(transforms)[self.name], config=self.config).__getitem__

@@ -39,7 +39,6 @@ class BenchResult:
     choices: Mapping[str, Choice]  # format to the reader that the measurement speaks for
     pipelines: tuple[PipelineResult, ...]  # fastpipe's and torchvision's; empty where these weren't measured
     platform: str  # the operating system, in words
-    versions: Mapping[str, str]  # of all that decodes images, of Python and of torch
     notes: tuple[str, ...] = ()  # readers that don't load here, and what else a person should know
 
     @property
@@ -51,27 +50,30 @@ class BenchResult:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; times in microseconds an image."""
         measurement = self.measurement
-        return {
-            "schema": SCHEMA,
+        values = {
             "created": measurement.created,
-            "command": list(self.command),
+            "command": self.command,
             "machine": {**measurement.machine, "platform": self.platform},
-            "versions": dict(self.versions),
+            "versions": measurement.versions,
             "workers": measurement.workers,
             "rounds": measurement.rounds,
-            "formats": {format: asdict(images) for format, images in measurement.formats.items()},
-            "results": [round_times(asdict(result)) for result in measurement.results],
+            "formats": {
+                format: {"images": images.count, "mean_bytes": images.mean_bytes, "digest": images.digest}
+                for format, images in measurement.images.items()
+            },
+            "results": [asdict(result) for result in measurement.results],
             "choices": {format: asdict(choice) for format, choice in self.choices.items()},
-            "pipelines": [round_times(asdict(result)) for result in self.pipelines],
-            "notes": list(self.notes),
+            "pipelines": [asdict(result) for result in self.pipelines],
+            "notes": self.notes,
         }
+        return {"schema": SCHEMA, **round_times(values)}
 
     def print_on(self, console: Console) -> None:
         """Prints one table for each format, what the columns mean, the pipelines, and what there is to note."""
         measurement = self.measurement
         rounds, workers = pluralize(measurement.rounds, "round"), pluralize(measurement.workers, "DataLoader worker")
         print_text(console, f"{self.machine}; {rounds}, {workers}")
-        for format in measurement.formats:
+        for format in measurement.images:
             console.print("", reader_table(measurement, format, self.choices.get(format)), sep="\n")
         print_text(console, "\n" + _LEGEND)
         for format in dict.fromkeys(result.format for result in self.pipelines):
@@ -90,7 +92,7 @@ class BenchResult:
         if self.choices:
             chosen = [f"--set={format}={one.reader}" for format, one in self.choices.items()]
             print_text(console, f"To use the chosen readers:\n  {shlex.join(['fastpipe', 'configure', *chosen])}")
-        versions = ", ".join(f"{name} {version}" for name, version in sorted(self.versions.items()))
+        versions = ", ".join(f"{name} {version}" for name, version in sorted(self.measurement.versions.items()))
         print_text(console, f"Platform: {self.platform}\nVersions: {versions}")
 
     def _pipeline_table(self, format: str) -> ReportTable:
@@ -115,10 +117,10 @@ def reader_table(measurement: Measurement, format: str, choice: Choice | None = 
 
     The chosen reader is marked; why it was chosen, and what went wrong with others, stands below.
     """
-    images = measurement.formats[format]
+    images = measurement.images[format]
     columns = [*REQUESTS.values(), "served"]
     title = (
-        f"{format}: {pluralize(images.images, 'image')} of {images.mean_bytes / 1000:.0f} kB, µs an image "
+        f"{format}: {pluralize(images.count, 'image')} of {images.mean_bytes / 1000:.0f} kB, µs an image "
         "(median ± spread)"
     )
     table = ReportTable(["reader", *columns], columns, title=title, least_width=_LEAST_WIDTH)

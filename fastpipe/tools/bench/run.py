@@ -8,10 +8,9 @@ import tempfile
 from collections.abc import Collection, Sequence
 
 from fastpipe.config import MachineConfig, format_key
-from fastpipe.environment import versions
 from fastpipe.errors import FastpipeError, UnsupportedRequestError
+from fastpipe.progress_bar import ProgressCallback, no_progress
 from fastpipe.readers import available_readers, default_order, get_reader, reader_status
-from fastpipe.reporting.output import ProgressCallback
 from fastpipe.tools.bench.choose import choose
 from fastpipe.tools.bench.measure import measure
 from fastpipe.tools.bench.pipeline import CONTENDERS, PipelineResult, measure_pipelines
@@ -29,7 +28,7 @@ def bench(
     images: int = 24,
     rounds: int = 7,
     pipeline: bool = False,
-    progress: ProgressCallback | None = None,
+    progress: ProgressCallback = no_progress,
 ) -> BenchResult:
     """Measures readers, and whole pipelines if they are asked for, and chooses a reader for each format.
 
@@ -52,17 +51,17 @@ def bench(
     for name in names:
         get_reader(name)  # before minutes of measuring
     if path is None:
-        samples = made_samples(keys or ("jpeg", "png", "webp"), images, progress=progress)
+        samples = made_samples(keys or None, images, progress=progress)
     else:
         samples = sample_folder(path, keys or None, images, progress=progress)
     measured = names or available_readers()
     measurement = measure(samples, measured, workers=workers, rounds=rounds, progress=progress)
-    refused = _refused(measured, measurement.formats)
+    refused = _refused(measured, measurement.images)
     if not measurement.results:
-        said = [f"none of the readers {', '.join(measured)} decodes {', '.join(measurement.formats)} images", *refused]
+        said = [f"none of the readers {', '.join(measured)} decodes {', '.join(measurement.images)} images", *refused]
         raise UnsupportedRequestError("; ".join(said))
     choices = choose(measurement)
-    notes = [*([] if names else _absent(measurement.formats)), *refused]
+    notes = [*([] if names else _absent(measurement.images)), *refused]
     pipelines: tuple[PipelineResult, ...] = ()
     if pipeline:
         contenders = list(CONTENDERS)
@@ -89,8 +88,7 @@ def bench(
         *(f"--workers={measurement.workers}", f"--images={images}", f"--rounds={rounds}"),
         *(["--pipeline"] if pipeline else []),
     )
-    found = {**measurement.versions, **versions("torch")}
-    return BenchResult(command, measurement, choices, pipelines, platform.platform(), found, tuple(notes))
+    return BenchResult(command, measurement, choices, pipelines, platform.platform(), tuple(notes))
 
 
 def _absent(formats: Collection[str]) -> list[str]:

@@ -7,7 +7,7 @@ import math
 import os
 import random
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -20,7 +20,7 @@ from PIL import Image
 from fastpipe import readers
 from fastpipe.config import format_key
 from fastpipe.errors import DatasetError
-from fastpipe.reporting.output import ProgressCallback
+from fastpipe.progress_bar import ProgressCallback, no_progress
 from fastpipe.tools.inputs import choose_files
 from fastpipe.types import Box, Header
 
@@ -39,8 +39,14 @@ KINDS: Mapping[str, tuple[str, str, str, Mapping[str, Any]]] = MappingProxyType(
 # (height, width) of the images that ImageNet has most of.
 SIZES = ((375, 500), (375, 500), (333, 500), (500, 375), (375, 500), (500, 333), (400, 300), (500, 500))
 
-# How often each kind comes in every sixteen made JPEGs: ImageNet is baseline 4:4:4 and 4:2:0 with few others.
-_JPEG_MIX = ("jpeg-420", "jpeg-444") * 7 + ("jpeg-gray", "jpeg-progressive")
+# Format → the kinds that are made of it, in turn: ImageNet is baseline 4:4:4 and 4:2:0 with few others.
+MIXES: Mapping[str, Sequence[str]] = MappingProxyType(
+    {
+        "jpeg": ("jpeg-420", "jpeg-444") * 7 + ("jpeg-gray", "jpeg-progressive"),
+        "png": ("png",),
+        "webp": ("webp",),
+    }
+)
 
 _MOST_PIXELS = 16_000_000
 _LEAST_FILES = 4
@@ -124,7 +130,7 @@ def make_folder(
     classes: int = 4,
     per_class: int = 16,
     *,
-    kinds: Sequence[str] = _JPEG_MIX,
+    kinds: Sequence[str] = MIXES["jpeg"],
     sizes: Sequence[tuple[int, int]] = SIZES,
     seed: int = 0,
 ) -> list[Path]:
@@ -155,31 +161,26 @@ def make_folder(
 
 
 def made_samples(
-    formats: Iterable[str] = ("jpeg", "png", "webp"),
-    count: int = 24,
-    *,
-    seed: int = 0,
-    progress: ProgressCallback | None = None,
+    formats: Collection[str] | None = None, count: int = 24, *, progress: ProgressCallback = no_progress
 ) -> list[Sample]:
-    """Made photos of each format, in memory: so many of ``"jpeg"``, ``"png"`` and ``"webp"``, the same for a seed.
+    """Made photos, in memory: so many of each format, always the same; formats are keys of `MIXES`, None for all.
 
     Raises:
-        DatasetError: a format that none of `KINDS` makes.
+        DatasetError: a format that isn't made.
     """
     samples: list[Sample] = []
-    wanted = list(formats)
+    wanted = MIXES if formats is None else formats
     for format in wanted:
-        kinds = _JPEG_MIX if format == "jpeg" else tuple(kind for kind in KINDS if kind == format)
-        if not kinds:
-            made = "jpeg, png, webp"
+        if format not in MIXES:
+            made = ", ".join(MIXES)
             raise DatasetError(f"can't make {format!r} images (made: {made}); name a folder that holds some")
+        kinds = MIXES[format]
         for number in range(count):
-            if progress:
-                progress(len(samples), count * len(wanted), "making images")
+            progress(len(samples), count * len(wanted), "making images")
             # Odd steps through the sixteen, so that a small sample is mixed too.
             kind = kinds[(number * 5) % len(kinds)]
-            data = encode(photo(seed + number, *SIZES[number % len(SIZES)]), kind)
-            samples.append(read_sample(f"{kind}-{number}", data, random.Random(seed + number)))
+            data = encode(photo(number, *SIZES[number % len(SIZES)]), kind)
+            samples.append(read_sample(f"{kind}-{number}", data, random.Random(number)))
     return samples
 
 
@@ -188,10 +189,9 @@ def sample_folder(
     formats: Iterable[str] | None = None,
     count: int = 24,
     *,
-    seed: int = 0,
-    progress: ProgressCallback | None = None,
+    progress: ProgressCallback = no_progress,
 ) -> list[Sample]:
-    """A random sample of the images that `choose_files` finds, read into memory.
+    """A random sample, always the same, of the images that `choose_files` finds, read into memory.
 
     A format's sample ends at 16 million pixels (though not below four images), so that huge photos don't make a
     benchmark of hours.
@@ -200,24 +200,21 @@ def sample_folder(
         path: a folder, searched with its subfolders, a zip, tar, shards or Parquet with images, or a file.
         formats: the config's keys of the formats wanted; None for every format found.
         count: images of each format at most.
-        seed: the same folder and arguments give the same sample.
         progress: told of the images read.
 
     Raises:
         DatasetError: there is no such path, or no image (of these formats) below it.
     """
     wanted = None if formats is None else {format_key(name) for name in formats}
-    rng = random.Random(seed)
-    if progress:
-        progress(0, 0, f"looking for images in {path}")
+    rng = random.Random(0)
+    progress(0, 0, f"looking for images in {path}")
     # Rare formats are looked for among twenty times as many files as are wanted, not in a whole data set.
-    files = choose_files(path, 20 * count, seed)
+    files = choose_files(path, 20 * count)
     rng.shuffle(files)
     by_format: dict[str, list[Sample]] = {}
     pixels: Counter[str] = Counter()
     for number, name in enumerate(files):
-        if progress:
-            progress(number, len(files), "reading images")
+        progress(number, len(files), "reading images")
         try:
             sample = read_sample(name, readers.read_file(name, None), rng)
             Image.open(io.BytesIO(sample.data)).load()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -123,7 +123,7 @@ class Diagnosis:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; times in microseconds, sizes in bytes."""
-        values = asdict(replace(self, machine=dict(self.machine), versions=dict(self.versions)))
+        values = asdict(self)
         values["stages"] |= {"total_us": self.stages.total_us, "groups": self.stages.groups()}
         more = ("healthy", "recommended", "recommended_workers", "shared_need", "transfer_us")
         values |= {name: getattr(self, name) for name in more}

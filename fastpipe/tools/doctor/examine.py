@@ -21,7 +21,8 @@ from fastpipe.explanation.conversion_gain import conversion_gain
 from fastpipe.explanation.foreign_loading import path_of, shape_in_memory
 from fastpipe.explanation.graph_breaks import diagnose
 from fastpipe.loading.tuning import worker_counts
-from fastpipe.reporting.output import ProgressCallback, pluralize
+from fastpipe.progress_bar import ProgressCallback
+from fastpipe.reporting.output import pluralize
 from fastpipe.tools.bench.measure import measure
 from fastpipe.tools.bench.samples import Sample, read_sample
 from fastpipe.tools.doctor import findings
@@ -173,8 +174,8 @@ def doctor(
         transfer=transfer,
         reencodings=tuple(reencodings),
         findings=(),
-        machine=machine_fingerprint(),
-        versions=library_versions(),
+        machine=dict(machine_fingerprint()),
+        versions=dict(library_versions()),
     )
     found = [one for one in _findings(measured, examined, probe.why_here, tried.bad, reading) if one is not None]
     return replace(measured, findings=tuple(sorted(found, key=lambda one: _SEVERITIES.index(one.severity))))

@@ -7,7 +7,7 @@ from typing import Any
 
 from fastpipe import environment
 from fastpipe.readers import bundled_libraries, reader_status
-from fastpipe.reporting.tables import ReportTable, render_text
+from fastpipe.reporting.tables import ReportTable
 
 _PACKAGES = ("torch", "torchvision", "numpy", "albumentations", "matplotlib")
 
@@ -43,4 +43,4 @@ def versions_text(found: dict[str, Any]) -> str:
             table.add_row(f"not by {reader}", what)
     for reader, reason in found["unavailable"].items():
         table.add_row(f"reader {reader}", f"not here: {reason}")
-    return render_text(lambda console: console.print(table))
+    return str(table)

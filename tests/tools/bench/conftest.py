@@ -36,11 +36,11 @@ def make_result() -> ResultMaker:
         results.append(ReaderResult("kornia", "jpeg", "full", False, 1.0, note="not <b>Pillow's</b> pixels & so on"))
         measurement = Measurement(
             results=tuple(results),
-            formats={"jpeg": SampleSummary(10, 98765.4, "0123456789abcdef")},
+            images={"jpeg": SampleSummary(10, 98765.4, "0123456789abcdef")},
             workers=workers,
             rounds=rounds,
             machine={"system": "Linux", "architecture": "x86_64", "processor": "Made <CPU> & Co", "cpus": 8},
-            versions={"fastpipe": "0.1.0", "pillow": "11.0"},
+            versions={"fastpipe": "0.1.0", "pillow": "11.0", "python": "3.12.1", "torch": "2.6.0"},
             created="2026-01-02T03:04:05+00:00",
         )
         pipelines = [
@@ -54,7 +54,6 @@ def make_result() -> ResultMaker:
             choices=choose(measurement),
             pipelines=tuple(pipelines),
             platform="Linux-6",
-            versions={"fastpipe": "0.1.0", "pillow": "11.0", "python": "3.12.1", "torch": "2.6.0"},
             notes=("the reader 'x' doesn't load here",),
         )
 

@@ -90,7 +90,7 @@ def test_one_process_and_workers(samples: list[Sample]) -> None:
         assert len(result.single.rounds_us) == len(result.workers.rounds_us) == 2
         assert result.single.median_us > 0
         assert result.workers.median_us > 0
-    assert {format: samples.images for format, samples in measured.formats.items()} == {"jpeg": 3, "png": 3}
+    assert {format: samples.count for format, samples in measured.images.items()} == {"jpeg": 3, "png": 3}
     assert steps[-1][0] == steps[-1][1]
 
 
@@ -182,7 +182,7 @@ def test_the_table(samples: list[Sample], capsys: pytest.CaptureFixture[str]) ->
 
 def test_the_digest_tells_other_images_and_other_regions(samples: list[Sample]) -> None:
     def digest(some: list[Sample]) -> str:
-        return measure(some, ["pil"], workers=0, rounds=1).formats["jpeg"].digest
+        return measure(some, ["pil"], workers=0, rounds=1).images["jpeg"].digest
 
     assert digest(samples[:2]) == digest(samples[:2])
     assert digest(samples[:2]) != digest(samples[1:3])

@@ -9,7 +9,7 @@ import pytest
 
 from fastpipe import progress_bar
 from fastpipe.errors import ConfigError
-from fastpipe.reporting.output import check_writable, make_console, show_progress
+from fastpipe.reporting.output import check_writable, make_console
 from fastpipe.tools.bench.result import SCHEMA
 
 
@@ -58,13 +58,12 @@ def test_progress_is_told_on_a_terminal(
     monkeypatch.setattr(progress_bar.SlowBar, "delay_s", 0.0)
     monkeypatch.setattr(progress_bar.SlowBar, "redrawn_s", 0.0)
     monkeypatch.setenv("FORCE_COLOR", "1")
-    with show_progress() as progress:
-        assert progress is None  # no terminal
+    with progress_bar.SlowBar() as bar:
+        bar.show(0, 0, "no terminal")
     monkeypatch.setattr(progress_bar, "_is_terminal", lambda: True)
-    with show_progress(quiet) as progress:
-        assert (progress is None) == quiet
-        if progress is not None:
-            progress(0, 0, "looking for [images]")
-            progress(1, 4, "round 1")
+    with progress_bar.SlowBar(shown=not quiet) as bar:
+        bar.show(0, 0, "looking for [images]")
+        bar.show(1, 4, "round 1")
     said = capsys.readouterr().err
+    assert "no terminal" not in said
     assert ("looking for [images]" in said, "round 1" in said, "25%" in said) == (not quiet,) * 3
