@@ -27,7 +27,7 @@ from fastpipe.transforms.image_call import ImageCallSlot, draw_and_run, observed
 from fastpipe.transforms.sized_image import Untraceable
 from fastpipe.transforms.v2 import _draws, functional
 from fastpipe.transforms.v2._kernels import by_fastpipe, with_functional
-from fastpipe.transforms.v2._proxies import STAND_INS, PilStandIn, image_steps, shape_of, stand_in
+from fastpipe.transforms.v2._proxies import STAND_INS, PilStandIn, after, image_steps, shape_of, stand_in
 from fastpipe.types import Generators, ImageShape, Step
 
 
@@ -221,11 +221,8 @@ def _converting(draw: Any, transform: Any) -> Any:
     def converted(self: Any, inpt: Any, params: dict[str, Any]) -> Any:
         if not isinstance(inpt, STAND_INS):
             return transform(self, inpt, params)
-        shape = shape_of(inpt)
-        steps = draw(self, shape, None)
-        for step in steps:
-            shape = step.output_shape(shape)
-        return stand_in(shape, (*inpt.steps, *steps)) if steps else inpt
+        steps = draw(self, shape_of(inpt), None)
+        return after(inpt, *steps) if steps else inpt
 
     converted.__name__, converted.__qualname__ = "transform", f"{transform.__qualname__}"
     return converted

@@ -53,13 +53,6 @@ class PilStandIn(SizedImage):
         self.shape = shape
         self.steps = steps
 
-    def then(self, *operations: Step) -> PilStandIn:
-        """The image behind some more steps."""
-        shape = self.shape
-        for operation in operations:
-            shape = operation.output_shape(shape)
-        return PilStandIn(shape, (*self.steps, *operations))
-
 
 @named
 class TensorStandIn(tv_tensors.Image):  # type: ignore[misc]
@@ -100,6 +93,21 @@ def shape_of(image: StandIn) -> ImageShape:
     channels, height, width = image.shape
     pure, ahead = isinstance(image, PureStandIn), getattr(image, "ahead", False)
     return ops.TensorShape.of((height, width, channels), image.dtype, pure, ahead)
+
+
+def after(image: StandIn, *operations: Step) -> StandIn:
+    """The image behind some more steps."""
+    shape = shape_of(image)
+    for operation in operations:
+        shape = operation.output_shape(shape)
+    return stand_in(shape, (*_steps(image), *operations))
+
+
+def _steps(image: StandIn) -> tuple[Step, ...]:
+    steps: tuple[Step, ...] | None = getattr(image, "steps", None)
+    if steps is None:  # made by a function of torch's, not of torchvision's
+        raise Untraceable("this transform calculates with a tensor, and there is none yet")
+    return steps
 
 
 def image_steps(sample: Any) -> tuple[Step, ...]:
@@ -222,14 +230,14 @@ def _resize(image: Any, antialias: Any = True, **given: Any) -> Any:
             "Anti-alias option is always applied for PIL Image input. Argument antialias is ignored.", stacklevel=2
         )
     resize = resize_of(image, **given)
-    return image if resize is None else image.then(resize)
+    return image if resize is None else after(image, resize)
 
 
 def _pad(image: Any, padding: Any, fill: Any = None, padding_mode: str = "constant") -> Any:
     colour = whole_colour(fill, image.shape.channels)
     if colour is None:
         raise Untraceable("pad isn't known ahead")
-    return image.then(pad_of(padding, colour, padding_mode))
+    return after(image, pad_of(padding, colour, padding_mode))
 
 
 def whole_colour(fill: Any, channels: int) -> Any:
@@ -252,8 +260,8 @@ def _order(permutation: Any, channels: int) -> tuple[int, ...] | None:
 def _permute_channels(image: Any, permutation: Any) -> Any:
     order = _order(permutation, image.shape.channels)
     if order is None:
-        return image.then(ops.PilOperation("permute_channels", {"permutation": permutation}, image.shape))
-    return image if order == tuple(range(len(order))) else image.then(ops.PermuteChannels(order))
+        return after(image, ops.PilOperation("permute_channels", {"permutation": permutation}, image.shape))
+    return image if order == tuple(range(len(order))) else after(image, ops.PermuteChannels(order))
 
 
 def _to_rgb(image: Any) -> Any:
@@ -278,10 +286,10 @@ def _on_pil(name: str, image: PilStandIn, /, *args: Any, **kwargs: Any) -> Any:
     if name in _ON_PIL:
         return _ON_PIL[name](image, **given)
     if name in OPERATIONS:
-        return image.then(OPERATIONS[name](**given))
+        return after(image, OPERATIONS[name](**given))
     if name not in _KEEPS_SHAPE:
         raise Untraceable(f"{name} isn't known ahead")
-    return image.then(ops.PilOperation(name, given, image.shape))
+    return after(image, ops.PilOperation(name, given, image.shape))
 
 
 # -- what it does to a tensor
@@ -315,22 +323,11 @@ def _plainly(name: str, image: Any, given: dict[str, Any]) -> Any:
         channels, height, width = getattr(F, name)(image.as_subclass(torch.Tensor), **given).shape
         size = height, width, channels
     shape: Any = shape_of(image)
-    return _after(image, ops.tensor_operation(name, given, shape, size))
+    return after(image, ops.tensor_operation(name, given, shape, size))
 
 
 _SIZED = frozenset({*MOVES, "pad", "resize"})
 """Functions whose operation says the result's size."""
-
-
-def _after(image: Any, operation: Step) -> Any:
-    return stand_in(operation.output_shape(shape_of(image)), (*_steps(image), operation))
-
-
-def _steps(image: Any) -> tuple[Step, ...]:
-    steps = getattr(image, "steps", None)
-    if steps is None:  # made by a function of torch's, not of torchvision's
-        raise Untraceable("this transform calculates with a tensor, and there is none yet")
-    return steps  # type: ignore[no-any-return]
 
 
 def _tensor_resize(image: Any, antialias: Any = True, **given: Any) -> Any:
@@ -349,7 +346,7 @@ def _tensor_pad(image: Any, padding: Any, fill: Any = None, padding_mode: str = 
 def _tensor_normalize(image: Any, mean: Any, std: Any, inplace: bool = False) -> Any:
     if not image.is_floating_point():
         raise TypeError(f"Input tensor should be a float tensor. Got {image.dtype}.")
-    return _after(image, ops.Normalize(_frozen(mean), _frozen(std)))
+    return after(image, ops.Normalize(_frozen(mean), _frozen(std)))
 
 
 def _frozen(numbers: Any) -> Any:
@@ -357,11 +354,11 @@ def _frozen(numbers: Any) -> Any:
 
 
 def _tensor_to_dtype(image: Any, dtype: torch.dtype = torch.float, scale: bool = False) -> Any:
-    return image if image.dtype == dtype else _after(image, ops.ToDtype(dtype, scale))
+    return image if image.dtype == dtype else after(image, ops.ToDtype(dtype, scale))
 
 
 def _tensor_erase(image: Any, i: int, j: int, h: int, w: int, v: Any, inplace: bool = False) -> Any:
-    return _after(image, ops.Erase(i, j, h, w, v))
+    return after(image, ops.Erase(i, j, h, w, v))
 
 
 def _tensor_permute_channels(image: Any, permutation: Any) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -80,15 +81,9 @@ def _mask(like: Any, size: tuple[int, ...], steps: Any, keep: Any, dtype: torch.
     return made
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
-    load: Load
-    whole: tuple[int, int]
-
-
 def mask_stand_in(load: Load, count: int, size: tuple[int, int]) -> Any:
     """A ``tv_tensors.Mask`` of ``count`` masks of that ``(height, width)``, made by ``load`` when it is needed."""
-    return _mask(_Source(load, size), (count, *size), (), None, torch.uint8, MaskStandIn)
+    return _mask(SimpleNamespace(load=load, whole=size), (count, *size), (), None, torch.uint8, MaskStandIn)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
