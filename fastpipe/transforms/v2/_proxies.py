@@ -147,16 +147,15 @@ def cropped_first(on: Callable[..., Any], image: Any, given: dict[str, Any]) -> 
 
 
 def resize_of(
-    image: Any, size: Any, interpolation: Any = "bilinear", max_size: Any = None, antialias: Any = True
+    before: tuple[int, int], size: Any, interpolation: Any = "bilinear", max_size: Any = None
 ) -> ops.Resize | None:
-    """The operation of ``resize``; None if it changes nothing."""
-    before = F.get_size(image)
+    """The operation of ``resize`` for an image of that ``(height, width)``; None if it changes nothing."""
     height, width = F._geometry._compute_resized_output_size(before, size=size, max_size=max_size)
-    if [height, width] == before:
+    if (height, width) == before:
         return None
     if height < 1 or width < 1:
         raise Untraceable("an image of no pixels")
-    return ops.Resize([height, width], interpolation_of(interpolation))
+    return ops.resize_to([height, width], interpolation_of(interpolation))
 
 
 def pad_of(padding: Any, fill: Any = 0, padding_mode: str = "constant") -> ops.Pad:
@@ -229,7 +228,7 @@ def _resize(image: Any, antialias: Any = True, **given: Any) -> Any:
         warnings.warn(
             "Anti-alias option is always applied for PIL Image input. Argument antialias is ignored.", stacklevel=2
         )
-    resize = resize_of(image, **given)
+    resize = resize_of(image.shape.size, **given)
     return image if resize is None else after(image, resize)
 
 
@@ -331,7 +330,7 @@ _SIZED = frozenset({*MOVES, "pad", "resize"})
 
 
 def _tensor_resize(image: Any, antialias: Any = True, **given: Any) -> Any:
-    like = resize_of(image, **given)
+    like = resize_of(tuple(image.shape[-2:]), **given)
     if like is None:
         return image
     interpolation = given.get("interpolation", "bilinear")

@@ -108,7 +108,7 @@ def _on_mask(name: str, mask: Any, /, *args: Any, **kwargs: Any) -> Any:
     elif name == "pad" and given.get("fill") in (0, None):
         like = pad_of(given["padding"], 0, given.get("padding_mode", "constant"))
     elif name == "resize":
-        like = resize_of(mask, given["size"], "nearest", given.get("max_size"))
+        like = resize_of((height, width), given["size"], "nearest", given.get("max_size"))
         if like is None:
             return mask
         given = {**given, "size": like.size, "max_size": None}
