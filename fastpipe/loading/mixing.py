@@ -13,7 +13,8 @@ from typing import Any
 
 from torch.utils.data import default_collate
 
-from fastpipe.rng import drawing, torch_draws_from
+from fastpipe.rng import drawing
+from fastpipe.rng.torch_patch import torch_draws_from
 
 _MIX: Any = default_collate  # any object; only its name matters
 

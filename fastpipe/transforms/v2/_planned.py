@@ -18,7 +18,8 @@ from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.program.lower import lower
 from fastpipe.program.on_image import run_on_image
 from fastpipe.program.on_image import shape_of as image_shape
-from fastpipe.rng import rewound_on, stream_of, torch_draws_from
+from fastpipe.rng import rewound_on, stream_of
+from fastpipe.rng.torch_patch import torch_draws_from
 from fastpipe.transforms._attributes import Attribute, by_class
 from fastpipe.transforms._base import draw_all
 from fastpipe.transforms.adapters import planned
