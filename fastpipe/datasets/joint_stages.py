@@ -13,7 +13,8 @@ import torch
 from fastpipe.errors import PlanError
 from fastpipe.executor import ImageStages, SampleTask
 from fastpipe.program import execute, lower, mark, needed
-from fastpipe.rng import as_globals, drawing, rewound, torch_draws_from
+from fastpipe.rng import as_globals, drawing, rewound
+from fastpipe.rng.torch_patch import torch_draws_from
 from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.pipeline import FixedSteps
 from fastpipe.transforms.sized_image import Untraceable

@@ -12,7 +12,8 @@ from typing import Any
 
 from torch.utils.data import default_collate
 
-from fastpipe.rng import drawing, torch_draws_from
+from fastpipe.rng import drawing
+from fastpipe.rng.torch_patch import torch_draws_from
 
 _MIXES = frozenset({"CutMix", "MixUp"})
 _JUMPS = frozenset({*dis.hasjrel, *dis.hasjabs})

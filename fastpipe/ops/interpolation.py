@@ -1,8 +1,5 @@
 """The interpolation modes, and Pillow's integers for them."""
 
-# TorchScript needs narrow annotations; eagerly wider values arrive, which the type checker calls unreachable.
-# mypy: no-warn-unreachable
-
 from collections.abc import Callable
 from typing import Any
 

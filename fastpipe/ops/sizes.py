@@ -4,9 +4,6 @@ The one place where they are worked out: the operations themselves, the drawn st
 Everything is compiled by TorchScript as part of the operations.
 """
 
-# TorchScript needs narrow annotations; eagerly wider values arrive, which the type checker calls unreachable.
-# mypy: no-warn-unreachable
-
 import numbers
 from typing import TYPE_CHECKING, Any
 

@@ -35,6 +35,7 @@ _JPEGS = ("JPEG", "MPO")
 
 # EXIF orientation → whether rows and columns are swapped first, and then which of them run backwards.
 _TURNS = {
+    1: (False, False, False),
     2: (False, False, True),
     3: (False, True, True),
     4: (False, True, False),
@@ -147,24 +148,21 @@ def read_image(
         source, data = "<bytes>", as_bytes(src)
     header = parse_header(data, source)
     check_limit(header, max_pixels, source)
-    turn = _TURNS.get(upright_orientation(data, header)) if apply_exif else None
+    turn = _TURNS[upright_orientation(data, header) if apply_exif else 1]
+    swapped, rows_back, columns_back = turn
     box = None
     if region is not None:
-        upright = (header.width, header.height) if turn is not None and turn[0] else (header.height, header.width)
-        box = _checked_box(region, upright)
-        if turn is not None:
-            box = _stored_box(box, upright, turn)
+        upright = (header.width, header.height) if swapped else (header.height, header.width)
+        box = _stored_box(_checked_box(region, upright), upright, turn)
     request = DecodeRequest(box)
     chosen = choose(header, request, _reader_of(header.format, reader), config)
     if mode == "P":
         pixels = _decode_indices(data, box or Box(0, 0, *header.size), header, chosen, source)
     else:
         pixels, _ = _decode(data, request, header, chosen, source, Scratch())
-    if turn is not None:
-        swapped, rows_back, columns_back = turn
-        if swapped:
-            pixels = np.swapaxes(pixels, 0, 1)
-        pixels = pixels[:: -1 if rows_back else 1, :: -1 if columns_back else 1]
+    if swapped:
+        pixels = np.swapaxes(pixels, 0, 1)
+    pixels = pixels[:: -1 if rows_back else 1, :: -1 if columns_back else 1]
     # Its own scratch makes the result fresh; a copy is made where it is strided, or a part of more memory.
     own = pixels.flags.c_contiguous and pixels.flags.writeable and _fills_its_memory(pixels)
     return pixels if own else np.array(pixels, order="C")
@@ -220,8 +218,7 @@ def _decode(
     own: Any = Image.MAX_IMAGE_PIXELS
     beyond = own is not None and header.height * header.width > own
     try:
-        pixels = pillow.decode_any_size(data, got) if beyond else pillow.decode(data, got, out)
-        return _trim(pixels, got, request)
+        return _trim(pillow.decode(data, got, out, any_size=beyond), got, request)
     except DecodeError as error:
         raise _named(error, source, header) from error.__cause__
 

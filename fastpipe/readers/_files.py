@@ -147,13 +147,10 @@ def _read_member(member: ArchiveMember, longest: int) -> bytes:
         raise OSError(error.errno, error.strerror, str(member)) from error
     try:
         os.lseek(descriptor, member.offset, os.SEEK_SET)
-        data = os.read(descriptor, min(member.length, _AT_ONCE))
-        if len(data) < member.length:
-            parts = [data]
-            while data and (left := member.length - sum(map(len, parts))):
-                data = os.read(descriptor, min(left, _AT_ONCE))
-                parts.append(data)
-            data = b"".join(parts)
+        data = more = os.read(descriptor, min(member.length, _AT_ONCE))
+        while more and len(data) < member.length:
+            more = os.read(descriptor, min(member.length - len(data), _AT_ONCE))
+            data += more
     finally:
         os.close(descriptor)
     if len(data) < member.length:

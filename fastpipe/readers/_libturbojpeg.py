@@ -15,6 +15,9 @@ from collections.abc import Callable, Iterator
 from ctypes import c_char_p, c_int, c_size_t, c_void_p
 from importlib import metadata
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fastpipe.errors import DecodeError, FastpipeWarning
 
 _VARIABLE = "FASTPIPE_TURBOJPEG"
@@ -154,17 +157,16 @@ class Decompressor:
         return found
 
     def decompress(
-        self, data: bytes, address: int, scale: int, region: tuple[int, int, int, int] | None, size: tuple[int, int]
+        self, data: bytes, pixels: NDArray[np.uint8], scale: int, region: tuple[int, int, int, int] | None = None
     ) -> None:
-        """RGB rows, three bytes a pixel without padding, written to memory at an address.
+        """Writes the RGB pixels of an image, or of a region of it.
 
         Args:
             data: the file whose `header` was read last.
-            address: where ``size[0] * size[1] * 3`` bytes may be written.
+            pixels: ``(height, width, 3)``, contiguous, as large as the region.
             scale: denominator of the reduced size.
             region: ``(x, y, width, height)`` in the reduced image, x being a multiple of the (reduced) iMCU's width;
                 None for all of it.
-            size: height and width of what is written.
         """
         c, handle = self._c, self._handle
         self._cropped = True
@@ -172,7 +174,7 @@ class Decompressor:
             raise self._error()
         if region is not None and c.tj3SetCroppingRegion(handle, _Region(*region)):
             raise self._error()
-        if c.tj3Decompress8(handle, data, len(data), address, size[1] * 3, _PIXELS_RGB):
+        if c.tj3Decompress8(handle, data, len(data), pixels.ctypes.data, 3 * pixels.shape[1], _PIXELS_RGB):
             raise self._error()
 
     def _error(self) -> DecodeError:

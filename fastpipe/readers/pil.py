@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO
 
 import numpy as np
 import PIL
 from PIL import Image
 
-from fastpipe.errors import DecodeError, UnsupportedRequestError
+from fastpipe.errors import DecodeError, ReaderError, UnsupportedRequestError
 from fastpipe.readers._pillow import open_any_size
 from fastpipe.readers.base import WHOLE_IMAGE, Capabilities, Pixels, Reader, Scratch, covering_box, scaled_size
 from fastpipe.types import Box, DecodeRequest, Header
@@ -54,44 +53,16 @@ class PillowReader(Reader):
         fits = [scale for scale in self.capabilities.scales if scale <= min(wanted, header.height, header.width)]
         return max(fits, default=1)
 
-    def decode(self, data: bytes, request: DecodeRequest = WHOLE_IMAGE, out: Scratch | None = None) -> Pixels:
-        return self._pixels(Image.open, data, request)
-
-    def decode_any_size(self, data: bytes, request: DecodeRequest) -> Pixels:
-        """Decodes like `decode`, an image whose number of pixels was checked against another limit than Pillow's."""
-        return self._pixels(open_any_size, data, request)
-
-    def decode_indices(self, data: bytes, box: Box) -> Pixels:
-        with self._opened(open_any_size, data) as image:
-            if image.mode not in ("P", "L"):
-                raise UnsupportedRequestError(
-                    f"mode='P' is for images with a palette and for gray ones, not for Pillow's mode {image.mode!r}; "
-                    "read this one with mode='RGB'"
-                )
-            indices: Pixels = np.array(image, np.uint8)[box.top : box.bottom, box.left : box.right]
-            return np.array(indices)
-
-    @contextmanager
-    def _opened(self, open_image: Callable[[IO[bytes]], Image.Image], data: bytes) -> Iterator[Image.Image]:
-        """The image, for as long as the file is open; what Pillow raises becomes a DecodeError."""
-        image_format = None
-        try:
-            with open_image(io.BytesIO(data)) as image:
-                image_format = image.format
-                for defect in self.defects:
-                    if image_format in defect.formats:
-                        raise DecodeError("<bytes>", image_format, self.name, str(defect))
-                yield image
-        except Exception as error:  # Pillow's plugins raise nearly anything on a damaged file
-            if isinstance(error, ValueError) and type(error).__module__.startswith("fastpipe"):
-                raise
-            reason = str(error) or type(error).__name__
-            if isinstance(error, Image.DecompressionBombError):
-                reason += "; this is Pillow's own limit, PIL.Image.MAX_IMAGE_PIXELS"
-            raise DecodeError("<bytes>", image_format, self.name, reason) from error
-
-    def _pixels(self, open_image: Callable[[IO[bytes]], Image.Image], data: bytes, request: DecodeRequest) -> Pixels:
-        with self._opened(open_image, data) as image:
+    def decode(
+        self,
+        data: bytes,
+        request: DecodeRequest = WHOLE_IMAGE,
+        out: Scratch | None = None,
+        *,
+        any_size: bool = False,
+    ) -> Pixels:
+        """As `Reader.decode`; `any_size`: the number of pixels was checked against another limit than Pillow's."""
+        with self._opened(data, any_size) as image:
             scale = request.scale
             if scale > 1:
                 image.draft(None, (image.width // scale, image.height // scale))
@@ -106,7 +77,35 @@ class PillowReader(Reader):
             if image.mode in _WITH_PALETTE or height * width > (Image.MAX_IMAGE_PIXELS or sys.maxsize):
                 # A crop gets a palette where the image should have one and hasn't, and its size is judged.
                 return _as_rgb(image)[top : top + height, left : left + width]
-            shown: Image.Image = image
-            if (height, width) != (image.height, image.width):
-                shown = image.crop((left, top, left + width, top + height))
-            return _as_rgb(shown)
+            if (height, width) == (image.height, image.width):
+                return _as_rgb(image)
+            return _as_rgb(image.crop((left, top, left + width, top + height)))
+
+    def decode_indices(self, data: bytes, box: Box) -> Pixels:
+        with self._opened(data, any_size=True) as image:
+            if image.mode not in ("P", "L"):
+                raise UnsupportedRequestError(
+                    f"mode='P' is for images with a palette and for gray ones, not for Pillow's mode {image.mode!r}; "
+                    "read this one with mode='RGB'"
+                )
+            indices: Pixels = np.array(image, np.uint8)[box.top : box.bottom, box.left : box.right]
+            return np.array(indices)
+
+    @contextmanager
+    def _opened(self, data: bytes, any_size: bool) -> Iterator[Image.Image]:
+        """The image, for as long as the file is open; what Pillow raises becomes a DecodeError."""
+        image_format = None
+        try:
+            with (open_any_size if any_size else Image.open)(io.BytesIO(data)) as image:
+                image_format = image.format
+                for defect in self.defects:
+                    if image_format in defect.formats:
+                        raise DecodeError("<bytes>", image_format, self.name, str(defect))
+                yield image
+        except ReaderError:
+            raise
+        except Exception as error:  # Pillow's plugins raise nearly anything on a damaged file
+            reason = str(error) or type(error).__name__
+            if isinstance(error, Image.DecompressionBombError):
+                reason += "; this is Pillow's own limit, PIL.Image.MAX_IMAGE_PIXELS"
+            raise DecodeError("<bytes>", image_format, self.name, reason) from error

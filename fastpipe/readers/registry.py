@@ -6,13 +6,13 @@ None is imported before it is asked for. The order in which a format's readers a
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 import threading
 import warnings
 from dataclasses import dataclass, replace
 from importlib import metadata
-from typing import Any
 
 from fastpipe.errors import FastpipeWarning, ReaderError, ReaderUnavailableError, UnknownReaderError
 from fastpipe.readers.base import Reader
@@ -58,10 +58,8 @@ _DEFAULT_ORDER: dict[str, tuple[str, ...]] = {
 _lock = threading.RLock()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
-_registered: dict[str, Reader | str] = {}  # a reader, or the "module:class" of an entry point
-_loaded: dict[str, Reader] = {}
+_loaded: dict[str, Reader] = {}  # or registered
 _failed: dict[str, str] = {}
-_plugins_seen = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +88,8 @@ def default_order(format: str) -> tuple[str, ...]:
 
 def known_readers() -> list[str]:
     """The names of all readers that are built in, installed as plugins or registered, sorted."""
-    _find_plugins()
-    return sorted({*_BUILT_IN, *_registered})
+    with _lock:
+        return sorted({*_BUILT_IN, *_plugins(), *_loaded})
 
 
 def available_readers() -> list[str]:
@@ -122,9 +120,7 @@ def get_reader(name: str) -> Reader:
     if reader is not None:
         return reader
     with _lock:
-        if name not in _BUILT_IN and name not in _registered:
-            _find_plugins()
-        if name not in _BUILT_IN and name not in _registered:
+        if name not in known_readers():
             raise UnknownReaderError(
                 f"no reader is called {name!r}; there are {', '.join(known_readers())}. "
                 "A reader of your own is added with fastpipe.readers.register_reader()"
@@ -135,7 +131,7 @@ def get_reader(name: str) -> Reader:
             except Exception as error:  # a package that is broken may raise anything while it is imported
                 _failed[name] = f"{type(error).__name__}: {error}"
                 if name not in _BUILT_IN:
-                    message = f"the plugin reader {name!r} ({_registered[name]}) doesn't load: {_failed[name]}"
+                    message = f"the plugin reader {name!r} ({_plugins()[name]}) doesn't load: {_failed[name]}"
                     warnings.warn(message, FastpipeWarning, stacklevel=2)
         if name in _failed:
             hint = _BUILT_IN[name][1] if name in _BUILT_IN else "reinstall the package that provides it"
@@ -170,20 +166,17 @@ def register_reader(reader: Reader) -> None:
     if name in _BUILT_IN:
         raise ReaderError(f"{name!r} is the name of a built-in reader; give yours another")
     with _lock:
-        _registered[name] = reader
         _loaded[name] = reader
         _failed.pop(name, None)
 
 
 def _load(name: str) -> Reader:
-    target: Any = _registered.get(name) or _BUILT_IN[name][0]
-    if isinstance(target, Reader):
-        return target
+    target = _BUILT_IN[name][0] if name in _BUILT_IN else _plugins()[name]
     module, _, attribute = target.partition(":")
     reader = getattr(importlib.import_module(module), attribute)()
     if not isinstance(reader, Reader):
         raise TypeError(f"{target} is not a fastpipe.readers.Reader")
-    return reader if name in _registered else _without_defects(reader)
+    return _without_defects(reader) if name in _BUILT_IN else reader
 
 
 def _without_defects(reader: Reader) -> Reader:
@@ -198,16 +191,14 @@ def _without_defects(reader: Reader) -> Reader:
     return reader
 
 
-def _find_plugins() -> None:
-    """Note the entry points of installed packages, without importing them."""
-    global _plugins_seen
-    with _lock:
-        if _plugins_seen:
-            return
-        _plugins_seen = True
-        for point in metadata.entry_points(group=ENTRY_POINTS):
-            if point.name in _BUILT_IN:
-                message = f"the entry point {point.value!r} can't take the name of the built-in reader {point.name!r}"
-                warnings.warn(message, FastpipeWarning, stacklevel=2)
-            else:
-                _registered.setdefault(point.name, point.value)
+@functools.cache
+def _plugins() -> dict[str, str]:
+    """The "module:class" of each reader that an installed package has as an entry point; none is imported."""
+    found: dict[str, str] = {}
+    for point in metadata.entry_points(group=ENTRY_POINTS):
+        if point.name in _BUILT_IN:
+            message = f"the entry point {point.value!r} can't take the name of the built-in reader {point.name!r}"
+            warnings.warn(message, FastpipeWarning, stacklevel=2)
+        else:
+            found.setdefault(point.name, point.value)
+    return found

@@ -12,7 +12,7 @@ import threading
 from fastpipe.errors import UnsupportedRequestError
 from fastpipe.readers._libturbojpeg import Decompressor, Library
 from fastpipe.readers.base import WHOLE_IMAGE, Capabilities, Pixels, Reader, Scratch, covering_box, scaled_size
-from fastpipe.types import Box, DecodeRequest, Size
+from fastpipe.types import DecodeRequest, Size
 
 # iMCU width by TJSAMP number: 4:4:4, 4:2:2, 4:2:0, gray, 4:4:0, 4:1:1
 _IMCU_WIDTH = (8, 16, 16, 8, 8, 32)
@@ -47,34 +47,20 @@ class TurboJpegReader(Reader):
             raise self._refuse_box(request, height, width)
         out = Scratch() if out is None else out
         if request.box is None or request.box == (0, 0, height, width):
-            full = scaled_size((height, width), scale)
-            pixels = out.take(*full)
-            decompressor.decompress(data, pixels.ctypes.data, scale, None, full)
+            pixels = out.take(*scaled_size((height, width), scale))
+            decompressor.decompress(data, pixels, scale)
             return pixels
         if not request.box.inside((height, width)) or not self.capabilities.regions:
             raise self._refuse_box(request, height, width)
         if not 0 <= subsampling < len(_IMCU_WIDTH):
             raise UnsupportedRequestError(f"turbojpeg has no name for these sampling factors ({subsampling})")
-        return self._region(decompressor, data, request.box, Size(height, width), subsampling, scale, out)
-
-    def _region(
-        self,
-        decompressor: Decompressor,
-        data: bytes,
-        box: Box,
-        size: Size,
-        subsampling: int,
-        scale: int,
-        out: Scratch,
-    ) -> Pixels:
-        box = covering_box(box, size, scale)
+        box = covering_box(request.box, Size(height, width), scale)
         top, left = box.top // scale, box.left // scale
-        height, width = scaled_size(box.size, scale)
+        rows, columns = scaled_size(box.size, scale)
         imcu = _IMCU_WIDTH[subsampling] // scale
         margin = imcu if _SUBSAMPLED[subsampling] else 0
         start = max(left // imcu * imcu - margin, 0)
-        stop = min(-(-(left + width) // imcu) * imcu + margin, -(-size.width // scale))
-        pixels = out.take(height, stop - start)
-        region = (start, top, stop - start, height)
-        decompressor.decompress(data, pixels.ctypes.data, scale, region, (height, stop - start))
-        return pixels[:, left - start : left - start + width]
+        stop = min(-(-(left + columns) // imcu) * imcu + margin, -(-width // scale))
+        pixels = out.take(rows, stop - start)
+        decompressor.decompress(data, pixels, scale, (start, top, stop - start, rows))
+        return pixels[:, left - start : left - start + columns]

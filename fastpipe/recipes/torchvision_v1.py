@@ -19,7 +19,7 @@ from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.recipes import torchvision_presets
 from fastpipe.recipes.base import adapter, adapter_class, known_base
 from fastpipe.recipes.pillow_ops import PilToTensorOnce, ToTensorOnce
-from fastpipe.rng import torch_draws_from
+from fastpipe.rng.torch_patch import torch_draws_from
 from fastpipe.transforms import autoaugment, transforms
 from fastpipe.transforms._attributes import Attribute
 from fastpipe.transforms.adapters import Adapt

@@ -26,7 +26,8 @@ from torchvision import tv_tensors
 from fastpipe import ops
 from fastpipe.program.lower import lower
 from fastpipe.program.on_image import run_on_image
-from fastpipe.rng import as_globals, keyed_globals, torch_draws_from
+from fastpipe.rng import as_globals, keyed_globals
+from fastpipe.rng.torch_patch import torch_draws_from
 from fastpipe.transforms.sized_image import Untraceable
 from fastpipe.transforms.v2._proxies import PilStandIn, PureStandIn, TensorStandIn, stand_in
 from fastpipe.transforms.v2._samples import draw_sample, with_pixels

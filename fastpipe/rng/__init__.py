@@ -19,7 +19,6 @@ from fastpipe.rng.state import (
     rewound,
     rewound_on,
 )
-from fastpipe.rng.torch_patch import torch_draws_from
 from fastpipe.rng.torch_stream import TorchStream
 
 __all__ = [
@@ -42,5 +41,4 @@ __all__ = [
     "sample_key",
     "sample_keys",
     "stream_of",
-    "torch_draws_from",
 ]

@@ -77,7 +77,8 @@ def _is_ours(base: type) -> bool:
 
 def draws_from_stream(transform: Any) -> bool:
     """Whether a transform's ``draw`` is fastpipe's own, which takes an `MT19937Stream`."""
-    return bool(type(transform).draw.__module__.startswith("fastpipe."))
+    draw = getattr(type(transform), "draw", None)
+    return str(getattr(draw, "__module__", "")).startswith("fastpipe.")
 
 
 def draw_steps(transform: Any, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:

@@ -84,24 +84,22 @@ class SeededCall:
     seed: int
 
     def apply(self, image: Any) -> Any:
-        if isinstance(image, np.ndarray):
-            return self._result(image)
+        given = image
         if isinstance(image, torch.Tensor):
             if image.device.type != "cpu" or image.ndim != 3 or image.dtype not in (torch.uint8, torch.float32):
                 raise TypeError(
                     "albumentations takes tensors (C, H, W) of dtype uint8 or float32 on the CPU. Got "
                     f"{tuple(image.shape)}, {image.dtype}, {image.device}"
                 )
-            result = self._result(np.ascontiguousarray(image.permute(1, 2, 0).numpy()))
-            if isinstance(result, torch.Tensor):  # from ToTensorV2
-                return result
-            return torch.from_numpy(np.ascontiguousarray(_channels_first(result)))
+            given = np.ascontiguousarray(image.permute(1, 2, 0).numpy())
+        elif not isinstance(image, (np.ndarray, Image.Image)):
+            raise TypeError(f"img should be PIL Image, Tensor or ndarray. Got {type(image)}")
+        result = self._result(given)
+        if isinstance(image, np.ndarray) or isinstance(result, torch.Tensor):  # a tensor from ToTensorV2
+            return result
         if isinstance(image, Image.Image):
-            result = self._result(image)
-            if isinstance(result, torch.Tensor):
-                return result
             return _as_pil(result, image.mode)
-        raise TypeError(f"img should be PIL Image, Tensor or ndarray. Got {type(image)}")
+        return torch.from_numpy(np.ascontiguousarray(_channels_first(result)))
 
     def _result(self, image: Any) -> Any:
         """The array or tensor for an image, whose pixels are copied: some transforms write into theirs."""

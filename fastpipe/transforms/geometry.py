@@ -67,18 +67,22 @@ class Resize(Transform):
         return (ops.resize_to(self.size, self.interpolation, self.max_size, self.antialias),)
 
 
-class CenterCrop(Transform):
-    """Crops the middle of an image; one that is too small is first padded with zeros.
-
-    Args:
-        size: ``(height, width)`` of the crop; an int, or a sequence of one, for a square.
-    """
+class _OfSize(Transform):
+    """The base of crops of a given size."""
 
     _repr_format = "size={0.size}"
 
     def __init__(self, size: Any) -> None:
         super().__init__()
         self.size = setup_size(size, error_msg=_TWO_SIZES)
+
+
+class CenterCrop(_OfSize):
+    """Crops the middle of an image; one that is too small is first padded with zeros.
+
+    Args:
+        size: ``(height, width)`` of the crop; an int, or a sequence of one, for a square.
+    """
 
     def forward(self, img: Image) -> Image:
         """The crop."""
@@ -360,7 +364,7 @@ def _draw_resized_crop(
     return (height - h) // 2, (width - w) // 2, h, w
 
 
-class FiveCrop(Transform):
+class FiveCrop(_OfSize):
     """The four corners and the centre of an image, as a tuple of five.
 
     Args:
@@ -370,18 +374,12 @@ class FiveCrop(Transform):
         ValueError: when called, an image smaller than the crops.
     """
 
-    _repr_format = "size={0.size}"
-
-    def __init__(self, size: Any) -> None:
-        super().__init__()
-        self.size = setup_size(size, error_msg=_TWO_SIZES)
-
     def forward(self, img: Image) -> tuple[Image, Image, Image, Image, Image]:
         """Top left, top right, bottom left, bottom right, centre."""
         return F.five_crop(img, self.size)
 
 
-class TenCrop(Transform):
+class TenCrop(_OfSize):
     """The crops of `FiveCrop`, and those of the mirrored image, as a tuple of ten.
 
     Args:
@@ -395,8 +393,7 @@ class TenCrop(Transform):
     _repr_format = "size={0.size}, vertical_flip={0.vertical_flip}"
 
     def __init__(self, size: Any, vertical_flip: bool = False) -> None:
-        super().__init__()
-        self.size = setup_size(size, error_msg=_TWO_SIZES)
+        super().__init__(size)
         self.vertical_flip = vertical_flip
 
     def forward(self, img: Image) -> tuple[Image, Image, Image, Image, Image, Image, Image, Image, Image, Image]:

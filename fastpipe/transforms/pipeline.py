@@ -128,7 +128,7 @@ def _draws_nothing(transform: Any) -> bool:
 def _draws_from_python(transform: Any) -> bool:
     """Whether a draw may take numbers of Python's generator or numpy's, as its class says of itself."""
     own = getattr(transform, "_draws_from_python", None)
-    return bool(own) if own is not None else not hasattr(transform, "draw") or not draws_from_stream(transform)
+    return not draws_from_stream(transform) if own is None else bool(own)
 
 
 LISTS = (list, tuple, torch.nn.ModuleList)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import sys
@@ -24,9 +25,9 @@ from fastpipe.types import DecodeRequest
 @pytest.fixture
 def _clean_registry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test registers into copies of the tables."""
-    for table in ("_registered", "_loaded", "_failed"):
+    for table in ("_loaded", "_failed"):
         monkeypatch.setattr(registry, table, dict(getattr(registry, table)))
-    monkeypatch.setattr(registry, "_plugins_seen", False)
+    monkeypatch.setattr(registry, "_plugins", functools.cache(registry._plugins.__wrapped__))
 
 
 class Inverting(readers.Reader):
@@ -157,7 +158,7 @@ def test_a_process_that_is_forked_while_a_thread_loads_a_reader_has_it(monkeypat
         return Inverting()
 
     monkeypatch.setattr(registry, "_load", slowly)
-    registry._registered["inverting"] = "a_module:Inverting"
+    monkeypatch.setattr(registry, "_plugins", lambda: {"inverting": "a_module:Inverting"})
     loading = threading.Thread(target=readers.get_reader, args=["inverting"])
     loading.start()
     begun.wait(10)

@@ -6,9 +6,6 @@ or floating in [0, 1]; other floating values work where the formula allows. See 
 Derived from torchvision (BSD-3-Clause, see NOTICE); compiled by TorchScript.
 """
 
-# TorchScript needs narrow annotations; eagerly wider values arrive, which the type checker calls unreachable.
-# mypy: no-warn-unreachable
-
 from functools import partial
 
 import numpy as np

@@ -3,9 +3,6 @@
 Derived from torchvision (BSD-3-Clause, see NOTICE).
 """
 
-# TorchScript needs narrow annotations; eagerly wider values arrive, which the type checker calls unreachable.
-# mypy: no-warn-unreachable
-
 import sys
 from typing import Any
 

@@ -3,9 +3,6 @@
 Derived from torchvision (BSD-3-Clause, see NOTICE); compiled by TorchScript.
 """
 
-# TorchScript needs narrow annotations; eagerly wider values arrive, which the type checker calls unreachable.
-# mypy: no-warn-unreachable
-
 import torch
 from torch import Tensor
 from torch.nn.functional import conv2d

@@ -9,9 +9,6 @@ is alpha: it is resized like the others, where Pillow premultiplies RGBA and LA.
 Derived from torchvision (BSD-3-Clause, see NOTICE); compiled by TorchScript.
 """
 
-# TorchScript needs narrow annotations; eagerly wider values arrive, which the type checker calls unreachable.
-# mypy: no-warn-unreachable
-
 import torch
 from torch import Tensor
 from torch.nn.functional import interpolate

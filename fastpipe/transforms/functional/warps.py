@@ -7,9 +7,6 @@ are ``fill``: black by default, else one number, or one a channel.
 Derived from torchvision (BSD-3-Clause, see NOTICE); compiled by TorchScript.
 """
 
-# TorchScript needs narrow annotations; eagerly wider values arrive, which the type checker calls unreachable.
-# mypy: no-warn-unreachable
-
 import numbers
 import warnings
 

@@ -20,9 +20,8 @@ from torchvision.transforms.v2.functional._utils import _KERNEL_REGISTRY
 
 from fastpipe import core, ops
 from fastpipe.kernels import v2_tensors
-from fastpipe.ops.interpolation import interpolation_of
 from fastpipe.program import lower, run_on_image, run_operation, shape_of
-from fastpipe.transforms.v2._proxies import OPERATIONS, PilStandIn, given_by_name, pad_of, whole_colour
+from fastpipe.transforms.v2._proxies import OPERATIONS, PilStandIn, given_by_name, pad_of, resize_of, whole_colour
 from fastpipe.types import Box
 
 
@@ -121,9 +120,8 @@ def _is_known(name: str) -> bool:
 def _resize(image: Any, size: Any, interpolation: Any = "bilinear", max_size: Any = None, antialias: Any = True) -> Any:
     if antialias is False:  # of which torchvision warns
         return None
-    width, height = image.size
-    sides = theirs._geometry._compute_resized_output_size((height, width), size=size, max_size=max_size)
-    return run_operation(ops.resize_to(list(sides), interpolation_of(interpolation)), image)
+    operation = resize_of(image.size[::-1], size, interpolation, max_size)
+    return None if operation is None else run_operation(operation, image)
 
 
 def _resized_crop(
@@ -138,9 +136,8 @@ def _resized_crop(
 ) -> Any:
     if antialias is False:
         return None
-    sides = theirs._geometry._compute_resized_output_size((height, width), size=size)
-    operation = ops.resize_to(list(sides), interpolation_of(interpolation))
-    return run_operation(operation, image, Box(top, left, height, width))
+    operation = resize_of((height, width), size, interpolation)
+    return None if operation is None else run_operation(operation, image, Box(top, left, height, width))
 
 
 def _pad(image: Any, padding: Any, fill: Any = None, padding_mode: str = "constant") -> Any:

@@ -18,7 +18,8 @@ from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.program.lower import lower
 from fastpipe.program.on_image import run_on_image
 from fastpipe.program.on_image import shape_of as image_shape
-from fastpipe.rng import rewound_on, stream_of, torch_draws_from
+from fastpipe.rng import rewound_on, stream_of
+from fastpipe.rng.torch_patch import torch_draws_from
 from fastpipe.transforms._attributes import Attribute, by_class
 from fastpipe.transforms._base import draw_all
 from fastpipe.transforms.adapters import planned
@@ -27,7 +28,7 @@ from fastpipe.transforms.image_call import ImageCallSlot, draw_and_run, observed
 from fastpipe.transforms.sized_image import Untraceable
 from fastpipe.transforms.v2 import _draws, functional
 from fastpipe.transforms.v2._kernels import by_fastpipe, with_functional
-from fastpipe.transforms.v2._proxies import STAND_INS, PilStandIn, image_steps, shape_of, stand_in
+from fastpipe.transforms.v2._proxies import STAND_INS, PilStandIn, after, image_steps, shape_of, stand_in
 from fastpipe.types import Generators, ImageShape, Step
 
 
@@ -221,11 +222,8 @@ def _converting(draw: Any, transform: Any) -> Any:
     def converted(self: Any, inpt: Any, params: dict[str, Any]) -> Any:
         if not isinstance(inpt, STAND_INS):
             return transform(self, inpt, params)
-        shape = shape_of(inpt)
-        steps = draw(self, shape, None)
-        for step in steps:
-            shape = step.output_shape(shape)
-        return stand_in(shape, (*inpt.steps, *steps)) if steps else inpt
+        steps = draw(self, shape_of(inpt), None)
+        return after(inpt, *steps) if steps else inpt
 
     converted.__name__, converted.__qualname__ = "transform", f"{transform.__qualname__}"
     return converted

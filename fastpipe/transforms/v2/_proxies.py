@@ -53,13 +53,6 @@ class PilStandIn(SizedImage):
         self.shape = shape
         self.steps = steps
 
-    def then(self, *operations: Step) -> PilStandIn:
-        """The image behind some more steps."""
-        shape = self.shape
-        for operation in operations:
-            shape = operation.output_shape(shape)
-        return PilStandIn(shape, (*self.steps, *operations))
-
 
 @named
 class TensorStandIn(tv_tensors.Image):  # type: ignore[misc]
@@ -102,6 +95,21 @@ def shape_of(image: StandIn) -> ImageShape:
     return ops.TensorShape.of((height, width, channels), image.dtype, pure, ahead)
 
 
+def after(image: StandIn, *operations: Step) -> StandIn:
+    """The image behind some more steps."""
+    shape = shape_of(image)
+    for operation in operations:
+        shape = operation.output_shape(shape)
+    return stand_in(shape, (*_steps(image), *operations))
+
+
+def _steps(image: StandIn) -> tuple[Step, ...]:
+    steps: tuple[Step, ...] | None = getattr(image, "steps", None)
+    if steps is None:  # made by a function of torch's, not of torchvision's
+        raise Untraceable("this transform calculates with a tensor, and there is none yet")
+    return steps
+
+
 def image_steps(sample: Any) -> tuple[Step, ...]:
     """The steps of the image in a sample that torchvision's code gave.
 
@@ -139,16 +147,15 @@ def cropped_first(on: Callable[..., Any], image: Any, given: dict[str, Any]) -> 
 
 
 def resize_of(
-    image: Any, size: Any, interpolation: Any = "bilinear", max_size: Any = None, antialias: Any = True
+    before: tuple[int, int], size: Any, interpolation: Any = "bilinear", max_size: Any = None
 ) -> ops.Resize | None:
-    """The operation of ``resize``; None if it changes nothing."""
-    before = F.get_size(image)
+    """The operation of ``resize`` for an image of that ``(height, width)``; None if it changes nothing."""
     height, width = F._geometry._compute_resized_output_size(before, size=size, max_size=max_size)
-    if [height, width] == before:
+    if (height, width) == before:
         return None
     if height < 1 or width < 1:
         raise Untraceable("an image of no pixels")
-    return ops.Resize([height, width], interpolation_of(interpolation))
+    return ops.resize_to([height, width], interpolation_of(interpolation))
 
 
 def pad_of(padding: Any, fill: Any = 0, padding_mode: str = "constant") -> ops.Pad:
@@ -221,15 +228,15 @@ def _resize(image: Any, antialias: Any = True, **given: Any) -> Any:
         warnings.warn(
             "Anti-alias option is always applied for PIL Image input. Argument antialias is ignored.", stacklevel=2
         )
-    resize = resize_of(image, **given)
-    return image if resize is None else image.then(resize)
+    resize = resize_of(image.shape.size, **given)
+    return image if resize is None else after(image, resize)
 
 
 def _pad(image: Any, padding: Any, fill: Any = None, padding_mode: str = "constant") -> Any:
     colour = whole_colour(fill, image.shape.channels)
     if colour is None:
         raise Untraceable("pad isn't known ahead")
-    return image.then(pad_of(padding, colour, padding_mode))
+    return after(image, pad_of(padding, colour, padding_mode))
 
 
 def whole_colour(fill: Any, channels: int) -> Any:
@@ -252,8 +259,8 @@ def _order(permutation: Any, channels: int) -> tuple[int, ...] | None:
 def _permute_channels(image: Any, permutation: Any) -> Any:
     order = _order(permutation, image.shape.channels)
     if order is None:
-        return image.then(ops.PilOperation("permute_channels", {"permutation": permutation}, image.shape))
-    return image.then(ops.PermuteChannels(order))
+        return after(image, ops.PilOperation("permute_channels", {"permutation": permutation}, image.shape))
+    return after(image, ops.PermuteChannels(order))
 
 
 def _to_rgb(image: Any) -> Any:
@@ -278,10 +285,10 @@ def _on_pil(name: str, image: PilStandIn, /, *args: Any, **kwargs: Any) -> Any:
     if name in _ON_PIL:
         return _ON_PIL[name](image, **given)
     if name in OPERATIONS:
-        return image.then(OPERATIONS[name](**given))
+        return after(image, OPERATIONS[name](**given))
     if name not in _KEEPS_SHAPE:
         raise Untraceable(f"{name} isn't known ahead")
-    return image.then(ops.PilOperation(name, given, image.shape))
+    return after(image, ops.PilOperation(name, given, image.shape))
 
 
 # -- what it does to a tensor
@@ -315,26 +322,15 @@ def _plainly(name: str, image: Any, given: dict[str, Any]) -> Any:
         channels, height, width = getattr(F, name)(image.as_subclass(torch.Tensor), **given).shape
         size = height, width, channels
     shape: Any = shape_of(image)
-    return _after(image, ops.tensor_operation(name, given, shape, size))
+    return after(image, ops.tensor_operation(name, given, shape, size))
 
 
 _SIZED = frozenset({*MOVES, "pad", "resize"})
 """Functions whose operation says the result's size."""
 
 
-def _after(image: Any, operation: Step) -> Any:
-    return stand_in(operation.output_shape(shape_of(image)), (*_steps(image), operation))
-
-
-def _steps(image: Any) -> tuple[Step, ...]:
-    steps = getattr(image, "steps", None)
-    if steps is None:  # made by a function of torch's, not of torchvision's
-        raise Untraceable("this transform calculates with a tensor, and there is none yet")
-    return steps  # type: ignore[no-any-return]
-
-
 def _tensor_resize(image: Any, antialias: Any = True, **given: Any) -> Any:
-    like = resize_of(image, **given)
+    like = resize_of(tuple(image.shape[-2:]), **given)
     if like is None:
         return image
     interpolation = given.get("interpolation", "bilinear")
@@ -349,7 +345,7 @@ def _tensor_pad(image: Any, padding: Any, fill: Any = None, padding_mode: str = 
 def _tensor_normalize(image: Any, mean: Any, std: Any, inplace: bool = False) -> Any:
     if not image.is_floating_point():
         raise TypeError(f"Input tensor should be a float tensor. Got {image.dtype}.")
-    return _after(image, ops.Normalize(_frozen(mean), _frozen(std)))
+    return after(image, ops.Normalize(_frozen(mean), _frozen(std)))
 
 
 def _frozen(numbers: Any) -> Any:
@@ -357,11 +353,11 @@ def _frozen(numbers: Any) -> Any:
 
 
 def _tensor_to_dtype(image: Any, dtype: torch.dtype = torch.float, scale: bool = False) -> Any:
-    return image if image.dtype == dtype else _after(image, ops.ToDtype(dtype, scale))
+    return image if image.dtype == dtype else after(image, ops.ToDtype(dtype, scale))
 
 
 def _tensor_erase(image: Any, i: int, j: int, h: int, w: int, v: Any, inplace: bool = False) -> Any:
-    return _after(image, ops.Erase(i, j, h, w, v))
+    return after(image, ops.Erase(i, j, h, w, v))
 
 
 def _tensor_permute_channels(image: Any, permutation: Any) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -18,7 +19,7 @@ from torchvision.transforms.v2 import functional as F
 from torchvision.transforms.v2.functional._utils import _KERNEL_REGISTRY, _register_kernel_internal
 
 from fastpipe import ops
-from fastpipe.rng import torch_draws_from
+from fastpipe.rng.torch_patch import torch_draws_from
 from fastpipe.transforms.sized_image import Untraceable
 from fastpipe.transforms.v2._proxies import (
     MOVES,
@@ -80,15 +81,9 @@ def _mask(like: Any, size: tuple[int, ...], steps: Any, keep: Any, dtype: torch.
     return made
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
-    load: Load
-    whole: tuple[int, int]
-
-
 def mask_stand_in(load: Load, count: int, size: tuple[int, int]) -> Any:
     """A ``tv_tensors.Mask`` of ``count`` masks of that ``(height, width)``, made by ``load`` when it is needed."""
-    return _mask(_Source(load, size), (count, *size), (), None, torch.uint8, MaskStandIn)
+    return _mask(SimpleNamespace(load=load, whole=size), (count, *size), (), None, torch.uint8, MaskStandIn)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,7 +108,7 @@ def _on_mask(name: str, mask: Any, /, *args: Any, **kwargs: Any) -> Any:
     elif name == "pad" and given.get("fill") in (0, None):
         like = pad_of(given["padding"], 0, given.get("padding_mode", "constant"))
     elif name == "resize":
-        like = resize_of(mask, given["size"], "nearest", given.get("max_size"))
+        like = resize_of((height, width), given["size"], "nearest", given.get("max_size"))
         if like is None:
             return mask
         given = {**given, "size": like.size, "max_size": None}

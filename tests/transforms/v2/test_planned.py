@@ -20,7 +20,8 @@ from v2_pipelines import MEAN, STD, pipeline, same, write_photos
 import fastpipe
 from fastpipe import transforms as v1
 from fastpipe.ops import TensorShape
-from fastpipe.rng import drawing, torch_draws_from
+from fastpipe.rng import drawing
+from fastpipe.rng.torch_patch import torch_draws_from
 from fastpipe.transforms import v2
 from fastpipe.transforms._base import drawable
 from fastpipe.transforms.v2._draws import QUICK
