@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from fastpipe.rng import plain
 from fastpipe.types import Generators
 
 _RANDOM = frozenset(
@@ -47,8 +48,7 @@ class drawing_from:
     """``with drawing_from(generators):`` torchvision draws what fastpipe would, and the generators move on."""
 
     def __init__(self, generators: Generators) -> None:
-        plain = getattr(generators, "plain", None)
-        source = (generators if plain is None else plain()).torch
+        source = plain(generators).torch
         self._mode = None if source is None or source is torch.default_generator else _GeneratorMode(source)
 
     def __enter__(self) -> None:
