@@ -101,8 +101,13 @@ class ToDtype(ConvertImageDtype):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Theirs(Operation):
-    """One of torchvision's v2 functions, by its name and its keyword arguments."""
+class FunctionOfV2(Operation):
+    """One of torchvision's v2 functions.
+
+    Attributes:
+        name: the function's.
+        given: its keyword arguments.
+    """
 
     name: str
     given: dict[str, Any]
@@ -118,12 +123,10 @@ class _Theirs(Operation):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PilOperation(_Theirs):
+class PilOperation(FunctionOfV2):
     """One of torchvision's v2 functions that has no operation of its own here, on an array by way of a PIL image.
 
     Attributes:
-        name: of the function.
-        given: its keyword arguments.
         shape: of the result.
     """
 
@@ -139,12 +142,10 @@ class PilOperation(_Theirs):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TensorOperation(_Theirs):
+class TensorOperation(FunctionOfV2):
     """One of torchvision's v2 functions on a tensor ``(C, H, W)``.
 
     Attributes:
-        name: of the function.
-        given: its keyword arguments.
         size: of the result: height, width, channels.
         like: the operation on pixels that does the same; it says what moves where, and what a region needs.
         by_pixel: each pixel of the result depends on the same pixel of the input alone.
@@ -194,7 +195,7 @@ class TensorOperation(_Theirs):
         return None if self.like is None else self.like.on_mask()
 
     def words(self) -> str:
-        return _Theirs.words(self) if self.like is None else self.like.words()
+        return FunctionOfV2.words(self) if self.like is None else self.like.words()
 
 
 def _black(pad: Pad) -> bool:
