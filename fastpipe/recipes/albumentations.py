@@ -199,6 +199,7 @@ class _Call:
         self.noted: list[_Noted] = []
         self.size = Size(*windows["image"].size) if "image" in windows else Size(0, 0)
         self._made = False
+        self._last: Any = None
 
     def root(self, transform: Any) -> Any:
         """The transform, as a stand-in whose first members note what they would do; None if there are no such."""
@@ -208,9 +209,10 @@ class _Call:
         count = _planned_count(members)
         if not count:
             return None
-        *first, last = (_stand_in(member, self) for member in members[:count])
+        first = [_stand_in(member, self) for member in members[:count]]
+        self._last = first[-1]
         rest = (_Normalize(member, self) if _is_normalize(member) else member for member in members[count:])
-        return _Container(transform, self, [*first, _Last(last, self), *rest])
+        return _Container(transform, self, [*first, *rest])
 
     def blanks(self) -> dict[str, Array]:
         return {name: self.blank(name) for name in self.windows}
@@ -231,7 +233,11 @@ class _Call:
         if motion.refused or min(motion.size) < 1:
             self._pixels("image")  # raises what albumentations does
 
-    def with_pixels(self, data: dict[str, Any]) -> dict[str, Any]:
+    def behind(self, member: _StandIn, data: dict[str, Any]) -> dict[str, Any]:
+        """The data behind a member: behind the last of those that note there are pixels."""
+        return self._with_pixels(data) if member is self._last else data
+
+    def _with_pixels(self, data: dict[str, Any]) -> dict[str, Any]:
         """The data, with pixels that the noted transforms were applied to."""
         if self._made:
             return data
@@ -240,7 +246,7 @@ class _Call:
 
     def result(self, data: dict[str, Any]) -> dict[str, Any]:
         """The data as it is returned."""
-        data = self.with_pixels(data)  # if the call has ended before
+        data = self._with_pixels(data)  # if the call has ended before
         for name, pixels in self.windows.items():
             if pixels.as_list:
                 data[name] = list(data[name])
@@ -278,6 +284,9 @@ class _StandIn:
         setattr(self._original, name, value)
 
     def __call__(self, *args: Any, **data: Any) -> Any:
+        return self._call.behind(self, self._run(*args, **data))
+
+    def _run(self, *args: Any, **data: Any) -> Any:
         return type(self._original).__call__(self, *args, **data)
 
 
@@ -296,7 +305,7 @@ class _Member(_StandIn):
 
     __slots__ = ()
 
-    def __call__(self, *args: Any, force_apply: bool = False, **data: Any) -> dict[str, Any]:
+    def _run(self, *args: Any, force_apply: bool = False, **data: Any) -> dict[str, Any]:
         """As ``BasicTransform.__call__``, without the detour that each attribute would be."""
         transform, call = self._original, self._call
         transform.params = {}
@@ -314,25 +323,6 @@ class _Member(_StandIn):
         other = {name: value for name, value in data.items() if name not in windows}
         made = transform.apply_with_params(params, **other) if other else other
         return {name: call.blank(name) if name in windows else made[name] for name in data}
-
-
-class _Last:
-    """The last of the members that note: behind it there are pixels."""
-
-    __slots__ = ("_call", "_member")
-
-    def __init__(self, member: _StandIn, call: _Call) -> None:
-        self._member, self._call = member, call
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> Any:
-        return self._member.__class__
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._member, name)
-
-    def __call__(self, *args: Any, **data: Any) -> dict[str, Any]:
-        return self._call.with_pixels(self._member(*args, **data))
 
 
 def _stand_in(transform: Any, call: _Call) -> _StandIn:
