@@ -71,13 +71,19 @@ def resize_window(
 
 
 def window_by_pillow(
-    picture: Image.Image, whole: Size, box: Box, result: Size, window: Box, interpolation: str
+    picture: Image.Image,
+    whole: Size,
+    box: Box,
+    result: Size,
+    window: Box,
+    interpolation: str,
+    source: tuple[float, float, float, float] | None = None,
 ) -> Image.Image:
-    """`resize_window` of a PIL image, by Pillow."""
+    """`resize_window` of a PIL image, by Pillow; ``source`` is Pillow's box in the whole image."""
     if box.size != whole:
         part, picture = picture, Image.new(picture.mode, whole[::-1])  # what isn't there isn't looked at
         picture.paste(part, (box.left, box.top))
-    resized = picture.resize(result[::-1], Image.Resampling[interpolation.upper()])
+    resized = picture.resize(result[::-1], Image.Resampling[interpolation.upper()], source)
     return resized.crop((window.left, window.top, window.right, window.bottom))
 
 

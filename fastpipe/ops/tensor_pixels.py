@@ -8,6 +8,7 @@ own function.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,12 +22,11 @@ from fastpipe.kernels.arrays import by_core, channels
 from fastpipe.kernels.v2_tensors import (
     FILTERS,
     SAMPLE_FILTERS,
-    affine_matrix,
-    checked_mode,
+    Warp,
+    affine,
     fused,
-    rotation_matrix,
+    rotation,
     samples_affine,
-    theta_of,
 )
 from fastpipe.ops.base import Operation, interned
 from fastpipe.ops.color import LookUp
@@ -238,56 +238,32 @@ def _add_gray(job: Job, shape: ImageShape, num_output_channels: int = 1) -> bool
     return True
 
 
-def _add_affine(
-    job: Job,
-    shape: ImageShape,
-    angle: Any,
-    translate: Any,
-    scale: float,
-    shear: Any,
-    interpolation: Any = InterpolationMode.NEAREST,
-    fill: Any = None,
-    center: Any = None,
-) -> bool:
-    mode = checked_mode(interpolation)
-    matrix = affine_matrix(shape.width, shape.height, angle, translate, scale, shear, mode, center)
-    return _add_sample(job, shape, matrix, mode.value, fill)
+def _add_affine(job: Job, shape: ImageShape, **given: Any) -> bool:
+    return _add_warp(job, shape, affine(shape.size, **given))
 
 
-def _add_rotate(
-    job: Job,
-    shape: ImageShape,
-    angle: float,
-    interpolation: Any = InterpolationMode.NEAREST,
-    expand: bool = False,
-    center: Any = None,
-    fill: Any = None,
-) -> bool:
-    angle = angle % 360
-    if center is None and angle in (0, 180):
-        if angle:
+def _add_rotate(job: Job, shape: ImageShape, **given: Any) -> bool:
+    if given.get("center") is None and given["angle"] % 360 in (0, 180):
+        if given["angle"] % 360:
             job.flip()
             job.flip_vertically()
         return True
-    if expand or (center is None and angle in (90, 270)):
-        return False
-    mode, matrix = checked_mode(interpolation), rotation_matrix(shape.width, shape.height, angle, center)
-    return _add_sample(job, shape, matrix, mode.value, fill)
+    warp = rotation(shape.size, **given)
+    return warp is not None and warp.size == shape.size and _add_warp(job, shape, warp)
 
 
-def _add_sample(job: Job, shape: ImageShape, matrix: list[float], mode: str, fill: Any) -> bool:
-    flags = fused()
-    if flags is None or mode not in SAMPLE_FILTERS or not samples_affine():
+def _add_warp(job: Job, shape: ImageShape, warp: Warp) -> bool:
+    flags, fill = fused(), warp.fill
+    if flags is None or warp.mode not in SAMPLE_FILTERS or not samples_affine():
         return False
     colors = None if fill is None else list(fill) if isinstance(fill, (list, tuple)) else [fill]
     if colors is not None:
         if len(colors) not in (1, shape.channels) or not all(0 <= color <= 255 for color in colors):
             return False
         colors = (colors * 3)[:3]
-    points = theta_of(matrix, shape.width, shape.height)
-    if points is None or max(shape.size) >= 1 << 22:
+    if not all(map(math.isfinite, warp.theta)) or max(shape.size) >= 1 << 22:
         return False
-    job.tensor_sample(shape.size, points, SAMPLE_FILTERS[mode], colors, flags)
+    job.tensor_sample(shape.size, warp.theta, SAMPLE_FILTERS[warp.mode], colors, flags)
     return True
 
 
