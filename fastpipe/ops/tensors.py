@@ -180,11 +180,9 @@ class TensorOperation(FunctionOfV2):
             return region, (self,)
         if isinstance(self.like, Pad) and not _black(self.like):
             return None
-        return (
-            self.like.required_region(region, shape)
-            if isinstance(self.like, (Crop, CenterCrop, HFlip, VFlip, Pad))
-            else None
-        )
+        if isinstance(self.like, (Crop, CenterCrop, HFlip, VFlip, Pad)):
+            return self.like.required_region(region, shape)
+        return None
 
     def point_transform(self, shape: ImageShape) -> Any:
         if self.like is not None:
@@ -216,20 +214,17 @@ def ahead_of(tail: Sequence[Any], shape: ImageShape) -> tuple[list[Operation], l
     kept: list[Any] = [tail[0]]
     for step in tail[1:]:
         like = step.like if isinstance(step, TensorOperation) else None
-        between = kept[1:]
-        moves = like is not None and (
-            (
-                makes_no_pixels(like, shape)
-                and all(isinstance(one, (ToDtype, Normalize, ToPureTensor)) for one in between)
-            )
-            or (
-                (isinstance(like, (Crop, CenterCrop)) or (isinstance(like, Pad) and _black(like)))
-                and all(isinstance(one, (ToDtype, ToPureTensor)) for one in between)
-            )
-        )
-        if moves and like is not None:
+        if like is not None and _commutes(like, shape, kept[1:]):
             before.append(like)
         else:
             kept.append(step)
         shape = ImageShape(*step.output_shape(shape))
     return before, kept
+
+
+def _commutes(like: Operation, shape: ImageShape, others: Sequence[Any]) -> bool:
+    """Whether an operation on pixels, done before the others instead of behind them, gives the same."""
+    if makes_no_pixels(like, shape):
+        return all(isinstance(one, (ToDtype, Normalize, ToPureTensor)) for one in others)
+    black = isinstance(like, (Crop, CenterCrop)) or (isinstance(like, Pad) and _black(like))
+    return black and all(isinstance(one, (ToDtype, ToPureTensor)) for one in others)

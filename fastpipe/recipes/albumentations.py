@@ -80,7 +80,7 @@ def why_not(kind: type) -> str:
 def is_known(kind: Any) -> bool:
     """Whether a class asks for an image's shape alone: it has an entry, and the code that was written after."""
     entry = ENTRIES.get(kind)
-    return entry is not None and has_code([*_methods(kind), *entry.behind], entry.fingerprint)
+    return entry is not None and has_code((*_methods(kind), *entry.behind), entry.fingerprint)
 
 
 @lru_cache(maxsize=1)
@@ -91,18 +91,15 @@ def _core_is_known() -> bool:
 _NEITHER = ("apply_to_bboxes", "apply_to_images", "apply_to_keypoints", "apply_to_volume", "apply_to_mask3d")
 
 
-def _methods(kind: Any) -> list[Any]:
+def _methods(kind: Any) -> Iterator[Any]:
     """The methods of a class and its bases that draw, and that take images and masks."""
-    return [function for base in kind.__mro__ if base is not object for function in _own_methods(base)]
-
-
-def _own_methods(base: Any) -> Iterator[Any]:
-    if base.__module__.startswith("albumentations.core"):
-        return  # among `_core_functions`
-    for name, value in sorted(vars(base).items()):
-        function = inspect.unwrap(value.__func__ if isinstance(value, staticmethod) else value)
-        if inspect.isfunction(function) and not name.startswith(("__", *_NEITHER, "apply_to_masks3d")):
-            yield function
+    for base in kind.__mro__:
+        if base is object or base.__module__.startswith("albumentations.core"):  # which `_core_functions` has
+            continue
+        for name, value in sorted(vars(base).items()):
+            function = inspect.unwrap(value.__func__ if isinstance(value, staticmethod) else value)
+            if inspect.isfunction(function) and not name.startswith(("__", *_NEITHER, "apply_to_masks3d")):
+                yield function
 
 
 def _core_functions() -> Iterator[Any]:
