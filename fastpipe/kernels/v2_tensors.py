@@ -276,7 +276,7 @@ def _warped(warp_of: Callable[..., Warp | None]) -> Kernel:
         if warp is None:
             return None
         theta = torch.tensor(warp.theta, dtype=torch.float32, device="cpu").view(1, 3, 2)
-        return planes.sampled(image, warp.size, warp.mode, warp.fill, theta=theta, flags=native.V2)
+        return planes.sampled(image, warp.size, warp.mode, warp.fill, theta, native.V2)
 
     return kernel
 
@@ -296,7 +296,7 @@ def _perspective(
     height, width = image.shape[-2:]
     grid = geometry._perspective_grid(found, ow=width, oh=height, dtype=torch.float32, device=image.device)
     mode = geometry._check_interpolation(interpolation).value
-    return planes.sampled(image, (height, width), mode, fill, grid=grid, flags=native.V2)
+    return planes.sampled(image, (height, width), mode, fill, grid, native.V2)
 
 
 KERNELS: Mapping[str, Kernel] = MappingProxyType(

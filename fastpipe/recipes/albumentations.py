@@ -224,7 +224,7 @@ class _Call:
         return np.ndarray(shape, np.uint8, b"\0", strides=(0,) * len(shape))
 
     def note(self, transform: Any, params: Mapping[str, Any]) -> None:
-        motion = ENTRIES[type(transform)].motion(transform, params, self.size)
+        motion = ENTRIES[type(transform)].recipe(transform, params, self.size)
         self.noted.append(_Noted(transform, params, motion, self.size))
         self.size = motion.size
         if motion.refused or min(motion.size) < 1:

@@ -53,7 +53,7 @@ def assert_grid_transform_inputs(
 
 def apply_grid_transform(img: Tensor, grid: Tensor, mode: str, fill: int | float | list[float] | None) -> Tensor:
     if not torch.jit.is_scripting():  # type: ignore[attr-defined]
-        sampled = planes.sampled(img, (grid.shape[1], grid.shape[2]), mode, fill, grid=grid)
+        sampled = planes.sampled(img, (grid.shape[1], grid.shape[2]), mode, fill, grid)
         if sampled is not None:
             return sampled
     img, need_cast, need_squeeze, out_dtype = cast_squeeze_in(img, [grid.dtype])
@@ -89,7 +89,7 @@ def apply_affine_grid(
     w, h = img.shape[-1], img.shape[-2]
     if not torch.jit.is_scripting():  # type: ignore[attr-defined]
         points = rescaled(theta, w, h) if sums_up(theta) else None
-        sampled = planes.sampled(img, (oh, ow), mode, fill, theta=points)
+        sampled = planes.sampled(img, (oh, ow), mode, fill, points)
         if sampled is not None:
             return sampled
     return apply_grid_transform(img, affine_grid(theta, w, h, ow, oh), mode, fill=fill)
