@@ -41,16 +41,22 @@ def core_or_pillow(
     size = shape or image.shape
     if image.size == 0:
         return np.zeros(size, np.uint8)
-    if channels(image) in (1, 3) and core.available():
-        job = core.thread_job()
-        job.read_pixels(image)
-        if add(job):
-            out = np.empty(size, np.uint8)
-            job.write_array(out)
-            core.check(core.run_thread_job(job))
-            return out
+    made = by_core(image, add, size)
+    return through_pillow(image, operation) if made is None else made
+
+
+def by_core(image: UInt8Array, add: Callable[[core.Job], bool], shape: tuple[int, ...]) -> UInt8Array | None:
+    """An operation that ``add`` adds to a job, with a result of that shape; None where the core can't do it."""
+    if channels(image) not in (1, 3) or image.size == 0 or not core.available():
+        return None
+    job = core.thread_job()
+    job.read_pixels(image)
+    if not add(job):
         core.give_back(job)
-    return through_pillow(image, operation)
+        return None
+    out = np.empty(shape, np.uint8)
+    job.write_array(out)
+    return out if core.is_done(core.run_thread_job(job)) else None
 
 
 def through_pillow(image: UInt8Array, operation: Callable[[Image.Image], Image.Image]) -> UInt8Array:

@@ -85,8 +85,7 @@ def sampled(
     size: tuple[int, int],
     mode: str,
     fill: int | float | list[float] | None,
-    theta: Tensor | None = None,
-    grid: Tensor | None = None,
+    points: Tensor | None,
     flags: int = 0,
 ) -> Tensor | None:
     """torch's ``grid_sample`` without ``align_corners``, what comes from outside filled as torchvision does it.
@@ -96,30 +95,24 @@ def sampled(
         size: the result's height and width.
         mode: "nearest" or "bilinear".
         fill: a number, one for each channel, or None for black.
-        theta: float32 ``(1, 3, 2)``: torchvision's affine grid; products that are added up one by one make its points.
-        grid: in its place points ``(1, height, width, 2)``.
+        points: float32 ``(1, height, width, 2)``, where each pixel comes from; or ``(1, 3, 2)``, a matrix whose
+            products, added up one by one, make the points of torchvision's affine grid; None for those nobody knows.
         flags: `core.planes.V2` for the way in which torchvision's v2 mixes with the fill.
     """
-    points = grid if theta is None else theta
-    if (
-        points is None
-        or points.dtype != torch.float32
-        or points.device.type != "cpu"
-        or points.requires_grad
-        or not takes(image)
-    ):
+    if points is None or points.dtype != torch.float32 or points.device.type != "cpu" or points.requires_grad:
         return None
-    if mode not in ("nearest", "bilinear"):
+    if mode not in ("nearest", "bilinear") or not takes(image):
         return None
     channels = image.shape[-3]
     colors = [float(fill)] if isinstance(fill, (int, float)) else None if fill is None else [float(x) for x in fill]
     if colors is not None and (len(colors) not in (1, channels) or not all(0 <= x <= 255 for x in colors)):
         return None
     form = rounding()
-    if form is None or min(size) < 1 or (grid is not None and grid.shape != (1, *size, 2)):
+    is_matrix = points.ndim == 3
+    if form is None or min(size) < 1 or points.shape != ((1, 3, 2) if is_matrix else (1, *size, 2)):
         return None
     points = points.contiguous()
-    if theta is not None and not all(map(math.isfinite, theta.flatten().tolist())):
+    if is_matrix and not all(map(math.isfinite, points.flatten().tolist())):
         return None
     out = torch.empty((*image.shape[:-2], *size), dtype=torch.uint8, device="cpu")
     done = planes.grid_sample_planes(
@@ -129,8 +122,8 @@ def sampled(
         out.data_ptr(),
         form | flags | (planes.BILINEAR if mode == "bilinear" else 0),
         None if colors is None else (colors * channels)[:channels],
-        None if theta is None else points.data_ptr(),
-        None if theta is not None else points.data_ptr(),
+        points.data_ptr() if is_matrix else None,
+        None if is_matrix else points.data_ptr(),
     )
     return out if done else None
 

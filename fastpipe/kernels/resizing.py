@@ -61,24 +61,29 @@ def resize_window(
         interpolation: one of `FILTERS`.
     """
 
-    def by_core(job: core.Job) -> bool:
-        add_resize(job, whole, box[:2], result, window, interpolation)
-        return True
+    def add(job: core.Job) -> bool:
+        return add_resize(job, whole, box[:2], result, window, interpolation)
 
     def by_pillow(picture: Image.Image) -> Image.Image:
         return window_by_pillow(picture, whole, box, result, window, interpolation)
 
-    return core_or_pillow(image, by_core, by_pillow, (*window.size, *image.shape[2:]))
+    return core_or_pillow(image, add, by_pillow, (*window.size, *image.shape[2:]))
 
 
 def window_by_pillow(
-    picture: Image.Image, whole: Size, box: Box, result: Size, window: Box, interpolation: str
+    picture: Image.Image,
+    whole: Size,
+    box: Box,
+    result: Size,
+    window: Box,
+    interpolation: str,
+    source: tuple[float, float, float, float] | None = None,
 ) -> Image.Image:
-    """`resize_window` of a PIL image, by Pillow."""
+    """`resize_window` of a PIL image, by Pillow; ``source`` is Pillow's box in the whole image."""
     if box.size != whole:
         part, picture = picture, Image.new(picture.mode, whole[::-1])  # what isn't there isn't looked at
         picture.paste(part, (box.left, box.top))
-    resized = picture.resize(result[::-1], Image.Resampling[interpolation.upper()])
+    resized = picture.resize(result[::-1], Image.Resampling[interpolation.upper()], source)
     return resized.crop((window.left, window.top, window.right, window.bottom))
 
 
@@ -90,13 +95,14 @@ def add_resize(
     window: tuple[int, int, int, int],
     interpolation: str,
     box: tuple[float, float, float, float] | None = None,
-) -> None:
-    """Adds a resize to a job of the core's.
+) -> bool:
+    """Adds a resize to a job of the core's, which has them all.
 
     Arguments are `resize_window`'s, ``origin`` the top left of its box; ``whole`` is None where all of it is there, and
     ``box`` Pillow's: left, top, right and bottom of the source in the whole image, None for all of it.
     """
     job.resize(whole, origin, result, window, FILTERS.index(interpolation), _VERTICAL_FIRST, box)
+    return True
 
 
 def source_range(size: int, new_size: int, start: int, stop: int, interpolation: str) -> tuple[int, int]:

@@ -13,7 +13,7 @@ import importlib
 import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -199,46 +199,24 @@ def _resized_crop(
     return _resize(cut, size, interpolation, None, antialias)
 
 
-def theta_of(matrix: list[float], width: int, height: int) -> list[float] | None:
-    """torchvision's affine matrix as the core has it, behind the division by half the image's size, in float32."""
-    theta = np.array(matrix, np.float32).reshape(2, 3).T / np.array([0.5 * width, 0.5 * height], np.float32)
-    points: list[float] = theta.ravel().tolist()
-    return points if all(map(math.isfinite, points)) else None
+class Warp(NamedTuple):
+    """An affine warp.
+
+    Attributes:
+        theta: torchvision's matrix as the core has it, behind the division by half the image's size, in float32.
+        size: height and width of the result.
+        mode: the interpolation's name.
+        fill: what comes from outside: a number, or one for each channel; None for black.
+    """
+
+    theta: list[float]
+    size: tuple[int, int]
+    mode: str
+    fill: Any
 
 
-def affine_matrix(
-    width: int, height: int, angle: Any, translate: Any, scale: Any, shear: Any, mode: Any, center: Any
-) -> list[float]:
-    """The matrix of torchvision's ``affine`` on tensors."""
-    geometry = _geometry()
-    angle, translate, shear, center = geometry._affine_parse_args(angle, translate, scale, shear, mode, center)
-    middle = _from_middle(center, width, height)
-    matrix: list[float] = geometry._get_inverse_affine_matrix(
-        middle, angle, [float(way) for way in translate], scale, shear
-    )
-    return matrix
-
-
-def rotation_matrix(width: int, height: int, angle: float, center: Any) -> list[float]:
-    """The matrix of torchvision's ``rotate`` on tensors."""
-    middle = _from_middle(center, width, height)
-    matrix: list[float] = _geometry()._get_inverse_affine_matrix(middle, -angle, [0.0, 0.0], 1.0, [0.0, 0.0])
-    return matrix
-
-
-def _from_middle(center: Any, width: int, height: int) -> list[float]:
-    if center is None:
-        return [0.0, 0.0]
-    return [place - size * 0.5 for place, size in zip(center, (width, height), strict=True)]
-
-
-def checked_mode(interpolation: Any) -> Any:
-    """torchvision's interpolation of one of its forms."""
-    return _geometry()._check_interpolation(interpolation)
-
-
-def _affine(
-    image: Tensor,
+def affine(
+    size: tuple[int, int],
     angle: Any,
     translate: Any,
     scale: float,
@@ -246,40 +224,61 @@ def _affine(
     interpolation: Any = "nearest",
     fill: Any = None,
     center: Any = None,
-) -> Tensor | None:
-    if not planes.takes(image) or not samples_affine():
-        return None
-    height, width = image.shape[-2:]
-    mode = checked_mode(interpolation)
-    matrix = affine_matrix(width, height, angle, translate, scale, shear, mode, center)
-    return _sampled(image, matrix, (height, width), mode.value, fill)
+) -> Warp:
+    """torchvision's ``affine`` of a tensor of that height and width."""
+    geometry = _geometry()
+    mode = geometry._check_interpolation(interpolation)
+    angle, translate, shear, center = geometry._affine_parse_args(angle, translate, scale, shear, mode, center)
+    shift, middle = [float(way) for way in translate], _from_middle(center, size)
+    matrix = geometry._get_inverse_affine_matrix(middle, angle, shift, scale, shear)
+    return Warp(_theta(matrix, size), size, mode.value, fill)
 
 
-def _rotate(
-    image: Tensor,
+def rotation(
+    size: tuple[int, int],
     angle: float,
     interpolation: Any = "nearest",
     expand: bool = False,
     center: Any = None,
     fill: Any = None,
-) -> Tensor | None:
+) -> Warp | None:
+    """torchvision's ``rotate`` of a tensor of that height and width; None for quarter turns, which only move pixels."""
     angle = angle % 360
-    if not planes.takes(image) or not samples_affine() or (center is None and angle in (0, 90, 180, 270)):
+    if center is None and angle in (0, 90, 180, 270):
         return None
-    height, width = image.shape[-2:]
-    mode, matrix = checked_mode(interpolation), rotation_matrix(width, height, angle, center)
-    size = (height, width)
+    geometry = _geometry()
+    mode = geometry._check_interpolation(interpolation)
+    matrix = geometry._get_inverse_affine_matrix(_from_middle(center, size), -angle, [0.0, 0.0], 1.0, [0.0, 0.0])
+    height, width = size
     if expand:
-        size = _geometry()._compute_affine_output_size(matrix, width, height)[::-1]
-    return _sampled(image, matrix, size, mode.value, fill)
+        width, height = geometry._compute_affine_output_size(matrix, width, height)
+    return Warp(_theta(matrix, size), (height, width), mode.value, fill)
 
 
-def _sampled(image: Tensor, matrix: list[float], size: tuple[int, int], mode: str, fill: Any) -> Tensor | None:
-    theta = theta_of(matrix, image.shape[-1], image.shape[-2])
-    if theta is None:
-        return None
-    points = torch.tensor(theta, dtype=torch.float32, device="cpu").view(1, 3, 2)
-    return planes.sampled(image, size, mode, fill, theta=points, flags=native.V2)
+def _from_middle(center: Any, size: tuple[int, int]) -> list[float]:
+    if center is None:
+        return [0.0, 0.0]
+    return [place - side * 0.5 for place, side in zip(center, reversed(size), strict=True)]
+
+
+def _theta(matrix: list[float], size: tuple[int, int]) -> list[float]:
+    height, width = size
+    theta = np.array(matrix, np.float32).reshape(2, 3).T / np.array([0.5 * width, 0.5 * height], np.float32)
+    numbers: list[float] = theta.ravel().tolist()
+    return numbers
+
+
+def _warped(warp_of: Callable[..., Warp | None]) -> Kernel:
+    def kernel(image: Tensor, *args: Any, **kwargs: Any) -> Tensor | None:
+        if not planes.takes(image) or not samples_affine():
+            return None
+        warp = warp_of(tuple(image.shape[-2:]), *args, **kwargs)
+        if warp is None:
+            return None
+        theta = torch.tensor(warp.theta, dtype=torch.float32, device="cpu").view(1, 3, 2)
+        return planes.sampled(image, warp.size, warp.mode, warp.fill, theta, native.V2)
+
+    return kernel
 
 
 def _perspective(
@@ -296,8 +295,8 @@ def _perspective(
     found = geometry._perspective_coefficients(startpoints, endpoints, coefficients)
     height, width = image.shape[-2:]
     grid = geometry._perspective_grid(found, ow=width, oh=height, dtype=torch.float32, device=image.device)
-    mode = checked_mode(interpolation).value
-    return planes.sampled(image, (height, width), mode, fill, grid=grid, flags=native.V2)
+    mode = geometry._check_interpolation(interpolation).value
+    return planes.sampled(image, (height, width), mode, fill, grid, native.V2)
 
 
 KERNELS: Mapping[str, Kernel] = MappingProxyType(
@@ -308,14 +307,14 @@ KERNELS: Mapping[str, Kernel] = MappingProxyType(
         "adjust_hue": _adjust_hue,
         "adjust_saturation": _adjust_saturation,
         "adjust_sharpness": _adjust_sharpness,
-        "affine": _affine,
+        "affine": _warped(affine),
         "autocontrast": _autocontrast,
         "equalize": _equalize,
         "perspective": _perspective,
         "resize": _resize,
         "resized_crop": _resized_crop,
         "rgb_to_grayscale": _rgb_to_grayscale,
-        "rotate": _rotate,
+        "rotate": _warped(rotation),
         "solarize": _by_table("solarize"),
     }
 )

@@ -176,11 +176,11 @@ class BatchMaker:
     def _made(self, task: BatchTask, streams: Streams) -> Iterator[None]:
         """Makes a task: so far that others can be finished; then all of it but what the core is still at; the rest."""
         try:
-            with streams.here():
+            with streams.active():
                 pending = self._submitted(task)
             yield
             self.at = task
-            with streams.here():
+            with streams.active():
                 if pending is not None and task.wanted:
                     pending.submit_rest()
                 if task.wanted and (pending is None or self.mixes or pending.may_draw):
@@ -188,7 +188,7 @@ class BatchMaker:
                     self._notify(task)
             yield
             if task.wanted and not task.done:
-                with streams.here():
+                with streams.active():
                     task.result = self._result(pending, task)
         except BaseException as error:
             task.error = error

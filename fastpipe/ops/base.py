@@ -61,7 +61,6 @@ class Operation:
         makes_tensor: the result is a tensor, whatever the input.
         changes_shape: the class says so in `output_shape`.
         narrows: all of the result may need a part of the input, or other operations: see `required_region`.
-        has_table: the class is a `TableOperation`.
         drops_info: of a PIL image, the result is one without its ``info``.
         takes_arrays_alone: `apply` takes no PIL image.
         moves_ahead: right behind a conversion to a tensor, it may run before that, on pixels, with the same bytes.
@@ -80,7 +79,6 @@ class Operation:
     makes_tensor: ClassVar[bool] = False
     changes_shape: ClassVar[bool] = False
     narrows: ClassVar[bool] = False
-    has_table: ClassVar[bool] = False
     drops_info: ClassVar[bool] = False
     takes_arrays_alone: ClassVar[bool] = False
     moves_ahead: ClassVar[bool] = False

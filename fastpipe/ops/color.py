@@ -35,7 +35,6 @@ class TableOperation(Operation):
     """An operation that maps each uint8 value to another, unless its arguments say otherwise: see `Operation.table`."""
 
     __slots__ = ()
-    has_table: ClassVar[bool] = True
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
         table = self.table()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -13,7 +14,8 @@ from PIL import Image
 from fastpipe.kernels import resizing
 from fastpipe.ops.base import NEVER, Operation, interned, register
 from fastpipe.ops.interpolation import InterpolationMode
-from fastpipe.ops.sizes import center_crop_box, padding_ltrb, resized_size
+from fastpipe.ops.sizes import center_crop_box, height_and_width, padding_ltrb, resized_size
+from fastpipe.ops.tensor_shape import resized
 from fastpipe.types import Box, ImageShape, Size, named
 
 if TYPE_CHECKING:
@@ -64,8 +66,7 @@ class Crop(Operation):
         return NEVER
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
-        made: ImageShape = named(ImageShape, (self.height, self.width, shape[2]))
-        return made
+        return resized(shape, (self.height, self.width, shape[2]))
 
     def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
         top, left, height, width = region
@@ -103,8 +104,7 @@ class CenterCrop(Operation):
         return Crop(*center_crop_box(*shape.size, self.output_size)).box.inside(shape.size)  # else it is padded first
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
-        _, _, height, width = center_crop_box(*shape.size, self.output_size)
-        return ImageShape(height, width, shape.channels)
+        return resized(shape, (*height_and_width(self.output_size), shape.channels))
 
     def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
         inner = Crop(*center_crop_box(*shape.size, self.output_size)).required_region(region, shape)
@@ -213,7 +213,7 @@ class Pad(Operation):
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         left, top, right, bottom = padding_ltrb(self.padding)
-        return ImageShape(top + shape.height + bottom, left + shape.width + right, shape.channels)
+        return resized(shape, (top + shape.height + bottom, left + shape.width + right, shape.channels))
 
     def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
         left, top, right, bottom = padding_ltrb(self.padding)
@@ -269,6 +269,51 @@ class Margin(Pad):
         return image.crop((-left, -top, image.width + right, image.height + bottom))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ResizeWindow(Operation):
+    """A window of what `Resize` makes of an image, from the part of the image that the window needs.
+
+    Attributes:
+        whole: ``(height, width)`` of the image.
+        box: the part of it that is there.
+        result: ``(height, width)`` of the resized image.
+        window: the part of that which is made.
+        mode: the interpolation's name.
+    """
+
+    op: ClassVar[str] = "resize"
+    whole: Size
+    box: Box
+    result: Size
+    window: Box
+    mode: str
+
+    add: ClassVar[Callable[..., bool]] = staticmethod(resizing.add_resize)
+    """Adds such a resize to a job of the core's; False where that hasn't it."""
+
+    @classmethod
+    def of(cls, whole: Size, result: Size, window: Box, mode: str) -> ResizeWindow:
+        """Works out the part of the image that the window needs."""
+        top, bottom = resizing.source_range(whole.height, result.height, window.top, window.bottom, mode)
+        left, right = resizing.source_range(whole.width, result.width, window.left, window.right, mode)
+        return cls(whole, Box(top, left, bottom - top, right - left), result, window, mode)
+
+    def apply(self, image: Any) -> Any:
+        if isinstance(image, Image.Image):
+            return resizing.window_by_pillow(image, self.whole, self.box, self.result, self.window, self.mode)
+        return resizing.resize_window(image, self.whole, self.box, self.result, self.window, self.mode)
+
+    def output_shape(self, shape: ImageShape) -> ImageShape:
+        return ImageShape(self.window.height, self.window.width, shape.channels)
+
+    def to_core(self, job: Job, shape: ImageShape) -> bool:
+        return self.add(job, self.whole, self.box[:2], self.result, self.window, self.mode)
+
+    def __str__(self) -> str:
+        window = f"rows {self.window.top}–{self.window.bottom}, columns {self.window.left}–{self.window.right}"
+        return f"resize(size=[{self.result.height}, {self.result.width}], interpolation={self.mode}), {window} alone"
+
+
 @register
 @dataclass(frozen=True, slots=True, eq=False)
 class Resize(Operation):
@@ -276,6 +321,7 @@ class Resize(Operation):
 
     op: ClassVar[str] = "resize"
     narrows: ClassVar[bool] = False
+    windows: ClassVar[type[ResizeWindow]] = ResizeWindow
     size: Any
     interpolation: Any = InterpolationMode.BILINEAR
     max_size: int | None = None
@@ -307,10 +353,9 @@ class Resize(Operation):
     def output_shape(self, shape: ImageShape) -> ImageShape:
         if self.fixed:
             height, width = self.size
-            fixed: ImageShape = named(ImageShape, (height, width, shape[2]))
-            return fixed
-        height, width = resized_size(shape.height, shape.width, self.size, self.max_size)
-        return ImageShape(height, width, shape.channels)
+        else:
+            height, width = resized_size(shape.height, shape.width, self.size, self.max_size)
+        return resized(shape, (height, width, shape[2]))
 
     def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
         rows, columns, _ = shape
@@ -319,15 +364,14 @@ class Resize(Operation):
             return region, ()
         if region == (0, 0, height, width) or rows < 1 or columns < 1:
             return None
-        window = ResizeWindow.of(shape.size, Size(height, width), region, self.mode)
+        window = self.windows.of(shape.size, Size(height, width), region, self.mode)
         return window.box, (window,)
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
         height, width, _ = self.output_shape(shape)
         if height < 1 or width < 1:
             return False
-        resizing.add_resize(job, None, (0, 0), (height, width), (0, 0, height, width), self.mode)
-        return True
+        return self.windows.add(job, None, (0, 0), (height, width), (0, 0, height, width), self.mode)
 
     def point_transform(self, shape: ImageShape) -> NDArray[np.float64]:
         height, width, _ = self.output_shape(shape)
@@ -339,49 +383,6 @@ class Resize(Operation):
         if self.max_size is not None:
             text += f", longer to {self.max_size} at most"
         return text if self.mode == "bilinear" else f"{text} ({self.mode})"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ResizeWindow(Operation):
-    """A window of what `Resize` makes of an image, from the part of the image that the window needs.
-
-    Attributes:
-        whole: ``(height, width)`` of the image.
-        box: the part of it that is there.
-        result: ``(height, width)`` of the resized image.
-        window: the part of that which is made.
-        mode: the interpolation's name.
-    """
-
-    op: ClassVar[str] = "resize"
-    whole: Size
-    box: Box
-    result: Size
-    window: Box
-    mode: str
-
-    @classmethod
-    def of(cls, whole: Size, result: Size, window: Box, mode: str) -> ResizeWindow:
-        """Works out the part of the image that the window needs."""
-        top, bottom = resizing.source_range(whole.height, result.height, window.top, window.bottom, mode)
-        left, right = resizing.source_range(whole.width, result.width, window.left, window.right, mode)
-        return cls(whole, Box(top, left, bottom - top, right - left), result, window, mode)
-
-    def apply(self, image: Any) -> Any:
-        if isinstance(image, Image.Image):
-            return resizing.window_by_pillow(image, self.whole, self.box, self.result, self.window, self.mode)
-        return resizing.resize_window(image, self.whole, self.box, self.result, self.window, self.mode)
-
-    def output_shape(self, shape: ImageShape) -> ImageShape:
-        return ImageShape(self.window.height, self.window.width, shape.channels)
-
-    def to_core(self, job: Job, shape: ImageShape) -> bool:
-        resizing.add_resize(job, self.whole, self.box[:2], self.result, self.window, self.mode)
-        return True
-
-    def __str__(self) -> str:
-        window = f"rows {self.window.top}–{self.window.bottom}, columns {self.window.left}–{self.window.right}"
-        return f"resize(size=[{self.result.height}, {self.result.width}], interpolation={self.mode}), {window} alone"
 
 
 def makes_no_pixels(operation: Operation, shape: ImageShape) -> bool:

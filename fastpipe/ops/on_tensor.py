@@ -14,15 +14,13 @@ import torch
 from fastpipe.kernels.v2_tensors import resizes_natively
 from fastpipe.ops.base import Operation, interned
 from fastpipe.ops.color import AdjustBrightness, Invert, Posterize, Solarize, TableOperation
-from fastpipe.ops.geometry import Crop, HFlip, Pad, Resize, VFlip
+from fastpipe.ops.geometry import CenterCrop, Crop, HFlip, Pad, Resize, VFlip
 from fastpipe.ops.interpolation import interpolation_of
 from fastpipe.ops.sizes import padding_ltrb
 from fastpipe.ops.tensor_pixels import (
     ON_PIXELS,
     OnPixels,
     PermuteChannels,
-    TensorCenterCrop,
-    TensorCrop,
     TensorLookUp,
     TensorPad,
     as_theirs,
@@ -33,11 +31,13 @@ from fastpipe.ops.tensors import TensorOperation
 from fastpipe.types import ImageShape
 
 _MOVES: dict[str, Callable[..., Operation]] = {
-    "center_crop": TensorCenterCrop,
-    "crop": TensorCrop,
+    "center_crop": CenterCrop,
+    "crop": Crop,
     "horizontal_flip": HFlip,
+    "permute_channels": lambda permutation: PermuteChannels(tuple(permutation)),
     "vertical_flip": VFlip,
 }
+"""Functions that give the same bytes on pixels, whatever the tensor's dtype."""
 _TABLES: dict[str, Callable[..., TableOperation]] = {
     "adjust_brightness": AdjustBrightness,
     "invert": Invert,
@@ -87,8 +87,6 @@ def _like(name: str, given: dict[str, Any]) -> Operation | None:
     """The operation on pixels that does the same, though it may give other bytes."""
     if name in _MOVES:
         return _MOVES[name](**given)
-    if name == "permute_channels":
-        return PermuteChannels(tuple(given["permutation"]))
     if name == "resize":
         return Resize(given["size"], interpolation_of(given.get("interpolation", "bilinear")))
     if name == "pad" and not any(_colors(given)):
@@ -108,12 +106,9 @@ def _on_pixels(name: str, given: dict[str, Any], shape: TensorShape) -> Operatio
     """The operation on pixels that gives the same bytes."""
     if name in _MOVES:
         return _MOVES[name](**given)
-    if name == "permute_channels":
-        return PermuteChannels(tuple(given["permutation"]))
-    is_bytes = shape.dtype == torch.uint8
     if name == "pad":
         return _padded(given, shape)
-    if not is_bytes:
+    if shape.dtype != torch.uint8:
         return None
     if name == "resize":
         mode = interpolation_of(given.get("interpolation", "bilinear"))
@@ -156,12 +151,10 @@ _MOST_KNOWN = 4096
 
 def as_tensor_operation(operation: Operation, shape: TensorShape) -> Operation:
     """The operation of the same function on a tensor; always the same interned one for an interned operation."""
-    if type(operation) is Crop and shape.ahead:
-        return TensorCrop(operation.top, operation.left, operation.height, operation.width)
+    if shape.ahead and isinstance(operation, (CenterCrop, Crop, HFlip, VFlip)):
+        return operation
     if getattr(operation, "interned", None) is None:
         return _as_tensor_operation(operation, shape)
-    if shape.ahead and isinstance(operation, (HFlip, VFlip)):
-        return operation
     key = id(operation), *shape, shape.dtype, shape.ahead
     known = _known.get(key)
     if known is None:

@@ -8,6 +8,7 @@ own function.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,42 +18,29 @@ import numpy as np
 import torch
 
 from fastpipe import core
+from fastpipe.kernels.arrays import by_core, channels
 from fastpipe.kernels.v2_tensors import (
     FILTERS,
     SAMPLE_FILTERS,
-    affine_matrix,
-    checked_mode,
+    Warp,
+    affine,
     fused,
-    rotation_matrix,
+    rotation,
     samples_affine,
-    theta_of,
 )
-from fastpipe.ops.base import Operation, call, interned
+from fastpipe.ops.base import Operation, interned
 from fastpipe.ops.color import LookUp
 from fastpipe.ops.geometry import CenterCrop, Crop, Pad, Resize, ResizeWindow, makes_no_pixels
 from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.ops.tensor_shape import functional, resized
-from fastpipe.types import Box, ImageShape, Size
+from fastpipe.ops.tensors import FunctionOfV2
+from fastpipe.types import Box, ImageShape
 
 if TYPE_CHECKING:
     from fastpipe.core import Job
 
 _MOST_SUM = 1 << 24
 """Up to here float32 holds a sum of whole numbers, in whatever order torch adds them up."""
-
-
-def _by_core(image: Any, add: Callable[[Job], bool], shape: ImageShape) -> Any:
-    """An operation on an array ``(H, W)`` or ``(H, W, C)`` by the core; None where that can't do it."""
-    if not core.available() or not image.size:
-        return None
-    job = core.thread_job()
-    job.read_pixels(image)
-    if not add(job):
-        core.give_back(job)
-        return None
-    out = np.empty(shape if image.ndim == 3 or shape.channels > 1 else shape.size, np.uint8)
-    job.write_array(out)
-    return out if core.is_done(core.run_thread_job(job)) else None
 
 
 def as_theirs(given: dict[str, Any]) -> dict[str, Any]:
@@ -64,7 +52,7 @@ def as_theirs(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _by_torchvision(image: Any, name: str, given: dict[str, Any]) -> Any:
-    planar = torch.from_numpy(np.require(image, requirements="CW")).reshape(*image.shape[:2], -1).permute(2, 0, 1)
+    planar = torch.from_numpy(np.require(image, requirements=["C", "W"])).reshape(*image.shape[:2], -1).permute(2, 0, 1)
     made = functional(name)(planar, **as_theirs(given)).permute(1, 2, 0).numpy()
     return np.ascontiguousarray(made if image.ndim == 3 or made.shape[2] > 1 else made[..., 0])
 
@@ -73,43 +61,26 @@ def _applied(operation: Operation, image: Any, name: str, given: dict[str, Any])
     """An operation's result, by the core or torchvision, on an array; on a tensor by torchvision."""
     if isinstance(image, torch.Tensor):
         return functional(name)(image, **as_theirs(given))
-    shape = _shape(image)
-    made = _by_core(image, lambda job: operation.to_core(job, shape), operation.output_shape(shape))
+    made = _by_core(operation, image)
     return _by_torchvision(image, name, given) if made is None else made
 
 
-def _shape(image: Any) -> ImageShape:
-    height, width, *channels = image.shape
-    return ImageShape(height, width, *(channels or [1]))
+def _by_core(operation: Operation, image: Any) -> Any:
+    """An operation's result on an array ``(H, W)`` or ``(H, W, C)`` by the core; None where that can't do it."""
+    shape = ImageShape(image.shape[0], image.shape[1], channels(image))
+    made = operation.output_shape(shape)
+    size = made if image.ndim == 3 or made.channels > 1 else made.size
+    return by_core(image, lambda job: operation.to_core(job, shape), size)
 
 
 # -- what moves pixels, and looks values up
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TensorCrop(Crop):
-    """`Crop` of a tensor."""
-
-    def output_shape(self, shape: ImageShape) -> ImageShape:
-        return resized(shape, (self.height, self.width, shape.channels))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TensorCenterCrop(CenterCrop):
-    """`CenterCrop` of a tensor."""
-
-    def output_shape(self, shape: ImageShape) -> ImageShape:
-        return resized(shape, CenterCrop.output_shape(self, shape))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class TensorPad(Pad):
-    """`Pad` of a tensor."""
+    """`Pad` that a function on tensors does, too."""
 
     moves_ahead: ClassVar[bool] = True
-
-    def output_shape(self, shape: ImageShape) -> ImageShape:
-        return resized(shape, Pad.output_shape(self, shape))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,56 +121,36 @@ def _add_resize(job: Job, whole: Any, origin: Any, result: Any, window: Any, mod
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class TensorResizeWindow(ResizeWindow):
+    """A window of what `TensorResize` makes, from the part of the image that the window needs: by the core alone."""
+
+    takes_arrays_alone: ClassVar[bool] = True
+    add: ClassVar[Callable[..., bool]] = staticmethod(_add_resize)
+
+    def apply(self, image: Any) -> Any:
+        return _by_core(self, image)
+
+    def __str__(self) -> str:
+        return f"{ResizeWindow.__str__(self)}, as a tensor"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class TensorResize(Resize):
     """The image at another size as torch resizes uint8 tensors, antialiased: bilinear or bicubic."""
 
     takes_arrays_alone: ClassVar[bool] = True
     moves_ahead: ClassVar[bool] = True
+    windows: ClassVar[type[ResizeWindow]] = TensorResizeWindow
 
     def apply(self, image: Any) -> Any:
         given = {"size": self.size, "interpolation": self.interpolation, "antialias": True}
         return _applied(self, image, "resize", given)
 
-    def output_shape(self, shape: ImageShape) -> ImageShape:
-        return resized(shape, Resize.output_shape(self, shape))
-
     def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
-        rows, columns, _ = shape
-        height, width, _ = self.output_shape(shape)
-        if height == rows and width == columns:
-            return region, ()
-        if region == (0, 0, height, width) or rows < 1 or columns < 1 or not core.available():
-            return None
-        window = TensorResizeWindow.of(shape.size, Size(height, width), region, self.mode)
-        return window.box, (window,)
-
-    def to_core(self, job: Job, shape: ImageShape) -> bool:
-        height, width, _ = self.output_shape(shape)
-        return (
-            height > 0
-            and width > 0
-            and _add_resize(job, None, (0, 0), (height, width), (0, 0, height, width), self.mode)
-        )
+        return Resize.required_region(self, region, shape) if core.available() else None
 
     def __str__(self) -> str:
         return f"{Resize.__str__(self)} as a tensor"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TensorResizeWindow(ResizeWindow):
-    """A window of what `TensorResize` makes, from the part of the image that the window needs: by the core alone."""
-
-    takes_arrays_alone: ClassVar[bool] = True
-
-    def apply(self, image: Any) -> Any:
-        shape = _shape(image)
-        return _by_core(image, lambda job: self.to_core(job, shape), self.output_shape(shape))
-
-    def to_core(self, job: Job, shape: ImageShape) -> bool:
-        return _add_resize(job, self.whole, self.box[:2], self.result, self.window, self.mode)
-
-    def __str__(self) -> str:
-        return f"{ResizeWindow.__str__(self)}, as a tensor"
 
 
 @lru_cache(maxsize=256)
@@ -212,19 +163,12 @@ def tensor_resize_to(height: int, width: int, interpolation: InterpolationMode) 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OnPixels(Operation):
-    """One of torchvision's v2 functions on tensors, on an image's pixels.
-
-    Attributes:
-        name: of the function.
-        given: its keyword arguments.
-    """
+class OnPixels(FunctionOfV2):
+    """One of torchvision's v2 functions on tensors, on an image's pixels."""
 
     op: ClassVar[str] = "v2_on_pixels"
     takes_arrays_alone: ClassVar[bool] = True
     moves_ahead: ClassVar[bool] = True
-    name: str
-    given: dict[str, Any]
 
     def apply(self, image: Any) -> Any:
         return _applied(self, image, self.name, self.given)
@@ -243,11 +187,8 @@ class OnPixels(Operation):
     def on_mask(self) -> None:
         return None
 
-    def words(self) -> str:
-        return self.name.replace("_", " ")
-
     def __str__(self) -> str:
-        return f"{call(self.name, self.given)} as a tensor"
+        return f"{FunctionOfV2.__str__(self)} as a tensor"
 
 
 def _add_blend(job: Job, kind: core.Kind, factor: float, flags: int | None) -> bool:
@@ -298,56 +239,32 @@ def _add_gray(job: Job, shape: ImageShape, num_output_channels: int = 1) -> bool
     return True
 
 
-def _add_affine(
-    job: Job,
-    shape: ImageShape,
-    angle: Any,
-    translate: Any,
-    scale: float,
-    shear: Any,
-    interpolation: Any = InterpolationMode.NEAREST,
-    fill: Any = None,
-    center: Any = None,
-) -> bool:
-    mode = checked_mode(interpolation)
-    matrix = affine_matrix(shape.width, shape.height, angle, translate, scale, shear, mode, center)
-    return _add_sample(job, shape, matrix, mode.value, fill)
+def _add_affine(job: Job, shape: ImageShape, **given: Any) -> bool:
+    return _add_warp(job, shape, affine(shape.size, **given))
 
 
-def _add_rotate(
-    job: Job,
-    shape: ImageShape,
-    angle: float,
-    interpolation: Any = InterpolationMode.NEAREST,
-    expand: bool = False,
-    center: Any = None,
-    fill: Any = None,
-) -> bool:
-    angle = angle % 360
-    if center is None and angle in (0, 180):
-        if angle:
+def _add_rotate(job: Job, shape: ImageShape, **given: Any) -> bool:
+    if given.get("center") is None and given["angle"] % 360 in (0, 180):
+        if given["angle"] % 360:
             job.flip()
             job.flip_vertically()
         return True
-    if expand or (center is None and angle in (90, 270)):
-        return False
-    mode, matrix = checked_mode(interpolation), rotation_matrix(shape.width, shape.height, angle, center)
-    return _add_sample(job, shape, matrix, mode.value, fill)
+    warp = rotation(shape.size, **given)
+    return warp is not None and warp.size == shape.size and _add_warp(job, shape, warp)
 
 
-def _add_sample(job: Job, shape: ImageShape, matrix: list[float], mode: str, fill: Any) -> bool:
-    flags = fused()
-    if flags is None or mode not in SAMPLE_FILTERS or not samples_affine():
+def _add_warp(job: Job, shape: ImageShape, warp: Warp) -> bool:
+    flags, fill = fused(), warp.fill
+    if flags is None or warp.mode not in SAMPLE_FILTERS or not samples_affine():
         return False
     colors = None if fill is None else list(fill) if isinstance(fill, (list, tuple)) else [fill]
     if colors is not None:
         if len(colors) not in (1, shape.channels) or not all(0 <= color <= 255 for color in colors):
             return False
         colors = (colors * 3)[:3]
-    points = theta_of(matrix, shape.width, shape.height)
-    if points is None or max(shape.size) >= 1 << 22:
+    if not all(map(math.isfinite, warp.theta)) or max(shape.size) >= 1 << 22:
         return False
-    job.tensor_sample(shape.size, points, SAMPLE_FILTERS[mode], colors, flags)
+    job.tensor_sample(shape.size, warp.theta, SAMPLE_FILTERS[warp.mode], colors, flags)
     return True
 
 

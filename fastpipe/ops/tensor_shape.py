@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from fastpipe.ops.base import imported
-from fastpipe.types import ImageShape
+from fastpipe.types import ImageShape, named
 
 
 class TensorShape(ImageShape):
@@ -41,7 +41,8 @@ def resized(shape: ImageShape, size: tuple[int, ...]) -> ImageShape:
     """The shape of another ``(height, width, channels)`` of an image that is what it was."""
     if isinstance(shape, TensorShape):
         return TensorShape.of(size, shape.dtype, shape.pure, shape.ahead)
-    return ImageShape(*size)
+    made: ImageShape = named(ImageShape, size)
+    return made
 
 
 def functional(name: str) -> Any:

@@ -101,8 +101,13 @@ class ToDtype(ConvertImageDtype):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Theirs(Operation):
-    """One of torchvision's v2 functions, by its name and its keyword arguments."""
+class FunctionOfV2(Operation):
+    """One of torchvision's v2 functions.
+
+    Attributes:
+        name: the function's.
+        given: its keyword arguments.
+    """
 
     name: str
     given: dict[str, Any]
@@ -118,12 +123,10 @@ class _Theirs(Operation):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PilOperation(_Theirs):
+class PilOperation(FunctionOfV2):
     """One of torchvision's v2 functions that has no operation of its own here, on an array by way of a PIL image.
 
     Attributes:
-        name: of the function.
-        given: its keyword arguments.
         shape: of the result.
     """
 
@@ -140,12 +143,10 @@ class PilOperation(_Theirs):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TensorOperation(_Theirs):
+class TensorOperation(FunctionOfV2):
     """One of torchvision's v2 functions on a tensor ``(C, H, W)``.
 
     Attributes:
-        name: of the function.
-        given: its keyword arguments.
         size: of the result: height, width, channels.
         like: the operation on pixels that does the same; it says what moves where, and what a region needs.
         by_pixel: each pixel of the result depends on the same pixel of the input alone.
@@ -180,11 +181,9 @@ class TensorOperation(_Theirs):
             return region, (self,)
         if isinstance(self.like, Pad) and not _black(self.like):
             return None
-        return (
-            self.like.required_region(region, shape)
-            if isinstance(self.like, (Crop, CenterCrop, HFlip, VFlip, Pad))
-            else None
-        )
+        if isinstance(self.like, (Crop, CenterCrop, HFlip, VFlip, Pad)):
+            return self.like.required_region(region, shape)
+        return None
 
     def point_transform(self, shape: ImageShape) -> Any:
         if self.like is not None:
@@ -195,7 +194,7 @@ class TensorOperation(_Theirs):
         return None if self.like is None else self.like.on_mask()
 
     def words(self) -> str:
-        return _Theirs.words(self) if self.like is None else self.like.words()
+        return FunctionOfV2.words(self) if self.like is None else self.like.words()
 
 
 def _black(pad: Pad) -> bool:
@@ -216,20 +215,17 @@ def ahead_of(tail: Sequence[Any], shape: ImageShape) -> tuple[list[Operation], l
     kept: list[Any] = [tail[0]]
     for step in tail[1:]:
         like = step.like if isinstance(step, TensorOperation) else None
-        between = kept[1:]
-        moves = like is not None and (
-            (
-                makes_no_pixels(like, shape)
-                and all(isinstance(one, (ToDtype, Normalize, ToPureTensor)) for one in between)
-            )
-            or (
-                (isinstance(like, (Crop, CenterCrop)) or (isinstance(like, Pad) and _black(like)))
-                and all(isinstance(one, (ToDtype, ToPureTensor)) for one in between)
-            )
-        )
-        if moves and like is not None:
+        if like is not None and _commutes(like, shape, kept[1:]):
             before.append(like)
         else:
             kept.append(step)
         shape = ImageShape(*step.output_shape(shape))
     return before, kept
+
+
+def _commutes(like: Operation, shape: ImageShape, others: Sequence[Any]) -> bool:
+    """Whether an operation on pixels, done before the others instead of behind them, gives the same."""
+    if makes_no_pixels(like, shape):
+        return all(isinstance(one, (ToDtype, Normalize, ToPureTensor)) for one in others)
+    black = isinstance(like, (Crop, CenterCrop)) or (isinstance(like, Pad) and _black(like))
+    return black and all(isinstance(one, (ToDtype, ToPureTensor)) for one in others)

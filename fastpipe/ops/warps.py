@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -15,7 +16,7 @@ from fastpipe.kernels.arrays import through_pillow
 from fastpipe.ops.base import NEVER, Operation, register
 from fastpipe.ops.interpolation import InterpolationMode, pil_modes_mapping
 from fastpipe.ops.matrices import inverse_affine_matrix, inverse_affine_matrix_of_v2, perspective_coeffs
-from fastpipe.ops.tensors import PilOperation
+from fastpipe.ops.tensor_shape import functional
 from fastpipe.types import ImageShape
 
 if TYPE_CHECKING:
@@ -147,10 +148,8 @@ class AffineOfV2(Affine):
     takes_arrays_alone: ClassVar[bool] = True
 
     def apply(self, image: Any) -> Any:
-        shape = ImageShape(*image.shape[:2])
-        return PilOperation("affine", {**self.arguments(), "interpolation": self.interpolation.value}, shape).apply(
-            image
-        )
+        given = {**self.arguments(), "interpolation": self.interpolation.value}
+        return through_pillow(image, partial(functional("affine"), **given))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -245,9 +244,9 @@ class PerspectiveBy(Operation):
         return least_pixels_of_warp(self.interpolation, channels)
 
     def apply(self, image: Any) -> Any:
-        given = {"startpoints": None, "endpoints": None, "coefficients": self.coefficients}
-        given |= {"interpolation": self.interpolation.value, "fill": self.fill}
-        return PilOperation("perspective", given, ImageShape(*image.shape[:2])).apply(image)
+        mode, coefficients = self.interpolation.value, self.coefficients
+        warp = functional("perspective")
+        return through_pillow(image, lambda picture: warp(picture, None, None, mode, self.fill, coefficients))
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
         mode, fill = self.interpolation, self.fill

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 
 from fastpipe.kernels import resizing
+from fastpipe.kernels.arrays import through_pillow
 from fastpipe.ops import AffineBy, HFlip, Operation, PerspectiveBy, Transpose, VFlip, interned_once
 from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.types import Box, ImageShape, Size
@@ -136,18 +136,11 @@ class BoxResize(Operation):
         return part, (BoxResize(self.whole, part, self.result, window, self.mode, self.box),)
 
     def apply(self, image: Any) -> Any:
-        picture = Image.fromarray(image[..., 0] if image.shape[2] == 1 else image)
-        if self.part.size != self.whole:
-            there, picture = picture, Image.new(picture.mode, self.whole[::-1])  # what isn't there isn't looked at
-            picture.paste(there, (self.part.left, self.part.top))
-        resized = picture.resize(self.result[::-1], Image.Resampling[self.mode.upper()], self.box)
-        window = self.window
-        cut: NDArray[np.uint8] = np.array(resized.crop((window.left, window.top, window.right, window.bottom)))
-        return cut.reshape(*window.size, image.shape[2])
+        place = self.whole, self.part, self.result, self.window, self.mode, self.box
+        return through_pillow(image, lambda picture: resizing.window_by_pillow(picture, *place))
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
-        resizing.add_resize(job, self.whole, self.part[:2], self.result, self.window, self.mode, self.box)
-        return True
+        return resizing.add_resize(job, self.whole, self.part[:2], self.result, self.window, self.mode, self.box)
 
     def __str__(self) -> str:
         box = ", ".join(f"{edge:g}" for edge in self.box)

@@ -171,7 +171,7 @@ def _order_of(kinds: tuple[type[Any], ...]) -> _Order:
             cut, flips, tables = pixels, 0, 0
         else:
             flips += issubclass(kind, (HFlip, VFlip))
-            tables += bool(getattr(kind, "has_table", False))
+            tables += issubclass(kind, TableOperation)
     in_rows = pixels < len(kinds) and issubclass(kinds[pixels], PilToTensor)
     return _Order(moved if ahead else (), ahead, pixels, tuple(reshaping), cut, flips < 2 and tables < 2, in_rows)
 
@@ -356,7 +356,7 @@ def _chain(steps: Sequence[Step], shape: ImageShape) -> tuple[Box, tuple[Step, .
 
 def _tables_fused(steps: Sequence[Step]) -> tuple[Step, ...]:
     """The steps with each run of look-ups made one."""
-    if sum([getattr(step, "has_table", False) for step in steps]) < 2:
+    if sum([isinstance(step, TableOperation) for step in steps]) < 2:
         return tuple(steps)
     fused: list[Step] = []
     for are_look_ups, group in groupby(steps, _has_table):

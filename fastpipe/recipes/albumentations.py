@@ -80,7 +80,7 @@ def why_not(kind: type) -> str:
 def is_known(kind: Any) -> bool:
     """Whether a class asks for an image's shape alone: it has an entry, and the code that was written after."""
     entry = ENTRIES.get(kind)
-    return entry is not None and has_code([*_methods(kind), *entry.behind], entry.fingerprint)
+    return entry is not None and has_code((*_methods(kind), *entry.behind), entry.fingerprint)
 
 
 @lru_cache(maxsize=1)
@@ -91,18 +91,15 @@ def _core_is_known() -> bool:
 _NEITHER = ("apply_to_bboxes", "apply_to_images", "apply_to_keypoints", "apply_to_volume", "apply_to_mask3d")
 
 
-def _methods(kind: Any) -> list[Any]:
+def _methods(kind: Any) -> Iterator[Any]:
     """The methods of a class and its bases that draw, and that take images and masks."""
-    return [function for base in kind.__mro__ if base is not object for function in _own_methods(base)]
-
-
-def _own_methods(base: Any) -> Iterator[Any]:
-    if base.__module__.startswith("albumentations.core"):
-        return  # among `_core_functions`
-    for name, value in sorted(vars(base).items()):
-        function = inspect.unwrap(value.__func__ if isinstance(value, staticmethod) else value)
-        if inspect.isfunction(function) and not name.startswith(("__", *_NEITHER, "apply_to_masks3d")):
-            yield function
+    for base in kind.__mro__:
+        if base is object or base.__module__.startswith("albumentations.core"):  # which `_core_functions` has
+            continue
+        for name, value in sorted(vars(base).items()):
+            function = inspect.unwrap(value.__func__ if isinstance(value, staticmethod) else value)
+            if inspect.isfunction(function) and not name.startswith(("__", *_NEITHER, "apply_to_masks3d")):
+                yield function
 
 
 def _core_functions() -> Iterator[Any]:
@@ -199,6 +196,7 @@ class _Call:
         self.noted: list[_Noted] = []
         self.size = Size(*windows["image"].size) if "image" in windows else Size(0, 0)
         self._made = False
+        self._last: Any = None
 
     def root(self, transform: Any) -> Any:
         """The transform, as a stand-in whose first members note what they would do; None if there are no such."""
@@ -208,9 +206,10 @@ class _Call:
         count = _planned_count(members)
         if not count:
             return None
-        *first, last = (_stand_in(member, self) for member in members[:count])
+        first = [_stand_in(member, self) for member in members[:count]]
+        self._last = first[-1]
         rest = (_Normalize(member, self) if _is_normalize(member) else member for member in members[count:])
-        return _Container(transform, self, [*first, _Last(last, self), *rest])
+        return _Container(transform, self, [*first, *rest])
 
     def blanks(self) -> dict[str, Array]:
         return {name: self.blank(name) for name in self.windows}
@@ -225,13 +224,17 @@ class _Call:
         return np.ndarray(shape, np.uint8, b"\0", strides=(0,) * len(shape))
 
     def note(self, transform: Any, params: Mapping[str, Any]) -> None:
-        motion = ENTRIES[type(transform)].motion(transform, params, self.size)
+        motion = ENTRIES[type(transform)].recipe(transform, params, self.size)
         self.noted.append(_Noted(transform, params, motion, self.size))
         self.size = motion.size
         if motion.refused or min(motion.size) < 1:
             self._pixels("image")  # raises what albumentations does
 
-    def with_pixels(self, data: dict[str, Any]) -> dict[str, Any]:
+    def behind(self, member: _StandIn, data: dict[str, Any]) -> dict[str, Any]:
+        """The data behind a member: behind the last of those that note there are pixels."""
+        return self._with_pixels(data) if member is self._last else data
+
+    def _with_pixels(self, data: dict[str, Any]) -> dict[str, Any]:
         """The data, with pixels that the noted transforms were applied to."""
         if self._made:
             return data
@@ -240,7 +243,7 @@ class _Call:
 
     def result(self, data: dict[str, Any]) -> dict[str, Any]:
         """The data as it is returned."""
-        data = self.with_pixels(data)  # if the call has ended before
+        data = self._with_pixels(data)  # if the call has ended before
         for name, pixels in self.windows.items():
             if pixels.as_list:
                 data[name] = list(data[name])
@@ -278,6 +281,9 @@ class _StandIn:
         setattr(self._original, name, value)
 
     def __call__(self, *args: Any, **data: Any) -> Any:
+        return self._call.behind(self, self._run(*args, **data))
+
+    def _run(self, *args: Any, **data: Any) -> Any:
         return type(self._original).__call__(self, *args, **data)
 
 
@@ -296,7 +302,7 @@ class _Member(_StandIn):
 
     __slots__ = ()
 
-    def __call__(self, *args: Any, force_apply: bool = False, **data: Any) -> dict[str, Any]:
+    def _run(self, *args: Any, force_apply: bool = False, **data: Any) -> dict[str, Any]:
         """As ``BasicTransform.__call__``, without the detour that each attribute would be."""
         transform, call = self._original, self._call
         transform.params = {}
@@ -314,25 +320,6 @@ class _Member(_StandIn):
         other = {name: value for name, value in data.items() if name not in windows}
         made = transform.apply_with_params(params, **other) if other else other
         return {name: call.blank(name) if name in windows else made[name] for name in data}
-
-
-class _Last:
-    """The last of the members that note: behind it there are pixels."""
-
-    __slots__ = ("_call", "_member")
-
-    def __init__(self, member: _StandIn, call: _Call) -> None:
-        self._member, self._call = member, call
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> Any:
-        return self._member.__class__
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._member, name)
-
-    def __call__(self, *args: Any, **data: Any) -> dict[str, Any]:
-        return self._call.with_pixels(self._member(*args, **data))
 
 
 def _stand_in(transform: Any, call: _Call) -> _StandIn:

@@ -12,6 +12,7 @@ import numpy as np
 from albumentations.augmentations.crops import functional as crop_functions
 from albumentations.augmentations.geometric import functional as geometric_functions
 
+from fastpipe.recipes.base import KnownCode
 from fastpipe.types import Box, Size
 
 Turn = tuple[bool, bool, bool]
@@ -175,65 +176,51 @@ def _stays(transform: Any, params: Mapping[str, Any], size: Size) -> Motion:
 
 MotionOf = Callable[[Any, Mapping[str, Any], Size], Motion]
 
-_ENTRIES: list[tuple[str, MotionOf, str, str]] = [
-    ("AtLeastOneBBoxRandomCrop", _cropped, "crop", "176c7feb04d55316"),
-    ("BBoxSafeRandomCrop", _cropped, "crop get_crop_coords", "aa8094951c1bc396"),
-    (
-        "CenterCrop",
-        _cropped,
-        "crop get_center_crop_coords get_padding_params adjust_padding_by_position",
-        "564bd024c9dbdf9a",
-    ),
-    ("Crop", _cropped, "crop get_padding_params adjust_padding_by_position", "21a8b4d50f352ada"),
-    ("CropAndPad", _cropped_and_padded, "crop crop_and_pad", "62a646429b7a7ebf"),
-    ("D4", _turned_by, "", "a4b7a0a0a339997b"),
-    ("HorizontalFlip", _turned_by, "", "f1f7bec3818ba44f"),
-    ("LongestMaxSize", _scaled_to_a_side, "resize", "a742627c1ff139af"),
-    ("NoOp", _stays, "", "e4a6a0577479b2b4"),
-    ("Pad", _padded, "pad_with_params", "dfc31e17176f8f77"),
-    ("PadIfNeeded", _padded, "pad_with_params get_padding_params adjust_padding_by_position", "b3091f76275692e5"),
-    ("RandomCrop", _cropped, "crop get_crop_coords get_padding_params adjust_padding_by_position", "3a2fd02a1121e12f"),
-    ("RandomCropFromBorders", _cropped, "crop", "91e0def844a3f8c1"),
-    ("RandomCropNearBBox", _cropped, "crop get_center_crop_coords", "2b13e7de4cd97bca"),
-    (
-        "RandomResizedCrop",
-        _cropped_and_resized,
-        "crop get_crop_coords get_center_crop_coords resize",
-        "b8f535e650efe493",
-    ),
-    ("RandomRotate90", _turned_by, "", "38c2a157b734051d"),
-    ("RandomScale", _scaled, "scale resize", "81e910f0f2821389"),
-    ("RandomSizedBBoxSafeCrop", _cropped_and_resized, "crop get_crop_coords resize", "c58f919b48799d74"),
-    ("RandomSizedCrop", _cropped_and_resized, "crop get_crop_coords resize", "ffa9e46c74a053d8"),
-    ("Resize", _resized, "resize", "91a92bc16b89d64d"),
-    ("SmallestMaxSize", _scaled_to_a_side, "resize", "c06d04e892fc4b08"),
-    ("SquareSymmetry", _turned_by, "", "a4b7a0a0a339997b"),
-    ("Transpose", _turned_by, "", "e1a73b6c77e7c399"),
-    ("VerticalFlip", _turned_by, "", "a27b247a4631ecb6"),
-]
-"""Classes that ask for an image's shape alone: name, motion, functions behind it, and the code's fingerprint."""
-
-
-class KnownMotion(NamedTuple):
-    """A class of albumentations'.
-
-    Attributes:
-        motion: its motion for drawn parameters and an image's size.
-        behind: functions that its methods are made of; None for one that this version hasn't.
-        fingerprint: of the code that this was written after.
-    """
-
-    motion: MotionOf
-    behind: tuple[Any, ...]
-    fingerprint: str
+_PADDING = "get_padding_params", "adjust_padding_by_position"
 
 
 def _function(name: str) -> Any:
     return getattr(crop_functions, name, None) or getattr(geometric_functions, name, None)
 
 
-ENTRIES: dict[type, KnownMotion] = {
-    getattr(A, name): KnownMotion(motion, tuple(map(_function, behind.split())), fingerprint)
-    for name, motion, behind, fingerprint in _ENTRIES
-    if hasattr(A, name)
-}
+def _known(name: str, fingerprint: str, motion: MotionOf, *behind: str) -> KnownCode:
+    """A class that asks for an image's shape alone, with functions of albumentations' that it is made of."""
+    return KnownCode(A, name, fingerprint, motion, tuple(map(_function, behind)))
+
+
+_ENTRIES = (
+    _known("AtLeastOneBBoxRandomCrop", "176c7feb04d55316", _cropped, "crop"),
+    _known("BBoxSafeRandomCrop", "aa8094951c1bc396", _cropped, "crop", "get_crop_coords"),
+    _known("CenterCrop", "564bd024c9dbdf9a", _cropped, "crop", "get_center_crop_coords", *_PADDING),
+    _known("Crop", "21a8b4d50f352ada", _cropped, "crop", *_PADDING),
+    _known("CropAndPad", "62a646429b7a7ebf", _cropped_and_padded, "crop", "crop_and_pad"),
+    _known("D4", "a4b7a0a0a339997b", _turned_by),
+    _known("HorizontalFlip", "f1f7bec3818ba44f", _turned_by),
+    _known("LongestMaxSize", "a742627c1ff139af", _scaled_to_a_side, "resize"),
+    _known("NoOp", "e4a6a0577479b2b4", _stays),
+    _known("Pad", "dfc31e17176f8f77", _padded, "pad_with_params"),
+    _known("PadIfNeeded", "b3091f76275692e5", _padded, "pad_with_params", *_PADDING),
+    _known("RandomCrop", "3a2fd02a1121e12f", _cropped, "crop", "get_crop_coords", *_PADDING),
+    _known("RandomCropFromBorders", "91e0def844a3f8c1", _cropped, "crop"),
+    _known("RandomCropNearBBox", "2b13e7de4cd97bca", _cropped, "crop", "get_center_crop_coords"),
+    _known(
+        "RandomResizedCrop",
+        "b8f535e650efe493",
+        _cropped_and_resized,
+        "crop",
+        "get_crop_coords",
+        "get_center_crop_coords",
+        "resize",
+    ),
+    _known("RandomRotate90", "38c2a157b734051d", _turned_by),
+    _known("RandomScale", "81e910f0f2821389", _scaled, "scale", "resize"),
+    _known("RandomSizedBBoxSafeCrop", "c58f919b48799d74", _cropped_and_resized, "crop", "get_crop_coords", "resize"),
+    _known("RandomSizedCrop", "ffa9e46c74a053d8", _cropped_and_resized, "crop", "get_crop_coords", "resize"),
+    _known("Resize", "91a92bc16b89d64d", _resized, "resize"),
+    _known("SmallestMaxSize", "c06d04e892fc4b08", _scaled_to_a_side, "resize"),
+    _known("SquareSymmetry", "a4b7a0a0a339997b", _turned_by),
+    _known("Transpose", "e1a73b6c77e7c399", _turned_by),
+    _known("VerticalFlip", "a27b247a4631ecb6", _turned_by),
+)
+ENTRIES: dict[type, KnownCode] = {getattr(A, entry.name): entry for entry in _ENTRIES if hasattr(A, entry.name)}
+"""The classes that ask for an image's shape alone: a `MotionOf` each."""

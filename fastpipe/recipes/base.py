@@ -54,32 +54,32 @@ def adapter(kind: type) -> Adapt:
 
 
 class KnownCode(NamedTuple):
-    """A class of another library's, and the code of it that a recipe was written after.
+    """A class of another library's, and the code of it that its recipe was written after.
 
     Attributes:
         module: the class's; not all versions of the library have one, nor the class.
         name: the class's.
         fingerprint: of the code.
-        draws: the class here that draws for it.
-        behind: the functions that its code is made of besides.
+        recipe: the class here that draws for it, or what else is known of it.
+        behind: the functions that its code is made of besides; None for one that isn't there.
     """
 
     module: Any
     name: str
     fingerprint: str
-    draws: Any
+    recipe: Any
     behind: tuple[Any, ...] = ()
 
 
 def by_code(entries: Iterable[KnownCode]) -> tuple[dict[type, Any], set[type]]:
-    """The classes whose code is known, each with what draws for it; and those whose code is another."""
+    """The classes whose code is known, each with its recipe; and those whose code is another."""
     known, others = {}, set()
     for entry in entries:
         kind = getattr(entry.module, entry.name, None)
         if kind is None:
             continue
         if has_code((kind, *entry.behind), entry.fingerprint):
-            known[kind] = entry.draws
+            known[kind] = entry.recipe
         else:
             others.add(kind)
     return known, others

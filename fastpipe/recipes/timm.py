@@ -136,7 +136,7 @@ def _draw_op(op: Any, shape: ImageShape, python: Any) -> tuple[Step, ...]:
 
 def _is_known(op: Any) -> bool:
     """Whether an operation is one of timm's, with timm's functions."""
-    known = type(op) in (theirs.AugmentOp, TABLE.get(theirs.AugmentOp))
+    known = type(op) in (theirs.AugmentOp, AugmentOp)
     return known and op.aug_fn in _OPERATIONS and op.level_fn in _LEVELS and set(op.kwargs) <= {"fillcolor", "resample"}
 
 

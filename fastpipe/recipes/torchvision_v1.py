@@ -13,56 +13,17 @@ import torchvision
 from torchvision.transforms import functional as F
 from torchvision.transforms import transforms as theirs
 
-from fastpipe import ops
+from fastpipe import ops, transforms
 from fastpipe.kernels.arrays import through_pillow
 from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.recipes import torchvision_presets
 from fastpipe.recipes.base import adapter, adapter_class, known_base
 from fastpipe.recipes.pillow_ops import PilToTensorOnce, ToTensorOnce
 from fastpipe.rng.torch_patch import torch_draws_from
-from fastpipe.transforms import autoaugment, transforms
 from fastpipe.transforms._attributes import Attribute
 from fastpipe.transforms.adapters import Adapt
 from fastpipe.transforms.sized_image import SizedImage
 from fastpipe.types import Generators, ImageShape, Step
-
-_SAME = (
-    "AugMix",
-    "AutoAugment",
-    "CenterCrop",
-    "ColorJitter",
-    "Compose",
-    "ConvertImageDtype",
-    "ElasticTransform",
-    "GaussianBlur",
-    "Grayscale",
-    "Normalize",
-    "PILToTensor",
-    "Pad",
-    "RandAugment",
-    "RandomAdjustSharpness",
-    "RandomAffine",
-    "RandomApply",
-    "RandomAutocontrast",
-    "RandomChoice",
-    "RandomCrop",
-    "RandomEqualize",
-    "RandomErasing",
-    "RandomGrayscale",
-    "RandomHorizontalFlip",
-    "RandomInvert",
-    "RandomOrder",
-    "RandomPerspective",
-    "RandomPosterize",
-    "RandomResizedCrop",
-    "RandomRotation",
-    "RandomSolarize",
-    "RandomVerticalFlip",
-    "Resize",
-    "ToTensor",
-    "TrivialAugmentWide",
-)
-"""Classes that have the same name here and there."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,9 +55,10 @@ def _adapter_class(ours: type, **body: Any) -> Any:
 
 def _classes() -> dict[type, Any]:
     found = {}
-    for name in _SAME:
-        ours = getattr(transforms, name, None) or getattr(autoaugment, name)
-        found[getattr(torchvision.transforms, name)] = _adapter_class(ours)
+    for name in transforms.__all__:
+        ours, kind = getattr(transforms, name), getattr(torchvision.transforms, name, None)
+        if kind is not None and hasattr(ours, "draw"):
+            found[kind] = _adapter_class(ours)
     for name in ("ElasticTransform", "RandomPosterize"):
         found[getattr(theirs, name)] = _by_torchvision(getattr(transforms, name))
     if tuple(map(int, torchvision.__version__.split(".")[:2])) < (0, 28):

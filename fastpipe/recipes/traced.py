@@ -12,7 +12,6 @@ import copy
 import random
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -100,7 +99,7 @@ class Traced:
         Raises:
             Untraceable: it wants pixels; the generators have moved.
         """
-        if not _trust_of(self.original).result(self.original, _kind_of(shape)):
+        if not _is_trusted(self.original, _kind_of(shape)):
             raise Untraceable(f"{type(self.original).__name__} doesn't do the same on an image without pixels")
         with torch_draws_from(generators), as_globals(generators, with_torch=False):
             return _steps_of(self.original, shape)
@@ -108,11 +107,11 @@ class Traced:
     def _plans_itself(self) -> bool:
         if _is_changed(self.original):
             return False
-        results = [_trust_of(self.original).result(self.original, kind) for kind in _KINDS]
+        results = [_is_trusted(self.original, kind) for kind in _KINDS]
         return True in results and False not in results
 
     def _plans_samples(self) -> bool:
-        return not _is_changed(self.original) and _trust_of(self.original).result(self.original, None) is True
+        return not _is_changed(self.original) and _is_trusted(self.original, None) is True
 
 
 def _is_changed(transform: Any) -> bool:
@@ -142,31 +141,27 @@ def _kind_of(shape: ImageShape) -> tuple[Any, ...]:
 # -- whether that shows all that a transform does
 
 
-@dataclass(slots=True)
-class _Trust:
-    """Results of the trials of a transform, by the kind of image; None for a sample with boxes and a mask."""
-
-    found: dict[Any, bool | None] = field(default_factory=dict)
-
-    def result(self, transform: Any, kind: tuple[Any, ...] | None) -> bool | None:
-        """Whether a trial on images of a kind gives the same with pixels and without; None if it isn't for such."""
-        if kind not in self.found:
-            self.found[kind] = _trial(transform, kind)
-        return self.found[kind]
-
-
 _KINDS: tuple[tuple[Any, ...], ...] = ((3,), (3, torch.uint8, False))
 """Kinds of images that a transform is tried on ahead; on others where they come."""
 
-_known: dict[int, tuple[weakref.ref[Any], _Trust]] = {}
+_trials: dict[int, tuple[weakref.ref[Any], dict[Any, bool | None]]] = {}
 
 
-def _trust_of(transform: Any) -> _Trust:
+def _is_trusted(transform: Any, kind: tuple[Any, ...] | None) -> bool | None:
+    """Whether a transform gives the same with pixels and without; None if it isn't for such images.
+
+    Args:
+        transform: is tried once for each kind.
+        kind: of the images; None for a sample with boxes and a mask.
+    """
     key = id(transform)
-    known = _known.get(key)
+    known = _trials.get(key)
     if known is None or known[0]() is not transform:
-        known = _known[key] = weakref.ref(transform, lambda _: _known.pop(key, None)), _Trust()
-    return known[1]
+        known = _trials[key] = weakref.ref(transform, lambda _: _trials.pop(key, None)), {}
+    results = known[1]
+    if kind not in results:
+        results[kind] = _trial(transform, kind)
+    return results[kind]
 
 
 def _trial(transform: Any, kind: tuple[Any, ...] | None) -> bool | None:

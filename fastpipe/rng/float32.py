@@ -13,7 +13,8 @@ STEP = 2.0**-24
 """The factor of a word's last 24 bits."""
 
 _FLOAT = struct.Struct("f")
-_pack, _unpack = _FLOAT.pack, _FLOAT.unpack
+pack, unpack = _FLOAT.pack, _FLOAT.unpack
+"""``unpack(pack(x))[0]`` is a number rounded to float32."""
 _DOUBLE, _BITS = struct.Struct("=d"), struct.Struct("=Q")
 
 
@@ -21,7 +22,7 @@ _DOUBLE, _BITS = struct.Struct("=d"), struct.Struct("=Q")
 def float32(value: float) -> float:
     """A number rounded as torch rounds one that it compares with a float32 tensor."""
     try:
-        rounded: float = _unpack(_pack(value))[0]
+        rounded: float = unpack(pack(value))[0]
     except OverflowError:
         rounded = math.copysign(math.inf, value)
     return rounded
@@ -78,7 +79,7 @@ def multiply_add(fraction: float, width: float, start: float) -> float:
     product = fraction * width  # 48 bits: exact
     value: float
     if not arithmetic().fused:
-        value = _unpack(_pack(_unpack(_pack(product))[0] + start))[0]
+        value = unpack(pack(unpack(pack(product))[0] + start))[0]
         return value
     total = product + start
     part = total - product
@@ -87,7 +88,7 @@ def multiply_add(fraction: float, width: float, start: float) -> float:
         # Rounded to odd, the sum has a trace of what it lost; rounded to even, the next rounding might take a
         # number for the middle between two that isn't.
         total = math.nextafter(total, math.copysign(math.inf, missing))
-    value = _unpack(_pack(total))[0]
+    value = unpack(pack(total))[0]
     return value
 
 
@@ -110,7 +111,7 @@ def arithmetic() -> Arithmetic:
     """The arithmetic of this torch."""
     low, high = float32(0.3), float32(1.7)
     # In float64 these sums are exact.
-    expected = [_unpack(_pack(x * float32(high - low) + low))[0] for x in _some(0.0, 1.0)]
+    expected = [unpack(pack(x * float32(high - low) + low))[0] for x in _some(0.0, 1.0)]
     twister = torch.Generator().manual_seed(0)
     torch.randint(0, 2**28, [1], generator=twister)
     words = int(twister.get_state()[16])  # how many were taken

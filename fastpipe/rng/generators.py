@@ -38,11 +38,10 @@ class StreamGenerators(Generators):
         numpy: numpy's generator; None for the global one.
     """
 
-    __slots__ = ("_key", "_numpy", "_numpy_key", "_python", "_stream", "stream")
+    __slots__ = ("_key", "_numpy", "_python", "_stream", "stream")
 
-    _key: int | None
+    _key: Any
     _numpy: Any
-    _numpy_key: int | None
     _python: Any
     _stream: MT19937Stream
     stream: Stream
@@ -51,10 +50,9 @@ class StreamGenerators(Generators):
         set_ = object.__setattr__  # the base is frozen
         set_(self, "stream", stream)
         set_(self, "_stream", stream)
-        set_(self, "_python", python)
         set_(self, "_key", key)
-        set_(self, "_numpy", numpy)
-        set_(self, "_numpy_key", key)
+        set_(self, "_python", python if key is None else _LATER)
+        set_(self, "_numpy", numpy if key is None else _LATER)
 
     @property
     def torch(self) -> Generator | None:
@@ -64,16 +62,14 @@ class StreamGenerators(Generators):
 
     @property
     def python(self) -> Any:
-        if self._key is not None:
+        if self._python is _LATER:
             object.__setattr__(self, "_python", random.Random(self._key))
-            object.__setattr__(self, "_key", None)
         return self._python
 
     @property
     def numpy(self) -> Any:
-        if self._numpy_key is not None:
-            object.__setattr__(self, "_numpy", numpy_keyed(self._numpy_key))
-            object.__setattr__(self, "_numpy_key", None)
+        if self._numpy is _LATER:
+            object.__setattr__(self, "_numpy", _numpy_keyed(self._key))
         return self._numpy
 
     def plain(self) -> Generators:
@@ -91,6 +87,10 @@ class StreamGenerators(Generators):
         return f"{type(self).__name__}({self._stream!r})"
 
 
+_LATER = object()
+"""In place of a keyed generator, which takes longer to seed than a draw, until somebody asks for it."""
+
+
 def stream_of(generators: Generators) -> Stream:
     """The stream that fastpipe's own transforms draw from."""
     return generators.stream if isinstance(generators, StreamGenerators) else TorchStream(generators.torch)
@@ -101,10 +101,14 @@ def numpy_of(generators: Generators) -> Any:
     return np.random if generators.numpy is None else generators.numpy
 
 
-def numpy_keyed(key: int) -> Any:
+def _numpy_keyed(key: Any) -> Any:
     """numpy's legacy generator, which libraries draw from, seeded by a key."""
     legacy: Any = np.random
     return legacy.RandomState(key & 0xFFFFFFFF)
+
+
+GLOBAL = Generators()
+"""The global generators."""
 
 
 class drawing:
@@ -123,7 +127,7 @@ class drawing:
     def __init__(
         self, generators: Generators | None = None, *, globally: bool = False, with_python: bool = False
     ) -> None:
-        self._given = _GLOBAL if generators is None else generators
+        self._given = GLOBAL if generators is None else generators
         self._globally, self._with_python = globally, with_python
         self._stream: MT19937Stream | None = None
         self._lock: Any = None
@@ -171,10 +175,7 @@ class drawing:
         if self._others is not None:
             python, numpy = self._others
             random.setstate(python)
-            numpy_of(_GLOBAL).set_state(numpy)
-
-
-_GLOBAL = Generators()
+            numpy_of(GLOBAL).set_state(numpy)
 
 
 class ThreadGenerators:
@@ -200,6 +201,11 @@ class ThreadGenerators:
         if changed or kept.stream is not self.stream:  # or somebody has had torch's generator
             kept = self._streamed = StreamGenerators(self.stream, python, numpy=numpy)
         return kept
+
+    def plain(self) -> Generators:
+        """The generators themselves, up to date."""
+        self.stream.flush()
+        return Generators(self.torch, self.python, self.numpy)
 
     @contextlib.contextmanager
     def active(self) -> Iterator[None]:
@@ -241,4 +247,4 @@ def keyed_generators(key: int) -> Generators:
     seed = torch_seed(key)
     if usable():
         return StreamGenerators(MT19937Stream.seeded(seed), key=key)
-    return Generators(torch.Generator().manual_seed(seed), random.Random(key), numpy_keyed(key))
+    return Generators(torch.Generator().manual_seed(seed), random.Random(key), _numpy_keyed(key))

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from fastpipe.rng.float32 import STEP, arithmetic, float32, multiply_add, span_of
+from fastpipe.rng.float32 import STEP, arithmetic, float32, multiply_add, pack, span_of, unpack
 
 # The 5,056 bytes of get_state: seed (uint64), left (int32), seeded (int32), next (uint64), 624 words as uint64, then
 # the normal numbers that are kept for later. left is 625 - next; a fresh seed has (1, 0): no word is left.
@@ -34,8 +34,6 @@ _SEEDED_CHUNK = 32
 EXP_ERROR = 2.0**-21
 """Bound on the relative error of a side's length by torch's exp of its ratio; `matches_torch` checks it."""
 
-_FLOAT = struct.Struct("f")
-_pack, _unpack = _FLOAT.pack, _FLOAT.unpack
 _MASK = 0xFFFFFF
 _ONE_WORD = 1 << 28  # fewer integers than these are chosen by one word in every version
 
@@ -201,7 +199,7 @@ class MT19937Stream:
         fraction = ((self._words.pop() if self._words else self._refill()) & _MASK) * STEP
         value: float
         if exact:
-            value = _unpack(_pack(fraction * width + start))[0]
+            value = unpack(pack(fraction * width + start))[0]
         else:
             value = multiply_add(fraction, width, start)
         return start if value == end else value

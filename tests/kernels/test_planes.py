@@ -177,10 +177,10 @@ def test_what_cannot_be_a_byte_is_left_to_torch(by_torch: Any) -> None:
     image = torch.randint(0, 256, (3, 12, 17), dtype=torch.uint8)
     grid = torch.zeros(1, 12, 17, 2)
     for fill in ([300.0], [-1.0], [1.0, 2.0]):
-        assert planes.sampled(image, (12, 17), "bilinear", fill, grid=grid) is None
-    assert planes.sampled(image, (12, 17), "bilinear", None, grid=grid.double()) is None
-    assert planes.sampled(image, (12, 17), "bilinear", None, theta=torch.full((1, 3, 2), float("nan"))) is None
-    assert planes.sampled(image, (12, 17), "bicubic", None, grid=grid) is None
+        assert planes.sampled(image, (12, 17), "bilinear", fill, grid) is None
+    assert planes.sampled(image, (12, 17), "bilinear", None, grid.double()) is None
+    assert planes.sampled(image, (12, 17), "bilinear", None, torch.full((1, 3, 2), float("nan"))) is None
+    assert planes.sampled(image, (12, 17), "bicubic", None, grid) is None
     assert planes.mixed([image], torch.ones(1, dtype=torch.float64)) is None
     assert planes.mixed([image, image[:, :5]], torch.tensor([0.5, 0.5])) is None
     assert planes.changed(core.Kind.TENSOR_SATURATION, image, float("inf")) is None

@@ -20,6 +20,7 @@ from fastpipe.rng import (
     keyed_generators,
     keyed_globals,
     preserved_globals,
+    rewound,
     rewound_on,
     sample_key,
 )
@@ -87,16 +88,16 @@ def test_one_error_rewinds(own: bool) -> None:
     generator = torch.Generator().manual_seed(4) if own else None
     states = Generators(generator)
     before = GeneratorStates.of(states)
-    for error, rewound in ((KeyError, True), (ValueError, False), (None, False)):
+    for error, rewinds in ((KeyError, True), (ValueError, False), (None, False)):
         before = GeneratorStates.of(states)
         try:
-            with rewound_on(KeyError, generator):
+            with rewound(KeyError, states) if own else rewound_on(KeyError):
                 torch.rand(5, generator=generator)
                 if error is not None:
                     raise error("it")
         except (KeyError, ValueError) as raised:
             assert type(raised) is error  # noqa: PT017 - which of the two is the point
-        assert GeneratorStates.of(states).draws_like(before) is rewound
+        assert GeneratorStates.of(states).draws_like(before) is rewinds
 
 
 def test_nothing_else_sets_the_global_generators() -> None:

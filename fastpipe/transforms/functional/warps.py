@@ -125,7 +125,7 @@ def rotate_tensor(
     theta = torch.tensor(matrix, dtype=dtype, device=img.device).reshape(1, 2, 3)
     if not torch.jit.is_scripting():  # type: ignore[attr-defined]
         points = rescaled(theta, w, h) if sums_up(theta) else None
-        sampled = planes.sampled(img, (oh, ow), interpolation, fill, theta=points)
+        sampled = planes.sampled(img, (oh, ow), interpolation, fill, points)
         if sampled is not None:
             return sampled
     return apply_grid(img, affine_grid(theta, w, h, ow, oh), interpolation, fill)
@@ -285,7 +285,7 @@ def assert_warpable(
 
 def apply_grid(img: Tensor, grid: Tensor, mode: str, fill: int | float | list[float] | None) -> Tensor:
     if not torch.jit.is_scripting():  # type: ignore[attr-defined]
-        sampled = planes.sampled(img, (grid.shape[1], grid.shape[2]), mode, fill, grid=grid)
+        sampled = planes.sampled(img, (grid.shape[1], grid.shape[2]), mode, fill, grid)
         if sampled is not None:
             return sampled
     img, need_cast, need_squeeze, out_dtype = cast_squeeze_in(img, [grid.dtype])
