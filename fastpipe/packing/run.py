@@ -39,7 +39,7 @@ from fastpipe.packing.work import (
     make,
     state_of,
     write_files,
-    write_files_on_a_cluster,
+    write_files_on_cluster,
     write_part,
     write_piece,
     write_shard,
@@ -182,19 +182,19 @@ def _run(
                     _Flow(layout, record, bar, threads, cluster).run()
                 totals = record.totals
                 return PackResult(
-                    conversion.verb,
-                    source.name,
-                    target.path,
-                    totals.files,
-                    totals.files - totals.kept.total(),
-                    dict(totals.kept.most_common()),
-                    totals.before,
-                    totals.after,
-                    len(record.parts),
-                    resumed,
-                    totals.changes,
-                    source.left_out(),
-                    time.perf_counter() - begun,
+                    command=conversion.verb,
+                    source=source.name,
+                    target=target.path,
+                    files=totals.files,
+                    converted=totals.files - totals.kept.total(),
+                    kept=dict(totals.kept.most_common()),
+                    bytes_before=totals.before,
+                    bytes_after=totals.after,
+                    parts=len(record.parts),
+                    resumed=resumed,
+                    changes=totals.changes,
+                    left_out=source.left_out(),
+                    seconds=time.perf_counter() - begun,
                 )
         except FastpipeError:
             raise
@@ -262,7 +262,7 @@ class _Flow:
             return
         function, files = write_part, None
         if self._layout.loose:
-            function, files = write_files_on_a_cluster, _FILES_OF_A_TASK["loose"]
+            function, files = write_files_on_cluster, _FILES_OF_A_TASK["loose"]
         for _, rows in cluster.map(function, self._unbegun(self._tasks(files)), kept=False):
             self._take_rows(rows)
 

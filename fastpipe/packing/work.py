@@ -112,7 +112,7 @@ def _written(task: Task, items: Iterable[Item]) -> Iterator[list[Row]]:
         raise
 
 
-def write_files_on_a_cluster(task: Task) -> list[Row]:
+def write_files_on_cluster(task: Task) -> list[Row]:
     """As `write_files`, in a worker of a cluster: another one may be at the same."""
     return write_files(task, f".{secrets.token_hex(4)}{PART}")
 

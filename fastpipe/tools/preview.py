@@ -155,17 +155,17 @@ def _sheet(
     views = (1 if diff else 3) if views is None else views
     if views < 1 or side < 16:
         raise ValueError(f"views={views}, side={side}: give at least 1 view and 16 pixels.")
-    maker = _Maker(dataset, views, seed, side, numbered)
-    if diff is not None:
-        maker.twin = mirror(dataset.transform, import_torchvision().transforms, maker.notes)
+    sheet = Sheet([], len(indices))
+    twin = None if diff is None else mirror(dataset.transform, import_torchvision().transforms, sheet.notes)
+    maker = _Maker(dataset, views, seed, side, numbered, twin, sheet)
     rows: list[list[Cell]] = []
     with SlowBar("Drawing", progress) as bar:
         bar.expect(len(indices))
         for index in indices:
             rows += maker.rows(index)
             bar.advance()
-    pages = [rows[start : start + most] for start in range(0, len(rows), most)]
-    return Sheet([grid(page, side=side) for page in pages], len(indices), maker.failed, maker.notes)
+    sheet.pages += [grid(rows[start : start + most], side=side) for start in range(0, len(rows), most)]
+    return sheet
 
 
 def _indices(dataset: Sized, indices: int | Sequence[int]) -> list[int]:
@@ -194,7 +194,7 @@ class _Drawing:
     targets: Any = None  # what is beside the image, where transforms see both
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Maker:
     """Makes the rows of samples."""
 
@@ -203,9 +203,8 @@ class _Maker:
     seed: int
     side: int
     numbered: bool
-    twin: Callable[[Any], Any] | None = None  # torchvision's transform, to compare with
-    failed: list[str] = field(default_factory=list)  # as `Sheet`'s
-    notes: list[str] = field(default_factory=list)  # as `Sheet`'s
+    twin: Callable[[Any], Any] | None  # torchvision's transform, to compare with
+    sheet: Sheet  # whose `failed` gets what can't be shown
 
     def rows(self, index: int) -> Iterator[list[Cell]]:
         """One row for the sample; beside torchvision's, one for each drawing."""
@@ -245,7 +244,7 @@ class _Maker:
         expected = DecodeError if isinstance(error, FastpipeError) else (OSError, ValueError)
         if not isinstance(error, expected):
             raise error
-        self.failed.append(str(error) if path in str(error) else f"{path}: {error}")
+        self.sheet.failed.append(str(error) if path in str(error) else f"{path}: {error}")
         blank = Image.new("RGB", (self.side, self.side // 2), (235, 235, 235))
         return Cell(blank, (title, f"can't be shown: {getattr(error, 'reason', error)}"))
 
@@ -286,7 +285,7 @@ class _Maker:
         alike = same_size(*arrays)
         for number, pair in enumerate(zip(ours, theirs, strict=False)):
             yield Cell(pair[0], (f"fastpipe, {drawing.title}", *self._words(drawing, number)), drawing.color)
-            yield Cell(pair[1], ("torchvision", *self.notes))
+            yield Cell(pair[1], ("torchvision", *self.sheet.notes))
             if alike:
                 yield difference_cell(arrays[0][number], arrays[1][number], self.side, _AMPLIFIED)
             else:

@@ -133,7 +133,7 @@ def doctor(
         size = examined.batch_size
         trials = [WorkerTrial(1, 1e6 / stages.whole_us)]
     else:
-        size = trial_batch_size(examined, max(counts), stages.whole_us, stages.image_bytes, free)
+        size = trial_batch_size(examined, stages, max(counts), free)
         trials = []
         for processes in counts:
             step(f"trying {pluralize(processes, 'worker')}")

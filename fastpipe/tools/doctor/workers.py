@@ -15,7 +15,7 @@ import torch
 from fastpipe.loading.collate import DeferredImages
 from fastpipe.loading.tuning import running
 from fastpipe.rng import keyed_globals
-from fastpipe.tools.doctor.measurements import Threaded, Transfer
+from fastpipe.tools.doctor.measurements import StageProfile, Threaded, Transfer
 from fastpipe.tools.inputs import Subject
 from fastpipe.tools.timing import Workers, take_turns
 
@@ -57,23 +57,17 @@ class Probe:
         del self._workers  # torch's loader ends its workers when it goes
 
 
-def trial_batch_size(
-    subject: Subject, most_workers: int, image_us: float, image_bytes: int, shared_free: int | None
-) -> int:
-    """The size of a trial's batches: the training's, or less where that takes long or more memory than there is.
+def trial_batch_size(subject: Subject, stages: StageProfile, most_workers: int, shared_free: int | None) -> int:
+    """The size of a trial's batches: the training's, or less where that takes long, or more shared memory than is free.
 
-    Args:
-        subject: its loader's settings.
-        most_workers: of all trials.
-        image_us, image_bytes: of a finished image; microseconds in one worker, roughly.
-        shared_free: bytes of shared memory that are free; None where that is no limit.
+    `shared_free` is in bytes; None for no limit.
     """
-    size = max(1, min(subject.batch_size, int(_BATCH_S * 1e6 / max(1.0, image_us))))
+    size = max(1, min(subject.batch_size, int(_BATCH_S * 1e6 / max(1.0, stages.whole_us))))
     if shared_free is None:
         return size
     # A trial must not end in a bus error: doctor is there to warn of it.
     in_flight = most_workers * subject.prefetch + 2
-    return max(1, min(size, int(shared_free / 2 / in_flight / max(1, image_bytes))))
+    return max(1, min(size, int(shared_free / 2 / in_flight / stages.image_bytes)))
 
 
 def images_per_s(
