@@ -14,7 +14,7 @@ import numpy as np
 from torch.utils.data import Dataset, get_worker_info
 
 from fastpipe import readers
-from fastpipe.config import MachineConfig, current_config, readers_asked
+from fastpipe.config import ANY_FORMAT, MachineConfig, current_config, readers_asked
 from fastpipe.datasets.bad_file_policy import BadFilePolicy
 from fastpipe.datasets.bad_files import BadFileCounts, NothingLeftError, OnError, same_target, warn_again
 from fastpipe.datasets.gil import gil_bound_part
@@ -125,7 +125,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         # Read here, so that a bad file is told once and in this process; workers need the choice alone.
         chosen = MachineConfig(readers=current_config().readers) if config is None else config
         served = {format: name for format, name in chosen.readers.items() if readers.configured_reader(format, chosen)}
-        self.config = replace(chosen, readers={**served, **asked})
+        self.config = replace(chosen, readers=asked if ANY_FORMAT in asked else {**served, **asked})
         self.fidelity = fidelity
         self.apply_exif = apply_exif
         self.max_pixels = max_pixels

@@ -134,6 +134,7 @@ class CocoDetection(Wrappable):
         self.root = local_path(root)
         self.annFile = absolute_path(annFile)
         self.annotations: Annotations | LoadedAnnotations = load_or_parse(self.annFile)
+        self._fastpipe_share_record()
 
     @cached_property
     def coco(self) -> Any:
@@ -244,6 +245,7 @@ class _Voc(Wrappable):
         listed = Path(base, "ImageSets", self._fastpipe_layout[0], f"{image_set}.txt").read_text().splitlines()
         paths = [f"JPEGImages/{line.strip()}.jpg" for line in listed]
         self.index = index_of_rows((paths, [0] * len(paths)), base)
+        self._fastpipe_share_record()
 
     def __len__(self) -> int:
         return len(self.index)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -402,14 +403,30 @@ def test_a_mask_file_has_torchvisions_shape_and_pixels(voc: Path) -> None:
     assert not np.array_equal(expected, np.asarray(Image.open(path).resize((50, 64), Image.Resampling.NEAREST)))
 
 
-def test_bad_files_are_skipped(coco: tuple[Path, Path], tmp_path: Path) -> None:
+def with_a_bad_file(coco: tuple[Path, Path], folder: Path) -> Path:
+    """Copies the images, the fourth of them spoiled; returns the annotation file."""
     root, path = coco
     for number in range(5):
         data = (root / f"{number}.jpg").read_bytes()
-        (tmp_path / f"{number}.jpg").write_bytes(data if number != 3 else b"no image")
+        (folder / f"{number}.jpg").write_bytes(data if number != 3 else b"no image")
+    return path
+
+
+def test_bad_files_are_skipped(coco: tuple[Path, Path], tmp_path: Path) -> None:
+    path = with_a_bad_file(coco, tmp_path)
     dataset = fastpipe.CocoDetection(tmp_path, path, transforms=v2.ToImage(), on_error="skip", max_bad_fraction=1)
     with pytest.warns(fastpipe.errors.FastpipeWarning):
         samples = [dataset[index] for index in range(5)]
     assert [sample is None for sample in samples] == [False, True, False, False, False]
     with pytest.raises(OSError, match=r"3\.jpg"):
         fastpipe.CocoDetection(tmp_path, path, transforms=v2.ToImage())[1]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="forks")
+@pytest.mark.filterwarnings("ignore::fastpipe.errors.FastpipeWarning")
+def test_what_torchs_workers_skip_is_counted(coco: tuple[Path, Path], tmp_path: Path) -> None:
+    path = with_a_bad_file(coco, tmp_path)
+    dataset = fastpipe.CocoDetection(tmp_path, path, transforms=v2.ToImage(), on_error="skip", max_bad_fraction=1)
+    loader = DataLoader(dataset, 3, num_workers=2, collate_fn=len, multiprocessing_context="fork")
+    assert sum(loader) == 4
+    assert dataset.bad_files.skipped == 1

@@ -13,6 +13,7 @@ from torch.utils.data import DataLoader as StockLoader
 
 import fastpipe
 from fastpipe import transforms as T
+from fastpipe.config import MachineConfig
 from fastpipe.errors import ConfigError, UnknownReaderError
 from fastpipe.readers import read_image
 from fastpipe.readers.cv2 import OpenCvReader
@@ -112,6 +113,10 @@ def test_readers_by_format(root):
         assert dataset.config.reader_for("PNG") == "pil"
         assert "JPEG: cv2" in str(fastpipe.explain(dataset))
         assert torch.equal(dataset[0][0], fastpipe.ImageFolder(root, T.ToTensor())[0][0])
+    config = MachineConfig({"jpeg": "pil", "webp": "pil"})
+    for reader, webp in (("cv2,png=pil", "cv2"), ("jpg=cv2,png=pil", "pil")):  # the first for all
+        dataset = fastpipe.ImageFolder(root, T.ToTensor(), reader=reader, config=config)
+        assert [dataset.config.reader_for(format) for format in ("JPEG", "PNG", "WEBP")] == ["cv2", "pil", webp]
     listed = fastpipe.ImageList(([str(root / "a/0.jpg")], [0]), reader={"jpeg": "pil"})
     assert listed.config.reader_for("JPEG") == "pil"
     with pytest.raises(UnknownReaderError, match="cv3"):
