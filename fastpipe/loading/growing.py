@@ -407,7 +407,7 @@ def _with_cache(source: Any, cache: Cache | None, seed: int) -> tuple[ImageDatas
 def _of_index(source: Any, index: ImageIndex) -> Any:
     """A copy of a dataset that has an index's samples, with the targets that somebody assigned."""
     other = copy.copy(source)
-    other._fastpipe_hold(index)
+    other._fastpipe_set_samples(index)
     if not isinstance(source.targets, Targets):
         other.targets = source.targets
     return other

@@ -420,15 +420,6 @@ static void mend_checksums(uint8_t *data, size_t length) {
     }
 }
 
-/* Any pixels get another hue. */
-static void turn_hue(source *from, const uint8_t *input, size_t size) {
-    enum { PLANE = 600 };
-    uint8_t planes[3 * PLANE] = {0};
-    memcpy(planes, input, size < sizeof planes ? size : sizeof planes);
-    const int count = below(from, PLANE + 1);
-    fpc_hue(planes, planes, (size_t)count, PLANE, PLANE, (float)(below(from, 1025) - 512) / 1024);
-}
-
 /* Any points, of numbers or not, are found in planes of any size, and planes are changed and mixed, by all instruction sets
  * alike. What is read and written ends with its memory. */
 static void change_planes(source *from, const uint8_t *input, size_t size) {
@@ -490,7 +481,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size) {
     for (int k = 0; k < TAIL; k++) from.state = (from.state << 5 | from.state >> 59) ^ input[size - TAIL + (size_t)k];
     contexts[0] = best[from.state & 1];
     source other = from; /* the jobs below stay the same ones */
-    if (one_in(&other, 4)) turn_hue(&other, input, size);
     if (one_in(&other, 4)) change_planes(&other, input, size);
     /* A copy that ends with the file's last byte, so that a sanitizer sees what is read behind it. */
     size_t length = size - TAIL;

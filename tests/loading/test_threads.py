@@ -310,19 +310,20 @@ def test_a_batch_that_is_held_never_changes(root):
 
 
 def test_an_interrupt_of_one_wait_spoils_nothing(root):
+    answer = threading.Event()
+
+    class Slow(fastpipe.ImageFolder):
+        def sample(self, index):
+            answer.wait(600)
+            return super().sample(index)
+
     expected = epochs(dataset(root, seed=3), 1)
-    loader = fastpipe.DataLoader(dataset(root, seed=3), 3, shuffle=True, threads=2)
-    batches = loader._thread_iterator or iter(loader)
-    iterator = loader._thread_iterator
-    with mock.patch.object(iterator._maker, "wait", side_effect=KeyboardInterrupt):
-        for task in iterator._tasks:
-            task_done, task.done = task.done, False
-            with pytest.raises(KeyboardInterrupt):
-                next(iterator)
-            task.done = task_done
-            break
+    loader = fastpipe.DataLoader(Slow(root, T.Compose(STEPS), seed=3), 3, shuffle=True, threads=2)
+    batches, iterator = iter(loader), loader._thread_iterator
+    with mock.patch.object(iterator._maker, "wait", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
+        next(batches)
+    answer.set()
     assert equal([list(batch) for batch in iterator], expected)
-    del batches
 
 
 def test_timeout(root):

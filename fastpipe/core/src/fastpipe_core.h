@@ -437,10 +437,6 @@ FPC_API void fpc_read_arrays(fpc_context *context, fpc_array *list, size_t count
 
 /* ---- tensors --------------------------------------------------------------------------------------------------- */
 
-/* torchvision's adjust_hue of a uint8 tensor (3, H, W), `by` from -0.5 to 0.5: `count` pixels, red, green and blue so
- * many bytes apart, in `in` and in `out`, which may be the same memory. */
-FPC_API void fpc_hue(const uint8_t *in, uint8_t *out, size_t count, size_t in_plane, size_t out_plane, float by);
-
 /* torch's grid_sample(padding_mode="zeros", align_corners=False) of uint8 tensors (N, C, H, W) of 1 or 3 channels, and
  * of ones where there is a fill: the part of a point that comes from outside becomes it, as torchvision's tensor
  * backend has it.

@@ -2,7 +2,7 @@
  * by way of float32. Each of torch's operations is one operation here, in the same order, so that each rounds alike; to
  * be compiled without contraction. Values in between are known not to be negative, so that a cast is a floor, and what
  * is left of it is fmod(x, 1). */
-#include "fastpipe_core.h"
+#include "tensors.h"
 
 enum { BLOCK = 512 };
 

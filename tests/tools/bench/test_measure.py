@@ -72,7 +72,6 @@ class _WrongSize(_Other):
 
 @pytest.fixture
 def others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
     monkeypatch.setattr(registry, "_loaded", dict(registry._loaded))
     for kind in (_OffByOne, _Picky, _Refusing, _Crashing, _WrongSize):
         register_reader(kind(kind.__name__.strip("_").lower()))
