@@ -60,7 +60,8 @@ def style() -> AbstractContextManager[None]:
     check_matplotlib()
     import matplotlib as mpl
 
-    return mpl.rc_context(dict(_STYLE))
+    context: AbstractContextManager[None] = mpl.rc_context(dict(_STYLE))
+    return context
 
 
 def save(figure: Figure, file: str | os.PathLike[str]) -> None:
