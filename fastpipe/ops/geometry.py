@@ -66,7 +66,9 @@ class Crop(Operation):
         return NEVER
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
-        return resized(shape, (self.height, self.width, shape[2]))
+        size = self.height, self.width, shape[2]
+        made: ImageShape = named(ImageShape, size) if type(shape) is ImageShape else resized(shape, size)
+        return made
 
     def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
         top, left, height, width = region
@@ -355,7 +357,9 @@ class Resize(Operation):
             height, width = self.size
         else:
             height, width = resized_size(shape.height, shape.width, self.size, self.max_size)
-        return resized(shape, (height, width, shape[2]))
+        new = height, width, shape[2]
+        made: ImageShape = named(ImageShape, new) if type(shape) is ImageShape else resized(shape, new)
+        return made
 
     def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
         rows, columns, _ = shape
