@@ -19,7 +19,8 @@ from fastpipe import core
 from fastpipe.core import planes
 
 _MOST = 1 << 30
-_LEVELS = torch.arange(256, dtype=torch.uint8, device="cpu").view(1, 1, 256)
+LEVELS = torch.arange(256, dtype=torch.uint8, device="cpu").view(1, 1, 256)
+"""An image of all values."""
 
 
 def takes(image: Tensor) -> bool:
@@ -65,7 +66,7 @@ def looked_up(image: Tensor, operation: Callable[..., Tensor], *args: Any, **kwa
     """An operation on each value by itself: what becomes of an image of all values, ``(1, 1, 256)``, looked up."""
     if not takes(image):
         return None
-    table, out = operation(_LEVELS, *args, **kwargs), torch.empty_like(image)
+    table, out = operation(LEVELS, *args, **kwargs), torch.empty_like(image)
     planes.look_up_planes(core.thread_context(), image.data_ptr(), image.numel(), table.data_ptr(), out.data_ptr())
     return out
 

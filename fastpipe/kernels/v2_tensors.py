@@ -100,21 +100,23 @@ def _adjust_contrast(image: Tensor, contrast_factor: float) -> Tensor | None:
     large = image.ndim == 3 and image.shape[0] == 3 and image.shape[1] * image.shape[2] > memory.STRIP
     if blended is not None or not large or contrast_factor < 0 or fused() is None or not planes.takes(image):
         return blended
-    return _contrast_in_strips(image, contrast_factor)
+    return _contrast_of_large(image, contrast_factor)
 
 
-def _contrast_in_strips(image: Tensor, contrast_factor: float) -> Tensor:
-    """torch's operations on rows that a cache holds; the mean alone is of all, in the order in which torch adds up."""
+def _contrast_of_large(image: Tensor, contrast_factor: float) -> Tensor | None:
+    """A table of what torch makes of each value; None where it rounds some in two ways, as ``FPC_UNSURE`` says.
+
+    The mean is of all pixels, in the order in which torch adds up; gray ones are made in rows that a cache holds.
+    """
     gray = memory.fresh((1, *image.shape[1:]), torch.float32)
     for rows in memory.strips(image):
         red, green, blue = image[:, rows]
         gray[0, rows] = red.mul(0.2989).add_(green, alpha=0.587).add_(blue, alpha=0.114).floor_()
     mean = torch.mean(gray, dim=(-3, -2, -1), keepdim=True)
-    ratio = float(contrast_factor)
-    out = memory.fresh(tuple(image.shape), torch.uint8)
-    for rows in memory.strips(image):
-        out[:, rows] = image[:, rows].mul(ratio).add_(mean, alpha=1.0 - ratio).clamp_(0, 255)
-    return out
+    scaled, rest = planes.LEVELS.mul(float(contrast_factor)), 1.0 - float(contrast_factor)
+    sums = scaled.add(mean, alpha=rest), scaled + mean * rest
+    table, other = (one.clamp_(0, 255).to(torch.uint8) for one in sums)
+    return planes.looked_up(image, lambda _: table) if torch.equal(table, other) else None
 
 
 def _adjust_saturation(image: Tensor, saturation_factor: float) -> Tensor | None:
