@@ -15,7 +15,7 @@ from fastpipe.kernels import resizing
 from fastpipe.ops.base import NEVER, Operation, interned, register
 from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.ops.sizes import center_crop_box, height_and_width, padding_ltrb, resized_size
-from fastpipe.ops.tensor_shape import resized
+from fastpipe.ops.tensor_shape import TensorShape
 from fastpipe.types import Box, ImageShape, Size, named
 
 if TYPE_CHECKING:
@@ -39,6 +39,14 @@ __all__ = [
 
 _FILTERS = {int(filter): filter.name.lower() for filter in Image.Resampling}
 _PADDINGS = ("constant", "edge", "reflect", "symmetric")
+
+
+def resized(shape: ImageShape, size: tuple[int, ...]) -> ImageShape:
+    """The shape of another ``(height, width, channels)`` of an image that is what it was."""
+    if isinstance(shape, TensorShape):
+        return TensorShape.of(size, shape.dtype, shape.pure, shape.ahead)
+    made: ImageShape = named(ImageShape, size)
+    return made
 
 
 def _scaling(x: float, y: float, dx: float = 0, dy: float = 0) -> NDArray[np.float64]:
@@ -66,9 +74,7 @@ class Crop(Operation):
         return NEVER
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
-        size = self.height, self.width, shape[2]
-        made: ImageShape = named(ImageShape, size) if type(shape) is ImageShape else resized(shape, size)
-        return made
+        return resized(shape, (self.height, self.width, shape[2]))
 
     def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
         top, left, height, width = region
@@ -357,9 +363,7 @@ class Resize(Operation):
             height, width = self.size
         else:
             height, width = resized_size(shape.height, shape.width, self.size, self.max_size)
-        new = height, width, shape[2]
-        made: ImageShape = named(ImageShape, new) if type(shape) is ImageShape else resized(shape, new)
-        return made
+        return resized(shape, (height, width, shape[2]))
 
     def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
         rows, columns, _ = shape

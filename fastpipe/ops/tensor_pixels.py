@@ -30,9 +30,9 @@ from fastpipe.kernels.v2_tensors import (
 )
 from fastpipe.ops.base import Operation, interned
 from fastpipe.ops.color import LookUp
-from fastpipe.ops.geometry import CenterCrop, Crop, Pad, Resize, ResizeWindow, makes_no_pixels
+from fastpipe.ops.geometry import CenterCrop, Crop, Pad, Resize, ResizeWindow, makes_no_pixels, resized
 from fastpipe.ops.interpolation import InterpolationMode
-from fastpipe.ops.tensor_shape import functional, resized
+from fastpipe.ops.tensor_shape import functional
 from fastpipe.ops.tensors import FunctionOfV2
 from fastpipe.types import Box, ImageShape
 

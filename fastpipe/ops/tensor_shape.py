@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from fastpipe.ops.base import imported
-from fastpipe.types import ImageShape, named
+from fastpipe.types import ImageShape
 
 
 class TensorShape(ImageShape):
@@ -34,14 +34,6 @@ class TensorShape(ImageShape):
 def _tensor_shape(height: int, width: int, channels: int, dtype: torch.dtype, pure: bool, ahead: bool) -> TensorShape:
     made = TensorShape(height, width, channels)
     made.dtype, made.pure, made.ahead = dtype, pure, ahead
-    return made
-
-
-def resized(shape: ImageShape, size: tuple[int, ...]) -> ImageShape:
-    """The shape of another ``(height, width, channels)`` of an image that is what it was."""
-    if isinstance(shape, TensorShape):
-        return TensorShape.of(size, shape.dtype, shape.pure, shape.ahead)
-    made: ImageShape = named(ImageShape, size)
     return made
 
 
