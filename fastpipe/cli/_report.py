@@ -1,4 +1,4 @@
-"""What a command found, as it was asked for: printed, as JSON, as a page."""
+"""Reports of commands, given as they are asked for: printed, as JSON, as a page."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class Report(Protocol):
-    """What a tool gives that tells of more than a few lines."""
+    """A tool's result that tells of more than a few lines."""
 
     def to_dict(self) -> dict[str, Any]: ...
 

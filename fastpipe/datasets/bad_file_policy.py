@@ -30,7 +30,7 @@ _TRIES = 32
 
 
 class BadFilePolicy:
-    """What becomes of a dataset's bad files, as its attributes say; `fastpipe.executor.tasks.FailurePolicy`.
+    """Decides what becomes of a dataset's bad files, as its attributes say; `fastpipe.executor.tasks.FailurePolicy`.
 
     Args:
         dataset: the `ImageDataset`; held weakly, because its executor holds this.

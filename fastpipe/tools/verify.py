@@ -171,7 +171,7 @@ class Comparison:
             self._measure(actual, expected, self._recipe(key), drawing)
 
     def _outcome(self, key: int, make: Callable[[], Any]) -> tuple[Any, GeneratorStates]:
-        """What is made of a sample's random numbers, or the error, and where the generators end."""
+        """Returns what is made of a sample's random numbers, or the error, and where the generators end."""
         with keyed_globals(key):
             try:
                 made = make()

@@ -32,7 +32,7 @@ _LEAST_WIDTH = 12  # characters of a column of figures
 
 @dataclass(frozen=True, slots=True)
 class BenchResult:
-    """What was measured in one run, and what follows from it."""
+    """The measurements of one run, and what follows from them."""
 
     command: tuple[str, ...]  # what repeats it, word by word, every default spelt out
     measurement: Measurement  # the readers'

@@ -79,7 +79,7 @@ def images_per_s(
     batch_size: int,
     seconds: float,
 ) -> float:
-    """What the real loader delivers: at least two batches of every worker; with `threads`, as `measure_threads` says.
+    """Measures the real loader: at least two batches of every worker; with `threads`, as `measure_threads` says.
 
     The samples are taken again and again: they stay in the page cache.
     """
