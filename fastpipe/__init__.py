@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         wrap_dataset_for_transforms_v2,
     )
     from fastpipe.explanation import explain
+    from fastpipe.hooks import install, report, uninstall
     from fastpipe.loading import DataLoader, GrowingDataset, convert, load_batch, samplers, tune
     from fastpipe.packing import pack, unpack
     from fastpipe.program.pillow_files import open_image, register_pillow_opener, unregister_pillow_opener
@@ -70,15 +71,18 @@ __all__ = [
     "convert",
     "doctor",
     "explain",
+    "install",
     "load_batch",
     "open_image",
     "pack",
     "preview",
     "readers",
     "register_pillow_opener",
+    "report",
     "samplers",
     "transforms",
     "tune",
+    "uninstall",
     "unpack",
     "unregister_pillow_opener",
     "verify",
@@ -94,6 +98,7 @@ _HOMES = {
     "config": ("MachineConfig",),
     "datasets": _DATASETS,
     "explanation": ("explain",),
+    "hooks": ("install", "report", "uninstall"),
     "loading": ("DataLoader", "GrowingDataset", "convert", "load_batch", "samplers", "tune"),
     "packing": ("pack", "unpack"),
     "program.pillow_files": ("open_image", "register_pillow_opener", "unregister_pillow_opener"),

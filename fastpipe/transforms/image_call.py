@@ -65,14 +65,19 @@ class ImageCall:
 
     def __call__(self, image: Any) -> Any:
         for run in self.runs:
-            shape = shape_of(image) if run.drawn else None
-            made = None if shape is None else draw_and_run(run.steps, image, shape, run.draws_from_python)
-            if made is None:
-                for transform in (*run.drawn, *run.rest):
-                    image = call(transform, image)
-            else:
-                image = made
+            image = self.run_one(run, image)
         return image
+
+    @staticmethod
+    def run_one(run: Pipeline, image: Any) -> Any:
+        """The result of one of the runs."""
+        shape = shape_of(image) if run.drawn else None
+        made = None if shape is None else draw_and_run(run.steps, image, shape, run.draws_from_python)
+        if made is None:
+            for transform in (*run.drawn, *run.rest):
+                image = call(transform, image)
+            return image
+        return made
 
 
 def _runs(members: Sequence[Any]) -> Iterator[Pipeline]:

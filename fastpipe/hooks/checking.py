@@ -1,0 +1,77 @@
+"""One call made both ways: ours, and again the plain way from the generators' states before; then compared."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from fastpipe.hooks.ledger import Site
+from fastpipe.hooks.patches import plainly
+
+if TYPE_CHECKING:
+    from fastpipe.rng.state import GeneratorStates
+
+Result = TypeVar("Result")
+
+
+def check_call(site: Site, fast: Callable[[], Result], plain: Callable[[], Result], what: str) -> Result:
+    """The result of a call that is made both ways: the plain one's where they differ.
+
+    Args:
+        site: that counts the check.
+        fast: our way; it may draw from the global generators.
+        plain: the library's own way, of objects that ours leaves as they are.
+        what: the call, as a warning names it.
+    """
+    from fastpipe.rng.state import GeneratorStates
+
+    before = GeneratorStates.of()
+    begun = time.perf_counter()
+    made = fast()
+    between = time.perf_counter()
+    after = GeneratorStates.of()
+    before.restore()
+    start_plain = time.perf_counter()
+    with plainly():
+        expected = plain()
+    ended = time.perf_counter()
+    difference = _difference(made, expected, after, GeneratorStates.of(), what)
+    site.add_check(ended - start_plain, between - begun, difference)
+    if difference:
+        return expected
+    return made
+
+
+def _difference(made: Any, expected: Any, after: GeneratorStates, plain_after: GeneratorStates, what: str) -> str:
+    if not same_pixels(made, expected):
+        return f"{what} gave other values than the library itself"
+    if not after.draws_like(plain_after):
+        return f"{what} left a random generator in another state than the library itself"
+    return ""
+
+
+def same_pixels(one: Any, other: Any) -> bool:
+    """True if two samples are the same: type, shape, dtype and each value of tensors, arrays and Pillow images."""
+    import numpy as np
+    import torch
+    from PIL import Image
+
+    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
+        same_kind = one.shape == other.shape and one.dtype == other.dtype
+        return same_kind and _same_bytes(one.detach().cpu().numpy(), other.detach().cpu().numpy())
+    if isinstance(one, Image.Image) and isinstance(other, Image.Image):
+        return (one.mode, one.size) == (other.mode, other.size) and one.tobytes() == other.tobytes()
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return one.shape == other.shape and one.dtype == other.dtype and _same_bytes(one, other)
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same_pixels(one[key], other[key]) for key in one)
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        return len(one) == len(other) and all(map(same_pixels, one, other))
+    return bool(one == other)
+
+
+def _same_bytes(one: Any, other: Any) -> bool:
+    import numpy as np
+
+    return bool(np.array_equal(one, other)) or one.tobytes() == other.tobytes()  # NaN equals itself here

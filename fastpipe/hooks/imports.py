@@ -1,0 +1,91 @@
+"""Does something to a module as soon as it has been imported, by whoever and whenever that happens."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+Imported = Callable[[ModuleType], None]
+
+
+class ImportHook(MetaPathFinder):
+    """Calls a function with each of some modules: at once if it is there, else when it has been imported.
+
+    Args:
+        functions: by the modules' names.
+    """
+
+    def __init__(self, functions: Mapping[str, Imported]) -> None:
+        self._functions = dict(functions)
+        self._looking: set[str] = set()
+
+    def start(self) -> None:
+        """Begins, with the modules that are there."""
+        sys.meta_path.insert(0, self)
+        for name in self._functions:
+            module = sys.modules.get(name)
+            spec = getattr(module, "__spec__", None)
+            if module is not None and not getattr(spec, "_initializing", False):
+                self._functions[name](module)
+
+    def stop(self) -> None:
+        """Ends: modules that are imported from now on stay as they are."""
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """The module's own specification, whose loader calls the function when it is through."""
+        if name not in self._functions or name in self._looking:
+            return None
+        self._looking.add(name)
+        try:
+            spec = _found_by_others(self, name, path, target)
+        finally:
+            self._looking.discard(name)
+        if spec is not None and spec.loader is not None and hasattr(spec.loader, "exec_module"):
+            spec.loader = _LoaderThenHook(spec.loader, self._functions[name])
+        return spec
+
+
+def _found_by_others(
+    own: ImportHook, name: str, path: Sequence[str] | None, target: ModuleType | None
+) -> ModuleSpec | None:
+    for finder in sys.meta_path:
+        find: Any = getattr(finder, "find_spec", None)
+        found: ModuleSpec | None = None if finder is own or find is None else find(name, path, target)
+        if found is not None:
+            return found
+    return None
+
+
+class _LoaderThenHook(Loader):
+    """Loads a module as its own loader does, which is left in its place, and calls a function."""
+
+    def __init__(self, loader: Any, function: Imported) -> None:
+        self._loader = loader
+        self._function = function
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        self._restore(spec)
+        module: ModuleType | None = self._loader.create_module(spec)
+        spec.loader = self
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        spec = module.__spec__
+        if spec is not None:
+            self._restore(spec)
+        module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        self._function(module)
+
+    def _restore(self, spec: importlib.machinery.ModuleSpec) -> None:
+        spec.loader = self._loader
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)

@@ -1,0 +1,115 @@
+"""`install` and `uninstall`: which module hooks which library, and when."""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from dataclasses import dataclass
+from functools import partial
+from types import ModuleType, TracebackType
+
+from fastpipe.hooks.imports import ImportHook
+from fastpipe.hooks.ledger import LEDGER
+from fastpipe.hooks.patches import Patches
+
+HOOKS = {
+    "PIL.Image": "pillow",
+    "torch.utils.data._utils.fetch": "torch_data",
+    "torchvision.transforms.transforms": "torchvision_v1",
+}
+"""By module of another library, the module of this package whose ``hook(module, patches)`` replaces functions in it.
+
+A hook imports nothing heavy, and may run while its library is being imported. Its replacements import what they need
+when they are first called.
+"""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What was asked of `install`.
+
+    Attributes:
+        check: how many of the first samples of each thing that is taken over are done the plain way, too, and compared;
+            0 for none, now and later.
+    """
+
+    check: int = 2
+
+
+class Installation:
+    """What `install` did, which ends with the ``with`` block that it is given to."""
+
+    def __init__(self, is_new: bool) -> None:
+        self._is_new = is_new
+
+    def __enter__(self) -> Installation:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._is_new:
+            uninstall()
+
+
+_lock = threading.RLock()
+_installed: tuple[Options, Patches, ImportHook] | None = None
+
+
+def install(*, check: int = 2) -> Installation:
+    """Has this process, and those that it starts by ``multiprocessing``, make images as fastpipe does.
+
+    The script stays as it is: what ``PIL.Image.open`` opens has no pixels until somebody looks at them, torchvision's
+    transforms are planned, a ``DataLoader`` makes whole batches. The samples are the same, and the first ones are
+    compared with the plain way; where one differs, that is said, and the plain way is taken from then on.
+
+    .. code:: python
+
+        fastpipe.install()
+
+        with fastpipe.install():  # or for a while
+            train()
+
+    Args:
+        check: how many of the first samples of each data set, transform and function that is taken over are made the
+            plain way, too, and compared: then one in some thousands. 0 for none.
+
+    Returns:
+        A context manager, which undoes it; not where it was installed before.
+
+    Raises:
+        ValueError: ``check`` is negative.
+    """
+    global _installed
+    if check < 0:
+        raise ValueError(f"check={check}: give the number of samples that are compared with the plain way, or 0.")
+    with _lock:
+        if _installed is not None:
+            return Installation(False)
+        LEDGER.check = check
+        patches = Patches()
+        imports = ImportHook({name: partial(_hook, ours, patches) for name, ours in HOOKS.items()})
+        _installed = Options(check), patches, imports
+        imports.start()
+    return Installation(True)
+
+
+def uninstall() -> None:
+    """Undoes `install`. Images that are open, and what was made of them, stay as they are."""
+    global _installed
+    with _lock:
+        if _installed is None:
+            return
+        _, patches, imports = _installed
+        _installed = None
+        imports.stop()
+        patches.undo()
+
+
+def is_installed() -> bool:
+    """True between `install` and `uninstall`."""
+    return _installed is not None
+
+
+def _hook(ours: str, patches: Patches, module: ModuleType) -> None:
+    importlib.import_module(f"fastpipe.hooks.{ours}").hook(module, patches)

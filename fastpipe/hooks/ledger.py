@@ -1,0 +1,205 @@
+"""The account of what was taken over: images, times, checks, and what was left alone and why, of all processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fastpipe.atomic_write import atomic_write
+
+if TYPE_CHECKING:
+    from fastpipe.hooks.report import Report
+
+_CHECKED_AGAIN = 4096
+"""Samples of a site from one check to the next, once the first ones have been checked."""
+
+_FLUSHED_AFTER = 1.0  # seconds, of a child process
+
+
+@dataclass
+class Site:
+    """One thing that was taken over: a transform, a data set, a function of a library, a loader.
+
+    Attributes:
+        kind: "transform", "data set", "loader", "function".
+        name: as the report shows it.
+        images: that went our way, checked ones included.
+        seconds: that these took.
+        checked: images that were made the plain way, too.
+        plain_seconds: that the plain way took for these.
+        fast_seconds: that our way took for these.
+        differed: checks that found other bytes, or another state of a generator.
+        left: images that were left to the plain way, by the reason.
+        is_off: it is left alone from now on.
+        waited: seconds that the training waited for a loader.
+        running: seconds that the loader was iterated for.
+    """
+
+    kind: str
+    name: str
+    images: int = 0
+    seconds: float = 0.0
+    checked: int = 0
+    plain_seconds: float = 0.0
+    fast_seconds: float = 0.0
+    differed: int = 0
+    left: dict[str, int] = field(default_factory=dict)
+    is_off: bool = False
+    waited: float = 0.0
+    running: float = 0.0
+
+    def count(self, seconds: float, images: int = 1) -> None:
+        """Counts images that went our way."""
+        self.images += images
+        self.seconds += seconds
+        LEDGER.flush_child()
+
+    def leave(self, reason: str, images: int = 1) -> None:
+        """Counts images that went the plain way."""
+        self.left[reason] = self.left.get(reason, 0) + images
+        LEDGER.flush_child()
+
+    def is_due(self) -> bool:
+        """True if the next image is to be checked."""
+        check = LEDGER.check
+        return bool(check) and (self.images < check or self.images % _CHECKED_AGAIN == 0)
+
+    def add_check(self, plain_seconds: float, fast_seconds: float, difference: str) -> None:
+        """Counts a check.
+
+        Args:
+            plain_seconds: what the plain way took.
+            fast_seconds: what ours took.
+            difference: what differed; empty where nothing did. Otherwise the site is left alone from now on, and a
+                warning says so.
+        """
+        self.checked += 1
+        self.plain_seconds += plain_seconds
+        self.fast_seconds += fast_seconds
+        if difference:
+            self.differed += 1
+            self.is_off = True
+            LEDGER.warn(f"{self.name}: {difference}. The plain result was taken, and will be from now on.")
+
+    def add(self, other: Site) -> None:
+        """Adds what another process counted of the same thing."""
+        for name in ("images", "seconds", "checked", "plain_seconds", "fast_seconds", "differed", "waited", "running"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for reason, images in other.left.items():
+            self.left[reason] = self.left.get(reason, 0) + images
+        self.is_off = self.is_off or other.is_off
+
+
+class Ledger:
+    """The sites of this process, and of its children.
+
+    Attributes:
+        check: how many of the first samples of each site are checked.
+        notes: what else is to be said, such as what can't be reached any more; each once.
+    """
+
+    def __init__(self) -> None:
+        self.check = 0
+        self.notes: dict[str, None] = {}
+        self._sites: dict[tuple[str, str], Site] = {}
+        self._folder: str | None = None
+        self._is_child = False
+        self._flushed = 0.0
+        self._lock = threading.RLock()
+
+    def site(self, kind: str, name: str) -> Site:
+        """The site of that name, which is made if there is none."""
+        with self._lock:
+            return self._sites.setdefault((kind, name), Site(kind, name))
+
+    def note(self, text: str) -> None:
+        """Has the report say something."""
+        self.notes.setdefault(text)
+
+    def warn(self, message: str) -> None:
+        """Warns, once for each message."""
+        if message in self.notes:
+            return
+        self.note(message)
+        import warnings
+
+        from fastpipe.errors import FastpipeWarning
+
+        warnings.warn(message, FastpipeWarning, stacklevel=4)
+
+    # -- processes
+
+    def folder(self) -> str:
+        """The folder in which child processes leave their accounts; it goes with this process."""
+        if self._folder is None:
+            import atexit
+            import shutil
+
+            self._folder = tempfile.mkdtemp(prefix="fastpipe-")
+            owner, folder = os.getpid(), self._folder
+            atexit.register(lambda: shutil.rmtree(folder, ignore_errors=True) if os.getpid() == owner else None)
+        return self._folder
+
+    def begin_child(self, folder: str) -> None:
+        """Begins an account of a child process's own."""
+        self._lock = threading.RLock()  # another thread of the parent may have held it
+        self._folder, self._is_child = folder, True
+        self.notes.clear()
+        for site in self._sites.values():  # known by the objects that they are of
+            fresh = Site(site.kind, site.name, is_off=site.is_off)
+            vars(site).update(vars(fresh))
+
+    def flush_child(self, at_once: bool = False) -> None:
+        """Writes a child's account, now and then, for its parent."""
+        if not self._is_child or self._folder is None:
+            return
+        now = time.monotonic()
+        if at_once or now - self._flushed >= _FLUSHED_AFTER:
+            self._flushed = now
+            text = json.dumps({"notes": [*self.notes], "sites": [asdict(site) for site in self._sites.values()]})
+            try:
+                with atomic_write(Path(self._folder) / f"{os.getpid()}.json") as file:
+                    file.write(text.encode())
+            except OSError:
+                pass  # the parent has gone, and its folder with it
+
+    def total(self) -> tuple[list[Site], list[str]]:
+        """The sites and the notes of this process and its children."""
+        sites = {key: Site(**asdict(site)) for key, site in [*self._sites.items()]}
+        notes = dict(self.notes)
+        for path in [] if self._folder is None else sorted(Path(self._folder).glob("*.json")):
+            found: dict[str, Any] = json.loads(path.read_bytes())
+            for values in found["sites"]:
+                site = Site(**values)
+                known = sites.setdefault((site.kind, site.name), Site(site.kind, site.name))
+                known.add(site)
+            notes.update(dict.fromkeys(found["notes"]))
+        return list(sites.values()), list(notes)
+
+
+LEDGER = Ledger()
+
+
+@contextmanager
+def timed(took: list[float]) -> Iterator[None]:
+    """Appends the block's seconds to a list."""
+    begun = time.perf_counter()
+    try:
+        yield
+    finally:
+        took.append(time.perf_counter() - begun)
+
+
+def report() -> Report:
+    """What was taken over until now, by this process and its workers; what stayed as it was, and why."""
+    from fastpipe.hooks.report import Report
+
+    return Report.of(LEDGER)

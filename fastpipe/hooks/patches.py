@@ -1,0 +1,90 @@
+"""Attributes of other libraries that are replaced for a while."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+Function = Callable[..., Any]
+
+_thread = threading.local()
+
+
+@contextmanager
+def plainly() -> Iterator[None]:
+    """Has this thread's calls of replaced functions do what they did before, within the block."""
+    before = is_plain()
+    _thread.is_plain = True
+    try:
+        yield
+    finally:
+        _thread.is_plain = before
+
+
+def is_plain() -> bool:
+    """True if the replaced functions do what they did before, for this thread."""
+    return getattr(_thread, "is_plain", False)
+
+
+class Patches:
+    """Replaced attributes, and what they were.
+
+    A function that was replaced can be reached by others at any time after: some library may have imported it, or put a
+    function of its own on top of ours. So each replacement asks whether it is still to do anything.
+
+    Attributes:
+        active: the replacements are in force.
+    """
+
+    def __init__(self) -> None:
+        self.active = True
+        self._replaced: list[tuple[Any, str, Any, bool, Any]] = []
+        self._at_undo: list[Callable[[], object]] = []
+
+    def wrap(self, owner: Any, name: str, make: Callable[[Function], Function]) -> None:
+        """Replaces a function of a module, or a method of a class.
+
+        Args:
+            owner: the module or class.
+            name: of the attribute.
+            make: gets the plain function, and gives the one that takes its place. It isn't called in a thread that is
+                within `plainly`.
+        """
+        plain = getattr(owner, name)
+        replacement = make(plain)
+        thread = _thread  # of the closure: asked for at each call
+
+        @functools.wraps(plain)
+        def replaced(*args: Any, **kwargs: Any) -> Any:
+            if not self.active or getattr(thread, "is_plain", False):
+                return plain(*args, **kwargs)
+            return replacement(*args, **kwargs)
+
+        self.put(owner, name, replaced)
+
+    def put(self, owner: Any, name: str, value: Any) -> None:
+        """Sets an attribute until `undo`."""
+        own = vars(owner)
+        self._replaced.append((owner, name, own.get(name), name in own, value))
+        setattr(owner, name, value)
+
+    def at_undo(self, function: Callable[[], object]) -> None:
+        """Has `undo` call a function, for what is changed otherwise."""
+        self._at_undo.append(function)
+
+    def undo(self) -> None:
+        """Gives each attribute back what it was; one that somebody has replaced since stays theirs."""
+        self.active = False
+        while self._at_undo:
+            self._at_undo.pop()()
+        while self._replaced:
+            owner, name, before, was_own, ours = self._replaced.pop()
+            if vars(owner).get(name) is not ours:
+                continue
+            if was_own:
+                setattr(owner, name, before)
+            else:
+                delattr(owner, name)

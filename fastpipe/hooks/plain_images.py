@@ -1,0 +1,18 @@
+"""Plain Pillow images of those that have no pixels yet, made by Pillow alone: what a check compares with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+
+def plain_image(image: Image.Image) -> Image.Image | None:
+    """The same image by Pillow alone, from the file's bytes and with what was done to it since; a copy of a plain one.
+
+    None where nobody has kept what Pillow needs for it.
+    """
+    from fastpipe.program.lazy_image import shadow_of
+
+    return shadow_of(image)

@@ -1,0 +1,31 @@
+"""torchvision's ``transforms.Compose``, planned when it is called with an image."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+from fastpipe.hooks.compose import CallsByObject
+from fastpipe.hooks.patches import Function, Patches
+
+
+def hook(module: ModuleType, patches: Patches) -> None:
+    """Replaces ``Compose.__call__``."""
+    calls = CallsByObject()
+
+    def make(plain: Function) -> Function:
+        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if len(args) != 1 or kwargs or not is_pillow_image(args[0]):
+                return plain(self, *args, **kwargs)
+            return calls.of(self)(self, args[0], plain)
+
+        return call
+
+    patches.wrap(module.Compose, "__call__", make)
+
+
+def is_pillow_image(image: Any) -> bool:
+    """True for an image of Pillow's, which the script has imported then."""
+    pillow: Any = sys.modules.get("PIL.Image")
+    return pillow is not None and isinstance(image, pillow.Image)
