@@ -14,7 +14,7 @@ The third part writes a list of "path label" lines, and two processes, one after
 the first parses it, the second finds what was kept. Memory is the most that each process held.
 
 Everything is made in a temporary folder (TMPDIR chooses where) and removed again. psutil and torchvision are needed:
-pip install 'fastpipe[bench]'.
+pip install '.[bench]'.
 """
 
 from __future__ import annotations

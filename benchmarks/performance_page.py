@@ -251,13 +251,13 @@ def readme_part(found: dict[str, Any]) -> str:
     means = found["transforms"]["geometric_means"]["operations"]
     taken = taken_on(found["pipeline"], f", {origin(found['pipeline'], LIBRARIES[:2])}")
     pil, tensor = (f"{means[f'× torchvision {backend}']:.1f}" for backend in ("PIL", "tensor"))
-    return f"""![Images a second from files to tensors](docs/images/speed.svg)
+    return f"""![Images a second from files to tensors][speed]
 
 {table(head, rows)}
 
 Single operations on arrays are {pil} times as fast as torchvision's on PIL images and {tensor} times as fast as its
 tensor backend (geometric means). You gain less where images are small, or hardly larger than the crop:
-[all figures, and how to repeat them](docs/performance.md). `scripts/demo PHOTOS` measures the main ones on your photos.
+[all figures, and how to repeat them][performance]. `scripts/demo PHOTOS` measures the main ones on your photos.
 
 {taken}"""
 

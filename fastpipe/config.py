@@ -118,7 +118,7 @@ class MachineConfig:
         other += [
             f"{name} is {versions.get(name, 'not installed')}, was {value}"
             for name, value in self.versions.items()
-            if name in LIBRARIES and versions.get(name) != value
+            if name in ("fastpipe", *LIBRARIES) and versions.get(name) != value
         ]
         return tuple(other)
 

@@ -29,6 +29,7 @@ __all__ = [
     "machine_fingerprint",
     "memory",
     "no_descriptors_left",
+    "other_projects",
     "shared_memory_room",
     "usable_cpus",
     "versions",
@@ -37,7 +38,6 @@ __all__ = [
 _OPENCVS = ("python-headless", "python", "contrib-python-headless", "contrib-python")
 LIBRARIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "fastpipe": ("fastpipe",),
         "imageio": ("imageio",),
         "kornia-rs": ("kornia-rs",),
         "opencv": tuple(f"opencv-{kind}" for kind in _OPENCVS),
@@ -86,7 +86,7 @@ def installed(*distributions: str) -> str | None:
 
 def versions(*packages: str) -> dict[str, str]:
     """The versions of fastpipe, of Python, and of those of the packages that are installed."""
-    own = {"fastpipe": str(sys.modules["fastpipe"].__version__), "python": platform.python_version()}
+    own = _own_version() | {"python": platform.python_version()}
     return own | {name: version for name in packages if (version := installed(name)) is not None}
 
 
@@ -94,7 +94,17 @@ def versions(*packages: str) -> dict[str, str]:
 def library_versions() -> Mapping[str, str]:
     """The versions of the installed libraries that decode images, and of fastpipe, by their short names."""
     found = {name: installed(*distributions) for name, distributions in LIBRARIES.items()}
-    return MappingProxyType({name: version for name, version in found.items() if version is not None})
+    return MappingProxyType(_own_version() | {name: version for name, version in found.items() if version is not None})
+
+
+def other_projects() -> list[str]:
+    """The installed distributions, with versions, that have a module named ``fastpipe`` and aren't this one."""
+    names = set(metadata.packages_distributions().get("fastpipe", ())) - {"torch-fastpipe"}
+    return [f"{name} {metadata.version(name)}" for name in sorted(names)]
+
+
+def _own_version() -> dict[str, str]:
+    return {"fastpipe": str(sys.modules["fastpipe"].__version__)}
 
 
 @functools.lru_cache(maxsize=1)

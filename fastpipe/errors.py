@@ -22,6 +22,7 @@ keeps catching it.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 __all__ = [
@@ -41,6 +42,13 @@ __all__ = [
     "UnknownReaderError",
     "UnsupportedRequestError",
 ]
+
+# Another project's `fastpipe`, installed over this one, replaces `__init__.py` and leaves this file.
+if "open_image" not in dir(sys.modules["fastpipe"]):
+    raise ImportError(
+        f"{sys.modules['fastpipe'].__file__} is another project's, which is called fastpipe, too: "
+        "pip uninstall fastpipe, then install torch-fastpipe again (pip install . in its checkout)"
+    )
 
 
 class FastpipeError(Exception):

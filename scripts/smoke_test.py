@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,7 @@ def photo(number: int, height: int, width: int) -> bytes:
 
 def main() -> None:
     assert Path(fastpipe.__file__).resolve().parent.parent != Path(__file__).resolve().parent.parent, "not installed"
+    assert metadata.version("torch-fastpipe") == fastpipe.__version__
     assert core.available(), core.why_not()
     for number in range(12):
         file = Path("photos", f"class{number % 3}", f"{number}.{'jpg' if number % 2 else 'png'}")

@@ -52,7 +52,7 @@ def spoiled_index(tmp_path_factory: pytest.TempPathFactory) -> fastpipe.ImageInd
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     """A scheduler in this process, two worker processes, and a nanny each that starts a killed one again."""
-    distributed = pytest.importorskip("distributed", reason="a cluster takes Dask: pip install 'fastpipe[dask]'")
+    distributed = pytest.importorskip("distributed", reason="a cluster takes Dask: pip install distributed")
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, protocol="tcp"
     ) as made:

@@ -287,7 +287,15 @@ def test_commands_on_the_pages_exist(path):
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
 def test_links_outside_of_the_site_lead_somewhere(name):
     text = (DOCS.parent / name).read_text(encoding="utf-8")
-    for link in re.findall(r"\]\(([^)]+)\)", text):
+    links = re.findall(r"\]\(([^)]+)\)", text) + re.findall(r"^\[[^]]+\]: (\S+)", text, re.MULTILINE)
+    for named in set(re.findall(r"\]\[([^]]+)\]", text)):
+        assert re.search(rf"^\[{re.escape(named)}\]: ", text, re.MULTILINE | re.IGNORECASE), named
+    for absolute in links:
+        link = re.sub(
+            r"^https://(?:raw\.githubusercontent|github)\.com/torch-fastpipe/torch-fastpipe/(?:blob/)?main/",
+            "",
+            absolute,
+        )
         if "://" in link:
             continue
         file, _, anchor = link.partition("#")

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import importlib
 import re
+import shutil
 import subprocess
 import sys
-from importlib import metadata
 from pathlib import Path
 
 import pytest
 
 import fastpipe
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = [
@@ -58,8 +63,50 @@ def test_everything_works_where_torchvision_and_albumentations_are_missing():
     )
 
 
-def test_version_is_the_projects():
-    assert metadata.version("fastpipe") == fastpipe.__version__
+def install(folder: Path, name: str, version: str, *files: str) -> None:
+    """Writes what pip leaves of a distribution that has these files."""
+    about = folder / f"{name.replace('-', '_')}-{version}.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n", encoding="utf-8")
+    (about / "RECORD").write_text("".join(f"{file},,\n" for file in files), encoding="utf-8")
+
+
+def test_another_projects_fastpipe_is_named_where_it_was_installed_over_this_one(tmp_path):
+    shutil.copytree(ROOT / "fastpipe", tmp_path / "fastpipe", ignore=shutil.ignore_patterns("src", "__pycache__"))
+    (tmp_path / "fastpipe" / "__init__.py").write_text("def create(): ...\n", encoding="utf-8")
+    for code in ("from fastpipe import transforms", "import fastpipe.readers", "import fastpipe.__main__"):
+        ran = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert ran.returncode == 1
+        said = ran.stderr.splitlines()[-1]
+        assert said.startswith(f"ImportError: {tmp_path / 'fastpipe' / '__init__.py'} is another project's")
+        assert "pip uninstall fastpipe, then install torch-fastpipe again" in said
+
+
+def test_doctor_names_another_project_of_the_same_module(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    install(tmp_path, "torch-fastpipe", fastpipe.__version__, "fastpipe/__init__.py", "fastpipe/errors.py")
+    doctor = importlib.import_module("fastpipe.tools.doctor.versions")
+    assert "not fastpipe" not in doctor.versions_text(doctor.versions())
+    install(tmp_path, "fastpipe", "0.0.1", "fastpipe/__init__.py", "fastpipe/_stream.py")
+    found = doctor.versions()
+    assert found["other_projects"] == ["fastpipe 0.0.1"]
+    assert re.search(r"^not fastpipe +fastpipe 0\.0\.1 is another project", doctor.versions_text(found), re.MULTILINE)
+
+
+def test_the_distribution_s_name_is_free_and_its_links_are_absolute():
+    """``pip install fastpipe`` installs another project: nothing tells a user to run it."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["name"] == "torch-fastpipe"
+    assert all(url.startswith("https://") for url in project["urls"].values())
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    links = re.findall(r"\]\(([^)]+)\)", readme) + re.findall(r"^\[[^]]+\]: (\S+)", readme, re.MULTILINE)
+    assert links
+    assert all(link.startswith(("https://", "#")) for link in links)
+    told = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "notebooks").glob("*.ipynb")]
+    for path in (*told, *(ROOT / "fastpipe").rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py")):
+        text = " ".join(path.read_text(encoding="utf-8").split())
+        for line in re.findall(r"pip install ['\"]?fastpipe.{,40}", text):
+            assert "another project" in line, f"{path}: {line}"
 
 
 def test_unknown_attribute():

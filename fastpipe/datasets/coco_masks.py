@@ -45,7 +45,7 @@ def _run_lengths(part: Any, size: tuple[int, int]) -> Array:
         masks = importlib.import_module("pycocotools.mask")
     except ImportError as error:
         raise DatasetError(
-            "COCO's polygons are made masks by pycocotools, which isn't installed: pip install 'fastpipe[coco]'."
+            "COCO's polygons are made masks by pycocotools, which isn't installed: pip install pycocotools."
         ) from error
     return _numbers(masks.merge(masks.frPyObjects(part, *size))["counts"])
 

@@ -149,7 +149,7 @@ class CocoDetection(Wrappable):
             api = importlib.import_module("pycocotools.coco")
         except ImportError as error:
             raise DatasetError(
-                "CocoDetection.coco is an object of pycocotools, which isn't installed: pip install 'fastpipe[coco]'."
+                "CocoDetection.coco is an object of pycocotools, which isn't installed: pip install pycocotools."
             ) from error
         return api.COCO(self.annFile)
 

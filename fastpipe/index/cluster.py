@@ -57,7 +57,7 @@ class Cluster:
         try:
             import distributed
         except ImportError as error:
-            raise FastpipeError("a scheduler takes dask.distributed: pip install 'fastpipe[dask]'") from error
+            raise FastpipeError("a scheduler takes dask.distributed: pip install distributed") from error
         begun = time.monotonic()
         try:
             self._client = self._connect(distributed)

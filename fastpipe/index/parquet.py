@@ -21,9 +21,7 @@ def import_pyarrow() -> Any:
         import pyarrow.compute
         import pyarrow.parquet
     except ImportError:
-        raise DatasetError(
-            "reading Parquet needs pyarrow, which is not installed: pip install 'fastpipe[parquet]'"
-        ) from None
+        raise DatasetError("reading Parquet needs pyarrow, which is not installed: pip install pyarrow") from None
     return pyarrow
 
 

@@ -15,7 +15,7 @@ _UNIT = {"_s": "_seconds", "_us": "_microseconds"}
 def export_to_prometheus(loader: Any, registry: Any = None, name: str = "fastpipe_loader") -> Any:
     """Shows `DataLoader.stats` of a loader to Prometheus, as gauges such as ``fastpipe_loader_this_epoch_wait_share``.
 
-    Needs ``prometheus-client`` (``pip install 'fastpipe[prometheus]'``). Serve it with
+    Needs ``prometheus-client`` (``pip install prometheus-client``). Serve it with
     ``prometheus_client.start_http_server(9000)``, or print ``prometheus_client.generate_latest()``.
 
     Args:
@@ -34,7 +34,7 @@ def export_to_prometheus(loader: Any, registry: Any = None, name: str = "fastpip
         from prometheus_client.core import GaugeMetricFamily
     except ImportError as error:
         raise ConfigError(
-            f"export_to_prometheus needs prometheus-client ({error}): pip install 'fastpipe[prometheus]'"
+            f"export_to_prometheus needs prometheus-client ({error}): pip install prometheus-client"
         ) from error
     known = weakref.ref(loader)
 

@@ -25,17 +25,17 @@ ENTRY_POINTS = "fastpipe.readers"
 _BUILT_IN: dict[str, tuple[str, str]] = {
     "core": ("fastpipe.readers.core:CoreReader", "install fastpipe where a C compiler is, and FASTPIPE_CORE isn't off"),
     "cv2": ("fastpipe.readers.cv2:OpenCvReader", "pip install opencv-python-headless"),
-    "imageio": ("fastpipe.readers.imageio:ImageioReader", "pip install 'fastpipe[all-readers]'"),
-    "kornia": ("fastpipe.readers.kornia:KorniaReader", "pip install 'fastpipe[all-readers]'"),
+    "imageio": ("fastpipe.readers.imageio:ImageioReader", "pip install imageio"),
+    "kornia": ("fastpipe.readers.kornia:KorniaReader", "pip install kornia-rs"),
     "pil": ("fastpipe.readers.pil:PillowReader", "pip install pillow"),
     "simplejpeg": ("fastpipe.readers.simplejpeg:SimpleJpegReader", "pip install simplejpeg"),
     "torchcodec": (
         "fastpipe.readers.torchcodec:TorchcodecReader",
-        "pip install 'fastpipe[torchcodec]', or the torchcodec that was built for your torch",
+        "pip install torchcodec, or the torchcodec that was built for your torch",
     ),
     "torchvision": (
         "fastpipe.readers.torchvision:TorchvisionReader",
-        "pip install 'fastpipe[torchvision]', or the torchvision that was built for your torch",
+        "pip install torchvision, or the torchvision that was built for your torch",
     ),
     "turbojpeg": (
         "fastpipe.readers.turbojpeg:TurboJpegReader",

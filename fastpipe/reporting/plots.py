@@ -49,7 +49,7 @@ def check_matplotlib(file: str | os.PathLike[str] | None = None) -> None:
         importlib.import_module("matplotlib.figure")
         from matplotlib.backends.backend_agg import FigureCanvasAgg
     except ImportError as error:
-        raise ConfigError(f"plots need matplotlib ({error}): pip install 'fastpipe[bench]'") from error
+        raise ConfigError(f"plots need matplotlib ({error}): pip install matplotlib") from error
     formats = FigureCanvasAgg.get_supported_filetypes()
     if file is not None and os.path.splitext(file)[1][1:].lower() not in formats:
         raise ConfigError(f"can't write the picture {file}: its ending names none of the formats {', '.join(formats)}")

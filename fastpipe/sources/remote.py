@@ -210,7 +210,7 @@ class RemoteSource(ByteSource):
             import fsspec.core
         except ImportError:
             raise DatasetError(
-                f"{self.name}: reading from stores needs fsspec, which is not installed: pip install 'fastpipe[remote]'"
+                f"{self.name}: reading from stores needs fsspec, which is not installed: pip install fsspec"
             ) from None
         options = dict(self.options)
         if self._url.startswith(_S3):
@@ -220,7 +220,7 @@ class RemoteSource(ByteSource):
         except ImportError as error:
             raise DatasetError(
                 f"{self.name}: fsspec needs another package for that store: {error}. "
-                "pip install 'fastpipe[remote]' brings those of s3://, gs:// and https://."
+                "s3:// takes s3fs, gs:// gcsfs, https:// aiohttp: pip install them."
             ) from error
         except ValueError as error:
             raise DatasetError(f"{self.name} can't be opened: {error}.") from error

@@ -39,7 +39,7 @@ def import_torchvision() -> Any:
         reason = (str(error).splitlines() or [""])[0]
         raise FastpipeError(
             f"this compares with torchvision, which doesn't load here ({type(error).__name__}: {reason}): "
-            "pip install 'fastpipe[verify]', or the torchvision that was built for your torch"
+            "pip install torchvision, or the torchvision that was built for your torch"
         ) from error
 
 

@@ -131,7 +131,7 @@ class TestParquet:
     def test_without_pyarrow(self, tmp_path, monkeypatch):
         monkeypatch.setitem(sys.modules, "pyarrow", None)
         (tmp_path / "list.parquet").write_bytes(b"PAR1 nonsense PAR1")
-        with pytest.raises(DatasetError, match=r"pip install 'fastpipe\[parquet\]'"):
+        with pytest.raises(DatasetError, match=r"pip install pyarrow"):
             ImageList(tmp_path / "list.parquet")
 
 

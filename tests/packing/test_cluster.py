@@ -15,7 +15,7 @@ from fastpipe.errors import DatasetError
 from fastpipe.packing import pack, run
 from fastpipe.packing.record import NAME
 
-distributed = pytest.importorskip("distributed", reason="a cluster takes Dask: pip install 'fastpipe[dask]'")
+distributed = pytest.importorskip("distributed", reason="a cluster takes Dask: pip install distributed")
 
 pytestmark = pytest.mark.slow
 

@@ -172,7 +172,7 @@ def test_a_member_that_is_there_twice(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_parquet(folder: Path, tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow", reason="Parquet takes pyarrow: pip install 'fastpipe[parquet]'")
+    pytest.importorskip("pyarrow", reason="Parquet takes pyarrow: pip install pyarrow")
     import pyarrow.parquet
 
     images = fastpipe.ImageFolder(folder)
@@ -199,7 +199,7 @@ def test_parquet(folder: Path, tmp_path: Path) -> None:
 
 
 def test_a_store_that_fails(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fsspec = pytest.importorskip("fsspec", reason="stores take fsspec: pip install 'fastpipe[remote]'")
+    fsspec = pytest.importorskip("fsspec", reason="stores take fsspec: pip install fsspec")
     system = fsspec.filesystem("memory")
     system.put(str(folder), "/packing/train", recursive=True)
     try:

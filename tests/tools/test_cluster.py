@@ -33,7 +33,7 @@ from fastpipe.index.table import same_tables
 from fastpipe.tools.check import run
 from fastpipe.tools.check.findings import Findings
 
-distributed = pytest.importorskip("distributed", reason="a cluster takes Dask: pip install 'fastpipe[dask]'")
+distributed = pytest.importorskip("distributed", reason="a cluster takes Dask: pip install distributed")
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:PIL", "ignore::PIL.Image.DecompressionBombWarning")
 

@@ -17,7 +17,8 @@ def versions() -> dict[str, Any]:
 
     Returns:
         ``"fastpipe"``, ``"python"``, ``"platform"``, packages; ``"readers"``: the libraries in each; ``"refused"``:
-        what a reader doesn't decode because of a library's defect; ``"unavailable"``: why a reader doesn't load.
+        what a reader doesn't decode because of a library's defect; ``"unavailable"``: why a reader doesn't load;
+        ``"other_projects"``: distributions of others that have a module of fastpipe's name.
     """
     found: dict[str, Any] = environment.versions(*_PACKAGES)
     found["python"] = f"{platform.python_implementation()} {found['python']}"
@@ -26,6 +27,7 @@ def versions() -> dict[str, Any]:
     status = reader_status()
     found["refused"] = {name: [str(defect) for defect in one.defects] for name, one in status.items() if one.defects}
     found["unavailable"] = {name: one.reason for name, one in status.items() if not one.available}
+    found["other_projects"] = environment.other_projects()
     return found
 
 
@@ -43,4 +45,7 @@ def versions_text(found: dict[str, Any]) -> str:
             table.add_row(f"not by {reader}", what)
     for reader, reason in found["unavailable"].items():
         table.add_row(f"reader {reader}", f"not here: {reason}")
+    for other in found["other_projects"]:
+        remedy = f"pip uninstall {other.split()[0]}, then install torch-fastpipe again"
+        table.add_row("not fastpipe", f"{other} is another project with a module of the same name: {remedy}")
     return str(table)

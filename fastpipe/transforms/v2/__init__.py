@@ -1,7 +1,7 @@
 """torchvision's v2 transforms: same names, parameters, random numbers and results, for images, boxes, masks and video.
 
 ``from fastpipe.transforms import v2`` replaces ``from torchvision.transforms import v2``, its module ``functional``
-included. The classes are torchvision's, which must be installed (``pip install fastpipe[v2]``); in a dataset of
+included. The classes are torchvision's, which must be installed (0.20 or later); in a dataset of
 fastpipe they are drawn before the image is decoded, and pixels are made by fastpipe's programs. So are a loaded PIL
 image's, for classes and functions.
 
@@ -18,7 +18,7 @@ try:
 except (ImportError, RuntimeError) as error:  # the latter: a torchvision that was built for another torch
     raise ImportError(
         f"fastpipe.transforms.v2 is made of torchvision's classes, and torchvision can't be imported ({error}): "
-        "pip install 'fastpipe[v2]', in the version that fits your torch. fastpipe.transforms, the v1 transforms, "
+        "pip install 'torchvision>=0.20', in the version that fits your torch. fastpipe.transforms, the v1 transforms, "
         "needs no torchvision."
     ) from error
 

@@ -87,5 +87,5 @@ def test_without_workers_or_pipelines(make_result) -> None:
 
 def test_a_missing_matplotlib_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(FastpipeError, match=r"pip install 'fastpipe\[bench\]'"):
+    with pytest.raises(FastpipeError, match=r"pip install matplotlib"):
         check_matplotlib()

@@ -86,4 +86,4 @@ def test_without_torchvision_the_import_says_so() -> None:
         "try:\n    from fastpipe.transforms import v2\nexcept ImportError as error:\n    print(error)"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert "fastpipe[v2]" in said
+    assert "pip install 'torchvision>=0.20'" in said
