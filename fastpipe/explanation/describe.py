@@ -18,7 +18,7 @@ from fastpipe.explanation.result import ExplainedStep, Explanation
 from fastpipe.ops import Operation, ToPlanarTensor, contracts_of
 from fastpipe.program.lower import lower
 from fastpipe.program.program import Fidelity, Program, Views, steps_in_words
-from fastpipe.rng import keyed_generators
+from fastpipe.rng import keyed_generators, preserved_globals
 from fastpipe.transforms._base import drawable
 from fastpipe.transforms.image_call import ImageCall
 from fastpipe.transforms.multi_view import MultiView
@@ -31,6 +31,7 @@ _MADE = "an image of"
 _TO_TENSOR = frozenset({"PILToTensor", "ToTensor"})
 
 
+@preserved_globals()
 def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity | None = None) -> Explanation:
     """Explains what runs where for a transform, or for a dataset with one; ``print`` it.
 

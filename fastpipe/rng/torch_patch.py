@@ -11,23 +11,25 @@ from torch.overrides import TorchFunctionMode
 from fastpipe.rng.state import plain
 from fastpipe.types import Generators
 
+_FUNCTIONS = (
+    *("_sample_dirichlet", "_standard_gamma", "bernoulli", "binomial", "multinomial", "normal", "poisson", "rand"),
+    *("rand_like", "randint", "randint_like", "randn", "randn_like", "randperm"),
+)
+_METHODS = (
+    *("bernoulli", "bernoulli_", "cauchy_", "exponential_", "geometric_", "log_normal_", "multinomial", "normal_"),
+    *("random_", "uniform_"),
+)
+
+
+def _takes_generator(name: str) -> bool:
+    """Whether this version of torch's function takes a ``generator``; older ones have ``rand_like`` without one."""
+    schemas = torch._C._jit_get_schemas_for_operator(f"aten::{name}")
+    return any(argument.name == "generator" for schema in schemas for argument in schema.arguments)
+
+
 _RANDOM = frozenset(
-    {
-        torch.rand,
-        torch.randn,
-        torch.randint,
-        torch.randperm,
-        torch.normal,
-        torch.multinomial,
-        torch.bernoulli,
-        torch._sample_dirichlet,
-        torch.Tensor.uniform_,
-        torch.Tensor.normal_,
-        torch.Tensor.random_,
-        torch.Tensor.bernoulli_,
-        torch.Tensor.multinomial,
-        torch.Tensor.bernoulli,
-    }
+    [getattr(torch, name) for name in filter(_takes_generator, _FUNCTIONS)]
+    + [getattr(torch.Tensor, name) for name in _METHODS]
 )
 
 

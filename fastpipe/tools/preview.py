@@ -23,7 +23,7 @@ from fastpipe.errors import DatasetError, DecodeError, FastpipeError
 from fastpipe.explanation.graph_breaks import shortened
 from fastpipe.progress_bar import SlowBar
 from fastpipe.reporting.pictures import Cell, arrays_of, fitted, grid, pictures_of, same_size
-from fastpipe.rng import keyed_globals, sample_key
+from fastpipe.rng import keyed_globals, preserved_globals, sample_key
 from fastpipe.tools import recipes
 from fastpipe.tools.inputs import dataset_of
 from fastpipe.tools.torchvision_mirror import import_torchvision, is_torchvisions, mirror
@@ -71,6 +71,7 @@ class Sheet:
         return self.pages[0]
 
 
+@preserved_globals()
 def preview(
     dataset: Dataset[Any],
     indices: int | Sequence[int] = 8,
@@ -111,6 +112,7 @@ def preview(
     return _sheet(behind, chosen, views, seed, diff, side, numbered=True, most=sys.maxsize).pages[0]
 
 
+@preserved_globals()
 def preview_files(
     files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     transform: Callable[[Any], Any] | None,

@@ -25,7 +25,7 @@ from fastpipe.errors import DatasetError, PlanError
 from fastpipe.program import Fidelity
 from fastpipe.progress_bar import SlowBar
 from fastpipe.reporting.pictures import arrays_of, same_size
-from fastpipe.rng import GeneratorStates, keyed_globals, sample_key
+from fastpipe.rng import GeneratorStates, keyed_globals, preserved_globals, sample_key
 from fastpipe.tools import recipes
 from fastpipe.tools.inputs import choose_files
 from fastpipe.tools.torchvision_mirror import import_torchvision, is_torchvisions, mirror
@@ -38,6 +38,7 @@ _METADATA = ("format", "canvas_size", "clamping_mode")
 __all__ = ["verify"]
 
 
+@preserved_globals()
 def verify(
     transform: Callable[..., Any] | ImageDataset,
     files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None = None,

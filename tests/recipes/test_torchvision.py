@@ -202,10 +202,19 @@ class MaybeToTensor(T.ToTensor):
 
 
 class MaybeToTensorByFunction(T.ToTensor):
+    """open_clip's."""
+
     def __call__(self, pic: Any) -> torch.Tensor:
-        if torch.is_tensor(pic):
+        if isinstance(pic, torch.Tensor):
             return pic
         return F.to_tensor(pic)
+
+
+class UnknownGuard(T.ToTensor):
+    """Does what open_clip's does, by code that nobody knows."""
+
+    def __call__(self, pic: Any) -> torch.Tensor:
+        return pic if torch.is_tensor(pic) else F.to_tensor(pic)
 
 
 class Halved(T.ToTensor):
@@ -257,7 +266,7 @@ def test_get_params_is_asked_with_a_size(photos: Path) -> None:
     assert states() == before
 
 
-@pytest.mark.parametrize("foreign", [Halved(), ByNumpy(9), ByPixels(9)])
+@pytest.mark.parametrize("foreign", [Halved(), UnknownGuard(), ByNumpy(9), ByPixels(9)])
 def test_what_asks_for_more_is_foreign(photos: Path, foreign: Any) -> None:
     assert not drawable(foreign)
     assert_same(photos, foreign, drawn=False)

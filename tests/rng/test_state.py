@@ -24,6 +24,7 @@ from fastpipe.rng import (
     rewound_on,
     sample_key,
 )
+from fastpipe.rng.torch_patch import torch_draws_from
 from fastpipe.types import Generators
 
 
@@ -133,3 +134,25 @@ def test_streams_are_worker_0s() -> None:
     assert tuple(batches[0]) == found
     with Streams(state).in_place():
         assert draw() == tuple(batches[1])
+
+
+@pytest.mark.parametrize(
+    "draws",
+    [
+        lambda: torch.empty(3).exponential_(),
+        lambda: torch.empty(3).log_normal_(),
+        lambda: torch.empty(3).cauchy_(),
+        lambda: torch.empty(3).geometric_(0.3),
+        lambda: torch.poisson(torch.full((3,), 4.0)),
+        lambda: torch.binomial(torch.full((3,), 9.0), torch.full((3,), 0.5)),
+        lambda: torch._standard_gamma(torch.full((3,), 2.0)),
+        lambda: torch.rand(3),
+    ],
+)
+def test_code_that_names_no_generator_draws_from_the_given_one(draws: Any) -> None:
+    before = torch.get_rng_state()
+    with torch_draws_from(Generators(torch.Generator().manual_seed(8))):
+        found = draws()
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.manual_seed(8)
+    assert torch.equal(found, draws())
