@@ -14,8 +14,11 @@ from fastpipe.hooks.patches import Patches
 
 HOOKS = {
     "PIL.Image": "pillow",
+    "multiprocessing.spawn": "children",
+    "multiprocessing.util": "children",
     "torch.utils.data._utils.fetch": "torch_data",
     "torchvision.transforms.transforms": "torchvision_v1",
+    "torchvision.transforms.v2._container": "torchvision_v2",
 }
 """By module of another library, the module of this package whose ``hook(module, patches)`` replaces functions in it.
 

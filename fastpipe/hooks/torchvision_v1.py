@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import sys
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastpipe.hooks.compose import CallsByObject
 from fastpipe.hooks.patches import Function, Patches
+
+if TYPE_CHECKING:
+    from PIL import Image
+    from typing_extensions import TypeIs
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
@@ -18,14 +22,14 @@ def hook(module: ModuleType, patches: Patches) -> None:
         def call(self: Any, *args: Any, **kwargs: Any) -> Any:
             if len(args) != 1 or kwargs or not is_pillow_image(args[0]):
                 return plain(self, *args, **kwargs)
-            return calls.of(self)(self, args[0], plain)
+            return calls.of(self).on_image(self, args[0], plain)
 
         return call
 
     patches.wrap(module.Compose, "__call__", make)
 
 
-def is_pillow_image(image: Any) -> bool:
+def is_pillow_image(image: Any) -> TypeIs[Image.Image]:
     """True for an image of Pillow's, which the script has imported then."""
     pillow: Any = sys.modules.get("PIL.Image")
     return pillow is not None and isinstance(image, pillow.Image)

@@ -1,0 +1,70 @@
+"""Processes that ``multiprocessing`` starts: they have the hooks, too, and leave an account for their parent."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+from fastpipe.hooks.ledger import LEDGER, Ledger
+from fastpipe.hooks.patches import Function, Patches
+
+_IN_CHILD = """
+import sys
+before, sys.path = sys.path, {path!r}
+try:
+    from fastpipe.hooks.children import begin_spawned
+except ImportError:
+    pass
+else:
+    begin_spawned({check!r}, {folder!r})
+finally:
+    sys.path = before
+"""
+
+
+def hook(module: ModuleType, patches: Patches) -> None:
+    """Has forked processes begin an account of their own, and spawned ones install the hooks before they import."""
+    if module.__name__ == "multiprocessing.util":
+        LEDGER.folder()  # made here, so that all children know it
+        module.register_after_fork(LEDGER, _begin_forked)
+    else:
+        patches.wrap(module, "get_preparation_data", _with_installation)
+
+
+def _with_installation(plain: Function) -> Function:
+    def get_preparation_data(*args: Any, **kwargs: Any) -> dict[str, Any]:
+        data: dict[str, Any] = plain(*args, **kwargs)
+        data["fastpipe"] = _Installing(data.get("sys_path", sys.path), LEDGER.check, LEDGER.folder())
+        return data
+
+    return get_preparation_data
+
+
+class _Installing:
+    """Installs the hooks where it is unpickled: before the process prepares, and imports the script.
+
+    The path isn't the parent's there yet, from which fastpipe may come.
+    """
+
+    def __init__(self, path: list[str], check: int, folder: str) -> None:
+        self._code = _IN_CHILD.format(path=path, check=check, folder=folder)
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return exec, (self._code,)
+
+
+def begin_spawned(check: int, folder: str) -> None:
+    """Installs the hooks in a process that has just been started."""
+    from fastpipe.hooks.installation import install
+
+    LEDGER.begin_child(folder)
+    install(check=check)
+
+
+def _begin_forked(ledger: Ledger) -> None:
+    """Begins a child's account; a spawned process calls this, too, when it begins its work."""
+    from multiprocessing.util import Finalize
+
+    ledger.begin_child(ledger.folder())
+    Finalize(ledger, ledger.flush_child, args=(True,), exitpriority=0)
