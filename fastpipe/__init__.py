@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from fastpipe.hooks import install, report, uninstall
     from fastpipe.loading import DataLoader, GrowingDataset, convert, load_batch, samplers, tune
     from fastpipe.packing import pack, unpack
-    from fastpipe.program.pillow_files import open_image, register_pillow_opener, unregister_pillow_opener
+    from fastpipe.pillow.files import open_image, register_pillow_opener, unregister_pillow_opener
     from fastpipe.sources import ByteSource, Cache, RemoteSource
     from fastpipe.tools.check.run import check
     from fastpipe.tools.doctor import doctor
@@ -101,7 +101,7 @@ _HOMES = {
     "hooks": ("install", "report", "uninstall"),
     "loading": ("DataLoader", "GrowingDataset", "convert", "load_batch", "samplers", "tune"),
     "packing": ("pack", "unpack"),
-    "program.pillow_files": ("open_image", "register_pillow_opener", "unregister_pillow_opener"),
+    "pillow.files": ("open_image", "register_pillow_opener", "unregister_pillow_opener"),
     "transforms.multi_view": ("MultiView",),
     "sources": ("ByteSource", "Cache", "RemoteSource"),
     "tools.check.run": ("check",),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fastpipe.datasets.target_values import Boxes, KeyPoints, MaskFile
 from fastpipe.errors import DatasetError, DecodeError, PlanError
 from fastpipe.executor import ImageStages, SampleTask
-from fastpipe.program.lazy_image import source_of
+from fastpipe.pillow.lazy_image import source_of
 from fastpipe.transforms.named_arrays import Pixels, image_pixels, reseed, run_of
 
 Array = NDArray[Any]

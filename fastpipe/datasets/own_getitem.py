@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastpipe.datasets.bad_files import with_location
-from fastpipe.program.lazy_image import load_images, source_of
+from fastpipe.pillow.lazy_image import load_images, source_of
 
 GetItem = Callable[[Any, Any], Any]
 

@@ -20,11 +20,11 @@ from fastpipe.executor.batch_executor import CoreRun, Workspace
 from fastpipe.executor.tasks import FailurePolicy, SampleTask
 from fastpipe.kernels import memory
 from fastpipe.ops import Pad
+from fastpipe.pillow.lazy_image import LazyImage, load_images, source_of
+from fastpipe.pillow.lazy_source import LazySource
 from fastpipe.program.borders import without_border
 from fastpipe.program.encoded import Encoded
 from fastpipe.program.execute import execute
-from fastpipe.program.lazy_image import LazyImage, load_images, source_of
-from fastpipe.program.lazy_source import LazySource
 from fastpipe.program.lower import add_steps, lower
 from fastpipe.program.on_image import DIRECT, finish_tensor
 from fastpipe.program.profiling import listener, mark

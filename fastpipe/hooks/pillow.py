@@ -29,7 +29,7 @@ def _opener(plain: Any, patches: Patches) -> Any:
         image = plain(file, filename)
         if not patches.active or is_plain() or "torch" not in sys.modules:
             return image
-        from fastpipe.program.pillow_files import adopt
+        from fastpipe.pillow.files import adopt
 
         return adopt(image)
 

@@ -13,6 +13,6 @@ def plain_image(image: Image.Image) -> Image.Image | None:
 
     None where nobody has kept what Pillow needs for it.
     """
-    from fastpipe.program.lazy_image import shadow_of
+    from fastpipe.pillow.lazy_image import shadow_of
 
     return shadow_of(image)

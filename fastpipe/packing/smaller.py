@@ -27,7 +27,7 @@ from fastpipe.packing._metadata import (
     png_with_metadata,
     webp_is_lossless,
 )
-from fastpipe.program.pillow_files import open_image
+from fastpipe.pillow.files import open_image
 from fastpipe.readers import parse_header
 from fastpipe.types import Header, Size
 

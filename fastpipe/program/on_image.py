@@ -264,7 +264,7 @@ def _claimed(
         keeps_info: a PIL image that comes out has the image's ``info``; a lazy one has it anyway.
     """
     claim = getattr(type(image), "claim", None)
-    if claim is not None:  # a lazy image's pixels needn't be there: see `fastpipe.program.lazy_image`
+    if claim is not None:  # a lazy image's pixels needn't be there: see `fastpipe.pillow.lazy_image`
         claimed: tuple[Any, int, bool] | None = claim(image, box, steps, conversion, out, in_rows)
         if claimed is not None:
             return claimed

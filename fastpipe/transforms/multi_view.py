@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from fastpipe.program.lazy_image import source_of
+from fastpipe.pillow.lazy_image import source_of
 from fastpipe.program.program import Views
 from fastpipe.transforms._base import draw_steps, drawable
 from fastpipe.transforms.compose import Compose

@@ -14,8 +14,8 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from fastpipe.program.lazy_image import region_of
-from fastpipe.program.lazy_source import LazySource
+from fastpipe.pillow.lazy_image import region_of
+from fastpipe.pillow.lazy_source import LazySource
 from fastpipe.rng import Stream, TorchStream
 from fastpipe.transforms.adapters import recipe_of
 from fastpipe.types import Box

@@ -16,7 +16,7 @@ from torchvision_here import torchvision
 import fastpipe
 from fastpipe import transforms as T
 from fastpipe.errors import DecodeError
-from fastpipe.program.lazy_image import LazyImage
+from fastpipe.pillow.lazy_image import LazyImage
 
 TV = torchvision.transforms
 MEAN, STD = (0.5, 0.4, 0.3), (0.2, 0.3, 0.4)

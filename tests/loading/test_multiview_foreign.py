@@ -17,7 +17,7 @@ from recipe_conformance import Blur, flat, seed_all, states, write_photos
 import fastpipe
 from fastpipe import core
 from fastpipe import transforms as T
-from fastpipe.program.lazy_source import LazySource
+from fastpipe.pillow.lazy_source import LazySource
 
 theirs = torchvision_here.module("torchvision")
 V1, V2 = theirs.transforms, torchvision_here.module("torchvision.transforms.v2")

@@ -22,7 +22,7 @@ from recipes.albumentations_pipelines import states  # noqa: E402
 import fastpipe  # noqa: E402
 from fastpipe import transforms as T  # noqa: E402
 from fastpipe.errors import DatasetError, DecodeError, FastpipeWarning, PlanError  # noqa: E402
-from fastpipe.program.lazy_source import LazySource  # noqa: E402
+from fastpipe.pillow.lazy_source import LazySource  # noqa: E402
 
 
 def training(seed: int | None = 7) -> Any:

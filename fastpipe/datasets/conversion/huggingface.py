@@ -10,7 +10,7 @@ from PIL import ExifTags, Image, ImageOps
 from torch.utils.data import Dataset
 
 from fastpipe.datasets.conversion.known import KnownClass, NotConvertible
-from fastpipe.program.pillow_files import open_image
+from fastpipe.pillow.files import open_image
 
 
 class TransformedDataset(Dataset[dict[str, Any]]):

@@ -20,7 +20,7 @@ from PIL import Image, ImageOps, JpegImagePlugin, PngImagePlugin
 from torchvision_here import torchvision
 
 import fastpipe
-from fastpipe.program.lazy_image import LazyImage
+from fastpipe.pillow.lazy_image import LazyImage
 
 FILES = corpus.files()
 PHOTO, PNG = corpus.jpeg(97, 131, "420", seed=5), corpus.save(corpus.photo(97, 131, 6), "PNG")

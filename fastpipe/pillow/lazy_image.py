@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from PIL import Image, ImageFilter
 
 from fastpipe.ops import Crop, Operation, PillowBoxBlur, PillowGaussianBlur, RgbToGrayscale, radii_of, resize_to
-from fastpipe.program.lazy_operations import TRANSPOSITIONS, BoxResize, PointTable, warp_of
-from fastpipe.program.lazy_source import LazySource
+from fastpipe.pillow.lazy_operations import TRANSPOSITIONS, BoxResize, PointTable, warp_of
+from fastpipe.pillow.lazy_source import LazySource
 from fastpipe.program.on_image import copied_info, to_array
 from fastpipe.types import Box, ImageShape, Size, Step
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from PIL import Image, ImageChops, ImageDraw, ImageEnhance, ImageFilter, ImageMath, ImageOps, ImageStat
 
 import fastpipe
-from fastpipe.program.lazy_image import LazyImage
+from fastpipe.pillow.lazy_image import LazyImage
 
 FILES = corpus.files()
 NAMES = ["jpeg-420", "jpeg-gray", "jpeg-exif-6", "jpeg-444-7x9", "png-rgb", "png-gray", "png-palette", "png-icc"]
@@ -162,7 +162,7 @@ TELLING: dict[str, Callable[[Any], Any]] = {
     "verify": lambda image: image.verify(),
     "seek": lambda image: (image.seek(0), image.tell()),
     "next frame": lambda image: image.seek(1),
-    "repr": lambda image: repr(image).partition(" at ")[0].replace("fastpipe.program.lazy_image.Lazy", "PIL.Image."),
+    "repr": lambda image: repr(image).partition(" at ")[0].replace("fastpipe.pillow.lazy_image.Lazy", "PIL.Image."),
     "equal": lambda image: (image == image.copy(), image.copy() == image, image != image.transpose(0)),
     "load": lambda image: image.load() is None,
     "closed": lambda image: image.copy().close(),

@@ -20,9 +20,9 @@ from PIL import Image, ImageFile, JpegImagePlugin, PngImagePlugin
 
 from fastpipe import core, readers
 from fastpipe.errors import DecodeError
+from fastpipe.pillow.lazy_image import LazyImage
+from fastpipe.pillow.lazy_source import LazySource
 from fastpipe.program.encoded import Encoded
-from fastpipe.program.lazy_image import LazyImage
-from fastpipe.program.lazy_source import LazySource
 from fastpipe.program.on_image import copied_info
 from fastpipe.readers.limits import SHORT_FILE
 from fastpipe.types import Header

@@ -21,8 +21,8 @@ from PIL import Image, ImageEnhance, ImageFile, ImageFilter, ImageOps
 
 import fastpipe
 from fastpipe import core
-from fastpipe.program.lazy_image import LazyImage
-from fastpipe.program.lazy_source import LazySource
+from fastpipe.pillow.lazy_image import LazyImage
+from fastpipe.pillow.lazy_source import LazySource
 
 FILES = corpus.files()
 PHOTO = corpus.jpeg(97, 131, "420", seed=5)
