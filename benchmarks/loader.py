@@ -14,8 +14,7 @@ drift of the machine hits all alike. A figure is the median over the rounds, a r
     stock loader   fastpipe.ImageFolder in torch's DataLoader, float32
     threads, …     fastpipe.DataLoader without workers: as many threads of this process make batches ahead
 
-The bound is what the workers would need if they did nothing but read the files and undo their Huffman coding (a decode
-at 1/8 scale, sent as one number an image). Time to the first batch is measured once per round with the spawn method,
+Time to the first batch is measured once per round with the spawn method,
 from making the loader to its first batch of float32; on threads there is nothing to spawn.
 
 The gap between two epochs is the wait for an epoch's first batch, on threads and with a seed, in batches: how many of
@@ -39,13 +38,11 @@ import torch
 from rich.console import Console
 from rich.table import Table
 from torch.utils.data import DataLoader as StockLoader
-from torch.utils.data import Dataset, RandomSampler
+from torch.utils.data import RandomSampler
 from torchvision_here import torchvision
 
 import fastpipe
-from fastpipe import readers
 from fastpipe import transforms as T
-from fastpipe.types import DecodeRequest
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 
@@ -59,21 +56,6 @@ def recipe(module: Any) -> Any:
             module.Normalize(MEAN, STD),
         ]
     )
-
-
-class HuffmanOnly(Dataset[int]):
-    """Reads each file and decodes it at 1/8 scale."""
-
-    def __init__(self, paths: list[str]) -> None:
-        self.paths = paths
-
-    def __len__(self) -> int:
-        return len(self.paths)
-
-    def __getitem__(self, index: int) -> int:
-        data = Path(self.paths[index]).read_bytes()
-        pixels, _ = readers.decode(data, DecodeRequest(scale=8), reader="turbojpeg", source=self.paths[index])
-        return int(pixels.size)
 
 
 def epoch(loader: Any) -> float:
@@ -138,8 +120,6 @@ def main() -> None:
         "threads, float32": fastpipe.DataLoader(ours, **threaded),
         "threads, uint8": fastpipe.DataLoader(ours, device="meta", **threaded),
     }
-    if "turbojpeg" in readers.available_readers():
-        loaders["bound"] = StockLoader(HuffmanOnly([path for path, _ in ours.samples]), **kept)
     times: dict[str, list[float]] = {name: [] for name in loaders}
     for round_ in range(arguments.rounds + 1):
         for name, loader in loaders.items():

@@ -24,9 +24,8 @@ def pipeline_part(data: Any) -> str:
             f"**{row['torchvision_ratio']:.2f}×**",
             f"{other:.2f}" if other else "",
             f"{row['albumentations_ratio']:.2f}×" if other else "",
-            f"{row['fraction_of_bound']:.0%}" if "fraction_of_bound" in row else "",
         ])  # fmt: skip
-    head = ["pipeline", "fastpipe", "torchvision", "ratio", "albumentations", "ratio", "of the Huffman bound"]
+    head = ["pipeline", "fastpipe", "torchvision", "ratio", "albumentations", "ratio"]
     return f"""## From files to tensors
 
 ![Images a second from files to tensors](images/speed.svg)
@@ -35,8 +34,7 @@ def pipeline_part(data: Any) -> str:
 
 Milliseconds an image, one process, one thread. Training is `RandomResizedCrop(224)` and a flip, evaluation
 `Resize(256)` and `CenterCrop(224)`; albumentations works on images that cv2 decoded, and doesn't filter when it
-shrinks. The bound is what libjpeg-turbo needs to undo the Huffman coding of the same files, decoding them at an eighth
-of their size: 100% would be a pipeline that does nothing else."""
+shrinks."""
 
 
 LOADERS = {
@@ -47,7 +45,6 @@ LOADERS = {
     "uint8": "`fastpipe.DataLoader(device=…)`: normalised on the device, whose time isn't counted",
     "threads, float32": "`fastpipe.DataLoader(num_workers=0, threads=…)`, as many threads, float32",
     "threads, uint8": "the same with `device=…`",
-    "bound": "bound: workers that read the files and undo their Huffman coding",
 }
 
 

@@ -7,8 +7,7 @@ are interleaved, so that drift of the machine hits every contender alike; a figu
 a ratio the median of each round's ratio.
 
 The rows: training (RandomResizedCrop, flip) as uint8 and as normalised float, evaluation (Resize, CenterCrop) as
-float; for the training rows also albumentations on images that cv2 decoded, as people write it. The bound is what
-libjpeg-turbo needs to undo the Huffman coding of the same files alone: a decode at 1/8 scale.
+float; for the training rows also albumentations on images that cv2 decoded, as people write it.
 """
 
 from __future__ import annotations
@@ -27,14 +26,12 @@ import torch
 from rich.table import Table
 
 import fastpipe
-from fastpipe import readers
 from fastpipe import transforms as T
 from fastpipe.progress_bar import SlowBar
 from fastpipe.reporting.output import make_console
 from fastpipe.tools.bench.pipeline import pipelines
 from fastpipe.tools.timing import one_thread, seeded_pass, take_turns
 from fastpipe.tools.torchvision_mirror import import_torchvision
-from fastpipe.types import DecodeRequest
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 
@@ -61,22 +58,6 @@ def albumentations_rows(paths: list[str]) -> dict[str, Callable[[int], Any]]:
     return {row: reading(chain) for row, chain in chains.items()}
 
 
-def huffman_bound(paths: list[str]) -> Callable[[int], Any] | None:
-    """Reads a file and decodes it at 1/8 scale; None where no reader here decodes at a scale."""
-    config = fastpipe.MachineConfig.load()
-    name = config.reader_for("JPEG") or "turbojpeg"
-    names = [n for n in (name, "turbojpeg", "simplejpeg") if n in readers.available_readers()]
-    names = [n for n in names if 8 in readers.get_reader(n).capabilities.scales]
-    if not names:
-        return None
-
-    def sample(index: int) -> Any:
-        data = Path(paths[index]).read_bytes()
-        return readers.decode(data, DecodeRequest(scale=8), reader=names[0], source=paths[index])
-
-    return sample
-
-
 def measure(contenders: dict[str, Callable[[int], Any]], count: int, rounds: int) -> dict[str, list[float]]:
     """Milliseconds an image, one figure a round, for each contender."""
     passes = {name: seeded_pass(call, count) for name, call in contenders.items()}
@@ -101,9 +82,6 @@ def main() -> None:
     paths = [path for path, _ in fastpipe.ImageFolder(arguments.path).samples]
     for row, sample in albumentations_rows(paths).items():
         contenders[f"albumentations | {row}"] = sample
-    bound = huffman_bound(paths)
-    if bound:
-        contenders["bound"] = bound
     times = measure(contenders, len(paths), arguments.rounds)
 
     def median(name: str) -> float:
@@ -115,7 +93,7 @@ def main() -> None:
     table = Table(
         title=f"{len(paths)} images, one process, one thread: ms an image (median of {arguments.rounds} rounds)"
     )
-    for column in ("pipeline", "fastpipe", "torchvision", "ratio", "albumentations", "ratio", "of the Huffman bound"):
+    for column in ("pipeline", "fastpipe", "torchvision", "ratio", "albumentations", "ratio"):
         table.add_column(column, justify="left" if column == "pipeline" else "right")
     rows = []
     for row in ours:
@@ -124,10 +102,6 @@ def main() -> None:
         figures["torchvision_ratio"] = ratio(us, tv)
         if alb in times:
             figures |= {"albumentations_ms": median(alb), "albumentations_ratio": ratio(us, alb)}
-        if bound:
-            figures["fraction_of_bound"] = statistics.median(
-                b / a for a, b in zip(times[us], times["bound"], strict=True)
-            )
         rows.append(figures)
         table.add_row(
             row,
@@ -136,12 +110,8 @@ def main() -> None:
             f"{figures['torchvision_ratio']:.2f}×",
             f"{figures['albumentations_ms']:.3f}" if alb in times else "",
             f"{figures['albumentations_ratio']:.2f}×" if alb in times else "",
-            f"{figures['fraction_of_bound']:.0%}" if bound else "",
         )
-    console = make_console()
-    console.print(table)
-    if bound:
-        console.print(f"Huffman bound: {median('bound'):.3f} ms an image")
+    make_console().print(table)
     if arguments.json:
         versions = {m.__name__: m.__version__ for m in (fastpipe, torch, torchvision, cv2, np)}
         report = {"rows": rows, "rounds": times, "machine": platform.processor(), "versions": versions}
