@@ -7,7 +7,7 @@ photos, in any layout, and copies it, so that nothing is written among them. The
 
 1. measures the readers on them and writes the choice to a config: one beside the photos, or with --write-config
    this machine's own;
-2. compares 1,000 draws, decoded regions and finished samples with torchvision's and Pillow's: equal is equal to the bit;
+2. compares 1,000 draws, decoded regions and finished samples with torchvision's and Pillow's, bit for bit;
 3. times both `ImageFolder`s in one process and one thread, rounds interleaved;
 4. times torch's `DataLoader` with the imports exchanged, and `fastpipe.DataLoader`, with workers.
 

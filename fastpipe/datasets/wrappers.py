@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import MethodType
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
+from types import MemberDescriptorType, MethodType
 from typing import Any
 
 from torch.utils.data import ConcatDataset, Dataset, Subset
@@ -118,41 +120,97 @@ def image_datasets(dataset: Any) -> Iterator[ImageDataset]:
         one = todo.pop()
         if id(one) not in found:
             found[id(one)] = one
-            if isinstance(one, ImageDataset):
+            if _is_ours(one):
                 yield one
             else:
                 todo += reversed(_held(one))
 
 
+def _is_ours(dataset: Any) -> bool:
+    return issubclass(type(dataset), ImageDataset)
+
+
 def _held(wrapper: Any) -> list[Any]:
-    """The datasets that a wrapper holds: in its attributes, whatever they are called, and in lists and dicts there."""
-    slots = (name for kind in type(wrapper).__mro__ for name in vars(kind).get("__slots__", ()))
-    attributes = [*getattr(wrapper, "__dict__", {}).values(), *(getattr(wrapper, name, None) for name in slots)]
-    return [part for value in attributes for part in _datasets_in(value, _NESTED)]
+    """The datasets that a wrapper holds, each once: in its attributes, and in lists and dicts there."""
+    found = (part for value in _attributes(wrapper) for part in _datasets_in(value, _NESTED))
+    return list({id(part): part for part in found}.values())
+
+
+def _attributes(wrapper: Any) -> Iterator[Any]:
+    """The values of an object's attributes, in its ``__dict__`` and in slots; no code of its class runs."""
+    try:
+        own = object.__getattribute__(wrapper, "__dict__")
+    except AttributeError:
+        own = {}
+    yield from own.values() if isinstance(own, dict) else ()
+    for kind in type(wrapper).__mro__:
+        for slot in vars(kind).values():
+            if isinstance(slot, MemberDescriptorType):
+                with suppress(AttributeError):  # it was never set
+                    yield slot.__get__(wrapper, kind)
 
 
 def _datasets_in(value: Any, depth: int) -> Iterator[Any]:
-    held = list(value.values()) if isinstance(value, dict) else value
-    if isinstance(held, (list, tuple)):
+    kind = type(value)  # what an object says of itself may be code
+    members = next((members for base, members in _MEMBERS.items() if issubclass(kind, base)), None)
+    if members is not None:
         # of a list of a million paths, only the first is looked at
-        if held and depth and any(True for _ in _datasets_in(held[0], depth - 1)):
-            for member in held:
+        if depth and any(True for one in islice(members(value), 1) for _ in _datasets_in(one, depth - 1)):
+            for member in list(members(value)):
                 yield from _datasets_in(member, depth - 1)
-    elif isinstance(held, MethodType):  # `self.get = dataset.__getitem__`
-        yield from _datasets_in(held.__self__, depth)
-    elif _is_dataset(held):
-        yield held
+    elif kind is MethodType:  # `self.get = dataset.__getitem__`
+        yield from _datasets_in(value.__self__, depth)
+    elif _may_be_dataset(kind):
+        yield value
 
 
-def _is_dataset(value: Any) -> bool:
-    return isinstance(value, Dataset) or (hasattr(type(value), "__getitem__") and hasattr(value, "__dict__"))
+_MEMBERS: dict[type, Callable[[Any], Iterable[Any]]] = {
+    dict: dict.values,
+    list: list.__iter__,
+    tuple: tuple.__iter__,
+}
+"""The members of a container, whatever its class makes of it."""
 
 
-def split_samples(dataset: Any, samples: float) -> Iterator[tuple[ImageDataset, float]]:
-    """Splits a number of samples between the image datasets; in a `ConcatDataset` by their lengths."""
-    if isinstance(dataset, ImageDataset):
-        yield dataset, samples
-        return
-    for part in _held(dataset):
-        share = len(part) / max(len(dataset), 1) if isinstance(dataset, ConcatDataset) else 1.0
-        yield from split_samples(part, samples * share)
+def _may_be_dataset(kind: type) -> bool:
+    """Whether a class's objects may be data sets, or hold some; a class itself, such as an Enum, isn't one."""
+    if issubclass(kind, type):
+        return False
+    has_items = any("__getitem__" in vars(base) for base in kind.__mro__)
+    return issubclass(kind, Dataset) or (has_items and kind.__dictoffset__ != 0)
+
+
+def split_samples(dataset: Any, samples: float) -> list[tuple[ImageDataset, float]]:
+    """Splits a number of samples between the image datasets; in a `ConcatDataset` by their lengths.
+
+    References that lead back in a circle pass nothing on.
+    """
+    parts: dict[int, list[tuple[Any, float]]] = {}
+    found: list[ImageDataset] = []
+    places: dict[int, int] = {}  # in the order in which wrappers are left: what one holds is left before
+    todo = [(dataset, False)]
+    while todo:
+        one, is_left = todo.pop()
+        key = id(one)
+        if is_left:
+            places[key] = len(places)
+        elif key not in parts:
+            parts[key] = _parts(one)
+            if _is_ours(one):
+                found.append(one)
+            todo += [(one, True), *((part, False) for part, _ in reversed(parts[key]))]
+    shares = dict.fromkeys(places, 0.0) | {id(dataset): samples}
+    for key in reversed(places):
+        for part, share in parts[key]:
+            if places[id(part)] < places[key]:
+                shares[id(part)] += shares[key] * share
+    return [(one, shares[id(one)]) for one in found]
+
+
+def _parts(dataset: Any) -> list[tuple[Any, float]]:
+    """The datasets that a wrapper holds, and the share of its samples that each makes; none of an `ImageDataset`."""
+    if _is_ours(dataset):
+        return []
+    if issubclass(type(dataset), ConcatDataset):
+        return [(part, len(part) / max(len(dataset), 1)) for part in dataset.datasets]
+    return [(part, 1.0) for part in _held(dataset)]

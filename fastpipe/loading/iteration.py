@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import time
 import weakref
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -126,11 +125,8 @@ def current_progress(loader: Any) -> Progress:
 
 def begin_epoch(dataset: Any, samples: int) -> None:
     """Tells each image dataset of a loader's how many of an epoch's samples it will be asked for."""
-    expected: Counter[int] = Counter()
     for part, share in split_samples(dataset, samples):
-        expected[id(part)] += round(share)
-    for part in image_datasets(dataset):
-        part.begin_epoch(expected[id(part)])
+        part.begin_epoch(round(share))
 
 
 def end_epoch(dataset: Any) -> None:
