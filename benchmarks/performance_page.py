@@ -154,8 +154,9 @@ What to expect:
 
 - What fastpipe leaves out is the work on pixels that a crop throws away, and the copies between steps. What it can't
   leave out is undoing a JPEG's Huffman coding above the crop and beside it, two thirds of the core's time for a crop.
-- So it gains most where images are large against the crop, transforms are many, or workers are the limit. Small images gain as
-  much, by the work around the pixels: `benchmarks/pipeline.py` takes any folder. It gains least where the disk is the limit.
+- So it gains most where images are large against the crop, transforms are many, or workers are the limit. Small images
+  gain as much, by the work around the pixels: `benchmarks/pipeline.py` takes any folder. It gains least where the disk
+  is the limit.
 - JPEG in regions needs the core, or libjpeg-turbo 3, PNG the core (`fastpipe doctor` says which is there). WebP is
   decoded whole. Of a PNG everything above a crop's last row is inflated.
 """
@@ -260,11 +261,12 @@ def readme_part(found: dict[str, Any]) -> str:
 
 {table(head, rows)}
 
-With the imports exchanged alone, torch's `DataLoader` puts the samples together; `fastpipe.DataLoader` makes whole batches.
+With the imports exchanged alone, torch's `DataLoader` puts the samples together; `fastpipe.DataLoader` makes
+whole batches.
 
 Single operations on arrays are {pil} times as fast as torchvision's on PIL images and {tensor} times as fast as its
-tensor backend (geometric means). [All figures, and how to repeat them][performance]; `scripts/demo PHOTOS` measures the main ones on
-your photos.
+tensor backend (geometric means). [All figures, and how to repeat them][performance]; `scripts/demo PHOTOS`
+measures the main ones on your photos.
 
 {taken}"""
 
