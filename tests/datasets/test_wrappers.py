@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import enum
+import unittest.mock
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import corpus
+import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch.utils.data import ConcatDataset, Dataset, Subset
 
 import fastpipe
@@ -82,5 +88,137 @@ def test_shares_go_by_length(folder: fastpipe.ImageFolder) -> None:
     part = Subset(folder, [0])
     both: Any = ConcatDataset([folder, part])
     found = [(one, round(share, 9)) for one, share in split_samples(Wrapper(both), len(both))]
-    assert found == [(folder, len(folder)), (folder, 1)]
+    assert found == [(folder, len(folder) + 1)]
     assert [*image_datasets(both)] == [folder]
+
+
+# -- whatever else a data set has among its attributes
+
+
+class Mode(enum.Enum):
+    ONE = "one"
+    TWO = "two"
+
+
+class Node:
+    """Has items and attributes, as wrappers have, and may lead anywhere."""
+
+    def __init__(self, **attributes: Any) -> None:
+        object.__getattribute__(self, "__dict__").update(attributes)
+
+    def __getitem__(self, index: int) -> Any:
+        raise AssertionError("nobody asked for this")
+
+
+class Slotted(Dataset[Any]):
+    __slots__ = ("inner", "never_set")
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+
+
+class Untouchable(Node):
+    """Raises whatever it is asked."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise RuntimeError(name)
+
+    def __len__(self) -> int:
+        raise RuntimeError
+
+
+class Closed(dict[str, Any]):
+    """Raises where it is read, as what is loaded later does."""
+
+    def __getitem__(self, key: str) -> Any:
+        raise RuntimeError
+
+    def values(self) -> Any:
+        raise RuntimeError
+
+    def __len__(self) -> int:
+        raise RuntimeError
+
+
+class Foreign(Dataset[Any]):
+    def __init__(self, attributes: dict[str, Any]) -> None:
+        object.__getattribute__(self, "__dict__").update(attributes)
+
+    def __len__(self) -> int:
+        return 5
+
+    def __getitem__(self, index: int) -> Any:
+        return torch.tensor(index)
+
+
+def _circle() -> Any:
+    one, other = Node(), Node(number=1)
+    one.other, other.others = other, [one, other, {"one": one}]
+    return one
+
+
+def _own_member() -> Any:
+    found: list[Any] = []
+    found += [found, found]
+    return found
+
+
+def _chain() -> Any:
+    found = Node()
+    for _ in range(1200):
+        found = Node(next=found, again=[found])
+    return found
+
+
+ODD: dict[str, Callable[[], Any]] = {
+    "an Enum": lambda: Mode.ONE,
+    "a mode of ours": lambda: fastpipe.transforms.InterpolationMode.BICUBIC,
+    "an Enum's class": lambda: Mode,
+    "a class": lambda: Node,
+    "a generic": lambda: list[int],
+    "a circle": _circle,
+    "a list in itself": _own_member,
+    "a chain": _chain,
+    "untouchable": Untouchable,
+    "closed": lambda: Closed(one=1),
+    "a mock": unittest.mock.MagicMock,
+    "a module": lambda: enum,
+    "arrays": lambda: np.array([Node(), None], dtype=object),
+    "numbers": lambda: {"one": torch.arange(3), "two": (1, 2.5, None, "text", b"bytes", range(9))},
+    "slots": lambda: Slotted(_circle()),
+    "a method": lambda: Node().__getitem__,
+}
+
+
+@given(st.lists(st.sampled_from(sorted(ODD)), min_size=1, max_size=5), st.integers(0, 4), st.randoms())
+def test_odd_attributes(names: list[str], held: int, random: Any) -> None:
+    own = [fastpipe.ImageList(([f"{number}.jpg"], [0])) for number in range(held)]
+    wraps = [
+        lambda one: one,
+        lambda one: [one],
+        lambda one: {"one": (one,)},
+        Slotted,
+        lambda one: Node(one=one),
+        lambda one: one.sample,
+    ]
+    values = [*(ODD[name]() for name in names), *(random.choice(wraps)(one) for one in own)]
+    random.shuffle(values)
+    dataset = Foreign({f"a{number}": value for number, value in enumerate(values)})
+    dataset.itself = dataset  # type: ignore[attr-defined]
+    for value in values:
+        if type(value) is Node and random.random() < 0.5:
+            value.back = dataset  # type: ignore[attr-defined]
+    assert sorted(map(id, image_datasets(dataset))) == sorted(map(id, own))
+    shares = split_samples(Subset(dataset, [0, 1]), 2)
+    assert sorted((id(one), share) for one, share in shares) == sorted((id(one), 2.0) for one in own)
+    for part in own:
+        part.samples  # noqa: B018 - it is still one of fastpipe's
+    theirs = torch.utils.data.DataLoader(dataset, 2)
+    assert [batch.tolist() for batch in fastpipe.DataLoader(dataset, 2)] == [batch.tolist() for batch in theirs]
+
+
+def test_shares_within_a_circle(folder: fastpipe.ImageFolder) -> None:
+    first, second = Node(inner=folder), Node(inner=folder)
+    first.other, second.other, second.again = second, first, folder
+    assert split_samples(first, 8) == [(folder, 16.0)]
+    assert split_samples(ConcatDataset([folder, folder]), 8) == [(folder, 8.0)]
