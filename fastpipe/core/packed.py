@@ -32,6 +32,7 @@ __all__ = [
     "pack",
     "rows_of",
     "same_coefficients",
+    "segments_of",
     "unpack",
 ]
 
@@ -165,6 +166,16 @@ def rows_of(head: bytes, box: Box) -> tuple[int, int]:
     sizes = unpack_from("<" + "I4x" * (last + 1), head, index)
     start = offset + sum(sizes[:first])
     return start, start + sum(sizes[first:])
+
+
+def segments_of(head: bytes) -> tuple[int, int]:
+    """The bytes of a packed image that are the JPEG's segments, which the core reads with any box: begin and end.
+
+    Args:
+        head: as `rows_of` takes it.
+    """
+    start = unpack_from("<I", head, 36)[0] + unpack_from("<Q", head, 40)[0]
+    return start, start + unpack_from("<Q", head, 48)[0]
 
 
 def _convert(function: Any, data: bytes, max_bytes: int) -> tuple[int, bytes]:

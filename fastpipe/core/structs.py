@@ -6,7 +6,7 @@ import ctypes
 from enum import IntEnum, IntFlag
 from typing import Any
 
-ABI = 13
+ABI = 14
 """FPC_ABI of the structs below."""
 
 
@@ -27,12 +27,13 @@ class Status(IntEnum):
     TRUNCATED = 8
     BAD_MARKER = 9
     BAD_CHECKSUM = 10
-    TOO_LARGE = 11
-    BAD_REGION = 12
-    BAD_OPERATION = 13
-    NO_MEMORY = 14
-    IO_ERROR = 15
-    UNSURE = 16
+    CONTRADICTION = 11
+    TOO_LARGE = 12
+    BAD_REGION = 13
+    BAD_OPERATION = 14
+    NO_MEMORY = 15
+    IO_ERROR = 16
+    UNSURE = 17
 
 
 class Isa(IntEnum):

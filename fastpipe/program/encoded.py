@@ -54,7 +54,7 @@ class Encoded:
     def give_to(self, job: core.Job, box: Box | None, limits: tuple[int, int]) -> None:
         """Makes the file a job's source; a box of it, or all."""
         if self.partial is not None:
-            if self.data or self.partial.missing(box or Box(0, 0, *self.header.size)) is not None:
+            if self.data or self.partial.missing(box or Box(0, 0, *self.header.size)):
                 job.read(self.content, box or _WHOLE, limits)
             else:
                 job.read_place(self.partial.place, box or _WHOLE, limits)

@@ -1,4 +1,4 @@
-"""Packed images in a store, of which only the head and the rows that are wanted are read."""
+"""Packed images in a store, of which only the head, the rows that are wanted and the metadata are read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from fastpipe.core.packed import LONGEST_HEAD, PACKED_EXTENSION, is_packed, rows_of
+from fastpipe.core.packed import LONGEST_HEAD, PACKED_EXTENSION, is_packed, rows_of, segments_of
 from fastpipe.errors import StoreError
 from fastpipe.readers._files import read_file
 from fastpipe.sources import fetched
@@ -17,7 +17,8 @@ class PartialFile:
     """A packed image in a store, whose beginning was read.
 
     What is read lies at its place in memory of the file's length. The rest are zeros, which the core never looks at:
-    it decodes the rows of a box, each of which has a checksum. Threads may share it.
+    it decodes the rows of a box, each of which has a checksum, and holds the head against the metadata. Threads may
+    share it.
 
     Args:
         file: its name.
@@ -36,9 +37,13 @@ class PartialFile:
         """Address and length of the memory, which is this object's."""
         return self._memory.ctypes.data, len(self._memory)
 
-    def missing(self, box: Box) -> RemoteFile | None:
-        """The part with the rows that a box needs; None if they are here."""
-        begin, end = rows_of(self._start, box)
+    def missing(self, box: Box) -> list[RemoteFile]:
+        """The parts that a box needs and that aren't here: its rows, and the metadata."""
+        (begin, end), (next_begin, next_end) = rows_of(self._start, box), segments_of(self._start)
+        ranges = [(begin, next_end)] if end == next_begin else [(begin, end), (next_begin, next_end)]
+        return [part for begin, end in ranges if (part := self._missing_part(begin, end)) is not None]
+
+    def _missing_part(self, begin: int, end: int) -> RemoteFile | None:
         end = min(end, self.file.length)  # whatever the head says: behind it may be another
         begin = min(max(begin, len(self._start)), end)
         if begin == end or any(one <= begin and end <= other for one, other in self._there):
@@ -97,8 +102,8 @@ def fetch_images(
 
 
 def fetch_rows(wanted: Iterable[tuple[PartialFile, Box]]) -> None:
-    """Reads the rows that boxes of partial files need, at the same time; those that can't be read stay missing."""
-    missing = [(file, part) for file, box in wanted if (part := file.missing(box)) is not None]
+    """Reads the parts that boxes of partial files need, at the same time; those that can't be read stay missing."""
+    missing = [(file, part) for file, box in wanted for part in file.missing(box)]
     got, errors = fetched([part for _, part in missing])
     for number, (file, part) in enumerate(missing):
         data = got[number]

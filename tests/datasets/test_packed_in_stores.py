@@ -17,7 +17,7 @@ import torch
 import fastpipe
 from fastpipe import core, readers
 from fastpipe import transforms as T
-from fastpipe.core.packed import LONGEST_HEAD, pack, rows_of
+from fastpipe.core.packed import LONGEST_HEAD, pack, rows_of, segments_of
 from fastpipe.core.structs import Status
 from fastpipe.errors import DatasetError, DecodeError, StoreError
 from fastpipe.readers.partial import PartialFile, fetch_images
@@ -83,13 +83,13 @@ def assert_same(one: Iterable[torch.Tensor], other: Iterable[torch.Tensor]) -> N
 
 
 class TestWhatIsAskedFor:
-    def test_two_requests_and_a_crops_rows(self, folder: Path) -> None:
+    def test_the_beginning_then_a_crops_rows_and_the_metadata(self, folder: Path) -> None:
         store = Store(FILES)
         dataset, local = (fastpipe.ImageFolder(root, CROP, seed=1) for root in (store, folder))
         store.asked.clear()
         batches = [next(iter(fastpipe.DataLoader(one, 4))) for one in (dataset, local)]
         assert torch.equal(batches[0][0], batches[1][0])
-        assert len(store.asked) == 2 * len(FILES)
+        assert len(store.asked) == 3 * len(FILES)
         assert [length for _, offset, length in store.asked if not offset] == [LONGEST_HEAD] * len(FILES)
         # 40 of 560 rows and more, and two rows of MCUs at the edges.
         rows = sum(len(data) for data in FILES.values()) * (40 + 2 * 16 + 2 * 2) / 560
@@ -108,7 +108,7 @@ class TestWhatIsAskedFor:
         dataset = fastpipe.ImageFolder(store, CROP, seed=1)
         store.asked.clear()
         assert_same(samples(dataset), samples(fastpipe.ImageFolder(folder, CROP, seed=1)))
-        assert len(store.asked) == 2 * len(FILES)
+        assert len(store.asked) == 3 * len(FILES)
 
     @pytest.mark.parametrize("number", [None, 4 << 20])
     def test_small_files_and_those_that_are_to_be_whole_by_one(self, folder: Path, number: int | None) -> None:
@@ -122,10 +122,11 @@ class TestWhatIsAskedFor:
     def test_rows_in_the_beginning_are_here_already(self) -> None:
         key = "class0/0.fpj"
         partial = PartialFile(Store(FILES).file(Entry(key, len(FILES[key]))), FILES[key][:LONGEST_HEAD])
-        assert partial.missing(Box(0, 0, 20, 700)) is None
-        part = partial.missing(Box(0, 0, 560, 10))
-        assert part is not None
-        assert part.offset == LONGEST_HEAD
+        begin, end = segments_of(FILES[key])
+        (metadata,) = partial.missing(Box(0, 0, 20, 700))
+        assert (metadata.offset, metadata.length) == (begin, end - begin)
+        (part,) = partial.missing(Box(0, 0, 560, 10))  # in one with the metadata, which stand behind the last row
+        assert (part.offset, part.offset + part.length) == (LONGEST_HEAD, end)
 
     def test_a_cache_has_whole_files(self, folder: Path, tmp_path: Path) -> None:
         store, local = Store(FILES), samples(fastpipe.ImageFolder(folder, CROP, seed=1))
@@ -166,7 +167,7 @@ class TestWhatIsAskedFor:
             listed = fastpipe.ImageList((paths, [target for _, target in dataset.samples]), CROP, seed=1)
             asked.clear()
             assert_same(samples(listed), expected)
-            assert len(asked) == 2 * len(FILES)
+            assert len(asked) == 3 * len(FILES)
             assert sum(asked) < 0.6 * sum(map(len, FILES.values()))
         system.rm("/bucket", recursive=True)
 
@@ -254,9 +255,8 @@ class TestStoresThatFail:
         store = Store({"a/0.fpj": data[: LONGEST_HEAD + 500] + bytes(10 * len(data))})
         file = RemoteFile("x.fpj", store, "a/0.fpj", 0, LONGEST_HEAD + 500, 0, False)
         _, errors, partial = fetch_images([file])
-        part = partial[0].missing(Box(0, 0, 560, 100))
+        (part,) = partial[0].missing(Box(0, 0, 560, 100))
         assert not errors
-        assert part is not None
         assert part.offset + part.length == LONGEST_HEAD + 500
 
     def test_a_length_that_nobody_has_memory_for(self) -> None:
@@ -271,17 +271,19 @@ class TestStoresThatFail:
 class TestRows:
     @pytest.mark.parametrize("kind", ["420", "444", "422", "440", "411", "gray"])
     def test_are_all_that_the_core_looks_at(self, kind: str) -> None:
-        """In memory with nothing but the head and a box's rows, each box decodes as in the whole file."""
-        packed = pack(corpus.jpeg(83, 61, kind))
+        """In memory with nothing but head, metadata and a box's rows, each box decodes as in the whole file."""
+        packed = pack(corpus.jpeg(83, 61, kind) + b"behind")
         head = struct.unpack_from("<I", packed, 36)[0]
         rng = np.random.default_rng(3)
         for _ in range(150):
             top, left = rng.integers(83), rng.integers(61)
             box = Box(int(top), int(left), int(rng.integers(1, 84 - top)), int(rng.integers(1, 62 - left)))
             start, end = rows_of(packed, box)
-            alone = bytes(packed[:head]) + bytes(start - head) + packed[start:end] + bytes(len(packed) - end)
+            alone = bytearray(len(packed))
+            for first, last in ((0, head), (start, end), segments_of(packed)):
+                alone[first:last] = packed[first:last]
             expected = core_jobs.decode(core.thread_context(), packed, box)
-            status, pixels = core_jobs.decode(core.thread_context(), alone, box)
+            status, pixels = core_jobs.decode(core.thread_context(), bytes(alone), box)
             assert status == Status.OK
             np.testing.assert_array_equal(pixels, expected[1])
             # And hardly more: at most a row of MCUs above and below.
@@ -298,12 +300,13 @@ class TestRows:
         start = FILES["class0/0.fpj"][:LONGEST_HEAD]
         partial = PartialFile(file, start)
         box = Box(300, 0, 100, 700)
-        part = partial.missing(box)
-        assert part is not None
-        partial.add(part, store.read_file(part))
-        assert partial.missing(box) is None
-        assert partial.missing(Box(320, 50, 20, 20)) is None
-        assert partial.missing(Box(290, 0, 200, 20)) is not None
+        parts = partial.missing(box)
+        assert len(parts) == 2
+        for part in parts:
+            partial.add(part, store.read_file(part))
+        assert not partial.missing(box)
+        assert not partial.missing(Box(320, 50, 20, 20))
+        assert len(partial.missing(Box(290, 0, 200, 20))) == 1
         assert partial.whole() == FILES["class0/0.fpj"]
 
 

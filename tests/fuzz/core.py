@@ -1,4 +1,4 @@
-"""Mutated JPEGs and PNGs through the core: for each it gives Pillow's pixels, or refuses.
+"""Mutated JPEGs, PNGs and packed images through the core: for each it gives Pillow's pixels, or refuses.
 
     python tests/fuzz/core.py --count 1000000 --processes 2
     python tests/fuzz/core.py --show fuzz-core                # what all runs there came to
@@ -8,14 +8,16 @@
 Each input is one of `fuzz.mutate`'s (of these formats alone), or, every other time, one whose scans or rows alone are
 damaged. The whole file and a box go through the core in the best and in the portable instruction set; what was decoded
 is compared with Pillow's pixels, and the header with `fastpipe.readers`'s. Of a PNG whose checksums are right a box is
-decoded though there may be damage below it: it is compared with Pillow's pixels of the rows above. Processes share the
-numbers; one that dies is a finding, too, with the input that it had in hand, and the others go on. The exit status is 1
-if anything was found.
+decoded though there may be damage below it: it is compared with Pillow's pixels of the rows above. A JPEG that is
+decoded is packed, if it can be, and a packed image is unpacked, if it can be: the two have the same header,
+coefficients and pixels, which are Pillow's of the JPEG. Processes share the numbers; one that dies is a finding, too,
+with the input that it had in hand, and the others go on. The exit status is 1 if anything was found.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import faulthandler
 import functools
 import hashlib
@@ -38,20 +40,22 @@ sys.path[:0] = [str(_TESTS), str(_TESTS.parent)]
 
 import corpus  # noqa: E402 - behind what makes torchvision importable
 import numpy as np  # noqa: E402 - behind what makes torchvision importable
+import packed_reference  # noqa: E402 - behind what makes torchvision importable
 from fuzz.mutate import mutation  # noqa: E402 - behind what makes torchvision importable
 from fuzz.png import rows_above  # noqa: E402 - behind what makes torchvision importable
 from fuzz.seeds import seeds  # noqa: E402 - behind what makes torchvision importable
 from PIL import Image  # noqa: E402 - behind what makes torchvision importable
 
 from fastpipe import core  # noqa: E402 - behind what makes torchvision importable
+from fastpipe.core.packed import is_packed, pack, same_coefficients, unpack  # noqa: E402 - behind what makes torchvision importable
 from fastpipe.core.structs import Isa  # noqa: E402 - behind what makes torchvision importable
-from fastpipe.errors import DecodeError  # noqa: E402 - behind what makes torchvision importable
+from fastpipe.errors import DecodeError, NotPackableError  # noqa: E402 - behind what makes torchvision importable
 from fastpipe.readers._containers import parse_png  # noqa: E402 - behind what makes torchvision importable
 from fastpipe.readers._jpeg import parse_jpeg  # noqa: E402 - behind what makes torchvision importable
 from fastpipe.types import Header  # noqa: E402 - behind what makes torchvision importable
 
 MAX_PIXELS = 1 << 20
-FORMATS = ("jpeg", "png")
+FORMATS = ("jpeg", "png", "packed")
 PNG = b"\x89PNG"
 CELLS = ("number", "inputs", "decoded", "refused", "found", "busy since")
 """What each process writes into the shared memory as it goes."""
@@ -63,11 +67,15 @@ HANG_SECONDS = 60
 
 def damaged(seed: int, number: int, formats: tuple[str, ...] = FORMATS) -> bytes:
     """The input of that number: bytes, the same on every machine."""
-    if number % 2:
-        return mutation(seed, number, formats)[1]
+    encoded = tuple(name for name in formats if name != "packed")
+    if number % 2 and encoded:
+        return mutation(seed, number, encoded)[1]
     rng = random.Random(f"scans {seed}/{number}")
-    if rng.choice(formats) == "png":
+    chosen = rng.choice(formats)
+    if chosen == "png":
         return _damaged_rows(rng)
+    if chosen == "packed":
+        return _damaged_packed(rng)
     data = bytearray(rng.choice(_pictures()))
     start = data.index(b"\xff\xda")
     for _ in range(rng.choice((1, 1, 2, 3, 8))):
@@ -89,6 +97,41 @@ def damaged(seed: int, number: int, formats: tuple[str, ...] = FORMATS) -> bytes
             length = rng.randrange(1, 60)
             data[at : at + length] = data[start + 12 : start + 12 + length]
     return bytes(data)
+
+
+def _damaged_packed(rng: random.Random) -> bytes:
+    """A packed image that is damaged, half of them in head or metadata, with right checksums."""
+    data = bytearray(rng.choice(_packed_pictures()))
+    size, rows, segments = *struct.unpack_from("<IQ", data, 36), struct.unpack_from("<Q", data, 48)[0]
+    for _ in range(rng.choice((1, 1, 1, 2, 3))):
+        part = rng.randrange(6)
+        if part < 2:
+            at = rng.randrange(8, 36)  # what it says of the image
+        elif part < 3:
+            at = rng.randrange(8, size)
+        elif part < 4 and segments:
+            at = rng.randrange(size + rows, size + rows + segments)
+        else:
+            at = rng.randrange(size, len(data))
+        data[at] = rng.choice((data[at] ^ 1 << rng.randrange(8), rng.randrange(256), rng.randrange(4), *b"\0\1RGB"))
+    return packed_reference.mended(bytes(data)) if rng.random() < 0.95 else bytes(data)
+
+
+_packed: list[bytes] = []
+
+
+def _packed_pictures() -> list[bytes]:
+    if not _packed:
+        small = corpus.jpeg(20, 27, "444", seed=3)
+        rgb = corpus.save(corpus.photo(20, 27, 4), "JPEG", keep_rgb=True)
+        exif = b"\xff\xe1\0\x22Exif\0\0II*\0\x08\0\0\0\1\0\x12\1\3\0\1\0\0\0\6\0\0\0\0\0\0\0"
+        adobe = [b"\xff\xee\0\x0eAdobe\0\x64\0\0\0\0" + bytes((transform,)) for transform in range(3)]
+        heads = [small[2:], small[20:], rgb[2:], rgb[18:]]
+        segments = [b"", exif, *adobe]
+        for data in (*_pictures(), *(b"\xff\xd8" + segment + head for segment in segments for head in heads)):
+            with contextlib.suppress(NotPackableError):
+                _packed.append(pack(data))
+    return _packed
 
 
 _made: list[bytes] = []
@@ -166,6 +209,8 @@ class Checker:
         header = core.read_header(data)
         if not isinstance(header, Header):
             return found, REFUSED
+        if is_packed(data):
+            return self._check_packed(data, header)
         expected_header = _parsed(data)
         if header != expected_header:
             found.append(f"the header is {header}, not {expected_header}")
@@ -211,7 +256,55 @@ class Checker:
                 if not np.array_equal(image, wanted):
                     apart = int(np.abs(image.astype(int) - wanted).max()) if image.shape == wanted.shape else -1
                     found.append(f"{name} is up to {apart} from Pillow ({isa.name})")
+        if decoded and header.format == "JPEG" and expected is not None:
+            with contextlib.suppress(NotPackableError):
+                found += self._differences(data, header, pack(data), expected)
         return found, DECODED if decoded else REFUSED
+
+    def _check_packed(self, packed: bytes, header: Header) -> tuple[list[str], int]:
+        """What is wrong with a packed image that has a header, and how it ended."""
+        height, width = header.size
+        if height * width > MAX_PIXELS:
+            return [], REFUSED
+        found = []
+        whole = [self._decoded(context, packed, (0, 0, height, width)) for context in self.contexts.values()]
+        pixels = whole[0]
+        if any((one is None) != (pixels is None) for one in whole):
+            found.append("instruction sets end differently")
+        try:
+            jpeg = unpack(packed)
+        except DecodeError as error:
+            # What stands behind the image has a checksum that only `unpack` looks at.
+            if pixels is not None and packed_reference.mended(packed) == packed:
+                found.append(f"it is decoded, and can't be unpacked: {error}")
+            return found, REFUSED if pixels is None else DECODED
+        expected = _pillow(jpeg)
+        if expected is None:
+            return [*found, "what it is unpacked to is refused by Pillow"], REFUSED
+        found += self._differences(jpeg, _parsed(jpeg), packed, expected)
+        return found, REFUSED if pixels is None else DECODED
+
+    def _differences(self, jpeg: bytes, header: Header | None, packed: bytes, expected: np.ndarray) -> list[str]:
+        """What differs between a JPEG, of which Pillow gives the expected pixels, and its packed image."""
+        found = [] if same_coefficients(jpeg, packed) else ["packed, it has other coefficients"]
+        other = core.read_header(packed)
+        names = ("size", "color_space", "subsampling", "orientation")
+        if any(getattr(header, name, None) != getattr(other, name, None) for name in names):
+            found.append(f"packed, its header is {other}, not {header}")
+        for isa, context in self.contexts.items():
+            pixels, plain = (self._decoded(context, data, (0, 0, *expected.shape[:2])) for data in (packed, jpeg))
+            if (pixels is None) != (plain is None):
+                found.append(f"packed and not packed end differently ({isa.name})")
+            elif pixels is not None and not np.array_equal(pixels, expected):
+                found.append(f"packed, its pixels aren't Pillow's ({isa.name})")
+        return found
+
+    def _decoded(self, context: core.Context, data: bytes, box: tuple[int, int, int, int]) -> np.ndarray | None:
+        out = np.full((box[2], box[3], 3), 0xA5, np.uint8)
+        self.job.read(data)
+        self.job.box(*box)
+        self.job.write_array(out)
+        return out if context.run(self.job) == core.Status.OK else None
 
 
 def _pillow(data: bytes) -> np.ndarray | None:
@@ -253,7 +346,8 @@ def _work(given: argparse.Namespace, process: int, first: int, cells: Any, folde
 
 
 def _write(given: argparse.Namespace, number: int, data: bytes, found: list[str]) -> None:
-    path = given.out / f"{given.seed}-{number}.{'png' if data.startswith(PNG) else 'jpeg'}"
+    ending = "fpj" if is_packed(data) else "png" if data.startswith(PNG) else "jpeg"
+    path = given.out / f"{given.seed}-{number}.{ending}"
     path.write_bytes(data)
     path.with_suffix(".txt").write_text("\n".join(found) + "\n", encoding="utf-8")
     print(f"input {number}: {found[0]}", flush=True)

@@ -101,6 +101,32 @@ static size_t make_row(source *from, uint8_t *to, size_t blocks) {
     return (size_t)(large + larges + 2 * wide - to);
 }
 
+/* Segments of applications and comments, now and then ones that say how the image is read; returns their bytes. */
+static size_t make_segments(source *from, uint8_t *to) {
+    static const uint8_t known[][20] = {
+        {0xFF, 0xE0, 0, 16, 'J', 'F', 'I', 'F', 0, 1, 1, 0, 0, 1, 0, 1, 0, 0},
+        {0xFF, 0xEE, 0, 14, 'A', 'd', 'o', 'b', 'e', 0, 100, 0, 0, 0, 0, 1},
+        {0xFF, 0xEE, 0, 14, 'A', 'd', 'o', 'b', 'e', 0, 100, 0, 0, 0, 0, 0},
+        {0xFF, 0xE2, 0, 8, 'M', 'P', 'F', 0, 0, 0},
+    };
+    size_t at = 0;
+    for (int count = below(from, 3); count; count--) {
+        if (one_in(from, 3)) {
+            const uint8_t *segment = known[below(from, one_in(from, 8) ? 4 : 3)];
+            memcpy(to + at, segment, 2 + (size_t)segment[3]);
+            at += 2 + (size_t)segment[3];
+        } else {
+            const int size = 2 + below(from, 12);
+            const uint8_t start[4] = {0xFF, one_in(from, 2) ? 0xFE : (uint8_t)(0xE0 + below(from, 16)), 0,
+                                      (uint8_t)size};
+            memcpy(to + at, start, 4);
+            packed_fill(from, to + at + 4, (size_t)size - 2, 0);
+            at += 2 + (size_t)size;
+        }
+    }
+    return at;
+}
+
 /* A packed image of any size, sampling and tables, of which each row is one that there can be. */
 static size_t make_packed(source *from, uint8_t *to) {
     static const uint8_t start[12] = {0x89, 'F', 'P', 'J', '\r', '\n', 0x1A, '\n', 1, 0, 0, 0};
@@ -120,14 +146,15 @@ static size_t make_packed(source *from, uint8_t *to) {
     memcpy(to, start, sizeof start);
     to[10] = (uint8_t)components;
     to[11] = (uint8_t)(components == 1 ? FPC_GRAY : one_in(from, 3) ? FPC_RGB : FPC_YCBCR);
+    const bool rgb_ids = (to[11] == FPC_RGB) != (bool)one_in(from, 8);
     packed_put(to + 12, (uint64_t)height, 4);
     packed_put(to + 16, (uint64_t)width, 4);
-    to[20] = (uint8_t)(1 + below(from, 8));
+    to[20] = (uint8_t)(one_in(from, 8) ? 1 + below(from, 8) : 1);
     to[21] = (uint8_t)(0xC0 + below(from, 3));
     to[22] = (uint8_t)tables;
     for (int i = 0; i < components; i++) {
-        const uint8_t plane[4] = {(uint8_t)(i + 1), (uint8_t)factors[i][0], (uint8_t)factors[i][1],
-                                  (uint8_t)below(from, tables)};
+        const uint8_t plane[4] = {rgb_ids ? (uint8_t)"RGB"[i] : (uint8_t)(i + 1), (uint8_t)factors[i][0],
+                                  (uint8_t)factors[i][1], (uint8_t)below(from, tables)};
         memcpy(to + 24 + 4 * i, plane, 4);
     }
     packed_put(to + 36, size, 4);
@@ -147,7 +174,12 @@ static size_t make_packed(source *from, uint8_t *to) {
         packed_put(to + index + 8 * (size_t)row, bytes, 4);
         at += bytes;
     }
-    if (one_in(from, 4)) packed_fill(from, to + at, 20, 0), packed_put(to + 48, 7, 8), at += 20;
+    if (one_in(from, 4)) {
+        const size_t segments = make_segments(from, to + at), trailer = (size_t)below(from, 20);
+        packed_fill(from, to + at + segments, trailer, 0);
+        packed_put(to + 48, segments, 8);
+        at += segments + trailer;
+    }
     if (one_in(from, 3)) {
         for (int changes = 1 + below(from, 3); changes; changes--) to[below(from, (int)at)] = (uint8_t)next(from);
     }
@@ -212,13 +244,14 @@ static void pack_and_unpack(source *from, const uint8_t *data, size_t length) {
     const uint8_t *jpeg = is_packed ? copy : data, *packed = is_packed ? data : copy;
     const size_t jpeg_length = is_packed ? sizes[0] : length, packed_length = is_packed ? length : sizes[0];
     const int status = fpc_same_coefficients(packers[0], jpeg, jpeg_length, packed, packed_length, 0, &same);
-    if (!is_packed && (status != FPC_OK || !same)) fail("a packed image has other coefficients", status, 0);
-    /* An unpacked file has the segments that the packed one has, whatever they say: it may be none that can be read. */
-    fpc_header header;
-    const bool readable = fpc_read_header(jpeg, jpeg_length, &header) == FPC_OK;
-    if (!is_packed && !readable) fail("what can't be read was packed", 0, 0);
-    if (status == FPC_OK && same && readable) compare_files(jpeg, jpeg_length, packed, packed_length);
-    decoded += status == FPC_OK;
+    if (status != FPC_OK || !same) fail("a packed image has other coefficients", status, is_packed);
+    fpc_header headers[2];
+    if (fpc_read_header(jpeg, jpeg_length, &headers[0]) != FPC_OK) fail("what can't be read was packed", is_packed, 0);
+    if (fpc_read_header(packed, packed_length, &headers[1]) != FPC_OK) fail("a packed image can't be read", 0, 0);
+    if (headers[0].color != headers[1].color || headers[0].orientation != headers[1].orientation)
+        fail("packed and not packed have other colors or orientations", headers[0].color, headers[1].color);
+    compare_files(jpeg, jpeg_length, packed, packed_length);
+    decoded++;
     free(copy);
 }
 

@@ -58,6 +58,15 @@ typedef struct fpc_segments {
 /* Walks the segments up to the first scan. Without `tables` the tables aren't read. */
 int fpc_walk(const uint8_t *data, size_t length, fpc_segments *segments, fpc_tables *tables);
 
+/* Whether a marker is one of applications (APP0 to APP15) or comments. */
+static inline bool fpc_is_metadata(int marker) {
+    return (marker >= FPC_APP0 && marker <= FPC_APP15) || marker == FPC_COM;
+}
+
+/* Fills in the fields of a header that segments of applications and comments decide: color, orientation and
+ * multi_picture. The data are nothing but such segments; a frame's components have these identifiers. */
+int fpc_read_metadata(const uint8_t *data, size_t length, const uint8_t *ids, int count, fpc_header *header);
+
 /* A DQT, DHT or DRI segment's data; FPC_OK or a refusal. */
 int fpc_read_quantization(fpc_tables *tables, const uint8_t *data, size_t length);
 int fpc_read_huffman_specs(fpc_tables *tables, const uint8_t *data, size_t length);

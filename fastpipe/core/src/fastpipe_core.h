@@ -25,7 +25,7 @@ extern "C" {
 #define FPC_API __attribute__((visibility("default")))
 #endif
 
-#define FPC_ABI 13 /* changes with every struct below */
+#define FPC_ABI 14 /* changes with every struct below */
 
 /* ---- outcomes ------------------------------------------------------------------------------------------------- */
 
@@ -42,6 +42,7 @@ typedef enum fpc_status {
     FPC_TRUNCATED,         /* the data ends early, or without an end-of-image marker or chunk */
     FPC_BAD_MARKER,        /* a marker or a chunk that doesn't belong where it stands */
     FPC_BAD_CHECKSUM,      /* a checksum of a PNG or a packed image is wrong */
+    FPC_CONTRADICTION,     /* a packed image's head and its segments say different things */
     FPC_TOO_LARGE,         /* more pixels, bytes or scans than the caller's limits allow */
     FPC_BAD_REGION,        /* the box isn't inside the image, or has no pixel */
     FPC_BAD_OPERATION,     /* an operation or a sink that the core doesn't have, or arguments that don't fit */

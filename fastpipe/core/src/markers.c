@@ -7,6 +7,8 @@
 /* Pillow takes a while for each, and joins Exif segments again with every one: a file could keep it for hours. */
 #define MAX_SEGMENTS 10000
 #define MAX_EXIF_BYTES (1 << 20)
+/* Of those of applications and comments alone: tables, frame and scan come with them in a JPEG. */
+#define MAX_METADATA (MAX_SEGMENTS - 16)
 
 /* Pillow refuses a file whose JFIF or Adobe segment ends before its version, or an ICC segment before its number. */
 #define MIN_VERSION 9
@@ -134,12 +136,12 @@ static int take_tables(fpc_walker *walker, int marker, size_t start, size_t end)
 }
 
 /* libjpeg's rule (jdapimin.c, default_decompress_parms). */
-static int color_of(const fpc_walker *walker, const uint8_t *components, int count) {
+static int color_of(const fpc_walker *walker, const uint8_t *ids, int count) {
     if (count == 1) return FPC_GRAY;
     if (count == 4) return walker->adobe == 2 ? FPC_YCCK : FPC_CMYK;
     if (walker->jfif) return FPC_YCBCR;
     if (walker->adobe >= 0) return walker->adobe == 0 ? FPC_RGB : FPC_YCBCR;
-    return components[0] == 'R' && components[3] == 'G' && components[6] == 'B' ? FPC_RGB : FPC_YCBCR;
+    return ids[0] == 'R' && ids[1] == 'G' && ids[2] == 'B' ? FPC_RGB : FPC_YCBCR;
 }
 
 /* Whether region decodes with these factors have been shown equal to full ones, by all of libjpeg-turbo's decoders
@@ -162,8 +164,12 @@ static int finish_header(fpc_walker *walker, size_t start, size_t end) {
     if (!segments->frame_marker || !walker->ordinary) return FPC_UNUSUAL_HEADER;
     if (!header->height || !header->width) return FPC_UNUSUAL_HEADER;
     if (header->components != 1 && header->components != 3 && header->components != 4) return FPC_UNUSUAL_HEADER;
-    for (int i = 0; i < header->components; i++) header->sampling[i] = components[3 * i + 1];
-    header->color = color_of(walker, components, header->components);
+    uint8_t ids[4];
+    for (int i = 0; i < header->components; i++) {
+        ids[i] = components[3 * i];
+        header->sampling[i] = components[3 * i + 1];
+    }
+    header->color = color_of(walker, ids, header->components);
     int marker = segments->frame_marker;
     header->progressive = marker == FPC_SOF2 || marker == 0xC6 || marker == 0xCA || marker == 0xCE;
     header->data_offset = (int64_t)end;
@@ -233,6 +239,29 @@ int fpc_walk(const uint8_t *data, size_t length, fpc_segments *segments, fpc_tab
         position = end;
     }
     return FPC_TOO_LARGE;
+}
+
+int fpc_read_metadata(const uint8_t *data, size_t length, const uint8_t *ids, int count, fpc_header *header) {
+    fpc_segments segments;
+    memset(&segments, 0, sizeof segments);
+    fpc_walker walker = {data, length, &segments, NULL, 0, -1, 0, 1, 0};
+    size_t position = 0;
+    for (int i = 0; position < length; i++) {
+        if (i == MAX_METADATA) return FPC_TOO_LARGE;
+        if (length - position < 4) return FPC_TRUNCATED;
+        const int marker = data[position + 1];
+        if (data[position] != 0xFF || !fpc_is_metadata(marker)) return FPC_BAD_MARKER;
+        const size_t size = u16(data + position + 2);
+        if (size < 2) return FPC_UNUSUAL_HEADER;
+        if (size > length - position - 2) return FPC_TRUNCATED;
+        const int status = take_application(&walker, marker, position + 4, position + 2 + size);
+        if (status) return status;
+        position += 2 + size;
+    }
+    if (!fpc_exif_is_readable(data, &segments)) return FPC_UNUSUAL_HEADER;
+    header->color = color_of(&walker, ids, count);
+    header->multi_picture = segments.header.multi_picture;
+    return fpc_read_orientation(data, &segments, &header->orientation);
 }
 
 int fpc_jpeg_read_header(const uint8_t *data, size_t length, fpc_header *header) {

@@ -58,8 +58,6 @@ void *fpc_packer_packed(fpc_packer *packer) {
 
 /* ---- segments ---- */
 
-static bool is_application(int marker) { return (marker >= FPC_APP0 && marker <= FPC_APP15) || marker == FPC_COM; }
-
 /* Whether readers take from such a segment how the image is read: JFIF, EXIF and XMP, ICC and MPF, Photoshop's, Adobe.
  * Between the scans they come too late for that, and in front of them they wouldn't. */
 static bool says_how_to_read(int marker) {
@@ -96,7 +94,7 @@ static int collect_segments(const uint8_t *data, size_t length, fpc_bytes *segme
         if (length - position < 4) return FPC_TRUNCATED;
         const size_t size = 2 + ((size_t)data[position + 2] << 8 | data[position + 3]);
         if (length - position < size) return FPC_TRUNCATED;
-        if (is_application(marker)) {
+        if (fpc_is_metadata(marker)) {
             if (scanned && says_how_to_read(marker)) return FPC_BAD_MARKER;
             fpc_bytes_add(segments, data + position, size);
         }
@@ -232,7 +230,7 @@ static int pack_rows(fpc_packer *packer, fpc_jpeg *jpeg, size_t index, int64_t m
 static int finish_file(fpc_packer *packer, const uint8_t *data, size_t length) {
     fpc_bytes *out = &packer->out, *segments = &packer->segments;
     size_t end;
-    const int status = collect_segments(data, length, segments, &end);
+    int status = collect_segments(data, length, segments, &end);
     if (status) return status;
     const size_t rows_end = out->size;
     fpc_bytes_add(out, segments->data, segments->size);
@@ -245,7 +243,9 @@ static int finish_file(fpc_packer *packer, const uint8_t *data, size_t length) {
     put64(head + FPC_PACKED_AT_TRAILER, length - end);
     put32(head + FPC_PACKED_AT_REST_SUM, packer->kernels->crc32(0, head + rows_end, out->size - rows_end));
     put32(head + size - FPC_PACKED_SUM, packer->kernels->crc32(0, head, size - FPC_PACKED_SUM));
-    return FPC_OK;
+    fpc_packed_head written;
+    status = fpc_packed_read_head(head, out->size, &written);
+    return status ? status : fpc_packed_check_metadata(&written, segments->data, segments->size);
 }
 
 int fpc_pack(fpc_packer *packer, const uint8_t *data, size_t length, int64_t max_bytes, const uint8_t **packed,

@@ -79,8 +79,20 @@ static size_t bytes_of(const void *decoder) {
     return bytes;
 }
 
-/* Whether the parts of a file of so many bytes are these, and the index is right; then it is open. */
-static int check_parts(packed *source, uint64_t length, const fpc_frame **frame) {
+/* Whether the segments, behind the rows, say what the head does. */
+static int check_segments(packed *source, int64_t max_bytes) {
+    const fpc_packed_head *head = &source->head;
+    const uint64_t offset = head->size + head->rows_size, size = head->segments_size;
+    if (!source->parts) return fpc_packed_check_metadata(head, source->data + offset, (size_t)size);
+    if ((max_bytes && size > (uint64_t)max_bytes) || size > SIZE_MAX / 4) return FPC_TOO_LARGE;
+    uint8_t *to = fpc_buffer_need(&source->row_bytes, (size_t)size + 1);
+    if (!to) return FPC_NO_MEMORY;
+    const int status = source->parts->read(source->parts->owner, offset, (size_t)size, to);
+    return status ? status : fpc_packed_check_metadata(head, to, (size_t)size);
+}
+
+/* Whether the parts of a file of so many bytes are these, and what they say fits together; then it is open. */
+static int check_parts(packed *source, uint64_t length, int64_t max_bytes, const fpc_frame **frame) {
     const fpc_packed_head *head = &source->head;
     uint64_t left = length - head->size;
     const uint64_t parts[] = {head->rows_size, head->segments_size, head->trailer_size};
@@ -89,6 +101,8 @@ static int check_parts(packed *source, uint64_t length, const fpc_frame **frame)
         left -= parts[i];
     }
     if (left) return FPC_BAD_CODE;
+    const int status = check_segments(source, max_bytes);
+    if (status) return status;
     source->is_open = true;
     *frame = &head->frame;
     return FPC_OK;
@@ -103,7 +117,7 @@ static int open_file(void *decoder, const uint8_t *data, size_t length, const fp
     source->is_open = false;
     source->next = -1;
     const int status = data ? fpc_packed_read_head(data, length, &source->head) : FPC_TRUNCATED;
-    return status ? status : check_parts(source, length, frame);
+    return status ? status : check_parts(source, length, 0, frame);
 }
 
 /* Most heads have fewer bytes. */
@@ -120,7 +134,7 @@ static int open_parts(void *decoder, const fpc_parts *parts, int64_t max_bytes, 
         if (!to) return FPC_NO_MEMORY;
         int status = parts->read(parts->owner, 0, size, to);
         if (!status) status = fpc_packed_read_head(to, size, &source->head);
-        if (!status) return check_parts(source, parts->length, frame);
+        if (!status) return check_parts(source, parts->length, max_bytes, frame);
         /* Once more where it is longer; what it says of its size has been checked. */
         if (status != FPC_TRUNCATED || size < FPC_PACKED_FIXED) return status;
         const size_t wanted = fpc_packed_u32(to + FPC_PACKED_AT_SIZE);

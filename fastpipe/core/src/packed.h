@@ -54,6 +54,9 @@ static inline uint32_t fpc_packed_u32(const uint8_t *data) {
 /* The head from a file's first bytes: FPC_OK, FPC_TRUNCATED where more are needed, or why it is none. */
 int fpc_packed_read_head(const uint8_t *data, size_t length, fpc_packed_head *head);
 
+/* Whether the segments say of colors and orientation what the head says: an fpc_status. */
+int fpc_packed_check_metadata(const fpc_packed_head *head, const uint8_t *data, size_t length);
+
 /* As fpc_codec has them. */
 bool fpc_is_packed(const uint8_t *data, size_t length);
 int fpc_packed_read_header(const uint8_t *data, size_t length, fpc_header *header);

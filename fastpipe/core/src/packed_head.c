@@ -117,6 +117,15 @@ int fpc_packed_read_head(const uint8_t *data, size_t length, fpc_packed_head *he
     return check_index(data, head);
 }
 
+int fpc_packed_check_metadata(const fpc_packed_head *head, const uint8_t *data, size_t length) {
+    const fpc_header *header = &head->frame.header;
+    fpc_header said = {0};
+    const int status = fpc_read_metadata(data, length, head->ids, header->components, &said);
+    if (status) return status;
+    const bool same = said.color == header->color && said.orientation == header->orientation && !said.multi_picture;
+    return same ? FPC_OK : FPC_CONTRADICTION;
+}
+
 int fpc_packed_read_header(const uint8_t *data, size_t length, fpc_header *header) {
     fpc_packed_head head;
     const int status = fpc_packed_read_head(data, length, &head);

@@ -14,6 +14,7 @@ static const char *const TEXTS[FPC_STATUS_COUNT] = {
     [FPC_TRUNCATED] = "its data ends early",
     [FPC_BAD_MARKER] = "a marker or a chunk stands where it doesn't belong",
     [FPC_BAD_CHECKSUM] = "a checksum is wrong",
+    [FPC_CONTRADICTION] = "its head says other colors or another orientation than its segments",
     [FPC_TOO_LARGE] = "it has more pixels, bytes or scans than the limits allow",
     [FPC_BAD_REGION] = "the box isn't inside the image",
     [FPC_BAD_OPERATION] = "an operation or the result's memory doesn't fit the image, or isn't supported",
