@@ -1,18 +1,28 @@
-"""Hooks that mkdocs runs while it builds the site: nothing that a page shows may come from another server."""
+"""Hooks that run while mkdocs builds the site.
+
+Notebooks become pages; nothing that a page shows may come from another server; no line of code is cut off; the
+reference has each parameter by itself.
+"""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from typing import Any
 
+import griffe
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
 _FETCHED = re.compile(
     r"<(?:script|img|link|iframe|source|audio|video)\b[^>]*?\b(?:src|href)=[\"']?((?:https?:)?//[^\"' >]+)"
 )
+_CODE = re.compile(r"<pre\b[^>]*>(.*?)</pre>", re.DOTALL)
+LONGEST_LINE = 90
+"""Characters of a line of code that a page shows on a screen of 1,280 pixels."""
 _LINKS_ONLY = re.compile(r"<link\b[^>]*\brel=[\"']?(?:canonical|prev|next|alternate)")
 
 
@@ -50,8 +60,14 @@ def fetched_assets(html: str) -> list[str]:
     return [found[1] for found in _FETCHED.finditer(html) if not _LINKS_ONLY.match(found[0])]
 
 
+def long_lines(html: str) -> list[str]:
+    """The lines of code on a page that are cut off at its right margin."""
+    blocks = (unescape(re.sub(r"<[^>]+>", "", found[1])) for found in _CODE.finditer(html))
+    return [line for block in blocks for line in block.splitlines() if len(line) > LONGEST_LINE]
+
+
 def on_post_page(output: str, page: Any, **_: Any) -> str:
-    """Refuses a page that needs another server: the site has to work without a network."""
+    """Refuses a page that needs another server, as the site has to work without a network, and code that is cut off."""
     assets = fetched_assets(output)
     if assets:
         raise PluginError(f"{page.file.src_uri} fetches {', '.join(assets)}: put it into docs/ and link it from there")
@@ -61,3 +77,51 @@ def on_post_page(output: str, page: Any, **_: Any) -> str:
 def on_post_build(config: Any, **_: Any) -> None:
     """Prints where the site is."""
     print(f"The site: {Path(config.site_dir) / 'index.html'}")
+
+
+_ARGUMENTS = re.compile(r"(?<=^Args:\n).*?(?=\n\n\S|\Z)", re.MULTILINE | re.DOTALL)
+_TOGETHER = re.compile(r"^( +)(\w+(?:, \w+)+): (.*(?:\n\1 +\S.*)*)", re.MULTILINE)
+
+
+class PlainParameters(griffe.Extension):
+    """Has the reference list each parameter by itself, with its type and its default.
+
+    Options that a signature has as ``**options: Unpack[…]`` become parameters, as `with_options` makes them at run
+    time; and what a docstring says of several arguments at once is said of each.
+    """
+
+    def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
+        base = pkg["datasets.base.ImageDataset"].parameters
+        for value in _members(pkg):
+            if value.docstring is not None:
+                value.docstring.value = one_by_one(value.docstring.value)
+            if value.is_function:
+                for options in [one for one in value.parameters if str(one.annotation).startswith("Unpack[")]:
+                    listed = pkg["datasets.options"][str(options.annotation)[len("Unpack[") : -1]]
+                    value.parameters._params.remove(options)
+                    for name in _keys(listed, pkg["datasets.options"]):
+                        if name not in value.parameters:
+                            value.parameters.add(base[name])
+
+
+def one_by_one(docstring: str) -> str:
+    """A docstring whose section of arguments has a line, or several, for each of them."""
+
+    def each(found: re.Match[str]) -> str:
+        return "\n".join(f"{found[1]}{name}: {found[3]}" for name in found[2].split(", "))
+
+    return _ARGUMENTS.sub(lambda section: _TOGETHER.sub(each, section[0]), docstring)
+
+
+def _keys(options: griffe.Class, module: griffe.Module) -> list[str]:
+    """The keys of a TypedDict and of those that it derives from, in their order."""
+    here = [module[name] for name in map(str, options.bases) if name in module.members and not module[name].is_alias]
+    inherited = [name for base in here for name in _keys(base, module)]
+    return [*inherited, *options.attributes]
+
+
+def _members(value: Any) -> Iterator[Any]:
+    for member in value.members.values():
+        if not member.is_alias:
+            yield member
+            yield from _members(member)

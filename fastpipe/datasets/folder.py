@@ -34,7 +34,7 @@ class ImageFolder(IndexedDataset):
 
     A fastpipe transform is drawn from the image's size before a pixel is decoded, so that only the crop is
     decoded; any other transform gets the PIL image that it expects. Either way the sample equals torchvision's
-    for the same seed, within the contract in the README.
+    for the same seed, bit for bit.
 
     Args:
         root: the folder that holds one folder a class; or a zip or tar of such a folder, packed without compression
