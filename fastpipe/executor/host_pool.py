@@ -16,7 +16,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-_SMALL = 1 << 20  # the allocator itself keeps smaller pieces
+SMALL = 1 << 20
+"""Bytes up to which the allocator itself keeps pieces."""
 _KEPT = 4  # free pieces
 _ALIGNMENT = 64
 
@@ -34,16 +35,20 @@ def reused(shape: tuple[int, ...], dtype: torch.dtype, pinned: bool = False) -> 
     if pinned:
         return torch.empty(shape, dtype=dtype, pin_memory=True)
     size = math.prod(shape) * dtype.itemsize
-    if size < _SMALL:
+    if size < SMALL:
         return torch.empty(shape, dtype=dtype)
+    flat: Any = torch.from_numpy(reused_bytes(size))  # torch keeps the array as long as anything is on its memory
+    result: torch.Tensor = flat.view(dtype).view(shape)
+    return result
+
+
+def reused_bytes(size: int) -> NDArray[np.uint8]:
+    """Uninitialised bytes, used again once this very array is gone; views of it must keep it itself."""
     piece = _take(size)
     start = -piece.__array_interface__["data"][0] % _ALIGNMENT
     view = piece[start : start + size]
-    # torch keeps the array for as long as there is a tensor, or anything made of one, on its memory.
     weakref.finalize(view, _give_back, piece).atexit = False
-    flat: Any = torch.from_numpy(view)
-    result: torch.Tensor = flat.view(dtype).view(shape)
-    return result
+    return view
 
 
 def _take(size: int) -> NDArray[np.uint8]:

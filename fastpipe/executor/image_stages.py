@@ -455,7 +455,7 @@ class _Sinks:
         shape, places = program.result, self._places
         out: Any = None
         if places is None:
-            out = memory.fresh((shape[2], shape[0], shape[1]), conversion.dtype)
+            out = memory.new_result((shape[2], shape[0], shape[1]), conversion.dtype)
             address = out.data_ptr()
         else:
             address = places.first + position * places.step

@@ -16,7 +16,7 @@ HOOKS = {
     "PIL.Image": "pillow",
     "multiprocessing.spawn": "children",
     "multiprocessing.util": "children",
-    "torch.utils.data._utils.fetch": "torch_data",
+    "torch.utils.data.dataloader": "torch_data",
     "torchvision.transforms.transforms": "torchvision_v1",
     "torchvision.transforms.v2._container": "torchvision_v2",
 }

@@ -1,9 +1,12 @@
-"""Memory for large results, in large pages, which the system makes faster than many small ones; work in strips."""
+"""Memory for results: where a batch is to have them; large ones in large pages; work in strips."""
 
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -17,6 +20,34 @@ _KNOWN = {torch.uint8: np.uint8, torch.float32: np.float32}
 def is_large(shape: tuple[int, ...], dtype: torch.dtype) -> bool:
     """Whether `fresh` and `zeros` allocate with numpy rather than torch."""
     return dtype in _KNOWN and math.prod(shape) * dtype.itemsize >= _LARGE
+
+
+class ResultPlaces(Protocol):
+    """Memory of a batch that is being made in a thread."""
+
+    def take(self, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor | None:
+        """An uninitialised, contiguous tensor with a storage of its own; None where there is no place for it."""
+
+
+_thread = threading.local()
+
+
+@contextmanager
+def results_in(places: ResultPlaces | None) -> Iterator[None]:
+    """Has `new_result` ask for a place within the block, in this thread; None for memory of each result's own."""
+    before = getattr(_thread, "places", None)
+    _thread.places = places
+    try:
+        yield
+    finally:
+        _thread.places = before
+
+
+def new_result(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+    """An uninitialised tensor for an image that is handed out, in its place in a batch where there is one."""
+    places: ResultPlaces | None = getattr(_thread, "places", None)
+    place = None if places is None else places.take(shape, dtype)
+    return fresh(shape, dtype) if place is None else place
 
 
 def fresh(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:

@@ -42,7 +42,7 @@ class Border:
         """
         if out is None:
             channels, height, width = self.shape
-            make = memory.fresh if self.colour.any() else memory.zeros
+            make = memory.new_result if self.colour.any() else memory.zeros
             layout = (height, width, channels) if in_rows else self.shape
             out = make(layout, self.colour.dtype)
             out = out.permute(2, 0, 1) if in_rows else out

@@ -317,11 +317,11 @@ def tensor_sink(
         kind = core.DType.UINT8 if dtype is torch.uint8 else core.DType.FLOAT32
         if in_rows:
             pixel = shape.channels * dtype.itemsize
-            out = memory.fresh(shape, dtype).permute(2, 0, 1)
+            out = memory.new_result(shape, dtype).permute(2, 0, 1)
             strides = shape.width * pixel, pixel, dtype.itemsize
             job.write(out.data_ptr(), shape, strides, kind, *conversion.arithmetic)
         else:
-            out = memory.fresh(_tensor_shape(shape), dtype)
+            out = memory.new_result(_tensor_shape(shape), dtype)
             job.write_planes(out.data_ptr(), shape, kind, *conversion.arithmetic)
         return out
     job.write_tensor(out, *conversion.arithmetic)

@@ -42,7 +42,7 @@ class Prepared(NamedTuple):
         offset: bytes from an image's first pixel to the box's.
         result: the shape of what comes out.
         dtype: of a tensor that comes out; None where an image does.
-        strides: of the tensor ``(C, H, W)``, in elements.
+        in_rows: the tensor ``(C, H, W)`` lies in memory in rows of pixels.
         keeps_info: of a PIL image that comes out, for those who keep that here.
     """
 
@@ -51,7 +51,7 @@ class Prepared(NamedTuple):
     offset: int
     result: ImageShape
     dtype: torch.dtype | None
-    strides: tuple[int, int, int]
+    in_rows: bool
     keeps_info: bool = True
 
     def run_on(self, image: Any, keeps_info: bool = True) -> Any:
@@ -69,7 +69,10 @@ class Prepared(NamedTuple):
         if self.dtype is None:
             return core.run_on_image(self.job.address, image, self.offset, self.result, keeps_info)
         height, width, channels = self.result
-        made = torch.empty_strided((channels, height, width), self.strides, dtype=self.dtype)
+        if self.in_rows:
+            made = memory.new_result(self.result, self.dtype).permute(2, 0, 1)
+        else:
+            made = memory.new_result((channels, height, width), self.dtype)
         sink = made.data_ptr()
         if is_array:
             done = core.is_done(core.run_prepared(self.job, address_of(image) + self.offset, sink, image))
@@ -109,15 +112,15 @@ def _prepared(
     result, taken = add_steps(job, steps, ImageShape(box.height, box.width, shape.channels))
     if taken != len(steps):
         return None
-    height, width, channels = result
-    strides = (1, width * channels, channels) if in_rows else (height * width, width, 1)
     if conversion is None:
         write_new_image(job, result)
         dtype = None
     else:
         dtype = conversion.dtype
         kind = core.DType.UINT8 if dtype is torch.uint8 else core.DType.FLOAT32
+        height, width, channels = result
+        strides = (1, width * channels, channels) if in_rows else (height * width, width, 1)
         between, down, across = (stride * dtype.itemsize for stride in strides)
         job.write(0, result, (down, across, between), kind, *conversion.arithmetic)
     images = ("L" if shape.channels == 1 else "RGB", (shape.width, shape.height))
-    return Prepared(job.prepared(), images, offset, result, dtype, strides)
+    return Prepared(job.prepared(), images, offset, result, dtype, in_rows)

@@ -1,0 +1,296 @@
+"""Memory of the batches that torch's own loader fetches: samples are made one behind the other, so nothing is stacked.
+
+A sample is a tensor with a storage of its own, as ever, which happens to lie in the batch's memory. Where torch's
+``default_collate`` finds a batch's samples in their order there, the batch is that memory. Samples that somebody keeps
+are theirs: the batch is a copy then, and so is any other batch whose samples don't lie so.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import torch
+from torch.utils.data import get_worker_info
+from torch.utils.data._utils.collate import collate_tensor_fn, default_collate
+
+from fastpipe.executor.host_pool import SMALL, reused, reused_bytes
+from fastpipe.kernels.memory import results_in
+
+Fetch = Callable[[Any, Any], Any]
+
+_MOST_RESULTS = 16
+"""Results of a sample that get places: eight crops, two views."""
+
+_thread = threading.local()
+
+
+class FetcherMemory:
+    """What one fetcher of torch's has shown about its samples.
+
+    Attributes:
+        unused: numbers of results, in a sample, that are no part of the batch as they are, or that somebody keeps.
+        results: how many a sample has, where the data set makes several samples at once.
+    """
+
+    _of: ClassVar[weakref.WeakKeyDictionary[Any, FetcherMemory]] = weakref.WeakKeyDictionary()
+
+    def __init__(self) -> None:
+        self.unused: set[int] = set()
+        self.results = 1
+
+    @classmethod
+    def of(cls, fetcher: Any) -> FetcherMemory:
+        """The memory of a fetcher."""
+        found = cls._of.get(fetcher)
+        if found is None:
+            found = cls._of[fetcher] = cls()
+        return found
+
+
+def fetch_in_places(fetcher: Any, indices: Sequence[Any], plain: Fetch) -> Any:
+    """The batch that a fetcher's own method gives, with the results of its samples made in their places.
+
+    Args:
+        fetcher: torch's, of a data set with samples by number, which collates batches.
+        indices: of the samples.
+        plain: its method.
+    """
+    places = _BatchPlaces(FetcherMemory.of(fetcher), len(indices), fetcher.collate_fn is default_collate)
+    asked = copy.copy(fetcher)
+    asked.dataset = _Samples(fetcher.dataset, places)
+    asked.collate_fn = _Collate(fetcher.collate_fn, places)
+    with results_in(places):
+        batch = plain(asked, indices)
+    places.settle()
+    return batch
+
+
+class _Samples:
+    """A data set whose samples are made in their places."""
+
+    def __init__(self, dataset: Any, places: _BatchPlaces) -> None:
+        self._dataset, self._places = dataset, places
+
+    def __getitem__(self, index: Any) -> Any:
+        self._places.begin_sample()
+        return self._dataset[index]
+
+    @property
+    def __getitems__(self) -> Any:
+        return self._dataset.__getitems__
+
+
+class _Collate:
+    """A ``collate_fn`` that may find a batch's samples in their places."""
+
+    def __init__(self, collate: Callable[[Any], Any], places: _BatchPlaces) -> None:
+        self._collate, self._places = collate, places
+
+    def __call__(self, samples: Any) -> Any:
+        before = getattr(_thread, "places", None)
+        _thread.places = self._places
+        try:
+            with results_in(None):
+                return self._collate(samples)
+        finally:
+            _thread.places = before
+
+
+def collate_tensors(batch: Any, *, collate_fn_map: Any = None) -> Any:
+    """Torch's ``collate_tensor_fn``, which copies nothing where a batch's samples are in their places already."""
+    places: _BatchPlaces | None = getattr(_thread, "places", None)
+    made = None if places is None else places.collated(batch)
+    return collate_tensor_fn(batch, collate_fn_map=collate_fn_map) if made is None else made
+
+
+class _BatchPlaces:
+    """Places for the results of a batch that is being fetched.
+
+    Args:
+        memory: of the fetcher.
+        count: samples of the batch.
+        in_place: the batch may be the memory that its samples are in: nothing but torch's ``default_collate`` sees it.
+    """
+
+    def __init__(self, memory: FetcherMemory, count: int, in_place: bool) -> None:
+        self._memory, self._count, self._in_place = memory, count, in_place
+        self._is_shared = get_worker_info() is not None
+        self._buffers: dict[int, _Buffer] = {}
+        self._sample, self._taken = -1, 0
+
+    def begin_sample(self) -> None:
+        """The next results are of the next sample; without a call, those of all samples come in their order."""
+        self._sample += 1
+        self._taken = 0
+
+    def take(self, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor | None:
+        """See `ResultPlaces.take`."""
+        place, number = self._sample, self._taken
+        self._taken += 1
+        if place < 0:
+            place, number = divmod(number, self._memory.results)
+        if place >= self._count or number >= _MOST_RESULTS or number in self._memory.unused:
+            return None
+        buffer = self._buffers.get(number)
+        if buffer is None:
+            size = math.prod(shape) * dtype.itemsize
+            buffer = _Buffer.of(self._count, size, self._is_shared) if size * self._count >= SMALL else None
+            if buffer is None:
+                self._memory.unused.add(number)
+                return None
+            self._buffers[number] = buffer
+        return buffer.place(place, shape, dtype)
+
+    def collated(self, batch: Any) -> torch.Tensor | None:
+        """The batch of some tensors: of those in their places without a copy, of others in memory used again.
+
+        None where torch is to make it.
+        """
+        if not isinstance(batch, (list, tuple)) or len(batch) < 2 or not _are_alike(batch):
+            return None
+        if self._in_place and len(batch) == self._count:
+            first = batch[0].data_ptr()
+            for buffer in self._buffers.values():
+                if buffer.address == first and buffer.batch is None:
+                    return buffer.collated(batch)
+        return None if self._is_shared else _stacked(batch)
+
+    def settle(self) -> None:
+        """Parts the batch's memory from samples that are still there; to be called when the batch is made."""
+        memory = self._memory
+        if self._sample < 0 and self._taken != self._count * memory.results:  # none is where it should have been
+            memory.results = max(1, self._taken // self._count)
+            for buffer in self._buffers.values():
+                buffer.part()
+            return
+        for number, buffer in self._buffers.items():
+            if buffer.part() or (self._in_place and buffer.batch is None):
+                memory.unused.add(number)
+
+
+class _Buffer:
+    """The memory of one result of each sample of a batch.
+
+    Attributes:
+        address: of the first place.
+        batch: the tensor that has all of it, once it was made.
+    """
+
+    def __init__(self, count: int, size: int, storage: Any) -> None:
+        self._count, self._size, self._storage = count, size, storage
+        if storage is None:
+            self._bytes = reused_bytes(count * size)
+        else:
+            self._bytes = torch.empty(0, dtype=torch.uint8).set_(storage).numpy()
+        self.address: int = self._bytes.ctypes.data
+        self.batch: torch.Tensor | None = None
+        self._references = sys.getrefcount(self._bytes)  # each storage on a place adds one, for as long as it is there
+
+    @classmethod
+    def of(cls, count: int, size: int, shared: bool) -> _Buffer | None:
+        """Memory for places of some bytes each, to be sent to another process where it is shared; None without room."""
+        if not shared:
+            return cls(count, size, None)
+        try:
+            storage: Any = torch.UntypedStorage._new_shared(count * size)  # type: ignore[no-untyped-call]
+        except RuntimeError:  # which torch's own collating is going to raise, in its own words
+            return None
+        return cls(count, size, storage)
+
+    def place(self, place: int, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor | None:
+        """A tensor in a place; None if it doesn't fill that."""
+        count = math.prod(shape)
+        if count * dtype.itemsize != self._size:
+            return None
+        return torch.frombuffer(self._bytes, dtype=dtype, count=count, offset=place * self._size).view(shape)
+
+    def collated(self, batch: Sequence[torch.Tensor]) -> torch.Tensor | None:
+        """The batch, if each tensor fills its place, and torch's own would lie in memory as these do."""
+        first, size = batch[0], self._size
+        shape, strides = tuple(first.shape), first.stride()
+        if first.nbytes != size or _strides_of_stack(shape, strides, self._storage is None) != strides:
+            return None
+        if any(tensor.data_ptr() != self.address + place * size for place, tensor in enumerate(batch)):
+            return None
+        if self._storage is None:
+            whole = torch.frombuffer(self._bytes, dtype=first.dtype)
+        else:
+            whole = torch.empty(0, dtype=first.dtype).set_(self._storage)
+        self.batch = whole.as_strided((len(batch), *shape), (first.numel(), *strides))
+        return self.batch
+
+    def part(self) -> bool:
+        """True if somebody has kept samples: then the batch becomes a copy."""
+        own = self._references + (self.batch is not None and self._storage is None)
+        if sys.getrefcount(self._bytes) == own:
+            return False
+        if self.batch is not None:
+            batch: Any = self.batch
+            batch.set_(_copied(batch, self._storage is not None))
+        return True
+
+
+def _are_alike(batch: Sequence[Any]) -> bool:
+    """Whether these are tensors whose values alone make the batch, of one shape, dtype and layout."""
+    first = batch[0]
+    if not isinstance(first, torch.Tensor) or first.layout is not torch.strided or first.device.type != "cpu":
+        return False
+    kind, shape, strides, dtype = type(first), first.shape, first.stride(), first.dtype
+    if kind is not torch.Tensor and not _stacks_as_tensor(kind):
+        return False
+    return not any(
+        type(one) is not kind
+        or one.dtype is not dtype
+        or one.shape != shape
+        or one.stride() != strides
+        or one.requires_grad
+        or one.is_neg()
+        or one.is_conj()
+        for one in batch
+    )
+
+
+def _stacks_as_tensor(kind: type[Any]) -> bool:
+    """Whether a stack of such tensors is a plain one: of torchvision's images, unless somebody asked otherwise."""
+    helpers = sys.modules.get("torchvision.tv_tensors._torch_function_helpers")
+    tv_tensors = sys.modules.get("torchvision.tv_tensors")
+    if helpers is None or tv_tensors is None or kind is not tv_tensors.Image:
+        return False
+    return getattr(helpers, "_TORCHFUNCTION_SUBCLASS", True) is False
+
+
+@lru_cache(maxsize=256)
+def _strides_of_stack(shape: tuple[int, ...], strides: tuple[int, ...], free: bool) -> tuple[int, ...]:
+    """The strides of each sample in the batch that torch makes.
+
+    Args:
+        shape, strides: of a sample.
+        free: torch chooses; a worker's batch is contiguous.
+    """
+    sample = torch.empty_strided(shape, strides, dtype=torch.uint8)
+    made = torch.stack([sample, sample]) if free else torch.empty((2, *shape), dtype=torch.uint8)
+    return made.stride()[1:]
+
+
+def _stacked(batch: Sequence[torch.Tensor]) -> torch.Tensor | None:
+    first = batch[0]
+    if not first.is_contiguous() or first.nbytes * len(batch) < SMALL:
+        return None
+    out = reused((len(batch), *first.shape), first.dtype)
+    plain = [one.as_subclass(torch.Tensor) for one in batch]
+    return torch.stack(plain, out=out)
+
+
+def _copied(batch: torch.Tensor, shared: bool) -> torch.Tensor:
+    """A copy of a dense batch, in shared memory or in memory of its own."""
+    if not shared:
+        return batch.clone()
+    storage: Any = torch.UntypedStorage._new_shared(batch.nbytes)  # type: ignore[no-untyped-call]
+    return torch.empty(0, dtype=batch.dtype).set_(storage).as_strided(batch.shape, batch.stride()).copy_(batch)

@@ -1,0 +1,329 @@
+"""Batches of torch's own loader over data sets of one's own: memory of samples and batches, all values as torch's."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import corpus
+import pytest
+import torch
+from PIL import Image
+from torch.utils.data import DataLoader, Dataset, Subset, default_collate
+from torchvision_here import module, torchvision
+
+import fastpipe
+
+T = torchvision.transforms
+COUNT = 20
+NORMALIZE = T.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    root = tmp_path_factory.mktemp("photos")
+    for number in range(COUNT):
+        size = 130 + 7 * (number % 5), 170 - 9 * (number % 4)
+        (root / f"{number}.jpg").write_bytes(corpus.jpeg(*size, seed=number))
+    return [str(root / f"{number}.jpg") for number in range(COUNT)]
+
+
+@pytest.fixture
+def installed() -> Iterator[None]:
+    with fastpipe.install(check=0):
+        yield
+
+
+def train(size: int = 128) -> Any:
+    return T.Compose([T.RandomResizedCrop(size), T.RandomHorizontalFlip(), T.ToTensor(), NORMALIZE])
+
+
+class Photos(Dataset[Any]):
+    """As people write it."""
+
+    def __init__(self, files: list[str], transform: Any, form: str = "pair") -> None:
+        self.files, self.transform, self.form = files, transform, form
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __getitem__(self, index: int) -> Any:
+        image = Image.open(self.files[index]).convert("RGB")
+        if self.form == "views":
+            return [self.transform(image), self.transform(image)], index
+        made = self.transform(image)
+        if self.form == "changed":
+            made.mul_(2)
+        if self.form == "worked on":
+            made = made * 2
+        if self.form == "dict":
+            return {"image": made, "label": index, "name": self.files[index]}
+        if self.form == "redrawn" and index % 7 == 3:
+            made = self.transform(image)
+        if self.form == "sometimes" and index % 5 == 2:
+            made = torch.full_like(made, float(index))
+        return made, index
+
+
+class Several(Photos):
+    def __getitems__(self, indices: list[int]) -> list[Any]:
+        return [self[index] for index in indices]
+
+
+def tensors(batch: Any) -> list[torch.Tensor]:
+    if isinstance(batch, torch.Tensor):
+        return [batch]
+    parts = batch.values() if isinstance(batch, dict) else batch if isinstance(batch, (list, tuple)) else []
+    return [tensor for part in parts for tensor in tensors(part)]
+
+
+def assert_same(one: Any, other: Any) -> None:
+    assert type(one) is type(other)
+    if isinstance(one, torch.Tensor):
+        assert (one.shape, one.dtype, one.stride()) == (other.shape, other.dtype, other.stride())
+        assert torch.equal(one, other)
+    elif isinstance(one, dict):
+        assert one.keys() == other.keys()
+        assert_same(list(one.values()), list(other.values()))
+    elif isinstance(one, (list, tuple)):
+        assert len(one) == len(other)
+        for mine, theirs in zip(one, other, strict=True):
+            assert_same(mine, theirs)
+    else:
+        assert one == other
+
+
+def epoch(dataset: Any, seed: int = 0, **options: Any) -> tuple[list[Any], torch.Tensor]:
+    torch.manual_seed(seed)
+    batches = list(DataLoader(dataset, **{"batch_size": 8, "shuffle": True, **options}))
+    return batches, torch.get_rng_state()
+
+
+def assert_as_plain(dataset: Any, seed: int = 0, **options: Any) -> list[Any]:
+    """The loader's batches by our way, which are those of torch alone."""
+    expected, state = epoch(dataset, seed, **options)
+    with fastpipe.install(check=0):
+        made, after = epoch(dataset, seed, **options)
+    assert_same(made, expected)
+    assert torch.equal(after, state)
+    return made
+
+
+def recipes() -> dict[str, Callable[[], Any]]:
+    v2 = module("torchvision.transforms.v2")
+    scaled = v2.ToDtype(torch.float32, scale=True)
+    return {
+        "train": train,
+        "evaluation": lambda: T.Compose([T.Resize(150), T.CenterCrop(128), T.ToTensor(), NORMALIZE]),
+        "uint8": lambda: T.Compose([T.RandomResizedCrop(224), T.PILToTensor()]),
+        "erasing": lambda: T.Compose([*train().transforms, T.RandomErasing(p=0.7)]),
+        "gray": lambda: T.Compose([T.Grayscale(), T.RandomResizedCrop(224), T.ToTensor()]),
+        "v2 image": lambda: v2.Compose([v2.ToImage(), v2.RandomResizedCrop(128), scaled]),
+        "v2 uint8": lambda: v2.Compose([v2.PILToTensor(), v2.RandomResizedCrop(224, antialias=True)]),
+        "one by one": lambda: lambda image: NORMALIZE(T.ToTensor()(T.RandomCrop(112)(image))),
+    }
+
+
+class TestSamplesAsTorch:
+    @pytest.mark.parametrize("name", recipes())
+    @pytest.mark.parametrize("seed", [0, 1, 2])
+    def test_recipes(self, photos: list[str], name: str, seed: int) -> None:
+        assert_as_plain(Photos(photos, recipes()[name]()), seed)
+
+    @pytest.mark.parametrize("form", ["dict", "views", "changed", "worked on", "redrawn", "sometimes"])
+    def test_forms_of_samples(self, photos: list[str], form: str) -> None:
+        for seed in range(2):
+            assert_as_plain(Photos(photos, train(), form), seed)
+            assert_as_plain(Subset(Several(photos, train(), form), range(3, COUNT)), seed)
+            assert_as_plain(Subset(Photos(photos, train(), form), range(3, COUNT)), seed, drop_last=True)
+
+    def test_crops_of_two_sizes(self, photos: list[str]) -> None:
+        class Crops(Photos):
+            def __getitem__(self, index: int) -> Any:
+                image = Image.open(self.files[index]).convert("RGB")
+                return [train(112)(image) for _ in range(2)] + [train(96)(image) for _ in range(3)]
+
+        assert_as_plain(Crops(photos, None), batch_size=10)
+
+    @pytest.mark.parametrize(("method", "form"), [("fork", "pair"), ("fork", "views"), ("spawn", "pair")])
+    def test_workers(self, photos: list[str], method: str, form: str) -> None:
+        dataset = Photos(photos, train(), form)
+        assert_as_plain(dataset, num_workers=2, multiprocessing_context=method)
+
+    @pytest.mark.parametrize("name", ["uint8", "v2 image"])
+    def test_layouts_in_workers(self, photos: list[str], name: str) -> None:
+        assert_as_plain(Photos(photos, recipes()[name]()), num_workers=2)
+
+    @pytest.mark.parametrize("workers", [0, 2])
+    def test_collate_functions(self, photos: list[str], workers: int) -> None:
+        for collate in (as_it_is, doubled, default_collate):
+            assert_as_plain(Photos(photos, train()), collate_fn=collate, num_workers=workers)
+
+    def test_without_batches(self, photos: list[str]) -> None:
+        assert_as_plain(Photos(photos, train()), batch_size=None)
+
+    def test_images_that_others_make(self, photos: list[str]) -> None:
+        made = [torch.rand(3, 200, 200) for _ in range(COUNT)]
+        made[3] = made[3].permute(0, 2, 1)
+        assert_as_plain(made)
+        assert_as_plain([made[0].double(), made[1], made[2].clone().requires_grad_()], batch_size=3)
+
+    def test_errors_are_torchs(self, photos: list[str], installed: None) -> None:
+        with pytest.raises(RuntimeError, match="stack expects each tensor to be equal size"):
+            epoch(Photos(photos, T.ToTensor()))
+        with pytest.raises(TypeError, match="default_collate: batch must contain tensors"):
+            epoch(Photos(photos, T.RandomCrop(64)))
+
+    def test_an_error_in_a_sample_leaves_nothing_behind(self, photos: list[str]) -> None:
+        class Failing(Photos):
+            fails = True
+
+            def __getitem__(self, index: int) -> Any:
+                made = super().__getitem__(index)
+                if self.fails and index == 5:
+                    raise KeyError("mine")
+                return made
+
+        dataset = Failing(photos, train())
+        with fastpipe.install(check=0), pytest.raises(KeyError, match="mine"):
+            epoch(dataset)
+        dataset.fails = False
+        assert_as_plain(dataset)
+
+    def test_a_loader_within_a_sample(self, photos: list[str]) -> None:
+        class Nested(Photos):
+            def __getitem__(self, index: int) -> Any:
+                inner = DataLoader(Photos(self.files[:4], train()), batch_size=4)
+                first = super().__getitem__(index)[0]
+                return first, next(iter(inner))[0].mean(), super().__getitem__(index)[0]
+
+        assert_as_plain(Nested(photos, train()))
+
+    def test_threads_within_a_sample(self, photos: list[str]) -> None:
+        class Threaded(Photos):
+            def __getitem__(self, index: int) -> Any:
+                made: list[Any] = []
+                thread = threading.Thread(target=lambda: made.append(super(Threaded, self).__getitem__(index)))
+                thread.start()
+                thread.join()
+                return made[0]
+
+        assert_as_plain(Threaded(photos, T.Compose([T.CenterCrop(128), T.ToTensor()])))
+
+
+def as_it_is(samples: list[Any]) -> Any:
+    return samples
+
+
+def doubled(samples: list[Any]) -> Any:
+    images, labels = default_collate(samples)
+    return images[:4] * 2, images, labels
+
+
+class Recording(Photos):
+    """Notes where its samples are, and keeps some."""
+
+    def __init__(self, files: list[str], transform: Any, keeps: tuple[int, ...] = (), view: bool = False) -> None:
+        super().__init__(files, transform)
+        self.places: list[int] = []
+        self.kept: dict[int, Any] = {}
+        self.keeps, self.view = keeps, view
+
+    def __getitem__(self, index: int) -> Any:
+        made, label = super().__getitem__(index)
+        self.places.append(made.data_ptr())
+        if index in self.keeps:
+            self.kept[index] = made[:, 3:5].numpy() if self.view else made
+        return made, label
+
+
+class TestMemory:
+    def test_a_batch_is_where_its_samples_were(self, photos: list[str], installed: None) -> None:
+        dataset = Recording(photos, train())
+        for images, _ in DataLoader(dataset, batch_size=10):
+            assert [image.data_ptr() for image in images] == dataset.places
+            dataset.places.clear()
+
+    def test_memory_is_used_again(self, photos: list[str], installed: None) -> None:
+        dataset = Recording(photos, train())
+        loader = DataLoader(dataset, batch_size=10)
+        for _ in range(3):
+            for images, _ in loader:
+                del images
+        assert len(set(dataset.places)) <= 20
+
+    def test_batches_that_are_kept_stay(self, photos: list[str]) -> None:
+        assert_as_plain(Photos(photos, train()), batch_size=4)  # a list of all of them
+
+    @pytest.mark.parametrize("view", [False, True])
+    @pytest.mark.parametrize("collate", [None, doubled])
+    def test_samples_that_are_kept_are_no_part_of_the_batch(
+        self, photos: list[str], installed: None, view: bool, collate: Any
+    ) -> None:
+        dataset = Recording(photos, train(), (1, 4, 12), view)
+        for images, *_ in DataLoader(dataset, batch_size=10, collate_fn=collate):
+            images.fill_(7)
+        expected = Recording(photos, train(), (1, 4, 12), view)
+        fastpipe.uninstall()
+        torch.manual_seed(0)
+        list(DataLoader(expected, batch_size=10))
+        with fastpipe.install(check=0):
+            torch.manual_seed(0)
+            for images, *_ in DataLoader(dataset, batch_size=10, collate_fn=collate):
+                images.fill_(7)
+            del images
+            for batch in DataLoader(Photos(photos, train()), batch_size=10):  # whose memory mustn't be theirs
+                del batch
+        assert dataset.kept.keys() == expected.kept.keys() == {1, 4, 12}
+        for index, kept in dataset.kept.items():
+            assert torch.equal(torch.as_tensor(kept), torch.as_tensor(expected.kept[index]))
+
+    def test_one_sample_holds_its_own_bytes(self, photos: list[str], installed: None) -> None:
+        sizes: list[tuple[int, int, int]] = []
+
+        class Sizes(Photos):
+            def __getitem__(self, index: int) -> Any:
+                made, label = super().__getitem__(index)
+                saved = io.BytesIO()
+                torch.save(made, saved)
+                sizes.append((made.untyped_storage().nbytes(), len(pickle.dumps(made)), len(saved.getvalue())))
+                assert torch.equal(pickle.loads(pickle.dumps(made)), made)
+                assert made.storage_offset() == 0
+                return made, label
+
+        list(DataLoader(Sizes(photos, train()), batch_size=10))
+        own = 3 * 128 * 128 * 4
+        assert all(size == own and own <= min(rest) and max(rest) < own + 5000 for size, *rest in sizes)
+
+    def test_a_sample_kept_from_each_batch_holds_no_batches(self, photos: list[str], installed: None) -> None:
+        dataset = Recording(photos, train(), tuple(range(COUNT)))
+        list(DataLoader(dataset, batch_size=10))
+        size = dataset.kept[0].nbytes
+        steps = [later - place for place, later in zip(dataset.places, dataset.places[1:], strict=False)]
+        assert set(steps[:9]) == {size}  # until it is seen that somebody keeps them
+        assert set(steps[10:]) != {size}
+
+    def test_uninstall_gives_torch_its_functions_back(self) -> None:
+        from torch.utils.data._utils import collate, fetch
+
+        before = fetch._MapDatasetFetcher.fetch, collate.default_collate_fn_map[torch.Tensor]
+        with fastpipe.install(check=0):
+            assert fetch._MapDatasetFetcher.fetch is not before[0]
+        assert (fetch._MapDatasetFetcher.fetch, collate.default_collate_fn_map[torch.Tensor]) == before
+
+    def test_own_collate_of_tensors_stays(self, photos: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+        from torch.utils.data._utils import collate
+
+        def mine(batch: Any, *, collate_fn_map: Any = None) -> str:
+            return f"{len(batch)} of mine"
+
+        monkeypatch.setitem(collate.default_collate_fn_map, torch.Tensor, mine)
+        assert assert_as_plain(Photos(photos, train()), batch_size=10)[0][0] == "10 of mine"
+
+
+def test_photos_are_of_several_sizes(photos: list[str]) -> None:
+    assert len({Image.open(Path(name)).size for name in photos}) > 3
