@@ -71,14 +71,17 @@ def looked_up(image: Tensor, operation: Callable[..., Tensor], *args: Any, **kwa
     return out
 
 
-def mixed(images: list[Tensor], weights: Tensor) -> Tensor | None:
-    """Images of one size, times their float32 weights, added up in their order and cut off."""
-    if weights.dtype != torch.float32 or not all(takes(one) and one.shape == images[0].shape for one in images):
+def mixed(batches: list[Tensor], weights: Tensor) -> Tensor | None:
+    """Batches ``(N, …)`` of one shape, times their float32 weights ``(N, batches)``, added up in their order and cut off."""
+    first = batches[0]
+    if weights.dtype != torch.float32 or not all(takes(one) and one.shape == first.shape for one in batches):
         return None
-    out = torch.empty_like(images[0])
-    addresses = [image.data_ptr() for image in images]
-    done = planes.mix_planes(core.thread_context(), addresses, weights.flatten().tolist(), out.numel(), out.data_ptr())
-    return out if done else None
+    out = torch.empty_like(first)
+    for number, factors in enumerate(weights.tolist()):
+        addresses, size = [batch[number].data_ptr() for batch in batches], first[number].numel()
+        if not planes.mix_planes(core.thread_context(), addresses, factors, size, out[number].data_ptr()):
+            return None
+    return out
 
 
 def sampled(

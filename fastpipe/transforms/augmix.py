@@ -27,19 +27,21 @@ class Mixture:
     Attributes:
         weights: of the image itself, then of each chain.
         chains: the calls of each.
+        dtype: of the weights and of what they are multiplied to.
     """
 
     contracts: ClassVar[tuple[ops.Contract, ...]] = (ops.EXACT,)
 
     weights: tuple[float, ...]
     chains: tuple[tuple[ops.Operation, ...], ...]
+    dtype: torch.dtype = torch.float32
 
     def apply(self, image: Any) -> Any:
-        """The mixed image; as in torchvision, operations run on tensors, which are mixed in float32."""
+        """The mixed image; as in torchvision, operations run on tensors, which are mixed in the weights' dtype."""
         tensor = image if isinstance(image, Tensor) else F.pil_to_tensor(image)
         batch = tensor[None] if tensor.ndim == 3 else tensor
         images = [batch, *(_run(chain, batch) for chain in self.chains)]
-        mixed = _mix(images, torch.tensor([self.weights], device=batch.device)).view(tensor.shape)
+        mixed = _mix(images, torch.tensor([self.weights], dtype=self.dtype, device=batch.device)).view(tensor.shape)
         if isinstance(image, np.ndarray):
             return planes_to_array(mixed.numpy()).reshape(image.shape)
         return mixed if isinstance(image, Tensor) else F.to_pil_image(mixed)  # type: ignore[no-untyped-call]
@@ -164,7 +166,7 @@ class AugMix(Filled):
         for chain in chains:
             drawn = [op_calls(name, magnitude, self.interpolation, self.fill) for name, magnitude in chain]
             calls.append(tuple(itertools.chain.from_iterable(drawn)))
-        return Mixture(tuple(weights[0].tolist()), tuple(calls))
+        return Mixture(tuple(weights[0].tolist()), tuple(calls), weights.dtype)
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         op_meta = self._augmentation_space(self._PARAMETER_MAX, (shape.height, shape.width))
