@@ -72,7 +72,7 @@ def looked_up(image: Tensor, operation: Callable[..., Tensor], *args: Any, **kwa
 
 
 def mixed(batches: list[Tensor], weights: Tensor) -> Tensor | None:
-    """Batches ``(N, …)`` of one shape, times their float32 weights ``(N, batches)``, added up in their order and cut off."""
+    """Batches ``(N, …)`` of one shape, times their float32 weights ``(N, batches)``, added up in order and cut off."""
     first = batches[0]
     if weights.dtype != torch.float32 or not all(takes(one) and one.shape == first.shape for one in batches):
         return None
