@@ -122,5 +122,15 @@ if not TYPE_CHECKING:  # for a type checker every public name is imported above,
         raise AttributeError(f"module 'fastpipe' has no attribute {name!r}")
 
 
+def load_ipython_extension(_: object) -> None:
+    """Installs the hooks: ``%load_ext fastpipe`` in a notebook."""
+    importlib.import_module("fastpipe.hooks").install()
+
+
+def unload_ipython_extension(_: object) -> None:
+    """Removes the hooks: ``%unload_ext fastpipe``."""
+    importlib.import_module("fastpipe.hooks").uninstall()
+
+
 def __dir__() -> list[str]:
     return sorted(__all__)

@@ -10,18 +10,20 @@ from collections.abc import Sequence
 
 from fastpipe.cli._interrupt import INTERRUPTED, say_interrupted
 from fastpipe.errors import FastpipeError, FastpipeWarning
+from fastpipe.hooks.run import ScriptAsked, run_script
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs ``fastpipe`` and exits.
 
     0: done, nothing bad found. 1: something bad found, or an error, which is explained in a line. 2: a wrong command
-    line. 130: Ctrl-C.
+    line. 130: Ctrl-C. ``fastpipe run`` ends as its script does.
 
     Args:
         arguments: without the program's name; None for the process's own.
     """
     hook = sys.excepthook
+    asked = None
     try:
         from fastpipe.cli.app import app
 
@@ -34,6 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 app(args=arguments, prog_name="fastpipe")
             finally:
                 sys.stdout.flush()
+    except ScriptAsked as script:
+        asked = script
     except KeyboardInterrupt:  # outside of a command: while Python still imports, or at the end
         say_interrupted()
         sys.exit(INTERRUPTED)
@@ -46,6 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(1)
     finally:
         sys.excepthook = hook  # typer sets its own
+    if asked is not None:
+        run_script(asked.script, **asked.options)
 
 
 def _show_warnings_in_a_line() -> None:

@@ -18,6 +18,7 @@ from fastpipe.cli.explain import explain
 from fastpipe.cli.index import index
 from fastpipe.cli.pack import pack, unpack
 from fastpipe.cli.preview import preview
+from fastpipe.cli.run import run
 from fastpipe.cli.verify import verify
 
 
@@ -69,3 +70,4 @@ def _program(
 
 for command in (bench, cache, check, configure, doctor, explain, index, pack, preview, unpack, verify):
     app.command()(command)
+app.command(context_settings={"allow_interspersed_args": False})(run)  # options behind the script are the script's

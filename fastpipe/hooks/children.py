@@ -58,13 +58,17 @@ def begin_spawned(check: int, folder: str) -> None:
     """Installs the hooks in a process that has just been started."""
     from fastpipe.hooks.installation import install
 
-    LEDGER.begin_child(folder)
+    _begin(LEDGER, folder)
     install(check=check)
 
 
 def _begin_forked(ledger: Ledger) -> None:
-    """Begins a child's account; a spawned process calls this, too, when it begins its work."""
+    _begin(ledger, ledger.folder())
+
+
+def _begin(ledger: Ledger, folder: str) -> None:
+    """Begins a child's account, which is written when the process ends."""
     from multiprocessing.util import Finalize
 
-    ledger.begin_child(ledger.folder())
+    ledger.begin_child(folder)
     Finalize(ledger, ledger.flush_child, args=(True,), exitpriority=0)

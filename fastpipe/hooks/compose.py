@@ -80,7 +80,7 @@ class ComposeCalls:
             else:
                 names = ", ".join(type(one).__name__ for one in run.drawn)
                 image = check_call(self.site, own, functools.partial(_by_library, run, twin), names)
-        self.site.count(0.0)
+        self.site.count_checked()
         return image
 
 

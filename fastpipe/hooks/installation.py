@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 import threading
 from dataclasses import dataclass
 from functools import partial
@@ -94,7 +95,19 @@ def install(*, check: int = 2) -> Installation:
         imports = ImportHook({name: partial(_hook, ours, patches) for name, ours in HOOKS.items()})
         _installed = Options(check), patches, imports
         imports.start()
+        _note_what_is_late(patches)
     return Installation(True)
+
+
+def _note_what_is_late(patches: Patches) -> None:
+    """Has the report name what was there before, and can't be reached any more."""
+    for name in patches.held_elsewhere():
+        LEDGER.note(f"{name} was imported before fastpipe.install, and stays as it was: install first.")
+    processes = sys.modules.get("multiprocessing.process")
+    if processes is not None and processes.active_children():
+        LEDGER.note(
+            "Processes that were running before fastpipe.install stay as they were: install before loaders start."
+        )
 
 
 def uninstall() -> None:

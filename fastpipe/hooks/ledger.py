@@ -7,8 +7,6 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,10 +30,12 @@ class Site:
         kind: "transform", "data set", "loader", "function".
         name: as the report shows it.
         images: that went our way, checked ones included.
+        timed: images whose times count: none of a process's first call, which imports and compiles, and none that was
+            checked.
         seconds: that these took.
         checked: images that were made the plain way, too.
-        plain_seconds: that the plain way took for these.
-        fast_seconds: that our way took for these.
+        plain_seconds: that the plain way took for these, without the first of them in a process.
+        fast_seconds: that our way took for the same.
         differed: checks that found other bytes, or another state of a generator.
         left: images that were left to the plain way, by the reason.
         is_off: it is left alone from now on.
@@ -46,6 +46,7 @@ class Site:
     kind: str
     name: str
     images: int = 0
+    timed: int = 0
     seconds: float = 0.0
     checked: int = 0
     plain_seconds: float = 0.0
@@ -57,9 +58,16 @@ class Site:
     running: float = 0.0
 
     def count(self, seconds: float, images: int = 1) -> None:
-        """Counts images that went our way."""
+        """Counts images that went our way, and their time."""
+        if self.images:
+            self.timed += images
+            self.seconds += seconds
         self.images += images
-        self.seconds += seconds
+        LEDGER.flush_child()
+
+    def count_checked(self) -> None:
+        """Counts an image that went both ways."""
+        self.images += 1
         LEDGER.flush_child()
 
     def leave(self, reason: str, images: int = 1) -> None:
@@ -81,9 +89,10 @@ class Site:
             difference: what differed; empty where nothing did. Otherwise the site is left alone from now on, and a
                 warning says so.
         """
+        if self.checked:
+            self.plain_seconds += plain_seconds
+            self.fast_seconds += fast_seconds
         self.checked += 1
-        self.plain_seconds += plain_seconds
-        self.fast_seconds += fast_seconds
         if difference:
             self.differed += 1
             self.is_off = True
@@ -91,11 +100,14 @@ class Site:
 
     def add(self, other: Site) -> None:
         """Adds what another process counted of the same thing."""
-        for name in ("images", "seconds", "checked", "plain_seconds", "fast_seconds", "differed", "waited", "running"):
+        for name in _SUMS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for reason, images in other.left.items():
             self.left[reason] = self.left.get(reason, 0) + images
         self.is_off = self.is_off or other.is_off
+
+
+_SUMS = ("images", "timed", "seconds", "checked", "plain_seconds", "fast_seconds", "differed", "waited", "running")
 
 
 class Ledger:
@@ -186,16 +198,6 @@ class Ledger:
 
 
 LEDGER = Ledger()
-
-
-@contextmanager
-def timed(took: list[float]) -> Iterator[None]:
-    """Appends the block's seconds to a list."""
-    begun = time.perf_counter()
-    try:
-        yield
-    finally:
-        took.append(time.perf_counter() - begun)
 
 
 def report() -> Report:

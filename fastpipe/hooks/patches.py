@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import ModuleType
 from typing import Any
 
 Function = Callable[..., Any]
@@ -70,6 +72,18 @@ class Patches:
         own = vars(owner)
         self._replaced.append((owner, name, own.get(name), name in own, value))
         setattr(owner, name, value)
+
+    def held_elsewhere(self) -> list[str]:
+        """The plain functions that modules of others have imported by name, and so still call: ``"train.imread"``."""
+        plain = {id(before): name for owner, name, before, _, _ in self._replaced if isinstance(owner, ModuleType)}
+        homes = {owner.__name__.partition(".")[0] for owner, *_ in self._replaced if isinstance(owner, ModuleType)}
+        found = []
+        for module in [*sys.modules.values()]:
+            name = getattr(module, "__name__", "")
+            if not isinstance(module, ModuleType) or name.partition(".")[0] in homes:
+                continue
+            found += [f"{name}.{own}" for own, value in [*vars(module).items()] if id(value) in plain]
+        return sorted(found)
 
     def at_undo(self, function: Callable[[], object]) -> None:
         """Has `undo` call a function, for what is changed otherwise."""

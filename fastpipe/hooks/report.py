@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from fastpipe.hooks.ledger import Ledger, Site
+from fastpipe.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from fastpipe.hooks.ledger import Ledger, Site
+
+_SMALL_GAIN = 1.5
+_ENDINGS = (".html", ".json")
 
 
 @dataclass(frozen=True)
 class Report:
-    """What was taken over until now.
+    """What was taken over, by this process and those that it started.
 
     Attributes:
-        sites: what was taken over, of this process and its workers.
+        sites: each a thing that was taken over, or left as it was.
         notes: what else is to be said.
     """
 
@@ -24,3 +35,118 @@ class Report:
         """The report of a ledger as it stands."""
         sites, notes = ledger.total()
         return cls(tuple(sites), tuple(notes))
+
+    def __str__(self) -> str:
+        from fastpipe.reporting.tables import render_text
+
+        return render_text(self._show)
+
+    def _repr_html_(self) -> str:
+        from fastpipe.reporting.tables import render_html
+
+        return render_html(self._show)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as JSON has it: times in milliseconds an image, ``times`` as fast as before."""
+        rows = [
+            {**asdict(site), "before_ms": before_ms(site), "now_ms": now_ms(site), "times": gain(site)}
+            for site in self.sites
+        ]
+        return {"sites": rows, "notes": [*self.notes]}
+
+    def write(self, path: str) -> None:
+        """Writes the report to a ``.json`` or ``.html`` file.
+
+        Raises:
+            ConfigError: the file's name ends otherwise, or it can't be written; what was there stays.
+        """
+        check_report(path)
+        from fastpipe.reporting.output import round_times, write_file, write_json
+
+        if Path(path).suffix == ".json":
+            write_json(path, round_times(self.to_dict()))
+        else:
+            page = f"<!doctype html><meta charset=utf-8><title>fastpipe</title>{self._repr_html_()}"
+            write_file(path, page, "--report")
+
+    def _show(self, console: Console) -> None:
+        from fastpipe.reporting.tables import ReportTable, print_text
+
+        works = [site for site in self.sites if site.images and site.kind != "loader"]
+        works.sort(key=lambda site: ((gain(site) or _SMALL_GAIN) >= _SMALL_GAIN, -site.images))
+        if not works:
+            print_text(console, "fastpipe: nothing was taken over." + _why_nothing(self.sites))
+        else:
+            headings = ["taken over by fastpipe", "images", "before", "now", "times", "checked"]
+            table = ReportTable(headings, headings[1:], framed=False)
+            for site in works:
+                table.add_row(
+                    site.name,
+                    site.images,
+                    _milliseconds(before_ms(site)),
+                    _milliseconds(now_ms(site)),
+                    None if gain(site) is None else f"{gain(site):.1f}",
+                    _checks(site),
+                )
+            console.print(table)
+            print_text(console, "before, now: milliseconds an image; before, on the images that were checked.")
+        for site in self.sites:
+            if site.running:
+                share = site.waited / site.running
+                print_text(console, f"{site.name}: waited for {share:.0%} of {site.running:.1f} s.")
+        for line in _left(self.sites):
+            print_text(console, line)
+        for note in self.notes:
+            print_text(console, note)
+
+
+def now_ms(site: Site) -> float | None:
+    """Milliseconds an image; None where none was timed."""
+    return site.seconds / site.timed * 1e3 if site.timed else None
+
+
+def gain(site: Site) -> float | None:
+    """How many times as fast the checked images were; None where none was timed both ways."""
+    return site.plain_seconds / site.fast_seconds if site.plain_seconds and site.fast_seconds else None
+
+
+def before_ms(site: Site) -> float | None:
+    """Milliseconds an image of the plain way, from the images that were made both ways."""
+    now, times = now_ms(site), gain(site)
+    return None if now is None or times is None else now * times
+
+
+def _milliseconds(value: float | None) -> str | None:
+    return None if value is None else f"{value:.2f}"
+
+
+def _checks(site: Site) -> str:
+    if not site.checked:
+        return "none"
+    return f"{site.checked:,}: {'the same' if not site.differed else f'{site.differed:,} differed'}"
+
+
+def _left(sites: Sequence[Site]) -> list[str]:
+    lines = []
+    for site in sites:
+        for reason, images in sorted(site.left.items(), key=lambda item: -item[1]):
+            count = "1 image" if images == 1 else f"{images:,} images"
+            lines.append(f"left as it was: {site.name}, {count}: {reason}.")
+    return lines
+
+
+def _why_nothing(sites: Sequence[Site]) -> str:
+    if any(site.left for site in sites):
+        return ""
+    return " The script opened no image with Pillow or OpenCV, and called no transform that is known."
+
+
+def check_report(path: str | None) -> None:
+    """Raises ConfigError if the report can't be written there."""
+    if path is None:
+        return
+    if Path(path).suffix not in _ENDINGS:
+        raise ConfigError(f"--report {path}: the report is a .json or an .html file; give it one of these endings.")
+    from fastpipe.reporting.output import check_writable
+
+    check_writable(path, "--report")

@@ -68,7 +68,7 @@ class _SampleCalls:
             if twin is not None:
                 given = _with_twin(inputs, twin)
                 made = check_call(known.site, own, partial(plain, compose, *given), known.site.name)
-                known.site.count(0.0)
+                known.site.count_checked()
                 return made
         begun = time.perf_counter()
         made = own()

@@ -20,8 +20,8 @@ from fastpipe.cli.app import app
 GROUP: Any = typer.main.get_command(app)
 COMMANDS = sorted(GROUP.commands)
 
-WITHOUT_JSON: set[str] = {"preview"}
-"""Commands that print nothing that a program could use."""
+WITHOUT_JSON: set[str] = {"preview", "run"}
+"""Commands that print nothing that a program could use; ``run`` has ``--report FILE.json``."""
 
 
 def exit_code(arguments: list[str]) -> int:

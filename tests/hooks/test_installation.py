@@ -1,0 +1,135 @@
+"""`fastpipe.install` and `uninstall`: which processes have it, and that nothing is left of it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import corpus
+import pytest
+from run_scripts import both_ways, run_python
+
+LEAVES_NO_TRACE = """
+import importlib, sys
+from torchvision_here import torchvision
+import torch.utils.data, torchvision.transforms.v2, multiprocessing.spawn, multiprocessing.util
+from PIL import Image, ImageEnhance, ImageOps, ImageFilter, JpegImagePlugin, PngImagePlugin
+import fastpipe
+from fastpipe.hooks.installation import HOOKS
+Image.preinit()
+for name in HOOKS:
+    try:
+        importlib.import_module(name)
+    except ImportError:
+        pass
+
+def everything():
+    state = {"OPEN": dict(Image.OPEN), "meta_path": list(sys.meta_path)}
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] not in ("PIL", "torchvision", "torch", "cv2", "albumentations", "multiprocessing"):
+            continue
+        for key, value in list(getattr(module, "__dict__", {}).items()):
+            if not callable(value):
+                continue
+            state[name, key] = value
+            if isinstance(value, type) and value.__module__ == name:
+                for attribute, held in list(vars(value).items()):
+                    state[name, key, attribute] = held
+    return state
+
+def is_same(before, after):
+    return before is after or before == after
+
+before = everything()
+fastpipe.install()
+between = everything()
+assert any(not is_same(before[key], between.get(key)) for key in before), "nothing was hooked"
+fastpipe.uninstall()
+after = everything()
+print([key for key in before if not is_same(before[key], after.get(key))])
+with fastpipe.install():
+    with fastpipe.install():
+        pass
+    assert fastpipe.hooks.is_installed()
+assert not fastpipe.hooks.is_installed()
+after = everything()
+print([key for key in before if not is_same(before[key], after.get(key))])
+"""
+
+
+def test_uninstall_leaves_every_attribute_what_it_was(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(LEAVES_NO_TRACE)
+    made = run_python("script.py", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    assert made.stdout == "[]\n[]\n"
+
+
+OF_WORKERS = """
+import glob, sys
+from torchvision_here import torchvision
+import torch
+from PIL import Image
+from torch.utils.data import DataLoader, Dataset
+from torchvision import transforms as T
+
+class Photos(Dataset):
+    def __init__(self):
+        self.paths = sorted(glob.glob("*.jpg"))
+        self.transform = T.Compose([T.RandomResizedCrop(16), T.ToTensor()])
+    def __len__(self):
+        return 4 * len(self.paths)
+    def __getitem__(self, index):
+        return self.transform(Image.open(self.paths[index % len(self.paths)]).convert("RGB"))
+
+if __name__ == "__main__":
+    torch.manual_seed(0)
+    loader = DataLoader(Photos(), batch_size=4, num_workers=2, multiprocessing_context=sys.argv[1])
+    for _ in range(2):
+        for batch in loader:
+            print(float(batch.sum()))
+"""
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    for number in range(5):
+        (tmp_path / f"{number}.jpg").write_bytes(corpus.jpeg(40 + number, 50, "444", number))
+    (tmp_path / "script.py").write_text(OF_WORKERS)
+    return tmp_path
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.slow
+def test_workers_have_it_and_their_images_are_in_the_report(photos: Path, method: str) -> None:
+    plain, ours = both_ways(["script.py", method], photos, ["-q", "--report", "report.json"])
+    assert plain.returncode == 0, plain.stderr
+    assert (ours.stdout, ours.stderr) == (plain.stdout, plain.stderr)
+    sites = json.loads((photos / "report.json").read_text())["sites"]
+    assert sum(site["images"] for site in sites if site["name"].startswith("Compose(")) == 40
+
+
+def test_check_must_not_be_negative(tmp_path: Path) -> None:
+    made = run_python("-c", "import fastpipe; fastpipe.install(check=-1)", cwd=tmp_path)
+    assert "ValueError: check=-1" in made.stderr
+
+
+def test_it_names_what_it_can_no_longer_reach(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(
+        "import multiprocessing, time\n"
+        "child = multiprocessing.get_context('fork').Process(target=time.sleep, args=(30,))\n"
+        "child.start()\n"
+        "import fastpipe\n"
+        "fastpipe.install()\n"
+        "print(fastpipe.report())\n"
+        "child.kill()\n"
+    )
+    assert "running before fastpipe.install" in run_python("script.py", cwd=tmp_path).stdout
+
+
+def test_a_notebook_loads_and_unloads_it(tmp_path: Path) -> None:
+    pytest.importorskip("IPython")
+    code = "%load_ext fastpipe\nimport fastpipe.hooks\nprint(fastpipe.hooks.is_installed())\n%unload_ext fastpipe\n"
+    (tmp_path / "cell.ipy").write_text(code + "print(fastpipe.hooks.is_installed())\n")
+    made: subprocess.CompletedProcess[str] = run_python("-m", "IPython", "--no-banner", "cell.ipy", cwd=tmp_path)
+    assert made.stdout.split() == ["True", "False"], made.stderr

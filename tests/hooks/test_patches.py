@@ -1,0 +1,140 @@
+"""Replaced attributes: what they do while they are replaced, and that nothing of them is left."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import threading
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from fastpipe.hooks.imports import ImportHook
+from fastpipe.hooks.patches import Function, Patches, is_plain, plainly
+
+
+class Base:
+    def method(self, x: int = 1) -> str:
+        """Says it."""
+        return f"plain {x}"
+
+
+class Derived(Base):
+    pass
+
+
+def shouting(plain: Function) -> Function:
+    return lambda *args, **kwargs: plain(*args, **kwargs).upper()
+
+
+def attributes(*owners: Any) -> list[dict[str, Any]]:
+    return [dict(vars(owner)) for owner in owners]
+
+
+def test_a_method_is_replaced_and_given_back() -> None:
+    before = attributes(Base, Derived)
+    patches = Patches()
+    patches.wrap(Base, "method", shouting)
+    assert (Base().method(2), Derived().method(3)) == ("PLAIN 2", "PLAIN 3")
+    assert Base.method.__doc__ == "Says it."
+    assert list(inspect.signature(Base.method).parameters) == ["self", "x"]
+    patches.undo()
+    assert attributes(Base, Derived) == before
+
+
+def test_an_inherited_attribute_is_inherited_again() -> None:
+    before = attributes(Base, Derived)
+    patches = Patches()
+    patches.wrap(Derived, "method", shouting)
+    assert (Base().method(2), Derived().method(3)) == ("plain 2", "PLAIN 3")
+    patches.undo()
+    assert attributes(Base, Derived) == before
+
+
+def test_who_holds_the_replacement_gets_the_plain_function_afterwards() -> None:
+    patches = Patches()
+    patches.wrap(Base, "method", shouting)
+    held = Base.method
+    patches.undo()
+    assert held(Base(), 4) == "plain 4"
+
+
+def test_a_patch_of_others_on_top_stays_and_does_what_it_did() -> None:
+    module: Any = types.ModuleType("library")
+    module.function = lambda: "plain"
+    patches = Patches()
+    patches.wrap(module, "function", shouting)
+    ours = module.function
+    module.function = lambda: f"<{ours()}>"
+    assert module.function() == "<PLAIN>"
+    patches.undo()
+    assert module.function() == "<plain>"
+
+
+def test_a_thread_is_plain_within_plainly_alone() -> None:
+    patches = Patches()
+    patches.wrap(Base, "method", shouting)
+    seen: list[str] = []
+    with plainly():
+        assert is_plain()
+        assert Base().method() == "plain 1"
+        other = threading.Thread(target=lambda: seen.append(Base().method()))
+        other.start()
+        other.join()
+        with plainly():
+            pass
+        assert is_plain()
+    assert (seen, Base().method()) == (["PLAIN 1"], "PLAIN 1")
+    patches.undo()
+
+
+def test_what_was_imported_by_name_before_is_found() -> None:
+    library, user = types.ModuleType("library"), types.ModuleType("user_of_it")
+    library.function = user.renamed = lambda: "plain"  # type: ignore[attr-defined]
+    sys.modules["user_of_it"] = user
+    try:
+        patches = Patches()
+        patches.wrap(library, "function", shouting)
+        assert patches.held_elsewhere() == ["user_of_it.renamed"]
+    finally:
+        del sys.modules["user_of_it"]
+
+
+@pytest.fixture
+def package(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    name = "hooked_package"
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "__init__.py").write_text("from hooked_package.part import value\n")
+    (tmp_path / name / "part.py").write_text("import sys\nvalue = 'as it was'\nspec = __spec__\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield name
+    for module in [module for module in sys.modules if module.partition(".")[0] == name]:
+        del sys.modules[module]
+
+
+def test_a_module_is_hooked_when_it_has_been_imported_and_shows_no_trace(package: str) -> None:
+    seen: list[str] = []
+    hook = ImportHook({f"{package}.part": lambda module: seen.append(module.value)})
+    hook.start()
+    try:
+        assert seen == []
+        part = __import__(f"{package}.part", fromlist=["part"])
+        assert seen == ["as it was"]
+        assert type(part.__loader__).__name__ == "SourceFileLoader"
+        assert part.__spec__ is part.spec
+        assert part.__spec__.loader is part.__loader__
+        assert inspect.getsource(part).startswith("import sys")
+    finally:
+        hook.stop()
+    assert hook not in sys.meta_path
+
+
+def test_a_module_that_is_there_is_hooked_at_once(package: str) -> None:
+    __import__(f"{package}.part")
+    seen: list[str] = []
+    hook = ImportHook({f"{package}.part": lambda module: seen.append(module.value), "not.there": lambda _: None})
+    hook.start()
+    hook.stop()
+    assert seen == ["as it was"]
