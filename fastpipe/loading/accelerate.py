@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,7 +13,9 @@ from fastpipe.datasets.bad_files import warn_again
 
 def prepare_loader(loader: Any, accelerator: Any) -> Any:
     """Accelerate's loader, with one of `loader`'s class within it that gives this rank's batches."""
-    result = accelerator.prepare_data_loader(loader)
+    asked = copy.copy(loader)
+    asked._warned_of_loss = True  # nothing is lost here
+    result = accelerator.prepare_data_loader(asked)
     torchs = getattr(result, "base_dataloader", None)
     if type(torchs) is not TorchDataLoader:
         warn_lost(loader, f"this Accelerator gives a {type(result).__name__} that it makes batches for itself")
@@ -31,7 +34,7 @@ def prepare_loader(loader: Any, accelerator: Any) -> Any:
         multiprocessing_context=loader.multiprocessing_context,
         generator=torchs.generator,
         prefetch_factor=loader.prefetch_factor,
-        persistent_workers=loader.persistent_workers or loader._keeps_streams,
+        persistent_workers=loader.persistent_workers,
         device=loader.device,
         dtype=loader.dtype,
         memory_format=loader.memory_format,

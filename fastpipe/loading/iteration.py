@@ -53,16 +53,21 @@ class Iteration(Iterator[Any]):
     def __init__(self, loader: Any, iterator: Any) -> None:
         self.loader = loader
         self.datasets = set(image_datasets(loader.dataset))
-        self.iterator = iterator
         self.progress: Progress = loader._progress
         self.meter: LoaderMeter = loader._meter
+        self.source = BatchSource(loader, iterator)
         self._collated = loader._auto_collation
         self._epochs: Mapping[SharedEpoch, int] = loader._epochs
         running.add(self)
         if isinstance(iterator, ThreadIterator):
             weakref.finalize(self, iterator.stop_epoch, iterator.number).atexit = False
-        made = _batches_of(iterator)
-        self._batches = made if loader.device is None else on_device(made, loader.device)
+        made = self.source
+        self._batches: Iterator[Any] = made if loader.device is None else on_device(made, loader.device)
+
+    @property
+    def iterator(self) -> Any:
+        """torch's iterator that its batches come from; None while a newer iteration has it."""
+        return self.source.iterator
 
     def __next__(self) -> Any:
         # The first batch is waited for from where the iteration began: workers were started before it was asked for.
@@ -76,22 +81,35 @@ class Iteration(Iterator[Any]):
                     self.progress.batches += 1
                     batch = next(self._batches)
         except StopIteration:
-            self.meter.ended = asked
+            self._end_epoch(asked)
             self.progress.finished = True  # with drop_last, some samples are left that don't make a batch
             self._touch()
-            running.discard(self)
-            note_given(self.loader, self._epochs)
-            end_epoch(self.loader.dataset)
+            self._leave_for_good()
             raise
         except Exception:
-            running.discard(self)
+            self._leave_for_good()
             raise
         except KeyboardInterrupt as error:  # without the way to where torch waits, which is nobody's concern
             raise error.with_traceback(None) from None
         self.progress.batches += 1
         self._touch()
-        self.meter.note(asked, time.perf_counter(), batch, self._collated, ready)
+        now = time.perf_counter()
+        self.meter.note(asked, now, batch, self._collated, ready)
+        if self.source.is_drained:  # many loops take as many batches as there are, and don't ask for the one behind
+            self._end_epoch(now)
         return batch
+
+    def _end_epoch(self, now: float) -> None:
+        """All batches are handed out."""
+        first = self.meter.ended is None
+        self.meter.ended = now
+        if first:
+            note_given(self.loader, self._epochs)
+            end_epoch(self.loader.dataset)
+
+    def _leave_for_good(self) -> None:
+        running.discard(self)
+        self._batches = iter(())  # torch's iterator may be a newer iteration's by the time that somebody asks again
 
     def _touch(self) -> None:
         self.progress.touched = time.perf_counter()
@@ -102,13 +120,64 @@ class Iteration(Iterator[Any]):
         return len(self.loader)
 
 
+class BatchSource(Iterator[Any]):
+    """The batches of one iteration, from torch's iterator: at first the loader's, which a newer iteration takes over.
+
+    If it is asked for more then, it goes on with workers of its own.
+
+    Args:
+        loader: the `fastpipe.DataLoader`.
+        iterator: torch's.
+
+    Attributes:
+        is_asked: somebody waits for a batch: another thread, or what a signal's handler interrupts.
+    """
+
+    def __init__(self, loader: Any, iterator: Any) -> None:
+        self.iterator = iterator
+        self.is_asked = False
+        self._loader = loader
+        self._epochs: Mapping[SharedEpoch, int] = loader._epochs
+        self._rest: tuple[Iterator[Any] | None, int] = None, 0
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether all batches were handed out, as far as that is known before the one behind the last is asked for."""
+        return bool(getattr(self.iterator, "is_drained", False))
+
+    def __next__(self) -> Any:
+        self.is_asked = True
+        try:
+            if self.iterator is None:
+                self.iterator = self._loader._iterator_over(*self._rest, self._epochs)
+            iterator = self.iterator
+            # torch's own __next__ names a range: 0.2 ms though nobody profiles.
+            if profiler_enabled() or iterator._dataset_kind != _DatasetKind.Map:
+                return next(iterator)
+            batch = iterator._next_data()
+            iterator._num_yielded += 1
+            return batch
+        finally:
+            self.is_asked = False
+
+    def leave(self) -> None:
+        """Leaves torch's iterator to a newer iteration, and keeps what is left of this one."""
+        self._rest = self.iterator.rest(), self.iterator._num_yielded
+        self.iterator = None
+
+
 running: weakref.WeakSet[Iteration] = weakref.WeakSet()
 """Iterations that somebody is in the middle of."""
 
 
-def is_running(iterator: Any) -> bool:
-    """Whether somebody is in the middle of the batches of one of torch's iterators."""
-    return any(iteration.iterator is iterator for iteration in running)
+def take_over(iterator: Any) -> bool:
+    """Takes one of torch's iterators from the iterations in the middle of it; False if a batch is being waited for."""
+    sources = [one.source for one in running if iterator is not None and one.iterator is iterator]
+    if any(source.is_asked for source in sources):
+        return False
+    for source in sources:
+        source.leave()
+    return True
 
 
 def current_progress(loader: Any) -> Progress:
@@ -133,18 +202,3 @@ def end_epoch(dataset: Any) -> None:
     """Tells each image dataset that the epoch is over."""
     for part in image_datasets(dataset):
         part.end_epoch()
-
-
-def _batches_of(iterator: Any) -> Iterator[Any]:
-    """The batches of torch's iterator, whose own ``__next__`` names a range: 0.2 ms though nobody profiles."""
-    while True:
-        try:
-            if profiler_enabled() or iterator._dataset_kind != _DatasetKind.Map:
-                batch = next(iterator)
-            else:
-                batch = iterator._next_data()
-                iterator._num_yielded += 1
-        except StopIteration:
-            return
-        yield batch
-        del batch

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -35,7 +36,7 @@ from fastpipe.loading.checks import (
 from fastpipe.loading.collate import BatchCollate, CollateGood
 from fastpipe.loading.dataset_state import check_dataset, describe_dataset
 from fastpipe.loading.fetcher import BatchFetcher, gives_batches
-from fastpipe.loading.iteration import Iteration, Progress, begin_epoch, current_progress, is_running, running
+from fastpipe.loading.iteration import Iteration, Progress, begin_epoch, current_progress, running, take_over
 from fastpipe.loading.samplers import RandomSampler, SequentialSampler, ShuffledSampler
 from fastpipe.loading.statistics import LoaderMeter, LoaderStatistics, gathered
 from fastpipe.loading.threads import ThreadIterator
@@ -68,7 +69,8 @@ class DataLoader(TorchDataLoader[Any]):
       nothing is left isn't handed out. `bad_files` counts, and a warning at the end of an epoch tells.
     - Each new iteration is the next epoch of a dataset with a ``seed`` and of `fastpipe.samplers`; `set_epoch` chooses
       another (a loader made anew for each epoch needs it, and warns). `state_dict` resumes exactly within an epoch.
-      Iterations that run at once, such as ``next(iter(loader))`` within a loop, take nothing from each other.
+      Iterations that run at once, such as ``next(iter(loader))`` within a loop, take nothing from each other: the newest
+      has the workers that stay, and an older one gets workers of its own if it is asked for more.
     - Where a worker dies or stalls, the error names it, the file that it was at and the likely causes; the next
       iteration starts new workers. Where shared memory is too small, that is said before the first batch.
 
@@ -176,8 +178,8 @@ class DataLoader(TorchDataLoader[Any]):
             persistent_workers=persistent_workers and not self._by_threads,
             **others,
         )
-        if self._by_threads:
-            self.prefetch_factor = prefetch_factor
+        if self._by_threads:  # torch has neither without workers; tools that rebuild the loader read them back
+            vars(self).update(prefetch_factor=prefetch_factor, persistent_workers=persistent_workers)
         self._progress = Progress(self._sampler(), is_loaded=True)
         self._meter = LoaderMeter()
 
@@ -187,7 +189,8 @@ class DataLoader(TorchDataLoader[Any]):
             self._iterator = None
         if self._shuffles and not self._warned_of_ranks:
             self._warned_of_ranks = warn_of_whole_epochs()
-        busy = is_running(self._iterator)
+        # Workers that stay make the batches of one iteration at a time: the newest.
+        busy = not take_over(self._iterator)
         self._epochs = self._go_on(busy)
         indices = self._sampler()
         begin_epoch(self.dataset, len(indices) if hasattr(indices, "__len__") else _ENDLESS)
@@ -196,7 +199,6 @@ class DataLoader(TorchDataLoader[Any]):
         self._meter = LoaderMeter(self._epoch, tuple(image_datasets(self.dataset)))
         self._meter.listen(self, None if busy else self._iterator)
         try:
-            # Workers that stay serve one iteration at a time; another one meanwhile gets workers of its own.
             iterator = self._get_iterator() if busy else super().__iter__()
         finally:
             self._order = None
@@ -229,10 +231,11 @@ class DataLoader(TorchDataLoader[Any]):
     def _get_iterator(self) -> Any:
         if self._by_threads:
             last = self._thread_iterator
-            if last is None or is_running(last) or last.made_by != os.getpid():
-                self._thread_iterator = ThreadIterator(self)
-            else:
+            free = last is not None and last.made_by == os.getpid() and (last.is_drained or self._keeps_streams)
+            if last is not None and free and take_over(last):
                 last.again(self)
+            else:
+                self._thread_iterator = ThreadIterator(self)
             return self._thread_iterator
         if self.num_workers == 0:
             here: Any = super()._get_iterator()
@@ -246,7 +249,30 @@ class DataLoader(TorchDataLoader[Any]):
             check_shared_memory(image_datasets(self.dataset), self.batch_size, ahead, self._batch_spec)
         # Workers that stay are told of each epoch in shared memory.
         stay = self.persistent_workers and self._iterator is None
-        return MonitoredIterator(self, {} if stay else self._epochs, self._meter.times)
+        return MonitoredIterator(self, {} if stay else self._epochs, self._meter.times, stay)
+
+    def _iterator_over(self, rest: Iterator[Any] | None, given: int, epochs: dict[SharedEpoch, int]) -> Any:
+        """torch's iterator, with workers of its own, over the rest of an iteration that a newer one took them from.
+
+        Args:
+            rest: what the sampler gives for it; None for an `IterableDataset`, which begins anew.
+            given: batches that were handed out.
+            epochs: of each dataset that has a seed.
+        """
+        if rest is not None:
+            rest = itertools.chain([next(rest)], rest)  # no worker is started where nothing is left
+        now = self._order, self._epochs
+        self._order, self._epochs = rest, epochs
+        try:
+            if self._by_threads:
+                return ThreadIterator(self)
+            iterator = MonitoredIterator(self, epochs)
+        finally:
+            self._order, self._epochs = now
+        if rest is None:
+            for _ in range(given):
+                next(iterator)
+        return iterator
 
     def _go_on(self, busy: bool) -> dict[Any, int]:
         """Begins the epoch that was chosen since the last iteration; else the one behind that iteration's.
@@ -360,18 +386,18 @@ class DataLoader(TorchDataLoader[Any]):
         Args:
             accelerator: an ``accelerate.Accelerator``.
         """
-        self._warned_of_loss, told = True, self._warned_of_loss
-        try:
-            return prepare_loader(self, accelerator)
-        finally:
-            self._warned_of_loss = told
+        return prepare_loader(self, accelerator)
 
     @property
     def _is_accelerate_prepared(self) -> bool:
         """Accelerate asks for this before it puts torch's loader in this one's place."""
-        if self._by_threads and not self._warned_of_loss:
-            self._warned_of_loss = True
-            warn_lost(self, "accelerator.prepare puts torch's DataLoader in the place of this one, and that has none")
+        if self._by_threads:
+            vars(self).update(prefetch_factor=None, persistent_workers=False)  # torch's loader refuses them, too
+            if not self._warned_of_loss:
+                self._warned_of_loss = True
+                warn_lost(
+                    self, "accelerator.prepare puts torch's DataLoader in the place of this one, and that has none"
+                )
         return False
 
     def _resumable_or_refuse(self) -> Any:

@@ -12,6 +12,7 @@ Such batches are made where they are asked for, with the same streams in the gen
 from __future__ import annotations
 
 import contextlib
+import itertools
 import operator
 import os
 import time
@@ -83,6 +84,15 @@ class ThreadIterator(_BaseDataLoaderIter):
     def ready(self) -> int:
         """Batches of this epoch that are made."""
         return sum(task.done for task in self._tasks)
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether all batches of this epoch were handed out."""
+        return not self._tasks
+
+    def rest(self) -> Iterator[Any]:
+        """The sampler's output for the batches of this epoch that weren't handed out."""
+        return itertools.chain([task.indices for task in self._tasks], self._sampler_iter)
 
     def again(self, loader: Any) -> None:
         """Begins the next epoch; what is left of this one isn't made any more."""
@@ -238,7 +248,7 @@ def _epoch_ahead(loader: Any) -> Callable[[], Ahead | None]:
 
     The function keeps no loader alive.
     """
-    sampler, batches = loader._sampler(), loader.batch_sampler
+    sampler, batches = loader._sampler(), loader._index_sampler
     parts = tuple(image_datasets(loader.dataset))
     known = type(batches) is BatchSampler and hasattr(sampler, "ahead")
     counts = [part._fastpipe.epoch for part in parts]

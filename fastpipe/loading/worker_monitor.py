@@ -5,17 +5,18 @@ from __future__ import annotations
 import contextlib
 import copy
 import errno
+import itertools
 import os
 import signal
 import sys
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
 from torch.utils.data import IterableDataset
-from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
+from torch.utils.data.dataloader import _DatasetKind, _MultiProcessingDataLoaderIter
 
 from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.environment import no_descriptors_left
@@ -71,9 +72,12 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
     Args:
         loader: the `fastpipe.DataLoader`.
         epochs, times: as of `WorkerInit`.
+        stays: its workers stay for iterations to come.
     """
 
-    def __init__(self, loader: Any, epochs: Mapping[SharedEpoch, int], times: StageTimes | None) -> None:
+    def __init__(
+        self, loader: Any, epochs: Mapping[SharedEpoch, int], times: StageTimes | None = None, stays: bool = False
+    ) -> None:
         self.datasets = tuple(image_datasets(loader.dataset))
         self.heartbeats: Heartbeats | None = None
         self.slots: Slots | None = None
@@ -84,6 +88,7 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
             # Those that are made ahead, and two that the user's loop holds.
             count = (loader.prefetch_factor or 2) + 2
             self.slots = Slots(loader.num_workers, count) if sys.platform == "linux" else None
+        self._sent: dict[int, Any] = {}  # what the sampler gave for each batch that workers were asked for
         self._waiting_since: float | None = None
         self._warned = False
         self._owner = os.getpid()
@@ -93,6 +98,7 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
         self._index_queues: list[Any] = []
         self._worker_result_queue: Any = None
         given = copy.copy(loader)
+        vars(given)["persistent_workers"] = stays
         if self.datasets and loader._auto_collation and not isinstance(loader.dataset, IterableDataset):
             vars(given)["dataset"] = BatchFetcher(loader.dataset, loader._batch_spec)  # torch wouldn't have it set
         given.worker_init_fn = WorkerInit(loader.worker_init_fn, self.heartbeats, self.slots, epochs, times)
@@ -121,6 +127,23 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
         with contextlib.suppress(NotImplementedError, OSError):  # macOS doesn't tell the size of a process's queue
             ready += self._data_queue.qsize()
         return ready
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether all batches were handed out; False where the dataset alone knows."""
+        return not self._task_info and self._dataset_kind == _DatasetKind.Map
+
+    def rest(self) -> Iterator[Any] | None:
+        """The sampler's output for the batches that weren't handed out; None where the dataset alone knows."""
+        if self._dataset_kind != _DatasetKind.Map:
+            return None
+        return itertools.chain([self._sent[number] for number in sorted(self._task_info)], self._sampler_iter)
+
+    def _next_index(self) -> Any:
+        indices = super()._next_index()  # type: ignore[no-untyped-call]
+        self._sent = {number: sent for number, sent in self._sent.items() if number in self._task_info}
+        self._sent[self._send_idx] = indices
+        return indices
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:
         self._unregister_workers()  # the last step of torch's __init__ has set them

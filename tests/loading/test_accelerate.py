@@ -27,7 +27,16 @@ def loader(root, seed=3, **options):
     return fastpipe.DataLoader(dataset(root, seed=seed), 3, shuffle=True, **{"threads": 2, **options})
 
 
-@pytest.mark.parametrize("options", [{}, {"dtype": torch.float16}, {"threads": None, "num_workers": 1}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"dtype": torch.float16},
+        {"threads": None, "num_workers": 1},
+        {"prefetch_factor": 4, "persistent_workers": True},
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("through_prepare", [False, True])
 def test_kept(root, accelerator, options, through_prepare):
     prepared = loader(root, **options).prepare(accelerator)
@@ -63,7 +72,7 @@ def test_each_process_gets_its_share(root, accelerator, monkeypatch):
 
 
 def test_threads_that_are_lost_are_told_once(root, accelerator):
-    made = loader(root)
+    made = loader(root, persistent_workers=True, prefetch_factor=4)
     with pytest.warns(FastpipeWarning, match=r"threads=2 is lost.*loader\.prepare\(accelerator\).*num_workers"):
         prepared = accelerator.prepare(made)
     assert type(prepared.base_dataloader) is torch.utils.data.DataLoader
