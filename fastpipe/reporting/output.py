@@ -76,7 +76,11 @@ def write_file(path: str | Path, content: str | Iterable[str], option: str) -> N
     """
     parts = (content,) if isinstance(content, str) else content
     # surrogateescape: a file's name that is no UTF-8 is written as the bytes that it has
-    data = (part.encode(errors="surrogateescape") for part in parts)
+    write_bytes(path, (part.encode(errors="surrogateescape") for part in parts), option)
+
+
+def write_bytes(path: str | os.PathLike[str], data: Iterable[bytes | memoryview], option: str) -> None:
+    """Writes a file of these bytes; the rest as `write_file`."""
     file = Path(os.path.realpath(path))  # a link stays one
     try:
         if file.exists() and not (file.is_file() and os.access(file.parent, os.W_OK)):
@@ -127,5 +131,5 @@ def pluralize(count: int, thing: str) -> str:
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
-def _unwritable(path: str | Path, option: str, error: OSError) -> ConfigError:
+def _unwritable(path: str | os.PathLike[str], option: str, error: OSError) -> ConfigError:
     return ConfigError(f"can't write {path}: {error.strerror or error}; give {option} a place that can be written")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import io
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from fastpipe.errors import ConfigError, PlanError
-from fastpipe.reporting.output import check_writable
+from fastpipe.reporting.output import check_writable, write_bytes
 
 Normalizations: TypeAlias = "tuple[tuple[Any, Any], ...]"
 """Mean and std of each ``Normalize`` that a sample went through, in order."""
@@ -178,11 +179,13 @@ def save_picture(picture: Image.Image, path: str) -> None:
         ConfigError: the extension names none, or the file can't be written.
     """
     check_picture(path)
+    out = io.BytesIO()
     try:
-        picture.save(path, quality=92)  # lossy formats' own default smears coloured text
-    except (OSError, ValueError) as error:  # ValueError: larger than the format takes
-        reason = getattr(error, "strerror", None) or error
-        raise ConfigError(f"can't write {path}: {reason}; give --out a .png on a disk with room") from error
+        # Lossy formats' own default smears coloured text.
+        picture.save(out, Image.registered_extensions()[Path(path).suffix.lower()], quality=92)
+    except (OSError, ValueError) as error:  # such as larger than the format takes
+        raise ConfigError(f"can't write {path}: {error}; give --out a .png") from error
+    write_bytes(path, [out.getbuffer()], "--out")
 
 
 def fitted(picture: Image.Image, side: int) -> Image.Image:

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from fastpipe.errors import ConfigError
+from fastpipe.reporting.output import write_bytes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -70,12 +71,13 @@ def save(figure: Figure, file: str | os.PathLike[str]) -> None:
     Raises:
         ConfigError: it can't be written.
     """
+    out = io.BytesIO()
     try:
         with style():
-            figure.savefig(file, dpi=150)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise ConfigError(f"can't write the picture {file}: {reason}; give a file such as picture.png") from error
+            figure.savefig(out, format=os.path.splitext(file)[1][1:].lower() or "png", dpi=150)
+    except ValueError as error:
+        raise ConfigError(f"can't write the picture {file}: {error}; give a file such as picture.png") from error
+    write_bytes(file, [out.getbuffer()], "--plot")
 
 
 def to_svg(figure: Figure, title: str) -> str:

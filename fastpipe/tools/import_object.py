@@ -9,12 +9,12 @@ import importlib.util
 import inspect
 import os
 import sys
-import traceback
 from types import ModuleType
 from typing import Any
 
 from fastpipe.errors import PlanError
 from fastpipe.paths import absolute_path
+from fastpipe.tools.users_code import describe_error
 
 _HOW = "give MODULE:NAME or FILE.py:NAME, such as train:transform or train.py:transform for train.py's `transform`"
 
@@ -72,7 +72,7 @@ def find_object(place: str) -> Any:
     except PlanError:
         raise
     except Exception as error:
-        raise PlanError(f"{place!r}: importing {module_name} fails: {_where(error)}") from error
+        raise PlanError(f"{place!r}: importing {module_name} fails: {describe_error(error)}") from error
     for part in name.split("."):
         if not hasattr(found, part):
             near = difflib.get_close_matches(part, [known for known in dir(found) if not known.startswith("_")], n=1)
@@ -145,19 +145,10 @@ def _made(place: str, found: Any) -> Any:
     try:
         made = found()
     except Exception as error:
-        raise PlanError(f"{place!r}: calling it fails: {_where(error)}") from error
+        raise PlanError(f"{place!r}: calling it fails: {describe_error(error)}") from error
     if made is None:
         raise PlanError(f"{place!r} is {_described(found)} that returns None: let it return the transform")
     return made
-
-
-def _where(error: BaseException) -> str:
-    """The error in one line, and where it was raised: the last line of the user's code that is known."""
-    if isinstance(error, SyntaxError):
-        return f"{type(error).__name__}: {error}"
-    own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename[:1] != "<"]
-    text = " ".join(str(error).split()) or "no message"
-    return f"{type(error).__name__}: {text} ({own[-1].filename}, line {own[-1].lineno})"
 
 
 def _described(found: Any) -> str:

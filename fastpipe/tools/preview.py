@@ -19,7 +19,7 @@ from fastpipe import readers
 from fastpipe import transforms as fastpipe_transforms
 from fastpipe.datasets import ImageDataset
 from fastpipe.datasets.wrappers import behind_subsets
-from fastpipe.errors import DatasetError, DecodeError, FastpipeError
+from fastpipe.errors import DatasetError, DecodeError, FastpipeError, PlanError
 from fastpipe.explanation.graph_breaks import shortened
 from fastpipe.progress_bar import SlowBar
 from fastpipe.reporting.pictures import Cell, arrays_of, fitted, grid, pictures_of, same_size
@@ -27,6 +27,7 @@ from fastpipe.rng import keyed_globals, preserved_globals, sample_key
 from fastpipe.tools import recipes
 from fastpipe.tools.inputs import dataset_of
 from fastpipe.tools.torchvision_mirror import import_torchvision, is_torchvisions, mirror
+from fastpipe.tools.users_code import describe_error, users_line
 from fastpipe.tools.verify_result import difference_cell
 from fastpipe.transforms.pipeline import flatten
 from fastpipe.types import Recipe
@@ -57,12 +58,14 @@ class Sheet:
         pages: the grids, of up to 40 rows each.
         samples: how many samples were asked for.
         failed: for each sample that can't be shown, its path and the reason.
+        broken: of these, the samples for which the transform raised an error that names no mistake of the file's.
         notes: what couldn't be compared with torchvision, and why.
     """
 
     pages: list[Image.Image]
     samples: int
     failed: list[str] = field(default_factory=list)
+    broken: int = 0
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -98,7 +101,7 @@ def preview(
     Raises:
         DatasetError: the dataset is none of fastpipe's, or an index isn't in it.
         FastpipeError: ``diff`` is asked for, and torchvision doesn't load.
-        PlanError: the transform gives something that is no image.
+        PlanError: the transform gives something that is no image, or fails for all samples: its line is named.
         ValueError: another ``diff``, or a number out of its range.
     """
     behind, _ = behind_subsets(dataset)
@@ -166,6 +169,9 @@ def _sheet(
         for index in indices:
             rows += maker.rows(index)
             bar.advance()
+    if sheet.broken and len(sheet.failed) == sheet.samples:
+        of = "" if sheet.samples == 1 else f"all {sheet.samples} samples, such as "
+        raise PlanError(f"nothing can be shown of {of}{sheet.failed[0]}") from maker.error
     sheet.pages += [grid(rows[start : start + most], side=side) for start in range(0, len(rows), most)]
     return sheet
 
@@ -196,7 +202,7 @@ class _Drawing:
     targets: Any = None  # what is beside the image, where transforms see both
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Maker:
     """Makes the rows of samples."""
 
@@ -207,6 +213,7 @@ class _Maker:
     numbered: bool
     twin: Callable[[Any], Any] | None  # torchvision's transform, to compare with
     sheet: Sheet  # whose `failed` gets what can't be shown
+    error: Exception | None = None  # the transform's last one
 
     def rows(self, index: int) -> Iterator[list[Cell]]:
         """One row for the sample; beside torchvision's, one for each drawing."""
@@ -222,8 +229,8 @@ class _Maker:
         about = (name, place, f"{whole.height}x{whole.width} pixels (height x width)")
         try:
             drawings = [self._drawing(index, number) for number in range(self.views)]
-        except Exception as error:  # a crop that is larger than the image
-            yield [Cell(fitted(whole, self.side), about), self._failure(error, path, "no augmentation")]
+        except Exception as error:  # the user's code may raise anything
+            yield [Cell(fitted(whole, self.side), about), self._transform_failure(error, path)]
             return
         if self.twin is None:
             cells = [cell for drawing in drawings for cell in self._cells(drawing)]
@@ -247,8 +254,24 @@ class _Maker:
         if not isinstance(error, expected):
             raise error
         self.sheet.failed.append(str(error) if path in str(error) else f"{path}: {error}")
+        return self._blank(title, getattr(error, "reason", error))
+
+    def _transform_failure(self, error: Exception, path: str) -> Cell:
+        """A cell that says what the transform raised, and in which line of the user's; raises fastpipe's own errors."""
+        is_files = isinstance(error, (OSError, ValueError)) and not users_line(
+            error
+        )  # such as a crop that is too large
+        if is_files or isinstance(error, FastpipeError):
+            return self._failure(error, path, "no augmentation")
+        self.sheet.broken += 1
+        self.error = error
+        said = f"the transform fails: {describe_error(error)}"
+        self.sheet.failed.append(f"{path}: {said}")
+        return self._blank("no augmentation", said)
+
+    def _blank(self, title: str, reason: object) -> Cell:
         blank = Image.new("RGB", (self.side, self.side // 2), (235, 235, 235))
-        return Cell(blank, (title, f"can't be shown: {getattr(error, 'reason', error)}"))
+        return Cell(blank, (title, f"can't be shown: {reason}"))
 
     def _drawing(self, index: int, number: int) -> _Drawing:
         dataset: Any = self.dataset

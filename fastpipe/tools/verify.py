@@ -29,6 +29,7 @@ from fastpipe.rng import GeneratorStates, keyed_globals, preserved_globals, samp
 from fastpipe.tools import recipes
 from fastpipe.tools.inputs import choose_files
 from fastpipe.tools.torchvision_mirror import import_torchvision, is_torchvisions, mirror
+from fastpipe.tools.users_code import describe_error, users_line
 from fastpipe.tools.verify_result import Certificate, Check, Difference, Worst
 from fastpipe.transforms.pipeline import flatten
 from fastpipe.types import ArchiveMember, Recipe
@@ -208,9 +209,10 @@ class Comparison:
         """Takes in a sample that at least one of the two libraries refuses."""
         ours, theirs = (isinstance(one, Exception) for one in (actual, expected))
         error = expected if theirs else actual
-        said = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        said = describe_error(error)
         if ours and theirs:
-            self.notes.append(f"both refuse {self.path}: {said}")
+            own = users_line(error) and users_line(error) == users_line(actual) and self.whole is not error
+            self.notes.append(f"the transform fails: {said}" if own else f"both refuse {self.path}: {said}")
             self.alike.add(True, where)
         else:
             raises, other = ("torchvision", "fastpipe") if theirs else ("fastpipe", "torchvision")

@@ -45,6 +45,43 @@ def test_what_cannot_be_shown_is_said_and_nothing_at_all_is_exit_code_1(project:
     assert CliRunner().invoke(app, ["preview", str(files[0]), *options]).exit_code == 1
 
 
+@pytest.mark.parametrize("error", ["RuntimeError", "ValueError", "AssertionError"])
+def test_a_transform_that_raises_is_one_line_with_the_users_own(
+    error: str, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = f"""import torchvision.transforms as T
+def careful(image):
+    return T.functional.hflip(image)
+def boom(image):
+    careful(image)
+    raise {error}("boom")
+transform = T.Compose([T.RandomCrop(20), T.Lambda(boom), T.ToTensor()])
+"""
+    (project / "train.py").write_text(code)
+    with pytest.raises(SystemExit) as ended:
+        main(["preview", "photos", "-t", "train.py:transform"])
+    assert ended.value.code == 1
+    said = capsys.readouterr().err
+    assert said.startswith("fastpipe: error: nothing can be shown of all 3 samples, such as ")
+    assert f"the transform fails: {error}: boom ({project}/train.py, line 6)" in said
+    assert said.count("\n") == 1
+    assert not (project / "preview.png").exists()
+
+
+def test_a_transform_that_raises_for_one_image_leaves_the_others(project: Path) -> None:
+    odd = sorted((project / "photos").rglob("*.jpg"))[0]
+    Image.new("RGB", (33, 22)).save(odd)
+    (project / "train.py").write_text(
+        "def transform(image):\n    assert image.width > 50, 'too narrow'\n    return image\n"
+    )
+    result = CliRunner().invoke(app, ["preview", "photos", "-t", "train.py:transform"])
+    assert result.exit_code == 0, result.output
+    assert "Written to preview.png" in result.output
+    said = " ".join(result.output.split())
+    assert f"{odd.name}: the transform fails: AssertionError: too narrow (" in said
+    assert "train.py, line 2)" in said
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [

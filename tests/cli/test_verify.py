@@ -88,3 +88,18 @@ def test_without_torchvision(
     err = capsys.readouterr().err
     assert "pip install torchvision" in err
     assert err.count("\n") == 1
+
+
+def test_a_transform_that_raises_is_named_by_its_line_not_by_the_file(project: Path) -> None:
+    (project / "failing.py").write_text(
+        "from fastpipe import transforms as T\n"
+        "def boom(image):\n"
+        "    raise RuntimeError('boom')\n"
+        "transform = T.Compose([T.RandomCrop(20), boom, T.ToTensor()])\n"
+    )
+    result = CliRunner().invoke(app, ["verify", "photos", "-t", "failing.py:transform"])
+    assert result.exit_code == 1
+    said = " ".join(result.output.split())
+    assert said.count("the transform fails") == 1  # not once for each file
+    assert f"Note: the transform fails: RuntimeError: boom ({project}/failing.py, line 3)" in said
+    assert "both refuse" not in said

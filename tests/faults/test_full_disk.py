@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import os
 import threading
 import warnings
@@ -10,8 +11,11 @@ from pathlib import Path
 
 import pytest
 from full_disk import full_disk
+from PIL import Image
+from torchvision_here import torchvision  # noqa: F401  (makes `import torchvision` work in the package)
 
 import fastpipe
+from fastpipe.cli import main
 from fastpipe.config import MachineConfig
 from fastpipe.errors import ConfigError, DatasetError, FastpipeWarning
 from fastpipe.reporting.output import write_file, write_json
@@ -78,6 +82,52 @@ def test_reports(tmp_path, room):
         with full_disk(room), pytest.raises(ConfigError, match=FULL):
             write_json(str(figures), {"figures": list(range(1000))})
         assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("room", [0, 87, 2000])
+@pytest.mark.parametrize("command", ["preview", "verify"])
+def test_pictures(photos, tmp_path, room, command, capsys):
+    """As the commands write them: a good picture that was there stays, and nothing half is left."""
+    picture = tmp_path / "picture.png"
+    arguments = [command, str(photos), "--out", str(picture), "--quiet"]
+    arguments += ["--images=1"] if command == "verify" else []
+    for existing in (False, True):
+        if existing:
+            Image.new("RGB", (300, 200), (10, 20, 30)).save(picture)
+        before = contents(tmp_path)
+        with full_disk(room), pytest.raises(SystemExit) as ended:
+            main(
+                [
+                    command,
+                    str(photos),
+                    "--out",
+                    str(picture),
+                    "--quiet",
+                    *(["--images=1"] if command == "verify" else []),
+                ]
+            )
+        assert ended.value.code == 1
+        assert "fastpipe: error: can't write" in (said := capsys.readouterr().err)
+        assert "File too large" in said
+        assert contents(tmp_path) == before
+    with pytest.raises(SystemExit):
+        main(arguments)
+    with Image.open(picture) as image:
+        image.load()
+
+
+@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
+def test_plots(tmp_path, ending):
+    figure_module = pytest.importorskip("matplotlib.figure")
+    plots = importlib.import_module("fastpipe.reporting.plots")
+    figure = figure_module.Figure()
+    figure.subplots().plot([1, 2, 3])
+    plot = tmp_path / f"plot.{ending}"
+    plots.save(figure, plot)
+    before = contents(tmp_path)
+    with full_disk(100), pytest.raises(ConfigError, match=FULL):
+        plots.save(figure, plot)
+    assert contents(tmp_path) == before
 
 
 def test_reports_go_where_links_and_pipes_lead(tmp_path):

@@ -295,6 +295,9 @@ def test_bad_files() -> None:
     assert found.severity == "problem"
     assert "1 of 100 sampled: for example number 7, DecodeError: cut off" in found.what
     assert "fastpipe check" in found.remedy
+    own = find.bad_files([FailedSample(7, "RuntimeError: boom (train.py, line 3)", "train.py, line 3")], 100)
+    assert own is not None
+    assert own.remedy == "Mend the code there: train.py, line 3."
     assert find.bad_files([], 100) is None
 
 

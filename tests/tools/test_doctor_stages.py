@@ -27,7 +27,7 @@ from fastpipe.loading.collate import BatchCollate
 from fastpipe.readers import Capabilities, DecodeRequest, Reader
 from fastpipe.tools.doctor import disk as disk_module
 from fastpipe.tools.doctor.disk import is_resident, measure_disk
-from fastpipe.tools.doctor.measurements import GROUPS, StageProfile
+from fastpipe.tools.doctor.measurements import GROUPS, FailedSample, StageProfile
 from fastpipe.tools.doctor.memory_risks import object_lists
 from fastpipe.tools.doctor.reencoding import baseline, shrunk, target_side, try_reencoding
 from fastpipe.tools.doctor.stages import time_stages, try_samples
@@ -217,7 +217,21 @@ def test_samples_that_cannot_be_made_are_told_from_the_rest(tmp_path: Path) -> N
     assert "1.jpg" in tried.bad[0].reason
     assert "\n" not in tried.bad[0].reason
     assert tried.us > 0
+    assert "can't decode" in tried.bad[0].reason
+    assert tried.bad[0].line == ""  # no code of the user's
     assert try_samples(dataset, range(6), 0.0).good == [0]  # one at least, and no more than there is time for
+
+
+def boom(image: Any) -> Any:
+    raise RuntimeError(f"boom\nof {image.width}")
+
+
+def test_an_error_of_the_users_transform_names_its_line(tmp_path: Path) -> None:
+    (tmp_path / "0.jpg").write_bytes(corpus.jpeg(30, 40))
+    dataset = fastpipe.ImageList(([str(tmp_path / "0.jpg")], [0]), T.Compose([T.CenterCrop(20), boom]))
+    line = f"{__file__}, line {boom.__code__.co_firstlineno + 1}"
+    tried = try_samples(dataset, [0], 1.0)
+    assert tried.bad == [FailedSample(0, f"RuntimeError: boom of 20 ({line})", line)]
 
 
 def photo(height: int, width: int, **options: Any) -> bytes:

@@ -321,12 +321,16 @@ def test_a_sample_that_fastpipe_alone_refuses_fails(root: Path, monkeypatch: pyt
     def refuse(self: Any, index: int) -> Any:
         raise ValueError("not this one")
 
+    line = f"{__file__}, line {refuse.__code__.co_firstlineno + 1}"
+
     monkeypatch.setattr(fastpipe.ImageList, "__getitem__", refuse)
     certificate = fastpipe.verify(T.Compose(TRAIN), root, images=2, drawings=1, config=PLAIN)
     assert not certificate.holds
     alike = check(certificate, "alike")
     assert (alike.equal, alike.count) == (0, 2)
-    assert alike.failures[0].endswith(", drawing 1: fastpipe raises ValueError: not this one; torchvision doesn't")
+    assert alike.failures[0].endswith(
+        f", drawing 1: fastpipe raises ValueError: not this one ({line}); torchvision doesn't"
+    )
 
 
 def test_a_bug_in_a_foreign_transform_is_no_pass(root: Path) -> None:

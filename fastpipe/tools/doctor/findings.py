@@ -121,7 +121,9 @@ def bad_files(bad: Sequence[FailedSample], tried: int) -> Finding | None:
         "samples that can't be made",
         "problem",
         f"{len(bad)} of {tried} sampled: for example number {bad[0].index}, {bad[0].reason}",
-        "Run fastpipe check to find all bad files, or choose what becomes of them with the dataset's on_error.",
+        f"Mend the code there: {bad[0].line}."
+        if bad[0].line
+        else "Run fastpipe check to find all bad files, or choose what becomes of them with the dataset's on_error.",
     )
 
 

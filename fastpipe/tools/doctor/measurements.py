@@ -190,3 +190,4 @@ class FailedSample:
 
     index: int  # of the sample
     reason: str  # the error, in a line
+    line: str = ""  # of the user's code that raised it; empty where none did

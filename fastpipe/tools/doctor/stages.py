@@ -20,6 +20,7 @@ from fastpipe.loading.fetcher import batch_of
 from fastpipe.program import mark, profile
 from fastpipe.tools.doctor.measurements import FailedSample, ProfiledPart, StageProfile
 from fastpipe.tools.recipes import part_of
+from fastpipe.tools.users_code import describe_error, users_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ def try_samples(dataset: Any, indices: Sequence[int], seconds: float) -> Tried:
         try:
             dataset[index]
         except Exception as error:  # a user's dataset or transform may raise anything
-            bad.append(FailedSample(index, f"{type(error).__name__}: {error}".splitlines()[0]))
+            bad.append(FailedSample(index, describe_error(error), users_line(error)))
         else:
             good.append(index)
             taken += time.perf_counter() - before
@@ -86,7 +87,7 @@ def time_stages(
     try:
         first = batch_from(dataset, indices[:2])
     except Exception as error:  # a user's collate_fn may raise anything
-        what = f"{type(error).__name__}: {error}".splitlines()[0]
+        what = describe_error(error)
         raise DatasetError(
             f"samples {', '.join(map(str, indices[:2]))} can't be made a batch: {what}. Tensors of one size "
             "can: end the transform in a resize or crop and ToTensor."
