@@ -7,9 +7,8 @@ A fork needn't be thought of: whoever writes first to a piece that both see, par
 from __future__ import annotations
 
 import math
-import os
-import threading
 import weakref
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -21,8 +20,9 @@ SMALL = 1 << 20
 _KEPT = 4  # free pieces
 _ALIGNMENT = 64
 
-_lock = threading.RLock()  # the collector may free a piece while one is looked for
-_free: list[NDArray[np.uint8]] = []
+# Without a lock: between any two lines the collector may give a piece back, and a signal's handler or another thread
+# take one, too. Each call of the deque's is done at once, and who looks at a piece has it alone.
+_free: deque[NDArray[np.uint8]] = deque(maxlen=_KEPT)
 
 
 def reused(shape: tuple[int, ...], dtype: torch.dtype, pinned: bool = False) -> torch.Tensor:
@@ -47,28 +47,17 @@ def reused_bytes(size: int) -> NDArray[np.uint8]:
     piece = _take(size)
     start = -piece.__array_interface__["data"][0] % _ALIGNMENT
     view = piece[start : start + size]
-    weakref.finalize(view, _give_back, piece).atexit = False
+    weakref.finalize(view, _free.append, piece).atexit = False
     return view
 
 
 def _take(size: int) -> NDArray[np.uint8]:
-    with _lock:
-        for number, piece in enumerate(_free):
-            if size + _ALIGNMENT <= piece.size <= 2 * size + _ALIGNMENT:
-                return _free.pop(number)
-    return np.empty(size + _ALIGNMENT, np.uint8)
-
-
-def _give_back(piece: NDArray[np.uint8]) -> None:
-    with _lock:
+    for _ in range(len(_free)):
+        try:
+            piece = _free.popleft()
+        except IndexError:  # others took them meanwhile
+            break
+        if size + _ALIGNMENT <= piece.size <= 2 * size + _ALIGNMENT:
+            return piece
         _free.append(piece)
-        del _free[:-_KEPT]
-
-
-def _renew_lock() -> None:
-    global _lock
-    _lock = threading.RLock()  # another thread of the parent may have held it
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_lock)
+    return np.empty(size + _ALIGNMENT, np.uint8)

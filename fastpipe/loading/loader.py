@@ -69,8 +69,8 @@ class DataLoader(TorchDataLoader[Any]):
       nothing is left isn't handed out. `bad_files` counts, and a warning at the end of an epoch tells.
     - Each new iteration is the next epoch of a dataset with a ``seed`` and of `fastpipe.samplers`; `set_epoch` chooses
       another (a loader made anew for each epoch needs it, and warns). `state_dict` resumes exactly within an epoch.
-      Iterations that run at once, such as ``next(iter(loader))`` within a loop, take nothing from each other: the newest
-      has the workers that stay, and an older one gets workers of its own if it is asked for more.
+      Iterations that run at once, such as ``next(iter(loader))`` within a loop, take nothing from each other: the
+      newest has the workers that stay, and an older one gets workers of its own if it is asked for more.
     - Where a worker dies or stalls, the error names it, the file that it was at and the likely causes; the next
       iteration starts new workers. Where shared memory is too small, that is said before the first batch.
 

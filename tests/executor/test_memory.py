@@ -7,12 +7,13 @@ import multiprocessing
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 import torch
 
+from fastpipe.executor import host_pool
 from fastpipe.executor.host_pool import _KEPT, _free, reused
 
 SHAPE = (4, 3, 300, 300)
@@ -74,6 +75,67 @@ def test_few_pieces_are_kept_and_none_that_is_too_large() -> None:
     small = reused((3, 300, 300), torch.float32)  # less than half as large
     assert len(_free) == _KEPT
     assert small.shape == (3, 300, 300)
+
+
+MEGABYTES = 1_000_000
+
+
+def lines_while(call: Callable[[], Any], at: int, then: Callable[[], None]) -> int:
+    """Calls something, with something else before its `at`-th line in the pool; returns how many lines there were."""
+    seen = 0
+
+    def trace(frame: Any, event: str, _: Any) -> Any:
+        nonlocal seen
+        if frame.f_code.co_filename != host_pool.__file__:
+            return None
+        if event == "line":
+            seen += 1
+            if seen == at:
+                sys.settrace(None)
+                then()
+                sys.settrace(trace)
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    finally:
+        sys.settrace(before)
+    return seen
+
+
+@pytest.mark.parametrize("what", ["given back", "taken", "taken and given back"])
+def test_memory_that_is_given_back_or_taken_between_any_two_lines(what: str) -> None:
+    """As the collector does, and a signal's handler."""
+
+    def pieces(*megabytes: int) -> list[torch.Tensor]:
+        return [reused((size * MEGABYTES,), torch.uint8) for size in megabytes]
+
+    at, lines = 1, 1
+    while at <= lines:
+        _free.clear()
+        kept = pieces(20, 8, 5, 3, 2)
+        while len(kept) > 1:
+            del kept[0]
+        made: list[torch.Tensor] = []
+
+        def then(kept: list[torch.Tensor] = kept, made: list[torch.Tensor] = made) -> None:
+            if what != "given back":
+                made.extend(pieces(8))
+            if what != "taken":
+                kept.clear()
+
+        lines = lines_while(lambda made=made: made.extend(pieces(8)), at, then)  # type: ignore[misc]
+        assert all(one.numel() == 8 * MEGABYTES for one in made)
+        for number, one in enumerate(made):
+            one.fill_(number)
+        assert [int(one.max()) for one in made] == [*range(len(made))], "no two have the same memory"
+        made.clear()
+        kept.clear()
+        assert len(_free) <= _KEPT
+        at += 1
+    assert at > 10
 
 
 def test_threads_share_it() -> None:
