@@ -38,7 +38,7 @@ def run(
 
     Example: fastpipe run train.py --epochs 10
     """
-    from fastpipe.hooks.report import check_report
+    from fastpipe.hooks.summary import check_report
 
     check_report(report)
     ask(arguments, module, check=check, report_to=report, quiet=quiet)

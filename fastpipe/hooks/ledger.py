@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from fastpipe.atomic_write import atomic_write
 
 if TYPE_CHECKING:
-    from fastpipe.hooks.report import Report
+    from fastpipe.hooks.summary import Report
 
 _CHECKED_AGAIN = 4096
 """Samples of a site from one check to the next, once the first ones have been checked."""
@@ -202,6 +202,6 @@ LEDGER = Ledger()
 
 def report() -> Report:
     """What was taken over until now, by this process and its workers; what stayed as it was, and why."""
-    from fastpipe.hooks.report import Report
+    from fastpipe.hooks.summary import Report
 
     return Report.of(LEDGER)

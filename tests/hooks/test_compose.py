@@ -1,0 +1,277 @@
+"""A ``Compose`` that is called under `fastpipe.install`: torchvision's results, checked where it runs."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import random
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import corpus
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torchvision_here import module
+
+import fastpipe
+from fastpipe.errors import FastpipeWarning
+from fastpipe.hooks.ledger import LEDGER, Site
+from fastpipe.rng.state import GeneratorStates
+
+T, v2 = module("torchvision.transforms"), module("torchvision.transforms.v2")
+tv_tensors = module("torchvision.tv_tensors")
+
+
+@pytest.fixture(autouse=True)
+def _fresh_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LEDGER, "_sites", {})
+    monkeypatch.setattr(LEDGER, "notes", {})
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> list[Path]:
+    sizes = [(61, 83), (40, 40), (97, 33), (1, 1), (224, 300)]
+    paths = []
+    for number, (height, width) in enumerate(sizes):
+        paths.append(tmp_path / f"{number}.jpg")
+        paths[-1].write_bytes(corpus.jpeg(height, width, ("444", "420", "gray")[number % 3], number))
+    return paths
+
+
+class Counting:
+    """A callable of the user's, which a check mustn't call a second time."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, image: Any) -> Any:
+        self.calls += 1
+        return image.rotate(random.choice([0, 90])) if isinstance(image, Image.Image) else image * 1
+
+
+def seeded() -> None:
+    torch.manual_seed(3)
+    random.seed(3)
+    np.random.seed(3)  # noqa: NPY002 # the global one, which transforms draw from
+
+
+def outcome(transform: Any, images: Iterator[Any]) -> tuple[list[Any], GeneratorStates]:
+    seeded()
+    return [transform(image) for image in images], GeneratorStates.of()
+
+
+def opened(paths: list[Path], again: int = 2) -> Iterator[Any]:
+    for path in paths * again:
+        yield Image.open(path).convert("RGB")
+
+
+RECIPES: dict[str, Callable[[], Any]] = {
+    "training": lambda: T.Compose([T.RandomResizedCrop(24), T.RandomHorizontalFlip(), T.ToTensor()]),
+    "colours": lambda: T.Compose([T.Resize(32), T.ColorJitter(0.4, 0.4, 0.4, 0.1), T.RandomGrayscale(), T.ToTensor()]),
+    "nested": lambda: T.Compose([T.Compose([T.Resize(40), T.CenterCrop(32)]), T.RandomApply([T.RandomRotation(9)])]),
+    "between": lambda: T.Compose(
+        [T.RandomCrop(30, pad_if_needed=True), Counting(), T.RandomHorizontalFlip(), T.ToTensor()]
+    ),
+    "function": lambda: T.Compose([T.Resize(20), T.Lambda(lambda image: image.transpose(0)), T.ToTensor()]),
+    "unknown": lambda: T.Compose([Counting()]),
+    "empty": lambda: T.Compose([]),
+    "v2": lambda: v2.Compose([v2.RandomResizedCrop(24), v2.PILToTensor(), v2.ToDtype(torch.float32, scale=True)]),
+    "v2 between": lambda: v2.Compose([v2.Resize((31, 30)), Counting(), v2.ToImage()]),
+}
+
+
+@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("check", [0, 3])
+def test_results_and_generators_are_torchvision_s(photos: list[Path], name: str, check: int) -> None:
+    plain, plain_state = outcome(RECIPES[name](), opened(photos))
+    transform = RECIPES[name]()
+    with fastpipe.install(check=check):
+        made, state = outcome(transform, opened(photos))
+        assert type(transform) is type(RECIPES[name]())
+    for one, other in zip(made, plain, strict=True):
+        assert type(one).__name__ == type(other).__name__ or isinstance(one, Image.Image)
+        assert np.array_equal(np.asarray(one), np.asarray(other))
+    assert state.draws_like(plain_state)
+
+
+@pytest.mark.parametrize("name", ["between", "v2 between", "unknown"])
+def test_the_user_s_code_runs_once(photos: list[Path], name: str) -> None:
+    transform = RECIPES[name]()
+    with fastpipe.install(check=10):
+        outcome(transform, opened(photos, again=1))
+    counting = next(one for one in transform.transforms if isinstance(one, Counting))
+    assert counting.calls == len(photos)
+
+
+def test_a_user_s_function_within_a_library_s_transform_runs_once(photos: list[Path]) -> None:
+    calls: list[int] = []
+    transform = T.Compose([T.RandomApply([T.Lambda(lambda image: calls.append(1) or image)], p=1.0), T.ToTensor()])
+    with fastpipe.install(check=10):
+        outcome(transform, opened(photos, again=1))
+    assert len(calls) == len(photos)
+
+
+def site_of(transform: Any) -> Site:
+    return next(site for site in fastpipe.report().sites if site.name.startswith(type(transform).__name__))
+
+
+def test_plain_images_are_checked(photos: list[Path]) -> None:
+    transform = RECIPES["training"]()
+    loaded = [Image.fromarray(np.asarray(Image.open(path).convert("RGB"))) for path in photos]
+    with fastpipe.install(check=3):
+        outcome(transform, iter(loaded))
+    site = site_of(transform)
+    assert (site.images, site.checked, site.differed) == (len(photos), 3, 0)
+
+
+@pytest.mark.parametrize("what", ["pixels", "draws"])
+def test_where_something_differs_the_plain_result_is_taken_from_then_on(
+    photos: list[Path], monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    from fastpipe.transforms import image_call
+
+    loaded = [Image.fromarray(np.asarray(Image.open(path).convert("RGB"))) for path in photos]
+    plain, plain_state = outcome(RECIPES["training"](), iter(loaded))
+    right = image_call.draw_and_run
+
+    def wrong(*args: Any, **kwargs: Any) -> Any:
+        made = right(*args, **kwargs)
+        if what == "draws":
+            torch.rand(1)
+            return made
+        return made + 1
+
+    monkeypatch.setattr(image_call, "draw_and_run", wrong)
+    transform = RECIPES["training"]()
+    with fastpipe.install(check=1), pytest.warns(FastpipeWarning, match="RandomResizedCrop") as warned:
+        made, state = outcome(transform, iter(loaded))
+    assert len(warned) == 1
+    for one, other in zip(made, plain, strict=True):
+        assert torch.equal(one, other)
+    assert state.draws_like(plain_state)
+    assert (site_of(transform).differed, site_of(transform).is_off) == (1, True)
+
+
+def test_an_error_of_ours_is_never_the_user_s(photos: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    from fastpipe.transforms import image_call
+
+    plain, plain_state = outcome(RECIPES["training"](), opened(photos))
+
+    def broken(*args: Any, **kwargs: Any) -> Any:
+        raise AttributeError("a mistake of ours")
+
+    monkeypatch.setattr(image_call, "run_on_image", broken)
+    with fastpipe.install(check=0):
+        made, state = outcome(RECIPES["training"](), opened(photos))
+    assert all(map(torch.equal, made, plain))
+    assert state.draws_like(plain_state)
+
+
+def test_errors_of_the_user_s_are_torchvision_s(photos: list[Path]) -> None:
+    transform = T.Compose([T.RandomCrop(500), T.ToTensor()])
+    errors = []
+    for installed in (False, True):
+        if installed:
+            fastpipe.install()
+        try:
+            transform(Image.open(photos[0]).convert("RGB"))
+        except ValueError as error:
+            errors.append(str(error))
+        finally:
+            fastpipe.uninstall()
+    assert len(errors) == 2
+    assert errors[0] == errors[1]
+
+
+def test_samples_with_boxes_are_torchvision_s(photos: list[Path]) -> None:
+    transform = v2.Compose([v2.RandomIoUCrop(), v2.RandomHorizontalFlip(), v2.Resize((30, 31)), v2.ToImage()])
+
+    def samples() -> Iterator[Any]:
+        for path in photos[:3]:
+            image = Image.open(path).convert("RGB")
+            boxes = tv_tensors.BoundingBoxes([[0, 0, *image.size]], format="XYXY", canvas_size=image.size[::-1])  # type: ignore[call-overload]
+            yield image, {"boxes": boxes, "labels": torch.tensor([1]), "name": path.name}
+
+    def run() -> tuple[list[Any], GeneratorStates]:
+        seeded()
+        return [transform(*sample) for sample in samples()], GeneratorStates.of()
+
+    plain, plain_state = run()
+    with fastpipe.install(check=2):
+        made, state = run()
+    for (image, target), (plain_image, plain_target) in zip(made, plain, strict=True):
+        assert type(image) is type(plain_image)
+        assert torch.equal(image, plain_image)
+        assert torch.equal(target["boxes"], plain_target["boxes"])
+        assert target["name"] == plain_target["name"]
+    assert state.draws_like(plain_state)
+
+
+def test_changes_of_a_compose_are_seen_at_once(photos: list[Path]) -> None:
+    image = Image.open(photos[4]).convert("RGB")
+    with fastpipe.install():
+        transform = T.Compose([T.CenterCrop(20), T.ToTensor()])
+        assert transform(image).shape == (3, 20, 20)
+        transform.transforms[0].size = (10, 12)
+        assert transform(image).shape == (3, 10, 12)
+        transform.transforms[0] = T.Resize((5, 6))
+        assert transform(image).shape == (3, 5, 6)
+        transform.transforms.pop()
+        assert transform(image).size == (6, 5)
+
+
+def test_objects_are_copied_and_pickled_as_without(photos: list[Path]) -> None:
+    transform = RECIPES["training"]()
+    before = pickle.dumps(transform), repr(transform), dict(vars(transform))
+    with fastpipe.install():
+        transform(Image.open(photos[0]).convert("RGB"))
+        assert (pickle.dumps(transform), repr(transform), dict(vars(transform))) == before
+        assert b"fastpipe" not in pickle.dumps(transform)
+        assert copy.deepcopy(transform).transforms[0].size == (24, 24)
+
+
+def test_subclasses_made_before_and_after_are_planned_and_stay_what_they_are(photos: list[Path]) -> None:
+    class Before(T.Compose):  # type: ignore[misc, name-defined]
+        pass
+
+    with fastpipe.install():
+
+        class After(T.Compose):  # type: ignore[misc, name-defined]
+            def __call__(self, image: Any) -> Any:
+                return super().__call__(image) + 1
+
+        for kind, more in ((Before, 0), (After, 1)):
+            transform = kind([T.CenterCrop(8), T.ToTensor()])
+            assert isinstance(transform, T.Compose)
+            made = transform(Image.open(photos[4]).convert("RGB"))
+            assert float(made.min()) >= more
+            assert site_of(transform).images == 1
+
+
+def test_threads_that_call_one_compose(photos: list[Path]) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    transform = T.Compose([T.Resize((20, 21)), T.ToTensor()])
+    paths = photos * 8
+    plain = [transform(Image.open(path).convert("RGB")) for path in paths]
+    with fastpipe.install(check=4), ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(lambda path: transform(Image.open(path).convert("RGB")), paths))
+    assert all(map(torch.equal, made, plain))
+
+
+def test_pickles_are_read_without_fastpipe(tmp_path: Path, photos: list[Path]) -> None:
+    with fastpipe.install():
+        transform = RECIPES["training"]()
+        image = transform.transforms[0](Image.open(photos[4]).convert("RGB"))
+        (tmp_path / "kept.pickle").write_bytes(pickle.dumps((transform, image, transform(image))))
+    code = (
+        "import sys, pickle, torchvision_here\npickle.load(open(sys.argv[1], 'rb'))\nprint('fastpipe' in sys.modules)"
+    )
+    tests = Path(__file__).resolve().parents[1]
+    command = [sys.executable, "-c", code, str(tmp_path / "kept.pickle")]
+    assert subprocess.run(command, capture_output=True, text=True, cwd=tests, check=True).stdout == "False\n"
