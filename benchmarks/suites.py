@@ -1,0 +1,87 @@
+"""Other people's test suites, run plainly and by ``fastpipe run``: each test must end as it does without.
+
+    python benchmarks/suites.py PATH/TO/Pillow/Tests -p torch
+    python benchmarks/suites.py PATH/TO/vision/test/test_transforms_v2.py PATH/TO/vision/test/test_image.py
+    python benchmarks/suites.py PATH/TO/datasets/tests/features/test_image.py -p torch -n 2
+
+Paths are of copies of the suites, of the versions that are installed here; whatever else is given goes to pytest.
+Fastpipe makes images once torch is imported: ``-p torch`` imports it for a suite that doesn't. Where torchvision doesn't
+fit the torch that is installed, a module that mends that is named likewise (``-p torchvision_here``, with tests/ in
+PYTHONPATH).
+Exits with 1 where an outcome differs, or where nothing was run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from xml.etree import ElementTree
+
+from fastpipe.reporting.tables import ReportTable
+
+WAYS = {"plain": [], "fastpipe run": ["-m", "fastpipe", "run", "--quiet", "--check", "2"]}
+
+
+def main() -> None:
+    """Runs the suite both ways, prints how many tests ended how, and each that ended otherwise."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("paths", nargs="+", type=Path, help="files or folders of a suite")
+    parser.add_argument("--timeout", type=float, default=3600, help="seconds for each way")
+    options, for_pytest = parser.parse_known_args()
+    outcomes, seconds = {}, {}
+    for way, prefix in WAYS.items():
+        begun = time.perf_counter()
+        outcomes[way] = run(options.paths, prefix, for_pytest, options.timeout)
+        seconds[way] = time.perf_counter() - begun
+    table = ReportTable(["", *WAYS], [*WAYS])
+    kinds = sorted({kind for found in outcomes.values() for kind in found.values()})
+    for kind in kinds:
+        table.add_row(kind, *(sum(one == kind for one in found.values()) for found in outcomes.values()))
+    table.add_row("seconds", *seconds.values())
+    print(table)
+    plain, ours = outcomes.values()
+    differ = sorted(name for name in {*plain, *ours} if plain.get(name) != ours.get(name))
+    for name in differ:
+        print(f"{name}: {plain.get(name, 'not run')} → {ours.get(name, 'not run')}")
+    print(f"{len(plain):,} tests, {len(differ):,} end otherwise")
+    sys.exit(1 if differ or not plain else 0)
+
+
+def run(paths: list[Path], prefix: list[str], for_pytest: list[str], timeout: float) -> dict[str, str]:
+    """The outcome of each test by its name: passed, failed, error or skipped.
+
+    Args:
+        paths: files or folders.
+        prefix: of the command, before ``-m pytest``.
+        for_pytest: further arguments of pytest's.
+        timeout: in seconds.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "outcomes.xml"
+        suite = [str(path.resolve()) for path in paths]
+        command = [sys.executable, *prefix, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}"]
+        place = paths[0].resolve()
+        subprocess.run(
+            [*command, *for_pytest, *suite],
+            cwd=place.parent,
+            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+            stdout=subprocess.DEVNULL,
+            timeout=timeout,
+            check=False,
+        )
+        if not report.exists():
+            sys.exit(f"pytest made no report for {' '.join(map(str, paths))}: run it by hand to see why")
+        found = {}
+        for case in ElementTree.parse(report).iter("testcase"):
+            ended = [part.tag for part in case if part.tag in ("failure", "error", "skipped")]
+            found[f"{case.get('classname')}::{case.get('name')}"] = ended[0] if ended else "passed"
+        return found
+
+
+if __name__ == "__main__":
+    main()
