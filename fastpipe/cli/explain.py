@@ -1,7 +1,8 @@
-"""``fastpipe explain``: the plan of a transform or dataset."""
+"""``fastpipe explain``: the plan of a transform, data set or loader."""
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 import sys
@@ -11,6 +12,7 @@ from typing import Annotated
 import typer
 
 from fastpipe.cli._options import JsonOption, QuietOption, TransformOption
+from fastpipe.errors import DatasetError
 from fastpipe.tools.import_object import find_object, load_transform
 from fastpipe.types import ImageShape
 
@@ -22,12 +24,20 @@ def _shape(size: str) -> ImageShape:
     return ImageShape(int(match[1]), int(match[2]))
 
 
+def _near(path: str) -> str:
+    """A question with the name that is most like a path's, of those in its folder; empty where none is."""
+    folder, name = os.path.split(path)
+    names = os.listdir(folder or ".") if os.path.isdir(folder or ".") else []
+    near = difflib.get_close_matches(name, names, n=1)
+    return f"; did you mean {os.path.join(folder, near[0])}?" if near else ""
+
+
 def explain(
     subject: Annotated[
         str,
         typer.Argument(
             metavar="PATH|MODULE:NAME",
-            help="A folder of images or one image, or a transform or dataset as --transform takes it.",
+            help="A folder of images or one image; or a transform, data set or loader: MODULE:NAME or FILE.py:NAME.",
         ),
     ],
     transform: TransformOption = None,
@@ -41,7 +51,7 @@ def explain(
     json: JsonOption = None,
     quiet: QuietOption = False,
 ) -> None:
-    """Print what runs where for a transform or dataset.
+    """Print what runs where for a transform, data set or loader.
 
     And what is exact, what ends the plan, and what mends it.
 
@@ -58,8 +68,10 @@ def explain(
         from fastpipe.tools.inputs import dataset_of
 
         found = dataset_of(subject, load_transform(transform), count=16)
-    else:
+    elif ":" in subject or subject.endswith(".py"):
         found = find_object(subject)
+    else:
+        raise DatasetError(f"there is no file or folder {subject}{_near(subject)}; of a script give MODULE:NAME")
     explanation = fastpipe.explain(found, shape=size, fidelity="fast" if fast else None)
     if is_path:  # the list of a few of its files is nothing that the user knows of
         explanation = replace(explanation, subject=f"{subject}, {explanation.subject.rpartition(', ')[2]}")

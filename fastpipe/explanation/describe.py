@@ -10,11 +10,11 @@ from typing import Any, get_args
 
 from fastpipe import core, readers
 from fastpipe.datasets.image_array import ImageArray
-from fastpipe.datasets.wrappers import behind_subsets
 from fastpipe.errors import PlanError
 from fastpipe.explanation.foreign_loading import foreign_loading, path_of, shape_in_memory
 from fastpipe.explanation.graph_breaks import GraphBreak, diagnose, drawn_by_library, named_with_library, one_line
 from fastpipe.explanation.result import ExplainedStep, Explanation
+from fastpipe.explanation.subject import Subject, subject_of
 from fastpipe.ops import Operation, ToPlanarTensor, contracts_of
 from fastpipe.program.lower import lower
 from fastpipe.program.program import Fidelity, Program, Views, steps_in_words
@@ -33,12 +33,14 @@ _TO_TENSOR = frozenset({"PILToTensor", "ToTensor"})
 
 @preserved_globals()
 def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity | None = None) -> Explanation:
-    """Explains what runs where for a transform, or for a dataset with one; ``print`` it.
+    """Explains what runs where for a transform, a data set or a loader; ``print`` it.
 
     The example is drawn from generators of its own: the global ones don't move.
 
     Args:
-        subject: a transform, or a dataset that has a ``transform``, or a ``Subset`` of one.
+        subject: what `fastpipe.convert` takes, and what it gives: a transform, a data set with one, whatever its
+            attribute is called, a loader, a ``Subset`` or ``ConcatDataset`` (whose first data set is explained, and in
+            a note each other one).
         shape: the image size to show the plan for; None takes a dataset's first image, or 375×500.
         fidelity: ``"torchvision"`` or ``"fast"``; None takes the dataset's, or ``"torchvision"``.
 
@@ -46,20 +48,22 @@ def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity
         ValueError: another fidelity.
         PlanError: an image of that shape can't be transformed (a crop is larger, …), or the subject is no transform.
     """
-    subject, _ = behind_subsets(subject)
-    is_dataset = hasattr(subject, "__getitem__") and hasattr(subject, "transform")
-    joint = getattr(subject, "_fastpipe_joint", None)  # transforms of image and targets together
-    transform = joint or (subject.transform if is_dataset else subject)
+    if fidelity not in (None, *get_args(Fidelity)):
+        raise ValueError(f"fidelity={fidelity!r}: choose one of {', '.join(map(repr, get_args(Fidelity)))}.")
+    found = subject_of(subject)
+    explanation = _explained_subject(found, shape, fidelity)
+    others = [(name, _explained_subject(subject_of(other), shape, fidelity)) for name, other in found.others]
+    return replace(explanation, notes=(*explanation.notes, *_about_others(explanation, others)))
+
+
+def _explained_subject(found: Subject, shape: ImageShape | None, fidelity: Fidelity | None) -> Explanation:
+    subject = found.transform if found.dataset is None else found.dataset
+    is_dataset, transform = found.dataset is not None, found.transform
+    joint = getattr(found.dataset, "_fastpipe_joint", None)
     chosen: Fidelity = getattr(subject, "fidelity", "torchvision") if fidelity is None else fidelity
-    if chosen not in get_args(Fidelity):
-        raise ValueError(f"fidelity={chosen!r}: choose one of {', '.join(map(repr, get_args(Fidelity)))}.")
     foreign = foreign_loading(subject) if is_dataset else None
     pipeline = compile_pipeline(transform, v2_alone=joint is not None)
-    if not (transform is None or callable(transform)):
-        raise PlanError(f"explain takes a transform, or a dataset with one, not {type(transform).__name__}")
     if foreign is not None and foreign.decode:  # each transform is called with an image that is there
-        if transform is None:
-            transform = getattr(subject, "transforms", None)
         pipeline, joint = Pipeline((), tuple(flatten(transform))), None
     headers, example = _examples(subject if is_dataset else None, shape)
     size = ImageShape(headers[0].height, headers[0].width)
@@ -87,7 +91,7 @@ def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity
     if is_dataset and shape is None and has_files and example.startswith(_MADE):
         notes += (f"no file's header could be read, of up to {_FILES} that were tried: `fastpipe check` says why",)
     return Explanation(
-        subject=_named(subject, is_dataset, pipeline),
+        subject=_named(found, pipeline),
         fidelity=chosen,
         example=example,
         shape=(size.height, size.width),
@@ -108,13 +112,27 @@ def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity
     )
 
 
-def _named(subject: Any, is_dataset: bool, pipeline: Pipeline) -> str:
+def _named(found: Subject, pipeline: Pipeline) -> str:
     count = len(pipeline.drawn) + len(pipeline.rest)
     transforms = f"{count} transform{'' if count == 1 else 's'}"
-    if not is_dataset:
-        return transforms
-    root = getattr(subject, "root", None)
-    return f"{type(subject).__name__}{f' of {root}' if root is not None else ''}, {transforms}"
+    if found.dataset is None:
+        return " of ".join((*found.around, transforms))
+    root = getattr(found.dataset, "root", None)
+    names = [*found.around, type(found.dataset).__name__, *([] if root is None else [str(root)])]
+    if found.attribute not in ("", "transform", "transforms"):
+        transforms += f" in {found.attribute}"
+    return f"{' of '.join(names)}, {transforms}"
+
+
+def _about_others(first: Explanation, others: Sequence[tuple[str, Explanation]]) -> Iterator[str]:
+    """A line for each data set beside the one that is explained: whether its plan is the same."""
+    for name, other in others:
+        if (other.drawn, other.rest, other.loaded_by) == (first.drawn, first.rest, first.loaded_by):
+            yield f"{name}, {other.subject}: planned as this one"
+        elif other.broken_by is None:
+            yield f"{name}, {other.subject}: all of another transform is planned"
+        else:
+            yield f"{name}, {other.subject}: {other.broken_by.transform} ends the plan, {other.broken_by.reason}"
 
 
 def _examples(dataset: Any, shape: ImageShape | None) -> tuple[list[Header], str]:

@@ -71,9 +71,21 @@ def test_errors(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, said = failure(["no/photos", "--transform", "plan_to_explain:Holder.transform"], capsys)
     assert code == 1
     assert "there is no no" in said.replace("\\", "/")
-    code, said = failure(["neither"], capsys)
+    code, said = failure(["photo"], capsys)
     assert code == 1
-    assert "give MODULE:NAME" in said
+    assert "there is no file or folder photo; did you mean photos?" in said
+    code, said = failure(["no/photos"], capsys)
+    assert code == 1
+    assert "there is no file or folder no/photos; of a script give MODULE:NAME" in said
+
+
+def test_a_loader(project: Path) -> None:
+    (project / "loading.py").write_text(
+        f"{PLAN}\nimport fastpipe, torch\n"
+        "dataset = fastpipe.ImageFolder('photos', Holder.transform, index=None)\n"
+        "loader = torch.utils.data.DataLoader(torch.utils.data.ConcatDataset([dataset, dataset]))\n"
+    )
+    assert run("loading.py:loader").startswith("DataLoader of ConcatDataset of ImageFolder of photos, 3 transforms")
 
 
 @pytest.mark.parametrize("code", ["import no_such_package_here", "def x():\n    return no_such_package_here"])

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import torch
 import torchvision_here
 from recipe_conformance import seed_all, states
-from torch.utils.data import Subset
+from torch.utils.data import ConcatDataset, DataLoader, Subset, TensorDataset
 
 import fastpipe
 from fastpipe.explanation.conversion_gain import ConversionGain, conversion_gain
@@ -87,3 +88,23 @@ def test_doctor_says_what_convert_would_gain(make: Make, name: str, monkeypatch:
     assert asked[0] is not None
     assert asked[0].ratio is not None
     assert kind not in {one.name for one in fastpipe.doctor(fastpipe.convert(dataset), seconds=1.0).findings}
+
+
+@pytest.mark.parametrize("name", ["CIFAR10", "CocoDetection", "ImageFolder", "OxfordIIITPet", "VOCSegmentation"])
+def test_explain_takes_what_convert_takes(make: Make, name: str):
+    dataset = make(name, transform=crops())
+    loader = DataLoader(ConcatDataset([dataset, Subset(dataset, [1, 0])]), 2)
+    for given in (dataset, loader, fastpipe.convert(dataset), fastpipe.convert(loader)):
+        found = fastpipe.explain(given)
+        assert f"{name}" in found.subject or "Image" in found.subject
+        assert len(found.drawn) + len(found.rest) == len(crops().transforms)
+
+
+def test_explain_takes_other_libraries_data_sets(tmp_path: Any):
+    hf = pytest.importorskip("datasets")
+    table = hf.Dataset.from_dict({"image": [None]}, features=hf.Features({"image": hf.Image()}))
+    shown = table.with_transform(len)
+    for given in (shown, DataLoader(shown), fastpipe.convert(shown)):
+        assert fastpipe.explain(given).rest == ("builtins.len",)
+    tensors = TensorDataset(torch.zeros(3, 3, 8, 9))
+    assert fastpipe.explain(tensors).rest == fastpipe.explain(fastpipe.convert(tensors)).rest == ()

@@ -185,7 +185,7 @@ def test_a_dataset_is_explained_on_its_first_file(root: Path) -> None:
     assert found.shape == (30, 40)
     assert Path(found.example) == root / "cat" / "0.jpg"
     assert f"ImageFolder of {root}, 2 transforms" in str(found)
-    assert str(explain(torch.utils.data.Subset(dataset, [0]))) == str(found)
+    assert explain(torch.utils.data.Subset(dataset, [0])).subject == f"Subset of {found.subject}"
     assert [format for format, _ in found.decoders] == ["JPEG"]
     dataset.reader = "cv2"
     assert dict(explain(dataset).decoders)["JPEG"].startswith("cv2 decodes the whole image, and the region is cut out")
@@ -256,6 +256,54 @@ def test_datasets_that_load_images_themselves(root: Path) -> None:
     assert explain(both).rest == (one_line(function),)
 
 
+class Preprocessed(torch.utils.data.Dataset[Any]):
+    """Open_clip's way: a transform under another name, and an Enum beside it."""
+
+    def __init__(self, **attributes: Any) -> None:
+        self.mode = T.InterpolationMode.BICUBIC
+        self.target_transform = int
+        vars(self).update(attributes)
+
+    def __getitem__(self, index: int) -> Any: ...
+
+    def __len__(self) -> int:
+        return 3
+
+
+@pytest.mark.parametrize("name", ["preproc", "transforms", "train_tfms", "augmentation", "anything"])
+def test_a_transform_has_any_name(name: str) -> None:
+    found = explain(Preprocessed(**{name: TRAIN}))
+    assert found.rest == tuple(one_line(member) for member in TRAIN.transforms)
+    assert found.subject.startswith("Preprocessed, ")
+    assert (f" in {name}" in found.subject) == (name != "transforms")
+    assert explain(Preprocessed(my_augment=function)).rest == (one_line(function),)
+    assert explain(Preprocessed()).rest == ()
+
+
+def test_loaders_and_what_they_hold(root: Path) -> None:
+    ours = fastpipe.ImageFolder(root, TRAIN)
+    theirs = torchvision.datasets.ImageFolder(str(root), TRAIN)
+    alone = explain(ours)
+    for given, around in (
+        (fastpipe.DataLoader(ours, 2), "DataLoader"),
+        (torch.utils.data.DataLoader(ours, 2), "DataLoader"),
+        (torch.utils.data.DataLoader(torch.utils.data.Subset(ours, [0]), 2), "DataLoader of Subset"),
+        (Preprocessed(inner=[ours]), "Preprocessed"),
+    ):
+        found = explain(given)
+        assert found.subject == f"{around} of {alone.subject}"
+        assert (found.drawn, found.rest, found.steps) == (alone.drawn, alone.rest, alone.steps)
+    both = explain(torch.utils.data.ConcatDataset([ours, theirs, ours]))
+    assert both.drawn == alone.drawn
+    assert both.notes[-2].startswith(f"datasets[1], ImageFolder of {root}")
+    assert "ImageFolder.__getitem__ ends the plan, it makes the samples itself" in both.notes[-2]
+    assert both.notes[-1] == f"datasets[2], {alone.subject}: planned as this one"
+
+
+def test_transforms_one_after_the_other() -> None:
+    assert explain((T.RandomCrop(3), T.ToTensor())).drawn == explain(T.Compose([T.RandomCrop(3), T.ToTensor()])).drawn
+
+
 def test_a_getitem_around_fastpipes(root: Path) -> None:
     """Its own part is told, and what it gets from fastpipe's is planned as ever."""
     found, planned = (explain(kind(root, TRAIN, config=MachineConfig())) for kind in (Asks, fastpipe.ImageFolder))
@@ -302,8 +350,12 @@ def test_each_view_has_its_own_steps() -> None:
 
 
 def test_what_is_no_transform_is_refused() -> None:
-    with pytest.raises(PlanError, match="explain takes a transform, or a dataset with one, not int"):
+    with pytest.raises(PlanError, match="explain takes a transform, a data set or a loader, not int"):
         explain(3)
+    with pytest.raises(PlanError, match=r"not str\. For a path, `fastpipe explain PATH`"):
+        explain("train")
+    with pytest.raises(PlanError, match="found int as the transform of Preprocessed"):
+        explain(Preprocessed(transform=3))
 
 
 def test_a_repr_of_several_lines_becomes_one() -> None:
