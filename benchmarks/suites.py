@@ -5,7 +5,7 @@
     python benchmarks/suites.py PATH/TO/datasets/tests/features/test_image.py -p torch -n 2
 
 Paths are of copies of the suites, of the versions that are installed here; whatever else is given goes to pytest.
-Fastpipe makes images once torch is imported: ``-p torch`` imports it for a suite that does not. Where torchvision is not
+Fastpipe makes images once torch is imported: ``-p torch`` imports it for suites that do not. Where torchvision is not
 for the torch that is installed, a module that mends that is named likewise (``-p torchvision_here``, with tests/ in
 PYTHONPATH).
 Exits with 1 where an outcome differs, or where nothing was run.
