@@ -78,6 +78,7 @@ def test_a_healthy_folder(healthy: Diagnosis) -> None:
     assert not names(healthy) - {
         "the machine is busy",
         "a slower reader is in use",
+        "JPEGs that could be packed",
         "one transform takes much of the time",
     }
 
@@ -93,13 +94,16 @@ def test_the_report(healthy: Diagnosis, monkeypatch: pytest.MonkeyPatch) -> None
     html = healthy._repr_html_()
     assert html.startswith("<pre")
     assert "Where the time goes" in html
+    quiet = replace(healthy, stages=replace(healthy.stages, waited=0.0))
     for rate in (None, 1e9):
-        other = replace(healthy, gpu_rate=rate, workers=2, disk=None, memory=Memory(None, None), findings=())
+        other = replace(quiet, gpu_rate=rate, workers=2, disk=None, memory=Memory(None, None), findings=())
         assert ("--gpu-rate tells" in str(other)) == (rate is None)
         assert "Findings: none" in str(other)
         assert "for 2 workers; how much is free isn't known" in str(other)
     assert "Other programs had the CPU" not in str(replace(healthy, stages=replace(healthy.stages, waited=0.1)))
-    assert "CPU for 60% of the time" in str(replace(healthy, stages=replace(healthy.stages, waited=0.6)))
+    busy = str(replace(healthy, stages=replace(healthy.stages, waited=0.6)))
+    assert "CPU for 60% of the time" in busy
+    assert "is the best here" not in busy  # where no number of workers is judged
 
 
 @slow_start
@@ -188,7 +192,7 @@ def test_the_picture(healthy: Diagnosis, tmp_path: Path) -> None:
         assert min(picture.size) > 400
     replace(healthy, gpu_rate=None, disk=None).plot(tmp_path / "doctor.svg")
     assert (tmp_path / "doctor.svg").read_bytes().startswith(b"<?xml")
-    with pytest.raises(ConfigError, match="give a file such as"):
+    with pytest.raises(ConfigError, match=r"can't write .*nowhere.*a place that can be written"):
         healthy.plot(tmp_path / "nowhere" / "doctor.png")
     with pytest.raises(ConfigError, match="give a file such as"):
         healthy.plot(tmp_path / "doctor.what")
@@ -198,7 +202,7 @@ def test_the_picture(healthy: Diagnosis, tmp_path: Path) -> None:
 def test_without_matplotlib_the_extra_is_named(healthy: Diagnosis, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("matplotlib", "matplotlib.figure", "matplotlib.backends.backend_agg"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ConfigError, match=r"fastpipe\[bench\]"):
+    with pytest.raises(ConfigError, match="pip install matplotlib"):
         healthy.plot("never.png")
 
 

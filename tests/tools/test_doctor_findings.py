@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import re
 from typing import Any
 
 import pytest
@@ -94,35 +96,77 @@ def test_not_too_many_workers(workers: int | None, gpu_rate: float | None) -> No
     assert find.too_many_workers(scaling(100, 190, 360, 600), workers, gpu_rate) is None
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_one_number_of_workers_is_what_everything_says(seed: int) -> None:
+    """Whatever was measured: too few, too many and the report's own sentence follow from the recommended number."""
+    rng = random.Random(seed)
+    told = set()
+    for _ in range(200):
+        rates, rate = [], 100.0
+        for _ in range(rng.randint(1, 4)):
+            rates.append(rate)
+            rate *= rng.choice((0.9, 0.97, 1.0, 1.02, 1.04, 1.06, 1.3, 2.0))
+        measured, workers = scaling(*rates), rng.choice((None, 0, *range(1, 10)))
+        gpu_rate = rng.choice((None, 50, 98, 103, 110, 250, 1000))
+        good = measured.recommended(gpu_rate)
+        few, many = (one(measured, workers, gpu_rate) for one in (find.too_few_workers, find.too_many_workers))
+        assert few is None or many is None
+        for found in (few, many):
+            if found is not None:
+                assert re.findall(r"num_workers=(\d+)", found.remedy) == [str(good)]
+                told.add(found.name)
+    assert told == {"too few workers", "too many workers"}
+
+
+def test_threads_are_the_alternative_to_several_workers() -> None:
+    instead = ", or num_workers=1, threads=4 of fastpipe.DataLoader, which deliver as much"
+    few = find.too_few_workers(scaling(100, 200, 400), 1, None, instead)
+    assert few is not None
+    assert few.remedy == f"Set num_workers=4{instead}."
+
+
+def test_nothing_of_a_gpu_is_advised_where_there_is_none() -> None:
+    one, measured = stages(image_bytes=600_000, Lambda=900, decode=100), scaling(100, 200, cpus=2)
+    for has_gpu in (True, False):
+        made = (
+            find.slow_machine(measured, 1000, {}, has_gpu),
+            find.shared_memory(one, 256, 8, 2, Memory(None, 64 * MB), has_gpu),
+            find.slow_transform(one, has_gpu),
+        )
+        for found in made:
+            assert found is not None
+            assert ("cuda" in found.remedy or "on the GPU" in found.remedy) == has_gpu
+
+
 def test_slow_machine() -> None:
     measured = scaling(100, 200, cpus=2)
-    found = find.slow_machine(measured, 1000, {"oversized files re-encoded": 3.04, "others": 1.2})
+    found = find.slow_machine(measured, 1000, {"oversized files re-encoded": 3.04, "others": 1.2}, has_gpu=False)
     assert found is not None
     assert found.severity == "problem"
     assert "200 of the 1,000" in found.what
     assert "idle 80%" in found.what
     assert found.remedy.startswith("What helps: oversized files re-encoded (3.0× as fast); others (1.2×")
-    assert find.slow_machine(measured, 205, {}) is None  # within what short trials differ by
-    assert find.slow_machine(measured, None, {}) is None
+    assert find.slow_machine(measured, 205, {}, has_gpu=True) is None  # within what short trials differ by
+    assert find.slow_machine(measured, None, {}, has_gpu=True) is None
 
 
 def test_shared_memory() -> None:
     one = stages(image_bytes=600_000)
     need = find.shared_bytes(one, 256, 8, 2)
     assert need == 600_000 * 256 * 17  # 16 batches ahead, one in use
-    found = find.shared_memory(one, 256, 8, 2, Memory(None, 64 * MB))
+    found = find.shared_memory(one, 256, 8, 2, Memory(None, 64 * MB), has_gpu=False)
     assert found is not None
     assert found.severity == "problem"
     assert "2.6 GB" in found.what
     assert "64 MB are free" in found.what
     assert "--shm-size=4g" in found.remedy
     assert "batch size of 5 at most" in found.remedy
-    none_fits = find.shared_memory(one, 256, 80, 2, Memory(None, 64 * MB))
+    none_fits = find.shared_memory(one, 256, 80, 2, Memory(None, 64 * MB), has_gpu=False)
     assert none_fits is not None
     assert "at most" not in none_fits.remedy
-    assert find.shared_memory(one, 256, 8, 2, Memory(None, 3 * GB)) is None
-    assert find.shared_memory(one, 256, 8, 2, Memory(None, None)) is None  # no such limit known
-    assert find.shared_memory(one, 256, 0, 2, Memory(None, 0)) is None  # no worker, nothing shared
+    assert find.shared_memory(one, 256, 8, 2, Memory(None, 3 * GB), has_gpu=False) is None
+    assert find.shared_memory(one, 256, 8, 2, Memory(None, None), has_gpu=False) is None  # no such limit known
+    assert find.shared_memory(one, 256, 0, 2, Memory(None, 0), has_gpu=False) is None  # no worker, nothing shared
 
 
 def test_oversubscription() -> None:
@@ -220,6 +264,33 @@ def test_reencoding() -> None:
     assert find.reencoding(files("progressive", 0.02, 2000, 1000, others=1000), stages(decode=1000)) is None
 
 
+def test_packing() -> None:
+    found = find.reencoding(files("packed", 1.0, 1500, 750, smaller=1 / 1.19), stages(decode=1000))
+    assert found is not None
+    assert found.severity == "advice"
+    assert "2.0× as fast, 2.0× for the whole data set, with 1.19× the bytes and the same pixels" in found.what
+    assert "fastpipe pack SOURCE TARGET" in found.remedy
+    # Where little of the time is decoding, it isn't worth the bytes.
+    assert find.reencoding(files("packed", 1.0, 1500, 1350, smaller=1 / 1.19), stages(decode=1000)) is None
+    assert find.reencoding(files("packed", 1.0, 1500, 750, smaller=0.8), stages(decode=250, collate=750)) is None
+
+
+def test_progressive_files_are_packed_or_made_baseline_never_both() -> None:
+    measured = stages(decode=1000)
+    progressive, oversized = files("progressive", 1.0, 2000, 1000), files("oversized", 1.0, 9000, 1000)
+    fast, slow = files("packed", 1.0, 2000, 500), files("packed", 1.0, 2000, 1900)
+    assert find.without_contradictions([progressive, oversized, fast], measured) == [oversized, fast]
+    assert find.without_contradictions([progressive, oversized, slow], measured) == [progressive, oversized]
+    assert find.without_contradictions([oversized], measured) == [oversized]
+
+
+def test_an_advice_is_there_or_no_arrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """albumentations' transforms in an ImageFolder: nothing has to be done."""
+    found = find.broken_plan("Blur()", "it draws by itself", (), ["Flip"], stages(decode=600, Lambda=400))
+    assert (found.severity, found.remedy) == ("note", "")
+    assert not str(found).endswith(" ")
+
+
 def test_broken_plan() -> None:
     measured = stages(decode=600, Lambda=400)
     found = find.broken_plan("Lambda()", "nobody knows what it does", ("put it last", "or drop it"), ["Flip"], measured)
@@ -242,11 +313,11 @@ def test_own_loader() -> None:
 
 
 def test_slow_transform() -> None:
-    found = find.slow_transform(stages(decode=1000, gaussian_blur=3000))
+    found = find.slow_transform(stages(decode=1000, gaussian_blur=3000), has_gpu=False)
     assert found is not None
     assert "gaussian blur takes 3,000 µs an image, 75%" in found.what
-    assert find.slow_transform(stages(decode=1000, gaussian_blur=300)) is None
-    assert find.slow_transform(stages(your_dataset=1000)) is None  # nothing of it can be told apart
+    assert find.slow_transform(stages(decode=1000, gaussian_blur=300), has_gpu=False) is None
+    assert find.slow_transform(stages(your_dataset=1000), has_gpu=False) is None  # nothing of it can be told apart
 
 
 def timing(median_us: float, spread_us: float = 5.0) -> Timing:

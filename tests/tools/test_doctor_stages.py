@@ -19,7 +19,7 @@ from PIL import Image
 from torch.utils.data import ConcatDataset, Subset, default_collate
 
 import fastpipe
-from fastpipe import readers
+from fastpipe import core, readers
 from fastpipe import transforms as T
 from fastpipe.environment import memory, usable_cpus
 from fastpipe.executor import BatchSpec
@@ -240,22 +240,25 @@ def photo(height: int, width: int, **options: Any) -> bytes:
     return out.getvalue()
 
 
+@pytest.mark.skipif(not core.available(), reason="the core packs")
 def test_progressive_and_oversized_files_gain(tmp_path: Path) -> None:
     for number in range(3):
         (tmp_path / f"{number}.jpg").write_bytes(photo(700, 900, progressive=True))
     (tmp_path / "3.jpg").write_bytes(photo(60, 80))
     paths = [str(tmp_path / f"{number}.jpg") for number in range(4)]
     dataset = fastpipe.ImageList((paths, [0] * 4), T.Compose([T.Resize(48), T.CenterCrop(48), T.ToTensor()]))
-    progressive, oversized = try_reencoding(dataset, range(4), (48, 48), 60.0)
+    progressive, oversized, packed = try_reencoding(dataset, range(4), (48, 48), 60.0)
     assert (progressive.kind, progressive.share, progressive.files) == ("progressive", 0.75, 3)
     assert progressive.factor > 1  # about 2
     assert progressive.typical_side == 700
     assert (oversized.kind, oversized.share, oversized.short_side) == ("oversized", 0.75, 96)
     assert oversized.factor > progressive.factor
     assert oversized.bytes_factor > 10
+    assert (packed.kind, packed.share, packed.files, packed.short_side) == ("packed", 1.0, 4, None)
+    assert 0.6 < packed.bytes_factor < 1  # of the JPEGs as of the packed images: these take more
     # Small baseline files gain nothing, and where no image's size is known nothing is oversized.
-    assert try_reencoding(dataset, [3], (48, 48), 0.5) == []
-    assert [found.kind for found in try_reencoding(dataset, range(4), None, 0.1)] == ["progressive"]
+    assert [found.kind for found in try_reencoding(dataset, [3], (48, 48), 0.5)] == ["packed"]
+    assert [found.kind for found in try_reencoding(dataset, range(4), None, 0.1)] == ["progressive", "packed"]
     # Nor where nothing is resized: a crop of a smaller file is another picture.
     for crop, kinds in (
         (T.RandomCrop(40), ["progressive"]),
@@ -267,7 +270,7 @@ def test_progressive_and_oversized_files_gain(tmp_path: Path) -> None:
         (T.Compose([T.Lambda(lambda image: image), T.Resize((40, 40))]), ["progressive", "oversized"]),
     ):
         dataset = fastpipe.ImageList((paths[:3], [0] * 3), T.Compose([T.RandomHorizontalFlip(), crop, T.ToTensor()]))
-        assert [found.kind for found in try_reencoding(dataset, range(3), (40, 40), 0.01)] == kinds
+        assert [found.kind for found in try_reencoding(dataset, range(3), (40, 40), 0.01)] == [*kinds, "packed"]
 
 
 def test_reencoded_files_are_what_they_are_said_to_be() -> None:

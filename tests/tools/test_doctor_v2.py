@@ -56,10 +56,12 @@ def test_stages_of_a_sample_with_boxes_and_masks(scenes: fastpipe.SampleDataset)
 def test_progressive_files_are_tried_and_smaller_ones_are_not(scenes: fastpipe.SampleDataset) -> None:
     """Boxes are of the photo's size: a smaller photo would be another sample."""
     found = try_reencoding(scenes, range(4), (8, 8), 0.01)
-    assert [(one.kind, one.share) for one in found] == [("progressive", 0.5)]
+    assert [(one.kind, one.share) for one in found] == [("progressive", 0.5), ("packed", 1.0)]
     assert found[0].before_us > 0
     alone = fastpipe.ImageList(([scenes.sample(index)[0] for index in range(4)], [0] * 4), T.RandomResizedCrop(8))
-    assert [one.kind for one in try_reencoding(alone, range(4), (8, 8), 0.01)] == ["progressive", "oversized"]
+    assert [one.kind for one in try_reencoding(alone, range(4), (8, 8), 0.01)] == [
+        *("progressive", "oversized", "packed")
+    ]
 
 
 @pytest.mark.parametrize("name", ["CocoDetection", "WrappedCocoDetection"])

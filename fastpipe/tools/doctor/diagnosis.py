@@ -17,8 +17,10 @@ from fastpipe.reporting.output import encodable, format_bytes, pluralize, round_
 from fastpipe.reporting.page import page
 from fastpipe.reporting.plots import save
 from fastpipe.reporting.tables import ReportTable, print_text, render_html, render_text
-from fastpipe.tools.doctor.findings import SAME, Finding, is_busy, shared_bytes
+from fastpipe.tools.doctor import findings
+from fastpipe.tools.doctor.findings import Finding, shared_bytes
 from fastpipe.tools.doctor.measurements import (
+    SAME,
     Disk,
     Reencoding,
     Scaling,
@@ -114,6 +116,14 @@ class Diagnosis:
         return {"num_workers": workers}
 
     @property
+    def threads_instead(self) -> str:
+        """The threads that deliver as much as several recommended workers, as an advice goes on; empty for none."""
+        if "threads" not in self.recommended or self.recommended_workers < 2:
+            return ""
+        setting = ", ".join(f"{name}={value}" for name, value in self.recommended.items())
+        return f", or {setting} of fastpipe.DataLoader, which deliver as much"
+
+    @property
     def transfer_us(self) -> float | None:
         """Microseconds an image to the GPU, in the dtype that these batches travel in; None where there is no GPU."""
         if self.transfer is None:
@@ -164,7 +174,7 @@ class Diagnosis:
             f"{machine['processor'] or machine['architecture']}, {self.scaling.cpus} usable CPUs, "
             f"{machine['system']}; measured on {self.tried} of the samples, in worker processes",
         )
-        if is_busy(stages):
+        if findings.is_busy(stages):
             waited = f"{stages.waited:.0%}"
             print_(f"[bold yellow]Other programs had the CPU for {waited} of the time[/]: all could be faster")
         rate = f"{1e6 / max(stages.total_us, 1e-9):,.0f} images/s"
@@ -179,7 +189,8 @@ class Diagnosis:
         for finding in self.findings:
             print_text(console, f"{finding.severity}: {finding.name}", "  ", _SEVERITY_STYLES[finding.severity])
             print_text(console, finding.what, "    ")
-            print_text(console, f"→ {finding.remedy}", "    ", "italic")
+            if finding.remedy:
+                print_text(console, f"→ {finding.remedy}", "    ", "italic")
 
     def __str__(self) -> str:
         return render_text(self.print_on)
@@ -250,7 +261,9 @@ def _worker_table(diagnosis: Diagnosis, block: str) -> ReportTable:
 def _about_workers(diagnosis: Diagnosis) -> Iterator[str]:
     best = diagnosis.scaling.best
     good = diagnosis.recommended_workers
-    if diagnosis.gpu_rate and best.images_per_s >= diagnosis.gpu_rate:
+    if findings.is_busy(diagnosis.stages):
+        yield f"num_workers={good} served best while the machine was busy, which says little"
+    elif diagnosis.gpu_rate and best.images_per_s >= diagnosis.gpu_rate:
         yield f"num_workers={good} is enough for the GPU"
     elif diagnosis.gpu_rate:
         busy = best.images_per_s / diagnosis.gpu_rate
@@ -275,7 +288,7 @@ def _about_threads(diagnosis: Diagnosis) -> str:
     if threaded.images_per_s is None:
         return f"workers serve better than threads would: {threaded.reason}"
     asked = f"fastpipe.DataLoader(num_workers={threaded.workers}, threads={threaded.threads})"
-    if is_busy(diagnosis.stages):
+    if findings.is_busy(diagnosis.stages):
         return f"while the machine is busy, workers aren't compared with threads, {asked}"
     if "threads" not in diagnosis.recommended:
         return f"workers serve better than threads here, {asked}"

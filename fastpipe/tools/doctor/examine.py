@@ -12,6 +12,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import torch
+
 from fastpipe import readers
 from fastpipe.config import MachineConfig, format_key
 from fastpipe.datasets.base import ImageDataset
@@ -190,29 +192,34 @@ def _findings(
 ) -> Iterator[findings.Finding | None]:
     """Yields what follows from the measurements; None for what doesn't."""
     stages, scaling, gpu_rate = measured.stages, measured.scaling, measured.gpu_rate
-    workers = measured.planned_workers
+    workers, has_gpu = measured.planned_workers, torch.cuda.is_available()
+    reencodings = findings.without_contradictions(measured.reencodings, stages)
     yield findings.busy_machine(stages)
     yield findings.not_sendable(why_here)
     yield findings.bad_files(bad, measured.tried)
     gains = {
-        f"{one.kind} files re-encoded": gain
-        for one in measured.reencodings
+        "files packed" if one.kind == "packed" else f"{one.kind} files re-encoded": gain
+        for one in reencodings
         if (gain := findings.reencoding_gain(one, stages)) > findings.FASTER
     }
-    yield findings.slow_machine(scaling, gpu_rate, gains)
+    yield findings.slow_machine(scaling, gpu_rate, gains, has_gpu)
     judged = None if findings.is_busy(stages) else measured.workers
-    yield findings.too_few_workers(scaling, judged, gpu_rate)
-    yield findings.too_many_workers(scaling, judged, gpu_rate)
-    yield findings.shared_memory(stages, measured.batch_size, workers, measured.prefetch, measured.memory)
-    yield findings.oversubscription(measured.threads, workers, scaling.cpus)
+    instead = measured.threads_instead
+    other_number = findings.too_few_workers(scaling, judged, gpu_rate, instead)
+    other_number = other_number or findings.too_many_workers(scaling, judged, gpu_rate, instead)
+    yield other_number
+    yield findings.shared_memory(stages, measured.batch_size, workers, measured.prefetch, measured.memory, has_gpu)
+    # Where another number of workers is advised, threads are counted for that one.
+    advised = workers if other_number is None else measured.recommended_workers
+    yield findings.oversubscription(measured.threads, advised, scaling.cpus)
     if measured.disk is not None:
         delivered = scaling.best.images_per_s
         needed = delivered if gpu_rate is None else min(gpu_rate, delivered)
         yield findings.page_cache(measured.disk, measured.memory, needed)
-    for one in measured.reencodings:
+    for one in reencodings:
         yield findings.reencoding(one, stages)
     yield _plan_finding(examined, stages)
-    yield findings.slow_transform(stages)
+    yield findings.slow_transform(stages, has_gpu)
     yield from reading
     yield findings.stale_config(str(MachineConfig.path()), MachineConfig.load(check=False).mismatches())
     yield findings.object_copies(object_lists(examined.dataset), workers, measured.memory)

@@ -10,6 +10,7 @@ from fastpipe.environment import Memory
 from fastpipe.explanation.conversion_gain import ConversionGain
 from fastpipe.reporting.output import format_bytes, pluralize
 from fastpipe.tools.doctor.measurements import (
+    SAME,
     Disk,
     FailedSample,
     ObjectList,
@@ -23,11 +24,11 @@ from fastpipe.tools.timing import Timing
 Severity = Literal["problem", "advice", "note"]
 """Training is slower than asked for or may fail; could be faster or take less; good to know."""
 
-SAME = 0.05
-"""Rates less than this share apart are the same: short trials differ by as much."""
-
 FASTER = 1.1
 """A gain that is worth saying."""
+
+WORTH_PACKING = 1.2
+"""A gain that is worth more bytes, and a run over all files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class Finding:
         name: of the kind of finding, such as ``"too few workers"``.
         severity: ``"problem"``, ``"advice"`` or ``"note"``.
         what: what was measured, and what it means.
-        remedy: what to do.
+        remedy: what to do; empty where there is nothing to do.
     """
 
     name: str
@@ -47,7 +48,7 @@ class Finding:
     remedy: str
 
     def __str__(self) -> str:
-        return f"{self.severity}: {self.name}. {self.what} {self.remedy}"
+        return f"{self.severity}: {self.name}. {self.what} {self.remedy}".rstrip()
 
 
 def sentences(parts: Sequence[str]) -> str:
@@ -80,10 +81,19 @@ def page_cache(disk: Disk, memory: Memory, needed_per_s: float) -> Finding | Non
 
 
 def reencoding(found: Reencoding, stages: StageProfile) -> Finding | None:
-    """Progressive or oversized files whose re-encoded copies would be ready sooner."""
+    """Progressive or oversized files whose re-encoded copies would be ready sooner, or JPEGs that packed ones would."""
     whole = reencoding_gain(found, stages)
-    if whole < FASTER:
+    if whole < (WORTH_PACKING if found.kind == "packed" else FASTER):
         return None
+    if found.kind == "packed":
+        return Finding(
+            "JPEGs that could be packed",
+            "advice",
+            f"{found.share:.0%} of the files are JPEGs, whose codes are slow to read. Measured on {found.files} of "
+            f"them, packed in memory: {found.factor:.1f}× as fast, {whole:.1f}× for the whole data set, with "
+            f"{1 / found.bytes_factor:.2f}× the bytes and the same pixels.",
+            "Pack them once, and train from the copy: fastpipe pack SOURCE TARGET. fastpipe unpack makes JPEGs again.",
+        )
     measured = f"Measured on {found.files} of them, re-encoded in memory: {found.factor:.1f}× as fast"
     if found.kind == "progressive":
         return Finding(
@@ -136,11 +146,19 @@ def broken_plan(
     lost = f" {', '.join(behind)} behind it could be planned." if behind else " Nothing behind it is lost."
     return Finding(
         "a transform that breaks the plan",
-        "advice" if behind or share > 0.1 else "note",
+        "advice" if advice and (behind or share > 0.1) else "note",
         f"{transform} ends what is planned ahead: {reason}.{lost} Code that isn't fastpipe's takes {own:,.0f} µs an "
         f"image, {share:.0%} of the time.",
         sentences(advice),
     )
+
+
+def without_contradictions(tried: Sequence[Reencoding], stages: StageProfile) -> list[Reencoding]:
+    """The re-encodings to advise: of progressive files to be packed or made baseline, what gains more."""
+    gains = {one.kind: reencoding_gain(one, stages) for one in tried}
+    packed, baseline = gains.get("packed", 0.0), gains.get("progressive", 0.0)
+    left_out = "progressive" if packed >= max(baseline, WORTH_PACKING) else "packed" if baseline >= FASTER else ""
+    return [one for one in tried if one.kind != left_out]
 
 
 _TWINS = ("CocoDetection", "VOCDetection", "VOCSegmentation")
@@ -178,7 +196,7 @@ def own_loader(kind: str, stages: StageProfile, gain: ConversionGain | None = No
     )
 
 
-def slow_transform(stages: StageProfile) -> Finding | None:
+def slow_transform(stages: StageProfile, has_gpu: bool) -> Finding | None:
     """One transform takes more of the time than anything else."""
     slow = [part for group in ("other kernels", "own code") for part in stages.of(group) if part.name != "your dataset"]
     longest = max(slow, key=lambda part: part.us, default=None)
@@ -188,8 +206,8 @@ def slow_transform(stages: StageProfile) -> Finding | None:
         "one transform takes much of the time",
         "advice",
         f"{longest.name} takes {longest.us:,.0f} µs an image, {longest.us / stages.total_us:.0%} of the time.",
-        "Look whether it is needed for every image, can run on a smaller one (behind the crop and resize), or on the "
-        "GPU for a whole batch.",
+        "Look whether it is needed for every image, or can run on a smaller one (behind the crop and resize)"
+        + (", or on the GPU for a whole batch." if has_gpu else "."),
     )
 
 
@@ -249,60 +267,61 @@ def object_copies(lists: Sequence[ObjectList], workers: int, memory: Memory) -> 
     )
 
 
-def too_few_workers(scaling: Scaling, workers: int | None, gpu_rate: float | None) -> Finding | None:
-    """More workers would deliver more, and the GPU, where its rate is known, could use it."""
+def too_few_workers(scaling: Scaling, workers: int | None, gpu_rate: float | None, instead: str = "") -> Finding | None:
+    """More workers would deliver more, and the GPU, where its rate is known, could use it.
+
+    `instead` is another setting that delivers as much, such as threads.
+    """
     if workers is None:
         return None
     # Without workers the main process works, about as fast as one worker.
-    now, best = scaling.rate(max(1, workers)), scaling.best
-    if now is None or best.workers <= workers or best.images_per_s < now * FASTER:
+    now, more = scaling.rate(max(1, workers)), scaling.recommended(gpu_rate)
+    rate = scaling.rate(more)
+    if now is None or rate is None or more <= workers or rate < now * FASTER:
         return None
     if gpu_rate is not None and now >= gpu_rate * (1 - SAME):
         return None
-    enough = scaling.workers_for(gpu_rate) if gpu_rate is not None else None
-    more = enough or best.workers
-    rate = scaling.rate(more) or best.images_per_s
     waits = "" if gpu_rate is None else f" of the {gpu_rate:,.0f} that the GPU takes"
     return Finding(
         "too few workers",
         "advice" if gpu_rate is None else "problem",
         f"num_workers={workers} delivers {now:,.0f} images/s{waits}; num_workers={more} delivers {rate:,.0f}.",
-        f"Set num_workers={more}.",
+        f"Set num_workers={more}{instead}.",
     )
 
 
-def too_many_workers(scaling: Scaling, workers: int | None, gpu_rate: float | None) -> Finding | None:
-    """Fewer workers would deliver as much, or all that the GPU takes: each costs memory and the time of its start."""
+def too_many_workers(
+    scaling: Scaling, workers: int | None, gpu_rate: float | None, instead: str = ""
+) -> Finding | None:
+    """Fewer workers would deliver as much, or all that the GPU takes: each costs memory and the time of its start.
+
+    `instead` is as in `too_few_workers`.
+    """
     if workers is None or workers < 2:
         return None
-    now = scaling.rate(workers)
-    if now is None:
+    now, fewer = scaling.rate(workers), scaling.recommended(gpu_rate)
+    rate = scaling.rate(fewer)
+    if now is None or rate is None or fewer >= workers * 0.8:
         return None
-    wanted = now * (1 - SAME)
-    if gpu_rate is not None:  # a tenth above the GPU's rate is room enough
-        wanted = min(wanted, gpu_rate * FASTER)
-    fewer = scaling.workers_for(wanted)
-    if fewer is None or fewer >= workers * 0.8:
-        return None
-    rate = scaling.rate(fewer) or now
     takes = "" if gpu_rate is None else f", and the GPU takes {gpu_rate:,.0f}"
     crowded = f" The {scaling.cpus} CPUs have no more to give." if workers > scaling.cpus else ""
     return Finding(
         "too many workers",
         "advice",
         f"num_workers={workers} delivers {now:,.0f} images/s, num_workers={fewer} {rate:,.0f}{takes}.{crowded}",
-        f"Set num_workers={fewer}: less memory, and a quicker start of each epoch.",
+        f"Set num_workers={fewer}{instead}: less memory, and a quicker start of each epoch.",
     )
 
 
-def slow_machine(scaling: Scaling, gpu_rate: float | None, gains: Mapping[str, float]) -> Finding | None:
-    """No number of workers delivers what the GPU takes."""
+def slow_machine(scaling: Scaling, gpu_rate: float | None, gains: Mapping[str, float], has_gpu: bool) -> Finding | None:
+    """No number of workers delivers what the GPU takes, which may be another machine's."""
     best = scaling.best
     if gpu_rate is None or best.images_per_s >= gpu_rate * (1 - SAME):
         return None
     idle = 1 - best.images_per_s / gpu_rate
     helps = [f"{name} ({factor:.1f}× as fast)" for name, factor in sorted(gains.items(), key=lambda one: -one[1])]
-    helps += ['fewer or cheaper transforms, or the normalisation on the GPU (fastpipe.DataLoader(device="cuda"))']
+    helps += ["fewer or cheaper transforms"]
+    helps += ['the normalisation on the GPU (fastpipe.DataLoader(device="cuda"))'] * has_gpu
     helps += ['fidelity="fast", which is approximate', "more CPUs"]
     return Finding(
         "the CPUs can't feed the GPU",
@@ -313,7 +332,9 @@ def slow_machine(scaling: Scaling, gpu_rate: float | None, gains: Mapping[str, f
     )
 
 
-def shared_memory(stages: StageProfile, batch_size: int, workers: int, prefetch: int, memory: Memory) -> Finding | None:
+def shared_memory(
+    stages: StageProfile, batch_size: int, workers: int, prefetch: int, memory: Memory, has_gpu: bool
+) -> Finding | None:
     """Batches in flight need more shared memory than is free: workers then die of a bus error."""
     need = shared_bytes(stages, batch_size, workers, prefetch)
     free = memory.shared_free
@@ -321,6 +342,7 @@ def shared_memory(stages: StageProfile, batch_size: int, workers: int, prefetch:
         return None
     fits = int(free * 0.9 / max(1, stages.image_bytes * (workers * prefetch + 1)))
     gigabytes = -(-need * 5 // 4 // (1 << 30))
+    uint8 = ', or send uint8 (fastpipe.DataLoader(device="cuda")), a quarter of the bytes' if has_gpu else ""
     smaller = f", or a batch size of {fits} at most" if fits >= 1 else ""
     return Finding(
         "too little shared memory",
@@ -328,8 +350,7 @@ def shared_memory(stages: StageProfile, batch_size: int, workers: int, prefetch:
         f"{pluralize(workers, 'worker')} with prefetch_factor={prefetch} may hold {format_bytes(need)} of batches in "
         f"shared memory; {format_bytes(free)} are free. Where it runs out, workers end in a bus error, or in one of "
         "memory that can't be allocated.",
-        f"Give the container more (docker run --shm-size={gigabytes}g, or --ipc=host), or send uint8 "
-        f"(fastpipe.DataLoader(device=…)), a quarter of the bytes{smaller}.",
+        f"Give the container more (docker run --shm-size={gigabytes}g, or --ipc=host){uint8}{smaller}.",
     )
 
 

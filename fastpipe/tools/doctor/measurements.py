@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+SAME = 0.05
+"""Rates less than this share apart are the same: short trials differ by as much."""
+
 GROUPS = (
     "read",
     "header",
@@ -100,9 +103,9 @@ class Scaling:
 
     @property
     def best(self) -> WorkerTrial:
-        """The fewest workers that deliver the most, give or take 3%."""
+        """The fewest workers that deliver the most, give or take what is the same."""
         most = max(trial.images_per_s for trial in self.trials)
-        return next(trial for trial in self.trials if trial.images_per_s >= 0.97 * most)
+        return next(trial for trial in self.trials if trial.images_per_s >= (1 - SAME) * most)
 
     def rate(self, workers: int) -> float | None:
         """Images a second of so many workers: measured, or between two that were; None beyond what was measured."""
@@ -117,7 +120,10 @@ class Scaling:
         return next((workers for workers in counts if (self.rate(workers) or 0) >= images_per_s), None)
 
     def recommended(self, gpu_rate: float | None) -> int:
-        """The fewest workers that deliver what the GPU takes; without its rate, or where none does, the most."""
+        """The fewest workers that deliver what the GPU takes; without its rate, or where none does, the most.
+
+        Whatever doctor says about a number of workers follows from this one.
+        """
         return (None if gpu_rate is None else self.workers_for(gpu_rate)) or self.best.workers
 
 
@@ -159,7 +165,9 @@ class Transfer:
 class Reencoding:
     """The gain of files of another make, measured by re-encoding some in memory."""
 
-    kind: str  # ``"progressive"`` (made baseline, same size and quality) or ``"oversized"`` (made smaller)
+    # ``"progressive"`` (made baseline, same size and quality), ``"oversized"`` (made smaller) or ``"packed"`` (JPEGs
+    # that were packed, with the same pixels)
+    kind: str
     share: float  # of the sampled files that it concerns, 0 to 1
     files: int  # how many were re-encoded
     before_us: float  # microseconds such a file takes, from bytes to finished image

@@ -1,4 +1,4 @@
-"""The gain of files of another make: some are re-encoded in memory and run through the real pipeline."""
+"""The gain of files of another make: some are re-encoded or packed in memory and run through the real pipeline."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from PIL import Image
 
-from fastpipe import readers
+from fastpipe import core, readers
+from fastpipe.core.packed import pack
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.errors import FastpipeError
 from fastpipe.tools.doctor.measurements import Reencoding
@@ -71,6 +72,9 @@ def try_reencoding(
         large = [i for i, h in files.items() if min(h.size) >= _OVERSIZED * max(output) and resizes(dataset, h)]
         side = target_side(output)
         found.append(_reencoding(dataset, "oversized", large, files, lambda data: shrunk(data, side), side, seconds))
+    if core.available():
+        jpegs = [index for index, header in files.items() if header.format == "JPEG"]
+        found.append(_reencoding(dataset, "packed", jpegs, files, pack, None, seconds))
     return [one for one in found if one is not None]
 
 
