@@ -89,6 +89,38 @@ def test_memory_is_used_again(root):
     assert len(set(places)) <= 4, "two ahead, and two that the loop holds"
 
 
+def mappings() -> int:
+    """Pieces of shared memory that this process has mapped."""
+    with open("/proc/self/maps") as maps:
+        return sum("/torch_" in line for line in maps)
+
+
+def test_batches_that_are_kept_leave_the_others_their_memory(root):
+    """And theirs goes away with them."""
+    dataset = fastpipe.ImageFolder(root, TRANSFORM, seed=1)
+    expected = [images.clone() for images, _ in fastpipe.DataLoader(dataset, 3, drop_last=True)]
+    dataset.set_epoch(0)
+    loader = fastpipe.DataLoader(dataset, 3, drop_last=True, num_workers=1, persistent_workers=True)
+    mapped = mappings()
+    kept = [images for images, _ in loader]
+    assert len(kept) == 4, "all pieces"
+    for _ in range(6):  # after which they count as kept for long
+        list(map(len, loader))
+    again = []
+    for _ in range(3):
+        for images, _ in loader:
+            again.append(images.is_shared())  # new memory, as torch sends it
+            images.fill_(-1)
+    del images
+    assert not any(again)
+    assert all(torch.equal(one, right) for one, right in zip(kept, expected, strict=True))
+    kept.clear()
+    for _ in range(2):
+        list(map(len, loader))
+    assert in_use(loader) == 0
+    assert mappings() - mapped <= 4 + 3, "pieces that are used again; what the workers and datasets share"
+
+
 def test_a_changed_batch_spoils_no_other(root):
     expected = [images.clone() for images in epochs(root)[0]]
     for images, right in zip(epochs(root, num_workers=2)[0], expected, strict=True):
