@@ -1,6 +1,6 @@
 """Decodes and augments images for PyTorch training, with torchvision's API, pixels and random numbers.
 
-``import fastpipe`` is light: each public name imports its module when it is first used.
+``import fastpipe`` is light: public names and modules, such as ``fastpipe.datasets``, are imported when first used.
 """
 
 from __future__ import annotations
@@ -9,7 +9,21 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fastpipe import config as config
+    from fastpipe import core as core
+    from fastpipe import datasets as datasets
+    from fastpipe import errors as errors
+    from fastpipe import executor as executor
+    from fastpipe import explanation as explanation
+    from fastpipe import loading as loading
+    from fastpipe import ops as ops
+    from fastpipe import packing as packing
+    from fastpipe import program as program
     from fastpipe import readers, transforms
+    from fastpipe import rng as rng
+    from fastpipe import sources as sources
+    from fastpipe import tools as tools
+    from fastpipe import types as types
     from fastpipe.config import MachineConfig
     from fastpipe.datasets import (
         ArrayFolder,
@@ -109,6 +123,10 @@ _HOMES = {
     "tools.preview": ("preview",),
     "tools.verify": ("verify",),
 }
+_MODULES = (
+    *("config", "core", "datasets", "errors", "executor", "explanation", "loading", "ops", "packing", "program"),
+    *("readers", "rng", "sources", "tools", "transforms", "types"),
+)
 _HOME = {name: f"fastpipe.{module}" for module, names in _HOMES.items() for name in names}
 
 
@@ -117,7 +135,7 @@ if not TYPE_CHECKING:  # for a type checker every public name is imported above,
     def __getattr__(name: str) -> Any:
         if name in _HOME:
             return getattr(importlib.import_module(_HOME[name]), name)
-        if name in __all__:
+        if name in _MODULES:
             return importlib.import_module(f"fastpipe.{name}")
         raise AttributeError(f"module 'fastpipe' has no attribute {name!r}")
 
@@ -133,4 +151,4 @@ def unload_ipython_extension(_: object) -> None:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted({*__all__, *_MODULES})

@@ -42,6 +42,34 @@ def test_every_exported_name_exists_and_the_list_is_sorted(name):
         assert getattr(module, exported) is not None
 
 
+MODULES = (
+    *("config", "core", "datasets", "errors", "executor", "explanation", "loading", "ops", "packing", "program"),
+    *("readers", "rng", "sources", "tools", "transforms", "types"),
+)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_each_public_module_is_there_when_it_is_first_used(name: str) -> None:
+    assert run_python(f"import fastpipe; print(fastpipe.{name}.__name__)") == f"fastpipe.{name}\n"
+    assert name in dir(fastpipe)
+
+
+def test_what_is_no_module_is_none() -> None:
+    assert not hasattr(fastpipe, "recipes_of_mine")
+    assert not hasattr(fastpipe.transforms, "v3")
+
+
+def test_completion_shows_public_names_alone() -> None:
+    modules = {"functional", "autoaugment", "transforms", "v2"}
+    assert set(dir(fastpipe.transforms)) == {*fastpipe.transforms.__all__, *modules}
+    for module in modules - {"v2"}:
+        assert getattr(fastpipe.transforms, module).__name__ == f"fastpipe.transforms.{module}"
+    for name in ("datasets", "loading", "readers", "sources", "transforms.functional"):
+        package = importlib.import_module(f"fastpipe.{name}")
+        assert set(dir(package)) == set(package.__all__)
+        assert all(hasattr(package, exported) for exported in dir(package))
+
+
 def run_python(code: str) -> str:
     return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
 

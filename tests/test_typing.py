@@ -70,6 +70,8 @@ files: int = len(ImageIndex.from_folder("train"))
 views = MultiView(transform, 2)
 arguments = tune(train, batch_size=8).kwargs
 version: str = fastpipe.__version__
+too_many: type[Exception] = fastpipe.errors.DatasetError
+kept: tuple[str, ...] = fastpipe.datasets.IMG_EXTENSIONS
 flipped = F.hflip(torch.zeros(3, 4, 5))
 
 checked = fastpipe.check("train", move_to="bad")

@@ -22,3 +22,7 @@ __all__ = [
     "samplers",
     "tune",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -57,3 +57,7 @@ __all__ = [
     "thread_scratch",
     "upright_orientation",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -5,6 +5,9 @@
 albumentations transform into such a pipeline.
 """
 
+import importlib
+from typing import Any
+
 from fastpipe.transforms.albumentations import Albumentations
 from fastpipe.transforms.autoaugment import AugMix, AutoAugment, AutoAugmentPolicy, RandAugment, TrivialAugmentWide
 from fastpipe.transforms.transforms import (
@@ -90,3 +93,13 @@ __all__ = [
     "ToTensor",
     "TrivialAugmentWide",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "v2":  # needs torchvision
+        return importlib.import_module("fastpipe.transforms.v2")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, "autoaugment", "functional", "transforms", "v2"})

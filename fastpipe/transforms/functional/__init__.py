@@ -91,3 +91,7 @@ __all__ = [
     "to_tensor",
     "vflip",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

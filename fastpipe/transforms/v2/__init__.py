@@ -49,3 +49,7 @@ def __getattr__(name: str) -> Any:
         return getattr(_theirs, name)
     except AttributeError:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, "functional"})
