@@ -74,7 +74,7 @@ DatasetOption = Annotated[
         help="In place of PATH: a dataset of fastpipe's, or a function that makes one.",
     ),
 ]
-SeedOption = Annotated[int, typer.Option(help="Of the random numbers, and of the choice of files.")]
+SeedOption = Annotated[int, typer.Option(metavar="N", help="Of the random numbers, and of the choice of files.")]
 SchedulerOption = Annotated[
     str | None,
     typer.Option(

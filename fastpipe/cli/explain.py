@@ -7,14 +7,17 @@ import os
 import re
 import sys
 from dataclasses import replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fastpipe.cli._options import JsonOption, QuietOption, TransformOption
-from fastpipe.errors import DatasetError
+from fastpipe.errors import DatasetError, FastpipeError
 from fastpipe.tools.import_object import find_object, load_transform
 from fastpipe.types import ImageShape
+
+if TYPE_CHECKING:
+    from fastpipe.datasets import ImageList
 
 
 def _shape(size: str) -> ImageShape:
@@ -30,6 +33,20 @@ def _near(path: str) -> str:
     names = os.listdir(folder or ".") if os.path.isdir(folder or ".") else []
     near = difflib.get_close_matches(name, names, n=1)
     return f"; did you mean {os.path.join(folder, near[0])}?" if near else ""
+
+
+def _check_readable(files: ImageList) -> None:
+    """Raises DatasetError where no file's header can be read: an example is nobody's then."""
+    from fastpipe import readers
+
+    problem: Exception | None = None
+    for path, _ in files.samples:
+        try:
+            readers.read_header(path)
+            return
+        except (FastpipeError, OSError) as error:
+            problem = problem or error
+    raise DatasetError(f"{problem}. Name an image or a folder of images, or give --size HxW for an example")
 
 
 def explain(
@@ -68,6 +85,8 @@ def explain(
         from fastpipe.tools.inputs import dataset_of
 
         found = dataset_of(subject, load_transform(transform), count=16)
+        if size is None:
+            _check_readable(found)
     elif ":" in subject or subject.endswith(".py"):
         found = find_object(subject)
     else:

@@ -77,6 +77,8 @@ def index(
     statistics = index_statistics(made) if stats or json is not None else {}
     if write_json_if_asked(json, statistics, quiet):
         _print(made, statistics if stats else {})
+    if made.location is None:  # nothing was done: why was said in a warning
+        raise DatasetError(f"the index of {made.root} isn't kept: give --at a folder on a disk with room")
 
 
 def _print(made: ImageIndex, statistics: dict[str, Any]) -> None:

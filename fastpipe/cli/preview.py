@@ -14,8 +14,12 @@ from fastpipe.tools.import_object import load_transform
 def preview(
     path: FolderArgument,
     transform: TransformOption = None,
-    n: Annotated[int, typer.Option("--n", "-n", min=1, max=400, help="How many files, from all over the folder.")] = 8,
-    views: Annotated[int | None, typer.Option(min=1, help="Augmentations of each (default: 3; with --diff 1).")] = None,
+    n: Annotated[
+        int, typer.Option("--n", "-n", metavar="N", min=1, max=400, help="How many files, from all over the folder.")
+    ] = 8,
+    views: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Augmentations of each (default: 3; with --diff 1).")
+    ] = None,
     out: Annotated[
         str,
         typer.Option("--out", "-o", metavar="FILE", help="The picture to write; above 40 rows in several, FILE-2 …"),
@@ -25,7 +29,9 @@ def preview(
         str | None,
         typer.Option(metavar="torchvision", help="Add torchvision's result and the amplified difference."),
     ] = None,
-    side: Annotated[int, typer.Option(min=16, help="The largest side of a picture in it, in pixels.")] = 224,
+    side: Annotated[
+        int, typer.Option(metavar="N", min=16, help="The largest side of a picture in it, in pixels.")
+    ] = 224,
     quiet: QuietOption = False,
 ) -> None:
     """Write a picture of originals and augmentations.

@@ -14,12 +14,13 @@ def verify(
     path: FolderOrNone = None,
     transform: TransformOption = None,
     dataset: DatasetOption = None,
-    images: Annotated[int, typer.Option(min=1, help="How many files, at most.")] = 32,
-    drawings: Annotated[int, typer.Option(min=1, help="How often each file is drawn.")] = 3,
+    images: Annotated[int, typer.Option(metavar="N", min=1, help="How many files, at most.")] = 32,
+    drawings: Annotated[int, typer.Option(metavar="N", min=1, help="How often each file is drawn.")] = 3,
     seed: SeedOption = 0,
     tolerance: Annotated[
         float | None,
         typer.Option(
+            metavar="X",
             min=0,
             help="How far a finished sample may be off with --fast, in 1/255.",
         ),

@@ -30,7 +30,7 @@ class Journal:
         kept_s: the age in seconds from which on a result is forgotten.
 
     Attributes:
-        problem: why nothing is kept; ``""`` if results are.
+        problem: why nothing is kept, or not everything; ``""`` if all results are.
     """
 
     def __init__(self, kind: str, about: str, anew: bool = False, kept_s: float = 24 * 3600.0) -> None:
@@ -84,9 +84,12 @@ class Journal:
     def put(self, key: bytes, result: Any) -> None:
         """Keeps what was found, which JSON can hold."""
         row = key, json.dumps(result), time.time()
-        with self._lock, contextlib.suppress(sqlite3.Error):  # a full disk costs the going on, not the run
-            if self._rows is not None:
-                self._rows.execute("INSERT OR REPLACE INTO done VALUES (?, ?, ?)", row)
+        with self._lock:
+            try:
+                if self._rows is not None:
+                    self._rows.execute("INSERT OR REPLACE INTO done VALUES (?, ?, ?)", row)
+            except sqlite3.Error as error:  # a full disk costs the going on, not the run
+                self.problem = str(error)
 
     def _remove(self) -> None:
         for ending in ("", "-wal", "-shm"):

@@ -43,8 +43,8 @@ class BuildOptions:
     def missing_in(self, table: Table) -> str:
         """The reason why a table won't do; ``""`` if it has what is wanted."""
         if self.headers and table.heights is None:
-            return "headers were not in it"
-        return "sizes were not in it" if self.sizes and table.sizes is None else ""
+            return "it had no headers of the files"
+        return "it had no sizes of the files" if self.sizes and table.sizes is None else ""
 
 
 DEFAULT_OPTIONS = BuildOptions()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -53,6 +54,7 @@ def test_help(name: str) -> None:
     assert "-q" in said
     assert name in WITHOUT_JSON or "--json" in said
     assert "\x1b" not in result.output
+    assert not re.search(r"<(int|float|text|path)|RANGE|INTEGER|TEXT", result.output)  # the parser's words
     short = CliRunner().invoke(app, [name, "-h"], terminal_width=80)
     assert short.output == result.output
 

@@ -113,3 +113,13 @@ def test_a_script_without_its_transform_s_name_says_what_to_write(
         main(["explain", str(script)])
     assert caught.value.code == 1
     assert f"Write {script}:NAME, such as {script}:transform" in capsys.readouterr().err
+
+
+def test_no_example_is_made_up_of_what_is_no_image(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "notes.txt").write_text("buy milk")
+    code, said = failure(["notes.txt"], capsys)
+    assert code == 1
+    assert said.startswith("fastpipe: error: can't decode ")
+    assert "notes.txt" in said
+    assert "give --size HxW" in said
+    assert "of 40×30" in run("notes.txt", "--size", "40x30")

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from full_disk import full_disk
 from PIL import Image
 from typer.testing import CliRunner
 
@@ -103,3 +104,21 @@ def test_no_such_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         main(["index", str(tmp_path / "nowhere")])
     assert caught.value.code == 1
     assert "nowhere is not a folder" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("always::fastpipe.errors.FastpipeWarning")
+@pytest.mark.parametrize("options", [[], ["--json", "-"]], ids=["text", "json"])
+def test_an_index_that_is_not_kept_is_exit_code_1(
+    options: list[str], photos: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On a full disk training goes on without; the command has done nothing then."""
+    with full_disk(10), pytest.raises(SystemExit) as ended:
+        main(["index", str(photos), *options])
+    said = capsys.readouterr()
+    assert ended.value.code == 1
+    assert "fastpipe: warning: the index can't be kept at " in said.err
+    assert f"fastpipe: error: the index of {photos} isn't kept: give --at" in said.err
+    assert not options or json.loads(said.out)["files"] == 6
+    with pytest.raises(SystemExit) as ended:
+        main(["index", str(photos), *options])
+    assert not ended.value.code

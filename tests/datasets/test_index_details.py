@@ -54,7 +54,9 @@ def test_asked_for_later(photos, settled):
     assert ImageIndex.from_folder(photos).sizes is None
     sizes = ImageIndex.from_folder(photos, sizes=True)
     assert sizes.table.heights is None
+    assert sizes.origin == "built: it had no sizes of the files"
     headers = ImageIndex.from_folder(photos, headers=True)
+    assert headers.origin == "built: it had no headers of the files"
     assert headers.sizes.tolist() == sizes.sizes.tolist()
     assert ImageIndex.from_folder(photos, sizes=True).generation == headers.generation
 

@@ -15,9 +15,10 @@ import corpus
 import filelock
 import psutil
 import pytest
+from full_disk import full_disk
 
 import fastpipe
-from fastpipe.errors import FastpipeError, FastpipeWarning
+from fastpipe.errors import ConfigError, FastpipeError, FastpipeWarning
 from fastpipe.tools.check import pool
 
 # A reader in a package of its own, as users may have one: it dies, hangs or waits over what files say.
@@ -310,6 +311,25 @@ def test_a_cache_that_can_t_be_written_costs_the_journal_only(
     monkeypatch.setenv("FASTPIPE_CACHE", str(tmp_path / "file" / "cache"))
     with pytest.warns(FastpipeWarning, match="can't be continued if it is interrupted"):
         assert fastpipe.check(index, jobs=1, progress=False).ok
+
+
+@pytest.mark.parametrize("room", [100, 30_000])
+@pytest.mark.filterwarnings("ignore:this check can't be continued")
+def test_a_full_disk_promises_nothing_that_the_journal_does_not_have(root: Path, tmp_path: Path, room: int) -> None:
+    """The disk of the journal is full from the beginning, or later."""
+    for number in range(40):
+        (root / f"a/{number:02}.jpg").write_bytes(b"")
+    index = fastpipe.ImageIndex.from_folder(root, location=None)
+    report = tmp_path / "report.json"
+    report.write_text("the old one" * 5000)
+    wanted = r"can't write .*File too large.*unchanged, but what was checked isn't kept \(.*\): .* begins anew"
+    if room > 100:  # what is written is shorter than what the journal may have
+        for number in range(400):
+            (root / f"a/more of these {number:04}.jpg").write_bytes(b"")
+        index = fastpipe.ImageIndex.from_folder(root, location=None)
+    with full_disk(room), pytest.raises(ConfigError, match=wanted):
+        fastpipe.check(index, jobs=1, progress=False, report=report)
+    assert report.read_text() == "the old one" * 5000
 
 
 @pytest.mark.slow

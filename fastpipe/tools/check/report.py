@@ -136,8 +136,10 @@ def ending_of(path: str | os.PathLike[str]) -> str:
     return ending
 
 
-def write_report(result: CheckResult, file: str | os.PathLike[str], ending: str) -> None:
+def write_report(result: CheckResult, file: str | os.PathLike[str], ending: str, problem: str = "") -> None:
     """Writes what was found, in the format of an ending. What was there before stays until all is on disk.
+
+    `problem` is why the journal doesn't have all results: then the error doesn't promise them.
 
     Raises:
         ConfigError: it can't be written, as on a full disk; what was there before is untouched.
@@ -146,10 +148,12 @@ def write_report(result: CheckResult, file: str | os.PathLike[str], ending: str)
     try:
         write_file(local_path(file), lines, "--report")
     except ConfigError as error:
-        raise ConfigError(
-            f"{error}. What was there before is unchanged, and what was checked is kept: the same command with a file "
-            "elsewhere takes it from there"
-        ) from error
+        kept = (
+            f"but what was checked isn't kept ({problem}): with a file elsewhere the check begins anew"
+            if problem
+            else "and what was checked is kept: the same command with a file elsewhere takes it from there"
+        )
+        raise ConfigError(f"{error}. What was there before is unchanged, {kept}") from error
 
 
 def _csv_lines(result: CheckResult) -> Iterator[str]:

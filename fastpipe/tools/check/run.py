@@ -147,7 +147,7 @@ def check(
                 bar.advance()
         result = _result(index, findings, decode, rules, resumed, time.perf_counter() - begun)
         for file, ending in outputs:
-            write_report(result, file, ending)
+            write_report(result, file, ending, journal.problem)
         if target is not None:
             rows = result.rows[: result.bad]
             moved = move_away(
