@@ -15,9 +15,13 @@ from fastpipe.hooks.patches import Patches
 
 HOOKS = {
     "PIL.Image": "pillow",
+    "PIL.ImageEnhance": "pillow_functions",
+    "PIL.ImageOps": "pillow_functions",
     "multiprocessing.spawn": "children",
     "multiprocessing.util": "children",
     "torch.utils.data.dataloader": "torch_data",
+    "torchvision.transforms._functional_pil": "torchvision_images",
+    "torchvision.transforms.functional": "torchvision_images",
     "torchvision.transforms.transforms": "torchvision_v1",
     "torchvision.transforms.v2._container": "torchvision_v2",
 }

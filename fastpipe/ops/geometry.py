@@ -234,7 +234,7 @@ class Pad(Operation):
         if not inner[1]:  # all that is added is cut off again; the others leave the fourth byte of Pillow's images 255
             return inner[0], () if constant else (Pad(0, self.fill, self.padding_mode),)
         around: Any = inner[1][0]
-        return (inner[0], (Pad(around.padding, self.fill, self.padding_mode),)) if constant else None
+        return (inner[0], (type(self)(around.padding, self.fill, self.padding_mode),)) if constant else None
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
         sides = padding_ltrb(self.padding)

@@ -17,24 +17,37 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image, ImageFilter
 
-from fastpipe.ops import Crop, Operation, PillowBoxBlur, PillowGaussianBlur, RgbToGrayscale, radii_of, resize_to
+from fastpipe.ops import (
+    AdjustSharpness,
+    Crop,
+    Margin,
+    Operation,
+    PillowBoxBlur,
+    PillowGaussianBlur,
+    RgbToGrayscale,
+    radii_of,
+    resize_to,
+)
 from fastpipe.pillow.lazy_operations import TRANSPOSITIONS, BoxResize, PointTable, warp_of
 from fastpipe.pillow.lazy_source import LazySource
 from fastpipe.program.on_image import copied_info, to_array
 from fastpipe.types import Box, ImageShape, Size, Step
 
-_GRAY_IN_ONE, _GRAY_IN_THREE = RgbToGrayscale(1), RgbToGrayscale(3)
-_MOST_STEPS = 10
-"""Steps that are recorded, so that one job has room for them and for what comes behind."""
+_GRAY_IN_ONE, GRAY_IN_THREE = RgbToGrayscale(1), RgbToGrayscale(3)
+SMOOTHED = AdjustSharpness(0.0)
+_MOST_STEPS = 48
+"""Steps that are recorded. Where they are more than one job of the core's has room for, several do them in turn; behind
+this many the pixels are made, and what follows starts from them."""
 
 _LARGEST = 1 << 16
 """Sides of a resized image up to which a resize is recorded."""
 
-_RECORDED_FILTERS: dict[type, Callable[[Any], Operation]] = {
-    ImageFilter.GaussianBlur: lambda given: PillowGaussianBlur(given.radius),
-    ImageFilter.BoxBlur: lambda given: PillowBoxBlur(given.radius),
+_RECORDED_FILTERS: dict[type, Callable[[Any], Operation | None]] = {
+    ImageFilter.GaussianBlur: lambda given: _blur(PillowGaussianBlur, given.radius),
+    ImageFilter.BoxBlur: lambda given: _blur(PillowBoxBlur, given.radius),
+    ImageFilter.SMOOTH: lambda given: SMOOTHED if given.filterargs is ImageFilter.SMOOTH.filterargs else None,
 }
-"""The operations that filters are, by their classes."""
+"""The operations that filters are, by their classes; None for arguments that Pillow has to look at."""
 
 _Reference: TypeAlias = "weakref.ref[LazyImage] | None"
 
@@ -91,6 +104,10 @@ class LazyImage(Image.Image):
         self._fastpipe = _Record(source, steps, coloured)
 
     # -- the pixels
+
+    def lazy(self) -> LazyImage | None:
+        """The image itself, unless it has its pixels."""
+        return None if _record_of(self) is None else self
 
     def claim(
         self,
@@ -173,10 +190,10 @@ class LazyImage(Image.Image):
         if box is None or box == (0, 0, *self._size):
             return self.copy()
         place, record = _whole_box(box), _open_record(self)
-        if record is None or place is None or not place.inside(self._size[::-1]):
+        if record is None or place is None or not _overlaps(place, *self._size):
             return Image.Image.crop(self, box)
         Image._decompression_bomb_check((place.width, place.height))
-        return _then(self, record, Crop(*place))
+        return _then(self, record, *_cut(place, *self._size))
 
     def resize(self, size: Any, resample: Any = None, box: Any = None, reducing_gap: Any = None) -> Image.Image:
         record = _open_record(self)
@@ -215,7 +232,9 @@ class LazyImage(Image.Image):
             if not mode or mode == self._mode:
                 return self.copy()
             if mode in ("RGB", "L") and "transparency" not in self.info:
-                steps = (_GRAY_IN_THREE,) if mode == "L" or record.steps else ()  # gray is RGB until it is made
+                # Gray is RGB until it is made; in RGB the fourth byte, too, is what the conversion leaves.
+                is_gray = self._mode == "L" and (not record.steps or record.steps[-1] is GRAY_IN_THREE)
+                steps = () if is_gray else (GRAY_IN_THREE,)
                 coloured = weakref.ref(self) if mode == "L" else record.coloured
                 return _then(self, record, *steps, mode=mode, coloured=coloured)
         return Image.Image.convert(self, mode, matrix, *arguments, **options)
@@ -234,9 +253,10 @@ class LazyImage(Image.Image):
     def filter(self, filter: Any) -> Image.Image:
         given = filter() if callable(filter) else filter
         record, known = _open_record(self), _RECORDED_FILTERS.get(type(given))
-        if record is None or known is None or radii_of(given.radius) is None:
+        step = None if record is None or known is None else known(given)
+        if record is None or step is None:
             return Image.Image.filter(self, given)
-        return _then(self, record, known(given))
+        return _then(self, record, step)
 
 
 _FILTERS = {number: number.name.lower() for number in Image.Resampling if number <= Image.Resampling.HAMMING}
@@ -323,6 +343,59 @@ def _resizing(
         return () if target == size else (resize_to([*target], int(number)),)
     found = BoxResize.of(size, target, mode, edges) if len(edges) == 4 and mode != "nearest" else None
     return None if found is None else (found,)
+
+
+def _blur(kind: Callable[[Any], Operation], radius: Any) -> Operation | None:
+    return None if radii_of(radius) is None else kind(radius)
+
+
+def _overlaps(box: Box, width: int, height: int) -> bool:
+    """True if something of the box is in the image."""
+    return box.bottom > 0 and box.right > 0 and box.top < height and box.left < width and max(box.size) < _LARGEST
+
+
+def _cut(box: Box, width: int, height: int) -> tuple[Operation, ...]:
+    """The operations of a crop to a box that may leave the image."""
+    top, left, bottom, right = max(box.top, 0), max(box.left, 0), min(box.bottom, height), min(box.right, width)
+    around = left - box.left, top - box.top, box.right - right, box.bottom - bottom
+    inner = Crop(top, left, bottom - top, right - left)
+    return (inner, Margin([*around])) if any(around) else (inner,)
+
+
+def lazy_of(image: Any) -> LazyImage | None:
+    """The image as a lazy one, if it has no pixels yet, in mode RGB or L; None of anything else."""
+    lazy = getattr(type(image), "lazy", None)  # a file's, too
+    made: LazyImage | None = None if lazy is None else lazy(image)
+    return made
+
+
+def steps_of(image: LazyImage) -> tuple[Step, ...] | None:
+    """The steps that are recorded; None if the image has pixels now."""
+    record = _record_of(image)
+    return None if record is None else record.steps
+
+
+def recorded(image: Any, *operations: Operation, keeps_info: bool = True) -> LazyImage | None:
+    """The image behind further operations.
+
+    Args:
+        image: anything.
+        operations: on three channels, of which a gray image has three equal ones.
+        keeps_info: the result has the image's ``info``.
+
+    Returns:
+        None where the image has its pixels, or the core lacks an operation.
+    """
+    lazy = lazy_of(image)
+    record = None if lazy is None else _open_record(lazy)
+    if lazy is None or record is None:
+        return None
+    if not record.source.takes_all(operations, lazy.height, lazy.width):
+        return None
+    made = _then(lazy, record, *operations)
+    if not keeps_info:
+        made.info = {}
+    return made
 
 
 def source_of(image: Any) -> LazySource | None:

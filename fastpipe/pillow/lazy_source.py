@@ -11,7 +11,7 @@ from PIL import Image
 
 from fastpipe import core, readers
 from fastpipe.core.packed import PACKED_FORMAT
-from fastpipe.ops import Crop
+from fastpipe.ops import Crop, Operation
 from fastpipe.program.encoded import Encoded
 from fastpipe.program.execute import decode_by_core
 from fastpipe.program.lower import add_steps, lower
@@ -62,12 +62,18 @@ class LazySource:
         """Whether the core does all steps of a program, in one job."""
         if not core.available() or profiled():
             return False
-        if not program.steps:
-            return True
+        return not program.steps or self._takes(program.steps, ImageShape(*program.box.size))
+
+    def takes_all(self, operations: tuple[Operation, ...], height: int, width: int) -> bool:
+        """Whether the core does operations on an image of that size, in one job."""
+        return core.available() and self._takes(operations, ImageShape(height, width))
+
+    @staticmethod
+    def _takes(steps: tuple[Step, ...], shape: ImageShape) -> bool:
         job = core.thread_job()
-        _, taken = add_steps(job, program.steps, ImageShape(*program.box.size))
+        _, taken = add_steps(job, steps, shape)
         core.give_back(job)
-        return taken == len(program.steps)
+        return taken == len(steps)
 
     def program(self, recorded: tuple[Step, ...], box: Box | None = None, steps: tuple[Step, ...] = ()) -> Program:
         """The program from the file to the result of recorded steps, and of further ones on a box of that.

@@ -1,0 +1,37 @@
+"""Pillow's ``ImageEnhance`` and ``ImageOps``, recorded on images without pixels."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+from fastpipe.hooks.patches import Function, Patches
+from fastpipe.hooks.pillow import has_record, record, recorded
+
+
+def hook(module: ModuleType, patches: Patches) -> None:
+    """Replaces what looks at pixels: enhancers' first images (``enhance`` is `Image.blend`), and functions."""
+    if module.__name__ == "PIL.ImageEnhance":
+        _replace_degenerate(module.Brightness, "black", patches)
+        _replace_degenerate(module.Contrast, "flat", patches)
+    else:
+        for name in ("autocontrast", "equalize", "expand", "pad"):
+            record(module, name, patches)
+
+
+def _replace_degenerate(kind: Any, name: str, patches: Patches) -> None:
+    def make(plain: Function) -> Function:
+        def __init__(self: Any, image: Any) -> None:
+            degenerate = None
+            if has_record(image):
+                from fastpipe.pillow import functions
+
+                degenerate = recorded(f"PIL.ImageEnhance.{kind.__name__}", getattr(functions, name), image)
+            if degenerate is None:
+                plain(self, image)
+            else:
+                self.image, self.degenerate = image, degenerate
+
+        return __init__
+
+    patches.wrap(kind, "__init__", make)

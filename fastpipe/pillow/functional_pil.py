@@ -1,0 +1,61 @@
+"""torchvision's functions on Pillow images, recorded on images without pixels, or made from the file straight away.
+
+Each gives the result, or None where torchvision's own is to run.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from fastpipe.ops import AdjustHue, Pad, PilToTensor, ToTensor, fused_conversion
+from fastpipe.pillow.lazy_image import GRAY_IN_THREE, LazyImage, lazy_of, recorded
+from fastpipe.program.on_image import on_pixels, shape_of
+
+
+def adjust_hue(img: Any, hue_factor: Any) -> LazyImage | None:
+    """``adjust_hue`` of a colour image."""
+    lazy = lazy_of(img)
+    if lazy is None or lazy.mode != "RGB" or not isinstance(hue_factor, (int, float)):
+        return None
+    return recorded(lazy, AdjustHue(hue_factor), keeps_info=False)
+
+
+def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: Any = "constant") -> LazyImage | None:
+    """``pad`` by the image's own pixels; by a colour it is ``ImageOps.expand``."""
+    sides = padding if isinstance(padding, (list, tuple)) else (padding,)
+    is_fill = fill is None or isinstance(fill, (int, float, list, tuple))
+    if padding_mode == "constant" or not is_fill or len(sides) not in (1, 2, 4):
+        return None
+    if not all(isinstance(side, int) and side >= 0 for side in sides):
+        return None
+    return recorded(img, Pad([*sides], 0, padding_mode), keeps_info=False)
+
+
+def to_grayscale(img: Any, num_output_channels: Any) -> LazyImage | None:
+    """``to_grayscale`` of a colour image in three channels; in one it is ``Image.convert``."""
+    lazy = lazy_of(img) if num_output_channels == 3 else None
+    return recorded(lazy, GRAY_IN_THREE, keeps_info=False) if lazy is not None and lazy.mode == "RGB" else None
+
+
+def to_tensor(pic: Any) -> torch.Tensor | None:
+    """``to_tensor``, from the file."""
+    return _converted(pic, ToTensor()) if torch.get_default_dtype() is torch.float32 else None
+
+
+def pil_to_tensor(pic: Any) -> torch.Tensor | None:
+    """``pil_to_tensor``, from the file; as torchvision's, it lies in rows of pixels."""
+    return _converted(pic, PilToTensor())
+
+
+def _converted(pic: Any, conversion: ToTensor | PilToTensor) -> torch.Tensor | None:
+    lazy = lazy_of(pic)
+    shape = None if lazy is None else shape_of(lazy)
+    if shape is None:
+        return None
+    fused = fused_conversion((conversion,), shape.channels)[0]
+    made: torch.Tensor = on_pixels(lazy, (), fused, None, in_rows=isinstance(conversion, PilToTensor))
+    if shape.channels == 1 or shape.height * shape.width == 1:  # torchvision's strides are those of a turned array
+        made = made.reshape(*shape).permute(2, 0, 1)
+    return made

@@ -1,0 +1,123 @@
+"""Functions of Pillow's ``Image``, ``ImageEnhance`` and ``ImageOps`` that are recorded on images without pixels.
+
+Each gives the image behind the function, or None where Pillow's own is to run: the image has its pixels, or only Pillow
+knows what to make of the arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from PIL import Image, ImageColor, ImageOps
+
+from fastpipe.ops import (
+    AdjustBrightness,
+    AdjustContrast,
+    AdjustSaturation,
+    AdjustSharpness,
+    Autocontrast,
+    Equalize,
+    Margin,
+    Operation,
+    Pad,
+)
+from fastpipe.pillow.lazy_image import GRAY_IN_THREE, SMOOTHED, LazyImage, lazy_of, recorded, source_of, steps_of
+
+_BLACK, _FLAT = AdjustBrightness(0.0), AdjustContrast(0.0)
+_ENHANCEMENTS: tuple[tuple[Operation, Callable[[float], Operation]], ...] = (
+    (_BLACK, AdjustBrightness),
+    (_FLAT, AdjustContrast),
+    (GRAY_IN_THREE, AdjustSaturation),
+    (SMOOTHED, AdjustSharpness),
+)
+"""The last operation of an image's degenerate, as ``ImageEnhance`` calls it, and its blend with the image."""
+
+
+def black(image: Any) -> LazyImage | None:
+    """The degenerate of ``ImageEnhance.Brightness``: black."""
+    return recorded(image, _BLACK, keeps_info=False)
+
+
+def flat(image: Any) -> LazyImage | None:
+    """The degenerate of ``ImageEnhance.Contrast``: the mean of the gray image everywhere."""
+    return recorded(image, _FLAT, keeps_info=False)
+
+
+def blend(im1: Any, im2: Any, alpha: Any) -> LazyImage | None:
+    """``Image.blend`` of an image's degenerate with the image itself, which is what ``ImageEnhance`` does."""
+    one, other = lazy_of(im1), lazy_of(im2)
+    if one is None or other is None or one.mode != other.mode or source_of(one) is not source_of(other):
+        return None
+    degraded, steps = steps_of(one), steps_of(other)
+    if degraded is None or steps is None or not isinstance(alpha, (int, float)):
+        return None
+    made = None
+    if degraded == steps and abs(alpha) <= _LARGEST_FACTOR:
+        made = recorded(other)  # a gray image is its own gray image
+    elif degraded[:-1] == steps:
+        last = degraded[-1]
+        found = next((make for operation, make in _ENHANCEMENTS if operation is last), None)
+        made = None if found is None else recorded(other, found(alpha))
+    if made is not None:
+        made.info = one.info.copy()
+    return made
+
+
+_LARGEST_FACTOR = 3e38  # Pillow's factors are float32, whose largest is 3.4e38
+
+
+def autocontrast(
+    image: Any, cutoff: Any = 0, ignore: Any = None, mask: Any = None, preserve_tone: Any = False
+) -> LazyImage | None:
+    """``ImageOps.autocontrast``, without any option."""
+    is_usual = isinstance(cutoff, int) and cutoff == 0 and ignore is None and mask is None and preserve_tone is False
+    return recorded(image, Autocontrast()) if is_usual else None
+
+
+def equalize(image: Any, mask: Any = None) -> LazyImage | None:
+    """``ImageOps.equalize`` of a whole image."""
+    return recorded(image, Equalize()) if mask is None else None
+
+
+def expand(image: Any, border: Any = 0, fill: Any = 0) -> LazyImage | None:
+    """``ImageOps.expand``."""
+    sides = border if isinstance(border, tuple) else (border,) * 4
+    sides = sides * 2 if len(sides) == 2 else sides
+    lazy = lazy_of(image)
+    if lazy is None or len(sides) != 4 or not all(isinstance(side, int) and side >= 0 for side in sides):
+        return None
+    return _framed(lazy, sides, fill)
+
+
+def pad(
+    image: Any, size: Any, method: Any = Image.Resampling.BICUBIC, color: Any = None, centering: Any = (0.5, 0.5)
+) -> LazyImage | None:
+    """``ImageOps.pad``."""
+    if lazy_of(image) is None or not isinstance(size, tuple):
+        return None
+    inner = lazy_of(ImageOps.contain(image, size, method))
+    if inner is None or inner.size == size:
+        return inner
+    across, down = (
+        round(room * max(0, min(share, 1)))
+        for room, share in zip((size[0] - inner.width, size[1] - inner.height), centering, strict=True)
+    )
+    if inner.width != size[0]:
+        down = 0
+    else:
+        across = 0
+    sides = across, down, size[0] - inner.width - across, size[1] - inner.height - down
+    return _framed(inner, sides, 0 if color is None else color) if min(sides) >= 0 else None
+
+
+def _framed(image: LazyImage, sides: Sequence[int], fill: Any) -> LazyImage | None:
+    """The image within a frame of a colour, which Pillow makes by pasting it on a new image."""
+    if isinstance(fill, str):
+        fill = ImageColor.getcolor(fill, image.mode)
+    if fill == 0 and isinstance(fill, int):
+        return recorded(image, Margin([*sides]), keeps_info=False)
+    if not isinstance(fill, tuple):
+        fill = (fill,)
+    is_color = len(fill) == len(image.mode) and all(isinstance(value, int) and 0 <= value <= 255 for value in fill)
+    return recorded(image, Pad([*sides], fill), keeps_info=False) if is_color else None
