@@ -120,13 +120,16 @@ class Totals:
 
 
 @contextlib.contextmanager
-def open_record(file: str, about: Mapping[str, Any], target: str) -> Iterator[Record]:
-    """The record of a target, which one process at a time has.
+def open_record(
+    file: str, about: Mapping[str, Any], target: str, in_the_way: Callable[[], str] = str
+) -> Iterator[Record]:
+    """The record of a target, which one process at a time has; a run that fails before it did anything leaves none.
 
     Args:
         file: its path.
         about: what the target is made from, and how: where it is there, it must be the same.
         target: for messages.
+        in_the_way: gives something that is in the target, or ``""``.
 
     Raises:
         DatasetError: it is of another source or other options, or another process has it.
@@ -136,9 +139,15 @@ def open_record(file: str, about: Mapping[str, Any], target: str) -> Iterator[Re
         lock.acquire()
     except filelock.Timeout:
         raise DatasetError(f"another process is writing to {target}.") from None
+    record: Record | None = None
     try:
         with open(file, "a+b", buffering=0) as stream:
-            yield Record(file, stream, {"schema": _SCHEMA, **about}, target)
+            record = Record(file, stream, {"schema": _SCHEMA, **about}, target)
+            yield record
+    except BaseException:
+        if record is not None and record.is_empty() and not in_the_way():
+            os.unlink(file)
+        raise
     finally:
         with contextlib.suppress(OSError):
             os.unlink(f"{file}.lock")
@@ -187,6 +196,12 @@ class Record:
     def is_new(self) -> bool:
         """Whether no earlier run has recorded anything."""
         return not len(self._digests)
+
+    def is_empty(self) -> bool:
+        """Whether nothing is recorded, by an earlier run or this one."""
+        with open(self.file, "rb") as lines:
+            lines.readline()
+            return not lines.readline()
 
     def known(self, key: str) -> tuple[int, int, int] | None:
         """The bytes, the stamp and the checksum of a file that an earlier run recorded; None if there is none."""

@@ -173,8 +173,8 @@ def _run(
                 "remove it."
             )
         try:
-            os.makedirs(target.folder, exist_ok=True)
-            with open_record(target.record, layout.about, target.path) as record:
+            about, path = layout.about, target.path
+            with target.made_folder(), open_record(target.record, about, path, target.in_the_way) as record:
                 resumed = record.totals.files
                 # Two threads a CPU where half of the time is waiting for a store.
                 threads = jobs or usable_cpus() * (2 if source.is_remote else 1)
@@ -231,8 +231,10 @@ class _Flow:
         except BaseException:
             with contextlib.suppress(OSError):  # on a full disk the last moment's work is done again
                 self._commit()
-            if self._open is not None:
+            if self._open is not None and self._open.end:
                 self._open.close()
+            elif self._open is not None:
+                self._open.abandon()
             raise
         self._commit()
         if self._layout.listed:

@@ -7,7 +7,7 @@ import errno
 import os
 import posixpath
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -97,11 +97,29 @@ class Target:
             return re.fullmatch(pattern, name) is not None
         return self.kind == "folder" or name == self.start
 
+    @contextlib.contextmanager
+    def made_folder(self) -> Iterator[None]:
+        """Makes its folder; where the block fails and nothing is in it, neither it nor those above it stay."""
+        above, made = self.folder, []
+        while not os.path.lexists(above):
+            made.append(above)
+            above = os.path.dirname(above)
+        os.makedirs(self.folder, exist_ok=True)
+        try:
+            yield
+        except BaseException:
+            with contextlib.suppress(OSError):  # there is something in it
+                for folder in made:
+                    os.rmdir(folder)
+            raise
+
     def in_the_way(self) -> str:
-        """The path of something that is there; ``""`` if there is nothing."""
+        """The path of something that is there, besides its record; ``""`` if there is nothing."""
         if not os.path.isdir(self.folder):
             return self.folder if os.path.lexists(self.folder) else ""
-        names = (name for name in sorted(os.listdir(self.folder)) if self.has(name.removesuffix(PART)))
+        record = os.path.basename(self.record)
+        there = sorted({*os.listdir(self.folder)} - {record, f"{record}.lock"})
+        names = (name for name in there if self.has(name.removesuffix(PART)))
         return next((os.path.join(self.folder, name) for name in names), "")
 
 

@@ -395,6 +395,28 @@ def test_names_that_lead_out_are_refused(tmp_path: Path) -> None:
         pack(str(shard), tmp_path / "to.tar")
 
 
+@pytest.mark.parametrize("name", ["to.tar", "to.zip", "to-{000..}.tar", "to", "new/below/to.tar", "new/to"])
+def test_a_run_that_is_refused_leaves_nothing_behind(tmp_path: Path, name: str) -> None:
+    shard = archives.shard(tmp_path / "in.tar", {"../out.jpg": corpus.jpeg(8, 8), "../out.cls": b"1"})
+    out = tmp_path / "out"
+    out.mkdir()
+    for _ in range(2):
+        with pytest.raises(DatasetError, match="outside of the target"):
+            pack(str(shard), out / name)
+        assert list(out.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["to.tar", "to"])
+def test_a_run_that_is_refused_leaves_the_record_of_another(folder: Path, tmp_path: Path, name: str) -> None:
+    pack(folder, tmp_path / name)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*fastpipe-pack.jsonl")}
+    assert len(before) == 1
+    shard = archives.shard(tmp_path / "in.tar", {"../out.jpg": corpus.jpeg(8, 8), "../out.cls": b"1"})
+    with pytest.raises(DatasetError, match="begun"):
+        pack(str(shard), tmp_path / name)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*fastpipe-pack.jsonl")} == before
+
+
 def test_archives_are_those_that_others_read(folder: Path, tmp_path: Path) -> None:
     pack(folder, tmp_path / "out.zip")
     pack(folder, tmp_path / "out.tar")
