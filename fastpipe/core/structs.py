@@ -333,5 +333,5 @@ class RawJob(ctypes.Structure):
         ("operations", ctypes.c_void_p),
         *_of(ctypes.c_int32, "operation_count", "indices"),
         ("sink", RawSink),
-        *_of(ctypes.c_int32, "status", "os_error", "row", "reserved"),
+        *_of(ctypes.c_int32, "status", "os_error", "row", "warned"),
     )

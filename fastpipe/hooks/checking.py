@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from fastpipe.rng.state import GeneratorStates
 
 Result = TypeVar("Result")
+
+_OTHER_VALUES = "{} gave other values than the library itself"
 
 
 def check_call(site: Site, fast: Callable[[], Result], plain: Callable[[], Result], what: str) -> Result:
@@ -43,9 +46,22 @@ def check_call(site: Site, fast: Callable[[], Result], plain: Callable[[], Resul
     return made
 
 
+def check_value(site: Site, fast: Callable[[], Result], plain: Callable[[], Result], what: str) -> Result:
+    """As `check_call`, of a call that draws nothing, in a process that may have no torch."""
+    begun = time.perf_counter()
+    made = fast()
+    between = time.perf_counter()
+    with plainly():
+        expected = plain()
+    ended = time.perf_counter()
+    difference = "" if same_pixels(made, expected) else _OTHER_VALUES.format(what)
+    site.add_check(ended - between, between - begun, difference)
+    return expected if difference else made
+
+
 def _difference(made: Any, expected: Any, after: GeneratorStates, plain_after: GeneratorStates, what: str) -> str:
     if not same_pixels(made, expected):
-        return f"{what} gave other values than the library itself"
+        return _OTHER_VALUES.format(what)
     if not after.draws_like(plain_after):
         return f"{what} left a random generator in another state than the library itself"
     return ""
@@ -53,22 +69,24 @@ def _difference(made: Any, expected: Any, after: GeneratorStates, plain_after: G
 
 def same_pixels(one: Any, other: Any) -> bool:
     """True if two samples are the same: type, shape, dtype and each value of tensors, arrays and Pillow images."""
-    import numpy as np
-    import torch
-    from PIL import Image
-
-    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
+    if _are("torch", "Tensor", one, other):
         same_kind = one.shape == other.shape and one.dtype == other.dtype
         return same_kind and _same_bytes(one.detach().cpu().numpy(), other.detach().cpu().numpy())
-    if isinstance(one, Image.Image) and isinstance(other, Image.Image):
+    if _are("PIL.Image", "Image", one, other):
         return (one.mode, one.size) == (other.mode, other.size) and one.tobytes() == other.tobytes()
-    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+    if _are("numpy", "ndarray", one, other):
         return one.shape == other.shape and one.dtype == other.dtype and _same_bytes(one, other)
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(same_pixels(one[key], other[key]) for key in one)
     if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
         return len(one) == len(other) and all(map(same_pixels, one, other))
     return bool(one == other)
+
+
+def _are(module: str, name: str, one: Any, other: Any) -> bool:
+    """True if both are of a class whose module has been imported, as it has for an object of it."""
+    kind = getattr(sys.modules.get(module), name, ())
+    return isinstance(one, kind) and isinstance(other, kind)
 
 
 def _same_bytes(one: Any, other: Any) -> bool:

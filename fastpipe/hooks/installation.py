@@ -17,6 +17,7 @@ HOOKS = {
     "PIL.Image": "pillow",
     "PIL.ImageEnhance": "pillow_functions",
     "PIL.ImageOps": "pillow_functions",
+    "cv2": "opencv",
     "multiprocessing.spawn": "children",
     "multiprocessing.util": "children",
     "torch.utils.data.dataloader": "torch_data",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -65,7 +66,7 @@ class Patches:
                 return plain(*args, **kwargs)
             return replacement(*args, **kwargs)
 
-        self.put(owner, name, replaced)
+        self.put(owner, name, _Builtin(plain, replaced) if inspect.isbuiltin(plain) else replaced)
 
     def put(self, owner: Any, name: str, value: Any) -> None:
         """Sets an attribute until `undo`."""
@@ -102,3 +103,33 @@ class Patches:
                 setattr(owner, name, before)
             else:
                 delattr(owner, name)
+
+
+class _Builtin:
+    """A function in a builtin one's place: as that, no method of a class whose attribute it is, and pickled by name."""
+
+    def __init__(self, plain: Any, function: Function) -> None:
+        self._plain = plain
+        self._function = function
+        self.__doc__, self.__module__ = plain.__doc__, plain.__module__
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._function(*args, **kwargs)
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        return type(self._plain)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._plain, name)
+
+    def __reduce__(self) -> Any:
+        return self._plain.__reduce__()
+
+    def __repr__(self) -> str:
+        return repr(self._plain)
+
+
+def before(function: Any) -> Any:
+    """The function that `Patches.wrap` has replaced by this one; the function itself where it hasn't."""
+    return function._plain if type(function) is _Builtin else function

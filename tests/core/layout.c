@@ -164,7 +164,7 @@ int main(void) {
     FIELD(fpc_job, status);
     FIELD(fpc_job, os_error);
     FIELD(fpc_job, row);
-    FIELD(fpc_job, reserved);
+    FIELD(fpc_job, warned);
     NUMBER(FPC_ABI);
     NUMBER(FPC_STATUS_COUNT);
     NUMBER(FPC_OP_COUNT);

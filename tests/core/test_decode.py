@@ -195,3 +195,27 @@ def test_every_cut(context: core.Context, kind: str) -> None:
         status, image = core_jobs.decode(context, data[:length])
         if status == Status.OK:
             np.testing.assert_array_equal(image, core_jobs.pillows_verdict(data[:length]), err_msg=str(length))
+
+
+@pytest.mark.parametrize(
+    ("name", "warned"),
+    [("jpeg-420", 0), ("jpeg-restart", 0), ("jpeg-progressive", 0), ("left over", 1), ("scan", 1), ("fill", 0)],
+)
+def test_what_libjpeg_warns_about(context: core.Context, name: str, warned: int) -> None:
+    files = [data for known, data in core_jobs.JPEGS.items() if known.startswith(name)] or [corpus.jpeg(30, 47)]
+    data = files[0]
+    if name == "left over":
+        data = data[:-2] + bytes(9) + data[-2:]
+    elif name == "fill":  # 0xFF may stand in front of any marker
+        data = data[:-2] + b"\xff\xff" + data[-2:]
+    elif name == "scan":
+        at = data.index(b"\xff\xda")
+        data = data[: at + 13] + b"\x20" + data[at + 14 :]
+    assert core_jobs.decode(context, data)[0] == Status.OK
+    header = core.read_header(data)
+    assert not isinstance(header, Status)
+    job, out = core.Job(), np.empty((*header.size, 3), np.uint8)
+    job.read(data)
+    job.write_array(out)
+    assert context.run(job) == Status.OK
+    assert job.raw.warned == warned

@@ -258,6 +258,17 @@ def test_sources_of_any_strides(context: core.Context) -> None:
     np.testing.assert_array_equal(core_jobs.pixels(context, gray, (40, 50)), gray)
 
 
+def test_channels_in_the_other_order(context: core.Context) -> None:
+    for height, width in ((1, 1), (3, 7), (5, 16), (2, 41), (37, 53)):
+        image, around = noise(height, width), np.full((height + 2, width + 3, 3), 99, np.uint8)
+        job = core.Job()
+        job.read_pixels(image)
+        job.write_array(around[1:-1, 1:-2, ::-1])
+        assert context.run(job) == Status.OK
+        expected = np.pad(image[..., ::-1], ((1, 1), (1, 2), (0, 0)), constant_values=99)
+        np.testing.assert_array_equal(around, expected)
+
+
 LAYOUTS = ("planar", "channels last", "reversed", "wide")
 
 

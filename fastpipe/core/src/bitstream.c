@@ -42,6 +42,10 @@ int fpc_bitstream_overrun(const fpc_bitstream *bits) {
     return bits->marker && (bits->reader.next - bits->filled) * 8 > (ptrdiff_t)bits->reader.count;
 }
 
+bool fpc_bitstream_left_over(const fpc_bitstream *bits) {
+    return !bits->marker || (bits->filled - bits->reader.next) * 8 + (ptrdiff_t)bits->reader.count >= 8;
+}
+
 int fpc_bitstream_marker(fpc_bitstream *bits) {
     while (!bits->marker) unstuff(bits, bits->buffer, bits->buffer + FPC_MARGIN + FPC_CHUNK);
     return bits->marker;

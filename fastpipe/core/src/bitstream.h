@@ -7,6 +7,7 @@
 #ifndef FPC_BITSTREAM_H
 #define FPC_BITSTREAM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -70,6 +71,9 @@ int fpc_bitstream_fill(fpc_bitstream *bits);
 
 /* Whether more bits were taken than there are. */
 int fpc_bitstream_overrun(const fpc_bitstream *bits);
+
+/* Whether whole bytes are left in front of the marker behind the data. */
+bool fpc_bitstream_left_over(const fpc_bitstream *bits);
 
 /* Goes over what is left of the data to the marker behind it, as libjpeg does; returns it. */
 int fpc_bitstream_marker(fpc_bitstream *bits);

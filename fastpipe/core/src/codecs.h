@@ -32,6 +32,8 @@ typedef struct fpc_codec {
     int (*finish)(void *decoder);
     /* The row of MCUs at which it is, as fpc_job has it; NULL where there is no such number. */
     int32_t (*row)(const void *decoder);
+    /* Whether libjpeg may warn about the file, behind `finish`; NULL where it never does. */
+    bool (*warned)(const void *decoder);
 } fpc_codec;
 
 extern const fpc_codec fpc_jpeg_codec;   /* jpeg_rows.c */

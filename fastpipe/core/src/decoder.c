@@ -149,6 +149,7 @@ int fpc_jpeg_start(fpc_jpeg *jpeg, int column, int column_end, int row, int row_
         plane->coefficients = (const int16_t *)(const void *)jpeg->stores[i].coefficients.data;
         plane->last = jpeg->stores[i].last.data;
     }
+    jpeg->warned = false;
     if (jpeg->whole) return fpc_decode_scans(jpeg);
     int skips = row > 0 || column > 0 || column_end < frame->mcu_columns;
     return fpc_scan_start(jpeg, jpeg->data + jpeg->segments.scan_end, skips);
@@ -208,6 +209,7 @@ int fpc_jpeg_next_row(fpc_jpeg *jpeg) {
 int fpc_jpeg_finish(fpc_jpeg *jpeg) {
     if (!jpeg->component_count) return FPC_BAD_OPERATION;
     if (jpeg->whole) return FPC_OK; /* the scans' walk has come to it */
+    fpc_scan_end(jpeg);
     const uint8_t *at = jpeg->bits.input, *end = jpeg->bits.end;
     while (end - at >= 2) {
         at = memchr(at, 0xFF, (size_t)(end - at));
@@ -215,6 +217,7 @@ int fpc_jpeg_finish(fpc_jpeg *jpeg) {
         int marker = at[1];
         if (marker == FPC_EOI) return FPC_OK;
         if (marker && marker != 0xFF && (marker < FPC_RST0 || marker > FPC_RST7)) return FPC_BAD_MARKER;
+        jpeg->warned |= marker != 0xFF;
         at += marker == 0xFF ? 1 : 2;
     }
     return FPC_TRUNCATED;
@@ -237,6 +240,7 @@ static int start(void *source, int column, int column_end, int row, int row_end,
 
 static int next_row(void *source) { return fpc_jpeg_next_row(source); }
 static int finish(void *source) { return fpc_jpeg_finish(source); }
+static bool warned(const void *source) { return ((const fpc_jpeg *)source)->warned; }
 
 const fpc_coefficients fpc_jpeg_coefficients = {
     .create = create,
@@ -246,4 +250,5 @@ const fpc_coefficients fpc_jpeg_coefficients = {
     .start = start,
     .next_row = next_row,
     .finish = finish,
+    .warned = warned,
 };

@@ -123,7 +123,8 @@ struct fpc_jpeg {
     fpc_component components[FPC_MAX_COMPONENTS];
     int component_count;
     fpc_scan scan;
-    int whole; /* the scans have to be decoded in full before the first row is handed out */
+    int whole;   /* the scans have to be decoded in full before the first row is handed out */
+    bool warned; /* libjpeg warns: of a scan's header, or of data behind its last code */
 
     /* The box in MCUs, and the next row. */
     int column, column_end, row, row_end, next_row;
@@ -151,6 +152,8 @@ void fpc_scan_make_dc(fpc_jpeg *jpeg, int number);
 void fpc_scan_begin(fpc_jpeg *jpeg, const uint8_t *input);
 /* Takes what comes before the next MCU: a restart marker, or more data. FPC_OK or a refusal. */
 int fpc_scan_prepare(fpc_jpeg *jpeg);
+/* Notes whether data is left over where a scan or a restart interval ends. */
+void fpc_scan_end(fpc_jpeg *jpeg);
 /* Decodes `count` MCUs into the blocks' outputs, or skips them. */
 int fpc_scan_decode(fpc_jpeg *jpeg, uint32_t count, int skip);
 /* The blocks of the scan's MCU in their order; FPC_OK, or FPC_UNSUPPORTED_COLOR where they are too many. */

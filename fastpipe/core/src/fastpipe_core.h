@@ -333,7 +333,7 @@ typedef struct fpc_job {
     int32_t status;   /* fpc_status */
     int32_t os_error; /* errno, with FPC_IO_ERROR */
     int32_t row;      /* of a packed image the row of MCUs that was read last, which is the one that failed; else -1 */
-    int32_t reserved;
+    int32_t warned;   /* 1 for a JPEG that libjpeg decodes as here, but may warn about; only of jobs that are done */
 } fpc_job;
 
 /* Runs one job in the calling thread; returns its status. With any other than FPC_OK the sink's memory is undefined. */

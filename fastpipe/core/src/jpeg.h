@@ -4,6 +4,8 @@
 #ifndef FPC_JPEG_H
 #define FPC_JPEG_H
 
+#include <stdbool.h>
+
 #include "fastpipe_core.h"
 #include "memory.h"
 
@@ -55,6 +57,7 @@ typedef struct fpc_coefficients {
     int (*next_row)(void *source);
     int (*finish)(void *source);
     int32_t (*row)(const void *source); /* the row of MCUs that comes next; NULL where nobody asks */
+    bool (*warned)(const void *source); /* as fpc_job has it; NULL where it never does */
 } fpc_coefficients;
 
 extern const fpc_coefficients fpc_jpeg_coefficients;   /* decoder.c */

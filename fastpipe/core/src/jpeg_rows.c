@@ -310,6 +310,11 @@ static int32_t row_of(const void *decoder) {
     return rows->kind->row(rows->source);
 }
 
+static bool warned(const void *decoder) {
+    const jpeg_rows *rows = decoder;
+    return rows->kind->warned(rows->source);
+}
+
 static bool recognize(const uint8_t *data, size_t length) {
     return length >= 3 && data[0] == 0xFF && data[1] == 0xD8 && data[2] == 0xFF;
 }
@@ -324,6 +329,7 @@ const fpc_codec fpc_jpeg_codec = {
     .start = start_box,
     .next = next_row,
     .finish = finish_file,
+    .warned = warned,
 };
 
 const fpc_codec fpc_packed_codec = {

@@ -203,6 +203,8 @@ typedef struct fpc_kernels {
     bool (*same_fourth)(const uint8_t *rgbx, int32_t count, uint8_t fourth);
     /* sink.c: `count` pixels of three channels into three rows of bytes; up to 64 bytes behind `rgb` are read. */
     void (*split_channels)(const uint8_t *rgb, int32_t count, uint8_t *const out[3]);
+    /* The same as blue, green, red; up to 32 bytes behind `rgb` are read, and nothing else is written. */
+    void (*reverse_channels)(const uint8_t *rgb, int32_t count, uint8_t *bgr);
     /* The same into three rows of normalizer->dtype. */
     void (*normalize_planar)(const uint8_t *rgb, int32_t count, const fpc_normalizer *normalizer, void *const out[3]);
     /* `count` bytes, of 1 or 3 channels in turn, into as many elements one after the other. */
@@ -272,6 +274,7 @@ typedef struct fpc_kernels {
         .set_fourth = set_fourth,                                                                                      \
         .same_fourth = same_fourth,                                                                                    \
         .split_channels = split_channels,                                                                              \
+        .reverse_channels = reverse_channels,                                                                          \
         .normalize_planar = normalize_planar,                                                                          \
         .normalize_interleaved = normalize_interleaved,                                                                \
     }

@@ -253,6 +253,7 @@ static int run(fpc_context *context, fpc_job *job) {
     status = job->pixels ? open_pixels(job, &image) : open_file(context, job, &member, &image);
     if (status == FPC_OK) status = run_opened(context, job, &image);
     if (status != FPC_OK && image.codec && image.codec->row) job->row = image.codec->row(image.decoder);
+    job->warned = status == FPC_OK && image.codec && image.codec->warned && image.codec->warned(image.decoder);
     close_parts(&member);
     return status;
 }
@@ -261,6 +262,7 @@ int fpc_run(fpc_context *context, fpc_job *job) {
     if (!job) return FPC_BAD_OPERATION;
     job->os_error = 0;
     job->row = -1;
+    job->warned = 0;
     job->status = context ? run(context, job) : FPC_NO_MEMORY;
     if (context) fpc_context_trim(context);
     return job->status;

@@ -65,8 +65,11 @@ static int sequential_scan(fpc_jpeg *jpeg, const uint8_t *input) {
 /* Finds the first marker behind a scan's data that isn't a restart marker. */
 static int marker_behind(fpc_jpeg *jpeg, size_t *position) {
     int marker;
-    while ((marker = fpc_bitstream_marker(&jpeg->bits)) >= FPC_RST0 && marker <= FPC_RST7)
+    fpc_scan_end(jpeg);
+    while ((marker = fpc_bitstream_marker(&jpeg->bits)) >= FPC_RST0 && marker <= FPC_RST7) {
+        jpeg->warned = true;
         fpc_bitstream_start(&jpeg->bits, jpeg->bits.input + 2, jpeg->bits.end);
+    }
     *position = (size_t)(jpeg->bits.input - jpeg->data);
     return marker == FPC_END_OF_DATA ? FPC_TRUNCATED : FPC_OK;
 }

@@ -78,6 +78,8 @@ static void make_ac(fpc_jpeg *jpeg, int number, int skips) {
 }
 
 int fpc_scan_start(fpc_jpeg *jpeg, const uint8_t *input, int skips) {
+    const fpc_scan *scan = &jpeg->scan;
+    jpeg->warned |= scan->first || scan->last != 63 || scan->high || scan->low;
     int status = fpc_scan_blocks(jpeg);
     if (status) return status;
     for (int i = 0; i < jpeg->scan.count; i++) {
@@ -90,8 +92,11 @@ int fpc_scan_start(fpc_jpeg *jpeg, const uint8_t *input, int skips) {
     return FPC_OK;
 }
 
+void fpc_scan_end(fpc_jpeg *jpeg) { jpeg->warned |= fpc_bitstream_left_over(&jpeg->bits); }
+
 int fpc_scan_prepare(fpc_jpeg *jpeg) {
     if (!jpeg->until_restart) {
+        fpc_scan_end(jpeg);
         int status = fpc_bitstream_restart(&jpeg->bits, jpeg->next_restart);
         if (status) return status;
         jpeg->next_restart = (jpeg->next_restart + 1) & 7;

@@ -39,6 +39,11 @@ static bool channels_apart(const fpc_sink *sink) {
     return sink->channels == 3 && sink->column_stride == element_size(sink);
 }
 
+/* Blue, green and red, as OpenCV has them. */
+static bool channels_reversed(const fpc_sink *sink) {
+    return sink->channels == 3 && sink->column_stride == 3 && sink->channel_stride == -1;
+}
+
 /* Writes elements that are together to their places. */
 static void scatter(const fpc_sink *sink, const uint8_t *elements, uint8_t *out) {
     const size_t size = (size_t)element_size(sink);
@@ -52,6 +57,7 @@ static void scatter(const fpc_sink *sink, const uint8_t *elements, uint8_t *out)
 static int fill_bytes(const fpc_sink *sink, fpc_stage *from, uint8_t *row) {
     const int64_t bytes = (int64_t)sink->width * sink->channels;
     const bool together = channels_together(sink), apart = channels_apart(sink);
+    const bool reversed = channels_reversed(sink);
     /* Rows whose slack lies in rows that come later go straight to their place. */
     const bool dense = together && sink->row_stride == bytes;
     for (int64_t y = 0; y < sink->height; y++) {
@@ -65,6 +71,8 @@ static int fill_bytes(const fpc_sink *sink, fpc_stage *from, uint8_t *row) {
         } else if (apart) {
             uint8_t *const planes[3] = {out, out + sink->channel_stride, out + 2 * sink->channel_stride};
             from->kernels->split_channels(row, sink->width, planes);
+        } else if (reversed) {
+            from->kernels->reverse_channels(row, sink->width, out - 2); /* `out` is the first pixel's red */
         } else {
             scatter(sink, row, out);
         }

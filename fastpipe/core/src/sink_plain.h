@@ -33,6 +33,12 @@ static inline void split_channels_plain(const uint8_t *rgb, int32_t first, int32
     }
 }
 
+static inline void reverse_channels_plain(const uint8_t *rgb, int32_t first, int32_t count, uint8_t *bgr) {
+    for (int64_t at = 3 * (int64_t)first; at < 3 * (int64_t)count; at += 3) {
+        for (int c = 0; c < 3; c++) bgr[at + c] = rgb[at + 2 - c];
+    }
+}
+
 #ifndef FPC_SIMD_H
 static void normalize_planar(const uint8_t *rgb, int32_t count, const fpc_normalizer *normalizer, void *const out[3]) {
     normalize_planar_plain(rgb, 0, count, normalizer, out);
@@ -45,5 +51,9 @@ static void normalize_interleaved(const uint8_t *row, int64_t count, const fpc_n
 
 static void split_channels(const uint8_t *rgb, int32_t count, uint8_t *const out[3]) {
     split_channels_plain(rgb, 0, count, out);
+}
+
+static void reverse_channels(const uint8_t *rgb, int32_t count, uint8_t *bgr) {
+    reverse_channels_plain(rgb, 0, count, bgr);
 }
 #endif

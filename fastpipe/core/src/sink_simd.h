@@ -11,6 +11,8 @@ static const uint8_t sink_spread[3][16] = {
 };
 /* Four pixels of three bytes as four of each channel. */
 static const uint8_t sink_gather[16] = {0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11, NONE, NONE, NONE, NONE};
+/* Four pixels of three bytes, each with its channels in the other order. */
+static const uint8_t sink_reverse[16] = {2, 1, 0, 5, 4, 3, 8, 7, 6, 11, 10, 9, NONE, NONE, NONE, NONE};
 #undef NONE
 
 typedef struct sink_factors {
@@ -132,4 +134,16 @@ static void split_channels(const uint8_t *rgb, int32_t count, uint8_t *const out
         v_store_low(out[2] + x, blue);
     }
     split_channels_plain(rgb, whole, count, out);
+}
+
+static void reverse_channels(const uint8_t *rgb, int32_t count, uint8_t *bgr) {
+    const vec order = v_load_twice(sink_reverse);
+    int32_t x = 0;
+    for (; x + 10 <= count; x += 8) { /* four bytes are written behind eight pixels */
+        const uint8_t *from = rgb + 3 * (int64_t)x;
+        const vec reversed = v_shuffle8(v_load_halves(from, from + 12), order);
+        v_store_low(bgr + 3 * (int64_t)x, reversed);
+        v_store_high(bgr + 3 * (int64_t)x + 12, reversed);
+    }
+    reverse_channels_plain(rgb, x, count, bgr);
 }

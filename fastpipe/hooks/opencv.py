@@ -1,0 +1,319 @@
+"""OpenCV's ``imread`` and ``imdecode``: JPEGs and PNGs by the core, the same bytes in as ordinary an array.
+
+What the core refuses, what OpenCV may read otherwise, and all that is wrong with a file, is OpenCV's to decode.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from struct import Struct
+from struct import error as StructError
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from fastpipe.hooks.checking import check_value
+from fastpipe.hooks.ledger import LEDGER, Site
+from fastpipe.hooks.patches import Function, Patches, before
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from fastpipe.types import Header
+
+    Pixels: TypeAlias = NDArray[np.uint8]
+
+_LIMITS = ("OPENCV_IO_MAX_IMAGE_WIDTH", "OPENCV_IO_MAX_IMAGE_HEIGHT", "OPENCV_IO_MAX_IMAGE_PIXELS")
+"""Variables by which OpenCV refuses images; without them 2**20 rows or columns, and 2**30 pixels."""
+_MOST_PIXELS = 1 << 28
+_MOST_BYTES = 1 << 30
+_SCRATCH, _SCRATCH_A_PIXEL = 1 << 26, 16
+
+_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+
+
+def hook(module: ModuleType, patches: Patches) -> None:
+    """Replaces ``imread`` and ``imdecode``."""
+    if any(name in os.environ for name in _LIMITS):
+        LEDGER.note(f"cv2.imread and cv2.imdecode are OpenCV's own: {', '.join(_LIMITS)} limit what they read.")
+        return
+    known = _known_flags(hasattr(module, "IMREAD_COLOR_RGB"))
+    for name, encoded in (("imread", _file), ("imdecode", _buffer)):
+        # The package takes its functions from the extension module that it imports, where they have been replaced.
+        vars(module)[name] = before(getattr(module, name))
+        patches.wrap(module, name, partial(_Decoder, LEDGER.site("function", f"cv2.{name}"), encoded, known))
+
+
+# -- what is asked for
+
+
+class _Wanted(NamedTuple):
+    """What the flags of a call say.
+
+    Attributes:
+        channels: 3, 1, or 0 for those of the file.
+        is_rgb: red comes first, not blue.
+        is_upright: the image is turned as its EXIF data says.
+    """
+
+    channels: int
+    is_rgb: bool
+    is_upright: bool
+
+
+def _known_flags(has_rgb: bool) -> dict[int, _Wanted]:
+    """What flags mean for images of eight bits without transparency.
+
+    Args:
+        has_rgb: this OpenCV has ``IMREAD_COLOR_RGB``.
+    """
+    gray, color, any_color, any_depth, ignore_orientation, rgb = 0, 1, 4, 2, 128, 256
+    known = {-1: _Wanted(0, False, False)}
+    for ignored in (0, ignore_orientation):
+        for depth in (0, any_depth):
+            flags = ignored | depth
+            known[gray | flags] = _Wanted(1, False, not ignored)
+            known[color | flags] = _Wanted(3, False, not ignored)
+            known[any_color | flags] = _Wanted(0, False, not ignored)
+            if has_rgb:
+                known[rgb | flags] = _Wanted(3, True, not ignored)
+    return known
+
+
+def _file(filename: Any, flags: Any = 1) -> tuple[bytes, int] | str:
+    """The bytes of the file that ``imread`` is called for, and the flags; or why OpenCV is to read it."""
+    if type(filename) is not str or type(flags) is not int:
+        return "arguments other than a name and flags"
+    if not filename.isascii() and (os.name == "nt" or sys.getfilesystemencoding() != "utf-8" or not _is_utf8(filename)):
+        return "names that OpenCV may encode otherwise"
+    try:
+        descriptor = os.open(filename, _FLAGS)
+    except (OSError, ValueError):  # ValueError: a NUL byte
+        return "files that can't be opened"
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_BYTES:
+            return "what is no file, or a huge one"
+        data = os.read(descriptor, status.st_size + 1)
+    except OSError:
+        return "files that can't be read"
+    finally:
+        os.close(descriptor)
+    return (data, flags) if len(data) == status.st_size else "files that are being written"
+
+
+def _is_utf8(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _buffer(buf: Any, flags: Any) -> tuple[bytes, int] | str:
+    """The bytes that ``imdecode`` is called for, and the flags; or why OpenCV is to decode them."""
+    numpy: Any = sys.modules["numpy"]  # which OpenCV has imported
+    if type(buf) is not numpy.ndarray or type(flags) is not int:
+        return "arguments other than an array and flags"
+    if buf.ndim != 1 or buf.dtype.char != "B" or not buf.flags.c_contiguous or buf.size > _MOST_BYTES:
+        return "buffers other than bytes in a row"
+    return buf.tobytes(), flags
+
+
+# -- the decoder
+
+
+class _Decoder:
+    """A function of OpenCV's, that decodes by the core.
+
+    Args:
+        site: of the function.
+        encoded: what a call asks for, by its arguments.
+        known: what flags mean.
+        plain: OpenCV's function.
+    """
+
+    def __init__(
+        self,
+        site: Site,
+        encoded: Callable[..., tuple[bytes, int] | str],
+        known: dict[int, _Wanted],
+        plain: Function,
+    ) -> None:
+        self._site, self._encoded, self._known, self._plain = site, encoded, known, plain
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        site = self._site
+        if site.is_off:
+            return self._plain(*args, **kwargs)
+        begun = time.perf_counter()
+        made = self._made(args, kwargs)
+        if isinstance(made, str):
+            site.leave(made)
+            return self._plain(*args, **kwargs)
+        if site.is_due():
+            made = check_value(
+                site, partial(self._made, args, kwargs), partial(self._plain, *args, **kwargs), site.name
+            )
+            site.count(0.0)
+            return made
+        site.count(time.perf_counter() - begun)
+        return made
+
+    def _made(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Pixels | str:
+        """The image, or why OpenCV is to make it."""
+        try:
+            given = self._encoded(*args, **kwargs)
+        except TypeError:  # other arguments, such as `dst`
+            return "other arguments"
+        if isinstance(given, str):
+            return given
+        data, flags = given
+        wanted = self._known.get(flags)
+        return "other flags" if wanted is None else decode(data, wanted)
+
+
+def decode(data: bytes, wanted: _Wanted) -> Pixels | str:
+    """The image in a file, as OpenCV has it, or why OpenCV is to decode it."""
+    from fastpipe import core
+
+    if not core.available():
+        return core.why_not()
+    header = core.read_header(data)
+    if isinstance(header, core.Status):
+        return core.status_text(header)
+    gray = header.color_space == "L"
+    is_known = header.plain and header.format in ("JPEG", "PNG") and not (header.animated or header.transparency)
+    if not is_known or header.height * header.width > _MOST_PIXELS or max(header.size) > 1 << 20:
+        return "files that OpenCV may read otherwise"
+    exif = _exif_of_jpeg(data) if header.format == "JPEG" else _exif_of_png(data)
+    if exif is None:
+        return "files that OpenCV may warn about"
+    channels = wanted.channels or (1 if gray else 3)
+    if header.color_space not in _COLORS[channels] or (channels == 1 and header.bit_depth != 8):
+        return "other colours than the file's"
+    orientation = _orientation(exif) if wanted.is_upright and exif else 1
+    if orientation is None:
+        return "EXIF data that OpenCV may read otherwise"
+    return _decoded(data, header, channels, wanted.is_rgb, orientation)
+
+
+_COLORS = {1: ("L",), 3: ("L", "YCbCr", "RGB", "P")}
+
+
+def _decoded(data: bytes, header: Header, channels: int, is_rgb: bool, orientation: int) -> Pixels | str:
+    import numpy as np
+
+    from fastpipe import core
+
+    height, width = header.size
+    transposed, flipped, upended = _TURNS[orientation]
+    job = core.thread_job()
+    job.read(data, limits=(_MOST_PIXELS, _SCRATCH + _SCRATCH_A_PIXEL * height * width))
+    if transposed:
+        height, width = width, height
+        job.transpose()
+    if flipped:
+        job.flip()
+    if upended:
+        job.flip_vertically()
+    if channels == 1:
+        job.gray(1)  # of pixels whose three channels are equal: their value
+    made = np.empty((height, width, channels) if channels == 3 else (height, width), np.uint8)
+    job.write_array(made if channels == 1 or is_rgb else made[..., ::-1])
+    status, warned = core.run(job), job.raw.warned
+    core.give_back(job)
+    if status:
+        return core.status_text(status)
+    return "files that libjpeg warns about" if warned else made
+
+
+# -- what there is beside the pixels
+
+_SOS, _APP0, _APP1, _FILL = 0xDA, 0xE0, 0xE1, 0xFF
+_QUIET = {b"IHDR": 13, b"PLTE": -1, b"IDAT": -1, b"IEND": 0, b"pHYs": 9, b"tIME": 7, b"sRGB": 1}
+"""Chunks in which libpng finds nothing to warn about, with the length that they have; -1 for any."""
+_length = Struct(">H").unpack_from
+_chunk = Struct(">I4s").unpack_from
+
+
+def _exif_of_jpeg(data: bytes) -> bytes | None:
+    """A JPEG's EXIF data, empty where there is none.
+
+    None where libjpeg warns of the header, or versions of OpenCV take different data for it: the first APP1 segment's
+    from its seventh byte on, or the first that begins with "Exif".
+    """
+    position, first, is_odd = 2, b"", False
+    while (marker := data[position + 1]) != _SOS:
+        end = position + (1 if marker == _FILL else 2 + _length(data, position + 2)[0])
+        if marker == _APP1 and not first:
+            first = data[position + 4 : end]
+        elif marker == _APP1:
+            is_odd |= data.startswith(b"Exif", position + 4)
+        elif marker == _APP0:
+            is_odd |= data.startswith(b"JFIF\0", position + 4) and data[position + 9] != 1
+        position = end
+    if first.startswith(b"Exif\0\0"):
+        return None if is_odd else first[6:]
+    return None if is_odd or first.startswith(b"Exif") or first[8:10] in (b"*\0", b"\0*") else b""
+
+
+def _exif_of_png(data: bytes) -> bytes | None:
+    """Empty, for a PNG that has nothing but quiet chunks up to its end; None for any other."""
+    position, name = 8, b""
+    while name != b"IEND":
+        if position + 12 > len(data):
+            return None
+        length, name = _chunk(data, position)
+        if _QUIET.get(name, -2) not in (length, -1):
+            return None
+        position += 12 + length
+    return b""
+
+
+# -- the orientation: that of EXIF data alone, as OpenCV's exif.cpp reads it
+
+_TURNS = {
+    1: (False, False, False),
+    2: (False, True, False),
+    3: (False, True, True),
+    4: (False, False, True),
+    5: (True, False, False),
+    6: (True, True, False),
+    7: (True, True, True),
+    8: (True, False, True),
+}
+"""By orientation: whether rows become columns, whether left then becomes right, and whether top becomes bottom."""
+
+_ORIENTATION = 0x0112
+_TEXTS, _OTHERS = (0x010E, 0x010F, 0x0110, 0x0131, 0x0132, 0x8298), (0x011A, 0x011B, 0x013E, 0x013F, 0x0211, 0x0214)
+"""Tags whose values OpenCV looks at; where it finds something wrong with one, it doesn't read on."""
+
+_LAYOUTS = {
+    little: (Struct(mark + "H").unpack_from, Struct(mark + "I").unpack_from, Struct(mark + "HHII").unpack_from)
+    for little, mark in ((True, "<"), (False, ">"))
+}
+
+
+def _orientation(tiff: bytes) -> int | None:
+    """The orientation by which OpenCV turns an image, 1 to 8; None where that depends on its version."""
+    u16, u32, entry = _LAYOUTS[tiff[:2] == b"II"]
+    may_stop = False  # before this entry
+    try:
+        if u16(tiff, 2)[0] != 42:
+            return 1
+        first = u32(tiff, 4)[0] + 2
+        for position in range(first, first + 12 * u16(tiff, first - 2)[0], 12):
+            tag, _, values, where = entry(tiff, position)
+            if tag == _ORIENTATION:
+                value: int = u16(tiff, position + 8)[0]
+                return None if may_stop else value if value in _TURNS else 1
+            may_stop |= tag in _OTHERS or (tag in _TEXTS and values > 4 and where + values > len(tiff))
+    except StructError:  # it ends here
+        return None
+    return 1
