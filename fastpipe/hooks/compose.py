@@ -16,8 +16,6 @@ from fastpipe.hooks.checking import check_call
 from fastpipe.hooks.ledger import LEDGER, Site
 
 if TYPE_CHECKING:
-    from PIL import Image
-
     from fastpipe.transforms.image_call import ImageCall
     from fastpipe.transforms.pipeline import Pipeline
 
@@ -50,7 +48,7 @@ class ComposeCalls:
             return None
         return self._call
 
-    def on_image(self, compose: Any, image: Image.Image, plain: Forward) -> Any:
+    def on_image(self, compose: Any, image: Any, plain: Forward) -> Any:
         """The result for an image.
 
         Args:
@@ -63,17 +61,25 @@ class ComposeCalls:
             return plain(compose, image)
         if self.site.is_due():
             return self._checked(call, image)
+        from fastpipe.transforms.image_call import run_one
+
         begun = time.perf_counter()
-        made = call(image)
+        for run in call.runs:
+            image = run_one(run, image, self.report_mistake)
         self.site.count(time.perf_counter() - begun)
-        return made
+        return image
+
+    def report_mistake(self, error: Exception) -> None:
+        """Counts an image for which the plain way was taken, as ours failed."""
+        self.site.leave(f"fastpipe failed ({type(error).__name__}: {error}), and the plain way was taken")
 
     def _checked(self, call: ImageCall, image: Any) -> Any:
         """The result, run by run: of those that are drawn, ours and the library's own are compared."""
         from fastpipe.hooks.plain_images import plain_image
+        from fastpipe.transforms.image_call import run_one
 
         for run in call.runs:
-            own = functools.partial(call.run_one, run, image)
+            own = functools.partial(run_one, run, image, self.report_mistake)
             twin = plain_image(image) if run.drawn and not calls_back(run.drawn) else None
             if twin is None:
                 image = own()

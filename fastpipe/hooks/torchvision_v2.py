@@ -63,7 +63,8 @@ class _SampleCalls:
         if call is None:
             return plain(compose, *inputs)
         own = partial(self._ours_of(compose), *inputs)
-        if known.site.is_due() and len(call.runs) == 1 and not calls_back(compose.transforms):
+        is_library_s = len(call.runs) == 1 and not calls_back(compose.transforms)
+        if known.site.is_due() and is_library_s:
             twin = plain_image(_image_of(inputs))
             if twin is not None:
                 given = _with_twin(inputs, twin)
@@ -71,7 +72,13 @@ class _SampleCalls:
                 known.site.count_checked()
                 return made
         begun = time.perf_counter()
-        made = own()
+        try:
+            made = own()
+        except Exception as error:
+            if not is_library_s:
+                raise
+            made = plain(compose, *inputs)  # raises the user's mistakes
+            known.report_mistake(error)
         known.site.count(time.perf_counter() - begun)
         return made
 

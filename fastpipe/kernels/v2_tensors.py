@@ -324,11 +324,12 @@ KERNELS: Mapping[str, Kernel] = MappingProxyType(
 
 
 def run(name: str, image: Tensor, *args: Any, **kwargs: Any) -> Tensor | None:
-    """The result of torchvision's function of that name; None where torchvision has to do it, or to refuse it."""
+    """The result of torchvision's function of that name; None where torchvision has to do it.
+
+    Raises:
+        Exception: arguments that torchvision refuses, too, or a mistake of fastpipe's.
+    """
     kernel = KERNELS.get(name)
     if kernel is None or not core.available():
         return None
-    try:
-        return kernel(image, *args, **kwargs)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-        return None
+    return kernel(image, *args, **kwargs)

@@ -7,7 +7,6 @@ Pillow's way, on an array by kernels. Behind the conversion to a tensor torch ru
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Sequence
 from itertools import repeat
 from typing import Any
@@ -22,6 +21,7 @@ from fastpipe.kernels import memory
 from fastpipe.ops import AsTvImage, Operation, ToNormalizedTensor, ToPlanarTensor
 from fastpipe.program.borders import behind_conversion, without_border
 from fastpipe.program.lower import add_steps, lower
+from fastpipe.program.mistakes import is_judging, judge
 from fastpipe.program.prepared import prepared, prepared_program, read_part, write_new_image
 from fastpipe.program.profiling import mark, profiled
 from fastpipe.program.program import Program, Views
@@ -126,7 +126,7 @@ def run_operation(operation: Operation, image: Any, box: Box | None = None) -> A
     None where Pillow is to do it: the object is no PIL image that `shape_of` knows, or of too few pixels, the box isn't
     inside of it, or the core doesn't take it or the arguments, about which Pillow then says what it thinks.
     """
-    if not isinstance(image, Image.Image):
+    if not isinstance(image, Image.Image) or is_judging():
         return None
     kept = getattr(operation, "interned", None) if box is None else None
     if kept:
@@ -152,7 +152,8 @@ def run_operation(operation: Operation, image: Any, box: Box | None = None) -> A
             _prepare(operation, image, shape)
         keeps_info = operation.keeps_info(shape)
         made, taken, _ = _claimed(image, shape, box, (operation,), None, None, False, keeps_info)
-    except _MISTAKES:
+    except Exception as error:
+        judge(error, lambda: operation.apply(_cut(image, box)))
         return None
     if taken and not keeps_info:
         made.info = {}
@@ -173,9 +174,6 @@ def _prepare(operation: Operation, image: Any, shape: ImageShape) -> None:
 
 
 _MOST_SHAPES = 64  # of images that an operation is kept for
-
-_MISTAKES = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, struct.error)
-"""Errors of arguments that no operation takes."""
 
 
 def run(program: Program, make: MakePixels, out: torch.Tensor | None, in_rows: bool) -> Any:

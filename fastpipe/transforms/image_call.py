@@ -4,7 +4,7 @@ What is known of the transforms is worked out once. A call asks again only what 
 there are, whether they have hooks or methods of their own; a draw reads their attributes. Transforms that can't be
 drawn are called, with the image that torchvision would give them, and those behind them are a program of their own.
 Where a program fails, its transforms are called one after the other from where the generators stood: what is wrong is
-said, and drawn until then, as ever.
+said, and drawn until then, as ever. Where they succeed, the mistake was the program's, and its error is raised.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ import torch
 from PIL import Image
 from torch.nn.modules import module as _modules
 
+from fastpipe.errors import PlanError
 from fastpipe.program.lower import lower
 from fastpipe.program.on_image import run_on_image, shape_of
 from fastpipe.program.profiling import profiled
 from fastpipe.rng import drawing
 from fastpipe.transforms._base import call
 from fastpipe.transforms.pipeline import LISTS, Pipeline, all_within, drawn_from, flatten, members_within
+from fastpipe.transforms.sized_image import Untraceable
 from fastpipe.types import Generators, ImageShape, Step
 
 
@@ -65,19 +67,37 @@ class ImageCall:
 
     def __call__(self, image: Any) -> Any:
         for run in self.runs:
-            image = self.run_one(run, image)
+            image = run_one(run, image)
         return image
 
-    @staticmethod
-    def run_one(run: Pipeline, image: Any) -> Any:
-        """The result of one of the runs."""
-        shape = shape_of(image) if run.drawn else None
-        made = None if shape is None else draw_and_run(run.steps, image, shape, run.draws_from_python)
-        if made is None:
-            for transform in (*run.drawn, *run.rest):
-                image = call(transform, image)
-            return image
-        return made
+
+def raise_mistake(error: Exception) -> None:
+    """Raises an error of ours."""
+    raise error
+
+
+def run_one(run: Pipeline, image: Any, on_mistake: Callable[[Exception], None] = raise_mistake) -> Any:
+    """The result of one of the runs of an `ImageCall`.
+
+    Args:
+        run: transforms that are drawn together, or one that is called.
+        image: what the run before gave.
+        on_mistake: gets the error of a program whose transforms succeed when they are called one by one.
+    """
+    shape = shape_of(image) if run.drawn else None
+    failed: Exception | None = None
+    if shape is not None:
+        try:
+            return draw_and_run(run.steps, image, shape, run.draws_from_python)
+        except (PlanError, Untraceable):
+            pass
+        except Exception as error:  # the transforms, called one after the other, say what is wrong
+            failed = error
+    for transform in (*run.drawn, *run.rest):
+        image = call(transform, image)
+    if failed is not None:
+        on_mistake(failed)
+    return image
 
 
 def _runs(members: Sequence[Any]) -> Iterator[Pipeline]:
@@ -100,16 +120,16 @@ def draw_and_run(
 ) -> Any:
     """The result of the steps that are drawn for an image of that shape, run as a program.
 
-    None where something fails: torch's generator is then where it was, with ``with_python`` also Python's and numpy's.
+    Where that raises, torch's generator is where it was, with ``with_python`` also Python's and numpy's.
     """
     turn = drawing(globally=True, with_python=with_python)
     try:
         with turn as generators:
             steps = draw(shape, generators)
         return run_on_image(lower(steps, shape), image, in_rows=True) if steps else image
-    except Exception:  # the transforms, called one after the other, say what is wrong
+    except BaseException:
         turn.rewind()
-        return None
+        raise
 
 
 def observed() -> bool:

@@ -17,6 +17,7 @@ from torchvision.transforms import v2
 from torchvision.transforms.v2._utils import _get_fill
 
 from fastpipe import ops
+from fastpipe.errors import PlanError
 from fastpipe.ops.interpolation import interpolation_of
 from fastpipe.ops.sizes import resized_size
 from fastpipe.rng import Stream
@@ -147,6 +148,8 @@ def _to_dtype(transform: Any, shape: ImageShape, stream: Stream) -> Steps | None
 def _normalize(transform: Any, shape: ImageShape, stream: Stream) -> Steps | None:
     if not isinstance(shape, ops.TensorShape) or not shape.dtype.is_floating_point:
         return None
+    if not {1, shape.channels}.issuperset((len(transform.mean), len(transform.std))):
+        raise PlanError("Normalize can't be planned: it makes several channels of one, as torchvision's broadcasts.")
     return (ops.interned_once(ops.Normalize, tuple(transform.mean), tuple(transform.std)),)
 
 

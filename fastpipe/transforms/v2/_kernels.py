@@ -21,6 +21,7 @@ from torchvision.transforms.v2.functional._utils import _KERNEL_REGISTRY
 from fastpipe import core, ops
 from fastpipe.kernels import v2_tensors
 from fastpipe.program import lower, run_on_image, run_operation, shape_of
+from fastpipe.program.mistakes import judge
 from fastpipe.transforms.v2._proxies import OPERATIONS, PilStandIn, given_by_name, pad_of, resize_of, whole_colour
 from fastpipe.types import Box
 
@@ -28,7 +29,11 @@ from fastpipe.types import Box
 def by_fastpipe(function: Any, image: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result of one of torchvision's functions on a PIL image or a tensor; None where torchvision has to do it."""
     on = _on_image if isinstance(image, PIL.Image.Image) else _on_tensor
-    return on(function, image, args, kwargs)
+    try:
+        return on(function, image, args, kwargs)
+    except Exception as error:
+        judge(error, lambda: function(image, *args, **kwargs))
+        return None
 
 
 @functools.cache
@@ -97,11 +102,8 @@ def _on_image(function: Any, image: PIL.Image.Image, args: tuple[Any, ...], kwar
     width, height = image.size
     if name in _ON_LARGE and width * height < _LARGE:
         return None
-    try:
-        given = given_by_name(name, args, kwargs)
-        return run_operation(OPERATIONS[name](**given), image) if run is None else run(image, **given)
-    except Exception:  # torchvision says what is wrong
-        return None
+    given = given_by_name(name, args, kwargs)
+    return run_operation(OPERATIONS[name](**given), image) if run is None else run(image, **given)
 
 
 _LARGE = 2000

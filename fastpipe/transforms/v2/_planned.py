@@ -16,9 +16,11 @@ from fastpipe import core
 from fastpipe.errors import PlanError
 from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.program.lower import lower
+from fastpipe.program.mistakes import judge
 from fastpipe.program.on_image import run_on_image
 from fastpipe.program.on_image import shape_of as image_shape
 from fastpipe.rng import rewound_on, stream_of
+from fastpipe.rng.state import preserved_globals
 from fastpipe.rng.torch_patch import torch_draws_from
 from fastpipe.transforms._attributes import Attribute, by_class
 from fastpipe.transforms._base import draw_all
@@ -210,7 +212,16 @@ def _run_alone(transform: Any, image: PIL.Image.Image) -> Any:
         not transform.padding or transform.size[0] * transform.size[1] < _LEAST_CROPPED
     ):
         return None
-    return None if observed() else draw_and_run(transform.draw, image, shape)
+    if observed():
+        return None
+    try:
+        return draw_and_run(transform.draw, image, shape)
+    except (PlanError, Untraceable):
+        return None
+    except Exception as error:
+        with preserved_globals():
+            judge(error, lambda: super(Planned, transform).forward(image))
+        return None
 
 
 _CONVERSIONS = (theirs.PILToTensor, theirs.ToImage, theirs.ToPureTensor, theirs.ToTensor)
@@ -248,10 +259,17 @@ def _with_picture(compose: Any, inputs: tuple[Any, ...]) -> Any:
     shape = image_shape(pictures[0])
     if planned is None or len(planned.runs) != 1 or shape is None:
         return None
-    with contextlib.suppress(Exception), rewound_on(Exception):
-        sample = tree_unflatten([stand_in(shape) if value is pictures[0] else value for value in flat], spec)
-        return _with_pixels(super(PlannedV2Compose, compose).forward(*sample), pictures[0], shape)
-    return None
+    forward = super(PlannedV2Compose, compose).forward
+    try:
+        with rewound_on(Exception):
+            sample = tree_unflatten([stand_in(shape) if value is pictures[0] else value for value in flat], spec)
+            return _with_pixels(forward(*sample), pictures[0], shape)
+    except (PlanError, Untraceable):
+        return None
+    except Exception as error:
+        with preserved_globals():
+            judge(error, lambda: forward(*inputs))
+        return None
 
 
 def _with_pixels(sample: Any, image: Any, shape: ImageShape) -> Any:
