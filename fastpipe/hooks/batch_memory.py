@@ -13,12 +13,11 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any, ClassVar
 
 import torch
 from torch.utils.data import get_worker_info
-from torch.utils.data._utils.collate import collate_tensor_fn, default_collate
+from torch.utils.data._utils.collate import default_collate
 
 from fastpipe.executor.host_pool import SMALL, reused, reused_bytes
 from fastpipe.kernels.memory import results_in
@@ -54,17 +53,18 @@ class FetcherMemory:
         return found
 
 
-def fetch_in_places(fetcher: Any, indices: Sequence[Any], plain: Fetch) -> Any:
+def fetch_in_places(fetcher: Any, indices: Sequence[Any], plain: Fetch, several: Any = None) -> Any:
     """The batch that a fetcher's own method gives, with the results of its samples made in their places.
 
     Args:
         fetcher: torch's, of a data set with samples by number, which collates batches.
         indices: of the samples.
         plain: its method.
+        several: gives the same samples in place of its data set, all at once; None for that itself.
     """
     places = _BatchPlaces(FetcherMemory.of(fetcher), len(indices), fetcher.collate_fn is default_collate)
     asked = copy.copy(fetcher)
-    asked.dataset = _Samples(fetcher.dataset, places)
+    asked.dataset = _Samples(fetcher.dataset, places) if several is None else several
     asked.collate_fn = _Collate(fetcher.collate_fn, places)
     with results_in(places):
         batch = plain(asked, indices)
@@ -103,11 +103,10 @@ class _Collate:
             _thread.places = before
 
 
-def collate_tensors(batch: Any, *, collate_fn_map: Any = None) -> Any:
-    """Torch's ``collate_tensor_fn``, which copies nothing where a batch's samples are in their places already."""
+def collated(batch: Any) -> torch.Tensor | None:
+    """The batch that torch's ``collate_tensor_fn`` makes of some tensors; None where torch is to make it."""
     places: _BatchPlaces | None = getattr(_thread, "places", None)
-    made = None if places is None else places.collated(batch)
-    return collate_tensor_fn(batch, collate_fn_map=collate_fn_map) if made is None else made
+    return None if places is None else places.collated(batch)
 
 
 class _BatchPlaces:
@@ -212,10 +211,9 @@ class _Buffer:
         return torch.frombuffer(self._bytes, dtype=dtype, count=count, offset=place * self._size).view(shape)
 
     def collated(self, batch: Sequence[torch.Tensor]) -> torch.Tensor | None:
-        """The batch, if each tensor fills its place, and torch's own would lie in memory as these do."""
+        """The batch, if each tensor fills its place, in the order in which torch's batch has its values."""
         first, size = batch[0], self._size
-        shape, strides = tuple(first.shape), first.stride()
-        if first.nbytes != size or _strides_of_stack(shape, strides, self._storage is None) != strides:
+        if first.nbytes != size or not first.is_contiguous():
             return None
         if any(tensor.data_ptr() != self.address + place * size for place, tensor in enumerate(batch)):
             return None
@@ -223,7 +221,7 @@ class _Buffer:
             whole = torch.frombuffer(self._bytes, dtype=first.dtype)
         else:
             whole = torch.empty(0, dtype=first.dtype).set_(self._storage)
-        self.batch = whole.as_strided((len(batch), *shape), (first.numel(), *strides))
+        self.batch = whole.view(len(batch), *first.shape)
         return self.batch
 
     def part(self) -> bool:
@@ -266,22 +264,9 @@ def _stacks_as_tensor(kind: type[Any]) -> bool:
     return getattr(helpers, "_TORCHFUNCTION_SUBCLASS", True) is False
 
 
-@lru_cache(maxsize=256)
-def _strides_of_stack(shape: tuple[int, ...], strides: tuple[int, ...], free: bool) -> tuple[int, ...]:
-    """The strides of each sample in the batch that torch makes.
-
-    Args:
-        shape, strides: of a sample.
-        free: torch chooses; a worker's batch is contiguous.
-    """
-    sample = torch.empty_strided(shape, strides, dtype=torch.uint8)
-    made = torch.stack([sample, sample]) if free else torch.empty((2, *shape), dtype=torch.uint8)
-    return made.stride()[1:]
-
-
 def _stacked(batch: Sequence[torch.Tensor]) -> torch.Tensor | None:
     first = batch[0]
-    if not first.is_contiguous() or first.nbytes * len(batch) < SMALL:
+    if first.nbytes * len(batch) < SMALL:
         return None
     out = reused((len(batch), *first.shape), first.dtype)
     plain = [one.as_subclass(torch.Tensor) for one in batch]
@@ -293,4 +278,4 @@ def _copied(batch: torch.Tensor, shared: bool) -> torch.Tensor:
     if not shared:
         return batch.clone()
     storage: Any = torch.UntypedStorage._new_shared(batch.nbytes)  # type: ignore[no-untyped-call]
-    return torch.empty(0, dtype=batch.dtype).set_(storage).as_strided(batch.shape, batch.stride()).copy_(batch)
+    return torch.empty(0, dtype=batch.dtype).set_(storage).view(batch.shape).copy_(batch)

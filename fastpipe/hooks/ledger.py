@@ -75,10 +75,10 @@ class Site:
         self.left[reason] = self.left.get(reason, 0) + images
         LEDGER.flush_child()
 
-    def is_due(self) -> bool:
-        """True if the next image is to be checked."""
-        check = LEDGER.check
-        return bool(check) and (self.images < check or self.images % _CHECKED_AGAIN == 0)
+    def is_due(self, images: int = 1) -> bool:
+        """True if one of the next images is to be checked."""
+        check, done = LEDGER.check, self.images
+        return bool(check) and (done < check or -done % _CHECKED_AGAIN < images)
 
     def add_check(self, plain_seconds: float, fast_seconds: float, difference: str) -> None:
         """Counts a check.

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastpipe.hooks.patches import Function, Patches, is_plain
+
+if TYPE_CHECKING:
+    from fastpipe.hooks.known_batches import KnownBatches
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
@@ -18,11 +22,9 @@ def hook(module: ModuleType, patches: Patches) -> None:
         return  # somebody has taught it otherwise
 
     def collate_tensors(batch: Any, *, collate_fn_map: Any = None) -> Any:
-        if not patches.active or is_plain():
-            return plain(batch, collate_fn_map=collate_fn_map)
-        from fastpipe.hooks import batch_memory
-
-        return batch_memory.collate_tensors(batch, collate_fn_map=collate_fn_map)
+        memory: Any = sys.modules.get("fastpipe.hooks.batch_memory")  # there once it has been asked for
+        made = None if memory is None or not patches.active or is_plain() else memory.collated(batch)
+        return plain(batch, collate_fn_map=collate_fn_map) if made is None else made
 
     by_class[tensor] = collate_tensors
 
@@ -35,10 +37,39 @@ def hook(module: ModuleType, patches: Patches) -> None:
 
 def _fetching(plain: Function) -> Function:
     def fetch(self: Any, possibly_batched_index: Any) -> Any:
-        if not self.auto_collation or not hasattr(possibly_batched_index, "__len__") or len(possibly_batched_index) < 2:
-            return plain(self, possibly_batched_index)
+        indices = possibly_batched_index
+        if not self.auto_collation or not isinstance(indices, (list, tuple)) or len(indices) < 2:
+            return plain(self, indices)
+        known = _known_batches(self)
+        if known is None and "fastpipe.program.on_image" not in sys.modules:
+            return plain(self, indices)  # of whatever data
         from fastpipe.hooks.batch_memory import fetch_in_places
 
-        return fetch_in_places(self, possibly_batched_index, plain)
+        if known is None:
+            return fetch_in_places(self, indices, plain)
+        if known.collates(self.collate_fn):
+            made = known.collated(indices)
+            return fetch_in_places(self, indices, plain) if made is None else made
+        return fetch_in_places(self, indices, plain, known.as_list())
 
     return fetch
+
+
+def _known_batches(fetcher: Any) -> KnownBatches | None:
+    """The batches of a fetcher whose data set, or one within torch's own wrappers, is of a library that is known."""
+    dataset = fetcher.dataset
+    for _ in range(_NESTED):
+        homes = {base.__module__.partition(".")[0] for base in type(dataset).__mro__}
+        if homes & _LIBRARIES:
+            from fastpipe.hooks.known_batches import KnownBatches
+
+            return KnownBatches.of(fetcher)
+        if type(dataset).__module__ != "torch.utils.data.dataset":
+            return None
+        within = vars(dataset)  # of a Subset or a ConcatDataset
+        dataset = within.get("dataset", next(iter(within.get("datasets", ())), None))
+    return None
+
+
+_LIBRARIES = {"timm", "torchvision"}
+_NESTED = 4  # wrappers that are looked into

@@ -13,6 +13,7 @@ import corpus
 import pytest
 import torch
 from PIL import Image
+from plain_and_hooked import assert_as_plain, epoch
 from torch.utils.data import DataLoader, Dataset, Subset, default_collate
 from torchvision_here import module, torchvision
 
@@ -72,45 +73,6 @@ class Photos(Dataset[Any]):
 class Several(Photos):
     def __getitems__(self, indices: list[int]) -> list[Any]:
         return [self[index] for index in indices]
-
-
-def tensors(batch: Any) -> list[torch.Tensor]:
-    if isinstance(batch, torch.Tensor):
-        return [batch]
-    parts = batch.values() if isinstance(batch, dict) else batch if isinstance(batch, (list, tuple)) else []
-    return [tensor for part in parts for tensor in tensors(part)]
-
-
-def assert_same(one: Any, other: Any) -> None:
-    assert type(one) is type(other)
-    if isinstance(one, torch.Tensor):
-        assert (one.shape, one.dtype, one.stride()) == (other.shape, other.dtype, other.stride())
-        assert torch.equal(one, other)
-    elif isinstance(one, dict):
-        assert one.keys() == other.keys()
-        assert_same(list(one.values()), list(other.values()))
-    elif isinstance(one, (list, tuple)):
-        assert len(one) == len(other)
-        for mine, theirs in zip(one, other, strict=True):
-            assert_same(mine, theirs)
-    else:
-        assert one == other
-
-
-def epoch(dataset: Any, seed: int = 0, **options: Any) -> tuple[list[Any], torch.Tensor]:
-    torch.manual_seed(seed)
-    batches = list(DataLoader(dataset, **{"batch_size": 8, "shuffle": True, **options}))
-    return batches, torch.get_rng_state()
-
-
-def assert_as_plain(dataset: Any, seed: int = 0, **options: Any) -> list[Any]:
-    """The loader's batches by our way, which are those of torch alone."""
-    expected, state = epoch(dataset, seed, **options)
-    with fastpipe.install(check=0):
-        made, after = epoch(dataset, seed, **options)
-    assert_same(made, expected)
-    assert torch.equal(after, state)
-    return made
 
 
 def recipes() -> dict[str, Callable[[], Any]]:

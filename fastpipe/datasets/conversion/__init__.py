@@ -15,7 +15,7 @@ from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.conversion.known import KnownClass, NotConvertible, look_up
 from fastpipe.errors import DatasetError
 
-__all__ = ["convert_dataset", "is_known"]
+__all__ = ["convert_dataset", "is_known", "known_class"]
 
 _TABLES = {
     "datasets.arrow_dataset": "huggingface",
@@ -44,6 +44,20 @@ def convert_dataset(dataset: Any) -> Any:
 def is_known(dataset: Any) -> bool:
     """Whether an object's class, or one that it derives from, is in a table: `convert_dataset` may still refuse it."""
     return isinstance(dataset, ImageDataset) or _find(type(dataset)) is not None
+
+
+def known_class(dataset: Any) -> KnownClass | None:
+    """The row of an object's class; None where its samples may be others than a known class would make.
+
+    Raises:
+        NotConvertible: its class is known, or derives from one that is, and its samples may differ; says why.
+    """
+    found = _find(type(dataset))
+    if found is None:
+        return None
+    base, known = found
+    known.check(dataset, base)
+    return known
 
 
 class _Conversion:

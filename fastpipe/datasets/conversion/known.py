@@ -35,12 +35,17 @@ class KnownClass:
         methods: its methods that make samples.
         reads: the attributes that they read.
         free: names of the class that a subclass may have of its own, as they take part when the object is made alone.
+        files: from an object to what gives the path and the target of a sample, as they are now; raises
+            `NotConvertible`. None where samples are no files with targets.
+        in_memory: samples are of an array, which isn't copied.
     """
 
     convert: Callable[[Any, Callable[[Any], Any]], Any]
     methods: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
     free: frozenset[str] = frozenset()
+    files: Callable[[Any], Callable[[int], tuple[Any, Any]]] | None = None
+    in_memory: bool = False
 
     def check(self, dataset: Any, base: type[Any]) -> None:
         """Raises `NotConvertible` if the object's samples may be others than its known class would make.

@@ -42,7 +42,8 @@ class FolderDataset(IndexedDataset):
         return list(self._fastpipe_reader.filenames(basename, absolute))
 
 
-def _converted(dataset: Any, _: Callable[[Any], Any]) -> FolderDataset:
+def _check(dataset: Any) -> None:
+    """Raises `NotConvertible` unless the samples are the files of folders, in RGB."""
     reader = dataset.reader
     if (type(reader).__module__, type(reader).__name__) != (
         "timm.data.readers.reader_image_folder",
@@ -58,6 +59,22 @@ def _converted(dataset: Any, _: Callable[[Any], Any]) -> FolderDataset:
             f"load_bytes={dataset.load_bytes}, input_img_mode={dataset.input_img_mode!r}, "
             f"additional_features={dataset.additional_features}: known are images in RGB with a target"
         )
+
+
+def _files(dataset: Any) -> Callable[[int], tuple[Any, Any]]:
+    _check(dataset)
+    samples = dataset.reader.samples
+
+    def sample(index: int) -> tuple[Any, Any]:
+        path, target = samples[index]
+        return path, -1 if target is None else target
+
+    return sample
+
+
+def _converted(dataset: Any, _: Callable[[Any], Any]) -> FolderDataset:
+    _check(dataset)
+    reader = dataset.reader
     made = FolderDataset(
         dataset.transform, dataset.target_transform, max_bad_fraction=1.0, on_error=NextSample(len(reader))
     )
@@ -73,5 +90,6 @@ TABLE = {
     "ImageDataset": KnownClass(
         _converted,
         reads=("reader", "load_bytes", "input_img_mode", "additional_features", "transform", "target_transform"),
+        files=_files,
     )
 }

@@ -265,6 +265,18 @@ def _folder(kind: type[IndexedDataset], dataset: Any, _: Convert) -> Any:
     return _with_attributes(made, dataset)
 
 
+def _folder_files(dataset: Any) -> Callable[[int], tuple[Any, Any]]:
+    _check_loader(dataset)
+    get: Callable[[int], tuple[Any, Any]] = dataset.samples.__getitem__
+    return get
+
+
+def _listed_files(dataset: Any) -> Callable[[int], tuple[Any, Any]]:
+    if "loader" in vars(dataset):
+        _check_loader(dataset)
+    return lambda index: (dataset._image_files[index], dataset._labels[index])
+
+
 def _listed(kind: type[ImageDataset], dataset: Any, _: Convert) -> Any:
     if "loader" in vars(dataset):
         _check_loader(dataset)
@@ -323,12 +335,21 @@ _PET = ("_images", "_labels", "_bin_labels", "_segs", "_target_types", "transfor
 _VOC = ("images", "targets", "transforms")
 _CELEBA = ("filename", "attr", "identity", "bbox", "landmarks_align", "target_type", "transform", "target_transform")
 
+
+def _known_folder(kind: type[IndexedDataset]) -> KnownClass:
+    return KnownClass(partial(_folder, kind), reads=_FOLDER, free=_FOLDER_FREE, files=_folder_files)
+
+
+def _known_list(kind: type[_Listed]) -> KnownClass:
+    return KnownClass(partial(_listed, kind), reads=_LIST, files=_listed_files)
+
+
 _ARRAY_FREE = frozenset({"_check_exists", "_check_integrity", "_load_data", "_load_meta", "base_folder", "download"})
 _ARRAY_FREE |= {"filename", "meta", "mirrors", "resources", "test_list", "tgz_md5", "train_list", "url"}
 
 
 def _known_array(kind: type[_Array], *labels: str) -> KnownClass:
-    return KnownClass(partial(_array, kind), reads=("data", *labels), free=_ARRAY_FREE)
+    return KnownClass(partial(_array, kind), reads=("data", *labels), free=_ARRAY_FREE, in_memory=True)
 
 
 TABLE = {
@@ -336,13 +357,13 @@ TABLE = {
     "CIFAR100": _known_array(CIFAR100, "targets"),
     "CelebA": KnownClass(partial(_listed, CelebA), reads=_CELEBA),
     "CocoDetection": KnownClass(_coco, ("_load_image", "_load_target"), ("coco", "ids", "root", "transforms")),
-    "DatasetFolder": KnownClass(partial(_folder, DatasetFolder), reads=_FOLDER, free=_FOLDER_FREE),
+    "DatasetFolder": _known_folder(DatasetFolder),
     "EMNIST": _known_array(EMNIST, "targets"),
     "FashionMNIST": _known_array(FashionMNIST, "targets"),
-    "Flowers102": KnownClass(partial(_listed, Flowers102), reads=_LIST),
-    "Food101": KnownClass(partial(_listed, Food101), reads=_LIST),
-    "ImageFolder": KnownClass(partial(_folder, ImageFolder), reads=_FOLDER, free=_FOLDER_FREE),
-    "ImageNet": KnownClass(partial(_folder, ImageNet), reads=_FOLDER, free=_FOLDER_FREE),
+    "Flowers102": _known_list(Flowers102),
+    "Food101": _known_list(Food101),
+    "ImageFolder": _known_folder(ImageFolder),
+    "ImageNet": _known_folder(ImageNet),
     "KMNIST": _known_array(KMNIST, "targets"),
     "MNIST": _known_array(MNIST, "targets"),
     "OxfordIIITPet": KnownClass(_pet, reads=_PET),

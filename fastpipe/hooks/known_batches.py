@@ -1,0 +1,222 @@
+"""Batches of data sets of torchvision and timm that are known: whole, by the core, in the main process and in workers.
+
+Nothing is converted ahead: for each batch the data set is asked which files, targets and transforms it has now, so that
+it may be changed at any time. No code of the user's runs here, so a batch can be made again: what is checked, and what
+fails, is made by the data set itself, from where the generators were.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+import time
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, ClassVar
+
+import torch
+from torch.utils.data import ConcatDataset
+from torch.utils.data._utils.collate import default_collate, default_collate_fn_map
+
+from fastpipe.datasets.base import ImageDataset
+from fastpipe.datasets.conversion import known_class
+from fastpipe.datasets.conversion.known import KnownClass, NotConvertible
+from fastpipe.datasets.wrappers import behind_subsets, is_transparent, locate
+from fastpipe.executor import BatchSpec, ImageBatch
+from fastpipe.hooks.checking import check_call
+from fastpipe.hooks.compose import calls_back
+from fastpipe.hooks.ledger import LEDGER, Site
+from fastpipe.rng import GeneratorStates
+
+_STACKING = ("fastpipe.hooks.torch_data", "torch.utils.data._utils.collate")
+
+
+class KnownBatches:
+    """The batches of one fetcher of torch's.
+
+    Attributes:
+        dataset: the fetcher's.
+    """
+
+    _of: ClassVar[weakref.WeakKeyDictionary[Any, KnownBatches]] = weakref.WeakKeyDictionary()
+
+    def __init__(self, dataset: Any) -> None:
+        self.dataset = dataset
+        self._files = _Files()
+        self._arrays: _Arrays | None = None
+
+    @classmethod
+    def of(cls, fetcher: Any) -> KnownBatches:
+        """The batches of a fetcher."""
+        found = cls._of.get(fetcher)
+        if found is None or found.dataset is not fetcher.dataset:
+            found = cls._of[fetcher] = cls(fetcher.dataset)
+        return found
+
+    @staticmethod
+    def collates(function: Any) -> bool:
+        """Whether a ``collate_fn`` is torch's, and stacks tensors as torch does."""
+        stack = default_collate_fn_map.get(torch.Tensor)
+        return function is default_collate and getattr(stack, "__module__", "") in _STACKING
+
+    def as_list(self) -> KnownSamples:
+        """The data set as a fetcher sees it whose list of samples is wanted."""
+        return KnownSamples(self)
+
+    def collated(self, indices: Sequence[Any]) -> list[Any] | None:
+        """A batch as torch's ``default_collate`` makes it of the samples; None where the samples are to be fetched."""
+        made = self._made(indices, BatchSpec())
+        collate: Any = default_collate
+        if not isinstance(made, ImageBatch):
+            return None if made is None else collate(made)
+        return [made.images, collate(made.targets)]
+
+    def samples(self, indices: Sequence[Any]) -> list[Any] | None:
+        """A list of samples; None where they are to be fetched."""
+        made: list[Any] | None = self._made(indices, None)
+        return made
+
+    def _made(self, indices: Sequence[Any], options: BatchSpec | None) -> Any:
+        before = GeneratorStates.of()
+        outer, places = behind_subsets(self.dataset, through=is_transparent)[0], indices
+        try:
+            outer, places = behind_subsets(self.dataset, indices, through=is_transparent)
+            found = self._source(outer, places)
+            if found is None:
+                return None
+            source, numbers = found
+            site = self._site(outer)
+            if site.is_off:
+                return None
+            if site.is_due(len(indices)) and not self._is_as_plain(site, source, numbers, indices, before):
+                return None
+            begun = time.perf_counter()
+            made = source.batch(numbers, options)
+            site.count(time.perf_counter() - begun, len(indices))
+        except NotConvertible as reason:
+            self._site(outer).leave(f"its samples are made one by one: {reason}", len(indices))
+            return None
+        except Exception as error:  # of a bad file, say, which the data set itself tells in its own words
+            before.restore()
+            kind = type(error).__name__
+            self._site(outer).leave(f"a batch was made again, one by one, as fastpipe raised {kind}", len(indices))
+            return None
+        return made
+
+    @staticmethod
+    def _site(dataset: Any) -> Site:
+        root = getattr(dataset, "root", None)
+        where = f"({os.fspath(root)})" if isinstance(root, (str, os.PathLike)) else ""
+        return LEDGER.site("data set", type(dataset).__name__ + where)
+
+    def _is_as_plain(
+        self, site: Site, source: ImageDataset, numbers: Sequence[int], indices: Sequence[Any], before: GeneratorStates
+    ) -> bool:
+        """Whether the first samples are what the data set itself gives; the generators are left where they were."""
+        try:
+            for number, index in zip(numbers, indices[: LEDGER.check], strict=False):
+                ours, plain = partial(source.one, number, None), partial(operator.getitem, self.dataset, index)
+                check_call(site, ours, plain, site.name)
+                if site.is_off:
+                    break
+        finally:
+            before.restore()
+        return not site.is_off
+
+    def _source(self, outer: Any, places: Sequence[Any]) -> tuple[ImageDataset, Sequence[int]] | None:
+        """A data set of ours that has some samples of one or several that are known, and their numbers in it."""
+        if isinstance(outer, ConcatDataset) and is_transparent(outer):
+            where = [locate(outer, place, through=is_transparent) for place in places]
+        else:
+            where = [(outer, place) for place in places]
+        asked = {id(dataset): (dataset, known_class(dataset)) for dataset, _ in where}
+        files: dict[int, Callable[[int], tuple[Any, Any]]] = {}
+        for key, (dataset, known) in asked.items():
+            if known is None or not (known.files or known.in_memory):
+                return None
+            if dataset.target_transform is not None:
+                raise NotConvertible("it has a target_transform")
+            if known.files is not None:
+                files[key] = known.files(dataset)
+        transform = where[0][0].transform
+        source: ImageDataset
+        numbers: Sequence[int]
+        if len(files) == len(asked) and all(dataset.transform is transform for dataset, _ in asked.values()):
+            source, numbers = self._files, range(len(where))
+            self._files.set_rows([files[id(dataset)](place) for dataset, place in where])
+        elif len(asked) == 1:
+            source, numbers = self._array(*asked[id(where[0][0])]), [place for _, place in where]
+        else:
+            return None
+        if source.transform is not transform:
+            source.transform = transform
+        pipeline = source.pipeline
+        if not pipeline.drawn or pipeline.rest or calls_back(pipeline.drawn):
+            return None  # it has code of the user's, or none: samples are images
+        return source, numbers
+
+    def _array(self, dataset: Any, known: Any) -> ImageDataset:
+        if self._arrays is None or not self._arrays.are_of(dataset, known):
+            self._arrays = _Arrays(dataset, known)
+        return self._arrays.made
+
+
+class _Arrays:
+    """A data set in memory as ours, as long as it has the same arrays."""
+
+    def __init__(self, dataset: Any, known: KnownClass) -> None:
+        self.made: ImageDataset = known.convert(dataset, _no_other)
+        self._dataset = dataset
+        self._read = [getattr(dataset, name) for name in known.reads]
+
+    def are_of(self, dataset: Any, known: KnownClass) -> bool:
+        """Whether they are."""
+        now = [getattr(dataset, name) for name in known.reads]
+        return dataset is self._dataset and all(map(operator.is_, now, self._read))
+
+
+class _Files(ImageDataset):
+    """Files and their targets, as they are told for each batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rows: list[tuple[str, Any]] = []
+
+    def set_rows(self, rows: Iterable[tuple[Any, Any]]) -> None:
+        """Sets path and target of each sample."""
+        self._rows[:] = [(os.fspath(path), target) for path, target in rows]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def sample(self, index: int) -> tuple[str, Any]:
+        return self._rows[index]
+
+
+def _no_other(dataset: Any) -> Any:
+    raise NotConvertible("it has another data set within")
+
+
+class KnownSamples:
+    """A data set as a fetcher sees it whose list of samples is wanted.
+
+    Args:
+        batches: make them.
+    """
+
+    def __init__(self, batches: KnownBatches) -> None:
+        self._batches = batches
+
+    def __getitems__(self, indices: Sequence[Any]) -> list[Any]:
+        made = self._batches.samples(indices)
+        return made if made is not None else list(self._one_by_one(indices))
+
+    def _one_by_one(self, indices: Sequence[Any]) -> Iterator[Any]:
+        dataset = self._batches.dataset
+        several: Callable[[Any], list[Any]] | None = getattr(dataset, "__getitems__", None)
+        if several:
+            yield from several(indices)
+        else:
+            for index in indices:
+                yield dataset[index]
