@@ -1,4 +1,4 @@
-"""torch's loader: batches of data sets that are known, and the memory of batches of any others."""
+"""torch's loader: batches of data sets that are known, the memory of batches of any others, and the time they take."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from fastpipe.hooks.loader_times import LoaderTimes
 from fastpipe.hooks.patches import Function, Patches, is_plain
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 def hook(module: ModuleType, patches: Patches) -> None:
     """Replaces the fetcher of data sets with samples by number, and what stacks tensors while it fetches."""
     utils: Any = module._utils
+    patches.wrap(module._BaseDataLoaderIter, "__next__", _timed)
     patches.wrap(utils.fetch._MapDatasetFetcher, "fetch", _fetching)
     by_class = utils.collate.default_collate_fn_map
     plain, tensor = utils.collate.collate_tensor_fn, module.torch.Tensor
@@ -33,6 +35,15 @@ def hook(module: ModuleType, patches: Patches) -> None:
             by_class[tensor] = plain
 
     patches.at_undo(restore)
+
+
+def _timed(plain: Function) -> Function:
+    times = LoaderTimes()
+
+    def next_batch(self: Any) -> Any:
+        return times.next_of(self, plain)
+
+    return next_batch
 
 
 def _fetching(plain: Function) -> Function:

@@ -1,0 +1,43 @@
+"""The account of torch's own loaders: for how long the training waited for their batches."""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from fastpipe.hooks.ledger import LEDGER, Site
+
+
+class LoaderTimes:
+    """The times of iterators over loaders, each of which may be asked for several epochs."""
+
+    def __init__(self) -> None:
+        self._until: weakref.WeakKeyDictionary[Any, float] = weakref.WeakKeyDictionary()
+
+    def next_of(self, iterator: Any, plain: Callable[[Any], Any]) -> Any:
+        """The iterator's next batch.
+
+        Args:
+            iterator: torch's.
+            plain: its own method.
+        """
+        asked = time.perf_counter()
+        until = self._until.pop(iterator, asked)  # what passes between two epochs is no part of them
+        batch = plain(iterator)
+        got = self._until[iterator] = time.perf_counter()
+        site: Site = LEDGER.site("loader", f"DataLoader({type(iterator._dataset).__name__})")
+        site.waited += got - asked
+        site.running += got - until
+        site.images += _samples_in(batch)
+        return batch
+
+
+def _samples_in(batch: Any) -> int:
+    """How many samples a batch has, by its first tensor, or list of other things, within lists, tuples and dicts."""
+    if type(batch) in (list, tuple, dict) and batch:
+        first = next(iter(batch.values() if type(batch) is dict else batch))
+        return _samples_in(first) if type(first) in (list, tuple, dict) or hasattr(first, "shape") else len(batch)
+    shape = getattr(batch, "shape", ())
+    return int(shape[0]) if len(shape) else 1
