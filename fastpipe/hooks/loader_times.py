@@ -39,5 +39,5 @@ def _samples_in(batch: Any) -> int:
     if type(batch) in (list, tuple, dict) and batch:
         first = next(iter(batch.values() if type(batch) is dict else batch))
         return _samples_in(first) if type(first) in (list, tuple, dict) or hasattr(first, "shape") else len(batch)
-    shape = getattr(batch, "shape", ())
+    shape: Any = getattr(batch, "shape", ())
     return int(shape[0]) if len(shape) else 1

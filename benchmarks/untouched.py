@@ -1,0 +1,113 @@
+"""Scripts in the manner of public repositories, each run plainly and by ``python -m fastpipe run``.
+
+    python benchmarks/untouched.py PHOTOS
+    python benchmarks/untouched.py PHOTOS --only own_train --rounds 9 --workers 2
+
+PHOTOS is a folder of one folder a class. The scripts are those under benchmarks/untouched/; each runs a seeded epoch,
+whose batches and end states have to be the same both ways, and another one that is timed. Ratios are medians of paired
+rounds: of the timed epoch, and of the whole process. Where torchvision is not for the torch that is installed,
+``--first MODULE`` names a module that mends that (``--first torchvision_here``, with tests/ in PYTHONPATH).
+Exits with 1 where an epoch differs, or where a script fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from fastpipe.reporting.tables import ReportTable
+
+SCRIPTS = Path(__file__).parent / "untouched"
+WAYS: dict[str, list[str]] = {"plain": [], "fastpipe run": ["-m", "fastpipe", "run", "--quiet"]}
+MARKS = {
+    "own_train": 4.5,
+    "own_evaluation": 5,
+    "own_v2": 4,
+    "image_folder": 5,
+    "image_folder_v2": 5,
+    "trivial_augment": 5,
+    "dino_crops": 5,
+    "two_views": 5,
+    "timm_loader": 5,
+    "hugging_face": 4.5,
+    "webdataset_pil": 4,
+    "coco_ssd": 2.5,
+    "decode_image": 3,
+    "cv2_albumentations": 2.2,
+    "cifar": 6,
+}
+"""Times as fast as each is to be, in one process; with workers of torch's own loader 0.9 of it."""
+
+
+def main() -> None:
+    """Runs the scripts in turns, and prints a table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("photos", type=Path, help="folder of one folder a class")
+    parser.add_argument("--only", action="append", help="the name of a script; may be given several times")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--workers", type=int, default=0, help="of torch's own loader")
+    parser.add_argument("--first", help="a module that each script imports first")
+    parser.add_argument("--cpu", action="store_true", help="the process's own time in place of the clock's")
+    options = parser.parse_args()
+    names = sorted(path.stem for path in SCRIPTS.glob("*.py") if not path.stem.startswith("_"))
+    unknown = set(options.only or ()) - set(names)
+    if unknown:
+        parser.error(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(names)}")
+    columns = ["images", "plain", "ours", "times", "mark", "process", "same"]
+    table = ReportTable(["script", *columns], columns)
+    differ = []
+    for name in options.only or names:
+        rounds = [one_round(name, options) for _ in range(options.rounds)]
+        failed = [found["error"] for both in rounds for found in both.values() if "error" in found]
+        if failed:
+            differ.append(name)
+            print(f"{name} failed: {failed[0]}", file=sys.stderr)
+            continue
+        same = len({(found["digest"], found["states"]) for both in rounds for found in both.values()}) == 1
+        if not same:
+            differ.append(name)
+        clock = "cpu" if options.cpu else "seconds"
+        now = [statistics.median(both[way][clock] / both[way]["images"] * 1e3 for both in rounds) for way in WAYS]
+        plain, ours = WAYS
+        times, process = (
+            statistics.median(both[plain][key] / both[ours][key] for both in rounds) for key in (clock, "process")
+        )
+        mark = MARKS.get(name, 0) * (0.9 if options.workers else 1)
+        images = rounds[0][plain]["images"]
+        shown = [f"{now[0]:.2f} ms", f"{now[1]:.2f} ms", f"{times:.2f}", f"{mark:.1f}" if mark else ""]
+        table.add_row(name, images, *shown, f"{process:.2f}", "yes" if same else "NO")
+    print(table)
+    sys.exit(1 if differ else 0)
+
+
+def one_round(name: str, options: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """What a script prints either way, in random order, and the seconds of the whole process."""
+    return {way: run(name, WAYS[way], options) for way in random.sample([*WAYS], len(WAYS))}
+
+
+def run(name: str, prefix: list[str], options: argparse.Namespace) -> dict[str, Any]:
+    """What a script prints, with ``process``: the seconds that it took as a whole; ``error`` where it failed."""
+    command = [sys.executable, *prefix, str(SCRIPTS / f"{name}.py"), str(options.photos.resolve())]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "UNTOUCHED_FIRST": options.first or ""}
+    begun = time.perf_counter()
+    done = subprocess.run(
+        [*command, "--workers", str(options.workers)], env=environment, capture_output=True, text=True, check=False
+    )
+    seconds = time.perf_counter() - begun
+    lines = done.stdout.strip().splitlines()
+    if done.returncode or not lines:
+        return {"error": (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]}
+    found: dict[str, Any] = json.loads(lines[-1])
+    return {**found, "process": seconds}
+
+
+if __name__ == "__main__":
+    main()

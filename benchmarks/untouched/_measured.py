@@ -1,0 +1,108 @@
+"""What the scripts here have in common: photos, a seeded epoch of which a digest is told, and one that is timed.
+
+Imported first: it imports the module that ``UNTOUCHED_FIRST`` names, such as one that makes torchvision fit this torch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import importlib
+import json
+import os
+import pickle
+import random
+import time
+import zlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+if first := os.environ.get("UNTOUCHED_FIRST"):
+    importlib.import_module(first)
+
+torch.set_num_threads(1)
+
+
+def arguments() -> argparse.Namespace:
+    """The command line: ``photos``, ``workers``, ``batch_size``."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("photos", type=Path, help="folder of one folder a class")
+    parser.add_argument("--workers", type=int, default=0)
+    parser.add_argument("--batch-size", type=int, default=32)
+    return parser.parse_args()
+
+
+def photos_in(root: Path) -> list[str]:
+    """All files under a folder, in their order."""
+    return sorted(str(path) for path in root.rglob("*") if path.is_file())
+
+
+def measured(epoch: Callable[[], Iterable[Any]]) -> None:
+    """Prints JSON: digests of an epoch's batches and of the generators' end states, and another epoch's seconds.
+
+    Args:
+        epoch: makes the batches of an epoch; it is called twice.
+    """
+    seed(0)
+    digest = 0
+    for batch in epoch():
+        digest = digest_of(batch, digest)
+    states = digest_of([torch.get_rng_state(), str(random.getstate()), str(np.random.get_state())], 0)  # noqa: NPY002
+    seed(1)
+    images, cpu, begun = 0, time.process_time(), time.perf_counter()
+    for batch in epoch():
+        images += count_of(batch)
+    seconds, cpu = time.perf_counter() - begun, time.process_time() - cpu
+    if not images:
+        raise SystemExit("these photos make no whole batch: give a folder of more")
+    print(json.dumps({"digest": digest, "states": states, "images": images, "seconds": seconds, "cpu": cpu}))
+
+
+def seed(number: int) -> None:
+    """Seeds torch's, Python's and numpy's generators."""
+    torch.manual_seed(number)
+    random.seed(number)
+    np.random.seed(number)  # noqa: NPY002
+
+
+@functools.singledispatch
+def digest_of(value: Any, before: int) -> int:
+    """A digest of a batch, together with what was before."""
+    return zlib.crc32(pickle.dumps(value), before)
+
+
+@digest_of.register
+def _(value: torch.Tensor, before: int) -> int:
+    shape = f"{value.dtype}{tuple(value.shape)}".encode()
+    return zlib.crc32(
+        value.detach().contiguous().as_subclass(torch.Tensor).numpy().tobytes(), zlib.crc32(shape, before)
+    )
+
+
+@digest_of.register
+def _(value: list, before: int) -> int:
+    return functools.reduce(lambda known, part: digest_of(part, known), value, before)
+
+
+@digest_of.register
+def _(value: tuple, before: int) -> int:
+    return digest_of(list(value), before)
+
+
+@digest_of.register
+def _(value: dict, before: int) -> int:
+    return digest_of([*map(str, value), *value.values()], before)
+
+
+def count_of(batch: Any) -> int:
+    """How many samples a batch has."""
+    while isinstance(batch, (list, tuple, dict)):
+        first = next(iter(batch.values() if isinstance(batch, dict) else batch))
+        if not isinstance(first, (list, tuple, dict, torch.Tensor)) or (torch.is_tensor(first) and first.ndim < 4):
+            return len(first) if torch.is_tensor(first) and isinstance(batch, dict) else len(batch)
+        batch = first
+    return len(batch)
