@@ -66,6 +66,8 @@ class Patches:
                 return plain(*args, **kwargs)
             return replacement(*args, **kwargs)
 
+        # TorchScript compiles the plain one.
+        vars(replaced).update({"__script_if_tracing_wrapper": True, "__original_fn": plain})
         self.put(owner, name, _Builtin(plain, replaced) if inspect.isbuiltin(plain) else replaced)
 
     def put(self, owner: Any, name: str, value: Any) -> None:

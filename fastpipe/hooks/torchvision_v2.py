@@ -12,6 +12,7 @@ from typing import Any
 from fastpipe.hooks.checking import check_call
 from fastpipe.hooks.compose import CallsByObject, calls_back
 from fastpipe.hooks.patches import Function, Patches
+from fastpipe.hooks.pending_tensors import call_on_pending, is_pending
 from fastpipe.hooks.plain_images import plain_image
 from fastpipe.hooks.torchvision_v1 import is_pillow_image
 
@@ -24,6 +25,8 @@ def hook(module: ModuleType, patches: Patches) -> None:
         def forward(self: Any, *inputs: Any) -> Any:
             if not inputs or type(self).__module__.startswith("fastpipe."):
                 return plain(self, *inputs)
+            if len(inputs) == 1 and is_pending(inputs[0]):
+                return call_on_pending(calls.of(self), self, inputs[0], plain)
             if len(inputs) == 1 and is_pillow_image(inputs[0]):
                 return calls.of(self).on_image(self, inputs[0], plain)
             if _image_of(inputs) is not None:

@@ -114,6 +114,8 @@ def _on_pixels(name: str, given: dict[str, Any], shape: TensorShape) -> Operatio
         mode = interpolation_of(given.get("interpolation", "bilinear"))
         native = given.get("antialias", True) and resizes_natively(mode.value)
         return tensor_resize_to(*given["size"], mode) if native else None
+    if name == "solarize" and given["threshold"] > 255:
+        return None  # which torchvision refuses, of a tensor
     if name in _TABLES:
         like = _TABLES[name](**given)
         return None if like.table() is None else TensorLookUp((like,))

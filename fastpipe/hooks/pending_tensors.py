@@ -1,0 +1,201 @@
+"""v2 on tensors without pixels: its functions are recorded, a ``Compose`` is drawn as a whole."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from fastpipe.hooks.checking import check_call, same_pixels
+from fastpipe.hooks.compose import ComposeCalls, calls_back
+from fastpipe.hooks.ledger import Site
+from fastpipe.hooks.patches import Patches, is_plain, plainly
+
+if TYPE_CHECKING:
+    import torch
+
+    from fastpipe.program.pending_tensor import Record
+    from fastpipe.transforms.pipeline import Pipeline
+
+_V2 = "torchvision.transforms.v2.functional"
+
+
+def is_pending(tensor: Any) -> bool:
+    """True for a tensor without pixels, if there has been any."""
+    made: Any = sys.modules.get("fastpipe.program.pending_tensor")
+    return made is not None and made.is_pending(tensor)
+
+
+@dataclass(frozen=True, slots=True)
+class SiteAccount:
+    """The account of a tensor without pixels: a site's, which may check it.
+
+    Attributes:
+        site: that counts.
+        library: makes the same tensor by the library alone; None where that has drawn.
+        checks: the tensor is compared with that.
+    """
+
+    site: Site
+    library: Callable[[], torch.Tensor] | None
+    checks: bool = False
+
+    def count(self, seconds: float) -> None:
+        """Counts the seconds that elements took: the image was counted when it was opened."""
+        self.site.count(seconds, 0)
+
+    def check(self, made: torch.Tensor, seconds: float) -> torch.Tensor:
+        """The result, or the library's where that is another."""
+        assert self.library is not None
+        begun = time.perf_counter()
+        with plainly():
+            expected = self.library()
+        same = same_pixels(made, expected)
+        difference = "" if same else "an image had other values than the library itself gives"
+        self.site.add_check(time.perf_counter() - begun, seconds, difference)
+        self.site.count(seconds, 0)
+        return made if same else expected
+
+    def after(self, call: Callable[[Any], Any]) -> SiteAccount:
+        """The account of what the library's own call makes of the tensor."""
+        library = self.library
+        return SiteAccount(self.site, None if library is None else lambda: call(library()), self.checks)
+
+
+# -- functions
+
+
+def record_functions(patches: Patches) -> None:
+    """Has v2's functions, if they have been imported, record what they do to tensors without pixels."""
+    functional: Any = sys.modules.get(_V2)
+    if functional is None:
+        return
+    import torch
+    from torchvision import tv_tensors
+    from torchvision.transforms.v2.functional._utils import _KERNEL_REGISTRY
+
+    from fastpipe.program.pending_tensor import pending_class
+
+    for function, kernels in _KERNEL_REGISTRY.items():
+        if function.__name__.startswith("get_"):  # which ask for the shape
+            continue
+        for plain in (torch.Tensor, tv_tensors.Image):
+            pending = pending_class(plain)
+            if plain in kernels and pending not in kernels:
+                kernels[pending] = partial(_recorded, function, kernels[plain])
+                patches.at_undo(partial(kernels.pop, pending, None))
+
+
+def _recorded(function: Any, kernel: Any, image: Any, *args: Any, **kwargs: Any) -> Any:
+    """The tensor behind a function: without pixels, if it can be."""
+    from fastpipe.program.pending_tensor import record_of, with_pixels
+
+    record = record_of(image)
+    made = None if record is None or is_plain() else _behind(record, function, image, args, kwargs)
+    return kernel(with_pixels(image), *args, **kwargs) if made is None else made
+
+
+def _behind(record: Record, function: Any, image: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The tensor without pixels behind a function; None where the library is to do it, or to say what is wrong."""
+    from fastpipe.program.pending_tensor import then
+    from fastpipe.transforms.image_call import observed
+    from fastpipe.transforms.v2._proxies import given_by_name, image_steps, stand_in
+
+    if observed() or given_by_name(function.__name__, args, kwargs).get("inplace"):
+        return None
+    try:
+        steps = image_steps(function(stand_in(record.shape), *args, **kwargs))
+        if not steps:
+            return image
+        if function.__name__ == "rgb_to_grayscale":  # three channels of one memory
+            return None
+        return then(image, steps, type(image).plain, record.account.after(partial(_call, function, args, kwargs)))
+    except Exception:  # the library says what is wrong
+        return None
+
+
+def _call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], image: Any) -> Any:
+    return function(image, *args, **kwargs)
+
+
+# -- Compose
+
+
+def call_on_pending(calls: ComposeCalls, compose: Any, tensor: Any, plain: Callable[..., Any]) -> Any:
+    """The result of a ``Compose`` for a tensor without pixels; such a one again, where that can be.
+
+    Args:
+        calls: of the ``Compose``.
+        compose: the library's object.
+        tensor: a pending one.
+        plain: the library's own method.
+    """
+    call = calls.planned(compose.transforms)
+    if call is None:
+        return plain(compose, tensor)
+    begun = time.perf_counter()
+    for run in call.runs:
+        tensor = _run(run, tensor, calls.site)
+    calls.site.count(time.perf_counter() - begun)
+    return tensor
+
+
+def _run(run: Pipeline, tensor: Any, site: Site) -> Any:
+    from fastpipe.program.pending_tensor import record_of, with_pixels
+
+    record = record_of(tensor)
+    if record is None or not run.drawn or not all(map(_is_v2, run.drawn)):
+        return _called(run, tensor)
+    account: Any = record.account
+    if account.library is None or not site.is_due() or calls_back(run.drawn):
+        return _drawn(run, tensor, record, site)
+    names = ", ".join(type(one).__name__ for one in run.drawn)
+    return check_call(
+        site,
+        lambda: with_pixels(_drawn(run, tensor, record, site)),
+        lambda: _called(run, account.library()),
+        names,
+    )
+
+
+def _is_v2(transform: Any) -> bool:
+    """Whether a plan says what a transform does to tensors; v1's do something else to them than to images."""
+    from fastpipe.transforms.adapters import planned
+
+    return hasattr(planned(transform), "_plans_itself")
+
+
+def _called(run: Pipeline, image: Any) -> Any:
+    for transform in (*run.drawn, *run.rest):
+        image = transform(image)
+    return image
+
+
+def _drawn(run: Pipeline, tensor: Any, record: Record, site: Site) -> Any:
+    """The tensor behind a run that is drawn; its transforms are called where that fails."""
+    import torch
+
+    from fastpipe.program.pending_tensor import then
+    from fastpipe.rng import drawing
+
+    turn = drawing(globally=True, with_python=run.draws_from_python)
+    try:
+        with turn as generators:
+            steps = run.steps(record.shape, generators)
+        if not steps:
+            return tensor
+        shape: Any = record.shape
+        for step in steps:
+            shape = step.output_shape(shape)
+        plain = torch.Tensor if shape.pure else sys.modules["torchvision.tv_tensors"].Image
+        made = then(tensor, steps, plain, SiteAccount(site, None))
+        if made is None:
+            whole = *record.steps, *steps
+            made = record.source.run(whole, record.source.program(whole), in_rows=True)
+        return made
+    except Exception:  # the transforms, called one after the other, say what is wrong
+        turn.rewind()
+        return _called(run, tensor)

@@ -1,0 +1,554 @@
+"""Tensors of images whose pixels aren't there yet: what is done to them is recorded, and done by the core in one job.
+
+A pending tensor has the shape, strides, dtype and device that it will have. Windows that are cut out of it, and work
+that `then` adds, give further pending ones; a batch of them is made in its own memory. Whatever else looks at one has
+its pixels made, and it is an ordinary tensor from then on: the same object, of torch's class, with memory of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from operator import itemgetter, methodcaller
+from typing import Any, Protocol, TypeAlias
+
+import torch
+from numpy.typing import NDArray
+from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
+from torch.utils._python_dispatch import _disable_current_modes
+
+from fastpipe import core, readers
+from fastpipe.kernels import memory
+from fastpipe.ops import (
+    AsTvImage,
+    CenterCrop,
+    Crop,
+    PilToTensor,
+    Resize,
+    RgbToGrayscale,
+    TensorShape,
+    ToPureTensor,
+    interned_once,
+)
+from fastpipe.ops.geometry import makes_no_pixels
+from fastpipe.ops.sizes import center_crop_box
+from fastpipe.program.encoded import Encoded
+from fastpipe.program.execute import decode_by_core
+from fastpipe.program.lower import add_steps, lower
+from fastpipe.program.on_image import run, run_on_image
+from fastpipe.program.profiling import profiled
+from fastpipe.program.program import Program
+from fastpipe.types import Box, ImageShape, Step
+
+_TO_TENSOR = interned_once(PilToTensor), interned_once(ToPureTensor)
+_AS_TV_IMAGE = interned_once(AsTvImage)
+_GRAY = interned_once(RgbToGrayscale, 1)
+_CPU = torch.device("cpu")
+_KEY = "_fastpipe"
+"""The attribute of a pending tensor that has its record."""
+
+Library: TypeAlias = "Callable[[], torch.Tensor]"
+_Cut: TypeAlias = "Callable[[Any], Any]"
+
+
+class Account(Protocol):
+    """Who counts what pending tensors take, and may check what they become."""
+
+    @property
+    def checks(self) -> bool:
+        """Whether `check` is to see the result."""
+
+    def count(self, seconds: float) -> None:
+        """Counts the seconds that elements took."""
+
+    def check(self, made: torch.Tensor, seconds: float) -> torch.Tensor:
+        """The result that is taken for the one that was made."""
+
+    def after(self, call: _Cut) -> Account:
+        """The account of what the library's own call makes of the tensor."""
+
+
+class TensorSource:
+    """An encoded image that pending tensors show: each decodes the part that it needs, or all take it from one decode.
+
+    Args:
+        encoded: the file, whose header says that the core decodes it.
+        channels: 3, or 1 of a gray image.
+        orientation: the EXIF orientation that is applied to it, 1 to 8.
+        library: decodes the file without the core, if that refuses it: the upright uint8 tensor ``(C, H, W)``.
+
+    Attributes:
+        shape: of the upright image.
+        array: its pixels ``(H, W, C)``, where they have been decoded for all.
+        is_turned: its rows were the file's columns.
+    """
+
+    def __init__(self, encoded: Encoded, channels: int, orientation: int, library: Library) -> None:
+        height, width = encoded.header.size
+        size = (width, height) if orientation >= 5 else (height, width)
+        self.shape = ImageShape(*size, channels)
+        self.array: NDArray[Any] | None = None
+        self._encoded = encoded
+        self._orientation = orientation
+        self._library = library
+        self.is_turned = orientation >= 5
+        self._decoded = 0.0  # of the image's area, by one part after the other
+
+    def program(self, steps: tuple[Step, ...]) -> Program:
+        """The program from the file to a tensor, and further steps on that."""
+        gray = (_GRAY,) if self.shape.channels == 1 else ()
+        stored = ImageShape(self.shape.height, self.shape.width)
+        return lower((*gray, *_TO_TENSOR, *steps), stored, orientation=self._orientation)
+
+    def run(
+        self, steps: tuple[Step, ...], program: Program, out: torch.Tensor | None = None, *, in_rows: bool = False
+    ) -> Any:
+        """The tensor that steps make of the image's, in a new memory or a given one.
+
+        Args:
+            steps: on the image's tensor.
+            program: of these steps, by `program`.
+            out: a tensor of the result's shape and dtype, with any strides.
+            in_rows: a new one lies in rows of pixels, as torchvision leaves it.
+        """
+        if self.array is None and self._pays_whole(program.box):
+            self.decode()
+        if self.array is None:
+            try:
+                return run(program, self._by_core, out, in_rows)
+            except _RefusedError:
+                self.array = self._library().permute(1, 2, 0).numpy()
+        return run_on_image(lower((*_TO_TENSOR, *steps), self.shape), self.array, out, in_rows=in_rows)
+
+    def decode(self) -> bool:
+        """Decodes the whole image now; False where the core refuses it."""
+        try:
+            made = run(self.program(()), self._by_core, None, True)
+        except _RefusedError:
+            return False
+        self.array = made.permute(1, 2, 0).numpy()
+        return True
+
+    def _by_core(self, program: Program, into: torch.Tensor | None, in_rows: bool) -> Any:
+        limit = readers.pixel_limit(self._encoded.max_pixels)
+        made = decode_by_core(program, self._encoded, into, limit, in_rows, False) if core.available() else None
+        if made is None:
+            raise _RefusedError
+        return made
+
+    def _pays_whole(self, box: Box) -> bool:
+        """Counts a part that is wanted; whether the parts until now have been more work than the whole image."""
+        height, width = self._encoded.header.size
+        before, self._decoded = self._decoded, self._decoded + box.height * box.width / (height * width)
+        return before > 0 and self._decoded > 1
+
+
+class _RefusedError(Exception):
+    """The core refuses a file."""
+
+
+@dataclass(slots=True, eq=False)
+class Record:
+    """The work that makes a pending tensor's elements.
+
+    Attributes:
+        source: the file.
+        steps: on the image's tensor.
+        program: from the file.
+        shape: of the result.
+        strides: of the result, in elements, as torchvision's has them.
+        account: who counts, and checks.
+        base: of a window, the record of the tensor whose memory it shows.
+        cuts: how the window is cut out of that.
+        owner: the tensor, as long as there is one.
+        windows: how many were cut out.
+        made: the result, once somebody has looked.
+        inference: torch's inference mode was on.
+    """
+
+    source: TensorSource
+    steps: tuple[Step, ...]
+    program: Program
+    shape: TensorShape
+    strides: tuple[int, int, int]
+    account: Account
+    base: Record | None = None
+    cuts: tuple[_Cut, ...] = ()
+    owner: Callable[[], torch.Tensor | None] = lambda: None
+    windows: int = 0
+    made: torch.Tensor | None = None
+    inference: bool = field(default_factory=torch.is_inference_mode_enabled)
+
+    @classmethod
+    def of(cls, source: TensorSource, account: Account) -> Record:
+        """The record of a file's whole image."""
+        shape = TensorShape.of(tuple(source.shape), torch.uint8, pure=True, ahead=True)
+        program = source.program(())
+        return cls(source, (), program, shape, _strides(source, (), program, shape), account)
+
+    def result(self) -> torch.Tensor:
+        """The result, which is made if it isn't there: the same memory for everybody who asks."""
+        if self.made is None:
+            with _Ordinary(self.inference):
+                made = self._make()
+            with _lock:
+                if self.made is None:
+                    self.made = made
+        return self.made
+
+    def write(self, out: torch.Tensor) -> None:
+        """Writes the result into a tensor of its shape and dtype."""
+        if self.made is not None or self.account.checks or self._is_shared():
+            out.copy_(self.result())
+            return
+        begun = time.perf_counter()
+        with _Ordinary(self.inference):
+            self.source.run(self.steps, self.program, out)
+        self.account.count(time.perf_counter() - begun)
+
+    def _make(self) -> torch.Tensor:
+        if self.base is not None and self._is_shared():
+            shown = self.base.result()
+            for cut in self.cuts:
+                shown = cut(shown)
+            return shown
+        begun = time.perf_counter()
+        height, width, channels = self.shape
+        out = None
+        in_rows = self.strides == (1, width * channels, channels)
+        if not in_rows and self.strides != (height * width, width, 1):
+            out = torch.empty_strided((channels, height, width), self.strides, dtype=self.shape.dtype, device="cpu")
+        made: torch.Tensor = self.source.run(self.steps, self.program, out, in_rows=in_rows)
+        made = made.as_subclass(torch.Tensor)
+        seconds = time.perf_counter() - begun
+        if self.account.checks:
+            return self.account.check(made, seconds)
+        self.account.count(seconds)
+        return made
+
+    def _is_shared(self) -> bool:
+        """Whether a window shows memory that somebody else can see, or change."""
+        base = self.base
+        return base is not None and (base.made is not None or base.windows > 1 or base.owner() is not None)
+
+
+class _Ordinary:
+    """A context in which torch's functions do what they do where no mode is on; inference mode as it is given."""
+
+    def __init__(self, inference: bool) -> None:
+        self._contexts: list[Any] = [torch._C.DisableTorchFunction()]
+        if torch._C._len_torch_dispatch_stack():
+            self._contexts.append(_disable_current_modes())
+        if torch._C._functorch.maybe_current_level() is not None:
+            self._contexts.append(temporarily_clear_interpreter_stack())
+        if torch.is_inference_mode_enabled() != inference:
+            self._contexts.append(torch.inference_mode(inference))
+
+    def __enter__(self) -> None:
+        for context in self._contexts:
+            context.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        for context in reversed(self._contexts):
+            context.__exit__(*error)
+
+
+_lock = threading.Lock()
+"""Held for a moment, while a tensor becomes an ordinary one: never while pixels are made."""
+
+
+def _renew_lock() -> None:
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
+
+
+# -- the class
+
+
+class _Pending:
+    """The methods of pending tensors, before torch's."""
+
+    plain: type
+    """The class that a tensor has when it has its pixels."""
+
+    @classmethod
+    def __torch_function__(
+        cls, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if function in _KNOWN:
+            with torch._C.DisableTorchFunctionSubclass():
+                return function(*args, **kwargs)
+        recorded = _RECORDED.get(function)
+        made = NotImplemented if recorded is None else recorded(*args, **kwargs)
+        if made is not NotImplemented:
+            return made
+        return function(*exchanged(args), **exchanged(kwargs))
+
+    def as_subclass(self, cls: Any) -> Any:
+        """``Tensor.as_subclass``, which doesn't ask ``__torch_function__``."""
+        made = _shown_as(self, cls)
+        return with_pixels(self).as_subclass(cls) if made is None else made
+
+    @classmethod
+    def __torch_dispatch__(
+        cls, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        # Somebody in C++ has the tensor as it is, so it stays that.
+        return function(*exchanged(args, _result), **exchanged(kwargs or {}, _result))
+
+
+def _result(tensor: Any) -> torch.Tensor:
+    """The elements of a pending tensor, which remains one."""
+    made: torch.Tensor = vars(tensor)[_KEY].result()
+    return made
+
+
+@lru_cache
+def pending_class(plain: type) -> Any:
+    """The class of pending tensors that become tensors of a class: its name, too."""
+    names = {"__module__": plain.__module__, "__qualname__": plain.__qualname__, "__doc__": plain.__doc__}
+    return type(plain)(plain.__name__, (_Pending, plain), {**names, "plain": plain})
+
+
+def pending_tensor(record: Record, plain: type = torch.Tensor) -> torch.Tensor:
+    """The pending tensor of a record.
+
+    Args:
+        record: of which there is no tensor yet.
+        plain: the tensor's class: ``torch.Tensor`` or ``tv_tensors.Image``.
+    """
+    height, width, channels = record.shape
+    made: torch.Tensor = torch.Tensor._make_wrapper_subclass(
+        pending_class(plain), (channels, height, width), strides=record.strides, dtype=record.shape.dtype, device=_CPU
+    )
+    record.owner = weakref.ref(made)
+    made.__dict__[_KEY] = record
+    return made
+
+
+def is_pending(tensor: Any) -> bool:
+    """True for a tensor whose elements nobody has looked at yet."""
+    return isinstance(tensor, _Pending) and _KEY in vars(tensor)
+
+
+def record_of(tensor: Any) -> Record | None:
+    """The record of a pending tensor, on which more can be recorded; None of a tensor that has its elements."""
+    record: Record | None = vars(tensor).get(_KEY) if isinstance(tensor, _Pending) else None
+    if record is None or record.made is not None:
+        return None
+    # A window of a tensor that somebody may have changed since is what that is now.
+    return None if record.base is not None and record.base.made is not None else record
+
+
+def with_pixels(tensor: Any) -> Any:
+    """A pending tensor as an ordinary one, which it is from now on; anything else as it is."""
+    kind: Any = getattr(type(tensor), "plain", None)
+    if kind is None:
+        return tensor
+    record: Record | None = vars(tensor).get(_KEY)
+    if record is not None:
+        record.result()
+    with _lock:
+        if record is not None and _KEY in vars(tensor) and _is_shell(tensor):
+            with _Ordinary(record.inference):
+                own = record.result().detach()
+            try:
+                torch._C._swap_tensor_impl(tensor, own)
+            except RuntimeError:  # somebody in C++ watches it, as a trace does
+                return record.result().as_subclass(kind)
+        tensor.__class__ = kind
+        vars(tensor).pop(_KEY, None)
+    return tensor
+
+
+def _is_shell(tensor: Any) -> bool:
+    """Whether a tensor has no memory yet: a signal may have come between the memory and the class."""
+    return torch._C._dispatch_keys(tensor).has(torch._C.DispatchKey.Python)
+
+
+def exchanged(given: Any, exchange: Callable[[Any], Any] = with_pixels) -> Any:
+    """Arguments with others in the place of pending tensors, in lists, tuples and dicts, too: ordinary ones."""
+    if isinstance(given, _Pending):
+        return exchange(given)
+    if isinstance(given, dict):
+        return {name: exchanged(part, exchange) for name, part in given.items()}
+    if type(given) in (list, tuple):
+        return type(given)(exchanged(part, exchange) for part in given)
+    return given
+
+
+# -- what is recorded
+
+
+def then(tensor: torch.Tensor, steps: Sequence[Step], plain: type, account: Account) -> torch.Tensor | None:
+    """The pending tensor behind further steps: of the same memory where they cut a window out of it.
+
+    None where they are to be done at once: torch has a part in them, which may have something to say.
+
+    Args:
+        tensor: a pending one that has a record.
+        steps: on it.
+        plain: the class of what they give.
+        account: of what they give.
+    """
+    record = record_of(tensor)
+    assert record is not None
+    program = record.source.program((*record.steps, *steps))
+    if program.after or program.conversion is None or not _core_takes(program):
+        return None
+    shape: Any = record.shape
+    whole, is_window = shape, True  # of the memory that the result shows, and whether that is the tensor's own
+    cuts: list[_Cut] = []
+    for step in steps:
+        cut = _cut_of(step, shape)
+        before, shape = shape, step.output_shape(shape)
+        if cut is None:
+            whole, is_window = (
+                _padded(before, shape) if isinstance(getattr(step, "like", None) or step, CenterCrop) else shape,
+                False,
+            )
+        else:
+            cuts.append(cut)
+    if min(shape) < 1:
+        return None
+    all_steps = (*record.steps, *steps)
+    strides = _strides(record.source, all_steps, program, whole)
+    made = Record(record.source, all_steps, program, shape, strides, account)
+    if is_window:
+        made.strides, made.base = record.strides, record.base or record
+        made.cuts = (*record.cuts, *cuts)
+        made.base.windows += 1
+    return pending_tensor(made, plain)
+
+
+def _strides(source: TensorSource, steps: Sequence[Step], program: Program, shape: ImageShape) -> tuple[int, int, int]:
+    """The strides of what torchvision makes of an image's tensor by steps, of that shape."""
+    height, width, channels = shape
+    if not program.in_rows or (source.is_turned and any(isinstance(step, Resize) for step in steps)):
+        return height * width, width, 1
+    return (1, channels, channels * height) if source.is_turned else (1, width * channels, channels)
+
+
+def _core_takes(program: Program) -> bool:
+    """Whether the core does all steps of a program: then none of them has anything to say against its arguments."""
+    if not core.available() or profiled():
+        return False
+    job = core.thread_job()
+    _, taken = add_steps(job, program.steps, ImageShape(*program.box.size))
+    core.give_back(job)
+    return taken == len(program.steps)
+
+
+def _padded(before: ImageShape, behind: ImageShape) -> ImageShape:
+    """The shape of the memory that the middle of an image is cut out of, which was padded where it is too small."""
+    return ImageShape(max(before.height, behind.height), max(before.width, behind.width), behind.channels)
+
+
+def _cut_of(step: Any, shape: ImageShape) -> _Cut | None:
+    """The way from a tensor's memory to that of a step's result, if that is a window of it, or all of it."""
+    step = getattr(step, "like", None) or step  # of a tensor's, the same on pixels
+    if isinstance(step, ToPureTensor):
+        return _same
+    if not isinstance(step, (Crop, CenterCrop)) or not makes_no_pixels(step, shape):
+        return None
+    box = step.box if isinstance(step, Crop) else Crop(*center_crop_box(*shape.size, step.output_size)).box
+    return itemgetter((..., slice(box.top, box.bottom), slice(box.left, box.right)))
+
+
+def _same(tensor: Any) -> Any:
+    return tensor
+
+
+def _get_item(tensor: Any, index: Any) -> Any:
+    """Records what cuts a window out of a tensor: ``[..., top:bottom, left:right]``, or with all three dimensions."""
+    record = record_of(tensor)
+    if record is None or type(index) is not tuple or len(index) != 3 or index[0] not in (..., slice(None)):
+        return NotImplemented
+    box = _box_of(index[1:], record.shape)
+    if box is None:
+        return NotImplemented
+    made = then(tensor, (_TO_TENSOR[1], Crop(*box)), torch.Tensor, record.account.after(itemgetter(index)))
+    return NotImplemented if made is None else made
+
+
+def _box_of(slices: tuple[Any, ...], shape: ImageShape) -> Box | None:
+    """The box of slices of rows and columns; None where they step, or leave nothing."""
+    edges: list[tuple[int, int]] = []
+    for one, side in zip(slices, shape.size, strict=True):
+        if type(one) is not slice or any(type(edge) not in (int, type(None)) for edge in (one.start, one.stop)):
+            return None
+        start, stop, _ = slice(one.start, one.stop).indices(side)
+        if one.step not in (None, 1) or stop <= start:
+            return None
+        edges.append((start, stop))
+    (top, bottom), (left, right) = edges
+    return Box(top, left, bottom - top, right - left)
+
+
+def _shown_as(tensor: Any, kind: Any) -> torch.Tensor | None:
+    """The pending tensor of the same memory as a ``tv_tensors.Image``, or as a plain one; None for other classes."""
+    record, plain = record_of(tensor), getattr(kind, "plain", kind)
+    if record is None or not (plain is torch.Tensor or _is_tv_image(plain)):
+        return None
+    step = _TO_TENSOR[1] if plain is torch.Tensor else _AS_TV_IMAGE
+    return then(tensor, (step,), plain, record.account.after(methodcaller("as_subclass", plain)))
+
+
+def _is_tv_image(kind: Any) -> bool:
+    return (kind.__module__, kind.__name__) == ("torchvision.tv_tensors._image", "Image")
+
+
+def _requires_grad(tensor: Any, requires_grad: bool = True) -> Any:
+    return tensor if requires_grad is False else NotImplemented  # as it is
+
+
+def _stack(tensors: Any, dim: Any = 0, *, out: Any = None) -> Any:
+    """Makes a batch of pending tensors in its own memory."""
+    if type(tensors) not in (list, tuple) or dim != 0 or type(dim) is not int:
+        return NotImplemented
+    shape, dtype = tensors[0].shape, tensors[0].dtype
+    for one in tensors:
+        known = isinstance(one, _Pending) or (type(one) is torch.Tensor and not one.requires_grad and one.is_cpu)
+        if not known or one.dtype != dtype or one.shape != shape:
+            return NotImplemented
+    whole = len(tensors), *shape
+    if dtype not in (torch.uint8, torch.float32) or torch._C._len_torch_dispatch_stack():
+        return NotImplemented
+    if out is None:
+        with torch._C.DisableTorchFunction():
+            out = memory.fresh(whole, dtype)
+    elif type(out) is not torch.Tensor or out.shape != whole or out.dtype != dtype or not out.is_contiguous():
+        return NotImplemented
+    for slot, one in zip(out, tensors, strict=True):
+        record = record_of(one)
+        if record is None:
+            slot.copy_(with_pixels(one))
+        else:
+            record.write(slot)
+    return out
+
+
+_ATTRIBUTES = ("device", "dtype", "is_cpu", "is_cuda", "is_meta", "is_quantized", "is_sparse", "layout", "ndim")
+_KNOWN = {
+    *(getattr(torch.Tensor, name).__get__ for name in (*_ATTRIBUTES, "requires_grad", "shape")),
+    *(getattr(torch.Tensor, name) for name in ("__len__", "dim", "element_size", "is_complex", "is_floating_point")),
+    *(getattr(torch.Tensor, name) for name in ("is_contiguous", "nelement", "numel", "size", "stride")),
+    *(torch.is_floating_point, torch.is_complex, torch.numel),
+}
+"""Functions that ask for what is known without pixels."""
+_RECORDED: dict[Any, Callable[..., Any]] = {
+    torch.Tensor.__getitem__: _get_item,
+    torch.Tensor.requires_grad_: _requires_grad,
+    torch.stack: _stack,
+}
+"""What is recorded of torch's functions, as far as it can be."""
