@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from fastpipe.hooks import install, report, uninstall
     from fastpipe.loading import DataLoader, GrowingDataset, convert, load_batch, samplers, tune
     from fastpipe.packing import pack, unpack
+    from fastpipe.pending import is_pending
     from fastpipe.pillow.files import open_image, register_pillow_opener, unregister_pillow_opener
     from fastpipe.sources import ByteSource, Cache, RemoteSource
     from fastpipe.tools.check.run import check
@@ -86,6 +87,7 @@ __all__ = [
     "doctor",
     "explain",
     "install",
+    "is_pending",
     "load_batch",
     "open_image",
     "pack",
@@ -115,6 +117,7 @@ _HOMES = {
     "hooks": ("install", "report", "uninstall"),
     "loading": ("DataLoader", "GrowingDataset", "convert", "load_batch", "samplers", "tune"),
     "packing": ("pack", "unpack"),
+    "pending": ("is_pending",),
     "pillow.files": ("open_image", "register_pillow_opener", "unregister_pillow_opener"),
     "transforms.multi_view": ("MultiView",),
     "sources": ("ByteSource", "Cache", "RemoteSource"),

@@ -5,12 +5,16 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
+import time
 from functools import lru_cache
 from types import ModuleType
 from typing import Any
 
-from fastpipe.hooks.ledger import LEDGER
+from fastpipe.hooks.checking import check_call
+from fastpipe.hooks.ledger import LEDGER, Site
 from fastpipe.hooks.patches import Function, Patches, is_plain
+from fastpipe.hooks.plain_images import plain_image
+from fastpipe.pending import is_pending
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
@@ -30,13 +34,22 @@ def hook(module: ModuleType, patches: Patches) -> None:
 
 
 def _opener(plain: Any, patches: Patches) -> Any:
+    site: Site | None = None
+
     def open_lazily(file: Any = None, filename: Any = None) -> Any:
+        nonlocal site
         image = plain(file, filename)
         if not patches.active or is_plain() or "torch" not in sys.modules:
             return image
         from fastpipe.pillow.files import adopt
 
-        return adopt(image)
+        if site is None:
+            site = LEDGER.site("function", "PIL.Image.open")
+        if site.is_off:
+            return image
+        made = adopt(image, site if site.is_due() else None)
+        site.count_checked()  # what its pixels take is told by the checks
+        return made
 
     return open_lazily
 
@@ -57,6 +70,35 @@ def record(module: ModuleType, name: str, patches: Patches, ours: str = "functio
             if any(map(has_record, (*args, *kwargs.values()))):
                 made = recorded(f"{module.__name__}.{name}", _recording(ours, name, plain), *args, **kwargs)
             return plain(*args, **kwargs) if made is None else made
+
+        return function
+
+    patches.wrap(module, name, make)
+
+
+def make_from_files(module: ModuleType, name: str, patches: Patches, ours: str) -> None:
+    """Replaces a function that takes an image's pixels as `record` does; the first results are checked."""
+    shown = f"{module.__name__}.{name}"
+
+    def make(plain: Function) -> Function:
+        def function(*args: Any, **kwargs: Any) -> Any:
+            def fast() -> Any:
+                made = recorded(shown, _recording(ours, name, plain), *args, **kwargs)
+                return plain(*args, **kwargs) if made is None else made
+
+            if len(args) != 1 or kwargs or not is_pending(args[0]):
+                return plain(*args, **kwargs)
+            site = LEDGER.site("function", shown)
+            if site.is_off:
+                return plain(*args, **kwargs)
+            if site.is_due():
+                twin = plain_image(args[0])
+                site.count_checked()
+                return fast() if twin is None else check_call(site, fast, lambda: plain(twin), shown)
+            begun = time.perf_counter()
+            made = fast()
+            site.count(time.perf_counter() - begun)
+            return made
 
         return function
 

@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from fastpipe.hooks.patches import Function, Patches
-from fastpipe.hooks.pillow import record
+from fastpipe.hooks.pillow import make_from_files, record
 
 _NAMES = {
     "torchvision.transforms._functional_pil": ("adjust_hue", "pad", "to_grayscale"),
@@ -21,7 +21,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
     """Replaces functions of a module, also where other modules of torchvision's have taken them from it."""
     for name in _NAMES[module.__name__]:
         plain = getattr(module, name)
-        record(module, name, patches, "functional_pil")
+        (make_from_files if name.endswith("to_tensor") else record)(module, name, patches, "functional_pil")
         ours = getattr(module, name)
         _exchange(plain, ours)
         patches.at_undo(partial(_exchange, ours, plain))

@@ -20,8 +20,8 @@ from PIL import Image, ImageFile, JpegImagePlugin, PngImagePlugin
 
 from fastpipe import core, readers
 from fastpipe.errors import DecodeError
-from fastpipe.pillow.lazy_image import LazyImage
-from fastpipe.pillow.lazy_source import LazySource
+from fastpipe.pillow.lazy_image import LazyImage, PendingPixels, PlainCall
+from fastpipe.pillow.lazy_source import Check, LazySource
 from fastpipe.program.encoded import Encoded
 from fastpipe.program.on_image import copied_info
 from fastpipe.readers.limits import SHORT_FILE
@@ -50,8 +50,11 @@ class _LazyFile(_Base):
     """``tile``, mode and size as it was opened."""
     _fastpipe_lock: threading.RLock
     _fastpipe_source: LazySource | None
+    _fastpipe_check: Check | None
     _fastpipe_is_used = False
     _fastpipe_is_loading = False
+    _fastpipe_is_loaded = False
+    """``load`` has been called, but there are no pixels yet."""
 
     # -- the file
 
@@ -60,10 +63,14 @@ class _LazyFile(_Base):
         """Whether it is as it was opened: neither decoded nor closed, nor to be decoded at another size or mode."""
         return (
             self._im is None
-            and (self.tile, self._mode, self._size) == self._fastpipe_opened
+            and (self._mode, self._size) == self._fastpipe_opened[1:]
+            and (self._fastpipe_is_loaded or self.tile == self._fastpipe_opened[0])
             and self.decoderconfig in ((), (1, 0))
             and (self.fp is not None or self._fastpipe_is_used)
         )
+
+    def _fastpipe_is_pending(self) -> bool:
+        return self._im is None
 
     def source(self) -> LazySource | None:
         """The bytes, which are read now if they weren't; None where Pillow has to decode them."""
@@ -97,7 +104,8 @@ class _LazyFile(_Base):
             copy.seek(position)
             self._read_from(copy)
             file.close()
-        return LazySource(Encoded(data, header, name), open_by_pillow=partial(_opened, self.pillow, self.filename))
+        open_by_pillow = partial(_opened, self.pillow, self.filename)
+        return LazySource(Encoded(data, header, name), 1, open_by_pillow, self._fastpipe_check)
 
     def _read_from(self, file: IO[bytes]) -> None:
         """Goes on with another file of the same content."""
@@ -114,7 +122,8 @@ class _LazyFile(_Base):
         if source is None:
             return None
         self._fastpipe_is_used = True
-        return LazyImage(source, "L" if self._mode == "L" else "RGB", copied_info(self))
+        calls: tuple[PlainCall, ...] = () if self._mode in _OWN_MODES else (_in_rgb,)
+        return LazyImage(source, "L" if self._mode == "L" else "RGB", copied_info(self), calls=calls)
 
     def claim(self, *given: Any) -> Any:
         """See `LazyImage.claim`."""
@@ -124,6 +133,11 @@ class _LazyFile(_Base):
     def load(self) -> Any:
         with self._fastpipe_lock:
             if self._is_untouched:
+                source = self.source() if self._mode in _OWN_MODES else None
+                if source is not None and source.is_sound:
+                    self._fastpipe_is_loaded = self._fastpipe_is_used = True
+                    self._end_loading()
+                    return PendingPixels(self)
                 self._decode()
             self._fastpipe_is_loading = True  # Pillow sets `im` before it has the pixels
             try:
@@ -133,6 +147,10 @@ class _LazyFile(_Base):
 
     @property
     def im(self) -> Any:
+        if self._im is None and self._fastpipe_is_loaded:
+            with self._fastpipe_lock:
+                if self._is_untouched:
+                    self._decode()
         return Image.Image.im.__get__(self)
 
     @im.setter
@@ -210,6 +228,10 @@ for _name in ("copy", "__copy__", "crop", "filter", "point", "reduce", "resize",
     setattr(_LazyFile, _name, _recorded(_name))
 
 
+def _in_rgb(image: Image.Image) -> Image.Image:
+    return image.convert("RGB")
+
+
 class _LazyJpeg(_LazyFile, JpegImagePlugin.JpegImageFile):
     pillow = JpegImagePlugin.JpegImageFile
 
@@ -259,8 +281,13 @@ def _is_whole(data: bytes, header: Header) -> bool:
     return kind == b"IEND"
 
 
-def adopt(image: Image.Image) -> Image.Image:
-    """A file that Pillow has just opened: the same object, decoded by the core from now on if the core can."""
+def adopt(image: Image.Image, check: Check | None = None) -> Image.Image:
+    """A file that Pillow has just opened: the same object, decoded by the core from now on if the core can.
+
+    Args:
+        image: the file.
+        check: its pixels, and those of images that come of it, are made by Pillow, too, and compared.
+    """
     if type(image) is JpegImagePlugin.JpegImageFile and image.mode in _OWN_MODES:
         kind: Any = _LazyJpeg
     elif type(image) is PngImagePlugin.PngImageFile and not image.is_animated and image.mode in (*_OWN_MODES, *_TO_RGB):
@@ -269,7 +296,7 @@ def adopt(image: Image.Image) -> Image.Image:
         return image
     if core.available():
         opened = [*image.tile], image.mode, image.size
-        vars(image).update(_fastpipe_opened=opened, _fastpipe_lock=threading.RLock())
+        vars(image).update(_fastpipe_opened=opened, _fastpipe_lock=threading.RLock(), _fastpipe_check=check)
         image.__class__ = kind
     return image
 

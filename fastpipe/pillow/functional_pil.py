@@ -5,12 +5,13 @@ Each gives the result, or None where torchvision's own is to run.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import torch
 
 from fastpipe.ops import AdjustHue, Pad, PilToTensor, ToTensor, fused_conversion
-from fastpipe.pillow.lazy_image import GRAY_IN_THREE, LazyImage, lazy_of, recorded
+from fastpipe.pillow.lazy_image import GRAY_IN_THREE, LazyImage, PlainCall, lazy_of, recorded
 from fastpipe.program.on_image import on_pixels, shape_of
 
 
@@ -19,7 +20,7 @@ def adjust_hue(img: Any, hue_factor: Any) -> LazyImage | None:
     lazy = lazy_of(img)
     if lazy is None or lazy.mode != "RGB" or not isinstance(hue_factor, (int, float)):
         return None
-    return recorded(lazy, AdjustHue(hue_factor), keeps_info=False)
+    return recorded(lazy, AdjustHue(hue_factor), plain=_torchvisions("adjust_hue", hue_factor), keeps_info=False)
 
 
 def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: Any = "constant") -> LazyImage | None:
@@ -30,13 +31,22 @@ def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: Any = "constant") -
         return None
     if not all(isinstance(side, int) and side >= 0 for side in sides):
         return None
-    return recorded(img, Pad([*sides], 0, padding_mode), keeps_info=False)
+    plain = _torchvisions("pad", tuple(sides), fill, padding_mode)
+    return recorded(img, Pad([*sides], 0, padding_mode), plain=plain, keeps_info=False)
 
 
 def to_grayscale(img: Any, num_output_channels: Any) -> LazyImage | None:
     """``to_grayscale`` of a colour image in three channels; in one it is ``Image.convert``."""
     lazy = lazy_of(img) if num_output_channels == 3 else None
-    return recorded(lazy, GRAY_IN_THREE, keeps_info=False) if lazy is not None and lazy.mode == "RGB" else None
+    if lazy is None or lazy.mode != "RGB":
+        return None
+    return recorded(lazy, GRAY_IN_THREE, plain=_torchvisions("to_grayscale", 3), keeps_info=False)
+
+
+def _torchvisions(name: str, *arguments: Any) -> PlainCall | None:
+    """torchvision's own function, which whoever called it has imported."""
+    module = sys.modules.get("torchvision.transforms._functional_pil")
+    return None if module is None else lambda image: getattr(module, name)(image, *arguments)
 
 
 def to_tensor(pic: Any) -> torch.Tensor | None:

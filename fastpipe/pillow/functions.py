@@ -7,9 +7,10 @@ knows what to make of the arguments.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
-from PIL import Image, ImageColor, ImageOps
+from PIL import Image, ImageColor, ImageEnhance, ImageOps
 
 from fastpipe.ops import (
     AdjustBrightness,
@@ -22,7 +23,16 @@ from fastpipe.ops import (
     Operation,
     Pad,
 )
-from fastpipe.pillow.lazy_image import GRAY_IN_THREE, SMOOTHED, LazyImage, lazy_of, recorded, source_of, steps_of
+from fastpipe.pillow.lazy_image import (
+    GRAY_IN_THREE,
+    SMOOTHED,
+    LazyImage,
+    PlainCall,
+    lazy_of,
+    recorded,
+    recorded_of,
+    source_of,
+)
 
 _BLACK, _FLAT = AdjustBrightness(0.0), AdjustContrast(0.0)
 _ENHANCEMENTS: tuple[tuple[Operation, Callable[[float], Operation]], ...] = (
@@ -36,12 +46,12 @@ _ENHANCEMENTS: tuple[tuple[Operation, Callable[[float], Operation]], ...] = (
 
 def black(image: Any) -> LazyImage | None:
     """The degenerate of ``ImageEnhance.Brightness``: black."""
-    return recorded(image, _BLACK, keeps_info=False)
+    return recorded(image, _BLACK, plain=lambda image: ImageEnhance.Brightness(image).degenerate, keeps_info=False)
 
 
 def flat(image: Any) -> LazyImage | None:
     """The degenerate of ``ImageEnhance.Contrast``: the mean of the gray image everywhere."""
-    return recorded(image, _FLAT, keeps_info=False)
+    return recorded(image, _FLAT, plain=lambda image: ImageEnhance.Contrast(image).degenerate, keeps_info=False)
 
 
 def blend(im1: Any, im2: Any, alpha: Any) -> LazyImage | None:
@@ -49,19 +59,37 @@ def blend(im1: Any, im2: Any, alpha: Any) -> LazyImage | None:
     one, other = lazy_of(im1), lazy_of(im2)
     if one is None or other is None or one.mode != other.mode or source_of(one) is not source_of(other):
         return None
-    degraded, steps = steps_of(one), steps_of(other)
-    if degraded is None or steps is None or not isinstance(alpha, (int, float)):
+    degraded, known = recorded_of(one), recorded_of(other)
+    if degraded is None or known is None or not isinstance(alpha, (int, float)):
         return None
+    (last_steps, last_calls), (steps, calls) = degraded, known
+    plain = _plain_blend(last_calls, calls, alpha)
     made = None
-    if degraded == steps and abs(alpha) <= _LARGEST_FACTOR:
-        made = recorded(other)  # a gray image is its own gray image
-    elif degraded[:-1] == steps:
-        last = degraded[-1]
-        found = next((make for operation, make in _ENHANCEMENTS if operation is last), None)
-        made = None if found is None else recorded(other, found(alpha))
+    if last_steps == steps and abs(alpha) <= _LARGEST_FACTOR:
+        made = recorded(other, plain=plain)  # a gray image is its own gray image
+    elif last_steps[:-1] == steps:
+        found = next((make for operation, make in _ENHANCEMENTS if operation is last_steps[-1]), None)
+        made = None if found is None else recorded(other, found(alpha), plain=plain)
     if made is not None:
         made.info = one.info.copy()
     return made
+
+
+def _plain_blend(
+    degraded: tuple[PlainCall, ...] | None, calls: tuple[PlainCall, ...] | None, alpha: float
+) -> PlainCall | None:
+    """Pillow's own blend of a plain image's degenerate, which further calls make of it, with the image."""
+    if degraded is None or calls is None or degraded[: len(calls)] != calls:
+        return None
+    further = degraded[len(calls) :]
+
+    def plain(image: Image.Image) -> Image.Image:
+        degenerate = image
+        for call in further:
+            degenerate = call(degenerate)
+        return Image.blend(degenerate, image, alpha)
+
+    return plain
 
 
 _LARGEST_FACTOR = 3e38  # Pillow's factors are float32, whose largest is 3.4e38
@@ -72,12 +100,12 @@ def autocontrast(
 ) -> LazyImage | None:
     """``ImageOps.autocontrast``, without any option."""
     is_usual = isinstance(cutoff, int) and cutoff == 0 and ignore is None and mask is None and preserve_tone is False
-    return recorded(image, Autocontrast()) if is_usual else None
+    return recorded(image, Autocontrast(), plain=ImageOps.autocontrast) if is_usual else None
 
 
 def equalize(image: Any, mask: Any = None) -> LazyImage | None:
     """``ImageOps.equalize`` of a whole image."""
-    return recorded(image, Equalize()) if mask is None else None
+    return recorded(image, Equalize(), plain=ImageOps.equalize) if mask is None else None
 
 
 def expand(image: Any, border: Any = 0, fill: Any = 0) -> LazyImage | None:
@@ -115,9 +143,11 @@ def _framed(image: LazyImage, sides: Sequence[int], fill: Any) -> LazyImage | No
     """The image within a frame of a colour, which Pillow makes by pasting it on a new image."""
     if isinstance(fill, str):
         fill = ImageColor.getcolor(fill, image.mode)
+    left, top, right, bottom = sides
+    plain = partial(ImageOps.expand, border=(left, top, right, bottom), fill=fill)
     if fill == 0 and isinstance(fill, int):
-        return recorded(image, Margin([*sides]), keeps_info=False)
+        return recorded(image, Margin([*sides]), plain=plain, keeps_info=False)
     if not isinstance(fill, tuple):
         fill = (fill,)
     is_color = len(fill) == len(image.mode) and all(isinstance(value, int) and 0 <= value <= 255 for value in fill)
-    return recorded(image, Pad([*sides], fill), keeps_info=False) if is_color else None
+    return recorded(image, Pad([*sides], fill), plain=plain, keeps_info=False) if is_color else None

@@ -7,7 +7,9 @@ made then, of them only what is left, and the image is a plain ``PIL.Image.Image
 
 from __future__ import annotations
 
+import copy
 import operator
+import time
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -29,7 +31,7 @@ from fastpipe.ops import (
     resize_to,
 )
 from fastpipe.pillow.lazy_operations import TRANSPOSITIONS, BoxResize, PointTable, warp_of
-from fastpipe.pillow.lazy_source import LazySource
+from fastpipe.pillow.lazy_source import Check, LazySource
 from fastpipe.program.on_image import copied_info, to_array
 from fastpipe.types import Box, ImageShape, Size, Step
 
@@ -49,6 +51,9 @@ _RECORDED_FILTERS: dict[type, Callable[[Any], Operation | None]] = {
 }
 """The operations that filters are, by their classes; None for arguments that Pillow has to look at."""
 
+PlainCall: TypeAlias = "Callable[[Image.Image], Image.Image]"
+"""What Pillow does to a plain image; it holds nothing that somebody may change."""
+
 _Reference: TypeAlias = "weakref.ref[LazyImage] | None"
 
 
@@ -61,12 +66,16 @@ class _Record:
         steps: on its pixels in RGB; gray ones are RGB, too, until the pixels are made.
         coloured: the image that this one shows in gray. Whoever still has that, as ``ImageEnhance`` does, will want its
             pixels, too, and gets them from the same decode.
+        calls: Pillow's own way to the image, from the file that it has opened; None where nobody knows it.
+        checked_info: a copy of the image's first ``info``, if the file is one whose pixels are checked.
         gave_array: an array has been made of it, without the image's own pixels.
     """
 
     source: LazySource
     steps: tuple[Step, ...] = ()
     coloured: _Reference = None
+    calls: tuple[PlainCall, ...] | None = None
+    checked_info: dict[Any, Any] | None = None
     gave_array: bool = False
 
 
@@ -82,6 +91,7 @@ class LazyImage(Image.Image):
         steps: what has been done to the file's pixels.
         size: ``(width, height)`` behind the steps.
         coloured: the image that this one shows in gray.
+        calls: Pillow's own way to the image; see `_Record`.
     """
 
     _im: Any = None  # of the class, until the image has its own
@@ -95,15 +105,21 @@ class LazyImage(Image.Image):
         steps: tuple[Step, ...] = (),
         size: tuple[int, int] | None = None,
         coloured: _Reference = None,
+        calls: tuple[PlainCall, ...] | None = None,
     ) -> None:
         super().__init__()
         vars(self).pop("_im")
         self._mode = mode
         self._size = (source.shape.width, source.shape.height) if size is None else size
         self.info = {} if info is None else info
-        self._fastpipe = _Record(source, steps, coloured)
+        self._fastpipe = _Record(source, steps, coloured, calls)
+        if source.check is not None:
+            self._fastpipe.checked_info = self.info.copy()
 
     # -- the pixels
+
+    def _fastpipe_is_pending(self) -> bool:
+        return _record_of(self) is not None
 
     def lazy(self) -> LazyImage | None:
         """The image itself, unless it has its pixels."""
@@ -151,13 +167,14 @@ class LazyImage(Image.Image):
         _plain(self).im = im
 
     def load(self) -> Any:
-        return _made(self).load()
+        record = _record_of(self)
+        return _made(self).load() if record is None or not record.source.is_sound else PendingPixels(self)
 
     @property
     def __array_interface__(self) -> Any:
         """Pillow's array interface; the first time the image gets no pixels of its own, as many end as one array."""
         record = _record_of(self)
-        if record is None or record.gave_array:
+        if record is None or record.gave_array or record.source.check is not None:
             pixels = to_array(_made(self))
         else:
             record.gave_array = True
@@ -182,7 +199,7 @@ class LazyImage(Image.Image):
 
     def copy(self) -> Image.Image:
         record = _record_of(self)
-        return Image.Image.copy(self) if record is None else _then(self, record)
+        return Image.Image.copy(self) if record is None else _then(self, record, plain=Image.Image.copy)
 
     __copy__ = copy
 
@@ -193,14 +210,16 @@ class LazyImage(Image.Image):
         if record is None or place is None or not _overlaps(place, *self._size):
             return Image.Image.crop(self, box)
         Image._decompression_bomb_check((place.width, place.height))
-        return _then(self, record, *_cut(place, *self._size))
+        edges = tuple(box)
+        return _then(self, record, *_cut(place, *self._size), plain=lambda image: image.crop(edges))
 
     def resize(self, size: Any, resample: Any = None, box: Any = None, reducing_gap: Any = None) -> Image.Image:
         record = _open_record(self)
         steps = None if record is None else _resizing(self, size, resample, box, reducing_gap)
         if record is None or steps is None:
             return Image.Image.resize(self, size, resample, box, reducing_gap)
-        return _then(self, record, *steps)
+        sides, edges = tuple(size), None if box is None else tuple(box)
+        return _then(self, record, *steps, plain=lambda image: image.resize(sides, resample, edges, reducing_gap))
 
     def reduce(self, factor: Any, box: Any = None) -> Image.Image:
         if box is None or _record_of(self) is None:
@@ -214,7 +233,7 @@ class LazyImage(Image.Image):
         record, steps = _open_record(self), TRANSPOSITIONS.get(method)
         if record is None or steps is None:
             return Image.Image.transpose(self, method)
-        return _then(self, record, *steps)
+        return _then(self, record, *steps, plain=lambda image: image.transpose(method))
 
     def transform(
         self, size: Any, method: Any, data: Any = None, resample: Any = 0, fill: Any = 1, fillcolor: Any = None
@@ -224,7 +243,8 @@ class LazyImage(Image.Image):
         warp = warp_of(self._mode, method, data, resample, fillcolor) if own_size else None
         if record is None or warp is None:
             return Image.Image.transform(self, size, method, data, resample, fill, fillcolor)
-        return _then(self, record, warp)
+        given = tuple(size), method, tuple(data), resample, fill, fillcolor
+        return _then(self, record, warp, plain=lambda image: image.transform(*given))
 
     def convert(self, mode: Any = None, matrix: Any = None, *arguments: Any, **options: Any) -> Image.Image:
         record = _open_record(self)
@@ -236,7 +256,10 @@ class LazyImage(Image.Image):
                 is_gray = self._mode == "L" and (not record.steps or record.steps[-1] is GRAY_IN_THREE)
                 steps = () if is_gray else (GRAY_IN_THREE,)
                 coloured = weakref.ref(self) if mode == "L" else record.coloured
-                return _then(self, record, *steps, mode=mode, coloured=coloured)
+                changed = _then(self, record, *steps, plain=lambda image: image.convert(mode))
+                changed._mode = mode
+                vars(changed)["_fastpipe"].coloured = coloured
+                return changed
         return Image.Image.convert(self, mode, matrix, *arguments, **options)
 
     def point(self, lut: Any, mode: Any = None) -> Image.Image:
@@ -247,7 +270,8 @@ class LazyImage(Image.Image):
             lut = [round(entry) for entry in entries]
             if len(lut) == 256 * bands:
                 table = bytes(min(max(entry, 0), 255) for entry in lut)
-                return _then(self, record, PointTable(table * (3 // bands)))
+                given = list(lut)
+                return _then(self, record, PointTable(table * (3 // bands)), plain=lambda image: image.point(given))
         return Image.Image.point(self, lut, mode)
 
     def filter(self, filter: Any) -> Image.Image:
@@ -256,7 +280,8 @@ class LazyImage(Image.Image):
         step = None if record is None or known is None else known(given)
         if record is None or step is None:
             return Image.Image.filter(self, given)
-        return _then(self, record, step)
+        given = copy.copy(given)
+        return _then(self, record, step, plain=lambda image: image.filter(given))
 
 
 _FILTERS = {number: number.name.lower() for number in Image.Resampling if number <= Image.Resampling.HAMMING}
@@ -296,8 +321,37 @@ def _made(image: Image.Image) -> Image.Image:
 
 
 def _run(image: Image.Image, record: _Record) -> Image.Image:
+    begun = time.perf_counter()
     made: Image.Image = record.source.run(record.source.program(_shown(image, record)))
-    return made
+    if record.source.check is None or record.calls is None:
+        return made
+    return _checked(record.source.check, made, record, time.perf_counter() - begun)
+
+
+def _checked(check: Check, made: Image.Image, record: _Record, seconds: float) -> Image.Image:
+    """The image that the core has made, or Pillow's where that is another one."""
+    begun = time.perf_counter()
+    expected = _by_pillow(record)
+    assert expected is not None
+    taken = time.perf_counter() - begun
+    is_same = (made.mode, made.size, made.tobytes()) == (expected.mode, expected.size, expected.tobytes())
+    difference = "" if is_same else f"{record.source.encoded.source} has other pixels than Pillow's"
+    if is_same and record.checked_info != expected.info:
+        difference = f"{record.source.encoded.source} has another info than Pillow's"
+    check.add_check(taken, seconds, difference)
+    return expected if difference else made
+
+
+def _by_pillow(record: _Record) -> Image.Image | None:
+    """The image made by Pillow alone; None where nobody knows how."""
+    if record.calls is None:
+        return None
+    image = record.source.opened_by_pillow()
+    if image is None:
+        return None
+    for call in record.calls:
+        image = call(image)
+    return image
 
 
 def _with_pixels(image: Image.Image, made: Image.Image) -> None:
@@ -314,16 +368,17 @@ def _plain(image: Image.Image) -> Image.Image:
 
 
 def _then(
-    image: Image.Image, record: _Record, *steps: Operation, mode: str | None = None, coloured: _Reference = None
+    image: Image.Image, record: _Record, *steps: Operation, plain: PlainCall | None = None, keeps_info: bool = True
 ) -> LazyImage:
-    """The image behind further steps; `coloured` as of `_Record`."""
+    """The image behind further steps, which Pillow does by a call of its own."""
     width, height = image._size
     shape = ImageShape(height, width)
     for step in steps:
         shape = step.output_shape(shape)
     size = shape.width, shape.height
-    whole = (*record.steps, *steps)
-    return LazyImage(record.source, mode or image._mode, copied_info(image), whole, size, coloured)
+    calls = None if record.calls is None or plain is None else (*record.calls, plain)
+    info = copied_info(image) if keeps_info else {}
+    return LazyImage(record.source, image._mode, info, (*record.steps, *steps), size, calls=calls)
 
 
 def _resizing(
@@ -369,18 +424,19 @@ def lazy_of(image: Any) -> LazyImage | None:
     return made
 
 
-def steps_of(image: LazyImage) -> tuple[Step, ...] | None:
-    """The steps that are recorded; None if the image has pixels now."""
+def recorded_of(image: LazyImage) -> tuple[tuple[Step, ...], tuple[PlainCall, ...] | None] | None:
+    """The steps that are recorded, and Pillow's own way to the image, if it is known; None if it has pixels now."""
     record = _record_of(image)
-    return None if record is None else record.steps
+    return None if record is None else (record.steps, record.calls)
 
 
-def recorded(image: Any, *operations: Operation, keeps_info: bool = True) -> LazyImage | None:
+def recorded(image: Any, *operations: Operation, plain: PlainCall | None, keeps_info: bool = True) -> LazyImage | None:
     """The image behind further operations.
 
     Args:
         image: anything.
         operations: on three channels, of which a gray image has three equal ones.
+        plain: the library's own function, on a plain image.
         keeps_info: the result has the image's ``info``.
 
     Returns:
@@ -392,10 +448,7 @@ def recorded(image: Any, *operations: Operation, keeps_info: bool = True) -> Laz
         return None
     if not record.source.takes_all(operations, lazy.height, lazy.width):
         return None
-    made = _then(lazy, record, *operations)
-    if not keeps_info:
-        made.info = {}
-    return made
+    return _then(lazy, record, *operations, plain=plain, keeps_info=keeps_info)
 
 
 def source_of(image: Any) -> LazySource | None:
@@ -418,7 +471,7 @@ def region_of(image: Any, box: Box) -> NDArray[Any] | None:
 def load_images(sample: Any) -> None:
     """Makes the pixels of all lazy images in a sample: in lists, tuples and dicts."""
     if isinstance(sample, LazyImage):
-        sample.load()
+        _made(sample)
     elif isinstance(sample, (list, tuple)):
         for part in sample:
             load_images(part)
@@ -454,5 +507,32 @@ def _is_one_step(box: Sequence[float], size: Size, mode: str, reducing_gap: Any)
 
 
 def shadow_of(image: Image.Image) -> Image.Image | None:
-    """The same image made by Pillow alone, for who compares; None where nobody keeps what that takes."""
-    return None if isinstance(image, LazyImage) else image.copy()
+    """The same image made by Pillow alone, for who compares; None where nobody knows how. A plain one is copied."""
+    lazy = lazy_of(image)
+    record = None if lazy is None else _record_of(lazy)
+    return image.copy() if record is None else _by_pillow(record)
+
+
+class PendingPixels:
+    """Pillow's ``PixelAccess`` of an image whose pixels are made when the first one is asked for.
+
+    Args:
+        image: that ``load`` was called of.
+    """
+
+    __slots__ = ("_image",)
+
+    def __init__(self, image: Image.Image) -> None:
+        self._image = image
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._pixels()[place]
+
+    def __setitem__(self, place: Any, value: Any) -> None:
+        self._pixels()[place] = value
+
+    def _pixels(self) -> Any:
+        return self._image.im.pixel_access(self._image.readonly)
+
+
+LazyImage.__module__, LazyImage.__qualname__, LazyImage.__name__ = "PIL.Image", "Image", "Image"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from numpy.typing import NDArray
@@ -22,6 +22,20 @@ from fastpipe.types import Box, DecodeRequest, ImageShape, Step
 
 Opener = Callable[[bytes], Image.Image]
 
+
+class Check(Protocol):
+    """The account of images that are made by Pillow, too, and compared."""
+
+    def add_check(self, plain_seconds: float, fast_seconds: float, difference: str) -> None:
+        """Counts a comparison.
+
+        Args:
+            plain_seconds: that Pillow took.
+            fast_seconds: that the core took.
+            difference: between the two, in words; empty for none.
+        """
+
+
 _BY_ROWS = {"PNG": 0.9, PACKED_FORMAT: 0.0}
 """Share of a decode's time that goes by the rows down to the last one that is needed, by format; see `_of_rows`."""
 
@@ -38,21 +52,55 @@ class LazySource:
         orientation: the EXIF orientation that is applied to it, 1 to 8.
         open_by_pillow: opens the file for what the core refuses: Pillow's errors and warnings are raised then. None for
             a `fastpipe.errors.DecodeError` that names the file.
+        check: of this file's images, if they are to be checked.
 
     Attributes:
         shape: of the upright image.
+        encoded, check: as given.
         error: why the file couldn't be decoded; None as long as it could.
     """
 
-    def __init__(self, encoded: Encoded, orientation: int = 1, open_by_pillow: Opener | None = None) -> None:
+    def __init__(
+        self,
+        encoded: Encoded,
+        orientation: int = 1,
+        open_by_pillow: Opener | None = None,
+        check: Check | None = None,
+    ) -> None:
         height, width = encoded.header.size
         self.shape = ImageShape(width, height) if orientation >= 5 else ImageShape(height, width)
         self.encoded = encoded
+        self.check = check
         self._orientation = orientation
         self._open_by_pillow = open_by_pillow
         self.error: Exception | None = None
         self._decoded, self._parts, self._expected = 0.0, 0, 0
         self._whole: Image.Image | None = None
+        self._is_sound: bool | None = None
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether Pillow, which has opened the file, is sure to decode it without an error: a JPEG in one whole scan.
+
+        What the scan's bits say matters to nobody: libjpeg fills in what it can't make sense of.
+        """
+        if self._is_sound is None:
+            header = self.encoded.header
+            may_be = self._open_by_pillow is not None and header.format == "JPEG" and not header.progressive
+            self._is_sound = may_be and self._has_sound_scan()
+        return self._is_sound
+
+    def _has_sound_scan(self) -> bool:
+        if not readers.intact_jpeg(self.encoded.content, self.encoded.header):
+            return False
+        corner = Program(self.shape, DecodeRequest(Box(0, 0, 1, 1)), (), None, (), ImageShape(1, 1))
+        return self._decoded_by_core(corner, as_pil=False) is not None  # the tables are in order
+
+    def opened_by_pillow(self) -> Image.Image | None:
+        """The file as Pillow opens it; None where it isn't told how, or the image is turned."""
+        if self._open_by_pillow is None or self._orientation != 1:
+            return None
+        return self._open_by_pillow(self.encoded.content)
 
     def expect(self, parts: int) -> None:
         """Tells how many parts will be wanted, so that the whole is decoded at once where that is less work."""

@@ -298,7 +298,8 @@ def test_a_lazy_image_is_a_plain_one_behind_its_pixels() -> None:
     image = fastpipe.open_image(PHOTO).crop((1, 2, 30, 40))
     assert isinstance(image, Image.Image)
     assert type(image) is LazyImage
-    image.load()
+    assert repr(type(image)) == repr(Image.Image)
+    image.load()[0, 0]
     assert type(image) is Image.Image
     assert "_fastpipe" not in vars(image)
     assert shown(image) == shown(Image.open(io.BytesIO(PHOTO)).crop((1, 2, 30, 40)))

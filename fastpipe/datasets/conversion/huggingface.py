@@ -83,6 +83,7 @@ def _load(made: Any) -> None:
     """Makes the pixels of images in a transform's result."""
     if isinstance(made, Image.Image):
         made.load()
+        made.im  # noqa: B018 - the pixels, which `load` may leave to whoever looks at them
     elif isinstance(made, (list, tuple)):
         for part in made:
             _load(part)

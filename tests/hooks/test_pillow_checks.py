@@ -1,0 +1,150 @@
+"""The first images opened under `fastpipe.install` are compared with Pillow's, and are Pillow's where they differ."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import corpus
+import numpy as np
+import pytest
+import torchvision_here  # noqa: F401
+from PIL import Image, ImageEnhance, ImageFilter, ImageOps
+from torchvision.transforms import functional as F
+
+import fastpipe
+from fastpipe import core
+from fastpipe.errors import FastpipeWarning
+from fastpipe.hooks.ledger import LEDGER, Site
+from fastpipe.pillow.lazy_image import shadow_of
+from fastpipe.pillow.lazy_source import LazySource
+
+pytestmark = pytest.mark.skipif(not core.available(), reason="Pillow decodes")
+
+PHOTO = corpus.jpeg(97, 131, "420", seed=5)
+FILES = [PHOTO, corpus.files()["jpeg-gray"], corpus.files()["png-palette"], corpus.jpeg(20, 30, "444", seed=2)]
+
+
+@pytest.fixture
+def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    monkeypatch.setattr(LEDGER, "_sites", {})
+    with fastpipe.install(check=2):
+        yield LEDGER.site("function", "PIL.Image.open")
+
+
+def opened(data: bytes = PHOTO) -> Any:
+    return Image.open(io.BytesIO(data))
+
+
+WORK: dict[str, Callable[[Any], Any]] = {
+    "in RGB": lambda image: image.convert("RGB"),
+    "resized": lambda image: image.convert("RGB").resize((40, 30), 2, (1, 2, 20, 19)),
+    "cut and turned": lambda image: (
+        image.convert("RGB").crop((-3, 2, 20, 19)).transpose(2).rotate(12, 2, fillcolor=(1, 2, 3))
+    ),
+    "jittered": lambda image: F.adjust_hue(F.adjust_contrast(F.adjust_saturation(image.convert("RGB"), 1.4), 0.7), 0.2),
+    "brighter": lambda image: ImageEnhance.Brightness(image.convert("RGB")).enhance(1.4),
+    "sharper": lambda image: ImageEnhance.Sharpness(image.convert("RGB").convert("L")).enhance(1.4),
+    "of one brightness": lambda image: ImageEnhance.Contrast(image.convert("RGB")).degenerate,
+    "equal": lambda image: ImageOps.equalize(ImageOps.autocontrast(image.convert("RGB"))),
+    "padded": lambda image: F.pad(ImageOps.expand(image.convert("RGB"), 3, "red"), 2, padding_mode="edge"),
+    "gray": lambda image: F.to_grayscale(image.convert("RGB"), 3),
+    "pointed": lambda image: ImageOps.posterize(image.convert("RGB").point(lambda value: 255 - value), 3),
+    "blurred": lambda image: image.convert("RGB").filter(ImageFilter.GaussianBlur(1.2)).copy(),
+    "warped": lambda image: image.convert("RGB").transform(
+        image.size, 0, (1, 0.1, 0, 0, 1, 0.2), 2, fillcolor=(0, 0, 0)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WORK)
+def test_the_same_image_is_made_by_pillow(name: str, site: Site) -> None:
+    for data in FILES:
+        made = WORK[name](opened(data))
+        assert fastpipe.is_pending(made)
+        shadow = shadow_of(made)
+        assert fastpipe.is_pending(made)
+        assert shadow is not None
+        fastpipe.uninstall()
+        plain = WORK[name](opened(data))
+        fastpipe.install(check=2)
+        assert (shadow.mode, shadow.info, shadow.tobytes()) == (plain.mode, plain.info, plain.tobytes())
+
+
+def test_the_first_images_are_compared(site: Site) -> None:
+    for number in range(5):
+        image = opened()
+        assert fastpipe.is_pending(image)
+        work = image.convert("RGB").resize((20, 20))
+        np.asarray(work) if number % 2 else work.load()[0, 0]
+        assert site.images == number + 1
+        assert site.checked == min(number + 1, 2)
+    assert site.plain_seconds > 0
+    assert site.fast_seconds > 0
+    assert not site.differed
+
+
+def test_files_themselves_are_compared(site: Site) -> None:
+    opened().load()[0, 0]
+    assert site.checked == 1
+    for function in (F.to_tensor, F.pil_to_tensor):
+        for _ in range(3):
+            function(opened().convert("L"))
+        made = LEDGER.site("function", f"torchvision.transforms.functional.{function.__name__}")
+        assert (made.images, made.checked, made.differed) == (3, 2, 0)
+
+
+def test_where_pixels_differ_pillows_are_taken(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = LazySource.run
+
+    def wrong(self: LazySource, *args: Any, **options: Any) -> Any:
+        made = run(self, *args, **options)
+        return made.point(lambda value: value ^ 1) if isinstance(made, Image.Image) else made
+
+    image = opened().convert("RGB").resize((30, 20))
+    later = opened().convert("RGB")
+    monkeypatch.setattr(LazySource, "run", wrong)
+    with pytest.warns(FastpipeWarning, match="other pixels than Pillow's"):
+        content = image.tobytes()
+    assert site.is_off
+    assert site.differed == 1
+    after = opened().convert("RGB")
+    assert not fastpipe.is_pending(after)
+    fastpipe.uninstall()
+    assert content == opened().convert("RGB").resize((30, 20)).tobytes()
+    assert after.tobytes() == later.tobytes() == opened().convert("RGB").tobytes()
+
+
+def test_a_difference_in_info_is_told(site: Site) -> None:
+    image = opened().convert("RGB")
+    vars(image)["_fastpipe"].checked_info["dpi"] = 3
+    with pytest.warns(FastpipeWarning, match="another info"):
+        image.tobytes()
+
+
+def test_a_users_function_runs_once(site: Site) -> None:
+    values: list[int] = []
+
+    def looked_up(value: int) -> int:
+        values.append(value)
+        return value // 2
+
+    opened().convert("L").point(looked_up).tobytes()
+    assert site.checked == 1
+    assert values == [*range(256)]
+
+
+def test_what_was_given_may_change_afterwards(site: Site) -> None:
+    box, table, blur = [1, 2, 30, 40], [*range(255, -1, -1)] * 3, ImageFilter.GaussianBlur(1)
+    image = opened().convert("RGB").crop(box).point(table).filter(blur)
+    box[2], table[5], blur.radius = 9, 0, 9
+    image.tobytes()
+    assert (site.checked, site.differed) == (1, 0)
+
+
+def test_nothing_is_compared_where_nobody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LEDGER, "_sites", {})
+    with fastpipe.install(check=0):
+        opened().convert("RGB").tobytes()
+        assert LEDGER.site("function", "PIL.Image.open").checked == 0

@@ -1,0 +1,213 @@
+"""``load`` of images without pixels: they stay so where Pillow is sure to raise nothing, and are as Pillow's."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import corpus
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw, ImageEnhance, ImageFile, ImageOps
+
+import fastpipe
+from fastpipe import core
+from fastpipe.pillow.lazy_image import LazyImage, PendingPixels
+
+PHOTO = corpus.jpeg(97, 131, "420", seed=5)
+SOUND = {
+    "420": PHOTO,
+    "444": corpus.jpeg(33, 17, "444", seed=3),
+    "gray": corpus.files()["jpeg-gray"],
+    "one pixel": corpus.jpeg(1, 1, "420", seed=1),
+    "turned": corpus.files()["jpeg-exif-6"],
+}
+Look = Callable[[Any], Any]
+
+
+def attributes(image: Any) -> Any:
+    names = (
+        "mode",
+        "size",
+        "format",
+        "info",
+        "tile",
+        "fp",
+        "readonly",
+        "filename",
+        "is_animated",
+        "n_frames",
+        "palette",
+    )
+    return {name: getattr(image, name, None) for name in names}, dict(image.getexif()), repr(type(image))
+
+
+LOOKS: dict[str, Look] = {
+    "attributes": attributes,
+    "bytes": lambda image: image.tobytes(),
+    "a pixel": lambda image: image.getpixel((0, 0)),
+    "an array": lambda image: np.asarray(image).tolist(),
+    "a crop": lambda image: image.crop((0, 0, 5, 4)).tobytes(),
+    "in RGB": lambda image: image.convert("RGB").resize((9, 5)).tobytes(),
+    "turned": lambda image: ImageOps.exif_transpose(image).tobytes(),
+    "histogram": lambda image: image.histogram(),
+    "extrema": lambda image: image.getextrema(),
+    "bands": lambda image: [band.tobytes() for band in image.split()],
+    "pickled": lambda image: pickle.loads(pickle.dumps(image)).tobytes(),
+    "equal": lambda image: image == image.copy(),
+    "draft": lambda image: (image.draft("RGB", (9, 9)), image.size, image.tobytes()),
+    "verify": lambda image: (image.verify(), image.tobytes()),
+    "seek": lambda image: (image.seek(0), image.tell(), image.tobytes()),
+    "loaded again": lambda image: (image.load()[0, 0], image.load()[0, 0]),
+    "as png": lambda image: saved(image),
+    "after closing": lambda image: (image.close(), image.tobytes()),
+    "in a block": lambda image: in_a_block(image),
+    "a thumbnail": lambda image: (image.thumbnail((20, 20)), image.size, image.tobytes()),
+    "turned in place": lambda image: (ImageOps.exif_transpose(image, in_place=True), image.size, image.tobytes()),
+    "drawn on": lambda image: (ImageDraw.Draw(image).line((0, 0, 9, 9), 77), image.tobytes()),
+    "pasted on": lambda image: (image.paste(3, (0, 0, 1, 1)), image.tobytes()),
+    "with a pixel put": lambda image: (image.putpixel((0, 0), 9), image.tobytes()),
+    "enhanced": lambda image: ImageEnhance.Contrast(image).enhance(1.4).tobytes(),
+}
+
+
+def saved(image: Any) -> bytes:
+    file = io.BytesIO()
+    image.save(file, "PNG")
+    return file.getvalue()
+
+
+def in_a_block(image: Any) -> Any:
+    with image as same:
+        same.load()
+    return image.tobytes()
+
+
+def outcome(opened: Any, look: Look) -> Any:
+    try:
+        pixels = opened.load()
+        color = pixels[0, 0]
+    except Exception as error:
+        return type(error), str(error)
+    try:
+        return color, look(opened)
+    except Exception as error:
+        return color, type(error), str(error)
+
+
+@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("name", SOUND)
+def test_a_loaded_image_is_pillows(name: str, look: str, tmp_path: Path) -> None:
+    data = SOUND[name]
+    path = tmp_path / "image.jpg"
+    path.write_bytes(data)
+    for source in (lambda: io.BytesIO(data), lambda: path, lambda: str(path)):
+        theirs, ours = Image.open(source()), fastpipe.open_image(source())
+        theirs.load()
+        ours.load()
+        try:
+            expected = LOOKS[look](theirs)
+        except Exception as error:
+            with pytest.raises(type(error)):
+                LOOKS[look](ours)
+        else:
+            assert LOOKS[look](ours) == expected
+        assert outcome(Image.open(source()), LOOKS[look]) == outcome(fastpipe.open_image(source()), LOOKS[look])
+
+
+@pytest.mark.skipif(not core.available(), reason="Pillow decodes")
+@pytest.mark.parametrize("name", SOUND)
+def test_load_makes_no_pixels(name: str) -> None:
+    image: Any = fastpipe.open_image(SOUND[name])
+    assert type(image.load()) is PendingPixels
+    assert image._im is None
+    converted = image.convert("RGB")
+    converted.load()
+    assert type(converted) is LazyImage
+    assert "_im" not in vars(converted)
+
+
+def test_pixels_can_be_set() -> None:
+    theirs, ours = Image.open(io.BytesIO(PHOTO)), fastpipe.open_image(PHOTO)
+    for image in (theirs, ours, theirs.convert("L"), ours.convert("L")):
+        pixels: Any = image.load()
+        pixels[3, 4] = (1, 2, 3) if image.mode == "RGB" else 7
+        assert pixels[3, 4] == image.getpixel((3, 4)) == ((1, 2, 3) if image.mode == "RGB" else 7)
+    assert theirs.tobytes() == ours.tobytes()
+    with pytest.raises(IndexError):
+        ours.load()[1000, 1000]
+
+
+def damaged() -> dict[str, bytes]:
+    scan = PHOTO.index(b"\xff\xda")
+    huffman = PHOTO.index(b"\xff\xc4")
+    files = {f"cut at {share}": PHOTO[: int(len(PHOTO) * share)] for share in (0.3, 0.7, 0.99)}
+    files["cut, with an end"] = PHOTO[: len(PHOTO) // 2] + b"\xff\xd9"
+    files["an end in the middle"] = PHOTO[: len(PHOTO) // 2] + b"\xff\xd9" + PHOTO[len(PHOTO) // 2 :]
+    files["a marker in the scan"] = PHOTO[: len(PHOTO) // 2] + b"\xff\xc4" + PHOTO[len(PHOTO) // 2 :]
+    files["restarts that nobody told"] = PHOTO[: scan + 300] + b"\xff\xd3\xff\xd0" + PHOTO[scan + 300 :]
+    files["no codes"] = PHOTO[: huffman + 5] + bytes([255] * 16) + PHOTO[huffman + 21 :]
+    files["no table"] = PHOTO.replace(b"\xff\xc4", b"\xff\xfe")
+    files["noise"] = PHOTO[: scan + 40] + bytes(range(1, 250)) * 9 + PHOTO[scan + 2300 :]
+    files["two bits changed"] = PHOTO[: scan + 50] + bytes([PHOTO[scan + 50] ^ 24]) + PHOTO[scan + 51 :]
+    files["progressive"] = corpus.files()["jpeg-progressive"]
+    files["progressive and cut"] = files["progressive"][: len(files["progressive"]) // 2]
+    files["a png that is cut"] = corpus.save(corpus.photo(97, 131, 6), "PNG")[:9000]
+    return files
+
+
+@pytest.mark.parametrize("name", damaged())
+@pytest.mark.parametrize("lenient", [False, True])
+def test_load_raises_what_pillow_raises(name: str, lenient: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", lenient)
+    data = damaged()[name]
+
+    def loaded(image: Any) -> Any:
+        try:
+            image.load()
+        except Exception as error:
+            return type(error), str(error)
+        return image.tobytes(), image.convert("L").tobytes()
+
+    assert loaded(fastpipe.open_image(data)) == loaded(Image.open(io.BytesIO(data)))
+
+
+def test_any_change_of_a_byte_is_raised_by_load_or_not_at_all() -> None:
+    draws = np.random.default_rng(3)
+    for _ in range(300):
+        data = bytearray(SOUND["444"])
+        for _ in range(draws.integers(1, 4)):
+            data[draws.integers(20, len(data))] = draws.choice([0, 0xFF, 0xD9, 0xD0, draws.integers(256)])
+
+        def loaded(opened: Callable[[], Any]) -> Any:
+            try:
+                image = opened()
+                image.load()
+            except Exception as error:
+                return type(error), str(error).partition("<")[0]
+            return image.tobytes()
+
+        theirs = loaded(lambda data=bytes(data): Image.open(io.BytesIO(data)))
+        assert loaded(lambda data=bytes(data): fastpipe.open_image(data)) == theirs
+
+
+def test_threads_load_one_image() -> None:
+    expected = Image.open(io.BytesIO(PHOTO)).tobytes()
+    for start in (lambda image: image, lambda image: image.convert("RGB")):
+        image = start(fastpipe.open_image(PHOTO))
+        found: list[Any] = []
+
+        def look(image: Any = image, found: list[Any] = found) -> None:
+            image.load()
+            found.append(image.tobytes())
+
+        threads = [threading.Thread(target=look) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert found == [expected] * 8
