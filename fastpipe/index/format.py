@@ -42,7 +42,19 @@ VERSION = 1
 
 _GENERATION = re.compile(r"[0-9a-f]{16}")
 _ENTRY_ARRAYS = (
-    *("labels", "sizes", "versions", "heights", "widths", "formats", "orientations", "flags", "containers", "starts"),
+    *(
+        "labels",
+        "values",
+        "sizes",
+        "versions",
+        "heights",
+        "widths",
+        "formats",
+        "orientations",
+        "flags",
+        "containers",
+        "starts",
+    ),
 )
 _KEPT_S = 24 * 3600.0
 _CRC_BLOCK = 1 << 24

@@ -91,9 +91,9 @@ class IndexedFiles:
 
     def samples_at(self, indices: Sequence[int]) -> Iterable[tuple[str, int]]:
         """The paths and labels of files at positions from 0 to n - 1."""
-        labels = self.table.labels
+        labels = self.table.targets
         if len(indices) < _FEW:
-            return [(self.path(one), int(labels[one])) for one in indices]
+            return [(self.path(one), labels[one].item()) for one in indices]
         picks = np.array(indices)
         return zip(self.paths(picks), labels[picks].tolist(), strict=True)
 
@@ -142,8 +142,8 @@ class IndexedFiles:
 
     @property
     def labels(self) -> Array:
-        """int32 ``(n,)``; read-only where it is mapped."""
-        return self.table.labels
+        """int32 ``(n,)``, read-only where it is mapped; float64 of a list whose labels are floats."""
+        return self.table.targets
 
     @property
     def sizes(self) -> Array | None:

@@ -89,8 +89,8 @@ class Samples(_View[tuple[str, int]]):
 
     __slots__ = ()
 
-    def _at(self, number: int) -> tuple[str, int]:
-        return self.index_.path(number), int(self.index_.labels[number])
+    def _at(self, number: int) -> tuple[str, Any]:
+        return self.index_.path(number), self.index_.labels[number].item()
 
     def __iter__(self) -> Iterator[tuple[str, int]]:
         for paths, labels in self.index_.blocks():
@@ -98,12 +98,12 @@ class Samples(_View[tuple[str, int]]):
 
 
 class Targets(_View[int]):
-    """The target of each sample; ``numpy.asarray(targets)`` is int64, as of a list: losses ask for that type."""
+    """The target of each sample; ``numpy.asarray(targets)`` is int64 or float64, as of a list."""
 
     __slots__ = ()
 
-    def _at(self, number: int) -> int:
-        return int(self.index_.labels[number])
+    def _at(self, number: int) -> Any:
+        return self.index_.labels[number].item()
 
     def __iter__(self) -> Iterator[int]:
         labels = self.index_.labels
@@ -113,7 +113,8 @@ class Targets(_View[int]):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if copy is False:
             raise ValueError("an array of targets is always a copy; index.labels is the array that they come from")
-        return self.index_.labels.astype(np.int64 if dtype is None else dtype)
+        labels = self.index_.labels
+        return labels.astype((np.float64 if labels.dtype.kind == "f" else np.int64) if dtype is None else dtype)
 
     def count(self, value: Any) -> int:
         """The number of samples with this target."""

@@ -11,7 +11,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 
@@ -45,20 +45,20 @@ class Block:
         source: what a row's number counts, for errors: ``"photos.txt, line"``.
         numbers: the number of each row.
         paths: the path of each.
-        labels: the label of each: texts, or integers.
+        labels: the label of each: texts, integers or floats.
     """
 
     source: str
     numbers: list[int]
     paths: list[str]
-    labels: list[str | int]
+    labels: list[str | float]
 
     def where(self, place: int) -> str:
         """The name of a row in errors."""
         return f"{self.source} {self.numbers[place]}"
 
 
-Row = tuple[int, str, str | int]
+Row = tuple[int, str, str | float]
 """Its number; the path; the label."""
 
 
@@ -194,8 +194,12 @@ def _from_parquet(path: str, columns: tuple[Column, Column]) -> Iterator[Row]:
 def _from_sequences(paths: Any, labels: Any) -> Iterator[Row]:
     if len(paths) != len(labels):
         raise DatasetError(f"there are {len(paths)} paths and {len(labels)} labels: give one label a path.")
+    labels = labels.tolist() if hasattr(labels, "tolist") else labels  # an array's or a tensor's numbers are Python's
     for number, (path, label) in enumerate(zip(paths, labels, strict=True)):
-        yield _checked("item", number, path, label)
+        if isinstance(label, (float, np.floating)):
+            yield (*_checked("item", number, path, 0)[:2], float(label))
+        else:
+            yield _checked("item", number, path, label)
 
 
 def _checked(source: str, number: int, path: Any, label: Any) -> Row:
@@ -214,7 +218,7 @@ def _checked(source: str, number: int, path: Any, label: Any) -> Row:
 def table_of(blocks: Iterable[Block], texts: bool, root: str) -> tuple[Table, list[str], list[int], bool]:
     """The rows as ``(table, classes, class values, rooted)``; where a path is absolute, all are whole: not rooted.
 
-    Labels that are all integers stay what they are; others are classes, sorted and counted from 0.
+    Labels that are all integers, or all floats, stay what they are; others are classes, sorted and counted from 0.
 
     Args:
         blocks: the rows.
@@ -226,18 +230,26 @@ def table_of(blocks: Iterable[Block], texts: bool, root: str) -> tuple[Table, li
     """
     packed: list[bytes] = []
     rooted = True
-    positions: defaultdict[str | int, int] = defaultdict()  # of each label among those seen
+    positions: defaultdict[Any, int] = defaultdict()  # of each label among those seen
     positions.default_factory = positions.__len__
-    numbers = array("i")
+    numbers, floats = array("i"), array("d")
+    first: Any = None
     for block in blocks:
         if not texts:
-            _check_labels(block, next(iter(positions), block.labels[0]))
+            first = block.labels[0] if first is None else first
+            _check_labels(block, first)
         packed.append(_packed(block))
         rooted = rooted and not (root and _any_whole(block.paths))
-        numbers.extend(map(positions.__getitem__, block.labels))
+        if isinstance(first, float):
+            floats.extend(cast("list[float]", block.labels))
+        else:
+            numbers.extend(map(positions.__getitem__, block.labels))
     if not rooted:  # some stand on their own, so the root can't be put before all of them later
         packed = [pack_list_paths([os.path.join(root, path) for path in unpack_paths(some, "/")]) for some in packed]
     paths = joined(packed)
+    if floats:
+        zeros, given = np.zeros(len(floats), np.int32), np.frombuffer(floats, np.float64)
+        return Table(paths, offsets_of(paths), zeros, given), [], [], rooted
     values_of, classes, values = number_labels(list(positions), texts)
     targets = values_of[np.frombuffer(numbers, np.int32)] if numbers else values_of
     return Table(paths, offsets_of(paths), targets), classes, values, rooted
@@ -266,10 +278,11 @@ def _any_whole(paths: Sequence[str]) -> bool:
     return "\0/" in "\0".join(["", *paths]) if os.sep == "/" else any(map(os.path.isabs, paths))
 
 
-def _check_labels(block: Block, first: str | int) -> None:
-    """Labels are all integers, as int32 has them, or all strings, as the list's first one."""
+def _check_labels(block: Block, first: str | float) -> None:
+    """Labels are all integers, as int32 has them, all floats or all strings, as the list's first one."""
+    kind = next(kind for kind in (int, float, str) if isinstance(first, kind))
     for place, label in enumerate(block.labels):
-        if isinstance(label, int) != isinstance(first, int):
+        if not isinstance(label, kind):
             raise DatasetError(f"{block.where(place)}: the label {label!r} is of another type than those before it")
         if isinstance(label, int) and not SMALLEST <= label <= LARGEST:
             raise DatasetError(f"{block.where(place)}: the label {label} is outside of {SMALLEST} … {LARGEST}")

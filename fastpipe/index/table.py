@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 I4 = Array
+F8 = Array
 I8 = Array
 U1 = Array
 U4 = Array
@@ -40,6 +41,7 @@ class Table:
         paths: uint8; relative path bytes, a NUL behind each.
         offsets: int64 ``(n + 1,)``; where each path starts.
         labels: int32 ``(n,)``.
+        values: float64 ``(n,)``; the targets, where they are no integers: labels are all 0 then. Else None.
         folder_paths: the folders' relative paths, packed like the files'; the root, ``""``, first.
             None, as the other folder arrays, where the files weren't listed from a folder.
         folder_starts: int64 ``(m + 1,)``; the first file of each folder: a folder's files are neighbours.
@@ -66,6 +68,7 @@ class Table:
     paths: U1
     offsets: I8
     labels: I4
+    values: F8 | None = None
     folder_paths: U1 | None = None
     folder_starts: I8 | None = None
     folder_states: I8 | None = None
@@ -85,6 +88,11 @@ class Table:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    @property
+    def targets(self) -> Array:
+        """The values, or the labels where there are none."""
+        return self.labels if self.values is None else self.values
 
     def arrays(self) -> Iterator[tuple[str, Array]]:
         """The names and arrays that there are."""
@@ -122,7 +130,7 @@ class Table:
         for start in range(0, len(self), _BLOCK):
             stop = min(start + _BLOCK, len(self))
             data = self.paths[self.offsets[start] : self.offsets[stop]].tobytes()
-            yield unpack_paths(data, separator), self.labels[start:stop]
+            yield unpack_paths(data, separator), self.targets[start:stop]
 
 
 SCHEMA = {one.name: str(one.type)[:2].lower() for one in fields(Table)}

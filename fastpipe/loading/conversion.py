@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib
+import warnings
 from typing import Any
 
 from torch.utils.data import (
@@ -16,14 +17,18 @@ from torch.utils.data import (
 )
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from fastpipe.datasets.conversion import convert_dataset, is_known
+from fastpipe.datasets.conversion import UNCHANGED, convert_dataset, is_known
 from fastpipe.datasets.conversion.known import look_up
-from fastpipe.errors import DatasetError, PlanError
+from fastpipe.datasets.wrappers import image_datasets
+from fastpipe.errors import DatasetError, FastpipeWarning, PlanError
+from fastpipe.explanation.graph_breaks import diagnose, drawn_by_library
 from fastpipe.loading.loader import DataLoader
 from fastpipe.transforms._base import drawable
 from fastpipe.transforms.adapters import recipe_of, why_not
 from fastpipe.transforms.compose import Compose
-from fastpipe.transforms.pipeline import members_of
+from fastpipe.transforms.converted import converted
+from fastpipe.transforms.image_call import ImageCall
+from fastpipe.transforms.pipeline import compile_pipeline, members_of
 
 __all__ = ["convert"]
 
@@ -38,8 +43,9 @@ def convert(thing: Any) -> Any:
     Nothing is listed again, downloaded or changed; what is given stays as it was, and later changes of its attributes
     don't reach the result (those of the transforms in it do). What is fastpipe's already is returned as it is.
 
-    - **A transform**: of torchvision (v1, v2), timm, albumentations: a ``Compose`` of fastpipe's with the same members,
-      which are planned as fastpipe's own; of timm's ``separate=True`` a tuple of three.
+    - **A transform**: of torchvision (v1, v2) and timm: an object of the same class, with its attributes and methods,
+      whose calls are planned as fastpipe's own; of timm's ``separate=True`` a tuple of three; albumentations' as
+      `fastpipe.transforms.Albumentations`.
     - **A data set** of ``torchvision.datasets`` whose samples are files (``ImageFolder``, ``ImageNet``,
       ``DatasetFolder``, ``Flowers102``, ``Food101``, ``CelebA``, ``OxfordIIITPet``, ``CocoDetection``,
       ``VOCDetection``, ``VOCSegmentation``, also as ``wrap_dataset_for_transforms_v2`` wraps them) or in memory
@@ -50,7 +56,8 @@ def convert(thing: Any) -> Any:
       it.
 
     A class is recognized where its samples are what it makes: a subclass may have a constructor of its own, and methods
-    under new names.
+    under new names. Where nothing of a transform can be planned, a `FastpipeWarning` says why, and what helps: samples
+    are right, and made in about the time that they took.
 
     Args:
         thing: a transform, a data set or a loader.
@@ -63,11 +70,18 @@ def convert(thing: Any) -> Any:
         DatasetError: the data set or loader can't be converted; says why, and which way out there is.
         PlanError: it is no data set, loader or transform that is known.
     """
+    made = _converted(thing)
+    if made is not thing:
+        _warn_if_unplanned(made)
+    return made
+
+
+def _converted(thing: Any) -> Any:
     if isinstance(thing, TorchDataLoader):
         return _loader(thing)
     if (type(thing).__module__, type(thing).__name__) == ("timm.data.loader", "PrefetchLoader"):
         made = copy.copy(thing)
-        made.loader = convert(thing.loader)
+        made.loader = _converted(thing.loader)
         return made
     if isinstance(thing, (list, tuple)) and thing:  # as timm's separate=True gives three
         return type(thing)(map(_transform, thing))
@@ -75,6 +89,24 @@ def convert(thing: Any) -> Any:
     if is_known(thing) or isinstance(thing, Dataset) or has_samples:
         return convert_dataset(thing)
     return _transform(thing)
+
+
+def _warn_if_unplanned(made: Any) -> None:
+    """Warns where the first thing that a converted transform does can't be planned, and so nothing of it is."""
+    if isinstance(made, (Dataset, TorchDataLoader)):
+        pipelines = [dataset.pipeline for dataset in image_datasets(made)]
+    else:  # what stands behind a foreign member is planned by itself where a transform is called
+        pipelines = [compile_pipeline(made)] if callable(made) and not ImageCall([made]).draws else []
+    first = next((pipeline.rest[0] for pipeline in pipelines if pipeline.rest and not pipeline.drawn), None)
+    if first is not None and not drawn_by_library(first):
+        found = diagnose(first)
+        advice = f" What helps: {'; '.join(found.advice)}." if found.advice else ""
+        warnings.warn(
+            f"fastpipe.convert: nothing of this transform is planned, as {found.transform} comes first, and "
+            f"{found.reason}.{advice} Or: {UNCHANGED}.",
+            FastpipeWarning,
+            stacklevel=3,
+        )
 
 
 # -- loaders
@@ -140,18 +172,20 @@ def _transform(transform: Any) -> Any:
     if recipe_of(kind) is None:
         raise PlanError(
             f"fastpipe.convert doesn't know {name}: give it to a data set of fastpipe's as it is, which calls it with "
-            "the PIL image, or write it with fastpipe.transforms."
+            f"the PIL image, or write it with fastpipe.transforms. Or: {UNCHANGED}."
         )
     is_v2 = look_up({"torchvision.transforms.v2": True}, kind.__module__)
     compose: Any = importlib.import_module("fastpipe.transforms.v2").Compose if is_v2 else Compose
     members = members_of(transform)
     if members is not None:
-        return compose(list(members))
+        program = object.__new__(compose)
+        object.__setattr__(program, "__dict__", vars(transform))  # whatever members it gets later
+        return converted(kind, program, True)
     if not drawable(transform):
         hooked = getattr(transform, "_forward_hooks", None) or getattr(transform, "_forward_pre_hooks", None)
         why = "it has hooks" if hooked else why_not(transform) or "something in it isn't known"
         raise PlanError(
             f"fastpipe.convert can't convert this {name}: {why}. It works as it is in a data set of "
-            "fastpipe's, which plans what stands before it."
+            f"fastpipe's, which plans what stands before it. Or: {UNCHANGED}."
         )
-    return compose([transform])
+    return converted(kind, compose([transform]), False)

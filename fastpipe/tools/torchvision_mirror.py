@@ -11,6 +11,7 @@ import torch
 from fastpipe import transforms as fastpipe_transforms
 from fastpipe.errors import FastpipeError
 from fastpipe.explanation.graph_breaks import shortened
+from fastpipe.transforms.converted import seen_through
 from fastpipe.transforms.multi_view import MultiView
 
 _kept: list[Any] = []  # a torch library takes its declarations along when it is collected
@@ -67,6 +68,7 @@ def mirror(transform: Any, into: Any, notes: list[str]) -> Any:
     """
     if transform is None:
         return into.Compose([])
+    transform = seen_through(transform)
     kind = type(transform)
     if kind is MultiView:
         views = [mirror(one, into, notes) for one in transform.transforms]

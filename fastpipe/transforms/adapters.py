@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+from fastpipe.transforms.converted import seen_through
 from fastpipe.transforms.rgb_only import find_to_rgb
 
 RECIPES = {
@@ -38,6 +39,7 @@ def planned(transform: Any) -> Any:
     For one that a recipe knows, an adapter: an object of a class of fastpipe's that shares its attributes, so that
     whatever is changed later is seen. For any other the transform itself.
     """
+    transform = seen_through(transform)
     kind: Any = type(transform)
     adapt = find_adapt(kind)
     if adapt is not None:

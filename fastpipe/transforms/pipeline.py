@@ -15,6 +15,7 @@ from fastpipe.errors import PlanError
 from fastpipe.rng import StreamGenerators, drawing
 from fastpipe.transforms._base import drawable, draws_from_stream
 from fastpipe.transforms.adapters import planned
+from fastpipe.transforms.converted import seen_through
 from fastpipe.transforms.sized_image import Untraceable
 from fastpipe.types import Generators, ImageShape, Recipe, Step
 
@@ -154,6 +155,7 @@ def _is_compose(transform: Any) -> bool:
 
 def members_of(transform: Any) -> Sequence[Any] | None:
     """The transforms of a `Compose`, v1's or v2's, also torchvision's; None for others, a subclass included."""
+    transform = seen_through(transform)
     if not (_is_compose(transform) or _is_compose(planned(transform))):
         return None
     own = vars(transform)

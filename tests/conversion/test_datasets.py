@@ -17,7 +17,7 @@ from torch.utils.data import ConcatDataset, DataLoader, Dataset, IterableDataset
 import fastpipe
 from fastpipe import transforms as T
 from fastpipe.datasets import ImageArray
-from fastpipe.errors import DatasetError
+from fastpipe.errors import DatasetError, FastpipeWarning
 
 torchvision = torchvision_here.torchvision
 V1 = torchvision.transforms
@@ -92,7 +92,9 @@ def test_a_foreign_transform_gets_what_torchvision_hands_it(make: Make, name: st
 @pytest.mark.parametrize("name", JOINT)
 def test_transforms_of_image_and_target_are_the_same(make: Make, name: str):
     seen = make(name, transforms=lambda image, target: (image.resize((9, 9)), [target, image.size]))
-    assert_same(seen, fastpipe.convert(seen))
+    with pytest.warns(FastpipeWarning, match="nothing of this transform is planned"):
+        converted = fastpipe.convert(seen)
+    assert_same(seen, converted)
     separate = make(name, transform=crops(), target_transform=lambda target: [target])
     assert_same(separate, fastpipe.convert(separate))
 
@@ -366,8 +368,35 @@ def test_a_replaced_method_is_seen(make: Make, monkeypatch: pytest.MonkeyPatch):
 def test_unknown_data_sets_are_named_with_a_way_out(thing: Any):
     with pytest.raises(DatasetError, match=r"fastpipe\.convert .*(Own|Stream).*fastpipe\.Image(List|Shards)"):
         fastpipe.convert(thing)
-    with pytest.raises(DatasetError, match=r"fastpipe\.convert "):
+    with pytest.raises(DatasetError, match=r"fastpipe\.convert .*`fastpipe run train\.py`.*fastpipe\.open_image"):
         fastpipe.convert(DataLoader(thing, batch_size=2))
+
+
+class Streaming(IterableDataset[Any]):
+    """StreamingImageNet's way: it has samples by number, too."""
+
+    def __len__(self) -> int:
+        return 3
+
+    def __getitem__(self, index: int) -> Any: ...
+
+    def __iter__(self) -> Any: ...
+
+
+class Registered(torchvision.datasets.ImageFolder):
+    """RT-DETR's way: a registry's mark in front of its methods."""
+
+    __inject__ = ("transforms",)
+
+    def __getitem__(self, index: int) -> Any:
+        return super().__getitem__(index)
+
+
+def test_reasons_are_those_that_count(make: Make):
+    with pytest.raises(DatasetError, match=r"doesn't know .*Streaming: where its samples are files"):
+        fastpipe.convert(Streaming())
+    with pytest.raises(DatasetError, match=r"its class Registered has a __getitem__ of its own"):
+        fastpipe.convert(Registered(make("ImageFolder").root))
 
 
 def test_a_gray_file_of_celeba_is_told(make: Make, tmp_path: Any):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import pickle
 import random
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +20,11 @@ from torch.utils.data import DataLoader
 
 import fastpipe
 from fastpipe import transforms as T
-from fastpipe.errors import DatasetError, PlanError
+from fastpipe.errors import DatasetError, FastpipeWarning, PlanError
 
 V1 = torchvision_here.module("torchvision.transforms")
 V2 = torchvision_here.module("torchvision.transforms.v2")
+V1_datasets = torchvision_here.torchvision.datasets
 
 
 @pytest.fixture(scope="module")
@@ -239,6 +242,79 @@ def test_a_planned_transform_pickles_and_sees_changes():
     assert flat(pickle.loads(pickle.dumps(ours))(image)) == flat(ours(image))
 
 
+def kept() -> dict[str, Any]:
+    """Transforms of each kind, and a method of each class that scripts call."""
+    return {
+        "a crop": (V1.RandomCrop(20), lambda one: (one.get_params(Image.new("RGB", (20, 20)), (20, 20)), one.size)),
+        "a Compose": (V1.Compose([V1.RandomCrop(20), V1.ToTensor()]), lambda one: len(one.transforms)),
+        "members": (V1.RandomApply([V1.RandomRotation(20)]), lambda one: (one.p, one.transforms[0].degrees)),
+        "no module": (V1.ToTensor(), repr),
+        "a crop of v2": (V2.RandomCrop(20), lambda one: (one.size, one.extra_repr())),
+        "v2": (V2.Compose([V2.RandomCrop(20), V2.ToImage()]), lambda one: len(one.transforms)),
+    }
+
+
+@pytest.mark.parametrize("name", kept())
+def test_a_converted_transform_keeps_its_class_s_interface(name: str):
+    theirs, asked = kept()[name]
+    image = Image.fromarray(corpus.photo(50, 61))
+    ours = fastpipe.convert(theirs)
+    for made in (ours, pickle.loads(pickle.dumps(ours)), copy.deepcopy(ours)):
+        assert isinstance(made, type(theirs))
+        assert repr(made) == repr(theirs)
+        seed_all(2)
+        expected = asked(theirs)
+        seed_all(2)
+        assert asked(made) == expected
+        seed_all(3)
+        sample, end = flat(theirs(image)), states()
+        seed_all(3)
+        assert (flat(made(image)), states()) == (sample, end)
+        assert fastpipe.convert(made) is made
+        library = V2 if isinstance(theirs, V2.Transform) else T  # a plan is of one of them
+        around = library.Compose([library.CenterCrop(40), made])
+        assert fastpipe.explain(around).rest == ()
+
+
+def test_changes_of_a_converted_transform_are_seen():
+    image = Image.fromarray(corpus.photo(50, 61))
+    for crop in (fastpipe.convert(V1.CenterCrop(20)), copy.deepcopy(fastpipe.convert(V1.CenterCrop(20)))):
+        crop.size = (8, 9)
+        assert crop(image).size == (9, 8)
+    both = pickle.loads(pickle.dumps(fastpipe.convert(V1.Compose([V1.CenterCrop(20)]))))
+    both.transforms.append(V1.CenterCrop(5))
+    assert both(image).size == (5, 5)
+    both.transforms = [V1.CenterCrop(6)]
+    assert both(image).size == (6, 6)
+
+
+class Around:
+    """A class of one's own around a Compose, as DINO's."""
+
+    def __init__(self) -> None:
+        self.crop = V1.RandomCrop(20)
+
+    def __call__(self, image: Any) -> Any:
+        return self.crop(image)
+
+
+def test_a_conversion_that_plans_nothing_says_so(photos: Path):
+    for transform in (Around(), V1.Compose([V1.Lambda(abs), V1.CenterCrop(3)])):
+        for thing in (
+            V1_datasets.ImageFolder(str(photos), transform),
+            DataLoader(V1_datasets.ImageFolder(str(photos), transform)),
+        ):
+            with pytest.warns(FastpipeWarning, match=r"nothing of this transform is planned.*fastpipe run train\.py"):
+                fastpipe.convert(thing)
+    with pytest.warns(FastpipeWarning, match="a Lambda's function"):
+        fastpipe.convert(V1.Compose([V1.Lambda(abs)]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fastpipe.convert(V1.Compose([V1.Lambda(abs), V1.CenterCrop(3)]))  # what stands behind it is planned
+        fastpipe.convert(V1_datasets.ImageFolder(str(photos)))
+        fastpipe.convert(V1_datasets.ImageFolder(str(photos), V1.Compose([V1.CenterCrop(3), V1.Lambda(abs)])))
+
+
 def test_timm_s_separate_transforms_are_three(timm: Any):
     theirs = timm.create_transform(32, is_training=True, separate=True, auto_augment="rand-m6")
     ours = fastpipe.convert(theirs)
@@ -264,6 +340,8 @@ def test_what_is_unknown_is_named_with_a_way_out(thing: Any):
         PlanError, match=r"fastpipe\.convert (doesn't know|can't convert|takes) .*(of fastpipe's|DataLoader)"
     ):
         fastpipe.convert(thing)
+    with pytest.raises(PlanError, match=r"doesn't know .*`fastpipe run train\.py`.*open_image.*register_pillow_opener"):
+        fastpipe.convert(print)
 
 
 def test_hooks_are_seen():

@@ -11,6 +11,7 @@ import tracemalloc
 from collections import Counter
 from pathlib import Path
 
+import corpus
 import numpy as np
 import pytest
 import torch
@@ -312,7 +313,8 @@ class TestSequences:
             ((["a", "b"], [1, "x"]), "item 1: the label 'x' is of another type"),
             ((["a", 3], [1, 2]), "item 1: 3 is not a path"),
             ((["a", ""], [1, 2]), "item 1: '' is not a path"),
-            ((["a"], [1.0]), "item 0: the label 1.0 is neither"),
+            ((["a"], [None]), "item 0: the label None is neither"),
+            ((["a", "b"], [0.5, 2]), "item 1: the label 2 is of another type"),
             ((["a"], [1 << 40]), "item 0: the label 1099511627776 is outside"),
             (7, "not int"),
         ],
@@ -434,3 +436,33 @@ def test_from_folder_lists_what_image_folder_lists(tmp_path):
     (tmp_path / "c").mkdir()
     with pytest.raises(FileNotFoundError, match="classes c"):
         ImageList.from_folder(tmp_path)
+
+
+class TestFloats:
+    def test_are_the_targets(self, tmp_path):
+        paths = [tmp_path / f"{number}.jpg" for number in range(4)]
+        for path in paths:
+            path.write_bytes(corpus.jpeg(8, 9))
+        given = [0.5, -1.25, 1e300, float("inf")]
+        for labels in (given, np.array(given), np.array([0.5, 1.5, -3, 2], np.float32)):
+            dataset = ImageList((paths, labels), T.ToTensor())
+            expected = [float(label) for label in labels]
+            assert dataset.targets == expected
+            assert [label for _, label in dataset.samples] == expected
+            assert [type(dataset[number][1]) for number in range(4)] == [float] * 4
+            assert np.asarray(dataset.targets).dtype == np.float64
+            assert dataset.classes == []
+            batches = [labels for _, labels in fastpipe.DataLoader(dataset, 3)]
+            assert torch.equal(torch.cat(batches), torch.tensor(expected, dtype=torch.float64))
+            assert batches[0].dtype == torch.utils.data.default_collate(expected).dtype
+            assert dataset.subset([2, 0]).targets == [expected[2], expected[0]]
+            assert pickle.loads(pickle.dumps(dataset)).targets == expected
+            assert sum(map(len, dataset.split((0.5, 0.5)))) == 4
+
+    def test_many_are_mapped(self):
+        labels = np.random.RandomState(0).rand(5000)
+        dataset = ImageList(([f"folder/{i}.jpg" for i in range(5000)], torch.from_numpy(labels)))
+        assert dataset.index.location is not None
+        again = pickle.loads(pickle.dumps(dataset))
+        assert again.targets == labels.tolist()
+        assert [target for _, target in again.samples_at(range(50))] == labels[:50].tolist()

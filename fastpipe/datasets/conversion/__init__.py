@@ -15,7 +15,7 @@ from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.conversion.known import KnownClass, NotConvertible, look_up
 from fastpipe.errors import DatasetError
 
-__all__ = ["convert_dataset", "is_known", "known_class"]
+__all__ = ["UNCHANGED", "convert_dataset", "is_known", "known_class"]
 
 _TABLES = {
     "datasets.arrow_dataset": "huggingface",
@@ -30,6 +30,12 @@ _OWN = (
     "where its samples are files, fastpipe.ImageList((paths, labels), transform) makes them, fastpipe.SampleDataset "
     "with boxes and masks, and fastpipe.datasets.ImageArray where they are arrays in memory"
 )
+UNCHANGED = (
+    "leave the code as it is, and start it with `fastpipe run train.py` or call fastpipe.install() first: that plans "
+    "what is done to the images that it opens. Or open them by fastpipe.open_image, which "
+    "fastpipe.register_pillow_opener() has PIL.Image.open do, and import transforms from fastpipe, not torchvision"
+)
+"""What helps where a class isn't known: a clause for errors and warnings."""
 
 
 def convert_dataset(dataset: Any) -> Any:
@@ -80,20 +86,22 @@ class _Conversion:
         name = f"{kind.__module__}.{kind.__qualname__}"
         found = _find(kind)
         if found is None:
-            if isinstance(dataset, IterableDataset):
+            if isinstance(dataset, IterableDataset) and kind.__getitem__ is Dataset.__getitem__:
                 raise DatasetError(
                     f"fastpipe.convert can't convert {name}: it is iterated, and has no samples by number. Of "
                     "WebDataset's shards fastpipe.ImageShards makes a map-style data set; fastpipe.load_batch takes "
-                    "bytes from anywhere."
+                    f"bytes from anywhere. Or: {UNCHANGED}."
                 )
-            raise DatasetError(f"fastpipe.convert doesn't know {name}: {_OWN}.")
+            raise DatasetError(f"fastpipe.convert doesn't know {name}: {_OWN}. Or: {UNCHANGED}.")
         base, known = found
         try:
             known.check(dataset, base)
             return known.convert(dataset, self)
         except NotConvertible as reason:
             way = reason.way_out or _OWN
-            raise DatasetError(f"fastpipe.convert can't convert this {name}: {reason}. Instead: {way}.") from None
+            raise DatasetError(
+                f"fastpipe.convert can't convert this {name}: {reason}. Instead: {way}. Or: {UNCHANGED}."
+            ) from None
 
 
 def _find(kind: type[Any]) -> tuple[type[Any], KnownClass] | None:

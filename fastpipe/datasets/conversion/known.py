@@ -65,7 +65,7 @@ class KnownClass:
         read = {"loader", "target_transform", "transform", "transforms", *self.reads}
         kind = type(dataset)
         for between in kind.__mro__[: kind.__mro__.index(base)]:
-            for name in vars(between):
+            for name in sorted(vars(between), key=lambda name: name not in methods):  # the plainest reason first
                 if name in NEUTRAL_NAMES or name in self.free:
                     continue
                 special = name.startswith("__") and name.endswith("__")
