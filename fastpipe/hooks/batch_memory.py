@@ -21,6 +21,7 @@ from torch.utils.data._utils.collate import default_collate
 
 from fastpipe.executor.host_pool import SMALL, reused, reused_bytes
 from fastpipe.kernels.memory import results_in
+from fastpipe.program.pending_tensor import is_pending, plain_class
 
 Fetch = Callable[[Any, Any], Any]
 
@@ -154,7 +155,7 @@ class _BatchPlaces:
         """
         if not isinstance(batch, (list, tuple)) or len(batch) < 2 or not _are_alike(batch):
             return None
-        if self._in_place and len(batch) == self._count:
+        if self._in_place and len(batch) == self._count and not is_pending(batch[0]):
             first = batch[0].data_ptr()
             for buffer in self._buffers.values():
                 if buffer.address == first and buffer.batch is None:
@@ -241,7 +242,8 @@ def _are_alike(batch: Sequence[Any]) -> bool:
     if not isinstance(first, torch.Tensor) or first.layout is not torch.strided or first.device.type != "cpu":
         return False
     kind, shape, strides, dtype = type(first), first.shape, first.stride(), first.dtype
-    if kind is not torch.Tensor and not _stacks_as_tensor(kind):
+    plain = plain_class(first)
+    if plain is not torch.Tensor and not _stacks_as_tensor(plain):
         return False
     return not any(
         type(one) is not kind
@@ -269,7 +271,8 @@ def _stacked(batch: Sequence[torch.Tensor]) -> torch.Tensor | None:
     if first.nbytes * len(batch) < SMALL:
         return None
     out = reused((len(batch), *first.shape), first.dtype)
-    plain = [one.as_subclass(torch.Tensor) for one in batch]
+    is_plain = plain_class(first) is torch.Tensor
+    plain = [*batch] if is_plain else [one.as_subclass(torch.Tensor) for one in batch]
     return torch.stack(plain, out=out)
 
 

@@ -341,6 +341,12 @@ def is_pending(tensor: Any) -> bool:
     return isinstance(tensor, _Pending) and _KEY in vars(tensor)
 
 
+def plain_class(tensor: torch.Tensor) -> type:
+    """The class of a tensor, as it is when it has its elements."""
+    kind: type = getattr(type(tensor), "plain", type(tensor))
+    return kind
+
+
 def record_of(tensor: Any) -> Record | None:
     """The record of a pending tensor, on which more can be recorded; None of a tensor that has its elements."""
     record: Record | None = vars(tensor).get(_KEY) if isinstance(tensor, _Pending) else None
@@ -542,7 +548,10 @@ _ATTRIBUTES = ("device", "dtype", "is_cpu", "is_cuda", "is_meta", "is_quantized"
 _KNOWN = {
     *(getattr(torch.Tensor, name).__get__ for name in (*_ATTRIBUTES, "requires_grad", "shape")),
     *(getattr(torch.Tensor, name) for name in ("__len__", "dim", "element_size", "is_complex", "is_floating_point")),
-    *(getattr(torch.Tensor, name) for name in ("is_contiguous", "nelement", "numel", "size", "stride")),
+    *(
+        getattr(torch.Tensor, name)
+        for name in ("is_conj", "is_contiguous", "is_neg", "nelement", "numel", "size", "stride")
+    ),
     *(torch.is_floating_point, torch.is_complex, torch.numel),
 }
 """Functions that ask for what is known without pixels."""
