@@ -12,7 +12,6 @@ from fastpipe import core
 from fastpipe.datasets.array_form import ArrayFile, Form, form_of, load_array
 from fastpipe.errors import DatasetError
 from fastpipe.executor import BatchSpec, CoreRun, ImageBatch, ImageStages, SampleTask, Workspace, batch_memory
-from fastpipe.program import mark
 from fastpipe.sources import fetched
 from fastpipe.types import Generators, Recipe
 
@@ -90,7 +89,6 @@ class ArrayStages(ImageStages):
                 task.encoded, task.shape = ArrayFile(form, content), form.size
             else:
                 self.read_one(task, content)
-        mark("read")
 
     def _look(
         self, tasks: Sequence[SampleTask], contents: Sequence[str | bytes], here: Workspace | None
@@ -120,7 +118,6 @@ class ArrayStages(ImageStages):
                     raise errors[0]
             form = self._form_of(task, source)
             task.encoded, task.shape = ArrayFile(form, source), form.size
-            mark("header")
         except Exception as error:
             self.policy.failed(task, error)
 
@@ -159,14 +156,12 @@ class ArrayStages(ImageStages):
                 rejected.append(task)
         statuses = core.read_arrays(form.in_core(), parts, here.pool)
         rejected += [task for task, status in zip(alike, statuses, strict=True) if status != core.Status.OK]
-        mark("decode")
         return CoreRun(rejected)
 
     def make(self, task: SampleTask, out: Any) -> None:
         content = task.encoded.content
         form = self._form_of(task, content) if out is None else task.encoded.form  # a list may have several
         made = load_array(task.path, form, _box(task), content)
-        mark("decode")
         if out is None:
             task.image = made
         else:

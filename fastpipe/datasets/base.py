@@ -36,7 +36,6 @@ from fastpipe.executor import (
 from fastpipe.index.table import Array
 from fastpipe.paths import absolute_path
 from fastpipe.program import Fidelity
-from fastpipe.program.profiling import listener, mark
 from fastpipe.readers import MaxPixels
 from fastpipe.rng import copied_generators, keyed_generators, sample_keys
 from fastpipe.transforms.pipeline import Pipeline, compile_pipeline
@@ -247,8 +246,6 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
             count = len(self)
             places = [index + count if index < 0 else index for index in indices]
         keys = [None] * len(places) if self.seed is None else sample_keys(self.seed, epoch or 0, places)
-        if listener.get() is not None:
-            mark("look-up")
         tasks = [
             SampleTask(place, place, path, target, path, epoch, key)
             for place, (path, target), key in zip(places, found, keys, strict=True)

@@ -12,7 +12,7 @@ import torch
 
 from fastpipe.errors import PlanError
 from fastpipe.executor import ImageStages, SampleTask
-from fastpipe.program import execute, lower, mark, needed
+from fastpipe.program import execute, lower, needed
 from fastpipe.rng import as_globals, drawing, rewound
 from fastpipe.rng.torch_patch import torch_draws_from
 from fastpipe.transforms.adapters import planned
@@ -112,7 +112,6 @@ class JointStages(TargetStages):
             if self.pipeline.may_want_pixels:  # code of the user's may tell a mask from what stands in for one
                 targets = with_masks(targets)
             task.steps, task.target = self._drawn(task, shape, targets, generators)
-            mark("draw")
         except Exception as error:
             self.policy.failed(task, error)
 
@@ -147,7 +146,6 @@ class JointStages(TargetStages):
         super().make(task, out)
         if self.loader is None:
             task.target = v2_samples().with_pixels(task.target, task.image, _mask_of)
-            mark("masks")
 
     def run_rest(self, task: SampleTask) -> None:
         task.target = _run(self.pipeline.rest, task.target)

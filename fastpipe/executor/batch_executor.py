@@ -15,7 +15,6 @@ from fastpipe import core
 from fastpipe.executor.batch import BatchSpec, ImageBatch
 from fastpipe.executor.stage_times import Row, Stage, StageListener
 from fastpipe.executor.tasks import FailurePolicy, SampleTask
-from fastpipe.program.profiling import listener
 from fastpipe.sources.threads import Threads, kept_threads
 from fastpipe.types import Generators, Recipe
 
@@ -64,10 +63,8 @@ _local = threading.local()
 def workspace(threads: int) -> Workspace | None:
     """The calling thread's own; with another number of threads than before it is made anew.
 
-    None where there is no core, and while somebody profiles, who wants to hear of each image's steps.
+    None where there is no core.
     """
-    if listener.get() is not None:
-        return None
     found: Workspace | None = getattr(_local, "workspace", None)
     if found is None or threads != found.threads:
         end_threads()

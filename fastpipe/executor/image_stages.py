@@ -27,7 +27,6 @@ from fastpipe.program.encoded import Encoded
 from fastpipe.program.execute import execute
 from fastpipe.program.lower import add_steps, lower
 from fastpipe.program.on_image import DIRECT, finish_tensor
-from fastpipe.program.profiling import listener, mark
 from fastpipe.program.program import Fidelity, Program
 from fastpipe.readers.partial import PartialFile, fetch_images, fetch_rows
 from fastpipe.rng import as_globals, drawing, keyed_generators, keyed_globals, rewound
@@ -164,13 +163,11 @@ class ImageStages:
         try:
             limit = readers.pixel_limit(options.max_pixels)
             data = readers.read_copy(task.path, task.source if source is None else source, limit)
-            mark("read")
             header = readers.parse_header(data, task.path)
             task.encoded = Encoded(data, header, task.path, options.reader, options.config, limit)
             task.shape = ImageShape(header.height, header.width)
             if options.apply_exif:
                 self._orient(task)
-            mark("header")
         except Exception as error:
             self.policy.failed(task, error)
 
@@ -200,8 +197,6 @@ class ImageStages:
             given = held or self.generators
             for task in tasks:
                 self.draw_one(task, given if task.key is None else keyed_generators(task.key), fixed)
-        if listener.get() is not None and self.loader is None and not ahead:
-            mark("draw")
 
     def draw_one(self, task: SampleTask, generators: Generators | None, fixed: FixedSteps | None) -> None:
         """Draws for the image, then has the target transformed, if all of the image's transforms were drawn.
@@ -216,7 +211,6 @@ class ImageStages:
             elif task.shape is not None:
                 task.steps = self.pipeline.steps(task.shape, generators, fixed)
             if self.target_transform is not None and not self.pipeline.rest:
-                mark("draw")
                 self.transform_target(task)
         except Exception as error:
             raise self.policy.in_user_code(task, error) from error.__cause__
@@ -238,7 +232,6 @@ class ImageStages:
         if self.target_transform is not None and not self.pipeline.rest:
             with keyed_globals(task.key) if task.key is not None else contextlib.nullcontext():
                 task.target = self.target_transform(task.target)
-            mark("target")
 
     def recipe(self, task: SampleTask, generators: Generators) -> Recipe:
         """Draws a sample's recipe; reads its header alone."""
@@ -268,8 +261,6 @@ class ImageStages:
         for task in tasks:
             if task.steps is not None and task.shape is not None:
                 task.program = lower(task.steps, task.shape, fidelity, orientation=task.orientation)
-        if listener.get() is not None and self.loader is None:
-            mark("plan")
 
     # -- run
 
@@ -351,7 +342,6 @@ class ImageStages:
             and not program.after
             and program.result.channels == 3
             and self.options.fidelity == "torchvision"
-            and listener.get() is None
             and self._is_for_core(task)
         )
 
@@ -374,7 +364,6 @@ class ImageStages:
         task.image = self.loader(task.path)
         if self.policy.forgives and isinstance(task.image, Image.Image):
             task.image.load()  # here, where it is known that it's the file that is bad
-        mark("decode")
 
     # -- finish
 
@@ -400,10 +389,8 @@ class ImageStages:
             if task.key is not None:
                 reseed(transform)
             task.image = call(transform, task.image)
-            mark(transform)
         if self.target_transform is not None:
             task.target = self.target_transform(task.target)
-        mark("target")
 
     def sample_of(self, task: SampleTask) -> Any:
         """The sample as it is handed out."""

@@ -18,7 +18,6 @@ from fastpipe.executor.batch_executor import Workspace
 from fastpipe.executor.image_stages import ImageStages
 from fastpipe.executor.tasks import SampleTask
 from fastpipe.program.on_image import finish_tensor, run_on_image
-from fastpipe.program.profiling import mark
 from fastpipe.types import Box, Generators, ImageShape, Recipe
 
 
@@ -126,7 +125,6 @@ class PixelStages(ImageStages):
             task.image = finish_tensor(program, task.image, out)
             return
         image = self._array.image(task.index)
-        mark("read")
         made = run_on_image(program, image, out, in_rows=bool(self.pipeline.rest)) if program.all_steps else image
         if out is None:
             task.image = made

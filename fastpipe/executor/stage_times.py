@@ -43,7 +43,7 @@ class StageTimes:
 
 
 class StageListener:
-    """A listener, as of `fastpipe.program.profiling`, to the stages of one batch; None begins anew.
+    """Takes the time of one batch's stages: called with each when it is done; with None it begins anew.
 
     Args:
         row: takes the time of each stage.

@@ -16,7 +16,6 @@ from fastpipe.program.encoded import Encoded
 from fastpipe.program.execute import decode_by_core
 from fastpipe.program.lower import add_steps, lower
 from fastpipe.program.on_image import run, run_on_image, to_array, to_pil
-from fastpipe.program.profiling import profiled
 from fastpipe.program.program import Program
 from fastpipe.types import Box, DecodeRequest, ImageShape, Step
 
@@ -108,7 +107,7 @@ class LazySource:
 
     def takes(self, program: Program) -> bool:
         """Whether the core does all steps of a program, in one job."""
-        if not core.available() or profiled():
+        if not core.available():
             return False
         return not program.steps or self._takes(program.steps, ImageShape(*program.box.size))
 

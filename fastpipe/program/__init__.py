@@ -4,7 +4,6 @@ from fastpipe.program.encoded import Encoded
 from fastpipe.program.execute import execute
 from fastpipe.program.lower import lower, needed
 from fastpipe.program.on_image import run_on_image, run_operation, run_steps, shape_of, to_pil
-from fastpipe.program.profiling import mark, profile
 from fastpipe.program.program import Fidelity, Program, Views, in_words, steps_in_words
 
 __all__ = [
@@ -15,9 +14,7 @@ __all__ = [
     "execute",
     "in_words",
     "lower",
-    "mark",
     "needed",
-    "profile",
     "run_on_image",
     "run_operation",
     "run_steps",

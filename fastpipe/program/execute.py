@@ -15,7 +15,6 @@ from fastpipe.ops import ScaledResize
 from fastpipe.program.encoded import Encoded
 from fastpipe.program.lower import add_steps
 from fastpipe.program.on_image import on_pixels, pillow_sink, run, tensor_sink, to_pil
-from fastpipe.program.profiling import mark, profiled
 from fastpipe.program.program import Program
 from fastpipe.types import ImageShape
 
@@ -48,7 +47,6 @@ def execute(
         made = _decoded(program, encoded, into, in_rows, as_pil)
         if as_pil:
             made = to_pil(made)
-            mark("to PIL")
         return made
 
     return run(program, from_file, out, in_rows)
@@ -66,11 +64,9 @@ def _decoded(program: Program, encoded: Encoded, out: torch.Tensor | None, in_ro
             return done
     image: Any
     image, got = encoded.decode(program.request, refused=by_core)
-    mark("decode")
     steps = program.steps
     if steps and isinstance(steps[0], ScaledResize):
         image = steps[0].apply_to(image, got)
-        mark(steps[0])
         steps = steps[1:]
     return on_pixels(image, steps, program.conversion, out, None, in_rows)
 
@@ -93,17 +89,15 @@ def decode_by_core(
     box = program.box
     encoded.give_to(job, box, (0, readers.most_scratch(limit)))
     shape = ImageShape(box.height, box.width)
-    taken = 0
-    if not profiled():  # who listens wants to hear the decode alone
-        shape, taken = add_steps(job, program.steps, shape)
-    is_all = taken == len(program.steps) and not profiled()
+    shape, taken = add_steps(job, program.steps, shape)
+    is_all = taken == len(program.steps)
     if all_steps and not is_all:
         core.give_back(job)
         return None
     result: Any = None
     if is_all and program.conversion is not None:
         result = tensor_sink(job, program.conversion, shape, out, in_rows)
-    elif as_pil and not profiled():  # also between jobs: an array hasn't the fourth byte
+    elif as_pil:  # also between jobs: an array hasn't the fourth byte
         result = pillow_sink(job, shape)
     if result is None:
         is_all = is_all and program.conversion is None
@@ -112,5 +106,4 @@ def decode_by_core(
     status = core.run_thread_job(job)
     if core.refused(status) or not core.is_done(status):
         return None
-    mark("decode")
     return result if is_all else on_pixels(result, program.steps[taken:], program.conversion, out, None, in_rows)

@@ -23,7 +23,6 @@ from fastpipe.program.borders import behind_conversion, without_border
 from fastpipe.program.lower import add_steps, lower
 from fastpipe.program.mistakes import is_judging, judge
 from fastpipe.program.prepared import prepared, prepared_program, read_part, write_new_image
-from fastpipe.program.profiling import mark, profiled
 from fastpipe.program.program import Program, Views
 from fastpipe.types import Box, ImageShape, Step
 
@@ -90,7 +89,7 @@ def run_on_image(program: Program, image: Any, out: torch.Tensor | None = None, 
 
 def _run_again(program: Program, image: Any, in_rows: bool) -> Any:
     """`run_on_image` by the job that is kept with the program, or now is; None where there can't be one."""
-    if profiled() or not core.available() or hasattr(type(image), "claim"):
+    if not core.available() or hasattr(type(image), "claim"):
         return None
     kept: Any = program.kept
     key = (image.strides, in_rows) if isinstance(image, np.ndarray) else in_rows
@@ -131,7 +130,7 @@ def run_operation(operation: Operation, image: Any, box: Box | None = None) -> A
     kept = getattr(operation, "interned", None) if box is None else None
     if kept:
         known = kept.get((image.mode, image.size))
-        if known and core.available() and not profiled() and "transparency" not in image.info:
+        if known and core.available() and "transparency" not in image.info:
             made = None if hasattr(type(image), "claim") else known.run_on(image, known.keeps_info)
             if made is not None:
                 return made
@@ -140,7 +139,7 @@ def run_operation(operation: Operation, image: Any, box: Box | None = None) -> A
         if height * width < operation.least_pixels(_CHANNELS.get(image.mode, 1)):
             return None
         shape = shape_of(image)
-        if shape is None or not core.available() or profiled():
+        if shape is None or not core.available():
             return None
         if box is not None:
             if not box.inside(shape.size) or min(box.size) < 1:
@@ -200,7 +199,7 @@ def on_pixels(
     in_rows: bool = False,
 ) -> Any:
     """The steps, then the conversion, on a PIL image or a uint8 array; of a box alone, where one is given."""
-    by_core = core.available() and not profiled()
+    by_core = core.available()
     while steps or conversion is not None:
         shape = shape_of(image) if by_core else None
         if shape is not None:
@@ -217,7 +216,6 @@ def on_pixels(
             return _converted(image, conversion, out)
         step = steps[0]
         image = [_view(image, view) for view in step.views] if isinstance(step, Views) else _applied(step, image)
-        mark(step)
         steps = steps[1:]
     return _cut(image, box)
 
@@ -335,7 +333,6 @@ def _converted(image: Any, conversion: ToPlanarTensor | ToNormalizedTensor, out:
         conversion.apply(image, out)
     else:
         out.copy_(conversion.apply(image))
-    mark(conversion)
     return out
 
 
@@ -350,10 +347,8 @@ def finish_tensor(program: Program, made: Any, out: torch.Tensor | None, in_rows
     padded = behind_conversion(program.after, made) if program.after and isinstance(made, torch.Tensor) else None
     for step in program.after if padded is None else ():
         made = step.apply(made)
-        mark(step)
     if padded is not None:
         made = padded
-        mark(program.after[-1])
     if program.tv_image and out is None:
         return AS_TV_IMAGE.apply(made)
     if out is not None and made is not out:

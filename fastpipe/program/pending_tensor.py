@@ -41,7 +41,6 @@ from fastpipe.program.encoded import Encoded
 from fastpipe.program.execute import decode_by_core
 from fastpipe.program.lower import add_steps, lower
 from fastpipe.program.on_image import run, run_on_image
-from fastpipe.program.profiling import profiled
 from fastpipe.program.program import Program
 from fastpipe.types import Box, ImageShape, Step
 
@@ -447,7 +446,7 @@ def _strides(source: TensorSource, steps: Sequence[Step], program: Program, shap
 
 def _core_takes(program: Program) -> bool:
     """Whether the core does all steps of a program: then none of them has anything to say against its arguments."""
-    if not core.available() or profiled():
+    if not core.available():
         return False
     job = core.thread_job()
     _, taken = add_steps(job, program.steps, ImageShape(*program.box.size))

@@ -10,7 +10,7 @@ from fastpipe import readers
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.joint import JointDataset
 from fastpipe.explanation.graph_breaks import shortened
-from fastpipe.ops import LookUp, Operation, ToNormalizedTensor, ToPlanarTensor
+from fastpipe.ops import Operation
 from fastpipe.program import Encoded, Views, execute, lower, steps_in_words
 from fastpipe.rng import keyed_generators, keyed_globals
 from fastpipe.types import Box, Header, ImageShape, Recipe, Step
@@ -18,19 +18,6 @@ from fastpipe.types import Box, Header, ImageShape, Recipe, Step
 if TYPE_CHECKING:
     from fastpipe.reporting.pictures import Normalizations
 
-_WORDS = {
-    "look-up": "read",
-    "read": "read",
-    "header": "header",
-    "draw": "draw + plan",
-    "plan": "draw + plan",
-    "decode": "decode",
-    "to PIL": "other kernels",
-    "convert": "to tensor + normalise",
-    "target": "own code",
-    "your dataset": "own code",
-    "collate": "collate",
-}
 _RESIZING = frozenset({"RandomResizedCrop", "Resize", "resize", "resized_crop"})
 _CONVERTING = frozenset(
     {"ConvertImageDtype", "Normalize", "PILToTensor", "ToDtype", "ToImage", "ToTensor"}
@@ -38,26 +25,16 @@ _CONVERTING = frozenset(
 )
 
 
-def part_of(done: object) -> tuple[str, str]:
-    """The name and the group of what a mark says was done."""
-    if isinstance(done, str):
-        return done, _WORDS.get(done, "own code")
-    if isinstance(done, (ToNormalizedTensor, ToPlanarTensor)):
-        return "to tensor" if isinstance(done, ToPlanarTensor) else "to tensor and normalise", "to tensor + normalise"
-    if isinstance(done, LookUp):
-        return "+".join(one.op for one in done.operations), "other kernels"
-    if isinstance(done, Operation):
-        return done.op, _kernel_group(done.op)
-    kind = type(done)
-    name = str(getattr(done, "__name__", kind.__name__))
-    known = kind.__module__.startswith(("fastpipe.", "torchvision."))
-    return name, _kernel_group(name) if known and name != "Lambda" else "own code"
+def name_of(transform: object) -> str:
+    """The name of a transform, or of a drawn step's operation."""
+    if isinstance(transform, Operation):
+        return transform.op
+    return str(getattr(transform, "__name__", type(transform).__name__))
 
 
-def _kernel_group(name: str) -> str:
-    if name in _RESIZING:
-        return "resize"
-    return "to tensor + normalise" if name in _CONVERTING else "other kernels"
+def is_resize_or_conversion(name: str) -> bool:
+    """Whether a transform of that name resizes or converts, which an image can't do without."""
+    return name in _RESIZING or name in _CONVERTING
 
 
 def resizes(dataset: ImageDataset, header: Header) -> bool:
@@ -72,8 +49,8 @@ def resizes(dataset: ImageDataset, header: Header) -> bool:
     except ValueError:  # a crop is larger than the image
         return False
     if steps[0] is None:
-        return any(part_of(transform)[1] == "resize" for transform in dataset.pipeline.rest)
-    if part_of(steps[0])[0] == "resize":
+        return any(name_of(transform) in _RESIZING for transform in dataset.pipeline.rest)
+    if name_of(steps[0]) == "resize":
         return True
     heights = {step["height"] for step in steps if isinstance(step, Operation) and step.op == "crop"}
     return len(heights) == 2  # of twice the image another crop
@@ -82,7 +59,7 @@ def resizes(dataset: ImageDataset, header: Header) -> bool:
 def _sizing_step(dataset: ImageDataset, height: int, width: int) -> object:
     """The first step drawn for such an image that changes its size; None where there is none."""
     recipe = dataset.pipeline.example(ImageShape(height, width), keyed_generators(0))
-    return next((step for step in recipe if part_of(step)[0].endswith(("crop", "resize"))), None)
+    return next((step for step in recipe if name_of(step).endswith(("crop", "resize"))), None)
 
 
 def is_joint(dataset: Any) -> bool:
@@ -99,6 +76,15 @@ def unseeded(dataset: Any) -> Any:
 
 def make_sample(dataset: ImageDataset, index: int, data: bytes, seed: int) -> None:
     """Does an image's work between reading and collating, for sample ``index`` in a file of another make."""
+    image = planned_image(dataset, index, data, seed)
+    if not is_joint(dataset):
+        with keyed_globals(seed):
+            for transform in dataset.pipeline.rest:
+                image = transform(image)
+
+
+def planned_image(dataset: ImageDataset, index: int, data: bytes, seed: int) -> Any:
+    """What is planned of sample ``index``, made of a file's bytes: what the transforms get that run one by one."""
     header = readers.parse_header(data)
     generators = keyed_generators(seed)
     if is_joint(dataset):
@@ -106,12 +92,8 @@ def make_sample(dataset: ImageDataset, index: int, data: bytes, seed: int) -> No
     else:
         recipe = dataset.pipeline.draw(ImageShape(*header.size), generators)
     encoded = Encoded(data, header, reader=dataset.reader, config=dataset.config)
-    rest = () if is_joint(dataset) else dataset.pipeline.rest
-    image = execute(lower(recipe.steps, recipe.shape, dataset.fidelity), encoded, as_pil=bool(rest))
-    if rest:
-        with keyed_globals(seed):
-            for transform in rest:
-                image = transform(image)
+    as_pil = not is_joint(dataset) and bool(dataset.pipeline.rest)
+    return execute(lower(recipe.steps, recipe.shape, dataset.fidelity), encoded, as_pil=as_pil)
 
 
 def normalizations(steps: Iterable[Step], rest: Iterable[Any] = ()) -> Normalizations:

@@ -21,7 +21,6 @@ from torch.nn.modules import module as _modules
 from fastpipe.errors import PlanError
 from fastpipe.program.lower import lower
 from fastpipe.program.on_image import run_on_image, shape_of
-from fastpipe.program.profiling import profiled
 from fastpipe.rng import drawing
 from fastpipe.transforms._base import call
 from fastpipe.transforms.pipeline import LISTS, Pipeline, all_within, drawn_from, flatten, members_within
@@ -133,8 +132,8 @@ def draw_and_run(
 
 
 def observed() -> bool:
-    """Whether a mode of torch's or a profiler is to see each transform's call."""
-    return bool(torch._C._len_torch_function_stack() or torch._C._len_torch_dispatch_stack() or profiled())
+    """Whether a mode of torch's is to see each transform's call."""
+    return bool(torch._C._len_torch_function_stack() or torch._C._len_torch_dispatch_stack())
 
 
 @lru_cache(maxsize=256)

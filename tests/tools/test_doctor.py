@@ -87,7 +87,7 @@ def test_a_healthy_folder(healthy: Diagnosis) -> None:
 def test_the_report(healthy: Diagnosis, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     report = str(healthy)
-    for text in ("Where the time goes", "draw + plan", "decode", "█", "Workers", "GPU", "shared memory: up to 7.2 MB"):
+    for text in ("Where the time goes", "draw", "core", "█", "Workers", "GPU", "shared memory: up to 7.2 MB"):
         assert text in report
     assert repr(healthy) == report
     assert max(map(len, report.splitlines())) <= 80
@@ -178,7 +178,7 @@ def test_the_transfer_to_a_gpu(healthy: Diagnosis, tmp_path: Path) -> None:
 @slow_start
 def test_the_values_for_programs(healthy: Diagnosis) -> None:
     values = json.loads(json.dumps(healthy.to_dict()))
-    assert values["schema"] == "fastpipe-doctor/1"
+    assert values["schema"] == "fastpipe-doctor/2"
     assert values["healthy"] is True
     assert sum(values["stages"]["groups"].values()) == pytest.approx(values["stages"]["total_us"], rel=1e-3)
     assert values["versions"]["fastpipe"] == fastpipe.__version__

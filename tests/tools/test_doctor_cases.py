@@ -25,6 +25,7 @@ from PIL import Image
 from torch.utils.data import DataLoader as TorchDataLoader
 
 import fastpipe
+from fastpipe import core
 from fastpipe import transforms as T
 from fastpipe.tools.doctor import Diagnosis, Finding, doctor, examine
 from fastpipe.tools.doctor import disk as disk_module
@@ -180,8 +181,23 @@ def photo(height: int, width: int, **options: Any) -> bytes:
     return out.getvalue()
 
 
+@pytest.mark.skipif(not core.available(), reason="the core packs")
+def test_packing_is_proposed_by_what_was_measured(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(examine.findings, "WORTH_PACKING", 0.0)  # whatever this machine gains
+    diagnosis = doctor(root, transform=SMALL, batch_size=4, seconds=0.5)
+    finding = found(diagnosis)["JPEGs that could be packed"]
+    (packed,) = (one for one in diagnosis.reencodings if one.kind == "packed")
+    assert f"{1 / packed.bytes_factor:.2f}× the bytes" in finding.what
+    assert f"{packed.factor:.1f}× as fast" in finding.what
+    monkeypatch.setattr(examine.findings, "WORTH_PACKING", float("inf"))
+    assert "JPEGs that could be packed" not in found(doctor(root, transform=SMALL, batch_size=4, seconds=0.5))
+
+
 @pytest.mark.slow
-def test_progressive_and_oversized_files(tmp_path: Path) -> None:
+def test_progressive_and_oversized_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        examine.findings, "WORTH_PACKING", float("inf")
+    )  # in place of which the first would be left out
     (tmp_path / "class").mkdir()
     for number in range(5):
         (tmp_path / "class" / f"{number}.jpg").write_bytes(photo(500, 640, progressive=number < 4))

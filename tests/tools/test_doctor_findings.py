@@ -11,12 +11,13 @@ import pytest
 from fastpipe.environment import Memory
 from fastpipe.tools.doctor import findings as find
 from fastpipe.tools.doctor.measurements import (
+    GROUPS,
     Disk,
     FailedSample,
     ObjectList,
-    ProfiledPart,
     Reencoding,
     Scaling,
+    StagePart,
     StageProfile,
     WorkerThreads,
     WorkerTrial,
@@ -32,14 +33,10 @@ def scaling(*rates: float, cpus: int = 8) -> Scaling:
 
 
 def stages(image_bytes: int = 600_000, waited: float | None = None, **us: float) -> StageProfile:
-    """A part a keyword; underscores are spaces."""
-    groups = {"read": "read", "decode": "decode", "collate": "collate", "gaussian_blur": "other kernels"}
-    parts = tuple(
-        ProfiledPart(name.replace("_", " "), groups.get(name, "own code"), value) for name, value in us.items()
-    )
-    return StageProfile(
-        parts or (ProfiledPart("decode", "decode", 1000.0),), 64, sum(us.values()), image_bytes, (224, 224), waited
-    )
+    """A part a keyword; underscores are spaces. What is no stage is a transform."""
+    given = us or {"core": 1000.0}
+    parts = (StagePart(one.replace("_", " "), one if one in GROUPS else "transforms", us) for one, us in given.items())
+    return StageProfile(tuple(parts), 64, image_bytes, (224, 224), waited)
 
 
 def test_scaling_interpolates_and_never_extrapolates() -> None:
@@ -126,7 +123,7 @@ def test_threads_are_the_alternative_to_several_workers() -> None:
 
 
 def test_nothing_of_a_gpu_is_advised_where_there_is_none() -> None:
-    one, measured = stages(image_bytes=600_000, Lambda=900, decode=100), scaling(100, 200, cpus=2)
+    one, measured = stages(image_bytes=600_000, Lambda=900, core=100), scaling(100, 200, cpus=2)
     for has_gpu in (True, False):
         made = (
             find.slow_machine(measured, 1000, {}, has_gpu),
@@ -239,44 +236,44 @@ def files(
 def test_reencoding_gain_counts_what_stays_as_slow() -> None:
     one = files("progressive", 1.0, 4000, 1000)
     assert one.factor == 4
-    assert find.reencoding_gain(one, stages(decode=1000)) == pytest.approx(4)
+    assert find.reencoding_gain(one, stages(core=1000)) == pytest.approx(4)
     # A quarter is reading: 1 / (1/4 + 3/4 / 4)
-    assert find.reencoding_gain(one, stages(decode=750, read=250)) == pytest.approx(16 / 7)
+    assert find.reencoding_gain(one, stages(core=750, read=250)) == pytest.approx(16 / 7)
     # One file in two takes four times as long as the others: 5 before, 2 after.
     half = files("progressive", 0.5, 4000, 1000, others=1000)
-    assert find.reencoding_gain(half, stages(decode=1000)) == pytest.approx(2.5)
+    assert find.reencoding_gain(half, stages(core=1000)) == pytest.approx(2.5)
     # Small ones hold the most of the time.
     few = files("oversized", 0.1, 20_000, 1000, others=1000)
-    assert find.reencoding_gain(few, stages(decode=1000)) == pytest.approx(2.9)
+    assert find.reencoding_gain(few, stages(core=1000)) == pytest.approx(2.9)
 
 
 def test_reencoding() -> None:
-    progressive = find.reencoding(files("progressive", 0.5, 2000, 1000, others=1000), stages(decode=1000))
+    progressive = find.reencoding(files("progressive", 0.5, 2000, 1000, others=1000), stages(core=1000))
     assert progressive is not None
     assert "50% of the files are progressive" in progressive.what
     assert "2.0× as fast as baseline JPEGs, 1.5× for the whole data set" in progressive.what
     assert "jpegtran" in progressive.remedy
-    oversized = find.reencoding(files("oversized", 1.0, 9000, 1000, smaller=30.0), stages(decode=1000))
+    oversized = find.reencoding(files("oversized", 1.0, 9000, 1000, smaller=30.0), stages(core=1000))
     assert oversized is not None
     assert "short side 3000 pixels" in oversized.what
     assert "1/30 of the bytes" in oversized.what
     assert "short side of 448 pixels" in oversized.remedy
-    assert find.reencoding(files("progressive", 0.02, 2000, 1000, others=1000), stages(decode=1000)) is None
+    assert find.reencoding(files("progressive", 0.02, 2000, 1000, others=1000), stages(core=1000)) is None
 
 
 def test_packing() -> None:
-    found = find.reencoding(files("packed", 1.0, 1500, 750, smaller=1 / 1.19), stages(decode=1000))
+    found = find.reencoding(files("packed", 1.0, 1500, 750, smaller=1 / 1.19), stages(core=1000))
     assert found is not None
     assert found.severity == "advice"
     assert "2.0× as fast, 2.0× for the whole data set, with 1.19× the bytes and the same pixels" in found.what
     assert "fastpipe pack SOURCE TARGET" in found.remedy
     # Where little of the time is decoding, it isn't worth the bytes.
-    assert find.reencoding(files("packed", 1.0, 1500, 1350, smaller=1 / 1.19), stages(decode=1000)) is None
-    assert find.reencoding(files("packed", 1.0, 1500, 750, smaller=0.8), stages(decode=250, collate=750)) is None
+    assert find.reencoding(files("packed", 1.0, 1500, 1350, smaller=1 / 1.19), stages(core=1000)) is None
+    assert find.reencoding(files("packed", 1.0, 1500, 750, smaller=0.8), stages(core=250, collate=750)) is None
 
 
 def test_progressive_files_are_packed_or_made_baseline_never_both() -> None:
-    measured = stages(decode=1000)
+    measured = stages(core=1000)
     progressive, oversized = files("progressive", 1.0, 2000, 1000), files("oversized", 1.0, 9000, 1000)
     fast, slow = files("packed", 1.0, 2000, 500), files("packed", 1.0, 2000, 1900)
     assert find.without_contradictions([progressive, oversized, fast], measured) == [oversized, fast]
@@ -286,26 +283,27 @@ def test_progressive_files_are_packed_or_made_baseline_never_both() -> None:
 
 def test_an_advice_is_there_or_no_arrow(monkeypatch: pytest.MonkeyPatch) -> None:
     """albumentations' transforms in an ImageFolder: nothing has to be done."""
-    found = find.broken_plan("Blur()", "it draws by itself", (), ["Flip"], stages(decode=600, Lambda=400))
+    found = find.broken_plan("Blur()", "it draws by itself", (), ["Flip"], stages(core=600, Lambda=400))
     assert (found.severity, found.remedy) == ("note", "")
     assert not str(found).endswith(" ")
 
 
 def test_broken_plan() -> None:
-    measured = stages(decode=600, Lambda=400)
+    measured = stages(core=600, Lambda=400)
     found = find.broken_plan("Lambda()", "nobody knows what it does", ("put it last", "or drop it"), ["Flip"], measured)
     assert found.severity == "advice"
     assert "Flip behind it could be planned" in found.what
     assert "400 µs an image, 40% of the time" in found.what
     assert found.remedy == "Put it last. Or drop it."
-    last = find.broken_plan("Lambda()", "nobody knows", ("…",), [], stages(decode=990, Lambda=10))
+    last = find.broken_plan("Lambda()", "nobody knows", ("…",), [], stages(core=990, Lambda=10))
     assert last.severity == "note"
     assert "Nothing behind it is lost" in last.what
 
 
 def test_own_loader() -> None:
-    measured = stages(decode=900, collate=100)
-    assert "90% of the time" in find.own_loader("loader", measured).what
+    measured = stages(core=900, collate=100)
+    assert "90% of the time" in find.own_loader("MyDataset", stages(loader=900, collate=100)).what
+    assert "% of the time" not in find.own_loader("loader", measured).what  # it isn't timed apart
     assert "Leave loader= out" in find.own_loader("loader", measured).remedy
     foreign = find.own_loader("MyDataset", measured)
     assert foreign.what.startswith("MyDataset isn't")
@@ -313,11 +311,11 @@ def test_own_loader() -> None:
 
 
 def test_slow_transform() -> None:
-    found = find.slow_transform(stages(decode=1000, gaussian_blur=3000), has_gpu=False)
+    found = find.slow_transform(stages(core=1000, gaussian_blur=3000), has_gpu=False)
     assert found is not None
     assert "gaussian blur takes 3,000 µs an image, 75%" in found.what
-    assert find.slow_transform(stages(decode=1000, gaussian_blur=300), has_gpu=False) is None
-    assert find.slow_transform(stages(your_dataset=1000), has_gpu=False) is None  # nothing of it can be told apart
+    assert find.slow_transform(stages(core=1000, gaussian_blur=300), has_gpu=False) is None
+    assert find.slow_transform(stages(python=1000), has_gpu=False) is None  # nothing of it can be told apart
 
 
 def timing(median_us: float, spread_us: float = 5.0) -> Timing:

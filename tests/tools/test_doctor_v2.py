@@ -49,7 +49,7 @@ def test_stages_of_a_sample_with_boxes_and_masks(scenes: fastpipe.SampleDataset)
     assert try_samples(scenes, range(4), 5.0).good == [0, 1, 2, 3]
     subject = subject_of(scenes, None, 4, None)
     stages = time_stages(scenes, range(4), 4, subject.options, subject.collate, 0.01, 1e6)
-    assert {"look-up", "draw", "decode", "masks"} <= {part.name for part in stages.parts}
+    assert {"read", "draw", "python"} <= set(stages.groups())
     assert stages.image_bytes > 1000
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _BAR = 32  # characters of the longest bar
 _SEVERITY_STYLES = {"problem": "bold red", "advice": "bold yellow", "note": "bold cyan"}
 
-SCHEMA = "fastpipe-doctor/1"
+SCHEMA = "fastpipe-doctor/2"
 """Names the layout of the JSON; the number grows when a key changes its meaning or goes."""
 
 
@@ -211,7 +211,7 @@ def _stage_table(diagnosis: Diagnosis, block: str) -> ReportTable:
         bar = Text(" " * left + (block * (right - left) or "·"), style=COLORS[group])
         table.add_row(f"{group:<21}", taken, f"{end - start:.0%}", bar)
         parts = stages.of(group)
-        if group in ("other kernels", "own code") or len(parts) > 1:
+        if [part.name for part in parts] != [group]:
             for part in parts:
                 table.add_row(f"  {part.name}", part.us, "", "", style="dim")
         start = end

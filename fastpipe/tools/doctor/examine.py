@@ -133,7 +133,7 @@ def doctor(
     share = seconds * 0.3 / len(counts)
     if probe.why_here:
         size = examined.batch_size
-        trials = [WorkerTrial(1, 1e6 / stages.whole_us)]
+        trials = [WorkerTrial(1, 1e6 / stages.total_us)]
     else:
         size = trial_batch_size(examined, stages, max(counts), free)
         trials = []

@@ -19,6 +19,7 @@ from fastpipe.tools.doctor.measurements import (
     StageProfile,
     WorkerThreads,
 )
+from fastpipe.tools.recipes import is_resize_or_conversion
 from fastpipe.tools.timing import Timing
 
 Severity = Literal["problem", "advice", "note"]
@@ -141,13 +142,13 @@ def broken_plan(
     transform: str, reason: str, advice: Sequence[str], behind: Sequence[str], stages: StageProfile
 ) -> Finding:
     """A transform ends the plan: what follows it runs one by one on images of its own."""
-    own = sum(part.us for part in stages.of("own code"))
+    own = stages.groups().get("transforms", 0.0)
     share = own / max(stages.total_us, 1e-9)
     lost = f" {', '.join(behind)} behind it could be planned." if behind else " Nothing behind it is lost."
     return Finding(
         "a transform that breaks the plan",
         "advice" if advice and (behind or share > 0.1) else "note",
-        f"{transform} ends what is planned ahead: {reason}.{lost} Code that isn't fastpipe's takes {own:,.0f} µs an "
+        f"{transform} ends what is planned ahead: {reason}.{lost} What then runs one by one takes {own:,.0f} µs an "
         f"image, {share:.0%} of the time.",
         sentences(advice),
     )
@@ -176,7 +177,8 @@ def one_by_one(kind: str, gain: ConversionGain) -> Finding:
 
 def own_loader(kind: str, stages: StageProfile, gain: ConversionGain | None = None) -> Finding:
     """Whole images are decoded, as no plan says which part is needed."""
-    share = (stages.groups().get("decode", 0.0) + stages.groups().get("own code", 0.0)) / max(stages.total_us, 1e-9)
+    loading = next((part.us for part in stages.parts if part.name == "loader"), None)
+    takes = "" if loading is None else f" That takes {loading / max(stages.total_us, 1e-9):.0%} of the time."
     what = "The dataset has a loader of its own" if kind == "loader" else f"{kind} isn't a dataset of fastpipe's"
     twin = kind.removeprefix("Wrapped")  # as torchvision's wrap_dataset_for_transforms_v2 calls its classes
     if kind == "loader":
@@ -191,14 +193,16 @@ def own_loader(kind: str, stages: StageProfile, gain: ConversionGain | None = No
     return Finding(
         "images are decoded whole",
         "advice",
-        f"{what}: each image is decoded whole before the transforms see it. That takes {share:.0%} of the time.",
+        f"{what}: each image is decoded whole before the transforms see it.{takes}",
         f"{cure}: then only what the crop needs is decoded, with the same pixels.",
     )
 
 
 def slow_transform(stages: StageProfile, has_gpu: bool) -> Finding | None:
     """One transform takes more of the time than anything else."""
-    slow = [part for group in ("other kernels", "own code") for part in stages.of(group) if part.name != "your dataset"]
+    slow = [
+        part for part in stages.of("transforms") if not is_resize_or_conversion(part.name) and part.name != "loader"
+    ]
     longest = max(slow, key=lambda part: part.us, default=None)
     if longest is None or longest.us < 0.3 * stages.total_us:
         return None

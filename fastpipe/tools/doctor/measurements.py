@@ -9,25 +9,15 @@ import numpy as np
 SAME = 0.05
 """Rates less than this share apart are the same: short trials differ by as much."""
 
-GROUPS = (
-    "read",
-    "header",
-    "draw + plan",
-    "decode",
-    "resize",
-    "other kernels",
-    "own code",
-    "to tensor + normalise",
-    "collate",
-)
+GROUPS = ("read", "draw", "core", "transforms", "python", "collate")
 """The stages of a sample, in the order in which they mostly come."""
 
 
 @dataclass(frozen=True, slots=True)
-class ProfiledPart:
+class StagePart:
     """One piece of a sample's work."""
 
-    name: str  # a step's or transform's, or what else was done
+    name: str  # a stage's, a transform's that runs by itself, or what else was done
     group: str  # one of `GROUPS`
     us: float  # microseconds an image, over all images
 
@@ -36,9 +26,8 @@ class ProfiledPart:
 class StageProfile:
     """The stages of a sample's time, in one worker process."""
 
-    parts: tuple[ProfiledPart, ...]  # they add up to all of the time
+    parts: tuple[StagePart, ...]  # they add up to all of the time
     images: int  # how many were timed
-    whole_us: float  # microseconds an image where nobody takes the time of the parts
     image_bytes: int  # of one image of the finished batch
     # height and width of a finished image, in pixels; None where batches hold no images ``(N, C, H, W)``
     output: tuple[int, int] | None = None
@@ -58,7 +47,7 @@ class StageProfile:
             found[part.group] += part.us
         return found
 
-    def of(self, group: str) -> list[ProfiledPart]:
+    def of(self, group: str) -> list[StagePart]:
         """A group's parts, the longest first."""
         return sorted((part for part in self.parts if part.group == group), key=lambda part: -part.us)
 

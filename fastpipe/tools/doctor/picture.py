@@ -15,13 +15,10 @@ if TYPE_CHECKING:
 COLORS: Mapping[str, str] = MappingProxyType(
     {
         "read": "#4e79a7",
-        "header": "#76b7b2",
-        "draw + plan": "#b07aa1",
-        "decode": "#e15759",
-        "resize": "#f28e2b",
-        "other kernels": "#edc948",
-        "own code": "#9c755f",
-        "to tensor + normalise": "#59a14f",
+        "draw": "#b07aa1",
+        "core": "#e15759",
+        "transforms": "#9c755f",
+        "python": "#edc948",
         "collate": "#bab0ac",
         "transfer": "#ff9da7",
     }
@@ -88,11 +85,11 @@ def _draw_workers(axes: Any, scaling: Scaling, gpu_rate: float | None, disk: Dis
     for count, rate in zip(workers, rates, strict=True):
         axes.annotate(f"{rate:,.0f}", (count, rate), xytext=(0, 7), textcoords="offset points", ha="center", fontsize=8)
     if gpu_rate is not None:
-        axes.axhline(gpu_rate, color=COLORS["decode"], linestyle="--", label=f"the GPU: {gpu_rate:,.0f}")
+        axes.axhline(gpu_rate, color=COLORS["core"], linestyle="--", label=f"the GPU: {gpu_rate:,.0f}")
     if disk is not None and disk.cold_per_s is not None:
         top = max(*rates, gpu_rate or 0.0)
         if disk.cold_per_s < 2 * top:  # far above, it limits nothing and would flatten the rest
-            axes.axhline(disk.cold_per_s, color=COLORS["own code"], linestyle="-.", label="the disk, cold")
+            axes.axhline(disk.cold_per_s, color=COLORS["transforms"], linestyle="-.", label="the disk, cold")
     axes.set_title("What the workers deliver")
     axes.set_xlabel("workers")
     axes.set_ylabel("images/s")

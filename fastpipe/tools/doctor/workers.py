@@ -62,7 +62,7 @@ def trial_batch_size(subject: Subject, stages: StageProfile, most_workers: int, 
 
     `shared_free` is in bytes; None for no limit.
     """
-    size = max(1, min(subject.batch_size, int(_BATCH_S * 1e6 / max(1.0, stages.whole_us))))
+    size = max(1, min(subject.batch_size, int(_BATCH_S * 1e6 / max(1.0, stages.total_us))))
     if shared_free is None:
         return size
     # A trial must not end in a bus error: doctor is there to warn of it.
