@@ -46,16 +46,22 @@ def check_call(site: Site, fast: Callable[[], Result], plain: Callable[[], Resul
     return made
 
 
-def check_value(site: Site, fast: Callable[[], Result], plain: Callable[[], Result], what: str) -> Result:
-    """As `check_call`, of a call that draws nothing, in a process that may have no torch."""
+def check_value(site: Site, made: Result, seconds: float, plain: Callable[[], Result], what: str) -> Result:
+    """As `check_call`, of a call that drew nothing, in a process that may have no torch.
+
+    Args:
+        site: that counts the check.
+        made: what our way gave.
+        seconds: that it took.
+        plain: the library's own way.
+        what: the call, as a warning names it.
+    """
     begun = time.perf_counter()
-    made = fast()
-    between = time.perf_counter()
     with plainly():
         expected = plain()
-    ended = time.perf_counter()
+    plain_seconds = time.perf_counter() - begun
     difference = "" if same_pixels(made, expected) else _OTHER_VALUES.format(what)
-    site.add_check(ended - between, between - begun, difference)
+    site.add_check(plain_seconds, seconds, difference)
     return expected if difference else made
 
 

@@ -17,6 +17,7 @@ HOOKS = {
     "PIL.Image": "pillow",
     "PIL.ImageEnhance": "pillow_functions",
     "PIL.ImageOps": "pillow_functions",
+    "albumentations.augmentations.pixel.transforms": "albumentations",
     "cv2": "opencv",
     "multiprocessing.spawn": "children",
     "multiprocessing.util": "children",

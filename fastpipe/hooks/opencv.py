@@ -5,10 +5,10 @@ What the core refuses, what OpenCV may read otherwise, and all that is wrong wit
 
 from __future__ import annotations
 
+import inspect
 import os
 import stat
 import sys
-import time
 from collections.abc import Callable
 from functools import partial
 from struct import Struct
@@ -16,8 +16,8 @@ from struct import error as StructError
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from fastpipe.hooks.checking import check_value
-from fastpipe.hooks.ledger import LEDGER, Site
+from fastpipe.hooks.functions import FasterFunction
+from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.patches import Function, Patches, before
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
     for name, encoded in (("imread", _file), ("imdecode", _buffer)):
         # The package takes its functions from the extension module that it imports, where they have been replaced.
         vars(module)[name] = before(getattr(module, name))
-        patches.wrap(module, name, partial(_Decoder, LEDGER.site("function", f"cv2.{name}"), encoded, known))
+        patches.wrap(module, name, partial(_Decoder, f"cv2.{name}", encoded, known))
 
 
 # -- what is asked for
@@ -66,7 +66,12 @@ class _Wanted(NamedTuple):
     is_upright: bool
 
 
-def _known_flags(has_rgb: bool) -> dict[int, _Wanted]:
+Encoded: TypeAlias = tuple[bytes, int]
+"""The bytes of a file, and the flags of a call."""
+Flags: TypeAlias = dict[int, _Wanted]
+
+
+def _known_flags(has_rgb: bool) -> Flags:
     """What flags mean for images of eight bits without transparency.
 
     Args:
@@ -85,7 +90,7 @@ def _known_flags(has_rgb: bool) -> dict[int, _Wanted]:
     return known
 
 
-def _file(filename: Any, flags: Any = 1) -> tuple[bytes, int] | str:
+def _file(filename: Any = None, flags: Any = 1) -> Encoded | str:
     """The bytes of the file that ``imread`` is called for, and the flags; or why OpenCV is to read it."""
     if type(filename) is not str or type(flags) is not int:
         return "arguments other than a name and flags"
@@ -115,7 +120,7 @@ def _is_utf8(name: str) -> bool:
     return True
 
 
-def _buffer(buf: Any, flags: Any) -> tuple[bytes, int] | str:
+def _buffer(buf: Any = None, flags: Any = None) -> Encoded | str:
     """The bytes that ``imdecode`` is called for, and the flags; or why OpenCV is to decode them."""
     numpy: Any = sys.modules["numpy"]  # which OpenCV has imported
     if type(buf) is not numpy.ndarray or type(flags) is not int:
@@ -128,49 +133,27 @@ def _buffer(buf: Any, flags: Any) -> tuple[bytes, int] | str:
 # -- the decoder
 
 
-class _Decoder:
+class _Decoder(FasterFunction):
     """A function of OpenCV's, that decodes by the core.
 
     Args:
-        site: of the function.
-        encoded: what a call asks for, by its arguments.
+        name: of the function, in the report.
+        encoded: what a call asks for, by its arguments, which have OpenCV's names.
         known: what flags mean.
         plain: OpenCV's function.
     """
 
-    def __init__(
-        self,
-        site: Site,
-        encoded: Callable[..., tuple[bytes, int] | str],
-        known: dict[int, _Wanted],
-        plain: Function,
-    ) -> None:
-        self._site, self._encoded, self._known, self._plain = site, encoded, known, plain
+    def __init__(self, name: str, encoded: Callable[..., Encoded | str], known: Flags, plain: Function) -> None:
+        super().__init__(name, plain)
+        self._encoded, self._known = encoded, known
+        self._names = tuple(inspect.signature(encoded).parameters)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        site = self._site
-        if site.is_off:
-            return self._plain(*args, **kwargs)
-        begun = time.perf_counter()
-        made = self._made(args, kwargs)
-        if isinstance(made, str):
-            site.leave(made)
-            return self._plain(*args, **kwargs)
-        if site.is_due():
-            made = check_value(
-                site, partial(self._made, args, kwargs), partial(self._plain, *args, **kwargs), site.name
-            )
-            site.count(0.0)
-            return made
-        site.count(time.perf_counter() - begun)
-        return made
-
-    def _made(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Pixels | str:
+    def make(self, *args: Any, **kwargs: Any) -> Pixels | str:
         """The image, or why OpenCV is to make it."""
-        try:
-            given = self._encoded(*args, **kwargs)
-        except TypeError:  # other arguments, such as `dst`
+        named = {**dict(zip(self._names, args, strict=False)), **kwargs}
+        if len(named) != len(args) + len(kwargs) or not named.keys() <= set(self._names):
             return "other arguments"
+        given = self._encoded(**named)
         if isinstance(given, str):
             return given
         data, flags = given

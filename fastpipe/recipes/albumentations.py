@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from albumentations.core import composition, transforms_interface, utils
 
-from fastpipe import core
+from fastpipe.core.factors import normalized_by_factor
 from fastpipe.recipes.albumentations_motions import ENTRIES, Motion, place
 from fastpipe.recipes.source_code import has_code
 from fastpipe.transforms.adapters import Adapt
@@ -353,13 +353,9 @@ class _Normalize(_StandIn):
 
 def _normalized(image: Array, mean: Array, factor: Array) -> Array:
     """``(image - mean) * factor`` in float32, as albumentations' table has it for each byte."""
-    if core.available() and image.size:
-        made = np.empty(image.shape, np.float32)
-        job = core.thread_job()
-        job.read_pixels(image)
-        job.write_by_factor(made, mean.tolist(), factor.tolist())
-        if not core.run_thread_job(job):
-            return made
+    made = normalized_by_factor(image, mean, factor)
+    if made is not None:
+        return made
     height, width, _ = image.shape
     mean, factor = (torch.from_numpy(np.tile(values, width)) for values in (mean, factor))
     rows = torch.from_numpy(image.reshape(height, width * 3)).float()

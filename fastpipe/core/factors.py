@@ -1,0 +1,30 @@
+"""Pixels normalised by a factor, as albumentations computes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fastpipe.core.library import available
+from fastpipe.core.thread_local import run_thread_job, thread_job
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def normalized_by_factor(image: NDArray[Any], mean: NDArray[Any], factor: NDArray[Any]) -> NDArray[Any] | None:
+    """``(image - mean) * factor`` in float32; None where the core can't give it.
+
+    Args:
+        image: uint8 ``(H, W, 3)``, in rows without gaps.
+        mean: float32 ``(3,)``.
+        factor: float32 ``(3,)``.
+    """
+    import numpy as np
+
+    if not available() or not image.size:
+        return None
+    made = np.empty(image.shape, np.float32)
+    job = thread_job()
+    job.read_pixels(image)
+    job.write_by_factor(made, mean.tolist(), factor.tolist())
+    return None if run_thread_job(job) else made
