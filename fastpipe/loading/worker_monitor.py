@@ -9,6 +9,7 @@ import itertools
 import os
 import signal
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Iterator, Mapping
@@ -104,7 +105,8 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
         given.worker_init_fn = WorkerInit(loader.worker_init_fn, self.heartbeats, self.slots, epochs, times)
         given.multiprocessing_context = with_direct_queues(loader.multiprocessing_context)
         try:
-            super().__init__(given)
+            with _interrupts_deferred():
+                super().__init__(given)
         except Exception as error:
             self._worker_pids_set = True  # torch says so a step after it has set them
             self._unregister_workers()
@@ -292,6 +294,28 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
             if queue is not None:
                 queue.cancel_join_thread()
                 queue.close()
+
+
+@contextlib.contextmanager
+def _interrupts_deferred() -> Iterator[None]:
+    """Has Ctrl-C wait until the block is over: one that comes while a process is forked would be lost.
+
+    Python runs its handler at the first instruction behind the fork, most often in a function of
+    ``os.register_at_fork``, as its own logging has one, and ignores what is raised there: the training goes on. And a
+    worker that is forked meanwhile gets as far as where it ignores Ctrl-C.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    if not callable(handler) or threading.current_thread() is not threading.main_thread():
+        yield  # another thread is never interrupted
+        return
+    came: list[Any] = []
+    signal.signal(signal.SIGINT, lambda *arguments: came.append(arguments))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if came:
+            handler(*came[-1])
 
 
 def timed_out(timeout_s: float, who: str) -> LoaderError:

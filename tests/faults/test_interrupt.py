@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import multiprocessing
 import os
 import re
 import signal
@@ -13,6 +15,9 @@ from pathlib import Path
 
 import pytest
 from faults.photos import write_photos
+
+import fastpipe
+from fastpipe import transforms as T
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals to a process group are POSIX")
 
@@ -157,3 +162,37 @@ def test_a_worker_ends_whose_main_process_has_ended_before_it_began(photos, tmp_
     workers = [int(pid) for pid in ended.stdout.split()]
     assert len(workers) == 1
     assert all_gone(workers)
+
+
+@pytest.fixture
+def interrupt_at_fork() -> Iterator[list[str]]:
+    """A list of moments of a fork, "before" or "after_in_parent", at which Ctrl-C comes, once."""
+    moments: list[str] = []
+
+    def interrupt(moment: str) -> None:
+        if moment in moments:
+            moments.remove(moment)
+            signal.raise_signal(signal.SIGINT)
+
+    # They stay until the process ends, and do nothing once the list is empty.
+    os.register_at_fork(
+        before=functools.partial(interrupt, "before"), after_in_parent=functools.partial(interrupt, "after_in_parent")
+    )
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield moments
+    signal.signal(signal.SIGINT, handler)
+    moments.clear()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux")
+@pytest.mark.parametrize("moment", ["before", "after_in_parent"])
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+def test_an_interrupt_while_a_worker_is_forked_is_not_lost(tmp_path, interrupt_at_fork, moment):
+    """Python ignores what is raised in a function of ``os.register_at_fork``."""
+    loader = fastpipe.DataLoader(fastpipe.ImageFolder(write_photos(tmp_path), T.ToTensor()), num_workers=2)
+    interrupt_at_fork.append(moment)
+    with pytest.raises(KeyboardInterrupt):
+        iter(loader)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert all_gone([worker.pid for worker in multiprocessing.active_children()])
+    assert len(list(loader)) == len(loader)
