@@ -49,7 +49,7 @@ class Block:
     """
 
     source: str
-    numbers: list[int]
+    numbers: Sequence[int]
     paths: list[str]
     labels: list[str | float]
 
@@ -83,7 +83,7 @@ def read_list(source: Any, columns: tuple[Column, Column]) -> tuple[Iterator[Blo
             return _in_blocks(f"{path}, line", rows), True
         return _from_text(path), True
     if isinstance(source, Sequence) and len(source) == 2 and not isinstance(source, (str, bytes)):
-        return _in_blocks("item", _from_sequences(*source)), False
+        return _from_sequences(*source), False
     raise DatasetError(
         f"a list of images is a text, CSV or Parquet file, or (paths, labels); not {type(source).__name__}."
     )
@@ -125,11 +125,12 @@ def _from_text(path: str) -> Iterator[Block]:
                 lines = b"".join(pieces).decode(ENCODING, ERRORS).split("\n")
             except UnicodeDecodeError:
                 raise _not_text(path) from None
-            block = Block(f"{path}, line", [], [], [])
+            numbers: list[int] = []
+            block = Block(f"{path}, line", numbers, [], [])
             for number, line in enumerate(lines, done + 1):
                 parts = line.rsplit(None, 1)
                 if len(parts) == 2:
-                    block.numbers.append(number)
+                    numbers.append(number)
                     block.paths.append(parts[0].lstrip())
                     block.labels.append(parts[1])
                 elif parts:
@@ -191,15 +192,25 @@ def _from_parquet(path: str, columns: tuple[Column, Column]) -> Iterator[Row]:
                 yield _checked(f"{path}, row", number, one, label)
 
 
-def _from_sequences(paths: Any, labels: Any) -> Iterator[Row]:
+def _from_sequences(paths: Any, labels: Any) -> Iterator[Block]:
     if len(paths) != len(labels):
         raise DatasetError(f"there are {len(paths)} paths and {len(labels)} labels: give one label a path.")
     labels = labels.tolist() if hasattr(labels, "tolist") else labels  # an array's or a tensor's numbers are Python's
-    for number, (path, label) in enumerate(zip(paths, labels, strict=True)):
-        if isinstance(label, (float, np.floating)):
-            yield (*_checked("item", number, path, 0)[:2], float(label))
-        else:
-            yield _checked("item", number, path, label)
+    left_paths, left_labels = iter(paths), iter(labels)
+    for start in range(0, len(paths), _ROWS):
+        some, given = (list(itertools.islice(left, _ROWS)) for left in (left_paths, left_labels))
+        numbers = range(start, start + len(some))
+        alike = len(some) == len(given) and set(map(type, some)) == {str} and set(map(type, given)) in ({int}, {str})
+        if not alike or not all(some):
+            checked = [_checked_item(*row) for row in zip(numbers, some, given, strict=True)]
+            some, given = [path for _, path, _ in checked], [label for _, _, label in checked]
+        yield Block("item", numbers, some, given)
+
+
+def _checked_item(number: int, path: Any, label: Any) -> Row:
+    if isinstance(label, (float, np.floating)):
+        return (*_checked("item", number, path, 0)[:2], float(label))
+    return _checked("item", number, path, label)
 
 
 def _checked(source: str, number: int, path: Any, label: Any) -> Row:
@@ -280,6 +291,9 @@ def _any_whole(paths: Sequence[str]) -> bool:
 
 def _check_labels(block: Block, first: str | float) -> None:
     """Labels are all integers, as int32 has them, all floats or all strings, as the list's first one."""
+    labels: Any = block.labels
+    if type(first) is int and set(map(type, labels)) == {int} and SMALLEST <= min(labels) <= max(labels) <= LARGEST:
+        return
     kind = next(kind for kind in (int, float, str) if isinstance(first, kind))
     for place, label in enumerate(block.labels):
         if not isinstance(label, kind):

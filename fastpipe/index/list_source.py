@@ -79,7 +79,9 @@ def index_of_rows(rows: Any, root: str = "", source: ByteSource | None = None) -
     blocks, texts = read_list(rows, ("path", "label"))
     paths, labels = rows
     places: dict[str, Array] = {}
-    if members := [path for path in paths if isinstance(path, ArchiveMember)]:
+    kinds = set(map(type, paths))
+    if any(issubclass(kind, ArchiveMember) for kind in kinds):
+        members = [path for path in paths if isinstance(path, ArchiveMember)]
         if len(members) != len(paths):
             raise DatasetError(
                 f"{len(members)} of the {len(paths)} images lie in containers: a list holds such, or files, not both."

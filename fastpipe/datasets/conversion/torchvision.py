@@ -247,12 +247,11 @@ def _with_attributes(made: Any, dataset: Any) -> Any:
 
 def set_samples(made: IndexedDataset, samples: Sequence[tuple[Any, Any]]) -> None:
     """Gives a data set its samples: mapped arrays of them where targets are integers."""
-    listed = [(os.fspath(path), target) for path, target in samples]
-    if listed and all(type(target) is int for _, target in listed):
-        paths, targets = zip(*listed, strict=True)
+    paths, targets = [os.fspath(path) for path, _ in samples], [target for _, target in samples]
+    if set(map(type, targets)) == {int}:
         made._fastpipe_set_samples(index_of_rows((paths, targets)))
     else:
-        made._fastpipe_set_samples(listed)
+        made._fastpipe_set_samples(list(zip(paths, targets, strict=True)))
 
 
 def _folder(kind: type[IndexedDataset], dataset: Any, _: Convert) -> Any:
