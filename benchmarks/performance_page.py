@@ -9,13 +9,9 @@ older figures, marked with their own date and machine:
 
     python benchmarks/pipeline.py PHOTOS --json FOLDER/pipeline.json
     python benchmarks/loader.py PHOTOS --json FOLDER/loader.json
-    python benchmarks/scaling.py PHOTOS --json FOLDER/scaling.json
-    python benchmarks/gil.py PHOTOS --json FOLDER/gil.json
     python benchmarks/transforms.py --photos PHOTOS --json FOLDER/transforms.json
     python benchmarks/fidelity.py LARGE_PHOTOS --json FOLDER/fidelity.json
     python benchmarks/index.py --json FOLDER/index.json
-    python benchmarks/sampler.py --json FOLDER/sampler.json
-    fastpipe bench PHOTOS --json FOLDER/readers.json
     python benchmarks/png.py PHOTOS --json FOLDER/png.json
     python benchmarks/third_party/run_imread.py PHOTOS --json FOLDER/imread.json
 
@@ -61,43 +57,18 @@ def _from_loader(raw: Any) -> Any:
     }
 
 
-def _from_gil(raw: Any) -> Any:
-    kept = {name: raw[name] for name in ("shares", "machine", "threads")}
-    return {**kept, "rounds": len(raw["rounds"]["count"])}
-
-
 def _from_transforms(raw: Any) -> Any:
     rows = {name: sizes.get(WIDE) or next(iter(sizes.values())) for name, sizes in raw["rows"].items()}
     return {"rows": rows, "geometric_means": raw["geometric_means"], "rounds": raw["rounds"]}
-
-
-def _from_readers(raw: Any) -> Any:
-    rows = [
-        {
-            "reader": row["reader"],
-            "format": row["format"],
-            "request": row["request"],
-            "single_us": row["single"] and row["single"]["median_us"],
-            "workers_us": row["workers"] and row["workers"]["median_us"],
-        }
-        for row in raw["results"]
-        if row["exact"]
-    ]
-    formats = {name: {key: about[key] for key in ("images", "mean_bytes")} for name, about in raw["formats"].items()}
-    return {"rows": rows, "formats": formats, "workers": raw["workers"], "rounds": raw["rounds"]}
 
 
 REDUCED: dict[str, Callable[[Any], Any]] = {
     "png": lambda raw: raw,
     "pipeline": _from_pipeline,
     "loader": _from_loader,
-    "scaling": lambda raw: raw,
-    "gil": _from_gil,
     "transforms": _from_transforms,
     "fidelity": lambda raw: raw,
-    "readers": _from_readers,
     "index": lambda raw: raw,
-    "sampler": lambda raw: {"rows": raw},
     "imread": lambda raw: raw,
 }
 

@@ -5,7 +5,7 @@ and writes the file, `current_config` gives what holds in this process:
 
     reader= argument   (beats all; the readers see to it)
     FASTPIPE_READER    "cv2", or "jpeg=cv2,png=pil", or both: "cv2,png=pil"
-    the config file    FASTPIPE_CONFIG: a folder, or a file whose name ends in .toml; else the user's config folder
+    the config file    FASTPIPE_CONFIG: a folder or a .toml file; else the user's
     built-in defaults  where none of these names a reader
 
 Whether a named reader exists is not known here: the readers say so when they are asked for it. One that doesn't load in

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import textwrap
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
@@ -51,8 +52,17 @@ def notebook_page(notebook: dict[str, Any]) -> str:
                 parts.append(f'<img src="data:{kind};base64,{code}" alt="what the cell above draws">')
             text = "".join(output.get("text", data.get("text/plain", "")))
             if text and not pictures:
-                parts.append(f"```text\n{text.rstrip()}\n```")
+                shown = "\n".join(wrapped for line in text.rstrip().splitlines() for wrapped in fitting(line))
+                parts.append(f"```text\n{shown}\n```")
     return "\n\n".join(parts) + "\n"
+
+
+def fitting(line: str) -> list[str]:
+    """A line that was printed, in as many lines as the page has room for."""
+    if len(line) <= LONGEST_LINE:
+        return [line]
+    indent = line[: len(line) - len(line.lstrip())]
+    return textwrap.wrap(line, LONGEST_LINE, initial_indent="", subsequent_indent=f"{indent}  ")
 
 
 def fetched_assets(html: str) -> list[str]:
@@ -71,6 +81,10 @@ def on_post_page(output: str, page: Any, **_: Any) -> str:
     assets = fetched_assets(output)
     if assets:
         raise PluginError(f"{page.file.src_uri} fetches {', '.join(assets)}: put it into docs/ and link it from there")
+    long = long_lines(output)
+    if long:
+        lines = "".join(f"\n  {line}" for line in long)
+        raise PluginError(f"{page.file.src_uri} cuts off code of more than {LONGEST_LINE} characters:{lines}")
     return output
 
 

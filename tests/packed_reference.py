@@ -1,4 +1,4 @@
-"""A reader of packed images in plain Python, written from ``docs/packed_format.md`` alone: slow and obvious."""
+"""A reader of packed images in plain Python, from ``fastpipe/core/packed_format.md`` alone: slow and obvious."""
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@
     assert same_coefficients(jpeg, packed)  # read back and compared
     jpeg_again = unpack(packed)             # the same coefficients and metadata; the same pixels in every decoder
 
-``docs/packed_format.md`` has the format. What reads images (`read_header`, jobs, the datasets) takes packed ones as it
-takes JPEGs and PNGs.
+``packed_format.md`` beside this file has the format. What reads images (`read_header`, jobs, the datasets) takes packed
+ones as it takes JPEGs and PNGs.
 """
 
 from __future__ import annotations

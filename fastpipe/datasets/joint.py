@@ -126,8 +126,8 @@ class SampleDataset(JointDataset):
     .. code:: python
 
         def sample(index):
-            return f"{index}.jpg", {"boxes": fastpipe.Boxes(boxes[index]), "labels": labels[index],
-                                    "mask": fastpipe.MaskFile(f"{index}.png")}
+            boxes, mask = fastpipe.Boxes(all_boxes[index]), fastpipe.MaskFile(f"{index}.png")
+            return f"{index}.jpg", {"boxes": boxes, "labels": labels[index], "mask": mask}
 
         train = fastpipe.SampleDataset(sample, 1000, transforms)
         image, target = train[0]

@@ -38,7 +38,8 @@ def convert(thing: Any) -> Any:
 
     .. code:: python
 
-        loader = fastpipe.convert(torch.utils.data.DataLoader(torchvision.datasets.ImageFolder("train", transform), 64))
+        dataset = torchvision.datasets.ImageFolder("train", transform)
+        loader = fastpipe.convert(torch.utils.data.DataLoader(dataset, 64))
 
     Nothing is listed again, downloaded or changed; what is given stays as it was, and later changes of its attributes
     don't reach the result (those of the transforms in it do). What is fastpipe's already is returned as it is.

@@ -40,7 +40,7 @@ class LoaderStatistics(dict[str, Any]):
             - ``images``, ``batches``: handed out
             - ``seconds``: wall time since the iteration began, or since the minute did
             - ``images_per_s``, ``batches_per_s``
-            - ``wait_s``: the loop's wait for batches, a dict of ``total``, ``p50``, ``p95`` and ``p99``, in seconds
+            - ``wait_s``: the loop's wait for batches in seconds: ``total``, ``p50``, ``p95``, ``p99``
             - ``wait_share``: of the wall time
             - ``ready``: batches that were ready when one was asked for, in the mean
             - ``starved``: share of the batches for which none was ready
