@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import importlib
 import importlib.util
+import itertools
 import json
 import re
 import subprocess
@@ -279,6 +280,8 @@ def test_commands_on_the_pages_exist(path):
         if words[0].startswith("--"):
             continue  # of all commands, such as --install-completion
         assert words[0] in commands, line
+        if words[0] == "run":  # behind the script stand its own options
+            words = ["run", *itertools.takewhile(lambda word: word.startswith("-"), words[1:])]
         known = {option for each in commands[words[0]].params for option in (*each.opts, *each.secondary_opts)}
         given = {word.partition("=")[0].strip("[],") for word in words if word.startswith(("-", "[-"))}
         assert given - {"-"} <= known | {"--help"}, line
