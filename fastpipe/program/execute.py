@@ -11,11 +11,11 @@ from typing import Any
 import torch
 
 from fastpipe import core, readers
-from fastpipe.ops import ScaledResize
+from fastpipe.ops import Operation, ScaledResize
 from fastpipe.program.encoded import Encoded
 from fastpipe.program.lower import add_steps
 from fastpipe.program.on_image import on_pixels, pillow_sink, run, tensor_sink, to_pil
-from fastpipe.program.program import Program
+from fastpipe.program.program import Program, Views
 from fastpipe.types import ImageShape
 
 
@@ -97,7 +97,8 @@ def decode_by_core(
     result: Any = None
     if is_all and program.conversion is not None:
         result = tensor_sink(job, program.conversion, shape, out, in_rows)
-    elif as_pil:  # also between jobs: an array hasn't the fourth byte
+    elif as_pil and all(isinstance(step, Operation | Views) for step in program.steps[taken:]):
+        # Also between jobs: an array, which is what a user's step gets, hasn't the fourth byte.
         result = pillow_sink(job, shape)
     if result is None:
         is_all = is_all and program.conversion is None

@@ -410,3 +410,28 @@ def test_bytes_in_memory_are_read_like_files(root):
     image = fastpipe.readers.read_image(buffer.getvalue(), region=(3, 4, 20, 30))
     expected = np.asarray(Image.open(buffer).convert("RGB"))[3:23, 4:34]
     np.testing.assert_array_equal(image, expected)
+
+
+class Reversed:
+    """A user's step: the channels in reverse, of an array."""
+
+    def apply(self, image):
+        return np.ascontiguousarray(image[..., ::-1])
+
+    def output_shape(self, shape):
+        return shape
+
+
+class ReverseChannels:
+    def draw(self, shape, generators):
+        return (Reversed(),)
+
+
+@pytest.mark.parametrize("then", [[], [T.ToTensor()]], ids=["PIL", "tensor"])
+def test_a_step_of_the_users_gets_an_array_of_a_file(root, then):
+    made = fastpipe.ImageFolder(root, T.Compose([T.CenterCrop(8), ReverseChannels(), *then]))[0][0]
+    plain = fastpipe.ImageFolder(root, T.Compose([T.CenterCrop(8), *then]))[0][0]
+    if then:
+        assert torch.equal(made, plain.flip(0))
+    else:
+        np.testing.assert_array_equal(np.asarray(made), np.asarray(plain)[..., ::-1])
