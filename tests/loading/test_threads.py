@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import os
 import pickle
 import random
+import sys
 import threading
 import time
 import traceback
@@ -208,6 +210,25 @@ def test_threads_end_with_their_loader(root):
     del loader, batches
     gc.collect()
     assert none_left()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts the system's threads")
+def test_the_cores_threads_end_with_a_loop_that_is_broken_off(root):
+    def threads():
+        return {*os.listdir("/proc/self/task")}
+
+    loader = fastpipe.DataLoader(dataset(root), 3, shuffle=True, threads=2)
+    next(iter(loader))  # torch may start some of its own
+    assert none_left()
+    before = threads()
+    for _ in range(20):
+        for _ in loader:
+            break
+    assert none_left()
+    deadline = time.monotonic() + 60
+    while threads() - before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not threads() - before
 
 
 def test_two_loops_over_one_loader(root):
