@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from fastpipe.hooks.checking import check_call
-from fastpipe.hooks.ledger import LEDGER, Site
+from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.patches import Function, Patches, is_plain
 from fastpipe.hooks.plain_images import plain_image
 from fastpipe.pending import is_pending
@@ -34,17 +34,18 @@ def hook(module: ModuleType, patches: Patches) -> None:
 
 
 def _opener(plain: Any, patches: Patches) -> Any:
-    site: Site | None = None
+    adopt: Any = None
+    site: Any = None
 
     def open_lazily(file: Any = None, filename: Any = None) -> Any:
-        nonlocal site
+        nonlocal adopt, site
         image = plain(file, filename)
         if not patches.active or is_plain() or "torch" not in sys.modules:
             return image
-        from fastpipe.pillow.files import adopt
+        if adopt is None:
+            from fastpipe.pillow import files
 
-        if site is None:
-            site = LEDGER.site("function", "PIL.Image.open")
+            adopt, site = files.adopt, LEDGER.site("function", "PIL.Image.open")
         if site.is_off:
             return image
         made = adopt(image, site if site.is_due() else None)

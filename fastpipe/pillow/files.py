@@ -20,6 +20,7 @@ from PIL import Image, ImageFile, JpegImagePlugin, PngImagePlugin
 
 from fastpipe import core, readers
 from fastpipe.errors import DecodeError
+from fastpipe.pillow.held import MOST_BYTES, MOST_OPEN, Held
 from fastpipe.pillow.lazy_image import LazyImage, PendingPixels, PlainCall
 from fastpipe.pillow.lazy_source import Check, LazySource
 from fastpipe.program.encoded import Encoded
@@ -50,7 +51,7 @@ class _LazyFile(_Base):
     """``tile``, mode and size as it was opened."""
     _fastpipe_lock: threading.RLock
     _fastpipe_source: LazySource | None
-    _fastpipe_check: Check | None
+    _fastpipe_check: Check | None = None
     _fastpipe_is_used = False
     _fastpipe_is_loading = False
     _fastpipe_is_loaded = False
@@ -91,6 +92,11 @@ class _LazyFile(_Base):
         file.seek(0)
         data = file.read() if not limit or length <= limit else b""
         file.seek(position)
+        if self._exclusive_fp and data:  # as Pillow, which closes a file of its own when it has decoded it
+            copy = io.BytesIO(data)
+            copy.seek(position)
+            self._read_from(copy)
+            file.close()
         name = os.fsdecode(self.filename) if self.filename else "<file>"
         try:
             header = readers.parse_header(data, name)
@@ -99,13 +105,10 @@ class _LazyFile(_Base):
         known = (header.format, header.width, header.height) == (self.format, *self.size)
         if not known or not readers.get_reader("core").accepts(header) or not _is_whole(data, header):
             return None
-        if self._exclusive_fp:  # as Pillow, which closes a file of its own when it has decoded it
-            copy = io.BytesIO(data)
-            copy.seek(position)
-            self._read_from(copy)
-            file.close()
         open_by_pillow = partial(_opened, self.pillow, self.filename)
-        return LazySource(Encoded(data, header, name), 1, open_by_pillow, self._fastpipe_check)
+        source = LazySource(Encoded(data, header, name), 1, open_by_pillow, self._fastpipe_check)
+        BYTES.add(source, len(data))
+        return source
 
     def _read_from(self, file: IO[bytes]) -> None:
         """Goes on with another file of the same content."""
@@ -281,6 +284,18 @@ def _is_whole(data: bytes, header: Header) -> bool:
     return kind == b"IEND"
 
 
+def _close_file(image: Any) -> None:
+    if image._exclusive_fp:  # which ``Image.open`` says behind the opener
+        image.source()
+
+
+OPEN_FILES: Held[Any] = Held(MOST_OPEN, _close_file)
+"""Images whose files Pillow has opened, and keeps open until somebody looks at the pixels."""
+
+BYTES: Held[LazySource] = Held(MOST_BYTES, LazySource.let_go)
+"""Files that have been read for images without pixels."""
+
+
 def adopt(image: Image.Image, check: Check | None = None) -> Image.Image:
     """A file that Pillow has just opened: the same object, decoded by the core from now on if the core can.
 
@@ -295,9 +310,13 @@ def adopt(image: Image.Image, check: Check | None = None) -> Image.Image:
     else:
         return image
     if core.available():
-        opened = [*image.tile], image.mode, image.size
-        vars(image).update(_fastpipe_opened=opened, _fastpipe_lock=threading.RLock(), _fastpipe_check=check)
+        own = vars(image)
+        own["_fastpipe_opened"] = [*image.tile], image.mode, image.size
+        own["_fastpipe_lock"] = threading.RLock()
+        if check is not None:
+            own["_fastpipe_check"] = check
         image.__class__ = kind
+        OPEN_FILES.add(image)
     return image
 
 

@@ -113,6 +113,7 @@ class LazyImage(Image.Image):
         self._size = (source.shape.width, source.shape.height) if size is None else size
         self.info = {} if info is None else info
         self._fastpipe = _Record(source, steps, coloured, calls)
+        source.add_image(self)
         if source.check is not None:
             self._fastpipe.checked_info = self.info.copy()
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Protocol
 
 import torch
@@ -12,6 +14,7 @@ from PIL import Image
 from fastpipe import core, readers
 from fastpipe.core.packed import PACKED_FORMAT
 from fastpipe.ops import Crop, Operation
+from fastpipe.pending import is_pending
 from fastpipe.program.encoded import Encoded
 from fastpipe.program.execute import decode_by_core
 from fastpipe.program.lower import add_steps, lower
@@ -34,6 +37,8 @@ class Check(Protocol):
             difference: between the two, in words; empty for none.
         """
 
+
+_PIXEL_BYTES = {"RGB": 4, "L": 1}  # of Pillow's images
 
 _BY_ROWS = {"PNG": 0.9, PACKED_FORMAT: 0.0}
 """Share of a decode's time that goes by the rows down to the last one that is needed, by format; see `_of_rows`."""
@@ -76,6 +81,27 @@ class LazySource:
         self._decoded, self._parts, self._expected = 0.0, 0, 0
         self._whole: Image.Image | None = None
         self._is_sound: bool | None = None
+        self._images: list[weakref.ref[Image.Image]] = []
+        self._most_images = 8
+
+    def add_image(self, image: Image.Image) -> None:
+        """Notes an image without pixels that shows the file."""
+        if len(self._images) >= self._most_images:
+            self._images = [reference for reference in self._images if reference() is not None]
+            self._most_images = 8 + 2 * len(self._images)
+        self._images.append(weakref.ref(image))
+
+    def let_go(self) -> None:
+        """Makes the images whose pixels take less memory than the file, which goes with the last one that shows it."""
+        for reference in self._images:
+            image = reference()
+            if image is None or not is_pending(image):
+                continue
+            if image.width * image.height * _PIXEL_BYTES[image.mode] < len(self.encoded.data):
+                with suppress(Exception):  # which is for who looks at the pixels
+                    image.load()
+                    _ = image.im
+        self._whole = None
 
     @property
     def is_sound(self) -> bool:

@@ -279,6 +279,9 @@ class _Pending:
     plain: type
     """The class that a tensor has when it has its pixels."""
 
+    def _fastpipe_is_pending(self) -> bool:
+        return _KEY in vars(self)
+
     @classmethod
     def __torch_function__(
         cls, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None

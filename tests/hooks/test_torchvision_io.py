@@ -96,8 +96,10 @@ def test_an_image_without_pixels() -> None:
     assert isinstance(image, torch.Tensor)
     assert not image.requires_grad
     assert pending_tensor.is_pending(image), "asking for its shape makes no pixels"
+    assert fastpipe.is_pending(image)
     assert image.sum() == plainly_opened().sum()
     assert not pending_tensor.is_pending(image)
+    assert not fastpipe.is_pending(image)
     assert type(image) is torch.Tensor
 
 
