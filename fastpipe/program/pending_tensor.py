@@ -12,6 +12,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import itemgetter, methodcaller
@@ -193,7 +194,7 @@ class Record:
     def result(self) -> torch.Tensor:
         """The result, which is made if it isn't there: the same memory for everybody who asks."""
         if self.made is None:
-            with _Ordinary(self.inference):
+            with _ordinary(self.inference):
                 made = self._make()
             with _lock:
                 if self.made is None:
@@ -206,7 +207,7 @@ class Record:
             out.copy_(self.result())
             return
         begun = time.perf_counter()
-        with _Ordinary(self.inference):
+        with _ordinary(self.inference):
             self.source.run(self.steps, self.program, out)
         self.account.count(time.perf_counter() - begun)
 
@@ -236,25 +237,20 @@ class Record:
         return base is not None and (base.made is not None or base.windows > 1 or base.owner() is not None)
 
 
-class _Ordinary:
+def _ordinary(inference: bool) -> AbstractContextManager[Any]:
     """A context in which torch's functions do what they do where no mode is on; inference mode as it is given."""
-
-    def __init__(self, inference: bool) -> None:
-        self._contexts: list[Any] = [torch._C.DisableTorchFunction()]
-        if torch._C._len_torch_dispatch_stack():
-            self._contexts.append(_disable_current_modes())
-        if torch._C._functorch.maybe_current_level() is not None:
-            self._contexts.append(temporarily_clear_interpreter_stack())
-        if torch.is_inference_mode_enabled() != inference:
-            self._contexts.append(torch.inference_mode(inference))
-
-    def __enter__(self) -> None:
-        for context in self._contexts:
-            context.__enter__()
-
-    def __exit__(self, *error: Any) -> None:
-        for context in reversed(self._contexts):
-            context.__exit__(*error)
+    within_function = torch._C._functorch.maybe_current_level() is not None
+    other = torch.is_inference_mode_enabled() != inference
+    plain: AbstractContextManager[Any] = torch._C.DisableTorchFunction()
+    if not within_function and not other and not torch._C._len_torch_dispatch_stack():
+        return plain
+    contexts = ExitStack()
+    contexts.enter_context(plain)
+    contexts.enter_context(_disable_current_modes())
+    contexts.enter_context(torch.inference_mode(inference))
+    if within_function:
+        contexts.enter_context(temporarily_clear_interpreter_stack())
+    return contexts
 
 
 _lock = threading.Lock()
@@ -368,7 +364,7 @@ def with_pixels(tensor: Any) -> Any:
         record.result()
     with _lock:
         if record is not None and _KEY in vars(tensor) and _is_shell(tensor):
-            with _Ordinary(record.inference):
+            with _ordinary(record.inference):
                 own = record.result().detach()
             try:
                 torch._C._swap_tensor_impl(tensor, own)
@@ -388,7 +384,7 @@ def exchanged(given: Any, exchange: Callable[[Any], Any] = with_pixels) -> Any:
     """Arguments with others in the place of pending tensors, in lists, tuples and dicts, too: ordinary ones."""
     if isinstance(given, _Pending):
         return exchange(given)
-    if isinstance(given, dict):
+    if isinstance(given, dict) and given:
         return {name: exchanged(part, exchange) for name, part in given.items()}
     if type(given) in (list, tuple):
         return type(given)(exchanged(part, exchange) for part in given)

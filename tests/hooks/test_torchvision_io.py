@@ -25,7 +25,7 @@ from torch.utils.data import DataLoader, Dataset, default_collate
 from torchvision_here import module, torchvision
 
 import fastpipe
-from fastpipe.hooks import ledger
+from fastpipe.hooks import ledger, tensor_files
 from fastpipe.hooks.patches import plainly
 from fastpipe.program import pending_tensor
 
@@ -42,6 +42,8 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Hooks without checks, but for tests that are about these; an account of its own."""
     monkeypatch.setattr(ledger.LEDGER, "_sites", {})
     monkeypatch.setattr(ledger.LEDGER, "_folder", None)
+    monkeypatch.setattr(tensor_files, "LEAST_BYTES", 0)
+    monkeypatch.setattr(tensor_files, "LEAST_PIXELS", 0)
     with fastpipe.install(check=0):
         yield
 
@@ -162,6 +164,14 @@ def test_orientations(orientation: int) -> None:
     for change in (lambda image: F.resize(image, [20, 30]), lambda image: image[..., 3:20, 4:30]):
         expected = shown(change(plainly_opened(data, apply_exif_orientation=True)))
         assert shown(change(opened(data, apply_exif_orientation=True))) == expected
+
+
+def test_small_images_are_left_to_torchvision(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tensor_files, "LEAST_PIXELS", 1 << 15)
+    assert not pending_tensor.is_pending(opened(corpus.jpeg(100, 300)))
+    assert pending_tensor.is_pending(opened(corpus.jpeg(200, 300)))
+    monkeypatch.setattr(tensor_files, "LEAST_BYTES", 1 << 20)
+    assert not pending_tensor.is_pending(opened(corpus.jpeg(200, 300)))
 
 
 def test_missing_files_and_odd_arguments() -> None:
@@ -758,7 +768,7 @@ def test_the_account() -> None:
     assert sites["Compose"].images == 5
     assert sites["Compose"].checked == 2
     assert sites["torchvision.io.decode_image"].images == 6
-    assert sites["torchvision.io.decode_image"].left == {"a file that fastpipe's core doesn't decode": 1}
+    assert sites["torchvision.io.decode_image"].left == {"neither a JPEG nor a PNG": 1}
 
 
 def test_uninstall_leaves_nothing() -> None:

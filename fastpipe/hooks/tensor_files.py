@@ -1,0 +1,156 @@
+"""Files as tensors without pixels, which v2's transforms record on: what ``torchvision.io``'s decoders give then."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torchvision.io import ImageReadMode
+
+from fastpipe import core, readers
+from fastpipe.hooks.ledger import LEDGER, Site
+from fastpipe.hooks.patches import Function, plainly
+from fastpipe.hooks.pending_tensors import SiteAccount
+from fastpipe.program.encoded import Encoded
+from fastpipe.program.pending_tensor import Record, TensorSource, pending_tensor
+from fastpipe.transforms.image_call import observed
+from fastpipe.types import Header
+
+_ARGUMENTS = {
+    "decode_image": ("input", "mode", "apply_exif_orientation"),
+    "decode_jpeg": ("input", "mode", "device", "apply_exif_orientation"),
+}
+_MAGIC = {"decode_image": (b"\xff\xd8\xff", b"\x89PNG"), "decode_jpeg": (b"\xff\xd8\xff",)}
+_EXIF, _XMP = b"Exif\0", b"http://ns.adobe.com/xap/"
+_TURNED_PNG = (b"eXIf", b"exif", b"adobe.xmp")
+"""Marks of a file that may be turned in a way that torchvision doesn't read, or reads otherwise than Pillow."""
+LEAST_BYTES, LEAST_PIXELS = 1 << 12, 1 << 15
+"""The smallest files and images that are worth the work around them: torchvision decodes others in less time."""
+
+
+class TensorFiles:
+    """One of torchvision's decoders.
+
+    Args:
+        name: of the function.
+        plain: the function.
+    """
+
+    def __init__(self, name: str, plain: Function) -> None:
+        self._name, self._plain = name, plain
+
+    def open(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The function's result, without pixels if that can be: else torchvision's, or its error."""
+        site = LEDGER.site("function", f"torchvision.io.{self._name}")
+        names = _ARGUMENTS[self._name]
+        given = {**dict(zip(names, args, strict=False)), **kwargs}
+        if site.is_off or len(args) > len(names) or not given.keys() <= set(names) or "input" not in given:
+            return self._plain(*args, **kwargs)
+        if observed() or torch._C._get_tracing_state() is not None or str(given.get("device", "cpu")) != "cpu":
+            return self._plain(*args, **kwargs)
+        begun = time.perf_counter()
+        data = self._data_of(given["input"])
+        if isinstance(data, str):
+            site.leave(data)
+            return self._plain(*args, **kwargs)
+        made = self._opened(data, given, site)
+        if isinstance(made, str):
+            site.leave(made)
+            if not data or isinstance(given["input"], torch.Tensor):
+                return self._plain(*args, **kwargs)
+            return self._plain(**{**given, "input": _as_tensor(data)})  # a file isn't read again
+        site.count(time.perf_counter() - begun)
+        return made
+
+    def _data_of(self, given: Any) -> bytes | str:
+        """The bytes of a file, or of a tensor of bytes, which may be overwritten; else the reason to leave it."""
+        if type(given) is torch.Tensor:
+            if given.dtype != torch.uint8 or given.ndim != 1 or not given.is_cpu or not given.is_contiguous():
+                return "no tensor of bytes"
+            if given.numel() < LEAST_BYTES:
+                return "a small image"
+            array = given.numpy()
+            known = array[:4].tobytes().startswith(_MAGIC[self._name])
+            return array.tobytes() if known else "neither a JPEG nor a PNG"
+        if self._name != "decode_image" or not isinstance(given, (str, os.PathLike)):
+            return "neither a path nor a tensor of bytes"
+        try:
+            with open(str(given), "rb", buffering=0) as file:
+                return file.readall()
+        except (OSError, ValueError):
+            return "a file that can't be read"
+
+    def _opened(self, data: bytes, given: dict[str, Any], site: Site) -> Any:
+        """The tensor without pixels, or the reason why there is none."""
+        mode, turns = _mode_of(given.get("mode", "UNCHANGED")), given.get("apply_exif_orientation", False)
+        if mode is None or type(turns) is not bool:
+            return "arguments of another kind"
+        if not core.available():
+            return "fastpipe's core isn't there"
+        if not data.startswith(_MAGIC[self._name]):
+            return "neither a JPEG nor a PNG"
+        header = core.read_header(data)
+        if not isinstance(header, Header) or not readers.get_reader("core").accepts(header):
+            return "a file that fastpipe's core doesn't decode"
+        pixels, limit = header.height * header.width, readers.pixel_limit()
+        if pixels < LEAST_PIXELS:
+            return "a small image"
+        channels = _channels_of(header, mode)
+        if not channels:
+            return f"mode {mode} of a {header.color_space} {header.format}"
+        orientation = _orientation_of(data, header) if turns else 1
+        if not orientation:
+            return "an orientation that the file says in an unusual way"
+        if limit is not None and pixels > limit:
+            return "more pixels than the limit"
+        library = self._library(data, given)
+        source = TensorSource(Encoded(data, header), channels, orientation, library)
+        # torchvision raises here where a file is damaged: so a JPEG's scans are gone through, a PNG is decoded.
+        if not (readers.intact_jpeg(data, header) if header.format == "JPEG" else source.decode()):
+            return "a damaged file"
+        return pending_tensor(Record.of(source, SiteAccount(site, library, site.is_due())))
+
+    def _library(self, data: bytes, given: dict[str, Any]) -> Callable[[], torch.Tensor]:
+        def library() -> torch.Tensor:
+            with plainly():
+                made: torch.Tensor = self._plain(**{**given, "input": _as_tensor(data)})
+                return made
+
+        return library
+
+
+def _as_tensor(data: bytes) -> torch.Tensor:
+    return torch.frombuffer(bytearray(data), dtype=torch.uint8)
+
+
+def _mode_of(mode: Any) -> str | None:
+    """The name of an ``ImageReadMode``, which may be given by its name."""
+    if isinstance(mode, str):
+        mode = ImageReadMode.__members__.get(mode.upper())
+    return str(mode.name) if isinstance(mode, ImageReadMode) else None
+
+
+def _channels_of(header: Header, mode: str) -> int:
+    """The channels of what torchvision gives; 0 where the core gives something else."""
+    color = header.color_space
+    if header.format == "JPEG":
+        if not header.plain or color not in ("YCbCr", "RGB", "L"):
+            return 0
+    elif header.format != "PNG":
+        return 0
+    if mode == "RGB":
+        return 3
+    if mode == "UNCHANGED":
+        return {"YCbCr": 3, "RGB": 3, "L": 1}.get(color, 0)
+    return 1 if mode == "GRAY" and color in ("L", "LA") else 0
+
+
+def _orientation_of(data: bytes, header: Header) -> int:
+    """The orientation that torchvision turns an image upright by; 0 where it may read another one."""
+    if header.format == "PNG":
+        return 0 if any(mark in data for mark in _TURNED_PNG) else 1
+    head = data[: header.data_offset]
+    return 0 if _XMP in head or head.count(_EXIF) > 1 else header.orientation
