@@ -6,6 +6,7 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from fastpipe.hooks.before_fork import import_for_workers
 from fastpipe.hooks.loader_times import LoaderTimes
 from fastpipe.hooks.patches import Function, Patches, is_plain
 
@@ -14,8 +15,9 @@ if TYPE_CHECKING:
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
-    """Replaces the fetcher of data sets with samples by number, and what stacks tensors while it fetches."""
+    """Replaces the fetcher of data sets with samples by number, what stacks tensors meanwhile, and iterators' ways."""
     utils: Any = module._utils
+    patches.wrap(module._MultiProcessingDataLoaderIter, "__init__", _prepared)
     patches.wrap(module._BaseDataLoaderIter, "__next__", _timed)
     patches.wrap(utils.fetch._MapDatasetFetcher, "fetch", _fetching)
     by_class = utils.collate.default_collate_fn_map
@@ -35,6 +37,14 @@ def hook(module: ModuleType, patches: Patches) -> None:
             by_class[tensor] = plain
 
     patches.at_undo(restore)
+
+
+def _prepared(plain: Function) -> Function:
+    def begin(self: Any, loader: Any) -> None:
+        import_for_workers(loader)
+        plain(self, loader)
+
+    return begin
 
 
 def _timed(plain: Function) -> Function:

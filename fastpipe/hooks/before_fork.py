@@ -1,0 +1,45 @@
+"""Imports what a loader's workers need of fastpipe before they are forked, so that they needn't in each epoch."""
+
+from __future__ import annotations
+
+import importlib
+import multiprocessing
+import sys
+from typing import Any
+
+_MAKES_IMAGES = ("torchvision.transforms", "torchvision.io", "albumentations", "timm.data")
+"""Modules that are there in a script whose loaders' samples are images."""
+
+_NEEDED = (
+    "fastpipe.hooks.batch_memory",
+    "fastpipe.hooks.checking",
+    "fastpipe.hooks.known_batches",
+    "fastpipe.hooks.plain_images",
+    "fastpipe.pillow.files",
+    "fastpipe.rng.state",
+    "fastpipe.transforms.image_call",
+)
+
+
+def import_for_workers(loader: Any) -> None:
+    """Imports it where a loader forks workers, and its samples may be images.
+
+    Args:
+        loader: torch's, which is about to start workers.
+    """
+    if "PIL.Image" not in sys.modules or not any(name in sys.modules for name in _MAKES_IMAGES):
+        return
+    context = loader.multiprocessing_context
+    method = multiprocessing.get_start_method() if context is None else context.get_start_method()
+    if method != "fork":
+        return
+    for name in _NEEDED:
+        importlib.import_module(name)
+    from fastpipe import core, readers
+    from fastpipe.transforms.adapters import RECIPES
+
+    for library, recipe in RECIPES.items():
+        if library in sys.modules and not library.startswith("fastpipe."):
+            importlib.import_module(recipe)
+    if core.available():
+        readers.get_reader("core")

@@ -1,0 +1,70 @@
+"""What a loader's forked workers need is imported before they are; where samples are no images, nothing is."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import corpus
+import pytest
+
+SCRIPT = """
+import sys
+{imports}
+import torch
+from PIL import Image
+from torch.utils.data import DataLoader, Dataset
+import fastpipe
+
+class Photos(Dataset):
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        before = set(sys.modules)
+        {sample}
+        return made, [name for name in sys.modules if name not in before and name.startswith("fastpipe")]
+
+fastpipe.install()
+for made, names in DataLoader(Photos(), 2, num_workers=1, collate_fn=lambda samples: samples[0]):
+    print(tuple(made.shape), names)
+print(sorted(name for name in sys.modules if name.startswith("fastpipe.program")))
+"""
+TRANSFORM = "T.Compose([T.RandomResizedCrop(40), T.ToTensor()])"
+
+
+def lines_of(imports: str, sample: str) -> list[str]:
+    tests = str(Path(__file__).parents[1])
+    script = f"import sys; sys.path.append({tests!r})\n" + SCRIPT.format(imports=imports, sample=sample)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_workers_import_nothing_of_ours(tmp_path: Path) -> None:
+    photo = tmp_path / "photo.jpg"
+    photo.write_bytes(corpus.jpeg(70, 90))
+    imports = f"from torchvision_here import torchvision; T = torchvision.transforms; transform = {TRANSFORM}"
+    *batches, programs = lines_of(imports, f"made = transform(Image.open({str(photo)!r}).convert('RGB'))")
+    assert batches == ["(3, 40, 40) []"] * 2
+    assert programs != "[]"
+
+
+def test_other_data_has_nothing_imported() -> None:
+    *batches, programs = lines_of("", "made = torch.zeros(3)")
+    assert batches == ["(3,) []"] * 2
+    assert programs == "[]"
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_spawned_workers_import_it_themselves(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from types import SimpleNamespace
+
+    from fastpipe.hooks import before_fork
+
+    asked: list[str] = []
+    monkeypatch.setattr(before_fork.importlib, "import_module", asked.append)
+    context = SimpleNamespace(get_start_method=lambda: method)
+    before_fork.import_for_workers(SimpleNamespace(multiprocessing_context=context))
+    assert asked == []
