@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from importlib import resources
 from pathlib import Path
 
 import pytest
+import typing_stubs
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -24,7 +26,10 @@ follow_imports = skip
 SCRIPT = """
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import PIL.Image
 import torch
 
 import fastpipe
@@ -33,6 +38,7 @@ from fastpipe import transforms as T
 from fastpipe.errors import DecodeError
 from fastpipe.readers import available_readers, read_header, read_image
 from fastpipe.transforms import functional as F
+from fastpipe.transforms import v2
 
 transform = T.Compose(
     [T.RandomResizedCrop(224), T.RandomHorizontalFlip(p=0.5), T.ToTensor(), T.Normalize([0.5], [0.5])]
@@ -73,6 +79,17 @@ version: str = fastpipe.__version__
 too_many: type[Exception] = fastpipe.errors.DatasetError
 kept: tuple[str, ...] = fastpipe.datasets.IMG_EXTENSIONS
 flipped = F.hflip(torch.zeros(3, 4, 5))
+smaller: PIL.Image.Image = F.resize(PIL.Image.new("RGB", (8, 9)), [4, 5])
+array: np.ndarray[Any, Any] = F.resize(np.zeros((8, 9, 3), np.uint8), 4)
+second = v2.Compose([v2.RandomCrop(20, padding=[1, 2]), v2.ToImage(), v2.ToDtype(torch.float32, scale=True)])
+third: PIL.Image.Image = v2.functional.horizontal_flip(PIL.Image.new("RGB", (8, 9)))
+
+
+def own_transform(image: PIL.Image.Image) -> torch.Tensor:
+    return torch.zeros(image.height, image.width)
+
+
+tensor: torch.Tensor = fastpipe.convert(own_transform)(PIL.Image.new("RGB", (8, 9)))
 
 checked = fastpipe.check("train", move_to="bad")
 broken: list[str] = [row.path for row in checked.rows if row.bad]
@@ -86,9 +103,11 @@ left_out: int = DataLoader(skipping).bad_files.skipped
 """
 
 MISTAKES = """
+import numpy as np
 import fastpipe
 from fastpipe import ImageFolder
 from fastpipe.readers import read_image
+from fastpipe.transforms import functional as F, v2
 
 fastpipe.ImageFloder("train")
 ImageFolder("train", fidelity="fastest")
@@ -96,6 +115,11 @@ read_image("a.jpg", region=3)
 number: int = fastpipe.__version__
 ImageFolder("train", on_error="ignore")
 fastpipe.doctor("train").finding
+F.resize(np.zeros((8, 9, 3), np.uint8), "4")
+kept: str = F.hflip(np.zeros((8, 9, 3), np.uint8))
+v2.RandomCrop(size="20")
+v2.RandomCorp(20)
+v2.functional.horizontal_flip(np.zeros((8, 9, 3), np.uint8), 3)
 """
 
 
@@ -128,9 +152,14 @@ def test_the_package_says_that_it_has_types() -> None:
     assert 'wheel.packages = ["fastpipe"]' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")  # with all files
 
 
+def test_the_stubs_are_those_of_the_signatures() -> None:
+    for path, text in typing_stubs.stubs():
+        assert ast.dump(ast.parse(path.read_text(encoding="utf-8"))) == ast.dump(ast.parse(text)), path
+
+
 @pytest.mark.slow
 def test_a_user_s_script_passes_strict_mypy_and_mistakes_don_t(tmp_path: Path) -> None:
     said = mypy_says(tmp_path, script=SCRIPT, mistakes=MISTAKES)
     assert "script.py" not in said
     for line, mistake in enumerate(MISTAKES.splitlines(), 1):
-        assert (f"mistakes.py:{line}: error" in said) == (line > 5), (mistake, said)
+        assert (f"mistakes.py:{line}: error" in said) == (line > 7), (mistake, said)

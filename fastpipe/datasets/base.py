@@ -107,6 +107,9 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
     ) -> None:
         derive_from_torchvision(type(self))
         self._fastpipe = PrivateState(None if seed is None else SharedEpoch())
+        self._fastpipe_check_callable(transform=transform, target_transform=target_transform)
+        if not (seed is None or (hasattr(seed, "__index__") and not isinstance(seed, bool))):
+            raise DatasetError(f"seed={seed!r}: give an integer, or None for the global generators.")
         if threads < 0:
             raise DatasetError(f"threads={threads}: give the number of threads that decode a batch, or 0.")
         if fidelity not in get_args(Fidelity):
@@ -135,6 +138,13 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         self.bad_files_log = None if bad_files_log is None else absolute_path(bad_files_log)
         self.max_bad_fraction = max_bad_fraction
         self._fastpipe_policy()  # tells what isn't accepted
+
+    def _fastpipe_check_callable(self, **given: Any) -> None:
+        """Raises PlanError for a transform that can't be called, unless a subclass makes its samples itself."""
+        for name, value in given.items():
+            if not (value is None or callable(value) or self._fastpipe_has_own_getitem):
+                several = "; several go into a Compose" if isinstance(value, (list, tuple)) else ""
+                raise PlanError(f"{name}={value!r:.80}: give something that is called with an image{several}, or None.")
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

@@ -51,6 +51,7 @@ class JointDataset(ImageDataset):
         if is_standard(transforms):
             both: Any = transforms
             transform, target_transform, transforms = both.transform, both.target_transform, None
+        self._fastpipe_check_callable(transforms=transforms)
         super().__init__(transform, target_transform, **options)
         if transforms is not None:
             self.transforms = transforms

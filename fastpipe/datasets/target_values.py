@@ -15,6 +15,8 @@ from fastpipe import readers
 from fastpipe.errors import DatasetError
 from fastpipe.types import Box
 
+_BOX_FORMATS = ("XYXY", "XYWH", "CXCYWH", "XYWHR", "CXCYWHR", "XYXYXYXY")
+
 
 @dataclass(frozen=True, slots=True)
 class Boxes:
@@ -23,10 +25,18 @@ class Boxes:
     Attributes:
         data: ``(N, 4)``, an array, a tensor or lists; what it is made of decides the dtype, as in torch.
         format: ``"XYXY"``, ``"XYWH"`` or ``"CXCYWH"``, or one of torchvision's rotated formats.
+
+    Raises:
+        DatasetError: another format.
     """
 
     data: Any
     format: str = "XYXY"
+
+    def __post_init__(self) -> None:
+        name = str(getattr(self.format, "name", self.format)).upper()  # torchvision's enum, too
+        if name not in _BOX_FORMATS:
+            raise DatasetError(f"Boxes(…, {self.format!r}): give one of the formats {', '.join(_BOX_FORMATS)}.")
 
 
 @dataclass(frozen=True, slots=True)

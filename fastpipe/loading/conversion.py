@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import importlib
 import warnings
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
 
 from torch.utils.data import (
     BatchSampler,
@@ -33,6 +34,18 @@ from fastpipe.transforms.pipeline import compile_pipeline, members_of
 __all__ = ["convert"]
 
 
+Image = TypeVar("Image")
+Sample = TypeVar("Sample")
+
+
+@overload
+def convert(thing: TorchDataLoader[Sample]) -> DataLoader: ...
+@overload
+def convert(thing: Dataset[Sample]) -> Dataset[Sample]: ...
+@overload
+def convert(thing: Callable[[Image], Sample]) -> Callable[[Image], Sample]: ...
+@overload
+def convert(thing: Any) -> Any: ...
 def convert(thing: Any) -> Any:
     """Another library's transform, data set or loader as fastpipe's: the same samples, faster.
 

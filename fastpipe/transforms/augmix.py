@@ -44,7 +44,7 @@ class Mixture:
         mixed = _mix(images, torch.tensor([self.weights], dtype=self.dtype, device=batch.device)).view(tensor.shape)
         if isinstance(image, np.ndarray):
             return planes_to_array(mixed.numpy()).reshape(image.shape)
-        return mixed if isinstance(image, Tensor) else F.to_pil_image(mixed)  # type: ignore[no-untyped-call]
+        return mixed if isinstance(image, Tensor) else F.to_pil_image(mixed)
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         return shape

@@ -1,5 +1,6 @@
 """Transforms made of transforms: all in order, all or none, one of several, all in random order; and a callable."""
 
+import inspect
 import random
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -61,6 +62,18 @@ class Compose(ImageCallSlot, _OfTransforms):
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         return draw_all(self.transforms, shape, generators)
+
+
+# What `help` and editors show; TorchScript doesn't ask for it.
+Compose.__init__.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+    [
+        inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD),
+        inspect.Parameter(
+            "transforms", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Sequence[Callable[[Any], Any]]
+        ),
+    ],
+    return_annotation=None,
+)
 
 
 class Lambda(ReprMixin):

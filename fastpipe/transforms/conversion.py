@@ -87,7 +87,7 @@ class ToPILImage:
         self.mode = mode
 
     def __call__(self, pic: Any) -> Any:
-        return F.to_pil_image(pic, self.mode)  # type: ignore[no-untyped-call]
+        return F.to_pil_image(pic, self.mode)
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}({'' if self.mode is None else f'mode={self.mode}'})"

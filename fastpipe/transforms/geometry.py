@@ -120,8 +120,8 @@ class Pad(Transform):
             raise ValueError(
                 f"Padding must be an int or a 1, 2, or 4 element tuple, not a {len(padding)} element tuple"
             )
-        self.padding = padding
-        self.fill = fill
+        self.padding: Any = padding
+        self.fill: Any = fill
         self.padding_mode = padding_mode
 
     def forward(self, img: Image) -> Image:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+import torchvision_here
 from PIL import Image
 from torch.utils.data import DataLoader as StockLoader
 
 import fastpipe
 from fastpipe import transforms as T
 from fastpipe.config import MachineConfig
-from fastpipe.errors import ConfigError, UnknownReaderError
+from fastpipe.errors import ConfigError, DatasetError, PlanError, UnknownReaderError
 from fastpipe.readers import read_image
 from fastpipe.readers.cv2 import OpenCvReader
 
@@ -147,3 +150,35 @@ def test_a_full_disk_is_named(root, tmp_path, monkeypatch):
         fastpipe.errors.DatasetError, match=r"its disk is full: the index takes [\d,]+ bytes, and 17 are"
     ):
         fastpipe.ImageIndex.from_folder(root, location=tmp_path / "index")
+
+
+@pytest.mark.parametrize("seed", ["a", 1.5, True, [3]])
+def test_a_seed_that_is_none_is_told_where_it_is_given(tmp_path: Path, seed: object) -> None:
+    with pytest.raises(DatasetError, match=r"seed=.*: give an integer, or None"):
+        fastpipe.ImageList((["a.jpg"], [0]), seed=seed)  # type: ignore[arg-type]
+    assert fastpipe.ImageList((["a.jpg"], [0]), seed=np.int64(3)).seed == 3  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("given", "said"), [(3, "transform=3: give"), ([abs], "several go into a Compose")])
+def test_a_transform_that_is_none_is_told_where_it_is_given(given: object, said: str) -> None:
+    for arguments in ({"transform": given}, {"target_transform": given}):
+        with pytest.raises(PlanError, match=said):
+            fastpipe.ImageList((["a.jpg"], [0]), **arguments)  # type: ignore[arg-type]
+    with pytest.raises(PlanError, match=r"transforms=.*give something that is called"):
+        fastpipe.SampleDataset(lambda index: ("a.jpg", 0), 1, given)  # type: ignore[arg-type]
+
+
+def test_a_format_of_boxes_that_is_none_is_told_where_it_is_given() -> None:
+    with pytest.raises(DatasetError, match=r"'xy'.*XYXY, XYWH, CXCYWH"):
+        fastpipe.Boxes([[1, 2, 3, 4]], "xy")
+    assert fastpipe.Boxes([[1, 2, 3, 4]], "xyxy").format == "xyxy"
+
+
+def test_help_says_what_a_compose_takes() -> None:
+    assert "Callable" in str(inspect.signature(fastpipe.transforms.Compose).parameters["transforms"])
+    torchvision_here.module("torchvision")
+    v2 = importlib.import_module("fastpipe.transforms.v2")
+    assert all(inspect.getdoc(one) for one in (v2.check_type, v2.has_all, v2.has_any))
+    assert v2.has_any([1, "a"], str)
+    assert not v2.has_all([1], str)
+    assert v2.check_type(1, (int,))

@@ -30,7 +30,29 @@ from fastpipe.transforms.v2._planned import planned_class
 if TYPE_CHECKING:
     from torchvision.transforms.v2 import *  # noqa: F403
 
+
+def check_type(obj: Any, types_or_checks: Any) -> bool:
+    """Whether an object is of one of some classes, or one of some functions says yes to it.
+
+    Args:
+        obj: any.
+        types_or_checks: classes, and functions that take the object.
+    """
+    return bool(_theirs.check_type(obj, types_or_checks))
+
+
+def has_any(flat_inputs: list[Any], *types_or_checks: Any) -> bool:
+    """Whether any of a sample's parts is of one of some classes, or one of some functions says yes to it."""
+    return bool(_theirs.has_any(flat_inputs, *types_or_checks))
+
+
+def has_all(flat_inputs: list[Any], *types_or_checks: Any) -> bool:
+    """Whether there is a part of a sample for each of some classes, or functions that say yes to it."""
+    return bool(_theirs.has_all(flat_inputs, *types_or_checks))
+
+
 _OWN = {"AutoAugmentPolicy": AutoAugmentPolicy, "InterpolationMode": InterpolationMode, "functional": functional}
+_OWN |= {one.__name__: one for one in (check_type, has_all, has_any)}
 
 __all__ = [name for name in vars(_theirs) if not name.startswith("_")]
 
