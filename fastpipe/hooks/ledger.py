@@ -41,6 +41,7 @@ class Site:
         is_off: it is left alone from now on.
         waited: seconds that the training waited for a loader.
         running: seconds that the loader was iterated for.
+        earlier: images of child processes that ended before this one began.
     """
 
     kind: str
@@ -56,6 +57,7 @@ class Site:
     is_off: bool = False
     waited: float = 0.0
     running: float = 0.0
+    earlier: int = 0
 
     def count(self, seconds: float, images: int = 1) -> None:
         """Counts images that went our way, and their time."""
@@ -77,7 +79,7 @@ class Site:
 
     def is_due(self, images: int = 1) -> bool:
         """True if one of the next images is to be checked."""
-        check, done = LEDGER.check, self.images
+        check, done = LEDGER.check, self.earlier + self.images
         return bool(check) and (done < check or -done % _CHECKED_AGAIN < images)
 
     def add_check(self, plain_seconds: float, fast_seconds: float, difference: str) -> None:
@@ -124,13 +126,23 @@ class Ledger:
         self._sites: dict[tuple[str, str], Site] = {}
         self._folder: str | None = None
         self._is_child = False
+        self._earlier: dict[tuple[str, str], Site] = {}
         self._flushed = 0.0
         self._lock = threading.RLock()
 
     def site(self, kind: str, name: str) -> Site:
         """The site of that name, which is made if there is none."""
         with self._lock:
-            return self._sites.setdefault((kind, name), Site(kind, name))
+            known = self._sites.get((kind, name))
+            if known is None:
+                known = self._sites[kind, name] = self._fresh(kind, name)
+            return known
+
+    def _fresh(self, kind: str, name: str) -> Site:
+        earlier = self._earlier.get((kind, name))
+        if earlier is None:
+            return Site(kind, name)
+        return Site(kind, name, is_off=earlier.is_off, earlier=earlier.images)
 
     def note(self, text: str) -> None:
         """Has the report say something."""
@@ -161,12 +173,16 @@ class Ledger:
         return self._folder
 
     def begin_child(self, folder: str) -> None:
-        """Begins an account of a child process's own."""
+        """Begins an account of a child process's own, which goes on checking where those before it ended."""
         self._lock = threading.RLock()  # another thread of the parent may have held it
         self._folder, self._is_child = folder, True
         self.notes.clear()
+        self._earlier.clear()
+        for site in _sites_in(_accounts(folder)):
+            self._earlier.setdefault((site.kind, site.name), Site(site.kind, site.name)).add(site)
         for site in self._sites.values():  # known by the objects that they are of
-            fresh = Site(site.kind, site.name, is_off=site.is_off)
+            fresh = self._fresh(site.kind, site.name)
+            fresh.is_off = fresh.is_off or site.is_off
             vars(site).update(vars(fresh))
 
     def flush_child(self, at_once: bool = False) -> None:
@@ -187,14 +203,21 @@ class Ledger:
         """The sites and the notes of this process and its children."""
         sites = {key: Site(**asdict(site)) for key, site in [*self._sites.items()]}
         notes = dict(self.notes)
-        for path in [] if self._folder is None else sorted(Path(self._folder).glob("*.json")):
-            found: dict[str, Any] = json.loads(path.read_bytes())
-            for values in found["sites"]:
-                site = Site(**values)
-                known = sites.setdefault((site.kind, site.name), Site(site.kind, site.name))
-                known.add(site)
-            notes.update(dict.fromkeys(found["notes"]))
+        accounts = [] if self._folder is None else _accounts(self._folder)
+        for site in _sites_in(accounts):
+            sites.setdefault((site.kind, site.name), Site(site.kind, site.name)).add(site)
+        for account in accounts:
+            notes.update(dict.fromkeys(account["notes"]))
         return list(sites.values()), list(notes)
+
+
+def _accounts(folder: str) -> list[dict[str, Any]]:
+    """What child processes have written."""
+    return [json.loads(path.read_bytes()) for path in sorted(Path(folder).glob("*.json"))]
+
+
+def _sites_in(accounts: list[dict[str, Any]]) -> list[Site]:
+    return [Site(**values) for account in accounts for values in account["sites"]]
 
 
 LEDGER = Ledger()

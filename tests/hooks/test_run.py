@@ -164,7 +164,7 @@ def test_samples_are_the_same_and_the_report_says_what_was_taken_over(photos: Pa
     assert "Compose(RandomResizedCrop, RandomHorizontalFlip, ToTensor)" in ours.stderr
     rows = json.loads((photos / "report.json").read_text())["sites"]
     row = next(row for row in rows if row["name"].startswith("Compose("))
-    assert (row["images"], row["differed"]) == (15, 0)
+    assert (row["images"], row["checked"], row["differed"]) == (15, 2, 0)
     assert row["now_ms"] > 0
     page = run_python("-m", "fastpipe", "run", "-q", "--report", "report.html", "script.py", cwd=photos)
     assert page.stderr == ""
