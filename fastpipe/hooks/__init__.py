@@ -5,6 +5,6 @@ this package, once the script has imported the library. Nothing here imports a l
 """
 
 from fastpipe.hooks.installation import Installation, install, is_installed, uninstall
-from fastpipe.hooks.ledger import report
+from fastpipe.hooks.summary import report
 
 __all__ = ["Installation", "install", "is_installed", "report", "uninstall"]

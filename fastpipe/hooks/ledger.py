@@ -9,12 +9,9 @@ import threading
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastpipe.atomic_write import atomic_write
-
-if TYPE_CHECKING:
-    from fastpipe.hooks.summary import Report
 
 _CHECKED_AGAIN = 4096
 """Samples of a site from one check to the next, once the first ones have been checked."""
@@ -221,10 +218,3 @@ def _sites_in(accounts: list[dict[str, Any]]) -> list[Site]:
 
 
 LEDGER = Ledger()
-
-
-def report() -> Report:
-    """What was taken over until now, by this process and its workers; what stayed as it was, and why."""
-    from fastpipe.hooks.summary import Report
-
-    return Report.of(LEDGER)

@@ -17,7 +17,8 @@ from typing import Any, NoReturn
 
 from fastpipe.errors import ConfigError
 from fastpipe.hooks.installation import install
-from fastpipe.hooks.ledger import LEDGER, report
+from fastpipe.hooks.ledger import LEDGER
+from fastpipe.hooks.summary import report
 
 
 @dataclass(frozen=True)

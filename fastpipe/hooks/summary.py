@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fastpipe.errors import ConfigError
+from fastpipe.hooks.ledger import LEDGER, Ledger, Site
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from fastpipe.hooks.ledger import Ledger, Site
 
 _SMALL_GAIN = 1.5
 _ENDINGS = (".html", ".json")
@@ -98,6 +97,11 @@ class Report:
             print_text(console, line)
         for note in self.notes:
             print_text(console, note)
+
+
+def report() -> Report:
+    """What was taken over until now, by this process and its workers; what stayed as it was, and why."""
+    return Report.of(LEDGER)
 
 
 def now_ms(site: Site) -> float | None:
