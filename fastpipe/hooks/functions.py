@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 from fastpipe.hooks.checking import check_value
@@ -27,7 +27,7 @@ class FasterFunction(ABC):
     def make(self, *args: Any, **kwargs: Any) -> Any:
         """The value, for any arguments; or a text that says why the library has to give it."""
 
-    @cached_property
+    @property
     def _site(self) -> Site:
         return LEDGER.site("function", self._name)
 

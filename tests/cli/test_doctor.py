@@ -42,7 +42,7 @@ def test_a_healthy_folder(root: Path, tmp_path: Path) -> None:
     arguments += ["--html", str(page)]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
-    for text in ("8 samples, batches of 4", "Where the time goes", "decode", "Findings", f"Picture: {picture}"):
+    for text in ("8 samples, batches of 4", "Where the time goes", "draw", "Findings", f"Picture: {picture}"):
         assert text in result.output
     assert json.loads(out.read_text(encoding="utf-8"))["gpu_rate"] == 1
     assert picture.stat().st_size > 10_000

@@ -174,7 +174,7 @@ def test_the_index_is_kept_and_made_anew_when_the_archive_changes(
     archive = packed.tarred(root, tmp_path / "a.tar")
     assert ImageIndex.from_folder(archive).origin.startswith("built")
     kept = ImageIndex.from_folder(archive, headers=True)
-    assert kept.origin == "built: headers were not in it"
+    assert kept.origin == "built: it had no headers of the files"
     assert ImageIndex.from_folder(archive).origin == "opened"
     heights = [readers.read_header(path).height for path in kept.paths(np.arange(len(kept)))]
     assert kept.table.heights is not None

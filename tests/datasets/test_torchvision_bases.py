@@ -182,5 +182,5 @@ class TestCoco:
 
     def test_needs_pycocotools(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "pycocotools.coco", None)
-        with pytest.raises(DatasetError, match=r"pycocotools.*fastpipe\[coco\]"):
+        with pytest.raises(DatasetError, match="pip install pycocotools"):
             _ = fastpipe.CocoDetection(root, root / "instances.json").coco

@@ -126,11 +126,9 @@ def test_the_difference_is_the_distance_times_64(root: Path, cells: list[list[Ce
 
 def test_few_differences_are_shown_larger(root: Path, cells: list[list[Cell]], monkeypatch: pytest.MonkeyPatch) -> None:
     def one_pixel(image: Any) -> Any:
-        array = F.center_crop(image, 50)
-        if isinstance(array, np.ndarray):
-            array = array.copy()
-            array[20, 30, 1] ^= 2
-        return array
+        pixels = np.array(F.center_crop(image, 50))
+        pixels[20, 30, 1] ^= 2
+        return pixels if isinstance(image, np.ndarray) else Image.fromarray(pixels)
 
     monkeypatch.setattr(F, "hflip", one_pixel)
     monkeypatch.setattr(ops.HFlip, "to_core", lambda *_: False)

@@ -391,7 +391,7 @@ FPC_API void fpc_read_files(fpc_files *files, fpc_file *list, size_t count);
 
 /* ---- packed images --------------------------------------------------------------------------------------------- */
 
-/* JPEGs' coefficients in an arrangement that is read several times as fast (fastpipe/core/packed_format.md), and back. */
+/* JPEGs' coefficients in an arrangement that is read several times as fast, and back: core/packed_format.md. */
 typedef struct fpc_packer fpc_packer;
 
 /* Scratch memory of one thread; NULL where there is none, or the machine lacks the instruction set. */

@@ -1,4 +1,4 @@
-/* packed.h: packed images: a JPEG's coefficients where vectors can read them. fastpipe/core/packed_format.md has the format. */
+/* packed.h: packed images: a JPEG's coefficients where vectors can read them. core/packed_format.md has the format. */
 #ifndef FPC_PACKED_H
 #define FPC_PACKED_H
 

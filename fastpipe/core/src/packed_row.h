@@ -1,6 +1,6 @@
 /* packed_row.h: the streams of a packed image's row, and what the loops over them hand to each other.
  *
- * fastpipe/core/packed_format.md has the format. A row is taken in two steps, neither of which has a branch that depends on the
+ * core/packed_format.md has the format. A row is taken in two steps, neither of which has a branch that depends on the
  * image: all its coefficients that aren't zero, one behind the other, out of the streams that say what they are; then,
  * for each block, as many of these as its mask has bits, to their places. */
 #ifndef FPC_PACKED_ROW_H
