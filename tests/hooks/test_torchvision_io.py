@@ -693,7 +693,7 @@ def test_recipes(name: str, check: int) -> None:
     for one, other in zip(found, expected, strict=True):
         assert one == other
     assert torch.equal(state, behind)
-    assert not any(site.differed for site in ledger.report().sites)
+    assert not any(site.differed for site in fastpipe.report().sites)
 
 
 def test_samples_with_boxes() -> None:
@@ -740,7 +740,7 @@ def test_a_difference_is_told_and_the_plain_result_taken(monkeypatch: pytest.Mon
             image.sum()
         assert shown(image) == shown(expected)
         assert not pending_tensor.is_pending(opened()), "left alone from now on"
-    site = next(site for site in ledger.report().sites if site.name == "torchvision.io.decode_image")
+    site = next(site for site in fastpipe.report().sites if site.name == "torchvision.io.decode_image")
     assert (site.images, site.checked, site.differed, site.is_off) == (1, 1, 1, True)
 
 
@@ -764,7 +764,7 @@ def test_the_account() -> None:
             recipe(opened())
         opened().sum()
         opened(FILES[sorted(name for name in FILES if "gif" in name)[0]])
-    sites = {site.name.partition("(")[0]: site for site in ledger.report().sites}
+    sites = {site.name.partition("(")[0]: site for site in fastpipe.report().sites}
     assert sites["Compose"].images == 5
     assert sites["Compose"].checked == 2
     assert sites["torchvision.io.decode_image"].images == 6

@@ -25,7 +25,7 @@ from fastpipe.environment import memory, usable_cpus
 from fastpipe.executor import BatchSpec
 from fastpipe.executor.image_stages import ImageStages
 from fastpipe.loading.collate import BatchCollate
-from fastpipe.readers import Capabilities, DecodeRequest, Reader
+from fastpipe.readers import Capabilities, DecodeRequest, Reader, registry
 from fastpipe.tools.doctor import disk as disk_module
 from fastpipe.tools.doctor.disk import is_resident, measure_disk
 from fastpipe.tools.doctor.measurements import GROUPS, FailedSample, StageProfile
@@ -113,7 +113,8 @@ class SleepyReader(Reader):
         return readers.get_reader("pil").decode(data, request, out)
 
 
-def test_a_slow_reader_shows_in_python(root: Path) -> None:
+def test_a_slow_reader_shows_in_python(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_loaded", dict(registry._loaded))  # what other tests do with all readers is theirs
     readers.register_reader(SleepyReader())
     stages = timed(fastpipe.ImageFolder(root, STANDARD, reader="sleepy"))
     assert max(stages.groups(), key=lambda group: stages.groups()[group]) == "python"
