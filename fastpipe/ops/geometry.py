@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from fastpipe import core
 from fastpipe.kernels import resizing
 from fastpipe.ops.base import NEVER, Operation, interned, register
 from fastpipe.ops.interpolation import InterpolationMode
@@ -140,7 +141,7 @@ class HFlip(Operation):
     moves_ahead: ClassVar[bool] = True
 
     def least_pixels(self, channels: int) -> float:
-        return 8000
+        return 20_000
 
     def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]]:
         return Box(region.top, shape.width - region.right, region.height, region.width), (self,)
@@ -354,7 +355,7 @@ class Resize(Operation):
 
     def least_pixels(self, channels: int) -> float:
         if self.mode == "nearest":  # which takes as long as its result is large
-            least = 12_000 if channels == 3 else 8000
+            least = (12_000 if channels == 3 else 8000) if core.isa() == "avx512" else 180_000
             return 0 if self.fixed and self.size[0] * self.size[1] >= least else NEVER
         return 0 if self.fixed and self.size[0] * self.size[1] >= 3000 else 3000
 

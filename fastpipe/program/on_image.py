@@ -127,17 +127,17 @@ def run_operation(operation: Operation, image: Any, box: Box | None = None) -> A
     """
     if not isinstance(image, Image.Image) or is_judging():
         return None
-    kept = getattr(operation, "interned", None) if box is None else None
-    if kept:
-        known = kept.get((image.mode, image.size))
-        if known and core.available() and "transparency" not in image.info:
-            made = None if hasattr(type(image), "claim") else known.run_on(image, known.keeps_info)
-            if made is not None:
-                return made
     width, height = image.size if box is None else (box.width, box.height)
     try:
         if height * width < operation.least_pixels(_CHANNELS.get(image.mode, 1)):
             return None
+        kept = getattr(operation, "interned", None) if box is None else None
+        if kept:
+            known = kept.get((image.mode, image.size))
+            if known and core.available() and "transparency" not in image.info:
+                made = None if hasattr(type(image), "claim") else known.run_on(image, known.keeps_info)
+                if made is not None:
+                    return made
         shape = shape_of(image)
         if shape is None or not core.available():
             return None

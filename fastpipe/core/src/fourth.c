@@ -52,6 +52,8 @@ bool fpc_carries_fourth(const fpc_operation *operation) {
     case FPC_OP_TRANSPOSE:
     case FPC_OP_PAD: return true;
     case FPC_OP_RESIZE: return operation->resize.filter == FPC_NEAREST;
+    case FPC_OP_AFFINE:
+    case FPC_OP_PERSPECTIVE: return operation->warp.filter == FPC_NEAREST;
     default: return false;
     }
 }

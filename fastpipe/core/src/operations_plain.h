@@ -25,9 +25,20 @@ static void pick_pixels(const uint8_t *in, const fpc_picks *picks, uint8_t *out)
     const int32_t count = picks->count;
     if (picks->channels == 1) {
         for (int32_t x = 0; x < count; x++) out[x] = in[offsets[x]];
+    } else if (picks->channels == 4) {
+        int32_t x = 0;
+        for (; x + 4 <= count; x += 4, out += 16) {
+            uint32_t pixels[4];
+            for (int k = 0; k < 4; k++) memcpy(&pixels[k], in + offsets[x + k], 4);
+            memcpy(out, pixels, 16);
+        }
+        for (; x < count; x++, out += 4) memcpy(out, in + offsets[x], 4);
     } else {
-        const int32_t step = picks->channels;
-        for (int32_t x = 0; x < count; x++, out += step) memcpy(out, in + offsets[x], 4);
+        int32_t x = 0;
+        for (; x + 4 <= count; x += 4, out += 12) {
+            for (int k = 0; k < 4; k++) memcpy(out + 3 * k, in + offsets[x + k], 4);
+        }
+        for (; x < count; x++, out += 3) memcpy(out, in + offsets[x], 4);
     }
 }
 #endif

@@ -2,8 +2,8 @@
 #include "operations_plain.h"
 
 #define NONE 255
-/* Four pixels of three bytes, the last one first. */
-static const uint8_t operations_flip[16] = {9, 10, 11, 6, 7, 8, 3, 4, 5, 0, 1, 2, NONE, NONE, NONE, NONE};
+/* Five pixels of three bytes, the last one first. */
+static const uint8_t operations_flip[16] = {12, 13, 14, 9, 10, 11, 6, 7, 8, 3, 4, 5, 0, 1, 2, NONE};
 /* Splits four pixels: red and green, green and blue, as pairs of 16-bit numbers. */
 static const uint8_t operations_red_green[16] = {0, NONE, 1, NONE, 3, NONE, 4,  NONE,
                                                  6, NONE, 7, NONE, 9, NONE, 10, NONE};
@@ -51,14 +51,13 @@ static void pick_pixels(const uint8_t *in, const fpc_picks *picks, uint8_t *out)
 #else
 static void flip_rgb(const uint8_t *in, int32_t count, uint8_t *out) {
     const vec order = v_load_twice(operations_flip);
-    int32_t x =
-        count < 2 ? count : 2; /* four bytes are read and written behind four pixels: none outside of the rows */
+    int32_t x = count < 1 ? count : 1; /* a byte is read and written behind five pixels: none outside of the rows */
     flip_rgb_plain(in, 0, x, count, out);
-    for (; x + 10 <= count; x += 8) {
-        const uint8_t *from = in + 3 * (int64_t)(count - 4 - x);
-        const vec flipped = v_shuffle8(v_load_halves(from, from - 12), order);
+    for (; x + 11 <= count; x += 10) {
+        const uint8_t *from = in + 3 * (int64_t)(count - 5 - x);
+        const vec flipped = v_shuffle8(v_load_halves(from, from - 15), order);
         v_store_low(out + 3 * (int64_t)x, flipped);
-        v_store_high(out + 3 * (int64_t)x + 12, flipped);
+        v_store_high(out + 3 * (int64_t)x + 15, flipped);
     }
     flip_rgb_plain(in, x, count, count, out);
 }

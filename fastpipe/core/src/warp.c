@@ -22,11 +22,13 @@ static const warp_stage *warp_of(const fpc_stage *stage) { return (const warp_st
 
 static void fill_pixels(const fpc_stage *stage, uint8_t *row, int64_t first, int64_t end) {
     const uint8_t *fill = warp_of(stage)->source.fill;
-    if (stage->channels == 1 || (fill[0] == fill[1] && fill[0] == fill[2])) {
+    if (stage->channels == 4) {
+        for (int64_t x = first; x < end; x++) memcpy(row + 4 * x, fill, 4);
+    } else if (stage->channels == 1 || (fill[0] == fill[1] && fill[0] == fill[2])) {
         if (end > first) memset(row + first * stage->channels, fill[0], (size_t)((end - first) * stage->channels));
-        return;
+    } else {
+        for (int64_t x = first; x < end; x++) memcpy(row + 3 * x, fill, 3);
     }
-    for (int64_t x = first; x < end; x++) memcpy(row + 3 * x, fill, 3);
 }
 
 /* ---- points in float64 ---- */
@@ -47,8 +49,9 @@ static void nearest_row(const fpc_stage *stage, const double *xs, const double *
         }
         return;
     }
-    /* four bytes at once: the next pixel comes behind, or slack */
-    for (int32_t x = 0; x < stage->width; x++, row += 3) {
+    /* four bytes at once: of three, the next pixel comes behind, or slack */
+    const int32_t step = stage->channels;
+    for (int32_t x = 0; x < stage->width; x++, row += step) {
         memcpy(row, pixel_at(source, xs[x], ys[x], &at) ? source->image + at : source->fill, 4);
     }
 }
@@ -118,6 +121,8 @@ static int next_scaled(fpc_stage *stage, uint8_t *row) {
         memcpy(row + first * channels, in + columns[first] * channels, (size_t)((end - first) * channels));
     } else if (channels == 1) {
         for (int32_t x = first; x < end; x++) row[x] = in[columns[x]];
+    } else if (channels == 4) {
+        for (int32_t x = first; x < end; x++) memcpy(row + 4 * (int64_t)x, in + 4 * (int64_t)columns[x], 4);
     } else { /* four bytes at once: the next pixel, or slack, comes behind both */
         for (int32_t x = first; x < end; x++) memcpy(row + 3 * (int64_t)x, in + 3 * (int64_t)columns[x], 4);
     }

@@ -98,11 +98,21 @@ static inline int32_t warp_step(int32_t at, int32_t by, int32_t times) {
 
 static inline void warp_fixed_plain(const fpc_warp_source *warp, int32_t x, int32_t y, int32_t dx, int32_t dy,
                                     int32_t first, int32_t count, uint8_t *out) {
+    const uint8_t *const image = warp->image; /* for all that a compiler knows `out` may be in `warp` */
     const int64_t channels = warp->channels, stride = warp->width * channels;
-    for (int32_t k = first; k < count; k++) {
-        const uint8_t *in = warp->image + (warp_step(y, dy, k) >> 16) * stride + (warp_step(x, dx, k) >> 16) * channels;
-        for (int64_t c = 0; c < channels; c++) out[k * channels + c] = in[c];
+#define WARP_PIXELS(size)                                                                                              \
+    for (int32_t k = first; k < count; k++) {                                                                          \
+        const int64_t at = (warp_step(y, dy, k) >> 16) * stride + (warp_step(x, dx, k) >> 16) * (int64_t)(size);       \
+        memcpy(out + k * (int64_t)(size), image + at, size);                                                           \
     }
+    if (channels == 4) {
+        WARP_PIXELS(4)
+    } else if (channels == 3) {
+        WARP_PIXELS(3)
+    } else {
+        WARP_PIXELS(1)
+    }
+#undef WARP_PIXELS
 }
 
 #ifndef FPC_SIMD_H

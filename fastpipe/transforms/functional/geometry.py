@@ -28,7 +28,7 @@ from fastpipe.transforms.functional import _images, _tensor_common
 from fastpipe.transforms.functional._tensor_common import assert_image_tensor, cast_squeeze_in, cast_squeeze_out
 from fastpipe.transforms.functional._types import Image, Ints, Scalar
 
-_HFLIP, _VFLIP = ops.interned_once(ops.HFlip), ops.interned_once(ops.VFlip)
+_HFLIP = ops.interned_once(ops.HFlip)
 
 
 def get_dimensions(img: Image) -> list[int]:
@@ -270,7 +270,7 @@ def hflip(img: Image) -> Image:
 def vflip(img: Image) -> Image:
     """The image upside down: a tensor ``(..., H, W)``, PIL image or ndarray."""
     if not isinstance(img, torch.Tensor):
-        return _images.changed(_VFLIP, img, permitted=_images.ANY, kernel=kernels.vflip)
+        return _images.vflip(img)
     assert_image_tensor(img)
     return img.flip(-2)
 
