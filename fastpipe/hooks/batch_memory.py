@@ -2,7 +2,8 @@
 
 A sample is a tensor with a storage of its own, as ever, which happens to lie in the batch's memory. Where torch's
 ``default_collate`` finds a batch's samples in their order there, the batch is that memory. Samples that somebody keeps
-are theirs: the batch is a copy then, and so is any other batch whose samples don't lie so.
+are theirs: the batch is a copy then, and so is any other batch whose samples don't lie so. A ``collate_fn`` of the
+user's own sees samples in memory of their own, and what it stacks is a copy: in memory that is used again.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ import math
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import torch
+from torch.overrides import TorchFunctionMode
 from torch.utils.data import get_worker_info
 from torch.utils.data._utils.collate import default_collate
 
@@ -24,7 +27,10 @@ from fastpipe.kernels.memory import results_in
 from fastpipe.program.pending_tensor import is_pending, plain_class
 
 Fetch = Callable[[Any, Any], Any]
+Collate = Callable[[Any], Any]
+Stack = Callable[[Any], "torch.Tensor | None"]
 
+_default_collate: Collate = default_collate
 _MOST_RESULTS = 16
 """Results of a sample that get places: eight crops, two views."""
 
@@ -63,14 +69,40 @@ def fetch_in_places(fetcher: Any, indices: Sequence[Any], plain: Fetch, several:
         plain: its method.
         several: gives the same samples in place of its data set, all at once; None for that itself.
     """
-    places = _BatchPlaces(FetcherMemory.of(fetcher), len(indices), fetcher.collate_fn is default_collate)
     asked = copy.copy(fetcher)
-    asked.dataset = _Samples(fetcher.dataset, places) if several is None else several
-    asked.collate_fn = _Collate(fetcher.collate_fn, places)
+    if several is not None:
+        asked.dataset = several
+    if fetcher.collate_fn is not default_collate:
+        asked.collate_fn = _stacking(fetcher.collate_fn)
+        with results_in(None):
+            return plain(asked, indices)
+    places = _BatchPlaces(FetcherMemory.of(fetcher), len(indices))
+    asked.collate_fn = _Collate(places)
+    if several is None:
+        asked.dataset = _Samples(fetcher.dataset, places)
     with results_in(places):
         batch = plain(asked, indices)
     places.settle()
     return batch
+
+
+def fetch_from_stream(fetcher: Any, indices: Sequence[Any], plain: Fetch) -> Any:
+    """The batch that a fetcher's own method gives, of samples of an iterator.
+
+    They have memory of their own: a generator holds the last one that it gave.
+
+    Args:
+        fetcher: torch's, which collates batches.
+        indices: as many as there are to be samples.
+        plain: its method.
+    """
+    asked = copy.copy(fetcher)
+    asked.collate_fn = _stacking(fetcher.collate_fn)
+    try:
+        with results_in(None):
+            return plain(asked, indices)
+    finally:
+        fetcher.ended = asked.ended
 
 
 class _Samples:
@@ -89,25 +121,53 @@ class _Samples:
 
 
 class _Collate:
-    """A ``collate_fn`` that may find a batch's samples in their places."""
+    """torch's ``default_collate``, which may find a batch's samples in their places."""
 
-    def __init__(self, collate: Callable[[Any], Any], places: _BatchPlaces) -> None:
-        self._collate, self._places = collate, places
+    def __init__(self, places: _BatchPlaces) -> None:
+        self._places = places
 
     def __call__(self, samples: Any) -> Any:
-        before = getattr(_thread, "places", None)
-        _thread.places = self._places
-        try:
-            with results_in(None):
-                return self._collate(samples)
-        finally:
-            _thread.places = before
+        with results_in(None), _stacking_by(self._places.collated):
+            return _default_collate(samples)
+
+
+def _stacking(collate: Collate) -> Collate:
+    """A ``collate_fn`` that stacks in memory that is used again; as it is in a worker, which shares what it stacks."""
+    if get_worker_info() is not None:
+        return collate
+
+    def collate_stacking(samples: Any) -> Any:
+        with _stacking_by(_stacked), _StackMode():
+            return collate(samples)
+
+    return collate_stacking
+
+
+class _StackMode(TorchFunctionMode):
+    """Has ``torch.stack`` make its result in memory that is used again, for as long as a ``collate_fn`` runs."""
+
+    sees_transforms = False  # see `fastpipe.transforms.image_call.observed`
+
+    def __torch_function__(self, function: Any, kinds: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = _stacked(args[0]) if function is torch.stack and len(args) == 1 and not kwargs else None
+        return function(*args, **(kwargs or {})) if made is None else made
+
+
+@contextmanager
+def _stacking_by(stack: Stack) -> Iterator[None]:
+    """Has `collated` ask a function within the block, in this thread."""
+    before = getattr(_thread, "stack", None)
+    _thread.stack = stack
+    try:
+        yield
+    finally:
+        _thread.stack = before
 
 
 def collated(batch: Any) -> torch.Tensor | None:
     """The batch that torch's ``collate_tensor_fn`` makes of some tensors; None where torch is to make it."""
-    places: _BatchPlaces | None = getattr(_thread, "places", None)
-    return None if places is None else places.collated(batch)
+    stack: Stack | None = getattr(_thread, "stack", None)
+    return None if stack is None else stack(batch)
 
 
 class _BatchPlaces:
@@ -115,12 +175,11 @@ class _BatchPlaces:
 
     Args:
         memory: of the fetcher.
-        count: samples of the batch.
-        in_place: the batch may be the memory that its samples are in: nothing but torch's ``default_collate`` sees it.
+        count: samples of the batch, which nothing but torch's ``default_collate`` sees.
     """
 
-    def __init__(self, memory: FetcherMemory, count: int, in_place: bool) -> None:
-        self._memory, self._count, self._in_place = memory, count, in_place
+    def __init__(self, memory: FetcherMemory, count: int) -> None:
+        self._memory, self._count = memory, count
         self._is_shared = get_worker_info() is not None
         self._buffers: dict[int, _Buffer] = {}
         self._sample, self._taken = -1, 0
@@ -153,9 +212,7 @@ class _BatchPlaces:
 
         None where torch is to make it.
         """
-        if not isinstance(batch, (list, tuple)) or len(batch) < 2 or not _are_alike(batch):
-            return None
-        if self._in_place and len(batch) == self._count and not is_pending(batch[0]):
+        if len(batch) == self._count and _are_alike(batch) and not is_pending(batch[0]):
             first = batch[0].data_ptr()
             for buffer in self._buffers.values():
                 if buffer.address == first and buffer.batch is None:
@@ -171,7 +228,7 @@ class _BatchPlaces:
                 buffer.part()
             return
         for number, buffer in self._buffers.items():
-            if buffer.part() or (self._in_place and buffer.batch is None):
+            if buffer.part() or buffer.batch is None:
                 memory.unused.add(number)
 
 
@@ -236,8 +293,10 @@ class _Buffer:
         return True
 
 
-def _are_alike(batch: Sequence[Any]) -> bool:
+def _are_alike(batch: Any) -> bool:
     """Whether these are tensors whose values alone make the batch, of one shape, dtype and layout."""
+    if not isinstance(batch, (list, tuple)) or len(batch) < 2:
+        return False
     first = batch[0]
     if not isinstance(first, torch.Tensor) or first.layout is not torch.strided or first.device.type != "cpu":
         return False
@@ -266,10 +325,11 @@ def _stacks_as_tensor(kind: type[Any]) -> bool:
     return getattr(helpers, "_TORCHFUNCTION_SUBCLASS", True) is False
 
 
-def _stacked(batch: Sequence[torch.Tensor]) -> torch.Tensor | None:
-    first = batch[0]
-    if first.nbytes * len(batch) < SMALL:
+def _stacked(batch: Any) -> torch.Tensor | None:
+    """A stack in memory that is used again; None where torch is to make it."""
+    if not _are_alike(batch) or batch[0].nbytes * len(batch) < SMALL:
         return None
+    first = batch[0]
     out = reused((len(batch), *first.shape), first.dtype)
     is_plain = plain_class(first) is torch.Tensor
     plain = [*batch] if is_plain else [one.as_subclass(torch.Tensor) for one in batch]

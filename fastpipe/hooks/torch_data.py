@@ -20,6 +20,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
     patches.wrap(module._MultiProcessingDataLoaderIter, "__init__", _prepared)
     patches.wrap(module._BaseDataLoaderIter, "__next__", _timed)
     patches.wrap(utils.fetch._MapDatasetFetcher, "fetch", _fetching)
+    patches.wrap(utils.fetch._IterableDatasetFetcher, "fetch", _fetching_from_stream)
     by_class = utils.collate.default_collate_fn_map
     plain, tensor = utils.collate.collate_tensor_fn, module.torch.Tensor
     if by_class.get(tensor) is not plain:
@@ -59,10 +60,10 @@ def _timed(plain: Function) -> Function:
 def _fetching(plain: Function) -> Function:
     def fetch(self: Any, possibly_batched_index: Any) -> Any:
         indices = possibly_batched_index
-        if not self.auto_collation or not isinstance(indices, (list, tuple)) or len(indices) < 2:
+        if not _is_batch(self, indices):
             return plain(self, indices)
         known = _known_batches(self)
-        if known is None and "fastpipe.program.on_image" not in sys.modules:
+        if known is None and _MAKES_IMAGES not in sys.modules:
             return plain(self, indices)  # of whatever data
         from fastpipe.hooks.batch_memory import fetch_in_places
 
@@ -74,6 +75,22 @@ def _fetching(plain: Function) -> Function:
         return fetch_in_places(self, indices, plain, known.as_list())
 
     return fetch
+
+
+def _fetching_from_stream(plain: Function) -> Function:
+    def fetch(self: Any, possibly_batched_index: Any) -> Any:
+        indices = possibly_batched_index
+        if self.ended or not _is_batch(self, indices) or _MAKES_IMAGES not in sys.modules:
+            return plain(self, indices)
+        from fastpipe.hooks.batch_memory import fetch_from_stream
+
+        return fetch_from_stream(self, indices, plain)
+
+    return fetch
+
+
+def _is_batch(fetcher: Any, indices: Any) -> bool:
+    return fetcher.auto_collation and isinstance(indices, (list, tuple)) and len(indices) > 1
 
 
 def _known_batches(fetcher: Any) -> KnownBatches | None:
@@ -92,5 +109,7 @@ def _known_batches(fetcher: Any) -> KnownBatches | None:
     return None
 
 
+_MAKES_IMAGES = "fastpipe.program.on_image"
+"""A module that is there once an image has been made."""
 _LIBRARIES = {"timm", "torchvision"}
 _NESTED = 4  # wrappers that are looked into

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fastpipe.readers._decode import choose, configured_reader, decode, proved, read_image
 from fastpipe.readers._files import place_of, read_copy, read_file, read_start, stat_file
-from fastpipe.readers._jpeg_scans import intact_jpeg
+from fastpipe.readers._jpeg_scans import frame_of, intact_jpeg
 from fastpipe.readers.base import Capabilities, Reader, Scratch, thread_scratch
 from fastpipe.readers.defects import Defect
 from fastpipe.readers.header import parse_header, read_header, upright_orientation
@@ -40,6 +40,7 @@ __all__ = [
     "configured_reader",
     "decode",
     "default_order",
+    "frame_of",
     "get_reader",
     "intact_jpeg",
     "longest_file",

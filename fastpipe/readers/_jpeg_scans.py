@@ -6,6 +6,7 @@ Where all is in order every copy of libjpeg-turbo gives the same pixels. Everyth
 from __future__ import annotations
 
 import itertools
+import operator
 import re
 
 import numpy as np
@@ -17,6 +18,7 @@ MAX_SCANS = 500
 """More scans than this are refused: each goes over all of the image, and takes a few bytes of the file only."""
 
 _SOF_BASELINE, _SOF_PROGRESSIVE, _COM = 0xC0, 0xC2, 0xFE
+_NO_FRAME = {DHT, DQT, _COM, *range(0xE1, 0xEE), 0xEF}  # the colours depend on APP0 and APP14
 _BLOCK_BYTES = 1 << 16
 _MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")
 _MANY_PIXELS = 1 << 25
@@ -74,6 +76,9 @@ def _scan_end(data: bytes, position: int) -> int:
 # coefficients behind the first. A decoder that is used again still has the tables of the image before: a scan without
 # its own would be decoded with these, and with libjpeg's defaults by another decoder.
 
+_CODE_SHARES = [1 << length for length in range(15, -1, -1)]  # of all codes of 16 bits, those that begin with a code
+_ALL_CODES, _MOST_SYMBOLS, _LARGEST_DC = (1 << 16) - 1, 256, 15
+
 
 def _quantization_tables(data: bytes, start: int, end: int) -> int:
     """The tables of a DQT segment; -1 where it isn't in order."""
@@ -92,10 +97,15 @@ def _huffman_tables(data: bytes, start: int, end: int) -> int:
     tables = 0
     while start < end:
         kind = data[start]
-        if kind & 0xEF > 3:
+        counts = data[start + 1 : start + 17]
+        # A code of ones alone is none, and libjpeg refuses such a table.
+        if kind & 0xEF > 3 or sum(map(operator.mul, counts, _CODE_SHARES)) > _ALL_CODES:
+            return -1
+        symbols = start + 17
+        start = symbols + sum(counts)
+        if start - symbols > _MOST_SYMBOLS or (kind < 4 and max(data[symbols:start], default=0) > _LARGEST_DC):
             return -1
         tables |= 1 << kind
-        start += 17 + sum(data[start + 1 : start + 17])
     return tables if start == end else -1
 
 
@@ -133,6 +143,18 @@ def intact_jpeg(data: bytes, header: Header) -> bool:
             return False
     position = _scan_end(data, end)
     return position >= 0 and data[position + 1] == EOI
+
+
+def frame_of(data: bytes) -> bytes:
+    """All of a JPEG's head that a decoder of its first scan goes by, but tables' content and the image's size."""
+    parts: list[bytes] = []
+    for marker, start, end in segments(data):
+        if marker not in _NO_FRAME:
+            size = 4 if _SOF_BASELINE <= marker <= _SOF_PROGRESSIVE else 0
+            parts += data[start - 3 : start + 1], data[start + 1 + size : end]
+        if marker == SOS:
+            break
+    return b"".join(parts)
 
 
 def _intact_progression(data: bytes, position: int, components: bytes, huffman: int) -> bool:

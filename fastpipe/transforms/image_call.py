@@ -132,8 +132,9 @@ def draw_and_run(
 
 
 def observed() -> bool:
-    """Whether a mode of torch's is to see each transform's call."""
-    return bool(torch._C._len_torch_function_stack() or torch._C._len_torch_dispatch_stack())
+    """Whether a mode of torch's is to see each transform's call; one of ours says that it isn't."""
+    modes = map(torch._C._get_function_stack_at, range(torch._C._len_torch_function_stack()))
+    return torch._C._len_torch_dispatch_stack() > 0 or any(getattr(mode, "sees_transforms", True) for mode in modes)
 
 
 @lru_cache(maxsize=256)

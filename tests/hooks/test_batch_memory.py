@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import pickle
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,11 @@ import pytest
 import torch
 from PIL import Image
 from plain_and_hooked import assert_as_plain, epoch
-from torch.utils.data import DataLoader, Dataset, Subset, default_collate
+from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, default_collate
 from torchvision_here import module, torchvision
 
 import fastpipe
+from fastpipe.hooks.ledger import LEDGER
 
 T = torchvision.transforms
 COUNT = 20
@@ -176,6 +178,69 @@ class TestSamplesAsTorch:
 
         assert_as_plain(Threaded(photos, T.Compose([T.CenterCrop(128), T.ToTensor()])))
 
+    @pytest.mark.parametrize("workers", [0, 2])
+    @pytest.mark.parametrize("collate", ["default_collate", "stacked", "stacked_otherwise"])
+    def test_streams(self, photos: list[str], workers: int, collate: str) -> None:
+        function = {"default_collate": default_collate, "stacked": stacked, "stacked_otherwise": stacked_otherwise}
+        for drop_last in (False, True):
+            options = {"num_workers": workers, "drop_last": drop_last, "collate_fn": function[collate]}
+            for ahead in (0, 3):
+                assert_as_plain(Stream(photos, train(), ahead), shuffle=False, **options)
+
+    def test_a_collate_function_that_stacks(self, photos: list[str]) -> None:
+        for form in ("dict", "views", "sometimes"):
+            for collate in (stacked, stacked_otherwise):
+                assert_as_plain(Photos(photos, train(), form), collate_fn=collate)
+
+    def test_transforms_in_a_collate_function_are_planned(self, photos: list[str], installed: None) -> None:
+        transform = train()
+
+        def collate(files: list[str]) -> Any:
+            pending = [fastpipe.is_pending(Image.open(file)) for file in files]
+            images = torch.stack([transform(Image.open(file)) for file in files])
+            return pending, images
+
+        site = LEDGER.site("transform", "Compose(RandomResizedCrop, RandomHorizontalFlip, ToTensor, Normalize)")
+        before = site.images
+        for pending, images in DataLoader(photos, batch_size=10, collate_fn=collate):
+            assert all(pending)
+            assert images.shape == (10, 3, 128, 128)
+        assert site.images == before + COUNT
+
+
+class Stream(IterableDataset[Any]):
+    """Samples one after the other, of which some may be made ahead."""
+
+    def __init__(self, files: list[str], transform: Any, ahead: int) -> None:
+        self.files, self.transform, self.ahead = files, transform, ahead
+
+    def __iter__(self) -> Iterator[Any]:
+        worker = torch.utils.data.get_worker_info()
+        files = self.files if worker is None else self.files[worker.id :: worker.num_workers]
+        made: deque[Any] = deque()
+        for number, file in enumerate(files):
+            made.append((self.transform(Image.open(file).convert("RGB")), number))
+            if len(made) > self.ahead:
+                yield made.popleft()
+        yield from made
+
+
+def stacked(samples: list[Any]) -> Any:
+    parts: Any = samples[0]
+    if isinstance(parts, dict):
+        return {"image": torch.stack([sample["image"] for sample in samples]), "of": [s["name"] for s in samples]}
+    if isinstance(parts[0], list):
+        return [torch.stack([views[place] for views, _ in samples]) for place in range(2)]
+    return torch.stack([image for image, _ in samples]), torch.tensor([label for _, label in samples])
+
+
+def stacked_otherwise(samples: list[Any]) -> Any:
+    images = [sample["image"] if isinstance(sample, dict) else sample[0] for sample in samples]
+    images = [image[0] if isinstance(image, list) else image for image in images]
+    whole = torch.stack(images)
+    images[0].zero_()  # which is no part of the batch
+    return whole, torch.stack(images, 1), torch.stack(tensors=images), torch.stack(tuple(images)).mul_(2), images
+
 
 def as_it_is(samples: list[Any]) -> Any:
     return samples
@@ -217,6 +282,16 @@ class TestMemory:
             for images, _ in loader:
                 del images
         assert len(set(dataset.places)) <= 20
+
+    @pytest.mark.parametrize("make", [lambda files: Photos(files, train()), lambda files: Stream(files, train(), 0)])
+    @pytest.mark.parametrize("collate", [stacked, default_collate])
+    def test_batches_that_are_stacked_use_memory_again(
+        self, photos: list[str], installed: None, make: Any, collate: Any
+    ) -> None:
+        loader = DataLoader(make(photos), batch_size=10, collate_fn=collate)
+        places = [images.data_ptr() for _ in range(4) for images, _ in loader]
+        assert len(places) == 8
+        assert len(set(places)) <= 4
 
     def test_batches_that_are_kept_stay(self, photos: list[str]) -> None:
         assert_as_plain(Photos(photos, train()), batch_size=4)  # a list of all of them

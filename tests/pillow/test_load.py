@@ -151,6 +151,8 @@ def damaged() -> dict[str, bytes]:
     files["a marker in the scan"] = PHOTO[: len(PHOTO) // 2] + b"\xff\xc4" + PHOTO[len(PHOTO) // 2 :]
     files["restarts that nobody told"] = PHOTO[: scan + 300] + b"\xff\xd3\xff\xd0" + PHOTO[scan + 300 :]
     files["no codes"] = PHOTO[: huffman + 5] + bytes([255] * 16) + PHOTO[huffman + 21 :]
+    files["a code of ones alone"] = PHOTO[: huffman + 5] + bytes([2]) + PHOTO[huffman + 6 :]
+    files["a symbol that is none"] = PHOTO[: huffman + 21] + bytes([200]) + PHOTO[huffman + 22 :]
     files["no table"] = PHOTO.replace(b"\xff\xc4", b"\xff\xfe")
     files["noise"] = PHOTO[: scan + 40] + bytes(range(1, 250)) * 9 + PHOTO[scan + 2300 :]
     files["two bits changed"] = PHOTO[: scan + 50] + bytes([PHOTO[scan + 50] ^ 24]) + PHOTO[scan + 51 :]
