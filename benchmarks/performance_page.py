@@ -23,6 +23,7 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+import statistics
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -42,9 +43,29 @@ COLORS = {"torchvision": "#e6550d", "albumentations": "#969696"}
 OURS = "#3182bd"
 
 
+def rounds_of(raw: Any) -> int:
+    """How many rounds a benchmark's JSON, of harness.py, has of each row."""
+    return len(next(iter(next(iter(raw["rows"].values()))["rounds_us"].values())))
+
+
+def median_us(row: Any, who: str) -> float:
+    """Microseconds of a contender in a row of a benchmark's JSON."""
+    return statistics.median(row["rounds_us"][who])
+
+
+def times(row: Any, who: str, than: str) -> float:
+    """How many times as fast a contender is as another one: the median of the rounds' ratios."""
+    rounds = row["rounds_us"]
+    return statistics.median(other / one for one, other in zip(rounds[who], rounds[than], strict=True))
+
+
 def _from_pipeline(raw: Any) -> Any:
-    # One uncounted round comes before those that are kept.
-    return {"rows": raw["rows"], "rounds": len(next(iter(raw["rounds"].values())))}
+    rows = []
+    for name, row in raw["rows"].items():
+        kept = {"pipeline": name, **{f"{who}_ms": median_us(row, who) / 1e3 for who in row["rounds_us"]}}
+        others = [who for who in row["rounds_us"] if who != "fastpipe"]
+        rows.append(kept | {f"{who}_ratio": times(row, "fastpipe", who) for who in others})
+    return {"rows": rows, "rounds": rounds_of(raw)}
 
 
 def _from_loader(raw: Any) -> Any:

@@ -213,15 +213,15 @@ def test_the_performance_page_shows_the_figures_that_are_kept(performance_page):
 def test_fresh_figures_are_taken_without_paths(performance_page, tmp_path, monkeypatch):
     monkeypatch.setattr(performance_page, "DOCS", tmp_path / "docs")
     (tmp_path / "docs" / "data").mkdir(parents=True)
-    rows = [{"pipeline": "train", "fastpipe_ms": 1.2, "torchvision_ms": 2.5, "torchvision_ratio": 2.1}]
-    raw = {"rows": rows, "rounds": {"fastpipe | train": [1.2, 1.3]}, "machine": "cpu", "command": ["/home/me/photos"]}
+    rounds = {"torchvision": [2500.0, 2520.0, 2480.0], "fastpipe": [1200.0, 1200.0, 1190.0]}
+    raw = {"rows": {"train": {"rounds_us": rounds, "equal": True}}, "command": ["/home/me/photos"]}
     (tmp_path / "pipeline.json").write_text(json.dumps(raw), encoding="utf-8")
     assert performance_page.take(tmp_path, "On battery.") == ["pipeline"]
     assert "/home/me" not in (tmp_path / "docs" / "data" / "pipeline.json").read_text(encoding="utf-8")
     text = performance_page.page(performance_page.read())
-    assert "| train | 1.20 | 2.50 | **2.10×** |" in text
+    assert "| train | 1.20 | 2.50 | **2.08×** |" in text
     assert "On battery." in text
-    assert ", 2 rounds." in text
+    assert ", 3 rounds." in text
 
 
 PACKAGES = [

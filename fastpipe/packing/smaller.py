@@ -131,9 +131,8 @@ class Smaller:
 
     Sizes are of images as they are stored, and their shape stays: with ``short_side=256`` an image gets the size that
     torchvision's ``Resize(256)`` gives it. The filter is Lanczos', which antialiases: img2dataset and FFCV average
-    areas, which as Pillow's ``BOX`` leaves random crops 1 to 4 dB farther from those of the original (0.3 to 0.8 dB
-    behind an encoder of quality 90), as ``benchmarks/smaller.py`` prints. Images of a palette or of 1 bit have no
-    colors between two, and get the nearest pixel, as in all of Pillow.
+    areas, which, as Pillow's ``BOX``, leaves random crops farther from those of the original. Images of a palette or of
+    1 bit have no colors between two, and get the nearest pixel, as in all of Pillow.
 
     - JPEGs keep mode (gray, RGB, CMYK), subsampling (4:4:4 where it is one that Pillow doesn't write) and all metadata:
       ICC profile, EXIF data (and with these the orientation; their tags of the image's size are set), XMP, comments. Of

@@ -1,4 +1,4 @@
-"""The endurance benchmark on a few files: it keeps its promises, and notices when one is broken."""
+"""`endurance.py` on a few files: it keeps its promises, and notices when one is broken."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "endurance.py"
+SCRIPT = Path(__file__).resolve().with_name("endurance.py")
 SMALL = ["--files", "90", "--height", "40", "--epochs", "3", "--workers", "2", "--batch-size", "8", "--bad", "0.1"]
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="workers that are forked find a module of a test's own")

@@ -1,6 +1,6 @@
 """Many epochs over files of which some are bad in every way, by worker processes, with an account of every sample.
 
-    python benchmarks/endurance.py [--files 6000] [--epochs 24] [--workers 4] [--bad 0.01] [--json FILE]
+    python tests/loading/endurance.py [--files 6000] [--epochs 24] [--workers 4] [--bad 0.01] [--json FILE]
 
 Makes JPEGs, indexes them, then spoils a share of them: truncated, empty, text under an image's name, deleted,
 unreadable, mangled. For each of on_error="skip" and "replace" it runs the epochs through fastpipe.DataLoader with
@@ -36,7 +36,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import bad_files
 import numpy as np
