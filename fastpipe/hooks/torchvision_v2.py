@@ -66,8 +66,11 @@ class _SampleCalls:
         if call is None:
             return plain(compose, *inputs)
         own = partial(self._ours_of(compose), *inputs)
-        is_library_s = len(call.runs) == 1 and not calls_back(compose.transforms)
-        if known.site.is_due() and is_library_s:
+
+        def is_library_s() -> bool:
+            return len(call.runs) == 1 and not calls_back(compose.transforms)
+
+        if known.site.is_due() and is_library_s():
             twin = plain_image(_image_of(inputs))
             if twin is not None:
                 given = _with_twin(inputs, twin)
@@ -78,7 +81,7 @@ class _SampleCalls:
         try:
             made = own()
         except Exception as error:
-            if not is_library_s:
+            if not is_library_s():
                 raise
             made = plain(compose, *inputs)  # raises the user's mistakes
             known.report_mistake(error)

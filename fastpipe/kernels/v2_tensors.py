@@ -112,11 +112,22 @@ def _contrast_of_large(image: Tensor, contrast_factor: float) -> Tensor | None:
     for rows in memory.strips(image):
         red, green, blue = image[:, rows]
         gray[0, rows] = red.mul(0.2989).add_(green, alpha=0.587).add_(blue, alpha=0.114).floor_()
+    table = contrast_table(gray, contrast_factor)
+    return None if table is None else planes.looked_up(image, lambda _: table)
+
+
+def contrast_table(gray: Tensor, contrast_factor: float) -> Tensor | None:
+    """What torch's ``adjust_contrast`` makes of each value, uint8 ``(1, 1, 256)``; None where it rounds in two ways.
+
+    Args:
+        gray: the gray image, whole numbers in float32 ``(1, H, W)``.
+        contrast_factor: the function's.
+    """
     mean = torch.mean(gray, dim=(-3, -2, -1), keepdim=True)
     scaled, rest = planes.LEVELS.mul(float(contrast_factor)), 1.0 - float(contrast_factor)
     sums = scaled.add(mean, alpha=rest), scaled + mean * rest
     table, other = (one.clamp_(0, 255).to(torch.uint8) for one in sums)
-    return planes.looked_up(image, lambda _: table) if torch.equal(table, other) else None
+    return table if torch.equal(table, other) else None
 
 
 def _adjust_saturation(image: Tensor, saturation_factor: float) -> Tensor | None:

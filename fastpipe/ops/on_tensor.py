@@ -133,10 +133,12 @@ def _padded(given: dict[str, Any], shape: TensorShape) -> Operation | None:
         return None
     if not any(colors):
         return TensorPad(given["padding"], 0, mode) if mode == "constant" or shape.dtype == torch.uint8 else None
-    whole = all(type(color) is int and 0 <= color <= 255 for color in colors)
-    if shape.dtype != torch.uint8 or not whole or mode != "constant" or len(colors) not in (1, shape.channels):
+    if not all(isinstance(color, (int, float)) and 0 <= color <= 255 and color == int(color) for color in colors):
         return None
-    return TensorPad(given["padding"], colors[0] if len(colors) == 1 or shape.channels == 1 else tuple(colors))
+    if shape.dtype != torch.uint8 or mode != "constant" or len(colors) not in (1, shape.channels):
+        return None
+    whole = tuple(map(int, colors))
+    return TensorPad(given["padding"], whole[0] if len(whole) == 1 or shape.channels == 1 else whole)
 
 
 def _is_transposed(given: dict[str, Any]) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -24,6 +24,7 @@ from fastpipe.kernels.v2_tensors import (
     SAMPLE_FILTERS,
     Warp,
     affine,
+    contrast_table,
     fused,
     rotation,
     samples_affine,
@@ -171,6 +172,10 @@ class OnPixels(FunctionOfV2):
     moves_ahead: ClassVar[bool] = True
 
     def apply(self, image: Any) -> Any:
+        if self.name == "adjust_contrast" and isinstance(image, np.ndarray):
+            made = _contrast_of_large(image, **self.given)
+            if made is not None:
+                return made
         return _applied(self, image, self.name, self.given)
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
@@ -204,6 +209,21 @@ _LARGEST_FACTOR = 1e30
 def _add_contrast(job: Job, shape: ImageShape, contrast_factor: float) -> bool:
     small = shape.height * shape.width * 255 <= _MOST_SUM
     return small and _add_blend(job, core.Kind.TENSOR_CONTRAST, contrast_factor, fused())
+
+
+def _contrast_of_large(image: Any, contrast_factor: float) -> Any:
+    """The contrast of an array ``(H, W, 3)`` whose gray values torch alone knows how to add up; None for any other."""
+    (height, width), flags = image.shape[:2], fused()
+    if channels(image) != 3 or height * width * 255 <= _MOST_SUM or flags is None or contrast_factor < 0:
+        return None
+    gray = by_core(image, partial(_add_gray, shape=image.shape), (height, width))
+    table = None if gray is None else contrast_table(torch.from_numpy(gray).float()[None], contrast_factor)
+    return None if table is None else by_core(image, partial(_add_table, table=table), image.shape)
+
+
+def _add_table(job: Job, table: torch.Tensor) -> bool:
+    job.look_up(3 * table.numpy().tobytes())
+    return True
 
 
 def _add_saturation(job: Job, shape: ImageShape, saturation_factor: float) -> bool:

@@ -197,8 +197,9 @@ class LazySource:
         return to_array(made) if as_array and isinstance(made, Image.Image) else made
 
     def run_by_core(self, program: Program, out: torch.Tensor | None, in_rows: bool) -> Any:
-        """Runs a program as `run` does; None if the core refuses the file or lacks a step."""
-        return self._run(program, out, in_rows, all_steps=True)
+        """Runs a program as `run` does; None if the core refuses the file, or lacks a step that wants a PIL image."""
+        foreign = not all(isinstance(step, Operation) for step in program.steps)
+        return self._run(program, out, in_rows, as_pil=False, all_steps=foreign)
 
     def region(self, box: Box, steps: tuple[Step, ...] = ()) -> NDArray[Any]:
         """A box of what steps give, decoded alone: an array ``(H, W, C)``; the thread's next decode overwrites it."""

@@ -28,7 +28,7 @@ from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.autoaugment import AutoAugmentPolicy
 from fastpipe.transforms.image_call import ImageCallSlot, draw_and_run, observed
 from fastpipe.transforms.sized_image import Untraceable
-from fastpipe.transforms.v2 import _draws, functional
+from fastpipe.transforms.v2 import _draws, _params, functional
 from fastpipe.transforms.v2._kernels import by_fastpipe, with_functional
 from fastpipe.transforms.v2._proxies import STAND_INS, PilStandIn, after, image_steps, shape_of, stand_in
 from fastpipe.types import Generators, ImageShape, Step
@@ -163,6 +163,8 @@ def planned_class(base: Any, module: str, **own: Any) -> type:
     }
     if base in _draws.QUICK:
         body["draw"] = _drawing(_draws.QUICK[base])
+    if base in _params.QUICK and hasattr(base, "make_params"):  # older versions call it otherwise
+        body["make_params"] = _with_params(_params.QUICK[base], base.make_params)
     if _POLICY_METHOD in vars(_AutoAugmentBase) and issubclass(base, _AutoAugmentBase):
         body[_POLICY_METHOD] = with_functional(getattr(base, _POLICY_METHOD), functional)
     if base in _CONVERSIONS:
@@ -182,6 +184,15 @@ def _drawing(quick: Any) -> Any:
         return steps_of(self, shape, generators) if steps is None else steps
 
     return draw
+
+
+def _with_params(quick: Any, plain: Any) -> Any:
+    def make_params(self: Any, flat_inputs: list[Any]) -> dict[str, Any]:
+        """Draws as torchvision's does; by its code for what isn't known here."""
+        made: dict[str, Any] | None = quick(self, flat_inputs)
+        return plain(self, flat_inputs) if made is None else made
+
+    return make_params
 
 
 _ALONE = frozenset(
@@ -255,20 +266,19 @@ def _with_picture(compose: Any, inputs: tuple[Any, ...]) -> Any:
     pictures = [value for value in flat if isinstance(value, PIL.Image.Image)]
     if len(pictures) != 1 or any(isinstance(value, (tv_tensors.Image, tv_tensors.Video)) for value in flat):
         return None
-    planned = compose._call_for(pictures[0])
+    call = compose._call_for(pictures[0])
     shape = image_shape(pictures[0])
-    if planned is None or len(planned.runs) != 1 or shape is None:
+    if call is None or len(call.runs) != 1 or shape is None:
         return None
-    forward = super(PlannedV2Compose, compose).forward
     try:
         with rewound_on(Exception):
             sample = tree_unflatten([stand_in(shape) if value is pictures[0] else value for value in flat], spec)
-            return _with_pixels(forward(*sample), pictures[0], shape)
+            return _with_pixels(theirs.Compose.forward(planned(compose), *sample), pictures[0], shape)
     except (PlanError, Untraceable):
         return None
     except Exception as error:
         with preserved_globals():
-            judge(error, lambda: forward(*inputs))
+            judge(error, lambda: theirs.Compose.forward(compose, *inputs))
         return None
 
 
