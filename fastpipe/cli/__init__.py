@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from fastpipe.cli._interrupt import INTERRUPTED, say_interrupted
 from fastpipe.errors import FastpipeError, FastpipeWarning
-from fastpipe.hooks.run import ScriptAsked, run_script
+from fastpipe.hooks.run import ScriptAsked, ask_at_once, run_script
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -25,6 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     hook = sys.excepthook
     asked = None
     try:
+        ask_at_once(sys.argv[1:] if arguments is None else arguments)
         from fastpipe.cli.app import app
 
         for stream in (sys.stdout, sys.stderr):

@@ -6,8 +6,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import typer
-
 INTERRUPTED = 130
 """The exit status, which shells give for a program that the signal ended."""
 
@@ -25,4 +23,6 @@ def resumable(quiet: bool) -> Iterator[None]:
     except KeyboardInterrupt:
         if not quiet:
             print("fastpipe: interrupted; the same command goes on from here", file=sys.stderr)
+        import typer
+
         raise typer.Exit(INTERRUPTED) from None

@@ -130,7 +130,8 @@ class KnownBatches:
             where = [locate(outer, place, through=is_transparent) for place in places]
         else:
             where = [(outer, place) for place in places]
-        asked = {id(dataset): (dataset, known_class(dataset)) for dataset, _ in where}
+        datasets = {id(dataset): dataset for dataset, _ in where}
+        asked = {key: (dataset, known_class(dataset)) for key, dataset in datasets.items()}
         files: dict[int, Callable[[int], tuple[Any, Any]]] = {}
         for key, (dataset, known) in asked.items():
             if known is None or not (known.files or known.in_memory):

@@ -181,3 +181,32 @@ def ask(arguments: Sequence[str], is_module: bool, **options: Any) -> NoReturn:
     script = Script(arguments[0], is_module, tuple(arguments[1:]))
     script.check()
     raise ScriptAsked(script, **options)
+
+
+def ask_at_once(arguments: Sequence[str]) -> None:
+    """Raises `ScriptAsked` for a plain command line ``run [-m] [-q] [--check N] SCRIPT …``.
+
+    Any other one, such as one that asks for help or has a mistake, is for the command line, whose imports take longer
+    than many a script.
+
+    Raises:
+        ConfigError: there is no such script.
+    """
+    words = [*arguments]
+    is_module = False
+    options: dict[str, Any] = {}
+    if words[:1] != ["run"]:
+        return
+    del words[0]
+    while words and words[0].startswith("-"):
+        word = words.pop(0)
+        if word in ("-m", "--module"):
+            is_module = True
+        elif word in ("-q", "--quiet"):
+            options["quiet"] = True
+        elif word == "--check" and words and words[0].isdecimal():
+            options["check"] = int(words.pop(0))
+        else:
+            return
+    if words:
+        ask(words, is_module, **options)

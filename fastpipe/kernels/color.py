@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import cv2
 import numpy as np
 
 from fastpipe import core
@@ -12,6 +11,8 @@ from fastpipe.kernels.arrays import UInt8Array, like
 def apply_table(image: UInt8Array, table: UInt8Array) -> UInt8Array:
     """Every value's entry of a table ``(256,)``, as a new contiguous array."""
     if not core.available():
+        import cv2
+
         return like(cv2.LUT(image, table), image) if image.size else image.copy()
     source = image if image.flags.c_contiguous else image.copy()
     out = np.empty(image.shape, np.uint8)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import cv2
 import numpy as np
 import torch
 
@@ -28,6 +27,8 @@ def array_to_tensor(image: UInt8Array, out: torch.Tensor | None = None) -> torch
     if image.ndim == 2 or image.shape[2] == 1:
         out.numpy()[0] = image.reshape(image.shape[:2])
     elif image.size:
+        import cv2
+
         cv2.split(image, list(out.numpy()))
     return out
 
@@ -36,6 +37,8 @@ def planes_to_array(planes: UInt8Array) -> UInt8Array:
     """The way back, from ``(C, H, W)`` to a contiguous ``(H, W, C)``; of one channel without a copy."""
     if len(planes) < 2 or not planes.size:
         return np.ascontiguousarray(planes.transpose(1, 2, 0))
+    import cv2
+
     joined: UInt8Array = cv2.merge(list(planes))
     return joined
 

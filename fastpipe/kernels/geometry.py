@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import cv2
 import numpy as np
 
 from fastpipe import core
 from fastpipe.kernels.arrays import UInt8Array, channels, like
 
 _BORDERS = {
-    "constant": cv2.BORDER_CONSTANT,
-    "edge": cv2.BORDER_REPLICATE,
-    "reflect": cv2.BORDER_REFLECT_101,
-    "symmetric": cv2.BORDER_REFLECT,
+    "constant": "BORDER_CONSTANT",
+    "edge": "BORDER_REPLICATE",
+    "reflect": "BORDER_REFLECT_101",
+    "symmetric": "BORDER_REFLECT",
 }
+"""The names that OpenCV has for them."""
 _CV2_MAX_CHANNELS = 4
 
 
@@ -42,12 +42,18 @@ def hflip(image: UInt8Array) -> UInt8Array:
         out = np.empty(image.shape, np.uint8)
         core.thread_context().flip(image, out)
         return out
-    return like(cv2.flip(image, 1), image) if image.size else image.copy()
+    return _flipped(image, 1)
 
 
 def vflip(image: UInt8Array) -> UInt8Array:
     """Rows in reverse order, as a new contiguous array."""
-    return like(cv2.flip(image, 0), image) if image.size else image.copy()
+    return _flipped(image, 0)
+
+
+def _flipped(image: UInt8Array, code: int) -> UInt8Array:
+    import cv2
+
+    return like(cv2.flip(image, code), image) if image.size else image.copy()
 
 
 def pad(
@@ -88,4 +94,7 @@ def pad(
         widths = [(top, bottom), (left, right), (0, 0)][: image.ndim]
         padded: UInt8Array = np.pad(image, widths, mode=mode)  # type: ignore[call-overload]
         return padded
-    return like(cv2.copyMakeBorder(image, top, bottom, left, right, _BORDERS[mode], value=values), image)
+    import cv2
+
+    border = getattr(cv2, _BORDERS[mode])
+    return like(cv2.copyMakeBorder(image, top, bottom, left, right, border, value=values), image)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastpipe import core, readers
 from fastpipe.config import MachineConfig
 from fastpipe.readers import MaxPixels
 from fastpipe.readers.base import WHOLE_IMAGE
-from fastpipe.readers.partial import PartialFile
 from fastpipe.types import Box, DecodeRequest, Header
+
+if TYPE_CHECKING:
+    from fastpipe.readers.partial import PartialFile
 
 _WHOLE = Box(0, 0, 0, 0)  # all of a file, for a job
 

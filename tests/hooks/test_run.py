@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import signal
@@ -14,6 +15,8 @@ from pathlib import Path
 import corpus
 import pytest
 from run_scripts import both_ways, run_python
+
+from fastpipe.hooks.run import ScriptAsked, ask_at_once
 
 LOOKS_AROUND = """
 import __main__, sys, os
@@ -133,6 +136,71 @@ def test_nothing_heavy_is_imported_for_a_script_that_needs_nothing(tmp_path: Pat
         "print([n for n in ('torch', 'numpy', 'PIL', 'torchvision', 'cv2', 'albumentations') if n in sys.modules])\n"
     )
     assert run_python("-m", "fastpipe", "run", "-q", "script.py", cwd=tmp_path).stdout == "[]\n"
+
+
+_NOT_NEEDED = {"click", "cv2", "filelock", "pandas", "pydantic", "rich", "sqlite3", "typer"}
+
+
+@pytest.mark.parametrize("options", [["-q"], ["-q", "--check", "0"]], ids=" ".join)
+def test_images_need_no_further_library(photos: Path, options: list[str]) -> None:
+    (photos / "script.py").write_text(
+        f"{SCRIPT_OF_IMAGES}\nprint(sorted({{name.partition('.')[0] for name in sys.modules}}))"
+    )
+    plain, ours = (
+        set(ast.literal_eval(made.stdout.splitlines()[-1])) for made in both_ways(["script.py"], photos, options)
+    )
+    assert "fastpipe" in ours
+    assert not (ours - plain) & _NOT_NEEDED
+
+
+class TestACommandLineThatIsAsItShouldBe:
+    """It is read before the command line's own libraries are imported, and says the same."""
+
+    @pytest.mark.parametrize(
+        "words",
+        [
+            ["script.py"],
+            ["script.py", "--check", "3", "-q"],
+            ["-q", "script.py", "-m"],
+            ["--quiet", "--check", "7", "script.py", "--", "-x"],
+            ["-m", "package", "a"],
+            ["--module", "package.part", "--check", "0"],
+        ],
+        ids=" ".join,
+    )
+    def test_it_is_what_the_command_makes_of_it(
+        self, words: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from fastpipe.cli.app import app
+
+        (folder / "script.py").touch()
+        monkeypatch.chdir(folder)
+        with pytest.raises(ScriptAsked) as known:
+            app(args=["run", *words], standalone_mode=False)
+        with pytest.raises(ScriptAsked) as asked:
+            ask_at_once(["run", *words])
+        defaults = {"check": 2, "report_to": None, "quiet": False}
+        assert asked.value.script == known.value.script
+        assert {**defaults, **asked.value.options} == {**defaults, **known.value.options}
+
+    @pytest.mark.parametrize(
+        "words",
+        [
+            [],
+            ["doctor"],
+            ["run"],
+            ["run", "-q"],
+            ["run", "--help"],
+            ["run", "--check", "-1", "x.py"],
+            ["run", "--check"],
+            ["run", "--report", "x.json", "x.py"],
+            ["run", "-mq", "x"],
+            ["run", "--", "x.py"],
+        ],
+        ids=" ".join,
+    )
+    def test_any_other_is_for_the_command(self, words: list[str]) -> None:
+        ask_at_once(words)
 
 
 SCRIPT_OF_IMAGES = """

@@ -17,7 +17,6 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-import cv2
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -294,6 +293,8 @@ def elastic_transform(img: Any, displacement: Tensor, interpolation: Interpolati
         return np.zeros_like(img)
     if img.dtype != np.uint8:
         return _through_tensor(operation, img)
+    import cv2
+
     planes = torch.from_numpy(np.stack(cv2.split(img)))  # the core takes images whose planes are one after the other
     moved: NDArray[Any] = cv2.merge([*operation.apply(planes).numpy()])
     return moved.reshape(img.shape)
