@@ -409,7 +409,7 @@ def _tools(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
     drawn = T.Compose([T.RandomResizedCrop(32), T.RandomHorizontalFlip(), T.ToTensor()])
     good = fastpipe.ImageFolder(root, own, index=None)
     yield "check", lambda: fastpipe.check(root, jobs=2, progress=False, report=folder / "report.csv")
-    yield "check of headers", lambda: fastpipe.check(root, decode="header", jobs=1, restart=True, progress=False)
+    yield "check of headers", lambda: fastpipe.check(root, decode="header", jobs=1, progress=False)
     yield "preview", lambda: fastpipe.preview(good, [1, 2])
     try:
         import_torchvision()

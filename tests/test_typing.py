@@ -91,7 +91,7 @@ def own_transform(image: PIL.Image.Image) -> torch.Tensor:
 
 tensor: torch.Tensor = fastpipe.convert(own_transform)(PIL.Image.new("RGB", (8, 9)))
 
-checked = fastpipe.check("train", move_to="bad")
+checked = fastpipe.check("train", report="bad.csv")
 broken: list[str] = [row.path for row in checked.rows if row.bad]
 diagnosis = fastpipe.doctor(loader, gpu_rate=3000.0)
 advice: list[str] = [finding.remedy for finding in diagnosis.findings]

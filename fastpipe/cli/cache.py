@@ -23,7 +23,7 @@ def cache(
 ) -> None:
     """Show or clear what is kept between runs.
 
-    Indexes of folders and lists, journals of interrupted checks, locks; FASTPIPE_CACHE names another folder for them.
+    Indexes of folders and lists, interrupted listings, locks; FASTPIPE_CACHE names another folder for them.
     Or, given the folder of a fastpipe.Cache, the files of stores in it; those that a running epoch holds stay.
 
     Example: fastpipe cache --clear

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from fastpipe.cli._interrupt import resumable
 from fastpipe.cli._options import JsonOption, QuietOption, SchedulerOption
 
 if TYPE_CHECKING:
-    from fastpipe.tools.check.quarantine import Moved
     from fastpipe.tools.check.report import CheckResult
 
 _SHOWN = 20
@@ -21,13 +18,13 @@ _SHOWN = 20
 
 def check(
     source: Annotated[
-        str | None,
+        str,
         typer.Argument(
             metavar="ROOT|INDEX",
             help="A folder of class folders, or of images; a zip or tar of it, shards or Parquet with images; the "
             "folder of an index; a list (.txt, .csv, .parquet); or one image.",
         ),
-    ] = None,
+    ],
     decode: Annotated[
         Literal["full", "header"],
         typer.Option(help="full decodes all pixels; header reads headers only: faster, but blind to cut-off files."),
@@ -39,22 +36,12 @@ def check(
         Path | None,
         typer.Option(metavar="FILE", help="Write every finding to FILE: .csv, .json or .txt, by its ending."),
     ] = None,
-    move_to: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Move the bad files to DIR, outside of ROOT, and write an undo list there."),
-    ] = None,
-    undo: Annotated[
-        Path | None, typer.Option(metavar="LIST", help="Only put back what --move-to moved, by its undo list.")
-    ] = None,
     size: Annotated[
         int, typer.Option(metavar="N", min=1, help="The side in pixels that training needs; 4 times that is large.")
     ] = 224,
     timeout: Annotated[
         float, typer.Option(metavar="S", help="Seconds that one file may take before it counts as hanging.")
     ] = 60.0,
-    restart: Annotated[
-        bool, typer.Option("--restart", help="Begin anew instead of going on with a check that was interrupted.")
-    ] = False,
     scheduler: SchedulerOption = None,
     json: JsonOption = None,
     quiet: QuietOption = False,
@@ -63,37 +50,24 @@ def check(
 
     A file is bad where ImageFolder would raise; anything else is noted. Exit status: 0 no bad file, 1 bad files.
 
-    Example: fastpipe check ~/photos/train --report findings.csv --move-to ~/photos/bad
+    Example: fastpipe check ~/photos/train --report findings.csv
     """
     from fastpipe.tools.check import report as reports
-    from fastpipe.tools.check.quarantine import undo as put_back
     from fastpipe.tools.check.run import check as examine
 
-    if undo is not None:
-        if any(other is not None for other in (source, move_to, report, json)):
-            raise typer.BadParameter("--undo LIST goes alone: the list says which files and where to")
-        moved = put_back(undo)
-        if not quiet:
-            _print_moved(moved, "put back")
-        raise typer.Exit(1 if moved.left else 0)
-    if source is None:
-        raise typer.BadParameter("give the folder, index, list or image to check", param_hint="ROOT|INDEX")
     if not timeout > 0:
         raise typer.BadParameter("give seconds, more than 0", param_hint="--timeout")
-    with resumable(quiet):
-        result = examine(
-            source,
-            decode=decode,
-            jobs=jobs,
-            size=size,
-            timeout=timeout,
-            report=report,
-            json=None if json == "-" else json,
-            move_to=move_to,
-            restart=restart,
-            scheduler=scheduler,
-            progress=not quiet,
-        )
+    result = examine(
+        source,
+        decode=decode,
+        jobs=jobs,
+        size=size,
+        timeout=timeout,
+        report=report,
+        json=None if json == "-" else json,
+        scheduler=scheduler,
+        progress=not quiet,
+    )
     if json == "-":
         sys.stdout.writelines(reports.json_lines(result))
     elif not quiet:
@@ -118,17 +92,3 @@ def _print(result: CheckResult, report: Path | None) -> None:
     if result.empty_classes:
         names = ", ".join(result.empty_classes[:5]) + (", …" if len(result.empty_classes) > 5 else "")
         print(wrap_text(f"classes without a file that can be trained on: {names}"))
-    if result.moved is not None:
-        _print_moved(result.moved, "moved")
-
-
-def _print_moved(moved: Moved, verb: str) -> None:
-    from fastpipe.reporting.output import pluralize, wrap_text
-
-    print(f"\n{verb}: {pluralize(moved.count, 'file')}")
-    for path, reason in moved.left[:_SHOWN]:
-        print(wrap_text(f"  left: {path}: {reason}"))
-    if len(moved.left) > _SHOWN:
-        print(f"  … and {len(moved.left) - _SHOWN:,} more that stayed")
-    if moved.undo_list is not None:
-        print(f"put back with: fastpipe check --undo {shlex.quote(moved.undo_list)}")

@@ -30,7 +30,7 @@ __all__ = ["Cluster", "cluster_at", "shared_paths", "whole_path"]
 _START_S = 60.0  # for a scheduler that doesn't answer, and for a cluster without a worker
 _SAY_S = 1.0  # after which it is said what is waited for
 _LOOK_S = 2.0  # between looks at whether there still is a worker
-_AGAIN = "What was done is kept: the same command goes on from there."
+_AGAIN = "Run the same command again: index and pack go on where they were."
 _AHEAD = 4  # tasks for each thread of the workers, of which one runs
 
 
@@ -40,6 +40,7 @@ class Cluster:
     Args:
         address: of the scheduler, as ``tcp://host:8786``.
         about: what is done, as values that have a repr: where the same was interrupted before, `map` goes on there.
+            None: it begins anew.
         quiet: don't say on standard error what is waited for.
 
     Raises:
@@ -75,9 +76,7 @@ class Cluster:
             self._journal = Journal("cluster", repr((self._about, _versions())))
         return self
 
-    def map(
-        self, function: Callable[[Any], Any], items: Iterable[Any], *, kept: bool = True
-    ) -> Iterator[tuple[int, Any]]:
+    def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[tuple[int, Any]]:
         """Calls a function of a module for each item, and yields results as they become known.
 
         What a worker that dies was at is done by another one.
@@ -85,7 +84,6 @@ class Cluster:
         Args:
             function: gives what JSON can hold.
             items: picklable; taken a few ahead.
-            kept: whether results are kept for a run that goes on when this one was interrupted.
 
         Yields:
             An item's number, and its result.
@@ -93,7 +91,7 @@ class Cluster:
         import distributed
 
         dask: Any = distributed
-        journal = self._journal if kept else None
+        journal = self._journal
         waiting = enumerate(items)
         running: dict[Any, tuple[int, bytes]] = {}
         done: queue.SimpleQueue[Any] = queue.SimpleQueue()

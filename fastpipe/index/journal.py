@@ -8,13 +8,15 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import filelock
 
 from fastpipe.index.format import cache_folder
+
+_KEPT_S = 24 * 3600.0
+"""The age from which on a result is forgotten."""
 
 
 class Journal:
@@ -27,13 +29,12 @@ class Journal:
         kind: the folder in the cache folder.
         about: the values that the results depend on, as a text.
         anew: forget what was found before.
-        kept_s: the age in seconds from which on a result is forgotten.
 
     Attributes:
         problem: why nothing is kept, or not everything; ``""`` if all results are.
     """
 
-    def __init__(self, kind: str, about: str, anew: bool = False, kept_s: float = 24 * 3600.0) -> None:
+    def __init__(self, kind: str, about: str, anew: bool = False) -> None:
         self.problem = ""
         self._lock = threading.Lock()
         self._rows: sqlite3.Connection | None = None
@@ -44,22 +45,22 @@ class Journal:
             self._file = folder / f"{hashlib.sha256(about.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}.sqlite"
             self._alone.enter_context(filelock.FileLock(f"{self._file}.lock", timeout=0))
             try:
-                self._rows = self._opened(anew, kept_s)
+                self._rows = self._opened(anew)
             except sqlite3.DatabaseError:  # damaged: it only saves time
                 self._remove()
-                self._rows = self._opened(anew, kept_s)
+                self._rows = self._opened(anew)
         except filelock.Timeout:
             self.problem = "another process is at the same"
         except (OSError, NotImplementedError, sqlite3.Error) as error:
             self.problem = str(error)
 
-    def _opened(self, anew: bool, kept_s: float) -> sqlite3.Connection:
+    def _opened(self, anew: bool) -> sqlite3.Connection:
         rows = sqlite3.connect(self._file, isolation_level=None, check_same_thread=False)
         rows.execute("PRAGMA locking_mode=EXCLUSIVE")  # no shared memory, which network disks don't have
         rows.execute("PRAGMA journal_mode=WAL")
         rows.execute("PRAGMA synchronous=OFF")
         rows.execute("CREATE TABLE IF NOT EXISTS done (key BLOB PRIMARY KEY, result TEXT, at REAL) WITHOUT ROWID")
-        rows.execute("DELETE FROM done WHERE ? OR at < ?", (anew, time.time() - kept_s))
+        rows.execute("DELETE FROM done WHERE ? OR at < ?", (anew, time.time() - _KEPT_S))
         return rows
 
     def get(self, key: bytes) -> Any:
@@ -69,17 +70,6 @@ class Journal:
         with self._lock:
             row = self._rows.execute("SELECT result FROM done WHERE key = ?", (key,)).fetchone()
         return None if row is None else json.loads(row[0])
-
-    def count(self) -> int:
-        """The number of results that are kept."""
-        with self._lock:
-            return 0 if self._rows is None else int(self._rows.execute("SELECT COUNT(*) FROM done").fetchone()[0])
-
-    def items(self) -> Iterator[tuple[bytes, Any]]:
-        """Yields all keys and their results."""
-        with self._lock:
-            rows = [] if self._rows is None else self._rows.execute("SELECT key, result FROM done").fetchall()
-        yield from ((key, json.loads(result)) for key, result in rows)
 
     def put(self, key: bytes, result: Any) -> None:
         """Keeps what was found, which JSON can hold."""

@@ -257,7 +257,7 @@ class _Flow:
             self._shards_on_cluster(cluster, shards)  # then what is left are shards that were begun by a process alone
         if self._target.kind == "archive":
             tasks = map(_for_workers, self._tasks(_FILES_OF_A_TASK["archive"]))
-            for rows, name in _in_order(cluster.map(write_piece, tasks, kept=False)):
+            for rows, name in _in_order(cluster.map(write_piece, tasks)):
                 piece = self._path(name)
                 self._take(Made(rows, Path(piece).read_bytes()))
                 os.unlink(piece)
@@ -265,7 +265,7 @@ class _Flow:
         function, files = write_part, None
         if self._layout.loose:
             function, files = write_files_on_cluster, _FILES_OF_A_TASK["loose"]
-        for _, rows in cluster.map(function, self._unbegun(self._tasks(files)), kept=False):
+        for _, rows in cluster.map(function, self._unbegun(self._tasks(files))):
             self._take_rows(rows)
 
     def _unbegun(self, tasks: Iterator[Task]) -> Iterator[Task]:
@@ -286,7 +286,7 @@ class _Flow:
             for path, part in parts.items()
             if part not in self._record.parts
         )
-        for _, rows in cluster.map(write_shard, asked, kept=False):
+        for _, rows in cluster.map(write_shard, asked):
             self._take_rows(rows)
 
     def _check_whole(self) -> None:

@@ -20,7 +20,6 @@ _KINDS = {
     "folders": "indexes of folders",
     "lists": "indexes of lists",
     "unpacked": "images of compressed Parquet files",
-    "checks": "journals of checks that were interrupted",
     "listings": "listings of stores that were interrupted",
     "cluster": "work on a cluster that was interrupted",
     "annotations": "annotation files of detection",

@@ -26,9 +26,9 @@ def cache(tmp_path: Path) -> Path:
     (tmp_path / "photos" / "cat" / "0.jpg").write_bytes(b"")
     fastpipe.ImageFolder(tmp_path / "photos")
     cache = Path(os.environ["FASTPIPE_CACHE"])
-    (cache / "checks").mkdir()
+    (cache / "listings").mkdir()
     for ending in ("", "-wal", "-shm", ".lock"):
-        (cache / "checks" / f"0123.sqlite{ending}").write_text("")
+        (cache / "listings" / f"0123.sqlite{ending}").write_text("")
     (cache / "mine.txt").write_text("not fastpipe's")
     return cache
 
@@ -38,7 +38,7 @@ def test_what_is_there_is_shown_and_stays(cache: Path, capsys: pytest.CaptureFix
     printed = capsys.readouterr().out
     assert printed.startswith(f"{cache}\n")
     assert "indexes of folders: 1, " in printed
-    assert "journals of checks that were interrupted: 1, " in printed
+    assert "listings of stores that were interrupted: 1, " in printed
     assert run("--json", "-") == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["schema"], found["cleared"], found["left"]) == ("fastpipe-cache/1", False, [])
@@ -46,8 +46,7 @@ def test_what_is_there_is_shown_and_stays(cache: Path, capsys: pytest.CaptureFix
         "folders": 1,
         "lists": 0,
         "unpacked": 0,
-        "checks": 1,
-        "listings": 0,
+        "listings": 1,
         "cluster": 0,
         "annotations": 0,
     }
@@ -71,12 +70,12 @@ def test_clearing_removes_what_is_fastpipe_s(cache: Path, tmp_path: Path) -> Non
 
 
 def test_what_is_in_use_stays(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with filelock.FileLock(cache / "checks" / "0123.sqlite.lock"):
+    with filelock.FileLock(cache / "listings" / "0123.sqlite.lock"):
         assert run("--clear") == 1
         assert "0123.sqlite: in use" in capsys.readouterr().out
-        assert len([*(cache / "checks").iterdir()]) == 4
+        assert len([*(cache / "listings").iterdir()]) == 4
     assert run("--clear") == 0
-    assert not (cache / "checks").exists()
+    assert not (cache / "listings").exists()
 
 
 def test_an_empty_cache(capsys: pytest.CaptureFixture[str]) -> None:

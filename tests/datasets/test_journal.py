@@ -47,20 +47,11 @@ def test_anew_and_after_a_day_it_begins_again(monkeypatch: pytest.MonkeyPatch) -
         assert kept.get(b"one") is None
 
 
-def test_results_may_be_kept_for_longer_and_listed(monkeypatch: pytest.MonkeyPatch) -> None:
-    interrupted("photos", one=1, two=[2])
-    now = time.time()
-    monkeypatch.setattr(journal.time, "time", lambda: now + 30 * 24 * 3600 - 60)
-    with Journal("work", "photos", kept_s=30 * 24 * 3600) as kept:
-        assert dict(kept.items()) == {b"one": 1, b"two": [2]}
-        assert kept.problem == ""
-
-
 def test_of_two_at_once_the_second_forgets() -> None:
     interrupted("photos", one=1)
     with Journal("work", "photos") as first:
         with Journal("work", "photos") as second:
-            assert (second.problem, [*second.items()]) == ("another process is at the same", [])
+            assert second.problem == "another process is at the same"
             second.put(b"two", 2)
             assert second.get(b"one") is second.get(b"two") is None
         assert first.get(b"one") == 1

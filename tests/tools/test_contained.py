@@ -16,7 +16,6 @@ from typer.testing import CliRunner
 import fastpipe
 from fastpipe import transforms as T
 from fastpipe.cli.app import app
-from fastpipe.errors import DatasetError
 from fastpipe.tools.bench.samples import sample_folder
 
 TRAIN = T.Compose([T.RandomResizedCrop(24), T.ToTensor()])
@@ -58,12 +57,6 @@ def test_check_finds_what_it_finds_in_the_folder(root: Path, tmp_path: Path, kin
     assert (found.bad, found.counts) == (expected.bad, expected.counts)
     by_size = sorted((row.bytes, row.kinds, row.reason) for row in found.rows)
     assert by_size == sorted((row.bytes, row.kinds, row.reason) for row in expected.rows)
-
-
-def test_nothing_can_be_moved_out_of_a_container(root: Path, tmp_path: Path) -> None:
-    archive = archives.zipped(root, tmp_path / "a.zip")
-    with pytest.raises(DatasetError, match=r"lie in .*a\.zip, and none can be moved"):
-        fastpipe.check(archive, move_to=tmp_path / "bad", progress=False)
 
 
 @pytest.mark.slow

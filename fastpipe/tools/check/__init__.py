@@ -4,10 +4,8 @@
     examine     one file → what was found (runs in a worker process)
     worker      the worker process: tasks in, answers out
     pool        keeps worker processes busy, here or on a cluster; survives those that die or hang
-    journal     what is done already, on disk, so that a killed check continues
     findings    the kinds of findings, and a row for each file that has any
     report      rows as a table, CSV or JSON; written beside and renamed
-    quarantine  moves the bad files away and back
     run         `check`: all of the above in order
 
 Nothing is imported here: a worker process starts with what `worker` needs and no more.

@@ -96,13 +96,13 @@ def prepare(rules: Rules) -> None:
 def examine(path: str, rules: Rules) -> FileFacts:
     """The findings of a file; raises nothing that a file can be the reason for."""
     try:
-        size, mtime_ns = readers.stat_file(path)
+        size = readers.stat_file(path)[0]
     except OSError as error:
         gone = os.path.islink(path) and isinstance(error, FileNotFoundError)
         return FileFacts(bits_of(["unreachable"]), text="a link to a file that isn't there" if gone else _said(error))
 
     def refused(kind: str, text: str, format: str | None = None) -> FileFacts:
-        return FileFacts(bits_of([kind]), size, mtime_ns, format or "", text=text[:_TEXT_LENGTH])
+        return FileFacts(bits_of([kind]), size, format or "", text=text[:_TEXT_LENGTH])
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -128,7 +128,6 @@ def examine(path: str, rules: Rules) -> FileFacts:
     return FileFacts(
         bits_of(kinds),
         size,
-        mtime_ns,
         header.format,
         header.height,
         header.width,

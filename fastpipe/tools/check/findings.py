@@ -54,8 +54,8 @@ BAD = frozenset(kind.name for kind in KINDS if kind.bad)
 _BIT = {kind.name: 1 << number for number, kind in enumerate(KINDS)}
 _ROW = np.dtype(
     {
-        "names": ["bits", "bytes", "mtime_ns", "format", "height", "width", "orientation"],
-        "formats": ["u4", "i8", "i8", "u1", "u4", "u4", "u1"],
+        "names": ["bits", "bytes", "format", "height", "width", "orientation"],
+        "formats": ["u4", "i8", "u1", "u4", "u4", "u1"],
     }
 )
 _BAD_BITS = sum(_BIT[name] for name in BAD)
@@ -77,7 +77,6 @@ class FileFacts(NamedTuple):
     Attributes:
         bits: the kinds, as `bits_of` gives them; 0 for a file like any other.
         bytes: the file's size, -1 where it can't be reached.
-        mtime_ns: when it was changed last; together with the size, what tells whether it still is the same.
         format: Pillow's name, ``""`` where it isn't known.
         height, width: in pixels, before any EXIF orientation; 0 where they aren't known.
         orientation: the EXIF orientation, 1 to 8.
@@ -86,7 +85,6 @@ class FileFacts(NamedTuple):
 
     bits: int
     bytes: int = -1
-    mtime_ns: int = 0
     format: str = ""
     height: int = 0
     width: int = 0
@@ -115,7 +113,7 @@ class FileRow:
 
 
 class Findings:
-    """The state of a check of n files: 30 bytes a file, and a text for the few that need one.
+    """The state of a check of n files: 22 bytes a file, and a text for the few that need one.
 
     Attributes:
         table: ``(n,)``, a row of `_ROW` each.
@@ -129,10 +127,10 @@ class Findings:
         self.names: list[str] = [""]
 
     def put(self, number: int, seen: FileFacts) -> None:
-        """Keeps what was found out about a file, in place of what was known before."""
+        """Keeps what was found out about a file."""
         if seen.format not in self.names:
             self.names.append(seen.format)
-        self.table[number] = (*seen[:3], self.names.index(seen.format), *seen[4:7])
+        self.table[number] = (*seen[:2], self.names.index(seen.format), *seen[3:6])
         self.texts.pop(number, None)
         if seen.text:
             self.texts[number] = seen.text
@@ -177,7 +175,7 @@ class Rows(Sequence[FileRow]):
 
     def _row(self, number: int) -> FileRow:
         found = self._findings
-        bits, bytes, _, named, height, width, orientation = found.table[number].item()
+        bits, bytes, named, height, width, orientation = found.table[number].item()
         format = found.names[named]
         path = self._index.path(number).removeprefix(self._index.prefix)
         parts = [found.texts[number]] if number in found.texts else []

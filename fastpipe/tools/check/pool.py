@@ -142,14 +142,14 @@ class _Process:
 
 def examine_all(
     chunks: Iterator[list[Task]], rules: Rules, jobs: int, timeout_s: float
-) -> Generator[tuple[int, FileFacts | None], None, None]:
+) -> Generator[tuple[int, FileFacts], None, None]:
     """The findings of each file, in the order in which it becomes known.
 
     A file over which a process died or hung gets a second try, in a process of its own, when all others are done: the
     system may have killed the first for another's memory, a disk may have stalled for a minute.
 
     Yields:
-        A file's number, and what was found; None where the file still bears its task's stamp.
+        A file's number, and what was found.
 
     Raises:
         FastpipeError: processes don't start, or die or hang over one file after the other, so that it isn't the files.
@@ -172,7 +172,7 @@ class _Pool:
         self._losses = 0  # in a row: processes that were lost over files
         self._failures = 0  # in a row: processes that were lost before they were ready
 
-    def results(self, jobs: int) -> Generator[tuple[int, FileFacts | None], None, None]:
+    def results(self, jobs: int) -> Generator[tuple[int, FileFacts], None, None]:
         """Yields what `examine_all` does, with so many processes."""
         try:
             for _ in range(jobs):
@@ -185,7 +185,7 @@ class _Pool:
             for process in self._started:
                 process.join()
 
-    def _next(self) -> Iterator[tuple[int, FileFacts | None]]:
+    def _next(self) -> Iterator[tuple[int, FileFacts]]:
         """Waits for an answer, and has its process go on; yields what was found, if the answer is that of a file."""
         if self._answers.empty():  # else a late one's answer may be there
             now = time.monotonic()
@@ -211,8 +211,7 @@ class _Pool:
                 process.examine(tasks)
             else:
                 self._end(process)
-            found = json.loads(line)
-            yield task.number, FileFacts(*found) if found else None
+            yield task.number, FileFacts(*json.loads(line))
 
     def _take(self) -> deque[Task]:
         """The next files to examine; empty where there are none."""
@@ -254,7 +253,7 @@ class _Pool:
             raise FastpipeError(
                 f"{self._losses} files in a row killed or hung the process that read them, the last one "
                 f"{task.path} ({how}): that is this machine, its disk or a reader, not the files. "
-                "FASTPIPE_READER=pil chooses the plainest reader; run the check again to go on from here"
+                "FASTPIPE_READER=pil chooses the plainest reader; then run the check again"
             )
         self._start(process.tasks or self._take())
         if not again:
@@ -264,15 +263,15 @@ class _Pool:
         """The finding of a file that processes were lost over twice, the second with that end; None where it hung."""
         if end is None:  # no look at the file: the disk may stall again
             return FileFacts(bits_of(["hang"]), text=f"not done after {self._timeout_s:g} s, twice")
-        size, mtime_ns = -1, 0
+        size = -1
         with contextlib.suppress(OSError):
-            size, mtime_ns = readers.stat_file(task.path)
-        return FileFacts(bits_of(["crash"]), size, mtime_ns, text=f"the process that read it ended with {end}")
+            size = readers.stat_file(task.path)[0]
+        return FileFacts(bits_of(["crash"]), size, text=f"the process that read it ended with {end}")
 
 
 def examine_on(
     address: str, chunks: Iterator[list[Task]], rules: Rules, timeout_s: float, quiet: bool
-) -> Generator[tuple[int, FileFacts | None], None, None]:
+) -> Generator[tuple[int, FileFacts], None, None]:
     """`examine_all` by the workers of the scheduler at an address.
 
     Raises:
@@ -287,11 +286,11 @@ def examine_on(
             yield tasks, rules, timeout_s
 
     with Cluster(address, quiet=quiet) as cluster:
-        for _, answers in cluster.map(_examined, asked(), kept=False):  # the check has a journal of its own
+        for _, answers in cluster.map(_examined, asked()):
             yield from answers
 
 
-def _examined(asked: tuple[list[Task], Rules, float]) -> list[tuple[int, FileFacts | None]]:
+def _examined(asked: tuple[list[Task], Rules, float]) -> list[tuple[int, FileFacts]]:
     """Examines, in a worker, the files of a task, read by a process of their own."""
     tasks, rules, timeout_s = asked
     chunks = [tasks[start : start + _STEP] for start in range(0, len(tasks), _STEP)]

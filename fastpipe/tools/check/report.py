@@ -18,7 +18,6 @@ from fastpipe.index.table import Array
 from fastpipe.paths import local_path
 from fastpipe.reporting.output import pluralize, wrap_text, write_file
 from fastpipe.tools.check.findings import BAD, KINDS, FileRow
-from fastpipe.tools.check.quarantine import Moved
 
 Decode = Literal["full", "header"]
 
@@ -49,9 +48,7 @@ class CheckResult:
         empty_classes: classes without a file that isn't bad; `ImageFolder` refuses those without any file.
         loose: images beside the class folders, which no dataset reads; they were not checked.
         other_images: likewise, images by an ending that the datasets don't list, such as ``".heic"``, and how many.
-        resumed: files whose result an earlier, interrupted check had left.
         seconds: how long it took.
-        moved: what became of ``move_to``; None without.
     """
 
     index: ImageIndex = field(repr=False)
@@ -66,9 +63,7 @@ class CheckResult:
     empty_classes: tuple[str, ...] = ()
     loose: int = 0
     other_images: dict[str, int] = field(default_factory=dict)
-    resumed: int = 0
     seconds: float = 0.0
-    moved: Moved | None = None
 
     @property
     def root(self) -> str:
@@ -106,7 +101,6 @@ class CheckResult:
             "empty_classes": list(self.empty_classes),
             "loose_images": self.loose,
             "other_images": self.other_images,
-            "resumed": self.resumed,
             "seconds": round(self.seconds, 3),
         }
 
@@ -136,10 +130,8 @@ def ending_of(path: str | os.PathLike[str]) -> str:
     return ending
 
 
-def write_report(result: CheckResult, file: str | os.PathLike[str], ending: str, problem: str = "") -> None:
+def write_report(result: CheckResult, file: str | os.PathLike[str], ending: str) -> None:
     """Writes what was found, in the format of an ending. What was there before stays until all is on disk.
-
-    `problem` is why the journal doesn't have all results: then the error doesn't promise them.
 
     Raises:
         ConfigError: it can't be written, as on a full disk; what was there before is untouched.
@@ -148,12 +140,7 @@ def write_report(result: CheckResult, file: str | os.PathLike[str], ending: str,
     try:
         write_file(local_path(file), lines, "--report")
     except ConfigError as error:
-        kept = (
-            f"but what was checked isn't kept ({problem}): with a file elsewhere the check begins anew"
-            if problem
-            else "and what was checked is kept: the same command with a file elsewhere takes it from there"
-        )
-        raise ConfigError(f"{error}. What was there before is unchanged, {kept}") from error
+        raise ConfigError(f"{error}. What was there before is unchanged; check again with a file elsewhere") from error
 
 
 def _csv_lines(result: CheckResult) -> Iterator[str]:
@@ -194,8 +181,6 @@ def summary_lines(result: CheckResult, width: int = _UNBROKEN) -> list[str]:
     took = f" in {result.seconds:.1f} s" if result.seconds >= 0.1 else ""
     of = f" of {result.root}" if result.root else ""
     lines = [f"{pluralize(result.files, 'file')}{of} checked ({how}{took})"]
-    if result.resumed:
-        lines[0] += f"; {result.resumed:,} of them by an earlier check that was interrupted"
     lines.append(f"bad: {result.bad:,}   noted: {result.noted:,}   nothing to say: {result.fine:,}")
     for bad, heading in ((True, "bad, would fail in training:"), (False, "noted, can be trained on:")):
         kinds = [kind for kind in KINDS if kind.bad == bad and kind.name in result.counts]

@@ -4,14 +4,12 @@
           `Task`s                 in a sequence
     out:  "ready"                 once
           [bits, bytes, …]        a file's `FileFacts`
-          []                      the file still bears its task's stamp
 
 It ends when its input does, so that none outlives a parent that was killed.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import pickle
@@ -21,7 +19,6 @@ import sys
 import threading
 from typing import Any, BinaryIO, NamedTuple
 
-from fastpipe import readers
 from fastpipe.tools.check.examine import Rules, examine, prepare
 
 
@@ -30,7 +27,6 @@ class Task(NamedTuple):
 
     number: int  # its position in the index
     path: str  # the whole path
-    stamp: tuple[int, int] | None = None  # bytes and mtime_ns that need no new look; None to look anyway
 
 
 def main() -> None:
@@ -46,7 +42,7 @@ def main() -> None:
         _say(answers, "ready")
         while True:
             for task in tasks.get():
-                _say(answers, _answer(task, rules))
+                _say(answers, examine(task.path, rules))
     except BrokenPipeError:  # the parent is gone
         os._exit(0)
 
@@ -62,11 +58,3 @@ def _receive(source: BinaryIO, tasks: queue.SimpleQueue[Any]) -> None:
             tasks.put(pickle.load(source))
     finally:
         os._exit(0)  # whatever is being decoded: nobody waits for it any more
-
-
-def _answer(task: Task, rules: Rules) -> tuple[object, ...]:
-    if task.stamp is not None:
-        with contextlib.suppress(OSError):  # it will be said by what follows
-            if task.stamp == tuple(readers.stat_file(task.path)):
-                return ()
-    return examine(task.path, rules)
