@@ -156,7 +156,7 @@ class BatchBuilder:
             conversion = program.conversion
             if isinstance(conversion, ToNormalizedTensor):
                 self._numbers[task.position] = conversion.mean, conversion.std
-            task.program = program._replace(conversion=_KEEP_UINT8)
+            task.program = program._replace(conversion=_KEEP_UINT8, kept=None)
         return True
 
     def place(self, position: int) -> torch.Tensor:

@@ -146,7 +146,8 @@ class LazyImage(Image.Image):
         source, shown = record.source, _shown(self, record)
         program = source.program(shown, box, steps)
         if conversion is not None:
-            made = source.run_by_core(program._replace(conversion=conversion, in_rows=in_rows), out, in_rows)
+            converting = program._replace(conversion=conversion, in_rows=in_rows, kept=None)
+            made = source.run_by_core(converting, out, in_rows)
             return None if made is None else (made, len(steps), True)
         if not source.takes(program):
             return None

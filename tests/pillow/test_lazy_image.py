@@ -15,14 +15,17 @@ from typing import Any
 import corpus
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageEnhance, ImageFile, ImageFilter, ImageOps
+from torchvision_here import torchvision
 
 import fastpipe
 from fastpipe import core
 from fastpipe.pillow.lazy_image import LazyImage
 from fastpipe.pillow.lazy_source import LazySource
+from fastpipe.transforms import functional
 
 FILES = corpus.files()
 PHOTO = corpus.jpeg(97, 131, "420", seed=5)
@@ -487,3 +490,20 @@ def test_without_the_core_it_is_pillows(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(core.library, "_loaded", core.library.load("off"))
     assert shown(image) == shown(Image.open(io.BytesIO(PHOTO)).crop((5, 6, 120, 90)))
     assert type(fastpipe.open_image(PHOTO)) is type(Image.open(io.BytesIO(PHOTO)))
+
+
+@pytest.mark.parametrize("order", ["array, tensor", "tensor, array", "tensor, array, tensor", "array, image, tensor"])
+def test_one_image_as_arrays_and_as_tensors(order: str) -> None:
+    data = corpus.jpeg(300, 400, seed=1)
+    expected = Image.open(io.BytesIO(data)).convert("RGB").resize((50, 60))
+    whole = fastpipe.open_image(data).convert("RGB")
+    for _ in range(2):
+        np.asarray(whole.copy())  # from here on the file is decoded, and each of its images is made of that
+    image = whole.resize((50, 60))
+    for kind in order.split(", "):
+        if kind == "tensor":
+            assert torch.equal(functional.to_tensor(image), torchvision.transforms.functional.to_tensor(expected))
+        elif kind == "array":
+            np.testing.assert_array_equal(np.asarray(image), np.asarray(expected), strict=True)
+        else:
+            assert image.tobytes() == expected.tobytes()
