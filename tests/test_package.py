@@ -116,6 +116,7 @@ def test_doctor_names_another_project_of_the_same_module(tmp_path, monkeypatch):
     doctor = importlib.import_module("fastpipe.tools.doctor.versions")
     assert "not fastpipe" not in doctor.versions_text(doctor.versions())
     install(tmp_path, "fastpipe", "0.0.1", "fastpipe/__init__.py", "fastpipe/_stream.py")
+    importlib.invalidate_caches()  # which know a folder by its time
     found = doctor.versions()
     assert found["other_projects"] == ["fastpipe 0.0.1"]
     assert re.search(r"^not fastpipe +fastpipe 0\.0\.1 is another project", doctor.versions_text(found), re.MULTILINE)

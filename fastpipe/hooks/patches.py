@@ -85,7 +85,8 @@ class Patches:
             name = getattr(module, "__name__", "")
             if not isinstance(module, ModuleType) or name.partition(".")[0] in homes:
                 continue
-            found += [f"{name}.{own}" for own, value in [*vars(module).items()] if id(value) in plain]
+            if not plain.keys().isdisjoint(map(id, [*vars(module).values()])):
+                found += [f"{name}.{own}" for own, value in [*vars(module).items()] if id(value) in plain]
         return sorted(found)
 
     def at_undo(self, function: Callable[[], object]) -> None:

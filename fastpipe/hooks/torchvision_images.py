@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from functools import partial
 from types import ModuleType
 from typing import Any
@@ -19,24 +20,27 @@ _NAMES = {
 
 def hook(module: ModuleType, patches: Patches) -> None:
     """Replaces functions of a module, also where other modules of torchvision's have taken them from it."""
+    pairs = []
     for name in _NAMES[module.__name__]:
         plain = getattr(module, name)
         (make_from_files if name.endswith("to_tensor") else record)(module, name, patches, "functional_pil")
-        ours = getattr(module, name)
-        _exchange(plain, ours)
-        patches.at_undo(partial(_exchange, ours, plain))
+        pairs.append((plain, getattr(module, name)))
+    _exchange(pairs)
+    patches.at_undo(partial(_exchange, [(ours, plain) for plain, ours in pairs]))
 
 
-def _exchange(old: Function, new: Function) -> None:
-    """Puts one function in the place of another, wherever torchvision's transforms hold that."""
+def _exchange(pairs: Sequence[tuple[Function, Function]]) -> None:
+    """Puts the second function of each pair in the first one's place, wherever torchvision's transforms hold that."""
     import PIL.Image
 
+    new = {id(first): second for first, second in pairs}
     for name, module in [*sys.modules.items()]:
         if name.startswith("torchvision.transforms."):
             for attribute, value in [*vars(module).items()]:
-                if value is old:
-                    setattr(module, attribute, new)
+                if id(value) in new:
+                    setattr(module, attribute, new[id(value)])
     registry: Any = getattr(sys.modules.get("torchvision.transforms.v2.functional._utils"), "_KERNEL_REGISTRY", {})
     for kernels in registry.values():
-        if kernels.get(PIL.Image.Image) is old:
-            kernels[PIL.Image.Image] = new
+        kernel = kernels.get(PIL.Image.Image)
+        if id(kernel) in new:
+            kernels[PIL.Image.Image] = new[id(kernel)]

@@ -102,7 +102,14 @@ def test_ctrl_c_ends_it_as_it_ends_python(tmp_path: Path) -> None:
     ended = []
     for way in ([], ["-m", "fastpipe", "run", "-q"]):
         with subprocess.Popen(
-            [sys.executable, *way, "script.py"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path
+            [sys.executable, *way, "script.py"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+            preexec_fn=lambda: signal.signal(
+                signal.SIGINT, signal.SIG_DFL
+            ),  # tests may run where it is ignored
         ) as process:
             assert process.stdout is not None
             assert process.stdout.readline() == "begun\n"

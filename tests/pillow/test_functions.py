@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import io
+import itertools
 import pickle
 import threading
 from collections.abc import Callable, Iterator
@@ -156,11 +157,11 @@ def installed() -> Iterator[None]:
 @pytest.mark.parametrize("name", [*RECORDED, *MADE])
 def test_functions_give_what_they_give(name: str) -> None:
     change = (RECORDED | MADE)[name]
-    for data in FILES.values():
-        for start in STARTS.values():
-            theirs = outcome(data, start, change)
-            with fastpipe.install(check=0):
-                assert outcome(data, start, change) == theirs
+    cases = [*itertools.product(FILES.values(), STARTS.values())]
+    theirs = [outcome(data, start, change) for data, start in cases]
+    with fastpipe.install(check=0):
+        for (data, start), expected in zip(cases, theirs, strict=True):
+            assert outcome(data, start, change) == expected
 
 
 @pytest.mark.skipif(not core.available(), reason="nothing is recorded")

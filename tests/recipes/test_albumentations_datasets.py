@@ -257,8 +257,8 @@ def test_messages_about_targets(files: Path) -> None:
 
     with pytest.raises(PlanError, match="bbox_params"):
         dataset({"boxes": fastpipe.Boxes(BOXES)}, A.Compose([A.D4()]))[0]
-    with pytest.raises(PlanError, match="XYXY, XYWH"):
-        dataset({"boxes": fastpipe.Boxes(BOXES, "XYXYR"), "labels": [1, 2]}, joint())[0]
+    with pytest.raises(DatasetError, match="XYXY, XYWH"):
+        fastpipe.Boxes(BOXES, "XYXYR")
     mask = fastpipe.MaskFile(files / "mask0.png")
     with pytest.raises(PlanError, match="mask="):
         dataset({"mask": mask, "seg": mask}, A.Compose([A.D4()]))[0]
