@@ -80,12 +80,12 @@ class ComposeCalls:
 
         for run in call.runs:
             own = functools.partial(run_one, run, image, self.report_mistake)
-            twin = plain_image(image) if run.drawn and not calls_back(run.drawn) else None
+            twin, seconds = plain_image(image) if run.drawn and not calls_back(run.drawn) else (None, 0.0)
             if twin is None:
                 image = own()
             else:
                 names = ", ".join(type(one).__name__ for one in run.drawn)
-                image = check_call(self.site, own, functools.partial(_by_library, run, twin), names)
+                image = check_call(self.site, own, functools.partial(_by_library, run, twin), names, seconds)
         self.site.count_checked()
         return image
 

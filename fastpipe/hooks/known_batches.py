@@ -107,7 +107,7 @@ class KnownBatches:
     @staticmethod
     def _site(dataset: Any) -> Site:
         root = getattr(dataset, "root", None)
-        where = f"({os.fspath(root)})" if isinstance(root, (str, os.PathLike)) else ""
+        where = f"({os.fspath(root)})" if root and isinstance(root, (str, os.PathLike)) else ""
         return LEDGER.site("data set", type(dataset).__name__ + where)
 
     def _is_as_plain(

@@ -93,9 +93,9 @@ def make_from_files(module: ModuleType, name: str, patches: Patches, ours: str) 
             if site.is_off:
                 return plain(*args, **kwargs)
             if site.is_due():
-                twin = plain_image(args[0])
+                twin, seconds = plain_image(args[0])
                 site.count_checked()
-                return fast() if twin is None else check_call(site, fast, lambda: plain(twin), shown)
+                return fast() if twin is None else check_call(site, fast, lambda: plain(twin), shown, seconds)
             begun = time.perf_counter()
             made = fast()
             site.count(time.perf_counter() - begun)

@@ -73,12 +73,13 @@ class Report:
 
         works = [site for site in self.sites if site.images and site.kind != "loader"]
         works.sort(key=lambda site: ((gain(site) or _SMALL_GAIN) >= _SMALL_GAIN, -site.images))
+        timed = [site for site in works if site.timed or site.checked]
         if not works:
             print_text(console, "fastpipe: nothing was taken over." + _why_nothing(self.sites))
-        else:
+        if timed:
             headings = ["taken over by fastpipe", "images", "before", "now", "times", "checked"]
             table = ReportTable(headings, headings[1:], framed=False)
-            for site in works:
+            for site in timed:
                 table.add_row(
                     site.name,
                     site.images,
@@ -88,11 +89,19 @@ class Report:
                     _checks(site),
                 )
             console.print(table)
-            print_text(console, "before, now: milliseconds an image; before, on the images that were checked.")
+            print_text(
+                console,
+                "now: milliseconds an image; before: by the libraries themselves, estimated from the images that were "
+                "checked; times: as fast as before.",
+            )
+        for site in works:
+            if site not in timed:
+                print_text(console, f"{site.name}: {_images(site.images)} taken over, not timed by itself.")
         for site in self.sites:
             if site.running:
                 share = site.waited / site.running
-                print_text(console, f"{site.name}: waited for {share:.0%} of {site.running:.1f} s.")
+                waited = f"the script waited for their batches {share:.0%} of {site.running:.1f} s."
+                print_text(console, f"{site.name}: {_images(site.images)}; {waited}")
         for line in _left(self.sites):
             print_text(console, line)
         for note in self.notes:
@@ -130,12 +139,15 @@ def _checks(site: Site) -> str:
     return f"{site.checked:,}: {'the same' if not site.differed else f'{site.differed:,} differed'}"
 
 
+def _images(count: int) -> str:
+    return "1 image" if count == 1 else f"{count:,} images"
+
+
 def _left(sites: Sequence[Site]) -> list[str]:
     lines = []
     for site in sites:
         for reason, images in sorted(site.left.items(), key=lambda item: -item[1]):
-            count = "1 image" if images == 1 else f"{images:,} images"
-            lines.append(f"left as it was: {site.name}, {count}: {reason}.")
+            lines.append(f"left as it was: {site.name}, {_images(images)}: {reason}.")
     return lines
 
 

@@ -71,10 +71,10 @@ class _SampleCalls:
             return len(call.runs) == 1 and not calls_back(compose.transforms)
 
         if known.site.is_due() and is_library_s():
-            twin = plain_image(_image_of(inputs))
+            twin, seconds = plain_image(_image_of(inputs))
             if twin is not None:
                 given = _with_twin(inputs, twin)
-                made = check_call(known.site, own, partial(plain, compose, *given), known.site.name)
+                made = check_call(known.site, own, partial(plain, compose, *given), known.site.name, seconds)
                 known.site.count_checked()
                 return made
         begun = time.perf_counter()
