@@ -11,19 +11,22 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def normalized_by_factor(image: NDArray[Any], mean: NDArray[Any], factor: NDArray[Any]) -> NDArray[Any] | None:
+def normalized_by_factor(
+    image: NDArray[Any], mean: NDArray[Any], factor: NDArray[Any], out: NDArray[Any] | None = None
+) -> NDArray[Any] | None:
     """``(image - mean) * factor`` in float32; None where the core can't give it.
 
     Args:
         image: uint8 ``(H, W, 3)``, in rows without gaps.
         mean: float32 ``(3,)``.
         factor: float32 ``(3,)``.
+        out: float32 ``(H, W, 3)`` with any strides, to write to; a new array without.
     """
     import numpy as np
 
     if not available() or not image.size:
         return None
-    made = np.empty(image.shape, np.float32)
+    made = np.empty(image.shape, np.float32) if out is None else out
     job = thread_job()
     job.read_pixels(image)
     job.write_by_factor(made, mean.tolist(), factor.tolist())

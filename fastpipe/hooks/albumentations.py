@@ -1,27 +1,50 @@
 """albumentations: what it takes long for beside its draws, by the core.
 
 Its crops are views, its flips and resizes OpenCV's at their best; what is left is ``Normalize``, whose table it looks
-up channel by channel. Its transforms and `Compose` stay as they are, with their generators.
+up channel by channel, and the batch of the tensors that ``ToTensorV2`` makes of that: they lie in rows of pixels, the
+batch in planes. Where both stand together in a `Compose`, the tensor has no elements until somebody looks at them, or
+the batch is made: then the core writes planes, and no floats are in between. All transforms stay as they are, with
+their generators.
 """
 
 from __future__ import annotations
 
 import sys
-from functools import cached_property, partial
+import threading
+import time
+from functools import cached_property, lru_cache, partial
 from types import ModuleType
 from typing import Any
 
 from fastpipe.hooks.functions import FasterFunction
-from fastpipe.hooks.patches import Patches
+from fastpipe.hooks.ledger import LEDGER, Site
+from fastpipe.hooks.patches import Function, Patches, plainly
 
 _FINGERPRINT = "9e5c6fe19016e82a"
 """Of albucore's functions by which ``Normalize`` computes."""
+_PAIR_FINGERPRINT = "202d13e9d165f38d"
+"""Of what albumentations does from the array that ``Normalize`` gets to the tensor that its `Compose` gives."""
+_NORMALIZE = "albumentations.Normalize"
+_COMPOSITION, _PIXELS, _PYTORCH = (
+    "albumentations.core.composition",
+    "albumentations.augmentations.pixel.transforms",
+    "albumentations.pytorch.transforms",
+)
+_LEAST_PIXELS = 1 << 14
+"""Of images whose tensors wait: the floats of smaller ones take memory that is there already."""
+
+_thread = threading.local()
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
-    """Replaces the function by which ``Normalize`` computes, in the module of its class."""
-    if hasattr(module, "Normalize") and hasattr(module, "normalize"):
-        patches.wrap(module, "normalize", partial(_Normalize, "albumentations.Normalize"))
+    """Replaces the function by which ``Normalize`` computes, in the module of its class, and what calls it."""
+    if module.__name__ == _PIXELS:
+        patches.wrap(module, "normalize", partial(_Normalize, _NORMALIZE))
+        patches.wrap(module.Normalize, "apply_with_params", _normalizing)
+    elif module.__name__ == _PYTORCH:
+        patches.wrap(module.ToTensorV2, "apply_with_params", _making_tensors)
+    else:
+        patches.wrap(module.Compose, "__call__", _composing)
 
 
 class _Normalize(FasterFunction):
@@ -30,10 +53,7 @@ class _Normalize(FasterFunction):
     @cached_property
     def _is_known(self) -> bool:
         """This albucore computes as the one that this was written after."""
-        from fastpipe.recipes.source_code import has_code
-
-        home: Any = sys.modules.get(getattr(self._plain, "__module__", ""))
-        return has_code([getattr(home, name, None) for name in ("normalize", "normalize_lut")], _FINGERPRINT)
+        return _has_known_code(self._plain)
 
     def make(self, img: Any = None, mean: Any = None, denominator: Any = None, *others: Any, **named: Any) -> Any:
         """The image in float32, or why albucore is to make it."""
@@ -47,6 +67,13 @@ class _Normalize(FasterFunction):
         return "images without pixels, or without the core" if made is None else made
 
 
+def _has_known_code(normalize: Any) -> bool:
+    from fastpipe.recipes.source_code import has_code
+
+    home: Any = sys.modules.get(getattr(normalize, "__module__", ""))
+    return has_code([getattr(home, name, None) for name in ("normalize", "normalize_lut")], _FINGERPRINT)
+
+
 def _is_common(img: Any, mean: Any, denominator: Any) -> bool:
     import numpy as np
 
@@ -54,3 +81,150 @@ def _is_common(img: Any, mean: Any, denominator: Any) -> bool:
         return False
     values = (mean, denominator)
     return all(type(each) is np.ndarray and each.dtype == np.float32 and each.shape == (3,) for each in values)
+
+
+# -- Normalize and ToTensorV2 together
+
+
+class _Pair:
+    """A ``Normalize`` and the ``ToTensorV2`` behind it, in one call of their `Compose`.
+
+    Args:
+        normalize: albumentations' object.
+        to_tensor: albumentations' object.
+
+    Attributes:
+        array: stands for the floats between them, without elements; None before, and once the tensor is there.
+    """
+
+    def __init__(self, normalize: Any, to_tensor: Any) -> None:
+        self.normalize, self.to_tensor = normalize, to_tensor
+        self.array: Any = None
+        self._work: Any = None
+        self._seconds = 0.0
+
+    @classmethod
+    def of(cls, compose: Any) -> _Pair | None:
+        """The last pair of a `Compose`; None where its class is another, or its members do something of their own."""
+        composition, pixels, pytorch = map(sys.modules.get, (_COMPOSITION, _PIXELS, _PYTORCH))
+        if composition is None or pixels is None or pytorch is None or type(compose) is not composition.Compose:
+            return None
+        members = compose.transforms
+        for number in range(len(members) - 1, 0, -1):
+            normalize, to_tensor = members[number - 1], members[number]
+            if type(to_tensor) is pytorch.ToTensorV2 and type(normalize) is pixels.Normalize:
+                both = (normalize, to_tensor)
+                known = normalize.normalization == "standard" and all(map(_is_as_made, both)) and _pair_is_known()
+                return cls(*both) if known else None
+        return None
+
+    def begin(self, image: Any) -> bool:
+        """Takes an image that is to be normalised; False where albumentations is to do that."""
+        begun = time.perf_counter()
+        site, mean, factor = self._site, self.normalize.mean_np, self.normalize.denominator
+        if site.is_off or not _is_common(image, mean, factor) or image.shape[0] * image.shape[1] < _LEAST_PIXELS:
+            return False
+        import numpy as np
+        import torch
+
+        from fastpipe import core
+        from fastpipe.hooks.pending_tensors import SiteAccount
+        from fastpipe.program.pending_tensor import NormalizedPixels
+
+        if torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack() or not core.available():
+            return False
+        pixels = image.copy(order="C")  # somebody may write to the image
+        mean, factor = mean.copy(), factor.copy()
+        library = partial(_made_plainly, self.to_tensor, pixels, mean, factor)
+        account = SiteAccount(site, library, site.is_due())
+        self._work = NormalizedPixels.of(pixels, mean, factor, library, account)
+        self.array = np.empty(pixels.shape, np.float32)  # whose pages nobody touches
+        self._seconds = time.perf_counter() - begun
+        return True
+
+    def tensor(self) -> Any:
+        """The tensor, without elements."""
+        from fastpipe.program.pending_tensor import pending_tensor
+
+        begun = time.perf_counter()
+        made = pending_tensor(self._work)
+        self.array = None
+        self._site.count(self._seconds + time.perf_counter() - begun)
+        return made
+
+    def end(self) -> None:
+        """Puts the floats in the array, if there is no tensor: ``ToTensorV2`` was left out."""
+        if self.array is not None:
+            self.array[...] = self._work.result().permute(1, 2, 0).numpy()
+            self._site.count(self._seconds)
+
+    @property
+    def _site(self) -> Site:
+        return LEDGER.site("function", _NORMALIZE)
+
+
+def _made_plainly(to_tensor: Any, pixels: Any, mean: Any, factor: Any) -> Any:
+    """The tensor by albumentations' own functions."""
+    pixel_transforms: Any = sys.modules[_PIXELS]
+    with plainly():
+        return to_tensor.apply(pixel_transforms.normalize(pixels, mean, factor))
+
+
+def _is_as_made(transform: Any) -> bool:
+    """Whether an object does what its class says."""
+    own = vars(transform)
+    return "apply_with_params" not in own and own["_key2func"].get("image") == transform.apply
+
+
+@lru_cache(maxsize=1)
+def _pair_is_known() -> bool:
+    from fastpipe.recipes.source_code import has_code
+
+    return has_code(_between(), _PAIR_FINGERPRINT) and _has_known_code(sys.modules[_PIXELS].normalize)
+
+
+def _between() -> list[Any]:
+    composition, pixels, pytorch = (sys.modules[name] for name in (_COMPOSITION, _PIXELS, _PYTORCH))
+    basic, compose = composition.BasicTransform, composition.Compose
+    calls = [compose.__call__, compose.check_data_post_transform, compose._track_transform_params, compose.postprocess]
+    calls += [basic.__call__, basic.apply_with_params, basic.should_apply, basic.get_params_dependent_on_data]
+    shapes = sys.modules["albumentations.core.utils"]
+    return [*calls, pixels.Normalize.apply, pytorch.ToTensorV2.apply, shapes.get_shape]
+
+
+def _composing(plain: Function) -> Function:
+    def call(self: Any, *args: Any, **data: Any) -> Any:
+        pair = _Pair.of(self)
+        if pair is None:
+            return plain(self, *args, **data)
+        before = getattr(_thread, "pair", None)
+        _thread.pair = pair
+        try:
+            return plain(self, *args, **data)
+        finally:
+            _thread.pair = before
+            pair.end()
+
+    return call
+
+
+def _normalizing(plain: Function) -> Function:
+    def apply_with_params(self: Any, params: Any, *args: Any, **data: Any) -> Any:
+        pair: _Pair | None = getattr(_thread, "pair", None)
+        if pair is None or pair.normalize is not self or pair.array is not None or not pair.begin(data.get("image")):
+            return plain(self, params, *args, **data)
+        made = plain(self, params, *args, **{**data, "image": None})
+        return {**made, "image": pair.array}
+
+    return apply_with_params
+
+
+def _making_tensors(plain: Function) -> Function:
+    def apply_with_params(self: Any, params: Any, *args: Any, **data: Any) -> Any:
+        pair: _Pair | None = getattr(_thread, "pair", None)
+        if pair is None or pair.to_tensor is not self or pair.array is None or data.get("image") is not pair.array:
+            return plain(self, params, *args, **data)
+        made = plain(self, params, *args, **{**data, "image": None})
+        return {**made, "image": pair.tensor()}
+
+    return apply_with_params

@@ -298,22 +298,23 @@ def _are_alike(batch: Any) -> bool:
     if not isinstance(batch, (list, tuple)) or len(batch) < 2:
         return False
     first = batch[0]
-    if not isinstance(first, torch.Tensor) or first.layout is not torch.strided or first.device.type != "cpu":
-        return False
-    kind, shape, strides, dtype = type(first), first.shape, first.stride(), first.dtype
     plain = plain_class(first)
     if plain is not torch.Tensor and not _stacks_as_tensor(plain):
         return False
-    return not any(
-        type(one) is not kind
-        or one.dtype is not dtype
-        or one.shape != shape
-        or one.stride() != strides
-        or one.requires_grad
-        or one.is_neg()
-        or one.is_conj()
-        for one in batch
-    )
+    with torch._C.DisableTorchFunctionSubclass():  # a pending tensor knows this of itself
+        if first.layout is not torch.strided or first.device.type != "cpu":
+            return False
+        kind, shape, strides, dtype = type(first), first.shape, first.stride(), first.dtype
+        return not any(
+            type(one) is not kind
+            or one.dtype is not dtype
+            or one.shape != shape
+            or one.stride() != strides
+            or one.requires_grad
+            or one.is_neg()
+            or one.is_conj()
+            for one in batch
+        )
 
 
 def _stacks_as_tensor(kind: type[Any]) -> bool:

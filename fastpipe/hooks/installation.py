@@ -18,6 +18,8 @@ HOOKS = {
     "PIL.ImageEnhance": "pillow_functions",
     "PIL.ImageOps": "pillow_functions",
     "albumentations.augmentations.pixel.transforms": "albumentations",
+    "albumentations.core.composition": "albumentations",
+    "albumentations.pytorch.transforms": "albumentations",
     "cv2": "opencv",
     "multiprocessing.spawn": "children",
     "multiprocessing.util": "children",

@@ -1,4 +1,4 @@
-"""Tensors of images whose pixels aren't there yet: what is done to them is recorded, and done by the core in one job.
+"""Tensors whose elements aren't there yet: what is to be done for them is recorded, and done by the core in one job.
 
 A pending tensor has the shape, strides, dtype and device that it will have. Windows that are cut out of it, and work
 that `then` adds, give further pending ones; a batch of them is made in its own memory. Whatever else looks at one has
@@ -11,6 +11,7 @@ import os
 import threading
 import time
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 from torch.utils._python_dispatch import _disable_current_modes
 
 from fastpipe import core, readers
+from fastpipe.core.factors import normalized_by_factor
 from fastpipe.kernels import memory
 from fastpipe.ops import (
     AsTvImage,
@@ -152,44 +154,33 @@ class _RefusedError(Exception):
     """The core refuses a file."""
 
 
-@dataclass(slots=True, eq=False)
-class Record:
+@dataclass(slots=True, eq=False, kw_only=True)
+class PendingWork(ABC):
     """The work that makes a pending tensor's elements.
 
     Attributes:
-        source: the file.
-        steps: on the image's tensor.
-        program: from the file.
         shape: of the result.
-        strides: of the result, in elements, as torchvision's has them.
+        strides: of the result, in elements, as the library's own has them.
         account: who counts, and checks.
-        base: of a window, the record of the tensor whose memory it shows.
-        cuts: how the window is cut out of that.
         owner: the tensor, as long as there is one.
-        windows: how many were cut out.
         made: the result, once somebody has looked.
         inference: torch's inference mode was on.
     """
 
-    source: TensorSource
-    steps: tuple[Step, ...]
-    program: Program
     shape: TensorShape
     strides: tuple[int, int, int]
     account: Account
-    base: Record | None = None
-    cuts: tuple[_Cut, ...] = ()
     owner: Callable[[], torch.Tensor | None] = lambda: None
-    windows: int = 0
     made: torch.Tensor | None = None
     inference: bool = field(default_factory=torch.is_inference_mode_enabled)
 
-    @classmethod
-    def of(cls, source: TensorSource, account: Account) -> Record:
-        """The record of a file's whole image."""
-        shape = TensorShape.of(tuple(source.shape), torch.uint8, pure=True, ahead=True)
-        program = source.program(())
-        return cls(source, (), program, shape, _strides(source, (), program, shape), account)
+    @abstractmethod
+    def _new(self) -> torch.Tensor:
+        """The result in memory of its own, with the strides."""
+
+    @abstractmethod
+    def _write(self, out: torch.Tensor) -> None:
+        """Writes the result into a tensor of its shape and dtype."""
 
     def result(self) -> torch.Tensor:
         """The result, which is made if it isn't there: the same memory for everybody who asks."""
@@ -208,23 +199,12 @@ class Record:
             return
         begun = time.perf_counter()
         with _ordinary(self.inference):
-            self.source.run(self.steps, self.program, out)
+            self._write(out)
         self.account.count(time.perf_counter() - begun)
 
     def _make(self) -> torch.Tensor:
-        if self.base is not None and self._is_shared():
-            shown = self.base.result()
-            for cut in self.cuts:
-                shown = cut(shown)
-            return shown
         begun = time.perf_counter()
-        height, width, channels = self.shape
-        out = None
-        in_rows = self.strides == (1, width * channels, channels)
-        if not in_rows and self.strides != (height * width, width, 1):
-            out = torch.empty_strided((channels, height, width), self.strides, dtype=self.shape.dtype, device="cpu")
-        made: torch.Tensor = self.source.run(self.steps, self.program, out, in_rows=in_rows)
-        made = made.as_subclass(torch.Tensor)
+        made = self._new()
         seconds = time.perf_counter() - begun
         if self.account.checks:
             return self.account.check(made, seconds)
@@ -232,9 +212,96 @@ class Record:
         return made
 
     def _is_shared(self) -> bool:
-        """Whether a window shows memory that somebody else can see, or change."""
+        """Whether the result is memory that somebody else can see, or change."""
+        return False
+
+
+@dataclass(slots=True, eq=False)
+class Record(PendingWork):
+    """Work on a file, to which more can be added.
+
+    Attributes:
+        source: the file.
+        steps: on the image's tensor.
+        program: from the file.
+        base: of a window, the record of the tensor whose memory it shows.
+        cuts: how the window is cut out of that.
+        windows: how many were cut out.
+    """
+
+    source: TensorSource
+    steps: tuple[Step, ...]
+    program: Program
+    base: Record | None = None
+    cuts: tuple[_Cut, ...] = ()
+    windows: int = 0
+
+    @classmethod
+    def of(cls, source: TensorSource, account: Account) -> Record:
+        """The record of a file's whole image."""
+        shape = TensorShape.of(tuple(source.shape), torch.uint8, pure=True, ahead=True)
+        program = source.program(())
+        strides = _strides(source, (), program, shape)
+        return cls(source, (), program, shape=shape, strides=strides, account=account)
+
+    def _make(self) -> torch.Tensor:
+        if self.base is None or not self._is_shared():
+            return PendingWork._make(self)
+        shown = self.base.result()
+        for cut in self.cuts:
+            shown = cut(shown)
+        return shown
+
+    def _new(self) -> torch.Tensor:
+        height, width, channels = self.shape
+        out = None
+        in_rows = self.strides == (1, width * channels, channels)
+        if not in_rows and self.strides != (height * width, width, 1):
+            out = torch.empty_strided((channels, height, width), self.strides, dtype=self.shape.dtype, device="cpu")
+        made: torch.Tensor = self.source.run(self.steps, self.program, out, in_rows=in_rows)
+        return made.as_subclass(torch.Tensor)
+
+    def _write(self, out: torch.Tensor) -> None:
+        self.source.run(self.steps, self.program, out)
+
+    def _is_shared(self) -> bool:
         base = self.base
         return base is not None and (base.made is not None or base.windows > 1 or base.owner() is not None)
+
+
+@dataclass(slots=True, eq=False)
+class NormalizedPixels(PendingWork):
+    """Pixels that are there, and become a float32 tensor in rows of them: ``(pixels - mean) * factor``.
+
+    Attributes:
+        pixels: uint8 ``(H, W, 3)``, in rows without gaps, which nobody changes.
+        mean: float32 ``(3,)``.
+        factor: float32 ``(3,)``.
+        library: makes the tensor without the core, if that refuses it.
+    """
+
+    pixels: NDArray[Any]
+    mean: NDArray[Any]
+    factor: NDArray[Any]
+    library: Library
+
+    @classmethod
+    def of(
+        cls, pixels: NDArray[Any], mean: NDArray[Any], factor: NDArray[Any], library: Library, account: Account
+    ) -> NormalizedPixels:
+        """The work on some pixels."""
+        _, width, channels = pixels.shape
+        shape = TensorShape.of(pixels.shape, torch.float32, pure=True)
+        strides = 1, width * channels, channels
+        return cls(pixels, mean, factor, library, shape=shape, strides=strides, account=account)
+
+    def _new(self) -> torch.Tensor:
+        made = normalized_by_factor(self.pixels, self.mean, self.factor)
+        return self.library() if made is None else torch.from_numpy(made.transpose(2, 0, 1))
+
+    def _write(self, out: torch.Tensor) -> None:
+        if normalized_by_factor(self.pixels, self.mean, self.factor, out.permute(1, 2, 0).numpy()) is None:
+            out.copy_(self.library())
 
 
 def _ordinary(inference: bool) -> AbstractContextManager[Any]:
@@ -318,8 +385,8 @@ def pending_class(plain: type) -> Any:
     return type(plain)(plain.__name__, (_Pending, plain), {**names, "plain": plain})
 
 
-def pending_tensor(record: Record, plain: type = torch.Tensor) -> torch.Tensor:
-    """The pending tensor of a record.
+def pending_tensor(record: PendingWork, plain: type = torch.Tensor) -> torch.Tensor:
+    """The pending tensor of some work.
 
     Args:
         record: of which there is no tensor yet.
@@ -339,16 +406,16 @@ def is_pending(tensor: Any) -> bool:
     return isinstance(tensor, _Pending) and _KEY in vars(tensor)
 
 
-def plain_class(tensor: torch.Tensor) -> type:
+def plain_class(tensor: Any) -> type:
     """The class of a tensor, as it is when it has its elements."""
     kind: type = getattr(type(tensor), "plain", type(tensor))
     return kind
 
 
 def record_of(tensor: Any) -> Record | None:
-    """The record of a pending tensor, on which more can be recorded; None of a tensor that has its elements."""
-    record: Record | None = vars(tensor).get(_KEY) if isinstance(tensor, _Pending) else None
-    if record is None or record.made is not None:
+    """The record of a pending tensor, to which more can be added; None of any other, and if it has its elements."""
+    record = vars(tensor).get(_KEY) if isinstance(tensor, _Pending) else None
+    if not isinstance(record, Record) or record.made is not None:
         return None
     # A window of a tensor that somebody may have changed since is what that is now.
     return None if record.base is not None and record.base.made is not None else record
@@ -359,7 +426,7 @@ def with_pixels(tensor: Any) -> Any:
     kind: Any = getattr(type(tensor), "plain", None)
     if kind is None:
         return tensor
-    record: Record | None = vars(tensor).get(_KEY)
+    record: PendingWork | None = vars(tensor).get(_KEY)
     if record is not None:
         record.result()
     with _lock:
@@ -427,7 +494,7 @@ def then(tensor: torch.Tensor, steps: Sequence[Step], plain: type, account: Acco
         return None
     all_steps = (*record.steps, *steps)
     strides = _strides(record.source, all_steps, program, whole)
-    made = Record(record.source, all_steps, program, shape, strides, account)
+    made = Record(record.source, all_steps, program, shape=shape, strides=strides, account=account)
     if is_window:
         made.strides, made.base = record.strides, record.base or record
         made.cuts = (*record.cuts, *cuts)
@@ -520,11 +587,12 @@ def _stack(tensors: Any, dim: Any = 0, *, out: Any = None) -> Any:
     """Makes a batch of pending tensors in its own memory."""
     if type(tensors) not in (list, tuple) or dim != 0 or type(dim) is not int:
         return NotImplemented
-    shape, dtype = tensors[0].shape, tensors[0].dtype
-    for one in tensors:
-        known = isinstance(one, _Pending) or (type(one) is torch.Tensor and not one.requires_grad and one.is_cpu)
-        if not known or one.dtype != dtype or one.shape != shape:
-            return NotImplemented
+    with torch._C.DisableTorchFunctionSubclass():
+        shape, dtype = tensors[0].shape, tensors[0].dtype
+        for one in tensors:
+            known = isinstance(one, _Pending) or (type(one) is torch.Tensor and not one.requires_grad and one.is_cpu)
+            if not known or one.dtype != dtype or one.shape != shape:
+                return NotImplemented
     whole = len(tensors), *shape
     if dtype not in (torch.uint8, torch.float32) or torch._C._len_torch_dispatch_stack():
         return NotImplemented
@@ -534,9 +602,9 @@ def _stack(tensors: Any, dim: Any = 0, *, out: Any = None) -> Any:
     elif type(out) is not torch.Tensor or out.shape != whole or out.dtype != dtype or not out.is_contiguous():
         return NotImplemented
     for slot, one in zip(out, tensors, strict=True):
-        record = record_of(one)
+        record: PendingWork | None = vars(one).get(_KEY)
         if record is None:
-            slot.copy_(with_pixels(one))
+            slot.copy_(one)
         else:
             record.write(slot)
     return out
