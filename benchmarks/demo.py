@@ -9,7 +9,7 @@ photos, in any layout, and copies it, so that nothing is written among them. The
    this machine's own;
 2. compares 1,000 draws, decoded regions and finished samples with torchvision's and Pillow's, bit for bit;
 3. times both `ImageFolder`s in one process and one thread, rounds interleaved;
-4. times torch's `DataLoader` with the imports exchanged, and `fastpipe.DataLoader`, with workers.
+4. times torch's `DataLoader` by `fastpipe run` and with the imports exchanged, and `fastpipe.DataLoader`, with workers.
 
 Exits with 1 where a draw or a sample isn't torchvision's. Without torchvision it shows fastpipe's own figures.
 """
@@ -25,6 +25,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -214,7 +215,10 @@ def compare_speed(roots: dict[str, Path], config: MachineConfig, torchvision: An
 
 
 def compare_loaders(root: Path, config: MachineConfig, torchvision: Any, rounds: int) -> list[Row]:
-    """Images a second of loaders with workers, training as float: the imports exchanged, and `fastpipe.DataLoader`."""
+    """Images a second of loaders with workers, training as float.
+
+    torchvision's `ImageFolder` in torch's loader under ``fastpipe run``; the imports exchanged; `fastpipe.DataLoader`.
+    """
     workers = min(default_workers(), 4)
     name = "training, float"
     ours = fastpipe.ImageFolder(root, recipes(T)[name], config=config)
@@ -223,28 +227,29 @@ def compare_loaders(root: Path, config: MachineConfig, torchvision: Any, rounds:
         order = RandomSampler(dataset, num_samples=REPEATED * len(dataset))
         return kind(dataset, batch_size=32, sampler=order, num_workers=workers, persistent_workers=True)
 
-    loaders = {
-        "imports exchanged": loader(DataLoader, ours),
-        "fastpipe.DataLoader": loader(fastpipe.DataLoader, ours),
-    }
+    loaders = {}
     if torchvision is not None:
-        transform = recipes(torchvision.transforms)[name]
-        loaders["torchvision"] = loader(DataLoader, torchvision.datasets.ImageFolder(root, transform))
+        theirs = torchvision.datasets.ImageFolder(root, recipes(torchvision.transforms)[name])
+        loaders = {"torchvision": loader(DataLoader, theirs), "fastpipe run": loader(DataLoader, theirs)}
+    loaders["imports exchanged"] = loader(DataLoader, ours)
+    loaders["fastpipe.DataLoader"] = loader(fastpipe.DataLoader, ours)
     rates: dict[str, list[float]] = {who: [] for who in loaders}
     for number in range(rounds + 1):
         say(f"Timing loaders with workers: round {number + 1} of {rounds + 1} ...")
         for who, batches in loaders.items():
-            start = time.perf_counter()
-            images = sum(len(batch) for batch, _ in batches)
+            with fastpipe.install() if who == "fastpipe run" else nullcontext():
+                start = time.perf_counter()
+                images = sum(len(batch) for batch, _ in batches)
+                seconds = time.perf_counter() - start
             if number:  # in the first round the workers start
-                rates[who].append(images / (time.perf_counter() - start))
-    theirs = rates.pop("torchvision", None)
+                rates[who].append(images / seconds)
+    plain = rates.pop("torchvision", None)
     return [
         Row(
             f"{workers} worker{'s' if workers > 1 else ''}, {who}",
             f"{statistics.median(found):,.0f} img/s",
-            f"{statistics.median(theirs):,.0f} img/s" if theirs else "-",
-            f"{statistics.median(a / b for a, b in zip(found, theirs, strict=True)):.2f}x" if theirs else "-",
+            f"{statistics.median(plain):,.0f} img/s" if plain else "-",
+            f"{statistics.median(a / b for a, b in zip(found, plain, strict=True)):.2f}x" if plain else "-",
         )
         for who, found in rates.items()
     ]

@@ -107,9 +107,7 @@ def test_ctrl_c_ends_it_as_it_ends_python(tmp_path: Path) -> None:
             stderr=subprocess.PIPE,
             text=True,
             cwd=tmp_path,
-            preexec_fn=lambda: signal.signal(
-                signal.SIGINT, signal.SIG_DFL
-            ),  # tests may run where it is ignored
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # tests may run where it is ignored
         ) as process:
             assert process.stdout is not None
             assert process.stdout.readline() == "begun\n"

@@ -73,7 +73,7 @@ def test_the_demo_on_photos_of_the_user_s_leaves_nothing_but_its_folder(
     rows = [line.split("|")[1].strip() for line in table if line.startswith("|")]
     assert {"regions of Pillow's", "draws of crop and flip", "samples, evaluation, float"} <= set(rows)
     workers = [name.partition(", ")[2] for name in rows if "worker" in name]
-    assert workers == ["imports exchanged", "fastpipe.DataLoader"]
+    assert workers == ["fastpipe run", "imports exchanged", "fastpipe.DataLoader"]
     after = ran.stdout.partition("Comparing decoded regions")[2]
     assert [f"Timing {what}: round 2 of 2" in after for what in ("one process", "loaders with workers")] == [True, True]
     assert "NOT EQUAL" not in ran.stdout
