@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     )
     from fastpipe.explanation import explain
     from fastpipe.hooks import install, report, uninstall
-    from fastpipe.loading import DataLoader, GrowingDataset, convert, load_batch, samplers, tune
+    from fastpipe.loading import DataLoader, GrowingDataset, load_batch, samplers, tune
     from fastpipe.packing import pack, unpack
     from fastpipe.pending import is_pending
     from fastpipe.pillow.files import open_image, register_pillow_opener, unregister_pillow_opener
@@ -115,7 +115,8 @@ _HOMES = {
     "datasets": _DATASETS,
     "explanation": ("explain",),
     "hooks": ("install", "report", "uninstall"),
-    "loading": ("DataLoader", "GrowingDataset", "convert", "load_batch", "samplers", "tune"),
+    "hooks.conversion": ("convert",),
+    "loading": ("DataLoader", "GrowingDataset", "load_batch", "samplers", "tune"),
     "packing": ("pack", "unpack"),
     "pending": ("is_pending",),
     "pillow.files": ("open_image", "register_pillow_opener", "unregister_pillow_opener"),

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from fastpipe.datasets.conversion import convert_dataset, is_known
-from fastpipe.errors import DatasetError
 from fastpipe.rng import preserved_globals
 
 _SAMPLES = 32
@@ -47,10 +46,7 @@ def conversion_gain(dataset: Any, seconds: float = 0.5) -> ConversionGain | None
         dataset: any; one of fastpipe's has nothing to gain.
         seconds: to measure for, roughly; each side makes a few samples at least.
     """
-    try:
-        converted = convert_dataset(dataset) if is_known(dataset) else dataset
-    except DatasetError:
-        return None
+    converted = convert_dataset(dataset, lambda dataset, reason: dataset) if is_known(dataset) else dataset
     if converted is dataset:
         return None
     try:

@@ -107,7 +107,10 @@ def _advice(dataset: Any) -> tuple[str, ...]:
         return (*line, f"use fastpipe.{kind.__name__}, which takes the same arguments")
     if line or shape_in_memory(dataset) is not None:
         return line
-    return ("where samples are files, use fastpipe.ImageList or SampleDataset, which are told the files alone",)
+    return (
+        "fastpipe.convert(dataset), or `fastpipe run` for the whole script: its code runs as ever, and what it asks of "
+        "an image is planned",
+    )
 
 
 def _asks_ours(kind: type[Any]) -> bool:

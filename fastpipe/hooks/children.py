@@ -58,8 +58,18 @@ def begin_spawned(check: int, folder: str) -> None:
     """Installs the hooks in a process that has just been started."""
     from fastpipe.hooks.installation import install
 
-    _begin(LEDGER, folder)
+    begin_account(folder)
     install(check=check)
+
+
+def begin_account(folder: str) -> None:
+    """Begins the account of a process that has just been started; nothing where it has one.
+
+    Args:
+        folder: where its parent looks for it.
+    """
+    if not LEDGER.is_child:
+        _begin(LEDGER, folder)
 
 
 def _begin_forked(ledger: Ledger) -> None:

@@ -11,7 +11,7 @@ from types import ModuleType, TracebackType
 
 from fastpipe.hooks.imports import ImportHook
 from fastpipe.hooks.ledger import LEDGER
-from fastpipe.hooks.patches import Patches
+from fastpipe.hooks.patches import Patches, be_in_force_everywhere
 
 HOOKS = {
     "PIL.Image": "pillow",
@@ -40,16 +40,8 @@ when they are first called.
 """
 
 
-@dataclass(frozen=True)
-class Options:
-    """What was asked of `install`.
-
-    Attributes:
-        check: how many of the first samples of each thing that is taken over are done the plain way, too, and compared;
-            0 for none, now and later.
-    """
-
-    check: int = 2
+DEFAULT_CHECK = 2
+"""How many of the first samples of each thing that is taken over are done the plain way, too, and compared."""
 
 
 class Installation:
@@ -68,11 +60,26 @@ class Installation:
             uninstall()
 
 
+@dataclass
+class _Hooks:
+    """The hooks that are in place.
+
+    Attributes:
+        patches: what they replaced.
+        imports: puts others in place when their libraries are imported.
+        everywhere: `install` was called; else they do something within `patches.in_force` alone.
+    """
+
+    patches: Patches
+    imports: ImportHook
+    everywhere: bool
+
+
 _lock = threading.RLock()
-_installed: tuple[Options, Patches, ImportHook] | None = None
+_hooks: _Hooks | None = None
 
 
-def install(*, check: int = 2) -> Installation:
+def install(*, check: int = DEFAULT_CHECK) -> Installation:
     """Has this process, and those that it starts by ``multiprocessing``, make images as fastpipe does.
 
     The script stays as it is: what ``PIL.Image.open`` opens has no pixels until somebody looks at them, torchvision's
@@ -96,19 +103,37 @@ def install(*, check: int = 2) -> Installation:
     Raises:
         ValueError: ``check`` is negative.
     """
-    global _installed
     if check < 0:
         raise ValueError(f"check={check}: give the number of samples that are compared with the plain way, or 0.")
     with _lock:
-        if _installed is not None:
+        if is_installed():
             return Installation(False)
         LEDGER.check = check
-        patches = Patches()
-        imports = ImportHook({name: partial(_hook, ours, patches) for name, ours in HOOKS.items()})
-        _installed = Options(check), patches, imports
-        imports.start()
-        _note_what_is_late(patches)
+        hooks = _hooks or _put_in_place()
+        hooks.everywhere = True
+        be_in_force_everywhere(True)
+        _note_what_is_late(hooks.patches)
     return Installation(True)
+
+
+def install_for_blocks() -> None:
+    """Puts the hooks in place, if they aren't, where they do something within `patches.in_force` alone."""
+    if _hooks is not None:
+        return
+    with _lock:
+        if _hooks is None:
+            LEDGER.check = DEFAULT_CHECK
+            be_in_force_everywhere(False)
+            _put_in_place()
+
+
+def _put_in_place() -> _Hooks:
+    global _hooks
+    patches = Patches()
+    imports = ImportHook({name: partial(_hook, ours, patches) for name, ours in HOOKS.items()})
+    _hooks = _Hooks(patches, imports, False)
+    imports.start()
+    return _hooks
 
 
 def _note_what_is_late(patches: Patches) -> None:
@@ -124,19 +149,19 @@ def _note_what_is_late(patches: Patches) -> None:
 
 def uninstall() -> None:
     """Undoes `install`. Images that are open, and what was made of them, stay as they are."""
-    global _installed
+    global _hooks
     with _lock:
-        if _installed is None:
+        if _hooks is None:
             return
-        _, patches, imports = _installed
-        _installed = None
-        imports.stop()
-        patches.undo()
+        hooks, _hooks = _hooks, None
+        hooks.imports.stop()
+        hooks.patches.undo()
+        be_in_force_everywhere(True)
 
 
 def is_installed() -> bool:
     """True between `install` and `uninstall`."""
-    return _installed is not None
+    return _hooks is not None and _hooks.everywhere
 
 
 def _hook(ours: str, patches: Patches, module: ModuleType) -> None:

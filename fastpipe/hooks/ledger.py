@@ -115,6 +115,7 @@ class Ledger:
     Attributes:
         check: how many of the first samples of each site are checked.
         notes: what else is to be said, such as what can't be reached any more; each once.
+        is_child: it is the account of a process that another one started, which reads it.
     """
 
     def __init__(self) -> None:
@@ -122,7 +123,7 @@ class Ledger:
         self.notes: dict[str, None] = {}
         self._sites: dict[tuple[str, str], Site] = {}
         self._folder: str | None = None
-        self._is_child = False
+        self.is_child = False
         self._earlier: dict[tuple[str, str], Site] = {}
         self._flushed = 0.0
         self._lock = threading.RLock()
@@ -172,7 +173,7 @@ class Ledger:
     def begin_child(self, folder: str) -> None:
         """Begins an account of a child process's own, which goes on checking where those before it ended."""
         self._lock = threading.RLock()  # another thread of the parent may have held it
-        self._folder, self._is_child = folder, True
+        self._folder, self.is_child = folder, True
         self.notes.clear()
         self._earlier.clear()
         for site in _sites_in(_accounts(folder)):
@@ -184,7 +185,7 @@ class Ledger:
 
     def flush_child(self, at_once: bool = False) -> None:
         """Writes a child's account, now and then, for its parent."""
-        if not self._is_child or self._folder is None:
+        if not self.is_child or self._folder is None:
             return
         now = time.monotonic()
         if at_once or now - self._flushed >= _FLUSHED_AFTER:

@@ -13,23 +13,56 @@ from typing import Any
 
 Function = Callable[..., Any]
 
-_thread = threading.local()
+
+class _Thread(threading.local):
+    """A thread's own answer to `is_plain`, which a block within it gives; the class has that of all others."""
+
+    is_plain = False
+
+
+_thread = _Thread()
 
 
 @contextmanager
 def plainly() -> Iterator[None]:
     """Has this thread's calls of replaced functions do what they did before, within the block."""
-    before = is_plain()
-    _thread.is_plain = True
+    own = vars(_thread)
+    before = own.get("is_plain")
+    own["is_plain"] = True
     try:
         yield
     finally:
-        _thread.is_plain = before
+        if before is None:
+            own.pop("is_plain", None)
+        else:
+            own["is_plain"] = before
+
+
+@contextmanager
+def in_force() -> Iterator[None]:
+    """Has this thread's calls of replaced functions do what replaces them, within the block, unless it is `plainly`'s.
+
+    For replacements that do nothing elsewhere: see `be_in_force_everywhere`.
+    """
+    own = vars(_thread)
+    if "is_plain" in own:
+        yield
+        return
+    try:
+        own["is_plain"] = False
+        yield
+    finally:
+        own.pop("is_plain", None)
+
+
+def be_in_force_everywhere(everywhere: bool) -> None:
+    """Sets whether replaced functions do what replaces them in all threads, or within `in_force` alone."""
+    _Thread.is_plain = not everywhere
 
 
 def is_plain() -> bool:
     """True if the replaced functions do what they did before, for this thread."""
-    return getattr(_thread, "is_plain", False)
+    return _thread.is_plain
 
 
 class Patches:
@@ -62,7 +95,7 @@ class Patches:
 
         @functools.wraps(plain)
         def replaced(*args: Any, **kwargs: Any) -> Any:
-            if not self.active or getattr(thread, "is_plain", False):
+            if not self.active or thread.is_plain:
                 return plain(*args, **kwargs)
             return replacement(*args, **kwargs)
 

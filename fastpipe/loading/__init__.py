@@ -2,7 +2,6 @@
 
 from fastpipe.loading import samplers
 from fastpipe.loading.byte_batches import load_batch
-from fastpipe.loading.conversion import convert
 from fastpipe.loading.growing import GrowingDataset, GrowingStatistics
 from fastpipe.loading.loader import DataLoader
 from fastpipe.loading.prometheus import export_to_prometheus
@@ -16,7 +15,6 @@ __all__ = [
     "LoaderStatistics",
     "Trial",
     "Tuning",
-    "convert",
     "export_to_prometheus",
     "load_batch",
     "samplers",

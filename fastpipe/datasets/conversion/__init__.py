@@ -7,18 +7,17 @@ imported.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from typing import Any
 
-from torch.utils.data import Dataset, IterableDataset
+from torch.utils.data import Dataset
 
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.conversion.known import KnownClass, NotConvertible, look_up
-from fastpipe.errors import DatasetError
 
-__all__ = ["UNCHANGED", "convert_dataset", "is_known", "known_class"]
+__all__ = ["convert_dataset", "is_known", "known_class"]
 
 _TABLES = {
-    "datasets.arrow_dataset": "huggingface",
     "timm.data": "timm",
     "torch.utils.data": "torch",
     "torchvision.datasets": "torchvision",
@@ -26,29 +25,22 @@ _TABLES = {
 }
 """The module that has the table of a package's classes, and of those in packages within."""
 
-_OWN = (
-    "where its samples are files, fastpipe.ImageList((paths, labels), transform) makes them, fastpipe.SampleDataset "
-    "with boxes and masks, and fastpipe.datasets.ImageArray where they are arrays in memory"
-)
-UNCHANGED = (
-    "leave the code as it is, and start it with `fastpipe run train.py` or call fastpipe.install() first: that plans "
-    "what is done to the images that it opens. Or open them by fastpipe.open_image, which "
-    "fastpipe.register_pillow_opener() has PIL.Image.open do, and import transforms from fastpipe, not torchvision"
-)
-"""What helps where a class isn't known: a clause for errors and warnings."""
+Otherwise = Callable[[Any, str], Any]
+"""What is done with a data set whose samples aren't known, and the reason: gives another, or raises."""
 
 
-def convert_dataset(dataset: Any) -> Any:
+def convert_dataset(dataset: Any, otherwise: Otherwise) -> Any:
     """A data set of another library's as fastpipe's, with the same samples; one of fastpipe's as it is.
 
-    Raises:
-        DatasetError: it can't be converted; says why, and which way out there is.
+    Args:
+        dataset: any.
+        otherwise: gives what is to stand for a data set that isn't known, or for one within.
     """
-    return _Conversion()(dataset)
+    return _Conversion(otherwise)(dataset)
 
 
 def is_known(dataset: Any) -> bool:
-    """Whether an object's class, or one that it derives from, is in a table: `convert_dataset` may still refuse it."""
+    """Whether an object's class, or one that it derives from, is in a table: its own samples may be others."""
     return isinstance(dataset, ImageDataset) or _find(type(dataset)) is not None
 
 
@@ -69,8 +61,9 @@ def known_class(dataset: Any) -> KnownClass | None:
 class _Conversion:
     """One conversion: a data set that is in several places becomes one."""
 
-    def __init__(self) -> None:
+    def __init__(self, otherwise: Otherwise) -> None:
         self._done: dict[int, tuple[Any, Any]] = {}
+        self._otherwise = otherwise
 
     def __call__(self, dataset: Any) -> Any:
         if id(dataset) not in self._done:
@@ -83,25 +76,15 @@ class _Conversion:
             isinstance(dataset, Dataset) and kind.__module__.startswith("fastpipe.")
         ):
             return dataset
-        name = f"{kind.__module__}.{kind.__qualname__}"
         found = _find(kind)
         if found is None:
-            if isinstance(dataset, IterableDataset) and kind.__getitem__ is Dataset.__getitem__:
-                raise DatasetError(
-                    f"fastpipe.convert can't convert {name}: it is iterated, and has no samples by number. Of "
-                    "WebDataset's shards fastpipe.ImageShards makes a map-style data set; fastpipe.load_batch takes "
-                    f"bytes from anywhere. Or: {UNCHANGED}."
-                )
-            raise DatasetError(f"fastpipe.convert doesn't know {name}: {_OWN}. Or: {UNCHANGED}.")
+            return self._otherwise(dataset, "its class isn't known")
         base, known = found
         try:
             known.check(dataset, base)
             return known.convert(dataset, self)
         except NotConvertible as reason:
-            way = reason.way_out or _OWN
-            raise DatasetError(
-                f"fastpipe.convert can't convert this {name}: {reason}. Instead: {way}. Or: {UNCHANGED}."
-            ) from None
+            return self._otherwise(dataset, str(reason))
 
 
 def _find(kind: type[Any]) -> tuple[type[Any], KnownClass] | None:

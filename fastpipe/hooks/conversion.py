@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import functools
 import importlib
+import inspect
 import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
@@ -11,6 +13,7 @@ from typing import Any, TypeVar, overload
 from torch.utils.data import (
     BatchSampler,
     Dataset,
+    IterableDataset,
     RandomSampler,
     SequentialSampler,
     default_collate,
@@ -18,14 +21,15 @@ from torch.utils.data import (
 )
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from fastpipe.datasets.conversion import UNCHANGED, convert_dataset, is_known
+from fastpipe.datasets.conversion import convert_dataset, is_known
 from fastpipe.datasets.conversion.known import look_up
 from fastpipe.datasets.wrappers import image_datasets
-from fastpipe.errors import DatasetError, FastpipeWarning, PlanError
-from fastpipe.explanation.graph_breaks import diagnose, drawn_by_library
+from fastpipe.errors import FastpipeWarning, PlanError
+from fastpipe.explanation.graph_breaks import diagnose, drawn_by_library, one_line
+from fastpipe.hooks.hooked import hooked, is_hooked
 from fastpipe.loading.loader import DataLoader
 from fastpipe.transforms._base import drawable
-from fastpipe.transforms.adapters import recipe_of, why_not
+from fastpipe.transforms.adapters import recipe_of
 from fastpipe.transforms.compose import Compose
 from fastpipe.transforms.converted import converted
 from fastpipe.transforms.image_call import ImageCall
@@ -54,38 +58,43 @@ def convert(thing: Any) -> Any:
         dataset = torchvision.datasets.ImageFolder("train", transform)
         loader = fastpipe.convert(torch.utils.data.DataLoader(dataset, 64))
 
-    Nothing is listed again, downloaded or changed; what is given stays as it was, and later changes of its attributes
-    don't reach the result (those of the transforms in it do). What is fastpipe's already is returned as it is.
+    Nothing is listed again, downloaded or changed; what is given stays as it was. What is fastpipe's already is
+    returned as it is.
 
-    - **A transform**: of torchvision (v1, v2) and timm: an object of the same class, with its attributes and methods,
+    - **A data set or a transform of your own**, a wrapper, a class derived from a library's, or with a loader of its
+      own: an object of a class derived from its own, with its attributes, whose methods make samples as ever. While
+      these run, and nowhere else, images that are opened have no pixels until somebody looks at them, and transforms
+      are planned: what `fastpipe.install` does for a whole process. `fastpipe.report` says what came of it. This
+      holds for streams (``IterableDataset``) and for Hugging Face's data sets, too.
+    - **A transform** of torchvision (v1, v2) and timm: an object of the same class, with its attributes and methods,
       whose calls are planned as fastpipe's own; of timm's ``separate=True`` a tuple of three; albumentations' as
       `fastpipe.transforms.Albumentations`.
     - **A data set** of ``torchvision.datasets`` whose samples are files (``ImageFolder``, ``ImageNet``,
       ``DatasetFolder``, ``Flowers102``, ``Food101``, ``CelebA``, ``OxfordIIITPet``, ``CocoDetection``,
       ``VOCDetection``, ``VOCSegmentation``, also as ``wrap_dataset_for_transforms_v2`` wraps them) or in memory
       (``CIFAR10``, ``CIFAR100``, ``MNIST``, ``FashionMNIST``, ``KMNIST``, ``EMNIST``, ``QMNIST``, ``SVHN``, ``STL10``:
-      batches are one call of the core from that array); timm's ``ImageDataset`` of folders; torch's ``TensorDataset``,
-      and ``Subset`` and ``ConcatDataset`` of these; a Hugging Face ``Dataset`` with images and a transform.
-    - **A loader**: torch's ``DataLoader`` over one of these, with the same arguments; timm's ``PrefetchLoader`` around
-      it.
+      batches are one call of the core from that array); timm's ``ImageDataset`` of folders; torch's ``TensorDataset``:
+      fastpipe's data set of that name, which makes whole batches. Later changes of the original's attributes don't
+      reach it (those of the transforms in it do). ``Subset`` and ``ConcatDataset`` hold what they held, converted.
+    - **A loader**: torch's ``DataLoader`` as fastpipe's, with the same arguments; one of another class, and timm's
+      ``PrefetchLoader``, as a copy over the converted data set.
 
-    A class is recognized where its samples are what it makes: a subclass may have a constructor of its own, and methods
-    under new names. Where nothing of a transform can be planned, a `FastpipeWarning` says why, and what helps: samples
-    are right, and made in about the time that they took.
+    Where nothing of a transform can be planned, a `FastpipeWarning` says why, and what helps: samples are right, and
+    made in about the time that they took.
 
     Args:
         thing: a transform, a data set or a loader.
 
     Returns:
-        fastpipe's: with the same samples bit for bit, targets, length, order and attributes, such as ``classes``,
-        ``class_to_idx`` and ``transform``.
+        the same samples bit for bit, targets, length, order and attributes, such as ``classes``, ``class_to_idx`` and
+        ``transform``.
 
     Raises:
-        DatasetError: the data set or loader can't be converted; says why, and which way out there is.
-        PlanError: it is no data set, loader or transform that is known.
+        DatasetError: Python can't derive from the data set's class.
+        PlanError: it is no data set, loader or transform, or a function.
     """
     made = _converted(thing)
-    if made is not thing:
+    if made is not thing and callable(made):
         _warn_if_unplanned(made)
     return made
 
@@ -100,27 +109,38 @@ def _converted(thing: Any) -> Any:
     if isinstance(thing, (list, tuple)) and thing:  # as timm's separate=True gives three
         return type(thing)(map(_transform, thing))
     has_samples = hasattr(type(thing), "__getitem__") and not callable(thing) and not isinstance(thing, (str, bytes))
-    if is_known(thing) or isinstance(thing, Dataset) or has_samples:
-        return convert_dataset(thing)
-    return _transform(thing)
+    return _dataset(thing) if is_known(thing) or isinstance(thing, Dataset) or has_samples else _transform(thing)
 
 
 def _warn_if_unplanned(made: Any) -> None:
-    """Warns where the first thing that a converted transform does can't be planned, and so nothing of it is."""
-    if isinstance(made, (Dataset, TorchDataLoader)):
-        pipelines = [dataset.pipeline for dataset in image_datasets(made)]
-    else:  # what stands behind a foreign member is planned by itself where a transform is called
-        pipelines = [compile_pipeline(made)] if callable(made) and not ImageCall([made]).draws else []
-    first = next((pipeline.rest[0] for pipeline in pipelines if pipeline.rest and not pipeline.drawn), None)
+    """Warns where nothing of a converted transform can be planned: what is behind a foreign member is, by itself."""
+    if is_hooked(made) or ImageCall([made]).draws:
+        return
+    pipeline = compile_pipeline(made)
+    first = pipeline.rest[0] if pipeline.rest else None
     if first is not None and not drawn_by_library(first):
         found = diagnose(first)
         advice = f" What helps: {'; '.join(found.advice)}." if found.advice else ""
         warnings.warn(
             f"fastpipe.convert: nothing of this transform is planned, as {found.transform} comes first, and "
-            f"{found.reason}.{advice} Or: {UNCHANGED}.",
+            f"{found.reason}.{advice}",
             FastpipeWarning,
             stacklevel=3,
         )
+
+
+# -- data sets
+
+
+def _dataset(dataset: Any) -> Any:
+    """A data set as fastpipe's, or hooked, where its own code, or its transform's, has to run."""
+    if is_hooked(dataset):
+        return dataset
+    made = convert_dataset(dataset, lambda within, reason: hooked(within))
+    if made is dataset or is_hooked(made):
+        return made
+    pipelines = [part.pipeline for part in image_datasets(made)]
+    return hooked(dataset) if any(pipeline.rest and not pipeline.drawn for pipeline in pipelines) else made
 
 
 # -- loaders
@@ -130,18 +150,17 @@ def _loader(loader: Any) -> Any:
     kind = type(loader)
     if isinstance(loader, DataLoader):
         return loader
-    name = f"{kind.__module__}.{kind.__qualname__}"
-    if kind is not TorchDataLoader:
-        raise DatasetError(
-            f"fastpipe.convert can't convert a {name}: its class may do more than torch's DataLoader. Give its data "
-            "set to fastpipe.convert, and the result to fastpipe.DataLoader, or to this class."
-        )
+    dataset = _dataset(loader.dataset)
+    if kind is not TorchDataLoader:  # it may do more
+        made = copy.copy(loader)
+        vars(made).update(dataset=dataset, _iterator=None)
+        return made
     options = {name: getattr(loader, name) for name in _KEPT if hasattr(loader, name)}
     if loader.pin_memory and getattr(loader, "pin_memory_device", ""):
         options["pin_memory_device"] = loader.pin_memory_device
     collate = loader.collate_fn
     given = None if collate in (default_collate, default_convert) else collate
-    return DataLoader(convert_dataset(loader.dataset), collate_fn=given, **_sampling(loader), **options)
+    return DataLoader(dataset, collate_fn=given, **_sampling(loader), **options)
 
 
 _KEPT = (
@@ -160,6 +179,8 @@ def _sampling(loader: Any) -> dict[str, Any]:
         if not made_by_torch or (batches.batch_size, batches.drop_last) != (loader.batch_size, loader.drop_last):
             return {"batch_sampler": batches}
         chosen = {"batch_size": loader.batch_size, "drop_last": loader.drop_last}
+    if isinstance(loader.dataset, IterableDataset):
+        return chosen
     if type(sampler) is SequentialSampler and sampler.data_source is loader.dataset:
         return chosen
     if (
@@ -183,11 +204,8 @@ def _transform(transform: Any) -> Any:
         raise PlanError(f"fastpipe.convert takes a transform, a data set or a DataLoader, not a {name}.")
     if look_up({"albumentations": True}, kind.__module__):
         return importlib.import_module("fastpipe.transforms.albumentations").Albumentations(transform)
-    if recipe_of(kind) is None:
-        raise PlanError(
-            f"fastpipe.convert doesn't know {name}: give it to a data set of fastpipe's as it is, which calls it with "
-            f"the PIL image, or write it with fastpipe.transforms. Or: {UNCHANGED}."
-        )
+    if recipe_of(kind) is None or not (members_of(transform) is not None or drawable(transform)):
+        return _hooked_callable(transform)
     is_v2 = look_up({"torchvision.transforms.v2": True}, kind.__module__)
     compose: Any = importlib.import_module("fastpipe.transforms.v2").Compose if is_v2 else Compose
     members = members_of(transform)
@@ -195,11 +213,16 @@ def _transform(transform: Any) -> Any:
         program = object.__new__(compose)
         object.__setattr__(program, "__dict__", vars(transform))  # whatever members it gets later
         return converted(kind, program, True)
-    if not drawable(transform):
-        hooked = getattr(transform, "_forward_hooks", None) or getattr(transform, "_forward_pre_hooks", None)
-        why = "it has hooks" if hooked else why_not(transform) or "something in it isn't known"
-        raise PlanError(
-            f"fastpipe.convert can't convert this {name}: {why}. It works as it is in a data set of "
-            f"fastpipe's, which plans what stands before it. Or: {UNCHANGED}."
-        )
     return converted(kind, compose([transform]), False)
+
+
+def _hooked_callable(transform: Any) -> Any:
+    if is_hooked(transform):
+        return transform
+    if isinstance(transform, type) or inspect.isroutine(transform) or isinstance(transform, functools.partial):
+        raise PlanError(
+            f"fastpipe.convert takes no function, as {one_line(transform)} is one: convert the transforms that it "
+            "calls, or the data set that calls it. Or start the script with `fastpipe run`, or call "
+            "fastpipe.install() first: nothing needs to be converted then."
+        )
+    return hooked(transform)

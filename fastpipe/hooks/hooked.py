@@ -1,0 +1,153 @@
+"""One object whose methods run with the hooks in force: a data set or a transform of a class of the user's own.
+
+Its class is made on the fly, of the user's own, whose methods are called as they are; elsewhere in the process nothing
+is done otherwise.
+"""
+
+from __future__ import annotations
+
+import copy
+import multiprocessing.context
+import sys
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from types import FunctionType, MemberDescriptorType
+from typing import Any
+
+from fastpipe.errors import DatasetError
+from fastpipe.hooks.installation import install_for_blocks
+from fastpipe.hooks.ledger import LEDGER
+from fastpipe.hooks.patches import in_force, is_plain
+
+_CALLED = ("__call__", "__getitem__", "__getitems__", "__next__")
+"""Methods that make samples, or a part of one."""
+
+_MODULE_OF_PENDING = "fastpipe.program.pending_tensor"
+
+
+class Hooked:
+    """The base of hooked objects, which share the attributes of the object that they were made of."""
+
+    __slots__ = ()
+    _fastpipe_plain: Any
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Tells no class of the user's: this one is none of theirs."""
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if multiprocessing.context.get_spawning_popen() is not None:
+            return _hooked_in_child, (self._fastpipe_plain, LEDGER.folder())
+        return hooked, (self._fastpipe_plain,)
+
+    def __copy__(self) -> Any:
+        return hooked(copy.copy(self._fastpipe_plain))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return hooked(copy.deepcopy(self._fastpipe_plain, memo))
+
+
+def hooked(thing: Any) -> Any:
+    """An object of the user's as one of a class derived from its own, whose methods run with the hooks in force.
+
+    The two have one ``__dict__``: changes of one are the other's.
+
+    Args:
+        thing: a data set, a wrapper of one, or a callable object; it stays as it is.
+
+    Raises:
+        DatasetError: Python can't make another object of its class.
+    """
+    install_for_blocks()  # so that processes that are forked have it
+    kind: Any = type(thing)
+    try:
+        made = object.__new__(_class_of(kind))
+    except TypeError as error:
+        raise DatasetError(
+            f"fastpipe.convert can't derive from {kind.__module__}.{kind.__qualname__}: {error}. Start the script with "
+            "`fastpipe run`, which needs no other class."
+        ) from error
+    set_ = object.__setattr__
+    if hasattr(thing, "__dict__"):
+        set_(made, "__dict__", vars(thing))
+    for base in kind.__mro__:
+        for slot in vars(base).values():
+            if isinstance(slot, MemberDescriptorType) and hasattr(thing, slot.__name__):
+                slot.__set__(made, slot.__get__(thing))
+    set_(made, "_fastpipe_plain", thing)
+    return made
+
+
+def is_hooked(thing: Any) -> bool:
+    """True for what `hooked` gives."""
+    return isinstance(thing, Hooked)
+
+
+def _hooked_in_child(thing: Any, folder: str) -> Any:
+    """`hooked` in a process that has just been started, whose account is the parent's to read."""
+    from fastpipe.hooks.children import begin_account
+
+    begin_account(folder)
+    return hooked(thing)
+
+
+@lru_cache(maxsize=512)
+def _class_of(kind: Any) -> Any:
+    names = {"__slots__": ("_fastpipe_plain",), "__doc__": kind.__doc__}
+    names |= {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
+    own = {name for base in kind.__mro__ for name in vars(base)}  # any class can be called itself
+    methods: dict[str, Any] = {name: _calling(kind, name) for name in _CALLED if name in own}
+    if "__iter__" in own:
+        methods["__iter__"] = _iterating(kind)
+    return type(kind)(kind.__name__, (Hooked, kind), {**names, **methods})
+
+
+def _calling(kind: Any, name: str) -> FunctionType:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return _called(getattr(kind, name), self, *args, **kwargs)
+
+    method.__name__ = name
+    return method  # type: ignore[return-value]
+
+
+def _iterating(kind: Any) -> Callable[[Any], Iterator[Any]]:
+    def __iter__(self: Any) -> Iterator[Any]:
+        return _HookedIterator(_called(kind.__iter__, self))
+
+    return __iter__
+
+
+class _HookedIterator:
+    """An iterator of the user's, whose items are made with the hooks in force."""
+
+    def __init__(self, iterator: Iterator[Any]) -> None:
+        self._iterator = iterator
+
+    def __iter__(self) -> _HookedIterator:
+        return self
+
+    def __next__(self) -> Any:
+        return _called(next, self._iterator)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._iterator, name)
+
+
+def _called(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """The result of a call with the hooks in force; with ordinary tensors, where they aren't any more."""
+    install_for_blocks()
+    with in_force():
+        made = function(*args, **kwargs)
+    return with_ordinary_tensors(made) if is_plain() and _MODULE_OF_PENDING in sys.modules else made
+
+
+def with_ordinary_tensors(made: Any) -> Any:
+    """A sample with its tensors' pixels: the object itself where it has them, as in most cases."""
+    from fastpipe.program.pending_tensor import with_pixels
+
+    if type(made) is dict:
+        parts = {name: with_ordinary_tensors(part) for name, part in made.items()}
+        return parts if any(parts[name] is not part for name, part in made.items()) else made
+    if type(made) in (list, tuple):
+        items = type(made)(map(with_ordinary_tensors, made))
+        return items if any(new is not old for new, old in zip(items, made, strict=True)) else made
+    return with_pixels(made)
