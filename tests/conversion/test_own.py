@@ -96,6 +96,13 @@ class AsTensors(Photos):
         return {"image": image, "crop": self.transform(image), "number": index}
 
 
+class AsArrays(Photos):
+    def __getitem__(self, index: int) -> Any:
+        cv2 = pytest.importorskip("cv2")
+        image = cv2.cvtColor(cv2.imread(self.paths[index]), cv2.COLOR_BGR2RGB)
+        return self.transform(image=image)["image"], index
+
+
 class Stream(IterableDataset[Any]):
     def __init__(self, samples: Any) -> None:
         self.samples = samples
@@ -179,6 +186,20 @@ def test_tensors_are_ordinary_ones(photos: Path) -> None:
     sample = fastpipe.convert(kinds()["tensors"](photos))[0]
     assert type(sample["image"]) is type(sample["crop"]) is torch.Tensor
     assert not fastpipe.is_pending(sample["image"])
+
+
+def test_albumentations_tensors_are_ordinary_ones(photos: Path) -> None:
+    pytest.importorskip("cv2")
+    A = pytest.importorskip("albumentations")
+    pytorch = pytest.importorskip("albumentations.pytorch")
+
+    def made(convert: Callable[[Any], Any]) -> list[Any]:
+        chain = A.Compose([A.RandomCrop(24, 24), A.HorizontalFlip(), A.Normalize(), pytorch.ToTensorV2()], seed=3)
+        return samples_of(convert(AsArrays(photos, chain)))
+
+    found = made(fastpipe.convert)
+    assert all(type(image) is torch.Tensor for image, _ in found)
+    assert_same(found, made(lambda dataset: dataset))
 
 
 def test_nothing_is_hooked_elsewhere(photos: Path) -> None:

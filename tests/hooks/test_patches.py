@@ -11,8 +11,14 @@ from typing import Any
 
 import pytest
 
+import fastpipe
 from fastpipe.hooks.imports import ImportHook
 from fastpipe.hooks.patches import Function, Patches, is_plain, plainly
+
+
+@pytest.fixture(autouse=True)
+def _without_hooks_in_place() -> None:
+    fastpipe.uninstall()  # which other tests may have left, in force for objects alone
 
 
 class Base:
