@@ -311,12 +311,13 @@ def adopt(image: Image.Image, check: Check | None = None) -> Image.Image:
         return image
     if core.available():
         own = vars(image)
-        own["_fastpipe_opened"] = [*image.tile], image.mode, image.size
+        own["_fastpipe_opened"] = [*image.tile], image._mode, image._size
         own["_fastpipe_lock"] = threading.RLock()
         if check is not None:
             own["_fastpipe_check"] = check
         image.__class__ = kind
-        OPEN_FILES.add(image)
+        if image.filename:  # else it was opened by whoever gave it
+            OPEN_FILES.add(image)
     return image
 
 
