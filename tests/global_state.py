@@ -272,7 +272,7 @@ def _import(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
         for module in pkgutil.walk_packages(fastpipe.__path__, "fastpipe."):
             if module.name.endswith(("__main__", ".worker", "readers.torchvision", "readers.torchcodec", "_core")):
                 continue  # programs, readers of packages that aren't everywhere, and the library in C
-            if module.name.startswith(("fastpipe.hooks.", "fastpipe.recipes.")):
+            if module.name.startswith(("fastpipe.hooks.", "fastpipe.interop.transforms.")):
                 continue  # imported only where the library that they are for is already
             try:
                 importlib.import_module(module.name)

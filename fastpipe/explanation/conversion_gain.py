@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from fastpipe.datasets.conversion import convert_dataset, is_known
+from fastpipe.interop.datasets import convert_dataset, is_known
 from fastpipe.rng import preserved_globals
 
 _SAMPLES = 32

@@ -21,8 +21,8 @@ from torch.utils.data import (
 )
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from fastpipe.datasets.conversion import convert_dataset, is_known
-from fastpipe.datasets.conversion.known import look_up
+from fastpipe.interop.datasets import convert_dataset, is_known
+from fastpipe.interop.datasets.known import look_up
 from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.errors import FastpipeWarning, PlanError
 from fastpipe.explanation.graph_breaks import diagnose, drawn_by_library, one_line

@@ -20,8 +20,8 @@ from torch.utils.data import ConcatDataset
 from torch.utils.data._utils.collate import default_collate, default_collate_fn_map
 
 from fastpipe.datasets.base import ImageDataset
-from fastpipe.datasets.conversion import known_class
-from fastpipe.datasets.conversion.known import KnownClass, NotConvertible
+from fastpipe.interop.datasets import known_class
+from fastpipe.interop.datasets.known import KnownClass, NotConvertible
 from fastpipe.datasets.wrappers import behind_subsets, is_transparent, locate
 from fastpipe.executor import BatchSpec, ImageBatch
 from fastpipe.hooks.checking import check_call

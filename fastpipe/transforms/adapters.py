@@ -1,6 +1,6 @@
 """Transforms of other libraries, recognised by their class, and planned as fastpipe's own are.
 
-A recipe (a module of `fastpipe.recipes`, one a library) has a table of a library's classes. It's imported once such an
+A recipe (a module of `fastpipe.interop.transforms`, one a library) has a table of a library's classes. It's imported once such an
 object is there: so nothing here imports a library that the user hasn't imported.
 """
 
@@ -15,11 +15,11 @@ from fastpipe.transforms.converted import seen_through
 from fastpipe.transforms.rgb_only import find_to_rgb
 
 RECIPES = {
-    "albumentations": "fastpipe.recipes.albumentations",
-    "fastpipe.transforms.v2": "fastpipe.recipes.torchvision_v2",
-    "timm.data": "fastpipe.recipes.timm",
-    "torchvision.transforms": "fastpipe.recipes.torchvision_v1",
-    "torchvision.transforms.v2": "fastpipe.recipes.torchvision_v2",
+    "albumentations": "fastpipe.interop.transforms.albumentations",
+    "fastpipe.transforms.v2": "fastpipe.interop.transforms.torchvision_v2",
+    "timm.data": "fastpipe.interop.transforms.timm",
+    "torchvision.transforms": "fastpipe.interop.transforms.torchvision_v1",
+    "torchvision.transforms.v2": "fastpipe.interop.transforms.torchvision_v2",
 }
 """The recipe for the classes of a module and of the modules in it; the longest name decides."""
 

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 from recipe_conformance import assert_same, flat, in_process, run, seed_all, states
-from recipes import torchvision_pipelines as pipelines
-from recipes.torchvision_pipelines import T, V
+from interop.transforms import torchvision_pipelines as pipelines
+from interop.transforms.torchvision_pipelines import T, V
 from torchvision_here import module, torchvision
 
 import fastpipe
@@ -360,7 +360,7 @@ def test_nothing_is_imported_for_it() -> None:
     code = (
         "import sys, fastpipe, fastpipe.transforms as T; T.Compose([T.CenterCrop(3), len]).draw; "
         "fastpipe.explain(T.Compose([T.CenterCrop(3), len])); "
-        "assert not {'torchvision', 'timm', 'fastpipe.recipes'} & set(sys.modules)"
+        "assert not {'torchvision', 'timm', 'fastpipe.interop.transforms'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -387,8 +387,8 @@ def test_presets_of_weights(photos: Path, preset: Any) -> None:
 
 
 def test_presets_whose_code_is_another_one_are_foreign() -> None:
-    from fastpipe.recipes import torchvision_presets
-    from fastpipe.recipes.base import by_code
+    from fastpipe.interop.transforms import torchvision_presets
+    from fastpipe.interop.transforms.base import by_code
 
     known, others = by_code(entry._replace(fingerprint="other") for entry in torchvision_presets.ENTRIES)
     assert not known

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 from recipe_conformance import assert_same, flat, run, seed_all, states
-from recipes import subclasses as cases
-from recipes.subclasses import V, tv_tensors
+from interop.transforms import subclasses as cases
+from interop.transforms.subclasses import V, tv_tensors
 from torchvision_here import torchvision
 
 import fastpipe

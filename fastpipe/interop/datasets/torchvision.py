@@ -17,7 +17,7 @@ from PIL import Image
 from fastpipe.datasets import detection
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.coco_annotations import LoadedAnnotations
-from fastpipe.datasets.conversion.known import KnownClass, NotConvertible, copy_attributes
+from fastpipe.interop.datasets.known import KnownClass, NotConvertible, copy_attributes
 from fastpipe.datasets.folder import ImageFolder
 from fastpipe.datasets.image_array import ImageArray
 from fastpipe.datasets.indexed import IndexedDataset

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 from recipe_conformance import assert_same, flat, in_process, run, seed_all, states
-from recipes import timm_pipelines as pipelines
-from recipes.timm_pipelines import auto_augment, crops, data
+from interop.transforms import timm_pipelines as pipelines
+from interop.transforms.timm_pipelines import auto_augment, crops, data
 from torchvision_here import module, torchvision
 
 import fastpipe
@@ -216,8 +216,8 @@ def test_erasing_on_another_device_is_foreign() -> None:
 
 
 def test_another_timm_is_not_planned(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fastpipe.recipes import timm as recipe
-    from fastpipe.recipes.base import by_code
+    from fastpipe.interop.transforms import timm as recipe
+    from fastpipe.interop.transforms.base import by_code
 
     known, others = by_code(
         entry._replace(fingerprint="other") if entry.name == "RandomResizedCropAndInterpolation" else entry

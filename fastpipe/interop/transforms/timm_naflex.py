@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from fastpipe import ops
-from fastpipe.recipes.base import Drawing, KnownCode
-from fastpipe.recipes.timm_crops import center_crop_or_pad, crop_or_pad, one_of, resize
+from fastpipe.interop.transforms.base import Drawing, KnownCode
+from fastpipe.interop.transforms.timm_crops import center_crop_or_pad, crop_or_pad, one_of, resize
 from fastpipe.rng import as_globals
 from fastpipe.transforms.sized_image import SizedImage
 from fastpipe.types import Generators, ImageShape, Step

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.utils.data import ConcatDataset, Dataset, Subset, TensorDataset
 
-from fastpipe.datasets.conversion.known import KnownClass, NotConvertible, copy_attributes
+from fastpipe.interop.datasets.known import KnownClass, NotConvertible, copy_attributes
 from fastpipe.executor import CollatedBatch
 
 Convert = Callable[[Any], Any]

@@ -1,4 +1,4 @@
-"""timm's crops, pads and resizes; see `fastpipe.recipes.timm`."""
+"""timm's crops, pads and resizes; see `fastpipe.interop.transforms.timm`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from fastpipe import ops
 from fastpipe.ops.interpolation import interpolation_of
-from fastpipe.recipes.base import Drawing
+from fastpipe.interop.transforms.base import Drawing
 from fastpipe.types import Generators, ImageShape, Step
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from torch.utils.data import Dataset
 
 from fastpipe.datasets.base import ImageDataset
-from fastpipe.datasets.conversion.known import KnownClass, NotConvertible, look_up
+from fastpipe.interop.datasets.known import KnownClass, NotConvertible, look_up
 
 __all__ = ["convert_dataset", "is_known", "known_class"]
 

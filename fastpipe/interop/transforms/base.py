@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fastpipe.recipes.source_code import has_code
+from fastpipe.interop.transforms.source_code import has_code
 from fastpipe.transforms.adapters import NEUTRAL_NAMES, Adapt
 
 _SAID = ("_draws_from_python", "_draws_nothing", "_is_compose", "_looks_at_shape")  # by each class of itself alone

@@ -6,8 +6,8 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-from fastpipe.datasets.conversion.known import KnownClass, NotConvertible, copy_attributes
-from fastpipe.datasets.conversion.torchvision import set_samples
+from fastpipe.interop.datasets.known import KnownClass, NotConvertible, copy_attributes
+from fastpipe.interop.datasets.torchvision import set_samples
 from fastpipe.datasets.indexed import IndexedDataset
 
 

@@ -20,17 +20,17 @@ from timm.data import transforms as crops
 
 from fastpipe import ops
 from fastpipe.ops.interpolation import interpolation_of
-from fastpipe.recipes import timm_crops, timm_naflex
-from fastpipe.recipes.base import Drawing, KnownCode, adapter, by_code, known_base
-from fastpipe.recipes.pillow_ops import (
+from fastpipe.interop.transforms import timm_crops, timm_naflex
+from fastpipe.interop.transforms.base import Drawing, KnownCode, adapter, by_code, known_base
+from fastpipe.interop.transforms.pillow_ops import (
     AsDtype,
     AsNumpy,
     LightenBelow,
     MixChains,
     PosterizeByPillow,
 )
-from fastpipe.recipes.timm_crops import one_of
-from fastpipe.recipes.torchvision_v1 import GUARDED_PIL_TO_TENSOR, GUARDED_TO_TENSOR
+from fastpipe.interop.transforms.timm_crops import one_of
+from fastpipe.interop.transforms.torchvision_v1 import GUARDED_PIL_TO_TENSOR, GUARDED_TO_TENSOR
 from fastpipe.rng import numpy_of, stream_of
 from fastpipe.transforms.adapters import Adapt
 from fastpipe.types import Generators, ImageShape, Step
