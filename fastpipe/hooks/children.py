@@ -6,7 +6,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from fastpipe.hooks.ledger import LEDGER, Ledger
+from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.patches import Function, Patches
 
 _IN_CHILD = """
@@ -27,13 +27,16 @@ def hook(module: ModuleType, patches: Patches) -> None:
     """Has forked processes begin an account of their own, and spawned ones install the hooks before they import."""
     if module.__name__ == "multiprocessing.util":
         LEDGER.folder()  # made here, so that all children know it
-        module.register_after_fork(LEDGER, _begin_forked)
+        forks = [_Forks()]  # a weak reference is all that the module keeps
+        patches.at_undo(forks.clear)
+        module.register_after_fork(forks[0], _Forks.begin)
     else:
         patches.wrap(module, "get_preparation_data", _with_installation)
 
 
 def _with_installation(plain: Function) -> Function:
     def get_preparation_data(*args: Any, **kwargs: Any) -> dict[str, Any]:
+        LEDGER.fold_ended()
         data: dict[str, Any] = plain(*args, **kwargs)
         data["fastpipe"] = _Installing(data.get("sys_path", sys.path), LEDGER.check, LEDGER.folder())
         return data
@@ -69,16 +72,20 @@ def begin_account(folder: str) -> None:
         folder: where its parent looks for it.
     """
     if not LEDGER.is_child:
-        _begin(LEDGER, folder)
+        _begin(folder)
 
 
-def _begin_forked(ledger: Ledger) -> None:
-    _begin(ledger, ledger.folder())
+class _Forks:
+    """Begins accounts in forked processes, for as long as the object is there."""
+
+    def begin(self) -> None:
+        """Begins the account of this process, which has just been forked."""
+        _begin(LEDGER.folder())
 
 
-def _begin(ledger: Ledger, folder: str) -> None:
+def _begin(folder: str) -> None:
     """Begins a child's account, which is written when the process ends."""
     from multiprocessing.util import Finalize
 
-    ledger.begin_child(folder)
-    Finalize(ledger, ledger.flush_child, args=(True,), exitpriority=0)
+    LEDGER.begin_child(folder)
+    Finalize(LEDGER, LEDGER.flush_child, args=(True,), exitpriority=0)

@@ -21,12 +21,12 @@ from torch.utils.data import (
 )
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from fastpipe.interop.datasets import convert_dataset, is_known
-from fastpipe.interop.datasets.known import look_up
 from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.errors import FastpipeWarning, PlanError
 from fastpipe.explanation.graph_breaks import diagnose, drawn_by_library, one_line
 from fastpipe.hooks.hooked import hooked, is_hooked
+from fastpipe.interop.datasets import convert_dataset, is_known
+from fastpipe.interop.datasets.known import look_up
 from fastpipe.loading.loader import DataLoader
 from fastpipe.transforms._base import drawable
 from fastpipe.transforms.adapters import recipe_of

@@ -20,13 +20,13 @@ from torch.utils.data import ConcatDataset
 from torch.utils.data._utils.collate import default_collate, default_collate_fn_map
 
 from fastpipe.datasets.base import ImageDataset
-from fastpipe.interop.datasets import known_class
-from fastpipe.interop.datasets.known import KnownClass, NotConvertible
 from fastpipe.datasets.wrappers import behind_subsets, is_transparent, locate
 from fastpipe.executor import BatchSpec, ImageBatch
 from fastpipe.hooks.checking import check_call
 from fastpipe.hooks.compose import calls_back
 from fastpipe.hooks.ledger import LEDGER, Site
+from fastpipe.interop.datasets import known_class
+from fastpipe.interop.datasets.known import KnownClass, NotConvertible
 from fastpipe.rng import GeneratorStates
 
 _STACKING = ("fastpipe.hooks.torch_data", "torch.utils.data._utils.collate")

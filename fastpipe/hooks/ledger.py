@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import tempfile
 import threading
 import time
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,12 @@ _CHECKED_AGAIN = 4096
 """Samples of a site from one check to the next, once the first ones have been checked."""
 
 _FLUSHED_AFTER = 1.0  # seconds, of a child process
+
+_ENDED = ".ended.json"
+"""The ending of the account of a process that has ended."""
+
+_FOLDED_FROM = 8
+"""Accounts of processes that have ended from which on they are made one: each process that starts reads them."""
 
 
 @dataclass
@@ -97,6 +105,10 @@ class Site:
             self.is_off = True
             LEDGER.warn(f"{self.name}: {difference}. The plain result was taken, and will be from now on.")
 
+    def is_empty(self) -> bool:
+        """True if nothing has been counted."""
+        return not (self.left or any(getattr(self, name) for name in _SUMS))
+
     def add(self, other: Site) -> None:
         """Adds what another process counted of the same thing."""
         for name in _SUMS:
@@ -123,6 +135,7 @@ class Ledger:
         self.notes: dict[str, None] = {}
         self._sites: dict[tuple[str, str], Site] = {}
         self._folder: str | None = None
+        self._account = ""
         self.is_child = False
         self._earlier: dict[tuple[str, str], Site] = {}
         self._flushed = 0.0
@@ -174,39 +187,55 @@ class Ledger:
         """Begins an account of a child process's own, which goes on checking where those before it ended."""
         self._lock = threading.RLock()  # another thread of the parent may have held it
         self._folder, self.is_child = folder, True
+        self._account = f"{os.getpid()}-{secrets.token_hex(4)}"
         self.notes.clear()
         self._earlier.clear()
-        for site in _sites_in(_accounts(folder)):
-            self._earlier.setdefault((site.kind, site.name), Site(site.kind, site.name)).add(site)
+        _added(self._earlier, _accounts(folder))
         for site in self._sites.values():  # known by the objects that they are of
             fresh = self._fresh(site.kind, site.name)
             fresh.is_off = fresh.is_off or site.is_off
             vars(site).update(vars(fresh))
 
-    def flush_child(self, at_once: bool = False) -> None:
-        """Writes a child's account, now and then, for its parent."""
+    def flush_child(self, is_end: bool = False) -> None:
+        """Writes a child's account for its parent: now and then, and when the process ends."""
         if not self.is_child or self._folder is None:
             return
         now = time.monotonic()
-        if at_once or now - self._flushed >= _FLUSHED_AFTER:
-            self._flushed = now
-            text = json.dumps({"notes": [*self.notes], "sites": [asdict(site) for site in self._sites.values()]})
-            try:
-                with atomic_write(Path(self._folder) / f"{os.getpid()}.json") as file:
-                    file.write(text.encode())
-            except OSError:
-                pass  # the parent has gone, and its folder with it
+        if not is_end and now - self._flushed < _FLUSHED_AFTER:
+            return
+        self._flushed = now
+        sites = [site for site in self._sites.values() if not site.is_empty()]
+        if not sites and not self.notes:
+            return
+        going_on = Path(self._folder) / f"{self._account}.json"
+        try:
+            _write(going_on.with_suffix(_ENDED) if is_end else going_on, sites, self.notes)
+            if is_end:
+                going_on.unlink(missing_ok=True)
+        except OSError:
+            pass  # the parent has gone, and its folder with it
+
+    def fold_ended(self) -> None:
+        """Makes one account of those of children that have ended, before another one starts."""
+        if self.is_child or self._folder is None:
+            return
+        with self._lock:
+            ended = [*Path(self._folder).glob(f"*{_ENDED}")]
+            if len(ended) < _FOLDED_FROM:
+                return
+            accounts = [json.loads(path.read_bytes()) for path in ended]
+            whole = Path(self._folder) / f"all{_ENDED}"
+            _write(whole, _added({}, accounts).values(), _notes_in(accounts))
+            for path in ended:
+                if path != whole:
+                    path.unlink(missing_ok=True)
 
     def total(self) -> tuple[list[Site], list[str]]:
         """The sites and the notes of this process and its children."""
         sites = {key: Site(**asdict(site)) for key, site in [*self._sites.items()]}
-        notes = dict(self.notes)
         accounts = [] if self._folder is None else _accounts(self._folder)
-        for site in _sites_in(accounts):
-            sites.setdefault((site.kind, site.name), Site(site.kind, site.name)).add(site)
-        for account in accounts:
-            notes.update(dict.fromkeys(account["notes"]))
-        return list(sites.values()), list(notes)
+        notes = {**self.notes, **_notes_in(accounts)}
+        return list(_added(sites, accounts).values()), list(notes)
 
 
 def _accounts(folder: str) -> list[dict[str, Any]]:
@@ -214,8 +243,23 @@ def _accounts(folder: str) -> list[dict[str, Any]]:
     return [json.loads(path.read_bytes()) for path in sorted(Path(folder).glob("*.json"))]
 
 
-def _sites_in(accounts: list[dict[str, Any]]) -> list[Site]:
-    return [Site(**values) for account in accounts for values in account["sites"]]
+def _added(sites: dict[tuple[str, str], Site], accounts: Iterable[dict[str, Any]]) -> dict[tuple[str, str], Site]:
+    """The sites with what accounts count of the same things; they are changed in place."""
+    for account in accounts:
+        for values in account["sites"]:
+            site = Site(**values)
+            sites.setdefault((site.kind, site.name), Site(site.kind, site.name)).add(site)
+    return sites
+
+
+def _notes_in(accounts: Iterable[dict[str, Any]]) -> dict[str, None]:
+    return {note: None for account in accounts for note in account["notes"]}
+
+
+def _write(path: Path, sites: Iterable[Site], notes: Iterable[str]) -> None:
+    text = json.dumps({"notes": [*notes], "sites": [asdict(site) for site in sites]})
+    with atomic_write(path, synced=False) as file:
+        file.write(text.encode())
 
 
 LEDGER = Ledger()

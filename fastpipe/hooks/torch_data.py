@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from fastpipe.hooks.before_fork import import_for_workers
+from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.loader_times import LoaderTimes
 from fastpipe.hooks.patches import Function, Patches, is_plain
 
@@ -43,6 +44,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
 def _prepared(plain: Function) -> Function:
     def begin(self: Any, loader: Any) -> None:
         import_for_workers(loader)
+        LEDGER.fold_ended()
         plain(self, loader)
 
     return begin

@@ -6,9 +6,9 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
+from fastpipe.datasets.indexed import IndexedDataset
 from fastpipe.interop.datasets.known import KnownClass, NotConvertible, copy_attributes
 from fastpipe.interop.datasets.torchvision import set_samples
-from fastpipe.datasets.indexed import IndexedDataset
 
 
 class NextSample:

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch.utils.data import ConcatDataset, Dataset, Subset, TensorDataset
 
-from fastpipe.interop.datasets.known import KnownClass, NotConvertible, copy_attributes
 from fastpipe.executor import CollatedBatch
+from fastpipe.interop.datasets.known import KnownClass, NotConvertible, copy_attributes
 
 Convert = Callable[[Any], Any]
 

@@ -17,7 +17,6 @@ from PIL import Image
 from fastpipe.datasets import detection
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.coco_annotations import LoadedAnnotations
-from fastpipe.interop.datasets.known import KnownClass, NotConvertible, copy_attributes
 from fastpipe.datasets.folder import ImageFolder
 from fastpipe.datasets.image_array import ImageArray
 from fastpipe.datasets.indexed import IndexedDataset
@@ -27,6 +26,7 @@ from fastpipe.datasets.target_values import MaskFile
 from fastpipe.errors import DatasetError
 from fastpipe.executor import ImageStages, SampleTask, Workspace
 from fastpipe.index.list_source import index_of_rows
+from fastpipe.interop.datasets.known import KnownClass, NotConvertible, copy_attributes
 
 Convert = Callable[[Any], Any]
 

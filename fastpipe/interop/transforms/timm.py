@@ -19,7 +19,6 @@ from timm.data import random_erasing
 from timm.data import transforms as crops
 
 from fastpipe import ops
-from fastpipe.ops.interpolation import interpolation_of
 from fastpipe.interop.transforms import timm_crops, timm_naflex
 from fastpipe.interop.transforms.base import Drawing, KnownCode, adapter, by_code, known_base
 from fastpipe.interop.transforms.pillow_ops import (
@@ -31,6 +30,7 @@ from fastpipe.interop.transforms.pillow_ops import (
 )
 from fastpipe.interop.transforms.timm_crops import one_of
 from fastpipe.interop.transforms.torchvision_v1 import GUARDED_PIL_TO_TENSOR, GUARDED_TO_TENSOR
+from fastpipe.ops.interpolation import interpolation_of
 from fastpipe.rng import numpy_of, stream_of
 from fastpipe.transforms.adapters import Adapt
 from fastpipe.types import Generators, ImageShape, Step

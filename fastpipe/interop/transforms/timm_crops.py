@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from fastpipe import ops
-from fastpipe.ops.interpolation import interpolation_of
 from fastpipe.interop.transforms.base import Drawing
+from fastpipe.ops.interpolation import interpolation_of
 from fastpipe.types import Generators, ImageShape, Step
 
 

@@ -13,12 +13,12 @@ from torchvision.transforms import functional as F
 from torchvision.transforms import transforms as theirs
 
 from fastpipe import ops, transforms
-from fastpipe.kernels.arrays import through_pillow
-from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.interop.transforms import torchvision_presets
 from fastpipe.interop.transforms.base import adapter, adapter_class, known_base
 from fastpipe.interop.transforms.pillow_ops import PilToTensorOnce, ToTensorOnce
 from fastpipe.interop.transforms.source_code import has_code
+from fastpipe.kernels.arrays import through_pillow
+from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.rng import preserved_globals
 from fastpipe.rng.torch_patch import torch_draws_from
 from fastpipe.transforms._attributes import Attribute

@@ -12,8 +12,8 @@ A = pytest.importorskip("albumentations")
 from albumentations.pytorch import ToTensorV2  # noqa: E402
 from hypothesis import HealthCheck, given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
-from recipe_conformance import flat  # noqa: E402
 from interop.transforms.albumentations_pipelines import CASES, assert_same, compose, in_windows, sample, states  # noqa: E402
+from recipe_conformance import flat  # noqa: E402
 
 from fastpipe.interop.transforms import albumentations as recipe  # noqa: E402
 from fastpipe.interop.transforms import albumentations_motions as motions  # noqa: E402

@@ -16,8 +16,8 @@ from torch.utils.data import DataLoader, Dataset
 A = pytest.importorskip("albumentations")
 
 from albumentations.pytorch import ToTensorV2  # noqa: E402
-from recipe_conformance import flat, in_process  # noqa: E402
 from interop.transforms.albumentations_pipelines import states  # noqa: E402
+from recipe_conformance import flat, in_process  # noqa: E402
 
 import fastpipe  # noqa: E402
 from fastpipe import transforms as T  # noqa: E402

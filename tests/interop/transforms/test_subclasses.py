@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 import torch
-from recipe_conformance import assert_same, flat, run, seed_all, states
 from interop.transforms import subclasses as cases
 from interop.transforms.subclasses import V, tv_tensors
+from recipe_conformance import assert_same, flat, run, seed_all, states
 from torchvision_here import torchvision
 
 import fastpipe

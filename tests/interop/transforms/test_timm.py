@@ -10,10 +10,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image
-from recipe_conformance import assert_same, flat, in_process, run, seed_all, states
 from interop.transforms import timm_pipelines as pipelines
 from interop.transforms.timm_pipelines import auto_augment, crops, data
+from PIL import Image
+from recipe_conformance import assert_same, flat, in_process, run, seed_all, states
 from torchvision_here import module, torchvision
 
 import fastpipe

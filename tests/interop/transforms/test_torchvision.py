@@ -13,10 +13,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image
-from recipe_conformance import assert_same, flat, in_process, run, seed_all, states
 from interop.transforms import torchvision_pipelines as pipelines
 from interop.transforms.torchvision_pipelines import T, V
+from PIL import Image
+from recipe_conformance import assert_same, flat, in_process, run, seed_all, states
 from torchvision_here import module, torchvision
 
 import fastpipe
