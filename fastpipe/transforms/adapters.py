@@ -1,7 +1,7 @@
 """Transforms of other libraries, recognised by their class, and planned as fastpipe's own are.
 
-A recipe (a module of `fastpipe.interop.transforms`, one a library) has a table of a library's classes. It's imported once
-such an object is there: so nothing here imports a library that the user hasn't imported.
+A recipe (a module of `fastpipe.interop.transforms`, one a library) has a table of a library's classes. It's imported
+once such an object is there: so nothing here imports a library that the user hasn't imported.
 """
 
 from __future__ import annotations
