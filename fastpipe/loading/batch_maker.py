@@ -53,7 +53,7 @@ class BatchMaker:
         batches: whether the sampler gives batches of indices, not single ones.
         collate: makes a batch of what the dataset gives.
         streams: its random numbers.
-        pin: torch's name of the device that batches are pinned for; None for not at all.
+        pin: whether batches go to pinned memory.
 
     Attributes:
         mixes: `collate` draws, from torch alone; see `mixes_alone`.
@@ -67,7 +67,7 @@ class BatchMaker:
         batches: bool,
         collate: Callable[[Any], Any],
         streams: Streams,
-        pin: str | None,
+        pin: bool,
     ) -> None:
         self.owner = os.getpid()
         self.mixes = False
@@ -77,7 +77,8 @@ class BatchMaker:
         self._collate = collate
         self._streams = streams
         self._pin = pin
-        self._gpu = torch.cuda.current_device() if pin == "cuda" else None
+        # A thread begins at GPU 0, and pinning makes a context there: hundreds of megabytes of another rank's.
+        self._gpu = torch.cuda.current_device() if pin and torch.cuda.is_available() else None
         self._changed = threading.Condition()
         # under the lock:
         self._tasks: deque[BatchTask] = deque()
@@ -210,8 +211,8 @@ class BatchMaker:
         else:
             made = pending.result()
         batch = mixed(self._collate, made) if self.mixes else self._collate(made)
-        pin = cast(Any, pin_memory.pin_memory)
-        return batch if self._pin is None else pin(batch, self._pin)  # what is pinned stays where it is
+        # What is pinned stays where it is. No device is named: torch took one up to 2.7, and has only one since.
+        return cast(Any, pin_memory.pin_memory)(batch) if self._pin else batch
 
     def _notify(self, task: BatchTask) -> None:
         with self._changed:

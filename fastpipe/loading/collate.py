@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
+from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,14 +37,16 @@ class DeferredImages:
     multiplied: bool = False
 
     def pin_memory(self, *device: Any) -> DeferredImages:
-        """torch's loader calls this where it pins batches; mean and std are too small to matter."""
-        return DeferredImages(self.images.pin_memory(*device), self.mean, self.std, self.dtype, self.multiplied)
+        """The same in pinned memory; torch's loader calls this. One part that isn't would hold up the process."""
+        images, mean, std = (part.pin_memory(*device) for part in (self.images, self.mean, self.std))
+        return DeferredImages(images, mean, std, self.dtype, self.multiplied)
 
     def finish(self, device: torch.device) -> torch.Tensor:
         """The finished images on a device; the same operations in the same order as on the CPU, in float32."""
-        pixels = self.images.to(device, non_blocking=True).to(torch.float32)
-        pixels = pixels.mul_(1.0 / 255) if self.multiplied else pixels.div_(255)
-        mean, std = (numbers.to(device, non_blocking=True) for numbers in (self.mean, self.std))
+        pixels, mean, std = (to_device(part, device) for part in (self.images, self.mean, self.std))
+        pixels = pixels.to(torch.float32)
+        # By a tensor of the device: CUDA divides by a number as a product with its inverse, which rounds otherwise.
+        pixels = pixels.mul_(1.0 / 255) if self.multiplied else pixels.div_(pixels.new_full((), 255))
         return pixels.sub_(mean).div_(std).to(self.dtype)
 
 
@@ -126,15 +129,26 @@ class CollateGood:
         return EmptyBatch() if samples is None else self.collate(samples)
 
 
+def to_device(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """A tensor on a device.
+
+    To CUDA the copy may end after this call: pinned memory isn't used again before it has, and other memory has been
+    read by then. No other device promises that of memory that is used again for the next batch.
+    """
+    return tensor.to(device, non_blocking=device.type == "cuda")
+
+
 def map_tensors(function: Callable[[Any], Any], batch: Any) -> Any:
-    """A batch with a function applied to each tensor in it, in lists, tuples, named tuples and dicts of any depth.
+    """A batch with a function applied to each tensor in it, in lists, tuples, named tuples and mappings of any depth.
 
     Deferred images count as one tensor.
     """
     if isinstance(batch, (torch.Tensor, DeferredImages)):
         return function(batch)
-    if isinstance(batch, dict):
-        return {name: map_tensors(function, value) for name, value in batch.items()}
+    if isinstance(batch, MutableMapping):  # a copy keeps what its class holds besides, as torch's pin_memory does
+        mapped = copy.copy(batch)
+        mapped.update({name: map_tensors(function, value) for name, value in batch.items()})
+        return mapped
     if isinstance(batch, tuple) and hasattr(batch, "_fields"):
         return type(batch)(*(map_tensors(function, value) for value in batch))
     if isinstance(batch, (list, tuple)):

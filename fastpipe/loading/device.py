@@ -2,56 +2,99 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
-from fastpipe.loading.collate import DeferredImages, map_tensors
+from fastpipe.loading.collate import DeferredImages, map_tensors, to_device
 
 
-def on_device(batches: Iterator[Any], device: torch.device) -> Iterator[Any]:
-    """The batches, moved to a device and finished there.
+class Source(Protocol):
+    """Batches in the CPU's memory."""
 
-    On a GPU each batch is copied and finished on a stream of its own, one batch ahead of the one that is handed out,
-    so that both overlap with what the training loop runs; from pinned memory the copy doesn't hold up the process.
+    @property
+    def is_drained(self) -> bool:
+        """Whether all batches were handed out."""
+
+    def __next__(self) -> Any: ...
+
+
+class DeviceBatches(Iterator[Any]):
+    """The batches of a source, moved to a device and finished there.
+
+    Args:
+        source: the batches.
+        device: where they go.
     """
-    if device.type == "cuda":
-        return _copied_ahead(batches, device)
-    return (_moved(batch, device) for batch in batches)
+
+    def __init__(self, source: Source, device: torch.device) -> None:
+        self.source = source
+        self.device = device
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether all batches were handed out."""
+        return self.source.is_drained
+
+    def __next__(self) -> Any:
+        return _moved(next(self.source), self.device)
+
+
+class CopiedAhead(DeviceBatches):
+    """Batches that are copied to a GPU, and finished there, on a stream of their own, one ahead of the one handed out.
+
+    Both overlap with what the training loop runs; from pinned memory the copy doesn't hold up the process.
+
+    Args:
+        source: the batches.
+        device: a CUDA device; without a number the current one, for as long as this object lives.
+    """
+
+    def __init__(self, source: Source, device: torch.device) -> None:
+        self._stream: Any = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+        super().__init__(source, self._stream.device)
+        self._copies: deque[tuple[Any, Any]] = deque()  # a batch on the device, and the event that its copy ends with
+        self._ended = False
+        self._error: Exception | None = None  # of the batch that follows these
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether all batches were handed out: one that is copied ahead isn't."""
+        return not self._copies and self._error is None and (self._ended or self.source.is_drained)
+
+    def __next__(self) -> Any:
+        while len(self._copies) < 2 and not self._ended and self._error is None:
+            try:
+                self._copies.append(self._copied(next(self.source)))
+            except StopIteration:
+                self._ended = True
+            except Exception as error:  # raised when this very batch is asked for, not in place of the one before it
+                self._error = error
+        if not self._copies:
+            error, self._error = self._error or StopIteration(), None
+            self._ended = True
+            raise error
+        batch, copied = self._copies.popleft()
+        current: Any = torch.cuda.current_stream(self.device)
+        current.wait_event(copied)
+        # The memory is the copies' stream's: it must not be used again there while the training loop reads it.
+        map_tensors(lambda tensor: tensor.record_stream(current), batch)
+        return batch
+
+    def _copied(self, batch: Any) -> tuple[Any, Any]:
+        with torch.cuda.stream(self._stream):
+            return _moved(batch, self.device), self._stream.record_event()
+
+
+def on_device(source: Source, device: torch.device) -> DeviceBatches:
+    """The batches, moved to a device and finished there; to a CUDA device they are copied one batch ahead."""
+    return CopiedAhead(source, device) if device.type == "cuda" else DeviceBatches(source, device)
 
 
 def _moved(batch: Any, device: torch.device) -> Any:
-    def place(part: Any) -> torch.Tensor:
-        if isinstance(part, DeferredImages):
-            return part.finish(device)
-        placed: torch.Tensor = part.to(device, non_blocking=True)
-        return placed
+    def place(part: torch.Tensor | DeferredImages) -> torch.Tensor:
+        return part.finish(device) if isinstance(part, DeferredImages) else to_device(part, device)
 
     return map_tensors(place, batch)
-
-
-def _copied_ahead(batches: Iterator[Any], device: torch.device) -> Iterator[Any]:
-    side: Any = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
-
-    def load() -> tuple[Any, Any] | None:
-        for batch in batches:
-            with torch.cuda.stream(side):
-                moved = _moved(batch, device)
-                return moved, side.record_event()
-        return None
-
-    ahead = load()
-    while ahead is not None:
-        batch, ready = ahead
-        ahead = load()
-        _wait_for_copy(batch, ready, device)
-        yield batch
-        del batch
-
-
-def _wait_for_copy(batch: Any, ready: Any, device: torch.device) -> None:
-    current: Any = torch.cuda.current_stream(device)
-    current.wait_event(ready)
-    # The memory belongs to the side stream: it must not be used again there while the training loop reads it.
-    map_tensors(lambda tensor: tensor.record_stream(current), batch)

@@ -16,7 +16,7 @@ from fastpipe.datasets.wrappers import image_datasets, split_samples
 from fastpipe.executor import SharedEpoch
 from fastpipe.loading.checks import note_given
 from fastpipe.loading.collate import EmptyBatch
-from fastpipe.loading.device import on_device
+from fastpipe.loading.device import DeviceBatches, on_device
 from fastpipe.loading.statistics import LoaderMeter
 from fastpipe.loading.threads import ThreadIterator
 
@@ -61,8 +61,10 @@ class Iteration(Iterator[Any]):
         running.add(self)
         if isinstance(iterator, ThreadIterator):
             weakref.finalize(self, iterator.stop_epoch, iterator.number).atexit = False
-        made = self.source
-        self._batches: Iterator[Any] = made if loader.device is None else on_device(made, loader.device)
+        source = self.source
+        self._batches: BatchSource | DeviceBatches | None = source
+        if loader.device is not None:
+            self._batches = on_device(source, loader.device)
 
     @property
     def iterator(self) -> Any:
@@ -70,16 +72,19 @@ class Iteration(Iterator[Any]):
         return self.source.iterator
 
     def __next__(self) -> Any:
+        batches = self._batches
+        if batches is None:
+            raise StopIteration
         # The first batch is waited for from where the iteration began: workers were started before it was asked for.
         asked = time.perf_counter() if self.meter.rows else self.meter.began
         ready = getattr(self.iterator, "ready", 0)
         name = f"fastpipe: batch {self.progress.batches}"
         try:
             with record_function(name) if profiler_enabled() else contextlib.nullcontext():
-                batch = next(self._batches)
+                batch = next(batches)
                 while isinstance(batch, EmptyBatch):
                     self.progress.batches += 1
-                    batch = next(self._batches)
+                    batch = next(batches)
         except StopIteration:
             self._end_epoch(asked)
             self.progress.finished = True  # with drop_last, some samples are left that don't make a batch
@@ -95,7 +100,7 @@ class Iteration(Iterator[Any]):
         self._touch()
         now = time.perf_counter()
         self.meter.note(asked, now, batch, self._collated, ready)
-        if self.source.is_drained:  # many loops take as many batches as there are, and don't ask for the one behind
+        if batches.is_drained:  # many loops take as many batches as there are, and don't ask for the one behind
             self._end_epoch(now)
         return batch
 
@@ -109,7 +114,7 @@ class Iteration(Iterator[Any]):
 
     def _leave_for_good(self) -> None:
         running.discard(self)
-        self._batches = iter(())  # torch's iterator may be a newer iteration's by the time that somebody asks again
+        self._batches = None  # torch's iterator may be a newer iteration's by the time that somebody asks again
 
     def _touch(self) -> None:
         self.progress.touched = time.perf_counter()

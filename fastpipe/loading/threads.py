@@ -65,9 +65,8 @@ class ThreadIterator(_BaseDataLoaderIter):
 
     def __init__(self, loader: Any) -> None:
         super().__init__(loader)
-        pin = self._pin_memory_device if self._pin_memory else None
         streams = self._seeded(loader)
-        self._maker = BatchMaker(self._dataset, self._auto_collation, self._collate_fn, streams, pin)
+        self._maker = BatchMaker(self._dataset, self._auto_collation, self._collate_fn, streams, self._pin_memory)
         weakref.finalize(self, self._maker.close)
         self._ahead: deque[BatchTask] = deque()
         self._tasks: deque[BatchTask] = deque()

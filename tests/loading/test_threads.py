@@ -402,10 +402,10 @@ def test_pinned(root):
 
     loader = fastpipe.DataLoader(dataset(root, seed=3), 3, threads=2, persistent_workers=True)
     iter(loader)
-    loader._thread_iterator._pin_memory, loader._thread_iterator._maker._pin = True, "cuda"
+    loader._thread_iterator._pin_memory, loader._thread_iterator._maker._pin = True, True
     with (
         mock.patch.object(torch, "empty", empty),
-        mock.patch("fastpipe.loading.batch_maker.pin_memory.pin_memory", lambda batch, device: batch),
+        mock.patch("fastpipe.loading.batch_maker.pin_memory.pin_memory", lambda batch: batch),
     ):
         assert len(list(loader)) == 5
     assert any(asked)
