@@ -14,6 +14,7 @@ older figures, marked with their own date and machine:
     python benchmarks/index.py --json FOLDER/index.json
     python benchmarks/png.py PHOTOS --json FOLDER/png.json
     python benchmarks/third_party/run_imread.py PHOTOS --json FOLDER/imread.json
+    scripts/gpu PHOTOS --only feeds --out FOLDER
 
 Only what the page shows is kept: no path and no round's single times.
 """
@@ -34,7 +35,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from performance_sections import PARTS, WIDE, loaders, table
+from performance_sections import MISSING, PARTS, WIDE, loaders, table
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -91,6 +92,7 @@ REDUCED: dict[str, Callable[[Any], Any]] = {
     "fidelity": lambda raw: raw,
     "index": lambda raw: raw,
     "imread": lambda raw: raw,
+    "feeds": lambda raw: raw,
 }
 
 
@@ -181,6 +183,8 @@ def page(found: dict[str, Any]) -> str:
             rounds = f", {data['rounds']} rounds" if "rounds" in data else ""
             where = "" if origin(data) == usual else f", {origin(data)}"
             parts += [part(data), f"`{command}`{rounds}. {taken_on(data, where)}"]
+        elif name in MISSING:
+            parts.append(MISSING[name])
     return "\n\n".join(parts) + "\n"
 
 

@@ -185,6 +185,41 @@ by the one in `benchmarks/third_party`. What fastpipe gains by decoding a crop a
 {table(["decoder", "images/s", "fastpipe to it"], rows)}"""
 
 
+def feeds_part(data: Any) -> str:
+    rows, bound = data["rows"], data["resident_images_per_s"]
+    cells = [
+        [
+            row["feed"],
+            str(row["cpus"]),
+            f"{row['images_per_s']:,.0f}",
+            f"{row['images_per_s'] / bound:.0%}",
+            f"{row['waited']:.0%}",
+        ]
+        for row in rows
+    ]
+    most = max(row["cpus"] for row in rows)
+    needed = ", ".join(
+        f"{feed} {f'more than {most}' if cpus is None else cpus}" for feed, cpus in data["cpus_needed"].items()
+    )
+    return f"""## Feeding a GPU
+
+{data["network"]}'s training step (channels_last, bfloat16, batches of {data["batch_size"]}) on {data["device"]}, which
+trains on {bound:,.0f} images a second from a batch that stays there. Waited is the share of the time in which it had
+nothing to do.
+
+{table(["feed", "CPUs", "images/s", "of that", "waited"], cells)}
+
+CPUs needed for 99%: {needed}."""
+
+
+# name → what the page says as long as nobody has taken the figures
+MISSING = {
+    "feeds": """## Feeding a GPU
+
+Not measured so far: `scripts/gpu PHOTOS` does, on a machine with a GPU. ResNet-50's training step is fed by
+torchvision's loader, by `fastpipe.DataLoader`, and by that from packed images, on 2, 4, 8 and 16 CPUs."""
+}
+
 # name → (what makes the section, the command whose output it shows)
 PARTS: dict[str, tuple[Callable[[Any], str], str]] = {
     "pipeline": (pipeline_part, "python benchmarks/pipeline.py PHOTOS"),
@@ -194,4 +229,5 @@ PARTS: dict[str, tuple[Callable[[Any], str], str]] = {
     "fidelity": (fidelity_part, "python benchmarks/fidelity.py LARGE_PHOTOS"),
     "index": (index_part, "python benchmarks/index.py"),
     "imread": (imread_part, "python benchmarks/third_party/run_imread.py PHOTOS"),
+    "feeds": (feeds_part, "python benchmarks/feeds.py PHOTOS"),
 }

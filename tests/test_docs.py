@@ -202,7 +202,7 @@ def test_what_the_pages_show_of_explain_is_what_it_prints_today(shown_outputs, t
 
 def test_the_performance_page_shows_the_figures_that_are_kept(performance_page):
     found = performance_page.read()
-    assert set(found) == set(performance_page.PARTS)
+    assert set(performance_page.PARTS) == {*found, *performance_page.MISSING}
     assert (DOCS / "performance.md").read_text(encoding="utf-8") == performance_page.page(found)
     assert (DOCS / "images" / "speed.svg").read_text(encoding="utf-8") == performance_page.picture(found)
     for name, part in performance_page.FILLED.items():
@@ -219,9 +219,22 @@ def test_fresh_figures_are_taken_without_paths(performance_page, tmp_path, monke
     assert performance_page.take(tmp_path, "On battery.") == ["pipeline"]
     assert "/home/me" not in (tmp_path / "docs" / "data" / "pipeline.json").read_text(encoding="utf-8")
     text = performance_page.page(performance_page.read())
+    assert "Not measured so far: `scripts/gpu PHOTOS`" in text
     assert "| train | 1.20 | 2.50 | **2.08×** |" in text
     assert "On battery." in text
     assert ", 3 rounds." in text
+
+
+def test_figures_of_feeds_are_shown(performance_page):
+    rows = [
+        {"feed": "torchvision", "cpus": 8, "images_per_s": 1500.0, "waited": 0.5},
+        {"feed": "fastpipe", "cpus": 8, "images_per_s": 2985.0, "waited": 0.004},
+    ]
+    data = {"network": "resnet50", "device": "a GPU", "batch_size": 256, "resident_images_per_s": 3000.0, "rows": rows}
+    text = performance_page.PARTS["feeds"][0](data | {"cpus_needed": {"torchvision": None, "fastpipe": 8}})
+    assert "| torchvision | 8 | 1,500 | 50% | 50% |" in text
+    assert "| fastpipe | 8 | 2,985 | 100% | 0% |" in text
+    assert "CPUs needed for 99%: torchvision more than 8, fastpipe 8." in text
 
 
 PACKAGES = [

@@ -215,3 +215,64 @@ def test_a_source_is_opened_without_its_pixels(load, tmp_path):
     image = load("fastpipe_rgb").load_source(SimpleNamespace(path=path))
     assert (image.size, image.mode) == ((347, 261), "RGB")
     assert image.__dict__.get("_im") is None
+
+
+def test_the_augmentation_benchmarks_pass_counts_what_came_after_the_first_batch(load, monkeypatch):
+    """By stand-ins for its loader and its consumer, which asks a GPU."""
+    runner = load("run_augbench")
+    made: list[Any] = []
+    clock = iter([10.0, 12.0])
+
+    class Source:
+        def __init__(self, **options):
+            made.append(options)
+
+        def open(self):
+            made.append("open")
+
+        def next_batch(self):
+            return 4
+
+        def close(self):
+            made.append("close")
+
+    class Consumer:
+        def __init__(self, **options):
+            assert options["expected_channels"] == 3
+
+        def __call__(self, batch):
+            return batch
+
+        def synchronize(self):
+            made.append("synchronize")
+
+    pipeline = ModuleType("augbench.execution.pipeline")
+    vars(pipeline).update(RecipeDataset=SimpleNamespace, TorchDataLoaderSource=Source, ReadyGpuBatchConsumer=Consumer)
+    monkeypatch.setitem(sys.modules, "augbench.execution", ModuleType("augbench.execution"))
+    monkeypatch.setitem(sys.modules, "augbench.execution.pipeline", pipeline)
+    monkeypatch.setattr(runner.time, "perf_counter", lambda: next(clock))
+    adapter = SimpleNamespace(build_recipe=lambda recipe: SimpleNamespace(host_batch_transform="t"))
+    options = SimpleNamespace(batch_size=4, workers=2)
+    assert runner.images_per_s(adapter, "recipe", [1] * 14, options, 3) == 8 / 2  # batches of 4, the first one untimed
+    given = made[0]
+    assert (given["seed"], given["num_workers"], given["host_batch_transform"]) == (3, 2, "t")
+    assert made[1:] == ["open", "synchronize", "synchronize", "close"]
+
+
+def test_the_augmentation_benchmarks_table_leaves_out_who_refuses(load, monkeypatch, capsys):
+    runner = load("run_augbench")
+
+    def rate(adapter, recipe, sources, options, seed):
+        if adapter == "k":
+            raise RuntimeError("no")
+        return {"f": 300.0, "t": 100.0}[adapter] + seed
+
+    monkeypatch.setattr(runner, "images_per_s", rate)
+    recipe = SimpleNamespace(
+        recipe_id="Flip", supported_implementations=("fastpipe_cpu", "torchvision_cpu", "kornia_cpu")
+    )
+    adapters = {"fastpipe_cpu": "f", "torchvision_cpu": "t", "kornia_cpu": "k", "pillow_cpu": "p"}
+    found = runner.compare(adapters, recipe, [], SimpleNamespace(rounds=3))
+    assert found["images_per_s"] == {"fastpipe_cpu": 301.0, "torchvision_cpu": 101.0}
+    assert found["ratio"] == {"torchvision_cpu": 301 / 101}
+    assert "kornia_cpu is left out: no" in capsys.readouterr().out

@@ -73,9 +73,9 @@ class CopiedAhead(DeviceBatches):
             except Exception as error:  # raised when this very batch is asked for, not in place of the one before it
                 self._error = error
         if not self._copies:
-            error, self._error = self._error or StopIteration(), None
+            failed, self._error = self._error or StopIteration(), None
             self._ended = True
-            raise error
+            raise failed
         batch, copied = self._copies.popleft()
         current: Any = torch.cuda.current_stream(self.device)
         current.wait_event(copied)
