@@ -2,7 +2,7 @@
 
     python benchmarks/feeds.py PHOTOS [--cpus 2,4,8,16] [--batch-size 256] [--steps 100] [--packed FOLDER]
                                [--json FILE]
-    python benchmarks/feeds.py PHOTOS --device cpu --network tiny --batch-size 8 --steps 4     # without a GPU, to try it
+    python benchmarks/feeds.py PHOTOS --device cpu --network tiny --batch-size 8 --steps 4    # without a GPU
 
 PHOTOS is a folder as ImageFolder takes it (root/class/….jpg), on a disk that isn't the limit. The transform is
 RandomResizedCrop(224), flip, ToTensor, Normalize, the order is random; few photos are gone through several times.

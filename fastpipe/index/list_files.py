@@ -10,7 +10,7 @@ import os
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, cast
 
 import numpy as np
@@ -27,7 +27,6 @@ from fastpipe.index.table import (
     number_labels,
     offsets_of,
     pack_paths,
-    unpack_paths,
 )
 from fastpipe.paths import local_path
 
@@ -239,31 +238,37 @@ def table_of(blocks: Iterable[Block], texts: bool, root: str) -> tuple[Table, li
     Raises:
         DatasetError: a row is bad, or integers and strings are mixed where types tell them apart.
     """
-    packed: list[bytes] = []
     rooted = True
     positions: defaultdict[Any, int] = defaultdict()  # of each label among those seen
     positions.default_factory = positions.__len__
     numbers, floats = array("i"), array("d")
-    first: Any = None
-    for block in blocks:
-        if not texts:
-            first = block.labels[0] if first is None else first
-            _check_labels(block, first)
-        packed.append(_packed(block))
-        rooted = rooted and not (root and _any_whole(block.paths))
-        if isinstance(first, float):
-            floats.extend(cast("list[float]", block.labels))
-        else:
-            numbers.extend(map(positions.__getitem__, block.labels))
-    if not rooted:  # some stand on their own, so the root can't be put before all of them later
-        packed = [pack_list_paths([os.path.join(root, path) for path in unpack_paths(some, "/")]) for some in packed]
-    paths = joined(packed)
+
+    def packed() -> Iterator[bytes]:
+        nonlocal rooted
+        first: Any = None
+        for block in blocks:
+            if not texts:
+                first = block.labels[0] if first is None else first
+                _check_labels(block, first)
+            rooted = rooted and not (root and _any_whole(block.paths))
+            if isinstance(first, float):
+                floats.extend(cast("list[float]", block.labels))
+            else:
+                numbers.extend(map(positions.__getitem__, block.labels))
+            yield _packed(block)
+
+    paths = joined(packed())
+    offsets = offsets_of(paths)
     if floats:
-        zeros, given = np.zeros(len(floats), np.int32), np.frombuffer(floats, np.float64)
-        return Table(paths, offsets_of(paths), zeros, given), [], [], rooted
-    values_of, classes, values = number_labels(list(positions), texts)
-    targets = values_of[np.frombuffer(numbers, np.int32)] if numbers else values_of
-    return Table(paths, offsets_of(paths), targets), classes, values, rooted
+        table = Table(paths, offsets, np.zeros(len(floats), np.int32), np.frombuffer(floats, np.float64))
+        classes, values = list[str](), list[int]()
+    else:
+        values_of, classes, values = number_labels(list(positions), texts)
+        table = Table(paths, offsets, values_of[np.frombuffer(numbers, np.int32)] if numbers else values_of)
+    if not rooted:  # some stand on their own, so the root can't be put before all of them later
+        whole = joined(pack_list_paths([os.path.join(root, path) for path in some]) for some, _ in table.blocks("/"))
+        table = replace(table, paths=whole, offsets=offsets_of(whole))
+    return table, classes, values, rooted
 
 
 def _packed(block: Block) -> bytes:

@@ -31,6 +31,7 @@ FLAGS = {"progressive": 1, "cmyk": 2, "animated": 4, "unreadable": 128}
 """Bits of `Table.flags`."""
 
 _BLOCK = 1 << 16
+_SCANNED = 1 << 20  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,10 +145,10 @@ def pack_paths(paths: Sequence[str]) -> bytes:
 
 def offsets_of(packed: Array) -> Array:
     """Offsets of the packed paths, and the end of the last; int64 ``(n + 1,)``."""
-    ends = np.flatnonzero(packed == 0)
-    offsets = np.zeros(len(ends) + 1, np.int64)
-    np.add(ends, 1, out=offsets[1:])
-    return offsets
+    starts = [np.zeros(1, np.int64)]
+    for at in range(0, len(packed), _SCANNED):  # a comparison of all at once would take as much memory as the paths
+        starts.append(np.flatnonzero(packed[at : at + _SCANNED] == 0) + (at + 1))
+    return np.concatenate(starts)
 
 
 def unpack_paths(packed: bytes, separator: str = os.sep) -> list[str]:
@@ -157,8 +158,11 @@ def unpack_paths(packed: bytes, separator: str = os.sep) -> list[str]:
 
 
 def joined(parts: Iterable[bytes]) -> Array:
-    """Byte strings as one uint8 array."""
-    return np.frombuffer(b"".join(parts), np.uint8)
+    """Byte strings as one uint8 array; those of an iterator needn't all be there at once."""
+    whole = bytearray()
+    for part in parts:
+        whole += part
+    return np.frombuffer(whole, np.uint8)
 
 
 def same_tables(one: Table, other: Table) -> bool:
