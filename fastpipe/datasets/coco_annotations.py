@@ -54,7 +54,7 @@ class Annotations:
     @classmethod
     def opened(cls, folder: Path, generation: str | None = None) -> Annotations:
         """Opens what is kept in a folder; raises `format.UnusableIndex`."""
-        generation = generation or format.current_generation(folder)
+        generation = generation or format.last_generation(folder)
         return cls(format.read(folder, generation, _SCHEMA)[1], folder, generation)
 
     def __len__(self) -> int:

@@ -11,8 +11,6 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.index import format
 from fastpipe.index.index_source import IndexSource
@@ -50,18 +48,17 @@ def keep_if_large(files: IndexedFiles) -> IndexedFiles:
     """
     if files.table.nbytes <= _SMALL:
         return files
-    header = files.header()
-    digest = hashlib.sha256(repr(sorted(header.items())).encode("ascii", "backslashreplace"))
+    digest = hashlib.sha256(repr(sorted(files.header().items())).encode("ascii", "backslashreplace"))
     for name, array in files.table.arrays():
         digest.update(name.encode())
-        digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+        digest.update(format.bytes_of(array))
     location: Path | None = None
     try:
         location = format.cache_folder() / "lists" / digest.hexdigest()[:32]
         with contextlib.suppress(format.UnusableIndex):
             return open_index(location, files.root, "opened", source=files.source)
         with format.locked(location):
-            format.write(location, files.table.arrays(), header)
+            format.write(location, files.table.arrays(), files.header())
         return open_index(location, files.root, "built", source=files.source)
     except (OSError, format.UnusableIndex) as error:
         _warn_not_kept(location, error if location is None else _not_kept_reason(location, error, files))
@@ -79,13 +76,11 @@ def _default_location(identity: dict[str, Any]) -> Path:
 def _open_and_compare(source: IndexSource, location: Path) -> tuple[IndexedFiles | None, KnownParts | None, str]:
     """Opens the index at a location: the index, its unchanged parts, and why it won't do (``""`` if it does)."""
     try:
-        name = format.current_generation(location)
-        identity = format.identity_of(location, name)
-        if identity != source.identity:
-            return None, None, f"what was there is of {identity['root']} and {', '.join(identity['extensions'])}"
-        index = open_index(location, source.root, "opened", name, source.bytes_from)
+        index = open_index(location, source.root, "opened", source=source.bytes_from)
     except format.UnusableIndex as error:
         return None, None, str(error)
+    if index.identity != source.identity:
+        return None, None, f"what was there is of {index.identity}"
     if source.options.refresh:
         damage = index.damaged_arrays()
         return None, None, f"damaged: {', '.join(damage)}" if damage else "asked to look at everything again"
@@ -110,12 +105,11 @@ def _kept(source: IndexSource, location: Path, *, required: bool) -> IndexedFile
                     return index
         built = source.build(known, reason)
         if built is index:
-            with contextlib.suppress(OSError):  # so that whoever waited meanwhile sees that it was looked at now
-                os.utime(location / "current")
+            format.confirm(location, built.generation)  # so that whoever waited meanwhile sees it
             return built
         if problem is None:
             try:
-                about = {**built.header(), **format.identity_header(source.identity)}
+                about = {**built.header(), "identity": source.identity}
                 generation = format.write(location, built.table.arrays(), about)
                 return open_index(location, source.root, built.origin, generation, source.bytes_from)
             except (OSError, format.UnusableIndex) as error:

@@ -20,8 +20,8 @@ def find_classes(directory: str | Path) -> tuple[list[str], dict[str, int]]:
     Raises:
         FileNotFoundError: the directory doesn't exist or holds no folder.
     """
-    index = _in_archive(directory)
-    classes = class_folders(directory) if index is None else list(index.classes)
+    in_archive = archive_in(local_path(directory)) is not None
+    classes = list(_all_files(directory).classes) if in_archive else class_folders(directory)
     return classes, {name: number for number, name in enumerate(classes)}
 
 
@@ -58,17 +58,13 @@ def make_dataset(
 
     samples: list[tuple[str, int]] = []
     empty = []
-    index = _in_archive(directory)
+    index = _all_files(directory)
     for name in sorted(class_to_idx):
-        before = len(samples)
-        if index is not None:
-            label = index.classes.index(name) if name in index.classes else -1
-            found = index.paths(np.flatnonzero(index.labels == label))
-            samples.extend((path, class_to_idx[name]) for path in found if counts(path))
-        # followlinks as torchvision does: data sets are often folders of links
-        for root, _, files in sorted(os.walk(os.path.join(directory, name), followlinks=True)):
-            paths = (os.path.join(root, file) for file in sorted(files))
-            samples.extend((path, class_to_idx[name]) for path in paths if counts(path))
+        before, start = len(samples), os.path.join(index.prefix + name, "")
+        top = name.replace(os.sep, "/").partition("/")[0]
+        label = index.classes.index(top) if top in index.classes else -1
+        found = index.paths(np.flatnonzero(index.labels == label))
+        samples.extend((path, class_to_idx[name]) for path in found if path.startswith(start) and counts(path))
         if len(samples) == before:
             empty.append(name)
     check_no_class_is_empty(empty, extensions, allow_empty)
@@ -85,8 +81,6 @@ def check_no_class_is_empty(empty: list[str], extensions: str | tuple[str, ...] 
     raise FileNotFoundError(message)
 
 
-def _in_archive(directory: str | Path) -> ImageIndex | None:
-    """The index of all files in a zip or tar; None if the directory is neither."""
-    if archive_in(local_path(directory)) is None:
-        return None
+def _all_files(directory: str | Path) -> ImageIndex:
+    """The index of all files in class folders, whatever they are."""
     return ImageIndex.from_folder(directory, location=None, extensions=("",))

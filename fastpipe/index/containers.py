@@ -94,9 +94,9 @@ class ContainerSource(IndexSource):
         raise NotImplementedError
 
     def find_unchanged(self, index: IndexedFiles) -> tuple[KnownParts | None, str]:
-        if index.table.container_starts is None:
+        if index.table.containers is None:
             return None, "what was there is of a folder"
-        known = KnownParts(index, "container", ("starts", "sizes"))
+        known = KnownParts(index, ("starts", "sizes"))
         names = {path: self._relative(path) for path in self.paths}
         unchanged = {name for path, name in names.items() if name in known and _is_unchanged(known, name, path)}
         if len(unchanged) < len(self.paths) or len(self.paths) != len(known):
@@ -126,9 +126,9 @@ class ContainerSource(IndexSource):
         table = Table(
             labels=labels,
             containers=np.repeat(np.array(holders, np.int32), np.diff(starts)),
-            container_paths=joined([pack_paths([*(part.path for part in parts), *unpacked])]),
-            container_states=np.array(states, np.int64).reshape(-1, 3),
-            container_starts=starts,
+            part_paths=joined([pack_paths([*(part.path for part in parts), *unpacked])]),
+            part_states=np.array(states, np.int64).reshape(-1, 3),
+            part_starts=starts,
             **arrays,
         )
         return Listing(table, classes, values, old_rows)

@@ -77,9 +77,9 @@ class FolderSource(IndexSource):
         arrays, starts, old_rows = merge(folders)
         table = Table(
             labels=np.repeat(folder_labels, np.diff(starts)),
-            folder_paths=joined([pack_paths([folder.path for folder in folders])]),
-            folder_starts=starts,
-            folder_states=np.array([folder.state for folder in folders], np.int64).reshape(-1, 3),
+            part_paths=joined([pack_paths([folder.path for folder in folders])]),
+            part_starts=starts,
+            part_states=np.array([folder.state for folder in folders], np.int64).reshape(-1, 3),
             **arrays,
         )
         return Listing(table, classes, old_rows=old_rows)

@@ -1,25 +1,22 @@
-"""An index on disk: plain ``.npy`` arrays and a JSON header, written beside and renamed, never half visible.
+"""An index on disk: one file with a JSON header and arrays, written beside and renamed, never half visible.
 
-    LOCATION/current               the name of the generation that holds
+    LOCATION/<generation>.index    16 bytes that say what it is, 8 with the header's length, the header, the arrays
     LOCATION/lock                  held by whoever writes
-    LOCATION/<generation>/header.json
-    LOCATION/<generation>/<array>.npy
 
-A generation never changes once it has its name, so that processes that map one go on while another is written; a
-worker that is handed a generation's name opens that one and no other. Generations that nobody has opened for a day
-are removed when a new one is written.
+The last generation, by its name, is the one that holds. A file never changes once it has its name, so that processes
+that map one go on while another is written; a worker that is handed a generation's name opens that one and no other.
+A file's access time says when somebody opened it last, its modification time when it was last compared with what it
+lists. Those that nobody has opened for a day are removed when a new one is written.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import itertools
 import json
+import math
 import os
 import re
-import secrets
-import shutil
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -38,27 +35,18 @@ from fastpipe.index.table import ENCODING, SCHEMA, Array, Table
 from fastpipe.paths import local_path
 
 FORMAT = "fastpipe image index"
-VERSION = 1
+VERSION = 2
 
-_GENERATION = re.compile(r"[0-9a-f]{16}")
+_MAGIC = b"fastpipe index\n\0"
+_GENERATION = re.compile(r"([0-9a-f]{16})\.index")
 _ENTRY_ARRAYS = (
-    *(
-        "labels",
-        "values",
-        "sizes",
-        "versions",
-        "heights",
-        "widths",
-        "formats",
-        "orientations",
-        "flags",
-        "containers",
-        "starts",
-    ),
+    *("labels", "values", "sizes", "versions", "heights", "widths", "formats", "orientations", "flags"),
+    *("containers", "starts"),
 )
+_ALIGNMENT = 64  # bytes, of arrays in the file
 _KEPT_S = 24 * 3600.0
 _CRC_BLOCK = 1 << 24
-_WRITERS = 4  # they wait for the disk, and nothing that they do needs the interpreter
+_THREADS = 4  # checksums need no interpreter
 
 
 class UnusableIndex(Exception):
@@ -96,21 +84,40 @@ def locked(location: Path) -> Iterator[None]:
         lock.release()
 
 
-def current_generation(location: Path) -> str:
+def last_generation(location: Path) -> str:
     """The name of the generation that holds.
 
     Raises:
         UnusableIndex: there is none.
     """
     try:
-        name = (location / "current").read_text(encoding="ascii").strip()
-    except FileNotFoundError:
+        return max(_generations(location))
+    except (FileNotFoundError, NotADirectoryError, ValueError):
         raise UnusableIndex("there is none yet") from None
-    except (OSError, ValueError) as error:
-        raise UnusableIndex(f"its file 'current' can't be read: {error}") from error
-    if not _GENERATION.fullmatch(name):
-        raise UnusableIndex("its file 'current' names no generation")
-    return name
+    except OSError as error:
+        raise UnusableIndex(f"its folder can't be listed: {error}") from error
+
+
+def _generations(location: Path) -> list[str]:
+    return [found[1] for name in os.listdir(location) if (found := _GENERATION.fullmatch(name))]
+
+
+def _file(location: Path, generation: str) -> Path:
+    return location / f"{generation}.index"
+
+
+def confirm(location: Path, generation: str) -> None:
+    """Notes that a generation has been compared with what it lists, and holds."""
+    with contextlib.suppress(OSError):  # in a read-only folder
+        os.utime(_file(location, generation))
+
+
+def confirmed_ns(location: Path, generation: str) -> int:
+    """The time of the last `confirm`, or of the writing; 0 if it can't be told."""
+    try:
+        return _file(location, generation).stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def write(
@@ -130,44 +137,39 @@ def write(
     Raises:
         OSError: the disk is full, or read-only.
     """
-    generation = secrets.token_hex(8)
-    beside = location / f"{generation}.part"
-    beside.mkdir(parents=True)
-    try:
-        with ThreadPoolExecutor(_WRITERS, thread_name_prefix="fastpipe-index") as pool:
-            names, contents = zip(*arrays, strict=True)
-            kinds = [schema[name] for name in names]
-            written = pool.map(_write_array, itertools.repeat(beside), names, contents, kinds)
-            described = dict(zip(names, written, strict=True))
-        header = {
-            **about,
-            "format": FORMAT,
-            "version": VERSION,
-            "generation": generation,
-            "path_encoding": ENCODING,
-            "arrays": described,
-        }
-        header["checksum"] = _checksum(header)
-        with atomic_write(beside / "header.json") as stream:
-            stream.write(json.dumps(header, indent=1).encode("ascii"))
-        os.rename(beside, location / generation)
-    except BaseException:
-        shutil.rmtree(beside, ignore_errors=True)
-        raise
-    with atomic_write(location / "current", beside=location / f"{generation}.current") as pointer:
-        pointer.write(f"{generation}\n".encode("ascii"))
+    location.mkdir(parents=True, exist_ok=True)
+    generation = f"{max(time.time_ns(), *(int(name, 16) + 1 for name in _generations(location)), 0):016x}"
+    contents = {name: np.ascontiguousarray(array, f"<{schema[name]}") for name, array in arrays}
+    described: dict[str, Any] = {}
+    end = 0
+    with ThreadPoolExecutor(_THREADS, thread_name_prefix="fastpipe-index") as pool:
+        for (name, array), crc in zip(contents.items(), pool.map(_crc, contents.values()), strict=True):
+            described[name] = {"start": end, "shape": list(array.shape), "crc32": crc}
+            end += array.nbytes + -array.nbytes % _ALIGNMENT
+    header = {
+        **about,
+        "format": FORMAT,
+        "version": VERSION,
+        "generation": generation,
+        "path_encoding": ENCODING,
+        "bytes": end,
+        "arrays": described,
+    }
+    header["checksum"] = _checksum(header)
+    with atomic_write(_file(location, generation)) as stream:
+        stream.write(packed_header(header))
+        for array in contents.values():
+            stream.write(bytes_of(array))
+            stream.write(bytes(-array.nbytes % _ALIGNMENT))
     _remove_unused(location, generation)
     return generation
 
 
-def _write_array(folder: Path, name: str, array: Array, kind: str) -> dict[str, Any]:
-    """Writes one, and gives what the header says of it."""
-    array = np.ascontiguousarray(array, dtype=f"<{kind}")
-    with open(folder / f"{name}.npy", "wb") as file:
-        np.save(file, array, allow_pickle=False)
-        file.flush()
-        os.fsync(file.fileno())  # else a power cut can leave a header whose arrays are holes
-        return {"bytes": file.tell(), "crc32": _crc(array), "shape": list(array.shape)}
+def packed_header(header: dict[str, Any]) -> bytes:
+    """The beginning of a file, up to its arrays."""
+    text = json.dumps(header).encode("ascii")
+    text += b" " * (-(len(_MAGIC) + 8 + len(text)) % _ALIGNMENT)
+    return _MAGIC + len(text).to_bytes(8, "little") + text
 
 
 def read_table(location: Path, generation: str) -> tuple[dict[str, Any], Table]:
@@ -184,50 +186,32 @@ def read_table(location: Path, generation: str) -> tuple[dict[str, Any], Table]:
 def read(
     location: Path, generation: str, schema: Mapping[str, str] = SCHEMA
 ) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Maps a generation, after checking that its files are what was written.
+    """Maps a generation, after checking that it is what was written.
 
-    The header has a checksum. Of each array the size, type and shape are checked, and of the folders' arrays and the
-    ends of the paths the content, too; `damaged_arrays` reads everything.
+    The header has a checksum. Of the arrays the length is checked, and of the parts' arrays and the ends of the paths
+    the content, too; `damaged_arrays` reads everything.
 
     Raises:
         UnusableIndex: it is missing, damaged, or another version's.
     """
-    folder = location / generation
-    header = _read_header(folder)
+    header, data = _mapped(location, generation)
     if header["generation"] != generation:
         raise UnusableIndex(f"its header is that of generation {header['generation']}")
     arrays: dict[str, Array] = {}
     for name, expected in header["arrays"].items():
         if name not in schema:  # one that an earlier version kept
             continue
-        file = folder / f"{name}.npy"
-        try:
-            if file.stat().st_size != expected["bytes"]:
-                raise UnusableIndex(f"{file.name} has {file.stat().st_size} bytes, not {expected['bytes']}")
-            # a plain array over the map: indexing a memmap costs several times as much
-            array = np.asarray(np.load(file, mmap_mode="r", allow_pickle=False))
-        except (OSError, ValueError) as error:
-            raise UnusableIndex(f"{file.name} can't be read: {error}") from error
-        if array.dtype != np.dtype(f"<{schema[name]}") or list(array.shape) != expected["shape"]:
-            raise UnusableIndex(f"{file.name} holds {array.dtype} {array.shape}")
-        if name.startswith("folder_") and _crc(array) != expected["crc32"]:
-            raise UnusableIndex(f"the content of {file.name} has changed")
+        kind = np.dtype(f"<{schema[name]}")
+        length = math.prod(expected["shape"]) * kind.itemsize
+        array = data[expected["start"] : expected["start"] + length].view(kind).reshape(expected["shape"])
+        array = np.asarray(array)  # a plain one over the map: indexing a memmap costs several times as much
+        if name.startswith("part_") and _crc(array) != expected["crc32"]:
+            raise UnusableIndex(f"the content of {name} has changed")
         arrays[name] = array
     with contextlib.suppress(OSError):  # tells `_remove_unused` that somebody uses it; not in a read-only folder
-        os.utime(folder / "header.json")
+        file = _file(location, generation)
+        os.utime(file, ns=(time.time_ns(), file.stat().st_mtime_ns))
     return header, arrays
-
-
-def identity_header(identity: dict[str, Any]) -> dict[str, Any]:
-    """The part of the header that keeps an identity, for `identity_of`."""
-    own = {name: identity[name] for name in ("root", "extensions")}
-    return {**own, "source": {name: value for name, value in identity.items() if name not in own}}
-
-
-def identity_of(location: Path, generation: str) -> dict[str, Any]:
-    """The identity of the source that a generation was made of; raises UnusableIndex."""
-    header = _read_header(location / generation)
-    return {"root": header.get("root"), "extensions": header.get("extensions", []), **header.get("source", {})}
 
 
 def _check_shapes(table: Table) -> None:
@@ -236,27 +220,35 @@ def _check_shapes(table: Table) -> None:
         raise UnusableIndex("the offsets don't fit the paths")
     if any(len(array) != count for name, array in table.arrays() if name in _ENTRY_ARRAYS):
         raise UnusableIndex("the arrays don't have the same length")
-    starts, states = table.folder_starts, table.folder_states
-    if starts is not None and (states is None or len(starts) != len(states) + 1 or starts[-1] != count):
-        raise UnusableIndex("the folders don't fit the files")
-    if table.containers is not None:
-        parts = (table.starts, table.sizes, table.container_paths, table.container_states)
-        if any(part is None for part in parts):
-            raise UnusableIndex("the containers don't fit the files")
+    starts, states = table.part_starts, table.part_states
+    if starts is not None and (states is None or len(starts) > len(states) + 1 or starts[-1] != count):
+        raise UnusableIndex("the parts don't fit the files")
+    held = (table.starts, table.sizes, table.part_paths, table.part_states)
+    if table.containers is not None and any(array is None for array in held):
+        raise UnusableIndex("the containers don't fit the files")
 
 
 def damaged_arrays(location: Path, generation: str, table: Table) -> tuple[str, ...]:
     """The names of the arrays whose content isn't what was written; reads all of them."""
-    expected = _read_header(location / generation)["arrays"]
+    expected = _mapped(location, generation)[0]["arrays"]
     return tuple(name for name, array in table.arrays() if _crc(array) != expected[name]["crc32"])
 
 
-def _read_header(folder: Path) -> dict[str, Any]:
+def _mapped(location: Path, generation: str) -> tuple[dict[str, Any], Array]:
+    """The header of a generation, and what is behind it: uint8, mapped."""
     try:
-        header = json.loads((folder / "header.json").read_bytes())
+        data: Array = np.memmap(_file(location, generation), np.uint8, "r")
     except FileNotFoundError:
-        raise UnusableIndex("its header is gone") from None
-    except (OSError, ValueError, RecursionError) as error:
+        raise UnusableIndex("its file is gone") from None
+    except (OSError, ValueError) as error:
+        raise UnusableIndex(f"its file can't be read: {error}") from error
+    start = len(_MAGIC) + 8
+    if data[: len(_MAGIC)].tobytes() != _MAGIC:
+        raise UnusableIndex("it is no index of images")
+    end = start + int.from_bytes(data[len(_MAGIC) : start].tobytes(), "little")
+    try:
+        header = json.loads(data[start:end].tobytes())
+    except (ValueError, RecursionError) as error:
         raise UnusableIndex(f"its header can't be read: {error}") from error
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise UnusableIndex("it is no index of images")
@@ -266,16 +258,22 @@ def _read_header(folder: Path) -> dict[str, Any]:
         raise UnusableIndex("its header is damaged")
     if header["path_encoding"] != ENCODING:
         raise UnusableIndex(f"its paths are encoded as {header['path_encoding']}, this system's as {ENCODING}")
-    return header
+    if len(data) - end != header["bytes"]:
+        raise UnusableIndex(f"it has {len(data) - end} bytes of arrays, not {header['bytes']}")
+    return header, data[end:]
 
 
 def _checksum(header: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(header, sort_keys=True).encode("ascii")).hexdigest()
 
 
+def bytes_of(array: Array) -> memoryview:
+    """The bytes of an array, in the order of its indices."""
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+
+
 def _crc(array: Array) -> int:
-    data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
-    crc = 0
+    data, crc = bytes_of(array), 0
     for start in range(0, len(data), _CRC_BLOCK):
         crc = zlib.crc32(data[start : start + _CRC_BLOCK], crc)
     return crc
@@ -284,20 +282,11 @@ def _crc(array: Array) -> int:
 def _remove_unused(location: Path, keep: str) -> None:
     """Removes what writers that died left, and generations that nobody has opened for a day."""
     oldest = time.time() - _KEPT_S
-    for entry in location.iterdir():
-        name = entry.name.partition(".")[0]
-        if name == keep or not _GENERATION.fullmatch(name):
-            continue
-        used = entry / "header.json" if entry.is_dir() and not entry.suffix else entry
-        try:
-            unused = used.stat().st_mtime < oldest
-        except OSError:
-            unused = True
-        if unused and entry.is_dir():
-            shutil.rmtree(entry, ignore_errors=True)  # Windows keeps what is still mapped
-        elif unused:
-            with contextlib.suppress(OSError):
-                entry.unlink()
+    for file in location.iterdir():
+        if _GENERATION.match(file.name) and file != _file(location, keep):
+            with contextlib.suppress(OSError):  # Windows keeps what is still mapped
+                if file.stat().st_atime < oldest:
+                    file.unlink()
 
 
 def refuse_foreign_folder(location: Path) -> None:
@@ -308,7 +297,7 @@ def refuse_foreign_folder(location: Path) -> None:
         return
     except NotADirectoryError:
         raise DatasetError(f"the index can't be kept at {location}: that is a file. Give a folder.") from None
-    if names and not any(name == "current" or _GENERATION.match(name) for name in names):
+    if names and not any(map(_GENERATION.match, names)):
         raise DatasetError(
             f"the index can't be kept at {location}: that folder holds other things. Give an empty or a new one."
         )

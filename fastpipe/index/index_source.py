@@ -25,12 +25,14 @@ class Listing(NamedTuple):
         classes: class names.
         class_values: the label of each class; None for 0, 1, ….
         old_rows: int64 ``(n,)``: each file's row in the older index, -1 for those that are new; None if all are.
+        rooted: whether the paths start from the source's root; else they are whole by themselves.
     """
 
     table: Table
     classes: Sequence[str]
     class_values: Sequence[int] | None = None
     old_rows: Array | None = None
+    rooted: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,12 +77,13 @@ class IndexSource(abc.ABC):
 
     def build(self, known: KnownParts | None, reason: str) -> IndexedFiles:
         """A new index, or the older one itself where it turns out to hold."""
-        table, classes, values, old_rows = self.list_files(known)
+        table, classes, values, old_rows, rooted = self.list_files(known)
         made = IndexedFiles(
             table,
             root=self.root,
             classes=classes,
             class_values=values,
+            rooted=rooted,
             origin=f"built: {reason}",
             source=self.bytes_from,
         )

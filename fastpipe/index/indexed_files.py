@@ -24,7 +24,11 @@ class IndexedFiles:
 
     Listings make these, and `fastpipe.index.cache` keeps them; `ImageIndex` has the doors for users.
 
-    Its attributes are those of `ImageIndex`.
+    Its attributes are those of `ImageIndex`, and:
+
+    Attributes:
+        rooted: False where the paths are whole by themselves, though the source has a root.
+        identity: of the `IndexSource` that it was kept of; empty otherwise.
     """
 
     def __init__(
@@ -35,13 +39,16 @@ class IndexedFiles:
         classes: Sequence[str],
         class_values: Sequence[int] | None = None,
         formats: Sequence[str] = (),
+        rooted: bool = True,
         location: Path | None = None,
         generation: str = "",
         origin: str = "built in memory",
+        identity: dict[str, Any] | None = None,
         source: ByteSource | None = None,
     ) -> None:
         self.table = table
-        self.root = root
+        self.root = root = root if rooted else ""
+        self.rooted = rooted
         self.source = source
         self._separator = os.sep if source is None else "/"
         if source is None:
@@ -54,6 +61,7 @@ class IndexedFiles:
         self.location = location
         self.generation = generation
         self.origin = origin
+        self.identity = identity or {}
         self._bytes = table.paths.data
         self._offsets = table.offsets
         # Of files in containers: which one, where, how many bytes.
@@ -118,9 +126,9 @@ class IndexedFiles:
             versions = [0] * count if table.versions is None else table.versions[picks].tolist()
             files = zip(names, sizes, versions, strict=True)
             return [RemoteFile(prefix + name, source, name, 0, size, version) for name, size, version in files]
-        assert table.container_states is not None
+        assert table.part_states is not None
         containers, starts, _ = (array[picks] for array in self._places)
-        versions = table.container_states[containers, 1].tolist()
+        versions = table.part_states[containers, 1].tolist()
         keys = [self.containers[at] for at in containers.tolist()]
         parts = zip(names, keys, starts.tolist(), sizes, versions, strict=True)
         return [
@@ -133,7 +141,7 @@ class IndexedFiles:
         """The paths of the containers that hold the files, of those in a store their keys; none where files lie by
         themselves."""
         if self._containers is None:
-            packed = self.table.container_paths
+            packed = None if self._places is None else self.table.part_paths
             names = () if packed is None else unpack_paths(packed.tobytes(), self._separator)
             if self.source is None:
                 names = [os.path.normpath(os.path.join(self.root, name)) for name in names]
@@ -152,10 +160,10 @@ class IndexedFiles:
 
     def counts(self) -> Array:
         """The number of files in each class: int64 ``(classes,)``."""
-        folders, starts = self.table.folder_paths, self.table.folder_starts
+        folders, starts = self.table.folders, self.table.part_starts
         if folders is not None and starts is not None:  # a look at the folders, not at every file
             in_class = dict.fromkeys(self.classes, 0)
-            for path, count in zip(unpack_paths(folders.tobytes(), "/"), np.diff(starts).tolist(), strict=True):
+            for path, count in zip(folders, np.diff(starts).tolist(), strict=True):
                 if path:
                     in_class[path.partition("/")[0]] += count
             return np.array([*in_class.values()], np.int64)
@@ -166,10 +174,6 @@ class IndexedFiles:
     def read_through(self, source: ByteSource) -> Self:
         """The same index, whose files come from another source of the same name, as one with a cache is."""
         return self if source is self.source else self._copy(source=source)
-
-    def without_root(self) -> Self:
-        """The same index, of paths that are whole by themselves."""
-        return self._copy(root="", prefix="")
 
     def with_metadata(self, arrays: dict[str, Array], formats: Sequence[str]) -> Self:
         """The same files with other arrays beside their paths; in memory."""
@@ -195,7 +199,8 @@ class IndexedFiles:
 
     def header(self) -> dict[str, Any]:
         """The header of the index on disk, beside its arrays, as JSON has it."""
-        return {"classes": list(self.classes), "class_values": list(self.class_values), "formats": list(self.formats)}
+        lists = {name: list(getattr(self, name)) for name in ("classes", "class_values", "formats")}
+        return {**lists, "rooted": self.rooted}
 
     def __repr__(self) -> str:
         where = "in memory" if self.location is None else f"at {self.location}"
@@ -206,17 +211,11 @@ def open_index(
     location: Path, root: str, origin: str, generation: str | None = None, source: ByteSource | None = None
 ) -> IndexedFiles:
     """Opens the index at a location, its current generation or a given one; raises UnusableIndex."""
-    for attempt in range(3):
-        name = generation or format.current_generation(location)
-        try:
-            header, table = format.read_table(location, name)
-            break
-        except format.UnusableIndex:
-            # somebody may have replaced and removed it between the two reads
-            if generation or attempt == 2 or name == format.current_generation(location):
-                raise
+    name = generation or format.last_generation(location)
+    header, table = format.read_table(location, name)
     try:
-        about = {key: header[key] for key in ("classes", "class_values", "formats")}
+        about: dict[str, Any] = {key: header[key] for key in ("classes", "class_values", "formats", "rooted")}
     except KeyError as error:
         raise format.UnusableIndex(f"its header has no {error}") from None
-    return IndexedFiles(table, root=root, location=location, generation=name, origin=origin, source=source, **about)
+    about |= {"location": location, "generation": name, "identity": header.get("identity")}
+    return IndexedFiles(table, root=root, origin=origin, source=source, **about)

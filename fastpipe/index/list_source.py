@@ -46,14 +46,11 @@ class ListSource(IndexSource):
     def index(self) -> ImageIndex:
         """The list's index: kept in the cache folder, unless the list is small."""
         small = os.stat(self.path).st_size <= _SMALL
-        index = ImageIndex.load_or_build(self, None if small else "auto")
-        state = index.table.list_state
-        assert state is not None
-        return index if state[-1] else index.without_root()
+        return ImageIndex.load_or_build(self, None if small else "auto")
 
     def find_unchanged(self, index: IndexedFiles) -> tuple[None, str]:
-        state = index.table.list_state
-        same = state is not None and tuple(state[:-1].tolist()) == state_of(self.path)
+        states = index.table.part_states
+        same = states is not None and tuple(states[0].tolist()) == state_of(self.path)
         return None, "" if same else f"{self.path} may have changed"
 
     def list_files(self, known: KnownParts | None) -> Listing:
@@ -64,8 +61,13 @@ class ListSource(IndexSource):
         if modified == NEVER_EQUAL and changed % _MS:  # times are finer than what reading takes
             after = settled_state(self.path)
             modified = after[1] if (after[0], after[2]) == (size, changed) else NEVER_EQUAL
-        table = replace(table, list_state=np.array([size, modified, changed, rooted], np.int64))
-        return Listing(table, classes, values)
+        table = replace(
+            table,
+            part_paths=joined([pack_list_paths([os.path.basename(self.path)])]),
+            part_starts=np.array([0, len(table)], np.int64),
+            part_states=np.array([[size, modified, changed]], np.int64),
+        )
+        return Listing(table, classes, values, rooted=rooted)
 
 
 def index_of_rows(rows: Any, root: str = "", source: ByteSource | None = None) -> ImageIndex:
@@ -124,7 +126,7 @@ def _places_of(members: list[ArchiveMember]) -> dict[str, Array]:
         "containers": np.array([numbers[path] for path in containers], np.int32),
         "starts": np.array([member.offset for member in members], np.int64),
         "sizes": sizes,
-        "container_paths": joined([pack_list_paths(list(numbers))]),
+        "part_paths": joined([pack_list_paths(list(numbers))]),
         # A list isn't looked at again: only versions matter, of containers in a store.
-        "container_states": np.array([[-1, version, -1] for version in versions.values()], np.int64),
+        "part_states": np.array([[-1, version, -1] for version in versions.values()], np.int64),
     }

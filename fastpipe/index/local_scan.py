@@ -48,7 +48,7 @@ def _state_or_never(path: str) -> State:
 
 
 def folder_states(root: str, folders: Sequence[str]) -> Array:
-    """The state of each folder now: int64 ``(m, 3)`` as `Table.folder_states`; 0s behind a -1 if it isn't there."""
+    """The state of each folder now: int64 ``(m, 3)`` as `Table.part_states`; 0s behind a -1 if it isn't there."""
     start = os.path.join(root, "")
     states = []
     deadline = time.monotonic() + _PATIENCE_S
@@ -98,9 +98,9 @@ class LocalFolderSource(FolderSource):
             class_folders(self.root)  # says what is wrong
 
     def find_unchanged(self, index: IndexedFiles) -> tuple[KnownParts | None, str]:
-        if index.table.folder_states is None:
+        if index.table.folders is None:
             return None, "what was there is of a file"
-        known = KnownParts(index, "folder")
+        known = KnownParts(index)
         folders = [*known.numbers]
         now = folder_states(self.root, folders)
         same = (now == known.states).all(axis=1) & (known.states[:, 0] != NEVER_EQUAL)

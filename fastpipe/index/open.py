@@ -13,6 +13,7 @@ from fastpipe.index.archives import ENDINGS, archive_in
 from fastpipe.index.glob import expand_paths
 from fastpipe.index.image_index import ImageIndex, folder_source
 from fastpipe.index.index_source import DEFAULT_OPTIONS, BuildOptions, IndexSource
+from fastpipe.index.indexed_files import open_index
 from fastpipe.index.list_source import ListSource, index_of_rows
 from fastpipe.index.listing import IMG_EXTENSIONS, is_folder, is_image_file
 from fastpipe.index.shard_source import ShardSource
@@ -104,15 +105,14 @@ def named_index(path: str | os.PathLike[str], options: BuildOptions = DEFAULT_OP
         return ListSource(path=path, root="").index() if _is_list(path) else index_of_rows(([path], [0]))
     if not os.path.isdir(path):
         raise DatasetError(f"there is no {path}: give a folder of images, a list of them, or an image file.")
-    if os.path.isfile(os.path.join(path, "current")):
-        with contextlib.suppress(format.UnusableIndex):  # a folder with a file of that name
-            about = format.identity_of(Path(path), format.current_generation(Path(path)))
-            if not about["root"]:
-                raise DatasetError(f"the index at {path} is of a list: give the list itself.")
-            if not os.path.isdir(about["root"]):
-                raise DatasetError(f"the index at {path} is of containers in {about['root']}: give these.")
-            kinds = tuple(about["extensions"])
-            return ImageIndex.load_or_build(folder_source(about["root"], kinds, options), path)
+    with contextlib.suppress(format.UnusableIndex):  # a folder of images, or of something else
+        about = open_index(Path(path), "", "opened").identity
+        root = about.get("root")
+        if not root:
+            raise DatasetError(f"the index at {path} is of a list: give the list itself.")
+        if not os.path.isdir(root):
+            raise DatasetError(f"the index at {path} is of containers in {root}: give these.")
+        return ImageIndex.load_or_build(folder_source(root, tuple(about["extensions"]), options), path)
     with os.scandir(path) as entries:
         has_folders = any(map(is_folder, entries))
     if has_folders and len(found := ImageIndex.load_or_build(folder_source(path, IMG_EXTENSIONS, options), "auto")):

@@ -10,7 +10,7 @@ import copy
 from collections import defaultdict
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from typing_extensions import Self
@@ -51,21 +51,22 @@ class KnownParts:
     """Parts of an older index, to be taken over where they haven't changed.
 
     Args:
-        index: the older one; it has such parts.
-        kind: of the parts.
+        index: the older one; it has parts.
         columns: the arrays that the parts' files have.
     """
 
-    def __init__(self, index: IndexedFiles, kind: Literal["folder", "container"], columns: Iterable[str] = ()) -> None:
+    def __init__(self, index: IndexedFiles, columns: Iterable[str] = ()) -> None:
         self.index, self._columns = index, tuple(columns)
-        packed, self._starts, self.states = (
-            getattr(index.table, f"{kind}_{name}") for name in ("paths", "starts", "states")
-        )
+        table = index.table
+        assert table.part_paths is not None
+        assert table.part_starts is not None
+        assert table.part_states is not None
+        self._starts, self.states = table.part_starts, table.part_states
         # Behind the containers that were listed are those that some were unpacked to.
-        paths = unpack_paths(packed.tobytes(), "/")[: len(self._starts) - 1]
+        paths = unpack_paths(table.part_paths.tobytes(), "/")[: len(self._starts) - 1]
         self.numbers = {path: number for number, path in enumerate(paths)}
         self._subfolders: defaultdict[str, list[str]] = defaultdict(list)
-        for path in paths if kind == "folder" else ():
+        for path in paths if table.containers is None else ():
             above, _, name = path.rpartition("/")
             if path:
                 self._subfolders[above].append(name)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from fastpipe.index import format
 from fastpipe.index.file_states import NEVER_EQUAL
 from fastpipe.index.folders import FolderSource, Task, walk
 from fastpipe.index.indexed_files import IndexedFiles
@@ -37,11 +37,10 @@ class RemoteFolderSource(FolderSource):
 
     def find_unchanged(self, index: IndexedFiles) -> tuple[KnownParts | None, str]:
         """Whether the index will do: if another process listed the store while this one waited for it."""
-        known = None if index.table.folder_paths is None else KnownParts(index, "folder", ("sizes", "versions"))
+        known = None if index.table.folders is None else KnownParts(index, ("sizes", "versions"))
         assert index.location is not None
-        with contextlib.suppress(OSError):
-            if (index.location / "current").stat().st_mtime_ns >= self.asked:
-                return known, self.options.missing_in(index.table)
+        if format.confirmed_ns(index.location, index.generation) >= self.asked:
+            return known, self.options.missing_in(index.table)
         return known, "the store was listed again"
 
     def folders(self, known: KnownParts | None) -> Iterator[Part]:

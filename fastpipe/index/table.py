@@ -43,11 +43,13 @@ class Table:
         offsets: int64 ``(n + 1,)``; where each path starts.
         labels: int32 ``(n,)``.
         values: float64 ``(n,)``; the targets, where they are no integers: labels are all 0 then. Else None.
-        folder_paths: the folders' relative paths, packed like the files'; the root, ``""``, first.
-            None, as the other folder arrays, where the files weren't listed from a folder.
-        folder_starts: int64 ``(m + 1,)``; the first file of each folder: a folder's files are neighbours.
-        folder_states: int64 ``(m, 3)``; modification time and change time in ns, and inode. A time of -1 never
-            equals what the system says: that folder is read again whenever the index is opened.
+        part_paths: relative paths of the parts that were listed, packed like the files': the folders, the root, ``""``,
+            first; or the containers; or the list file. None, as the two that follow, where files are nobody's parts.
+        part_starts: int64 ``(l + 1,)``; the first file of each of the first l parts: a part's files are neighbours. The
+            other parts hold what was unpacked of these. None where files were picked.
+        part_states: int64 ``(m, 3)``; three numbers that change with a part: of a folder its modification time and
+            change time in ns, and inode; of a file its bytes and both times. A time of -1 never equals what the system
+            says: that part is listed again whenever the index is opened.
         sizes: int64 ``(n,)`` bytes; -1 where the file can't be reached. None where not asked for.
         versions: int64 ``(n,)``; of files in a store, what changes when a file changes; 0 where the store can't tell
             (see `fastpipe.types.RemoteFile`).
@@ -55,24 +57,18 @@ class Table:
         formats: uint8 ``(n,)``; a position in the index's list of format names.
         orientations: uint8 ``(n,)``; the EXIF orientation, 1 to 8.
         flags: uint8 ``(n,)``; see `FLAGS`.
-        containers: int32 ``(n,)``; the container that holds each file, as a position in `container_paths`. None, as
-            what follows, where files lie by themselves. With it, `sizes` are there.
+        containers: int32 ``(n,)``; the container that holds each file, as a position in `part_paths`. None, as the
+            next, where files lie by themselves. With it, `sizes` are there.
         starts: int64 ``(n,)``; where the file's bytes begin in it.
-        container_paths: the containers' relative paths, packed like the files'.
-        container_states: int64 ``(k, 3)``; bytes, modification time and change time in ns, as in `folder_states`.
-        container_starts: int64 ``(l + 1,)``; the first file of each of the first l containers: those that were listed.
-            The others hold what was unpacked of these. None where files were picked.
-        list_state: int64 ``(4,)``; bytes, modification time and change time in ns of the list file that all was read
-            from, as in `folder_states`, and whether its paths start from the root. None where there is none.
     """
 
     paths: U1
     offsets: I8
     labels: I4
     values: F8 | None = None
-    folder_paths: U1 | None = None
-    folder_starts: I8 | None = None
-    folder_states: I8 | None = None
+    part_paths: U1 | None = None
+    part_starts: I8 | None = None
+    part_states: I8 | None = None
     sizes: I8 | None = None
     versions: I8 | None = None
     heights: U4 | None = None
@@ -82,10 +78,6 @@ class Table:
     flags: U1 | None = None
     containers: I4 | None = None
     starts: I8 | None = None
-    container_paths: U1 | None = None
-    container_states: I8 | None = None
-    container_starts: I8 | None = None
-    list_state: I8 | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -94,6 +86,12 @@ class Table:
     def targets(self) -> Array:
         """The values, or the labels where there are none."""
         return self.labels if self.values is None else self.values
+
+    @property
+    def folders(self) -> list[str] | None:
+        """The folders' relative paths, with ``/``, the root, ``""``, first; None where none were listed."""
+        listed = self.part_paths is not None and self.containers is None and self.part_paths[0] == 0
+        return unpack_paths(self.part_paths.tobytes(), "/") if listed and self.part_paths is not None else None
 
     def arrays(self) -> Iterator[tuple[str, Array]]:
         """The names and arrays that there are."""
@@ -113,11 +111,13 @@ class Table:
         """
         # In blocks: a Python object a path would take several times as much as the paths.
         paths = joined(self.packed(picks[start : start + _BLOCK]) for start in range(0, len(picks), _BLOCK))
-        chosen = {
-            name: array if name.startswith("container_") else array[picks]
+        chosen: dict[str, Any] = {
+            name: array[picks]
             for name, array in self.arrays()
-            if not name.startswith("folder_") and name not in ("paths", "offsets", "container_starts", "list_state")
+            if name not in ("paths", "offsets") and not name.startswith("part_")
         }
+        if self.containers is not None:
+            chosen |= {"part_paths": self.part_paths, "part_states": self.part_states}
         return Table(paths, offsets_of(paths), **chosen)
 
     def packed(self, picks: Array) -> bytes:
@@ -145,10 +145,9 @@ def pack_paths(paths: Sequence[str]) -> bytes:
 
 def offsets_of(packed: Array) -> Array:
     """Offsets of the packed paths, and the end of the last; int64 ``(n + 1,)``."""
-    starts = [np.zeros(1, np.int64)]
-    for at in range(0, len(packed), _SCANNED):  # a comparison of all at once would take as much memory as the paths
-        starts.append(np.flatnonzero(packed[at : at + _SCANNED] == 0) + (at + 1))
-    return np.concatenate(starts)
+    pieces = range(0, len(packed), _SCANNED)  # a comparison of all at once would take as much memory as the paths
+    starts = [np.flatnonzero(packed[at : at + _SCANNED] == 0) + (at + 1) for at in pieces]
+    return np.concatenate([np.zeros(1, np.int64), *starts])
 
 
 def unpack_paths(packed: bytes, separator: str = os.sep) -> list[str]:

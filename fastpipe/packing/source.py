@@ -21,7 +21,7 @@ from fastpipe.index.listing import IMG_EXTENSIONS
 from fastpipe.index.open import container_sources, named_index
 from fastpipe.index.parquet import open_parquet
 from fastpipe.index.shard_source import ShardSource
-from fastpipe.index.table import number_labels, unpack_paths
+from fastpipe.index.table import number_labels
 from fastpipe.index.table_source import TableSource
 from fastpipe.packing.items import Item
 from fastpipe.packing.names import Ending, checked, in_a_folder, sample_key
@@ -175,8 +175,8 @@ class PackSource:
         if index.containers:
             for path in index.containers:
                 found.update(_ending(member.name) for member in list_members(path) if member.start >= 0)
-        elif index.table.folder_paths is not None:
-            for folder in unpack_paths(index.table.folder_paths.tobytes()):
+        else:
+            for folder in index.table.folders or ():
                 with contextlib.suppress(OSError), os.scandir(index.prefix + folder) as entries:
                     found.update(_ending(entry.name) for entry in entries if not entry.is_dir())
         for row in _rows(index) if found else ():
@@ -224,14 +224,14 @@ def open_source(given: Any, image: str | None, label: str | None, options: Build
         with contextlib.nullcontext() if last else contextlib.suppress(FileNotFoundError):  # no class folder
             return PackSource(name, "folders", ImageIndex.load_or_build(source, "auto"))
     index = named_index(given, options)
-    if index.table.folder_paths is not None:
+    if index.table.folders is not None:
         return PackSource(name, "folders", index)
     listed = os.path.isfile(name) and not (len(index) == 1 and absolute_path(index.path(0)) == name)
     return PackSource(name, "list" if listed else "images", index)
 
 
 def _of_index(index: ImageIndex) -> PackSource:
-    if index.table.folder_paths is not None:
+    if index.table.folders is not None:
         return PackSource(index.root if index.source is not None else absolute_path(index.root), "folders", index)
     if index.table.containers is not None:
         raise DatasetError("an index of containers can't be packed: give the containers' path or pattern itself.")

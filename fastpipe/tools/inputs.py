@@ -23,7 +23,6 @@ from fastpipe.executor import BatchSpec
 from fastpipe.index.index_source import DEFAULT_OPTIONS, BuildOptions
 from fastpipe.index.listing import IMG_EXTENSIONS, is_folder
 from fastpipe.index.open import OTHER_EXTENSIONS, named_index, open_container
-from fastpipe.index.table import unpack_paths
 from fastpipe.loading import DataLoader
 from fastpipe.loading.collate import DRAW_NOTHING, BatchCollate, CollateGood
 from fastpipe.loading.threads import gil_bound_part_within
@@ -156,10 +155,11 @@ def index_of(source: Any, options: BuildOptions = DEFAULT_OPTIONS) -> ImageIndex
 
 def other_images(index: ImageIndex) -> dict[str, int]:
     """The number of images for each ending that the datasets don't read, in the folders of an index."""
-    if index.table.folder_paths is None or index.source is not None:
+    folders = index.table.folders
+    if folders is None or index.source is not None:
         return {}
     counts: Counter[str] = Counter()
-    for folder in unpack_paths(index.table.folder_paths.tobytes())[1:]:
+    for folder in folders[1:]:
         with contextlib.suppress(OSError), os.scandir(index.prefix + folder) as entries:
             counts.update(os.path.splitext(entry.name)[1].lower() for entry in entries)
     return {ending: count for ending, count in counts.most_common() if ending in _OTHER_ENDINGS}

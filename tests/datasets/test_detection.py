@@ -206,7 +206,7 @@ def test_the_datasets_pickle_small_and_share_memory(coco: tuple[Path, Path]) -> 
     assert same(again[1], dataset[1])
     kept = dataset.annotations.folder
     assert kept is not None
-    damaged = kept / dataset.annotations.generation / "boxes.npy"
+    damaged = kept / f"{dataset.annotations.generation}.index"
     damaged.write_bytes(damaged.read_bytes()[:-8])
     mended = fastpipe.CocoDetection(root, path).annotations
     assert mended.generation != dataset.annotations.generation

@@ -212,7 +212,7 @@ class TestKept:
 
     def test_damage_is_noticed(self, path):
         index = self.open(path).index
-        file = index.location / index.generation / "paths.npy"
+        file = index.location / f"{index.generation}.index"
         file.write_bytes(file.read_bytes()[:-1])
         assert self.open(path).samples == lines_of(3000)
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -108,7 +109,7 @@ class TestOpening:
         first = ImageIndex.from_folder(tree)
         touch(tree, "a/0.jpg")
         assert list(Samples(ImageIndex.from_folder(tree))) == expected(tree)
-        assert (first.table.folder_states[:, 0] == file_states.NEVER_EQUAL).all()
+        assert (first.table.part_states[:, 0] == file_states.NEVER_EQUAL).all()
 
     def test_by_relative_path_and_with_another_spelling_it_is_the_same_index(self, tree, settled, monkeypatch):
         first = ImageIndex.from_folder(tree)
@@ -124,7 +125,7 @@ class TestOpening:
         place = tmp_path / "here" / "index"
         first = ImageIndex.from_folder(tree, location=place)
         assert first.location == place
-        assert {file.name for file in place.iterdir()} >= {"current", first.generation}
+        assert {file.name for file in place.iterdir()} == {"lock", f"{first.generation}.index"}
         assert ImageIndex.from_folder(tree, location=place).origin == "opened"
 
     def test_a_folder_with_other_things_is_refused(self, tree, tmp_path):
@@ -255,59 +256,74 @@ class TestLinks:
         assert samples_of(tree) == expected(tree)
 
 
-def damage_header(folder: Path, **changes: object) -> None:
-    header = json.loads((folder / "header.json").read_text())
-    header.update(changes)
-    (folder / "header.json").write_text(json.dumps(header))
+def file_of(index: ImageIndex) -> Path:
+    return index.location / f"{index.generation}.index"
 
 
-def resign(folder: Path, **changes: object) -> None:
+def parts_of(file: Path) -> tuple[dict[str, Any], bytes]:
+    """The header of an index, and its arrays."""
+    data = file.read_bytes()
+    end = 24 + int.from_bytes(data[16:24], "little")
+    return json.loads(data[24:end]), data[end:]
+
+
+def damage_header(file: Path, **changes: object) -> None:
+    header, arrays = parts_of(file)
+    file.write_bytes(store_module.packed_header(header | changes) + arrays)
+
+
+def resign(file: Path, *, without: str = "", **changes: object) -> None:
     """A header that is consistent in itself, and still not one for this."""
-    header = json.loads((folder / "header.json").read_text())
+    header, arrays = parts_of(file)
+    header |= changes
     header.pop("checksum")
-    header.update(changes)
+    header.pop(without, None)
     header["checksum"] = store_module._checksum(header)
-    (folder / "header.json").write_text(json.dumps(header))
+    file.write_bytes(store_module.packed_header(header) + arrays)
 
 
-def flip(file: Path, position: int) -> None:
-    data = bytearray(file.read_bytes())
-    data[position] ^= 1
-    file.write_bytes(data)
+def flip(file: Path, name: str) -> None:
+    """Changes the last value of an array."""
+    header, arrays = parts_of(file)
+    about, changed = header["arrays"][name], bytearray(arrays)
+    size = np.dtype(store_module.SCHEMA[name]).itemsize
+    changed[about["start"] + (int(np.prod(about["shape"])) - 1) * size] ^= 1
+    file.write_bytes(store_module.packed_header(header) + changed)
+
+
+def reshape(file: Path, name: str, *shape: int) -> None:
+    """A header that is consistent in itself, with another shape of an array."""
+    arrays = parts_of(file)[0]["arrays"]
+    resign(file, arrays={**arrays, name: {**arrays[name], "shape": shape}})
 
 
 DAMAGE = {
-    "truncated array": lambda folder: os.truncate(folder / "paths.npy", 140),
-    "empty array": lambda folder: os.truncate(folder / "labels.npy", 0),
-    "missing array": lambda folder: (folder / "offsets.npy").unlink(),
-    "longer array": lambda folder: (folder / "labels.npy").open("ab").write(b"1234"),
-    "changed folders": lambda folder: flip(folder / "folder_starts.npy", -8),
-    "changed last offset": lambda folder: flip(folder / "offsets.npy", -8),
-    "another type": lambda folder: np.save(folder / "labels.npy", np.zeros(6, "<f4")),
-    "pickle in an array": lambda folder: np.save(folder / "labels.npy", np.array([{}]), allow_pickle=True),
-    "garbage header": lambda folder: (folder / "header.json").write_bytes(b"\xff{garbage"),
-    "empty header": lambda folder: (folder / "header.json").write_bytes(b""),
-    "list as header": lambda folder: (folder / "header.json").write_text("[1, 2]"),
-    "changed header": lambda folder: damage_header(folder, classes=["x"]),
-    "other version": lambda folder: resign(folder, version=99),
-    "other format": lambda folder: resign(folder, format="photos"),
-    "other root": lambda folder: resign(folder, root="/somewhere/else"),
-    "other extensions": lambda folder: resign(folder, extensions=[".gif"]),
-    "other encoding": lambda folder: resign(folder, path_encoding="cp037"),
-    "other generation": lambda folder: resign(folder, generation="0" * 16),
-    "missing keys": lambda folder: resign(folder, classes=None) or _drop(folder, "classes"),
-    "missing generation": shutil.rmtree,
-    "garbage pointer": lambda folder: (folder.parent / "current").write_bytes(b"\xff\x00"),
-    "pointer elsewhere": lambda folder: (folder.parent / "current").write_text("../../etc"),
-    "missing pointer": lambda folder: (folder.parent / "current").unlink(),
+    "truncated": lambda file: os.truncate(file, file.stat().st_size - 40),
+    "nothing but its mark": lambda file: os.truncate(file, 16),
+    "half a header": lambda file: os.truncate(file, 100),
+    "empty": lambda file: os.truncate(file, 0),
+    "longer": lambda file: file.open("ab").write(b"1234"),
+    "another file": lambda file: np.save(file.open("wb"), np.zeros(6, "<f4")),
+    "changed folders": lambda file: flip(file, "part_starts"),
+    "changed last offset": lambda file: flip(file, "offsets"),
+    "fewer labels": lambda file: reshape(file, "labels", 5),
+    "missing array": lambda file: resign(
+        file, arrays={name: about for name, about in parts_of(file)[0]["arrays"].items() if name != "offsets"}
+    ),
+    "garbage header": lambda file: file.write_bytes(store_module._MAGIC + bytes([9, *7 * [0]]) + b"\xff{garbage"),
+    "endless header": lambda file: file.write_bytes(store_module._MAGIC + 16 * b"\xff"),
+    "list as header": lambda file: file.write_bytes(store_module.packed_header([1, 2])),
+    "changed header": lambda file: damage_header(file, classes=["x"]),
+    "other version": lambda file: resign(file, version=99),
+    "other format": lambda file: resign(file, format="photos"),
+    "other root": lambda file: resign(file, identity={**parts_of(file)[0]["identity"], "root": "/somewhere/else"}),
+    "other extensions": lambda file: resign(file, identity={**parts_of(file)[0]["identity"], "extensions": [".gif"]}),
+    "other encoding": lambda file: resign(file, path_encoding="cp037"),
+    "other generation": lambda file: resign(file, generation="0" * 16),
+    "missing keys": lambda file: resign(file, without="classes"),
+    "missing": lambda file: file.unlink(),
+    "a folder in its place": lambda file: file.unlink() or file.mkdir(),
 }
-
-
-def _drop(folder: Path, key: str) -> None:
-    header = json.loads((folder / "header.json").read_text())
-    del header[key], header["checksum"]
-    header["checksum"] = store_module._checksum(header)
-    (folder / "header.json").write_text(json.dumps(header))
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
@@ -315,7 +331,7 @@ def _drop(folder: Path, key: str) -> None:
 def test_damage_is_noticed_and_mended(tree, tmp_path, settled, damage, place):
     location = "auto" if place == "auto" else tmp_path / "index"
     first = ImageIndex.from_folder(tree, location=location)
-    DAMAGE[damage](first.location / first.generation)
+    DAMAGE[damage](file_of(first))
     index = ImageIndex.from_folder(tree, location=location)
     assert index.origin.startswith("built")
     assert list(Samples(index)) == expected(tree)
@@ -324,10 +340,8 @@ def test_damage_is_noticed_and_mended(tree, tmp_path, settled, damage, place):
 
 def test_an_array_that_an_earlier_version_kept_is_passed_over(tree, settled):
     first = ImageIndex.from_folder(tree)
-    folder = first.location / first.generation
-    header = json.loads((folder / "header.json").read_text())
-    shutil.copy(folder / "offsets.npy", folder / "folder_offsets.npy")
-    resign(folder, arrays={**header["arrays"], "folder_offsets": header["arrays"]["offsets"]})
+    arrays = parts_of(file_of(first))[0]["arrays"]
+    resign(file_of(first), arrays={**arrays, "part_offsets": arrays["offsets"]})
     index = ImageIndex.from_folder(tree)
     assert index.origin == "opened"
     assert list(Samples(index)) == expected(tree)
@@ -336,7 +350,7 @@ def test_an_array_that_an_earlier_version_kept_is_passed_over(tree, settled):
 def test_content_that_changed_silently_is_found_by_a_refresh(tree, settled):
     first = ImageIndex.from_folder(tree)
     assert first.damaged_arrays() == ()
-    flip(first.location / first.generation / "labels.npy", -4)
+    flip(file_of(first), "labels")
     assert first.damaged_arrays() == ("labels",)
     index = ImageIndex.from_folder(tree, refresh=True)
     assert index.origin == "built: damaged: labels"
@@ -362,7 +376,7 @@ def test_a_disk_that_fails_while_writing_leaves_the_old_index(tree, settled, mon
         patch.setattr(store_module.os, "fsync", fail)
         with pytest.raises(DatasetError, match="No space left"):
             ImageIndex.from_folder(tree, location=tmp_path / "index")
-    assert sorted(file.name for file in first.location.iterdir()) == sorted(["current", "lock", first.generation])
+    assert sorted(file.name for file in first.location.iterdir()) == sorted(["lock", file_of(first).name])
     assert list(Samples(ImageIndex.from_folder(tree, location=tmp_path / "index"))) == expected(tree)
 
 
@@ -370,10 +384,13 @@ def test_generations_that_nobody_opened_for_a_day_are_removed(tree, settled):
     first = ImageIndex.from_folder(tree)
     second = ImageIndex.from_folder(tree, refresh=True)
     day = time.time() - 2 * 24 * 3600
-    os.utime(first.location / first.generation / "header.json", (day, day))
+    os.utime(file_of(first), (day, day))
+    (first.location / f"{file_of(first).name}.0123.part").write_bytes(b"of a writer that was killed")
+    os.utime(first.location / f"{file_of(first).name}.0123.part", (day, day))
+    os.utime(file_of(second), ns=(time.time_ns(), int(day * 1e9)))  # made long ago, and opened just now
     third = ImageIndex.from_folder(tree, refresh=True)
-    kept = {entry.name for entry in third.location.iterdir() if entry.is_dir()}
-    assert kept == {second.generation, third.generation}
+    assert {file.name for file in third.location.iterdir()} == {"lock", file_of(second).name, file_of(third).name}
+    assert first.generation < second.generation < third.generation
 
 
 BUILDER = """
@@ -423,7 +440,7 @@ class TestPickling:
         new = ImageIndex.from_folder(tree)
         assert new.generation != old.generation
         assert list(Samples(pickle.loads(data))) == before
-        shutil.rmtree(old.location / old.generation)
+        file_of(old).unlink()
         with pytest.raises(DatasetError, match="make the dataset again"):
             pickle.loads(data)
 

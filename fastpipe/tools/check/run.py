@@ -130,7 +130,7 @@ def _result(index: ImageIndex, findings: Findings, decode: Decode, rules: Rules,
     good = np.flatnonzero(~bad)
     left = set(np.unique(index.labels[good]).tolist())
     classes = zip(index.classes, index.class_values, strict=True)
-    folder = index.table.folder_paths is not None
+    folder = index.table.folders is not None
     return CheckResult(
         index=index,
         decode=decode,
