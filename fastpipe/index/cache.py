@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import os
 import re
-import shutil
 import warnings
 from pathlib import Path
 from typing import Any
@@ -61,7 +60,7 @@ def keep_if_large(files: IndexedFiles) -> IndexedFiles:
             format.write(location, files.table.arrays(), files.header())
         return open_index(location, files.root, "built", source=files.source)
     except (OSError, format.UnusableIndex) as error:
-        _warn_not_kept(location, error if location is None else _not_kept_reason(location, error, files))
+        _warn_not_kept(location, error)
         return files
 
 
@@ -114,20 +113,10 @@ def _kept(source: IndexSource, location: Path, *, required: bool) -> IndexedFile
                 return open_index(location, source.root, built.origin, generation, source.bytes_from)
             except (OSError, format.UnusableIndex) as error:
                 problem = error
-    reason = _not_kept_reason(location, problem, built)
     if required:
-        raise DatasetError(f"the index can't be kept at {location}: {reason}") from problem
-    _warn_not_kept(location, reason)
+        raise DatasetError(f"the index can't be kept at {location}: {problem}") from problem
+    _warn_not_kept(location, problem)
     return built
-
-
-def _not_kept_reason(location: Path, problem: Exception, index: IndexedFiles) -> str:
-    """The reason why an index can't be kept; of a full disk numpy only says how many bytes it wrote."""
-    with contextlib.suppress(OSError):
-        free = shutil.disk_usage(next(folder for folder in (location, *location.parents) if folder.exists())).free
-        if free < index.table.nbytes:
-            return f"its disk is full: the index takes {index.table.nbytes:,} bytes, and {free:,} are free ({problem})"
-    return str(problem)
 
 
 def _warn_not_kept(location: Path | None, problem: object) -> None:
