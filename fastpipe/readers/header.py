@@ -216,7 +216,7 @@ def _ask_pillow(file: IO[bytes], source: str, start: bytes) -> Header:
                 image.width,
                 len(image.getbands()),
                 _BITS.get(image.mode, 8),
-                image.mode,
+                _jpeg_color(image) if image.format in ("JPEG", "MPO") else image.mode,
                 "unknown" if image.format in ("JPEG", "MPO") and len(image.getbands()) > 1 else None,
                 bool(image.info.get("progressive") or image.info.get("interlace")),
                 orientation,
@@ -230,3 +230,14 @@ def _ask_pillow(file: IO[bytes], source: str, start: bytes) -> Header:
         elif type(error).__name__ == "UnidentifiedImageError":
             reason = "not an image that Pillow recognises; it is damaged or of another kind"
         raise DecodeError(source, guess_format(start), "pil", reason) from error
+
+
+def _jpeg_color(image: Any) -> str:
+    """The color space of a JPEG that Pillow has opened, by libjpeg's rule (jdapimin.c, default_decompress_parms)."""
+    transform = image.info.get("adobe_transform")
+    if image.mode == "CMYK":
+        return "YCCK" if transform == 2 else "CMYK"
+    if image.mode != "RGB" or "jfif" in image.info:
+        return "YCbCr" if image.mode == "RGB" else str(image.mode)
+    is_rgb = [part[0] for part in image.layer] == [*b"RGB"] if transform is None else transform == 0
+    return "RGB" if is_rgb else "YCbCr"

@@ -12,6 +12,7 @@ from PIL import Image
 
 from fastpipe import core, readers
 from fastpipe.errors import DecodeError
+from fastpipe.readers.header import _ask_pillow
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::PIL.Image.DecompressionBombWarning", "ignore:.*:UserWarning:PIL", "ignore:.*malformed MPO.*"
@@ -71,6 +72,16 @@ def test_the_details_of_jpegs() -> None:
     assert headers["jpeg-xmp-orientation"].orientation == 6
     assert headers["mpo"].animated
     assert headers["mpo"].plain
+
+
+def test_pillows_headers_have_the_cores_colors() -> None:
+    compared = 0
+    for name, data in corpus.files().items():
+        header = core.read_header(data) if core.available() else None
+        if isinstance(header, readers.Header) and _is_sound_jpeg(name):
+            assert _ask_pillow(io.BytesIO(data), name, data[:16]).color_space == header.color_space, name
+            compared += 1
+    assert compared > 30 or not core.available()
 
 
 def _is_sound_jpeg(name: str) -> bool:
