@@ -123,7 +123,7 @@ def whole(files: list[bytes]) -> dict[str, Contender]:
     }
     if "turbojpeg" in readers.available_readers():
         turbo = readers.get_reader("turbojpeg")
-        found["turbojpeg"] = lambda index: turbo.decode(files[index], DecodeRequest())
+        found["turbojpeg"] = lambda index: turbo.decode(files[index])
     return found
 
 
@@ -153,14 +153,12 @@ def region(files: list[bytes]) -> dict[str, Contender]:
     """A RandomResizedCrop's box of each."""
     boxes = crop_boxes(files)
     found: dict[str, Contender] = {"core": core_decode(files, boxes)}
-    for name in ("turbojpeg", "simplejpeg", "cv2"):
+    for name in ("turbojpeg", "cv2"):
         if name in readers.available_readers():
-            reader = readers.get_reader(name)
-            requests = [
-                reader.resolve(readers.parse_header(data), DecodeRequest(box))
-                for data, box in zip(files, boxes, strict=True)
-            ]
-            found[name] = lambda index, reader=reader, requests=requests: reader.decode(files[index], requests[index])
+            reader, scratch = readers.get_reader(name), readers.Scratch()
+            found[name] = lambda index, reader=reader, scratch=scratch: reader.decode_request(
+                files[index], DecodeRequest(boxes[index]), scratch
+            )
     return found
 
 

@@ -14,7 +14,17 @@ from harness import MEAN, STD, Benchmark, Pass, calls, command_line, module, sam
 
 import fastpipe
 from fastpipe import transforms as T
-from fastpipe.tools.bench.pipeline import pipelines
+
+
+def pipelines(module: Any) -> dict[str, Any]:
+    """The rows' transforms, of ``fastpipe.transforms`` or ``torchvision.transforms``."""
+    train = [module.RandomResizedCrop(224), module.RandomHorizontalFlip()]
+    tensor = [module.ToTensor(), module.Normalize(MEAN, STD)]
+    return {
+        "train, uint8": module.Compose([*train, module.PILToTensor()]),
+        "train, float": module.Compose([*train, *tensor]),
+        "evaluation, float": module.Compose([module.Resize(256), module.CenterCrop(224), *tensor]),
+    }
 
 
 def by_albumentations(name: str, paths: list[str]) -> dict[str, Pass]:

@@ -2,7 +2,7 @@
 
     python benchmarks/readers.py [PATH] [--readers pil,cv2] [--format jpeg] [--workers N] [--json FILE]
 
-Every reader × format × request (whole image, a region such as RandomResizedCrop draws, half size), in one process
+Every reader × format × request (whole image, a region such as RandomResizedCrop draws), in one process
 and inside DataLoader workers; rounds interleaved; pixels compared with Pillow's before a time counts.
 """
 

@@ -14,13 +14,13 @@ this environment is passed over with one warning (`fastpipe.readers.configured_r
 
 from __future__ import annotations
 
-import contextlib
 import functools
+import json
 import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -189,25 +189,31 @@ class MachineConfig:
 
     def to_toml(self) -> str:
         """The config file's text."""
-        import tomlkit
-
-        document = tomlkit.document()
-        for line in _HEAD.splitlines():
-            document.add(tomlkit.comment(line))
+        lines = [f"# {line}" for line in _HEAD.splitlines()]
         if self.created:
-            document.add("created", tomlkit.item(self.created))
+            lines.append(f"created = {_toml(self.created)}")
         for name in ("readers", "machine", "versions"):
-            if values := getattr(self, name):
-                document.add(name, tomlkit.item(dict(sorted(values.items()))))
-        if self.measured:
-            table = tomlkit.table(is_super_table=True)
-            for name, times in sorted(self.measured.items()):
-                one = tomlkit.table()
-                one.comment("microseconds per region, median")
-                one.update(dict(sorted(times.items(), key=lambda item: item[1])))
-                table.add(name, one)
-            document.add("measured", table)
-        return tomlkit.dumps(document)
+            lines += _toml_table(name, sorted(getattr(self, name).items()))
+        for name, times in sorted(self.measured.items()):
+            title = f"measured.{_toml_key(name)}"
+            lines += _toml_table(
+                title, sorted(times.items(), key=lambda item: item[1]), "microseconds per region, median"
+            )
+        return "\n".join(lines) + "\n"
+
+
+def _toml(value: str | float) -> str:
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # which alone TOML doesn't take of JSON
+
+
+def _toml_key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml(name)
+
+
+def _toml_table(title: str, items: Iterable[tuple[str, Any]], comment: str = "") -> list[str]:
+    """The lines of a table, a blank one first; none where it is empty."""
+    rows = [f"{_toml_key(name)} = {_toml(value)}" for name, value in items]
+    return ["", f"[{title}]{f' # {comment}' if comment else ''}", *rows] if rows else []
 
 
 def user_folder(find: Callable[..., Path]) -> Path | None:
@@ -320,20 +326,12 @@ _WORDS: Mapping[Any, str] = MappingProxyType(
 def _parse(data: bytes, file: Path) -> MachineConfig:
     """The config that a file's bytes hold, each value's type checked."""
     try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise _unusable(file, data.count(b"\n", 0, error.start) + 1, "it is not UTF-8 text") from error
-    lines = text.splitlines(keepends=True)
-    try:
-        values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        found = re.search(r"line (\d+)", str(error))
-        raise _unusable(file, int(found[1]) if found else max(1, len(lines)), f"it is not TOML: {error}") from error
-    if _problem(values):  # the parser gives values without places: it is in the line with which it comes up
-        for number in range(1, len(lines) + 1):
-            with contextlib.suppress(tomllib.TOMLDecodeError):  # in the middle of a value
-                if problem := _problem(tomllib.loads("".join(lines[:number]))):
-                    raise _unusable(file, number, problem)
+        values = tomllib.loads(data.decode("utf-8"))
+        problem = _problem(values)
+    except ValueError as error:  # which names the line
+        problem = f"it is not TOML in UTF-8: {error}"
+    if problem:
+        raise ConfigError(f"{file}: {problem}. Mend it, or start anew with `fastpipe configure --reset`.")
     return MachineConfig(**values)
 
 
@@ -351,7 +349,3 @@ def _problem(value: Any, layout: Any = _LAYOUT, name: str = "") -> str:
         if problem := _problem(item, layout.get(key, layout.get("*")), f"{name}.{key}".lstrip(".")):
             return problem
     return ""
-
-
-def _unusable(file: Path, line: int, reason: str) -> ConfigError:
-    return ConfigError(f"{file}, line {line}: {reason}. Mend it, or start anew with `fastpipe configure --reset`.")

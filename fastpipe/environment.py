@@ -39,13 +39,9 @@ _OPENCVS = ("python-headless", "python", "contrib-python-headless", "contrib-pyt
 LIBRARIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "imageio": ("imageio",),
-        "kornia-rs": ("kornia-rs",),
         "opencv": tuple(f"opencv-{kind}" for kind in _OPENCVS),
         "pillow": ("pillow", "pillow-simd"),
-        "simplejpeg": ("simplejpeg",),
-        "torchcodec": ("torchcodec",),
-        "torchvision": ("torchvision",),
-        "turbojpeg": ("turbojpeg", "PyTurboJPEG"),
+        "turbojpeg": ("turbojpeg",),
     }
 )
 """The decoding libraries, each with the names that its distribution may have."""

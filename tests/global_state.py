@@ -7,6 +7,7 @@ use → what changed → before and after.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import decimal
 import faulthandler
 import gc
@@ -254,13 +255,15 @@ def _failing(use: Callable[[], Any]) -> Callable[[], None]:
 
 
 def _their_own() -> None:
-    """What Pillow and torch do by themselves with the first unusual file and the first workers."""
+    """What Pillow, turbojpeg and torch do by themselves with the first unusual file and the first workers."""
     Image.init()  # loads its plugins
+    with contextlib.suppress(ImportError):
+        importlib.import_module("turbojpeg")  # pybind11 keeps what it knows in builtins
     list(TorchDataLoader(torch.arange(4), **WORKERS))  # a handler for SIGCHLD; Python settles on a start method
 
 
 def _import(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
-    for library in ("albumentations", "imageio.v3", "kornia_rs", "PIL.JpegImagePlugin", "pyarrow.parquet", "yaml"):
+    for library in ("albumentations", "imageio.v3", "PIL.JpegImagePlugin", "pyarrow.parquet", "turbojpeg", "yaml"):
         try:  # what these set when they are imported is theirs
             importlib.import_module(library)
         except ImportError:
@@ -270,7 +273,7 @@ def _import(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
         import fastpipe
 
         for module in pkgutil.walk_packages(fastpipe.__path__, "fastpipe."):
-            if module.name.endswith(("__main__", ".worker", "readers.torchvision", "readers.torchcodec", "_core")):
+            if module.name.endswith(("__main__", ".worker", "_core")):
                 continue  # programs, readers of packages that aren't everywhere, and the library in C
             if module.name.startswith(("fastpipe.hooks.", "fastpipe.interop.transforms.")):
                 continue  # imported only where the library that they are for is already
@@ -437,7 +440,6 @@ def _measuring(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
             continue
     small = {"images": 2, "rounds": 1, "workers": 1}
     yield "bench", lambda: bench(root, formats=["jpeg"], **small).to_html()
-    yield "bench of pipelines", lambda: bench(root, readers=["pil"], formats=["jpeg"], pipeline=True, **small)
 
     def configure() -> None:
         result = bench(root, readers=["pil"], formats=["jpeg"], **small)

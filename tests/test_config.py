@@ -133,29 +133,34 @@ def test_a_malformed_reader_variable_is_an_error(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "reason"),
+    ("text", "reason"),
     [
-        ('[readers]\njpeg = "cv2"\npng = cv2\n', 3, "not TOML"),
-        ('[readers]\njpeg = "cv2', 2, "not TOML"),
-        ('created = "x"\n\n[raeders]\njpeg = "cv2"\n', 3, "unknown key 'raeders'"),
-        ('[readers]\njpeg = "cv2"\n# jpeg\npng = 3\n', 4, "readers.png must be a string, not 3"),
-        ('[machine]\ncpus = 2\n[readers]\njpeg = ""\n', 4, "names no reader"),
-        ('[machine]\ncpus = true\n[readers]\njpeg = "cv2"\n', 2, "machine.cpus must be"),
-        ("created = 1\n", 1, "created must be a string"),
-        ("\nreaders = 5\n", 2, "readers must be a table"),
-        ('[measured.jpeg]\npil = 1.5\n[measured.png]\npil = "slow"\n', 4, "measured.png.pil must be a number"),
-        ("\n[measured]\njpeg = 3\n", 3, "measured.jpeg must be a table"),
-        ('[readers]\n\njpeg = "\xff"\n', 3, "not UTF-8"),
+        ('[readers]\njpeg = "cv2"\npng = cv2\n', "not TOML.*line 3"),
+        ('[readers]\njpeg = "cv2', "not TOML"),
+        ('created = "x"\n\n[raeders]\njpeg = "cv2"\n', "unknown key 'raeders'"),
+        ('[readers]\njpeg = "cv2"\n# jpeg\npng = 3\n', "readers.png must be a string, not 3"),
+        ('[machine]\ncpus = 2\n[readers]\njpeg = ""\n', "readers.jpeg names no reader"),
+        ('[machine]\ncpus = true\n[readers]\njpeg = "cv2"\n', "machine.cpus must be"),
+        ("created = 1\n", "created must be a string"),
+        ("\nreaders = 5\n", "readers must be a table"),
+        ('[measured.jpeg]\npil = 1.5\n[measured.png]\npil = "slow"\n', "measured.png.pil must be a number"),
+        ("\n[measured]\njpeg = 3\n", "measured.jpeg must be a table"),
+        ('[readers]\n\njpeg = "\xff"\n', "UTF-8"),
     ],
 )
-def test_an_unusable_file_is_an_error_with_its_line(text: str, line: int, reason: str) -> None:
+def test_an_unusable_file_is_an_error_that_says_what(text: str, reason: str) -> None:
     file = MachineConfig.path()
     file.write_bytes(text.encode("latin-1"))
     for read in (MachineConfig.load, current_config):
-        with pytest.raises(ConfigError) as caught:
+        with pytest.raises(ConfigError, match=reason) as caught:
             read()
-        assert f"{file}, line {line}: " in str(caught.value)
-        assert reason in str(caught.value)
+        assert f"{file}: " in str(caught.value)
+
+
+def test_odd_names_and_texts_survive_the_file(tmp_path: Path) -> None:
+    odd = 'a "b"\\ \n\t\x7f é 🖼'
+    config = MachineConfig({"*": odd, "jpeg 2000": "pil"}, {odd: {odd: 1e-7}}, {odd: odd}, {odd: 3, "é": odd}, odd)
+    assert MachineConfig.load(config.save(tmp_path / "odd.toml"), check=False) == config
 
 
 def test_a_folder_in_the_file_s_place_is_an_error(tmp_path: Path) -> None:
@@ -215,10 +220,7 @@ def test_a_removed_library_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_import_reads_nothing(tmp_path: Path) -> None:
     broken = tmp_path / "config.toml"
     broken.write_text("][", encoding="utf-8")
-    code = (
-        "import fastpipe.config as c, sys\nassert 'tomlkit' not in sys.modules\n"
-        "try: c.current_config()\nexcept c.ConfigError as e: print('line 1' in str(e))"
-    )
+    code = "import fastpipe.config as c\ntry: c.current_config()\nexcept c.ConfigError as e: print('line 1' in str(e))"
     environment = {**os.environ, "FASTPIPE_CONFIG": str(broken)}
     ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "True"

@@ -83,7 +83,7 @@ def test_import_is_light_and_needs_no_torchvision():
 def test_everything_works_where_torchvision_and_albumentations_are_missing():
     run_python(
         "import sys\n"
-        "for name in ('torchvision', 'albumentations', 'matplotlib', 'imageio', 'kornia_rs'):\n"
+        "for name in ('torchvision', 'albumentations', 'matplotlib', 'imageio'):\n"
         "    sys.modules[name] = None\n"
         "import fastpipe, fastpipe.transforms, fastpipe.readers, fastpipe.datasets, fastpipe.cli\n"
         "import fastpipe.tools.bench\n"

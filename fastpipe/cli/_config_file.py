@@ -115,9 +115,7 @@ def _reader_by_hand(item: str) -> tuple[str, str]:
         able = frozenset(Image.OPEN)
     known = {format_key(one) for one in able}
     if key != ANY_FORMAT and key not in known:
-        refused = [str(one) for one in reader.defects if key in map(format_key, one.formats)]
-        said = [f"--set {item}: reader {name!r} reads {', '.join(sorted(known))}, not {key}", *refused]
-        raise ConfigError("; not ".join(said))
+        raise ConfigError(f"--set {item}: reader {name!r} reads {', '.join(sorted(known))}, not {key}")
     return key, name
 
 

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from fastpipe.cli import _options as options
 from fastpipe.cli._report import give_report
 
@@ -17,9 +13,6 @@ def bench(
     workers: options.WorkersOption = None,
     images: options.ImagesOption = 24,
     rounds: options.RoundsOption = 7,
-    pipeline: Annotated[
-        bool, typer.Option("--pipeline", help="Also time whole pipelines, beside torchvision's where it loads.")
-    ] = False,
     html: options.HtmlOption = None,
     json: options.JsonOption = None,
     quiet: options.QuietOption = False,
@@ -28,7 +21,7 @@ def bench(
 
     In one process and in DataLoader workers. A time counts only where the pixels are right.
 
-    Example: fastpipe bench ~/photos/train --format jpeg --workers 8 --pipeline --html report.html
+    Example: fastpipe bench ~/photos/train --format jpeg --workers 8 --html report.html
     """
     from fastpipe.progress_bar import SlowBar
     from fastpipe.tools.bench.run import bench as measure
@@ -41,7 +34,6 @@ def bench(
             workers=workers,
             images=images,
             rounds=rounds,
-            pipeline=pipeline,
             progress=bar.show,
         )
     give_report(result, json, html, quiet)

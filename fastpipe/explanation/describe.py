@@ -197,7 +197,7 @@ def _decoder(subject: Any, header: Header, program: Program) -> str:
         text += f" at 1/{got.scale}"
     if program.request.box is None:
         return f"{text}, the whole image"
-    if got.box is None:
+    if not reader.capabilities.regions:
         return f"{text} decodes the whole image, and the region is cut out of it"
     return f"{text} decodes the region alone"
 

@@ -108,8 +108,8 @@ class TensorFiles:
             return "more pixels than the limit"
         library = self._library(data, given)
         source = TensorSource(Encoded(data, header), channels, orientation, library)
-        # torchvision raises here where a file is damaged: so a JPEG's scans are gone through, a PNG is decoded.
-        if not (readers.intact_jpeg(data, header) if header.format == "JPEG" else source.decode()):
+        # torchvision raises here where a file is damaged: so a JPEG's scan is gone through, other files are decoded.
+        if not (readers.intact_jpeg(data, header) or source.decode()):
             return "a damaged file"
         return pending_tensor(Record.of(source, SiteAccount(site, library, site.is_due())))
 

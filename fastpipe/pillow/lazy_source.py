@@ -45,11 +45,6 @@ _BY_ROWS = {"PNG": 0.9, PACKED_FORMAT: 0.0}
 
 _JPEG_BY_ROWS = 0.5  # measured on photos of 500×375: the last 8×8 pixels take half of the time that all take
 
-_SOUND: set[bytes] = set()
-"""Frames of JPEGs that the core has decoded: most files of a data set have the same one but for its size."""
-
-_MOST_SOUND = 1 << 10
-
 
 class LazySource:
     """An encoded image whose pixels several lazy images show, upright and in RGB.
@@ -116,23 +111,9 @@ class LazySource:
         """
         if self._is_sound is None:
             header = self.encoded.header
-            may_be = self._open_by_pillow is not None and header.format == "JPEG" and not header.progressive
-            self._is_sound = may_be and self._has_sound_scan()
+            may_be = self._open_by_pillow is not None and header.format == "JPEG"
+            self._is_sound = may_be and readers.intact_jpeg(self.encoded.content, header)
         return self._is_sound
-
-    def _has_sound_scan(self) -> bool:
-        content = self.encoded.content
-        if not readers.intact_jpeg(content, self.encoded.header):
-            return False
-        frame = readers.frame_of(content)
-        if frame not in _SOUND:
-            corner = Program(self.shape, DecodeRequest(Box(0, 0, 1, 1)), (), None, (), ImageShape(1, 1))
-            if self._decoded_by_core(corner, as_pil=False) is None:
-                return False
-            if len(_SOUND) >= _MOST_SOUND:
-                _SOUND.clear()
-            _SOUND.add(frame)
-        return True
 
     def opened_by_pillow(self) -> Image.Image | None:
         """The file as Pillow opens it; None where it isn't told how, or the image is turned."""

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from fastpipe.readers._decode import choose, configured_reader, decode, proved, read_image
 from fastpipe.readers._files import place_of, read_copy, read_file, read_start, stat_file
-from fastpipe.readers._jpeg_scans import frame_of, intact_jpeg
 from fastpipe.readers.base import Capabilities, Reader, Scratch, thread_scratch
-from fastpipe.readers.defects import Defect
+from fastpipe.readers.core import intact_jpeg
 from fastpipe.readers.header import parse_header, read_header, upright_orientation
 from fastpipe.readers.limits import MaxPixels, check_limit, longest_file, most_scratch, pixel_limit
 from fastpipe.readers.registry import (
@@ -27,7 +26,6 @@ from fastpipe.types import DecodeRequest, Header
 __all__ = [
     "Capabilities",
     "DecodeRequest",
-    "Defect",
     "Header",
     "MaxPixels",
     "Reader",
@@ -40,7 +38,6 @@ __all__ = [
     "configured_reader",
     "decode",
     "default_order",
-    "frame_of",
     "get_reader",
     "intact_jpeg",
     "longest_file",

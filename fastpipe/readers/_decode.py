@@ -18,17 +18,16 @@ from fastpipe.errors import (
     ReaderUnavailableError,
     UnsupportedRequestError,
 )
-from fastpipe.readers._containers import intact_png, intact_webp
 from fastpipe.readers._files import read_file
-from fastpipe.readers._jpeg_scans import MAX_SCANS, empty_jpeg, endless_jpeg, intact_jpeg
+from fastpipe.readers._jpeg import refuse_bombs
 from fastpipe.readers.base import WHOLE_IMAGE, Pixels, Reader, Scratch, thread_scratch
+from fastpipe.readers.core import intact_jpeg
 from fastpipe.readers.header import BytesLike, Source, as_bytes, parse_header, upright_orientation
 from fastpipe.readers.limits import MaxPixels, check_limit
 from fastpipe.readers.pil import PillowReader
 from fastpipe.readers.registry import default_order, get_reader
 from fastpipe.types import Box, DecodeRequest, Header
 
-_INTACT = {"JPEG": intact_jpeg, "MPO": intact_jpeg, "PNG": intact_png, "WEBP": intact_webp}
 _PILLOW = "pil"
 
 _JPEGS = ("JPEG", "MPO")
@@ -197,30 +196,40 @@ def _decode(
         _checked_box(request.box, header.size)
     if request.scale not in (1, 2, 4, 8):
         raise UnsupportedRequestError(f"an image is decoded at scale 1, 2, 4 or 8, not {request.scale!r}")
-    able = chosen.capabilities
-    if not able.proves and header.format in _JPEGS:
-        _refuse_bombs(data, header, source)
-    if not able.reference and chosen.accepts(header) and proved(chosen, data, header):
+    is_jpeg, by_core = header.format in _JPEGS, chosen.name == "core"  # which refuses bombs by itself
+    if is_jpeg and not by_core:
+        refuse_bombs(data, header, source)
+    if not chosen.capabilities.reference and chosen.accepts(header) and proved(chosen, data, header):
         got = chosen.resolve(header, request)
         try:
-            return _trim(chosen.decode(data, got, out), got, request)
-        except ReaderError as error:  # refused or warned about: Pillow decides
+            return _checked(chosen.decode_request(data, got, out), got.box or header, chosen), got
+        except ReaderError as error:  # Pillow decides
             if header.format == PACKED_FORMAT:
                 raise _named(error, source, header) from error.__cause__
+        except chosen.refusals:
+            pass
         except Exception as error:  # another package's reader; a file must not stop training where Pillow can read it
             message = f"the reader {chosen.name!r} failed on {source} ({type(error).__name__}: {error}); Pillow read it"
             warnings.warn(message, FastpipeWarning, stacklevel=3)
-    if able.proves and header.format in _JPEGS:
-        _refuse_bombs(data, header, source)
+    if is_jpeg and by_core:
+        refuse_bombs(data, header, source)
     pillow = get_reader(_PILLOW)
     assert isinstance(pillow, PillowReader)
     got = pillow.resolve(header, request)
     own: Any = Image.MAX_IMAGE_PIXELS
     beyond = own is not None and header.height * header.width > own
     try:
-        return _trim(pillow.decode(data, got, out, any_size=beyond), got, request)
+        return pillow.decode_request(data, got, out, any_size=beyond), got
     except DecodeError as error:
         raise _named(error, source, header) from error.__cause__
+
+
+def _checked(pixels: Pixels, wanted: Box | Header, reader: Reader) -> Pixels:
+    """A reader's pixels, if they are as large as what was wanted."""
+    if pixels.shape != (wanted.height, wanted.width, 3) or pixels.dtype != np.uint8:
+        reason = f"gives {pixels.dtype} {pixels.shape}, not uint8 {(wanted.height, wanted.width, 3)}"
+        raise DecodeError("<bytes>", None, reader.name, reason)
+    return pixels
 
 
 def _named(error: ReaderError, source: str, header: Header) -> ReaderError:
@@ -237,23 +246,13 @@ def _decode_indices(data: bytes, box: Box, header: Header, chosen: Reader, sourc
         except ReaderError:
             pass  # refused: Pillow decides
     if header.format in _JPEGS:
-        _refuse_bombs(data, header, source)
+        refuse_bombs(data, header, source)
     try:
         return get_reader(_PILLOW).decode_indices(data, box)
     except DecodeError as error:
         raise _named(error, source, header) from error.__cause__
     except UnsupportedRequestError as error:
         raise UnsupportedRequestError(f"{source}: {error}") from None
-
-
-def _refuse_bombs(data: bytes, header: Header, source: str) -> None:
-    """Before Pillow takes time or memory for a file of a few bytes."""
-    if endless_jpeg(data, header):
-        reason = f"it has more than {MAX_SCANS} scans, each of which goes over all of the image"
-        raise DecodeError(source, header.format, _PILLOW, reason)
-    if empty_jpeg(data, header):
-        reason = f"its {len(data)} bytes can't hold the {header.height}×{header.width} pixels that it claims"
-        raise DecodeError(source, header.format, _PILLOW, reason)
 
 
 def choose(
@@ -329,17 +328,15 @@ def configured_reader(format: str, config: ReaderChoice | None = None) -> str | 
 
 
 def proved(reader: Reader, data: bytes, header: Header) -> bool:
-    """Whether a reader that accepts the header may be asked for a file's pixels: all of the file is in order."""
-    check = None if reader.capabilities.proves else _INTACT.get(header.format)
-    return check is None or check(data, header)
+    """Whether a reader that accepts the header may be asked for a file's pixels: all of the file is in order.
 
-
-def _trim(pixels: Pixels, got: DecodeRequest, wanted: DecodeRequest) -> tuple[Pixels, DecodeRequest]:
-    """Cut a whole image at full size down to the box that was asked for."""
-    if got.scale == 1 and got.box is None and wanted.box is not None:
-        box = wanted.box
-        return pixels[box.top : box.bottom, box.left : box.right], DecodeRequest(box, 1)
-    return pixels, got
+    Of a JPEG or WebP file that is cheap to see; a PNG has to be decoded for it, so its readers have to prove it.
+    """
+    if reader.capabilities.proves:
+        return True
+    if header.format == "WEBP":
+        return len(data) == int.from_bytes(data[4:8], "little") + 8
+    return header.format != "PNG" and (header.format not in _JPEGS or intact_jpeg(data, header))
 
 
 def _checked_box(region: tuple[int, int, int, int], size: tuple[int, int]) -> Box:

@@ -1,9 +1,10 @@
-"""The base of readers: each declares what it can do, says what it would return, and returns exactly that."""
+"""The base of readers: the bytes of an image file → its pixels, all of them."""
 
 from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastpipe.environment import installed
-from fastpipe.errors import DecodeError, UnsupportedRequestError
-from fastpipe.readers.defects import Defect
-from fastpipe.types import Box, DecodeRequest, Header, Size
+from fastpipe.errors import UnsupportedRequestError
+from fastpipe.types import Box, DecodeRequest, Header
 
 Pixels = NDArray[np.uint8]
 
@@ -25,13 +25,14 @@ _KEEP_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """A reader's abilities, worked out once from the library that it loaded.
+    """A reader's abilities.
 
     Attributes:
         formats: Pillow's names of the formats that it reads (``"JPEG"``); where it reads any, ``"*"``.
-        regions: decodes a box without the pixels around it.
-        scales: denominators of the reduced sizes that cost less than the full one (JPEG: 1, 2, 4, 8).
-        reference: the reader is Pillow itself, which no header needs to be proved for.
+        regions: decodes a box without the pixels around it, as the core alone does. From another reader's whole image
+            the box is cut out.
+        scales: denominators of the reduced sizes that cost less than the full one; Pillow alone has any.
+        reference: the reader is Pillow itself, which no file needs to be proved for.
         proves: the reader itself refuses every file that Pillow might read otherwise; nobody needs to look before.
         indices: gives a palette's indices, too: `Reader.decode_indices`.
     """
@@ -78,80 +79,62 @@ def thread_scratch() -> Scratch:
     return scratch
 
 
-def scaled_size(size: tuple[int, int], scale: int) -> Size:
-    """The size of an image or a box at a reduced scale, rounded up as libjpeg-turbo does."""
-    return Size(-(-size[0] // scale), -(-size[1] // scale))
-
-
-def covering_box(box: Box, size: Size, scale: int) -> Box:
-    """The smallest box around a box whose edges are whole pixels of the reduced image (or the image's edges)."""
-    top, left = box.top // scale * scale, box.left // scale * scale
-    bottom = min(-(-box.bottom // scale) * scale, size.height)
-    right = min(-(-box.right // scale) * scale, size.width)
-    return Box(top, left, bottom - top, right - left)
-
-
 class Reader(ABC):
     """One way of turning the bytes of an image file into pixels.
 
-    A subclass sets `name`, gives `capabilities` and writes `decode`; `accepts` and `resolve` follow from the
-    capabilities and are overridden where the library has rules of its own. Making the instance loads the library:
-    an ImportError or OSError there means that the reader isn't available. One instance serves all threads.
+    A subclass sets `name` and `capabilities` and writes `decode`. Making the instance loads the library: an ImportError
+    or OSError there means that the reader isn't available. One instance serves all threads.
     """
 
     name: ClassVar[str]
     distribution: ClassVar[str] = ""
     """The distribution's name for pip; empty where `version` asks the library."""
+    refusals: ClassVar[tuple[type[Exception], ...]] = (RuntimeError, ValueError)
+    """The exceptions that the library raises for a file that it refuses; others are warned about. Pillow decides."""
     capabilities: Capabilities
-    defects: tuple[Defect, ...] = ()
-    """Formats that are refused because of the library's version."""
 
     @property
     def version(self) -> str:
         """The library's version, for reports."""
         return (self.distribution and installed(self.distribution)) or ""
 
+    def libraries(self) -> Mapping[str, str]:
+        """The libraries in the reader, the package first, and their versions, as far as these can be told."""
+        return {self.distribution or self.name: self.version}
+
     def accepts(self, header: Header) -> bool:
         """Whether the header proves that this reader gives Pillow's pixels (or refuses the file).
 
-        `Header.plain` is fastpipe's proof for JPEG, PNG and WebP and false for other formats: a reader of one of those
-        overrides this with a proof of its own.
+        True for JPEGs, PNGs and WebP files that are `Header.plain`, but progressive or interlaced ones. A reader of
+        another format overrides this with a proof of its own.
         """
-        return header.plain and header.format in self.capabilities.formats
-
-    def resolve(self, header: Header, request: DecodeRequest) -> DecodeRequest:
-        """The box and scale that `decode` returns for that request; no pixel is touched.
-
-        The scale is the largest one offered that doesn't exceed the one asked for. The box covers the one asked
-        for: exactly it at scale 1, up to the reduced pixels' edges otherwise; None, so all of the image, where the
-        reader has no regions.
-        """
-        scale = self._scale(header, request.scale)
-        if request.box is None or not self.capabilities.regions:
-            return DecodeRequest(None, scale)
-        return DecodeRequest(request.box if scale == 1 else covering_box(request.box, header.size, scale), scale)
-
-    def _scale(self, header: Header, wanted: int) -> int:
-        return max(scale for scale in self.capabilities.scales if scale <= max(wanted, 1))
+        return header.plain and not header.progressive and header.format in self.capabilities.formats
 
     @abstractmethod
-    def decode(self, data: bytes, request: DecodeRequest = WHOLE_IMAGE, out: Scratch | None = None) -> Pixels:
+    def decode(self, data: bytes) -> Pixels:
+        """The pixels of a whole file that the reader accepts: ``(H, W, 3)`` uint8 RGB.
+
+        Raises:
+            Exception: the library refuses the file, or warns about it.
+        """
+
+    def resolve(self, header: Header, request: DecodeRequest) -> DecodeRequest:
+        """The box and scale that `decode_request` gives for that request; no pixel is touched."""
+        return DecodeRequest(request.box)
+
+    def decode_request(self, data: bytes, request: DecodeRequest, scratch: Scratch) -> Pixels:
         """The pixels of a request that came from `resolve`.
 
         Args:
             data: the whole file.
-            request: a box inside the image and a scale, as `resolve` gives them.
-            out: memory to decode into; without it, or where the reader doesn't write into given memory, the result
-                is fresh.
+            request: a box inside the image, or all of it.
+            scratch: memory that may be decoded into.
 
         Returns:
-            ``(h, w, 3)`` uint8 RGB, ``(h, w)`` being the box at that scale. It may be a strided view, and with
-            `out` it is valid until `out` is used again.
-
-        Raises:
-            DecodeError: the library refuses the file, or warns about it.
-            UnsupportedRequestError: a box or scale that `resolve` wouldn't give.
+            ``(h, w, 3)`` uint8 RGB, maybe a strided view, and maybe of the scratch memory.
         """
+        pixels, box = self.decode(data), request.box
+        return pixels if box is None else pixels[box.top : box.bottom, box.left : box.right]
 
     def decode_indices(self, data: bytes, box: Box) -> Pixels:
         """The indices of an image with a palette, or the levels of a gray one, where the capabilities say so.
@@ -171,39 +154,3 @@ class Reader(ABC):
 
     def __repr__(self) -> str:
         return f"<reader {self.name!r} {self.version}>"
-
-    def _refuse_box(self, request: DecodeRequest, height: int, width: int) -> UnsupportedRequestError:
-        return UnsupportedRequestError(
-            f"reader {self.name!r} can't give {request}: the image has {height}×{width} pixels; "
-            "ask its resolve() for what it can give"
-        )
-
-
-class WholeImageReader(Reader):
-    """A reader of whole images: a subclass writes `whole`, and may raise there what its library raises."""
-
-    refusals: ClassVar[tuple[type[Exception], ...]] = (RuntimeError, ValueError)
-    """The exceptions that the library raises for a file that it refuses."""
-
-    def decode(self, data: bytes, request: DecodeRequest = WHOLE_IMAGE, out: Scratch | None = None) -> Pixels:
-        if request.box is not None:
-            raise UnsupportedRequestError(
-                f"reader {self.name!r} decodes whole images only, not {request.box}; its resolve() gives box=None"
-            )
-        if request.scale not in self.capabilities.scales:
-            raise UnsupportedRequestError(
-                f"reader {self.name!r} decodes at the scales {self.capabilities.scales}, not {request.scale}"
-            )
-        try:
-            pixels = self.whole(data, request.scale, Scratch() if out is None else out)
-        except UnsupportedRequestError:
-            raise
-        except self.refusals as error:
-            raise DecodeError("<bytes>", None, self.name, str(error) or type(error).__name__) from error
-        if pixels.ndim != 3 or pixels.shape[2] != 3 or pixels.dtype != np.uint8:
-            raise DecodeError("<bytes>", None, self.name, f"gives {pixels.dtype} {pixels.shape}, not 8-bit RGB")
-        return pixels
-
-    @abstractmethod
-    def whole(self, data: bytes, scale: int, out: Scratch) -> Pixels:
-        """Decodes a whole image at a scale that `capabilities` has; see `decode`."""

@@ -11,10 +11,12 @@ import numpy as np
 
 from fastpipe import core
 from fastpipe.errors import ConfigError, DecodeError, UnsupportedRequestError
-from fastpipe.readers.base import WHOLE_IMAGE, Capabilities, Pixels, Reader, Scratch
+from fastpipe.readers.base import Capabilities, Pixels, Reader, Scratch
 from fastpipe.readers.header import guess_format, parse_header
 from fastpipe.readers.limits import most_scratch, pixel_limit
 from fastpipe.types import Box, DecodeRequest, Header
+
+_CORNER = Box(0, 0, 1, 1)
 
 
 class CoreReader(Reader):
@@ -32,16 +34,16 @@ class CoreReader(Reader):
         return core.isa()
 
     def accepts(self, header: Header) -> bool:
-        if header.format != "PNG":
-            return super().accepts(header)
-        return header.bit_depth <= 8 and not header.progressive and not header.animated
+        if header.format == "PNG":
+            return header.bit_depth <= 8 and not header.progressive and not header.animated
+        return header.plain and header.format in self.capabilities.formats
 
-    def decode(self, data: bytes, request: DecodeRequest = WHOLE_IMAGE, out: Scratch | None = None) -> Pixels:
-        if request.scale != 1:
-            raise UnsupportedRequestError(f"the reader 'core' decodes at full size, not at scale {request.scale}")
+    def decode(self, data: bytes) -> Pixels:
+        return self.decode_request(data, DecodeRequest(), Scratch())
+
+    def decode_request(self, data: bytes, request: DecodeRequest, scratch: Scratch) -> Pixels:
         box = request.box or Box(0, 0, *parse_header(data).size)
-        pixels = (Scratch() if out is None else out).take(box.height, box.width)
-        return self._run(data, box, pixels)
+        return self._run(data, box, scratch.take(box.height, box.width))
 
     def decode_indices(self, data: bytes, box: Box) -> Pixels:
         return self._run(data, box, np.empty(box.size, np.uint8), indices=True)
@@ -67,3 +69,18 @@ class CoreReader(Reader):
             raise DecodeError("<bytes>", guess_format(data), self.name, reason)
         core.check(status)
         return pixels
+
+
+def intact_jpeg(data: bytes, header: Header) -> bool:
+    """Whether a baseline JPEG's tables are all there, and its one scan ends with the file's end marker.
+
+    Of the scan one block is decoded. What its other bits say matters to nobody: every libjpeg fills in alike what it
+    can't make sense of. False where the core isn't there, and for other files.
+    """
+    if not core.available() or header.format not in ("JPEG", "MPO") or not header.plain or header.progressive:
+        return False
+    try:
+        CoreReader().decode_request(data, DecodeRequest(_CORNER), Scratch())
+    except DecodeError:
+        return False
+    return True

@@ -1,46 +1,49 @@
-"""OpenCV's decoders: libjpeg-turbo, libpng and libwebp of its own. Whole images only."""
+"""OpenCV's decoders: libjpeg-turbo and libwebp of its own. Whole images only."""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Mapping
 
 import cv2
 import numpy as np
 
-from fastpipe.readers.base import Capabilities, Pixels, Scratch, WholeImageReader
-from fastpipe.types import Header
+from fastpipe.readers.base import Capabilities, Pixels, Reader
 
-_FULL = cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION
-_FLAGS = {
-    1: _FULL,
-    2: cv2.IMREAD_REDUCED_COLOR_2 | cv2.IMREAD_IGNORE_ORIENTATION,
-    4: cv2.IMREAD_REDUCED_COLOR_4 | cv2.IMREAD_IGNORE_ORIENTATION,
-    8: cv2.IMREAD_REDUCED_COLOR_8 | cv2.IMREAD_IGNORE_ORIENTATION,
-}
-# Since 4.11 OpenCV decodes straight to RGB; before, the channels are swapped afterwards.
-_RGB: int = getattr(cv2, "IMREAD_COLOR_RGB", 0)
+# Since 4.11 OpenCV decodes straight to RGB.
+_FLAGS = getattr(cv2, "IMREAD_COLOR_RGB", 0) | cv2.IMREAD_IGNORE_ORIENTATION
 
 
-class OpenCvReader(WholeImageReader):
+class OpenCvReader(Reader):
     """`cv2.imdecode`, as RGB and with the EXIF orientation ignored."""
 
     name = "cv2"
-    capabilities = Capabilities(frozenset({"JPEG", "MPO", "PNG", "WEBP"}), scales=(1, 2, 4, 8))
+    capabilities = Capabilities(frozenset({"JPEG", "MPO", "WEBP"}))
     refusals = (cv2.error, ValueError)
+
+    def __init__(self) -> None:
+        if tuple(map(int, re.findall(r"\d+", self.version)[:2])) < (4, 12):
+            raise ImportError(
+                f"OpenCV {self.version}: of a damaged JPEG it writes to memory that isn't its own, and shows the image "
+                "decoded before (CVE-2025-53644); install 4.12 or later"
+            )
 
     @property
     def version(self) -> str:
         return cv2.__version__
 
-    def _scale(self, header: Header, wanted: int) -> int:
-        # Only its JPEG decoder reduces while decoding.
-        return super()._scale(header, wanted) if header.format in ("JPEG", "MPO") else 1
+    def libraries(self) -> Mapping[str, str]:
+        found = {"opencv": self.version}
+        for line in cv2.getBuildInformation().splitlines():
+            name, _, text = line.strip().partition(":")
+            version = re.search(r"ver (?:\d+ - )?(\d+(?:\.\d+)+)", text)
+            if version and name == "JPEG":
+                found["libjpeg-turbo" if "turbo" in text else "libjpeg"] = version[1]
+        return found
 
-    def whole(self, data: bytes, scale: int, out: Scratch) -> Pixels:
-        direct = _RGB if scale == 1 else 0
-        flags = (direct | cv2.IMREAD_IGNORE_ORIENTATION) if direct else _FLAGS[scale]
-        pixels = cv2.imdecode(np.frombuffer(data, np.uint8), flags)
+    def decode(self, data: bytes) -> Pixels:
+        pixels = cv2.imdecode(np.frombuffer(data, np.uint8), _FLAGS)
         if pixels is None:
             raise ValueError("cv2.imdecode gives no image")
-        if not direct:
-            cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB, dst=pixels)
         result: Pixels = pixels
         return result

@@ -1,24 +1,24 @@
 """Headers of image files: `read_header` and `parse_header`.
 
-JPEG, PNG, WebP and packed images are parsed here in microseconds; other formats and whatever is odd are Pillow's to
-describe.
+The core reads those of JPEGs, PNGs and packed images, in microseconds, `_parse_webp` those of simple WebP files. Pillow
+describes what is of another format or odd, and JPEGs and PNGs where there is no core.
 """
 
 from __future__ import annotations
 
 import io
 import os
+from struct import unpack_from
 from typing import IO, Any
 
 from PIL import Image
 
 from fastpipe import core
+from fastpipe.core.headers import MAYBE_MPO
 from fastpipe.core.packed import PACKED_FORMAT, is_packed
 from fastpipe.errors import DecodeError, ReaderUnavailableError
-from fastpipe.readers._containers import parse_png, parse_webp
-from fastpipe.readers._exif import valid_orientation
 from fastpipe.readers._files import open_file, read_file, read_start
-from fastpipe.readers._jpeg import MAYBE_MPO, parse_jpeg
+from fastpipe.readers._jpeg import refuse_absurd_head
 from fastpipe.readers._pillow import open_any_size
 from fastpipe.types import ArchiveMember, Header
 
@@ -56,7 +56,7 @@ def parse_header(data: BytesLike, source: str = "<bytes>") -> Header:
         DecodeError: neither fastpipe nor Pillow recognises it.
     """
     data = as_bytes(data)
-    header = _parse(data, source)
+    header, _ = _parse(data, source)
     if header is None or header.format == MAYBE_MPO:
         return _completed(header, _ask_pillow(io.BytesIO(data), source, data[:16]))
     return header
@@ -82,18 +82,16 @@ def read_header(src: Source) -> Header:
     descriptor, length = open_file(path)
     try:
         data, header = b"", None
-        # Of a JPEG all, before Pillow is asked: it would take any number of segments, see parse_jpeg.
+        # Of a JPEG all, before Pillow is asked: it would take any number of segments.
         for size in (*_PREFIXES, length):
             if size > _PREFIXES[-1] and not data.startswith(b"\xff\xd8\xff"):
                 break
             more = os.read(descriptor, size - len(data))
             data += more
-            header = _parse(data, str(path))
-            if header is not None:
-                if header.format == MAYBE_MPO:
-                    break
+            header, is_cut = _parse(data, str(path))
+            if header is not None and header.format != MAYBE_MPO:
                 return header
-            if not more or len(data) < size:
+            if not is_cut or not more or len(data) < size:
                 break
         os.lseek(descriptor, 0, os.SEEK_SET)
         with open(descriptor, "rb", buffering=0, closefd=False) as file:
@@ -105,9 +103,11 @@ def read_header(src: Source) -> Header:
 def _header_of_member(member: ArchiveMember) -> Header:
     for size in _PREFIXES:
         if size < member.length:
-            header = _parse(read_start(member, size), str(member))
+            header, is_cut = _parse(read_start(member, size), str(member))
             if header is not None and header.format != MAYBE_MPO:
                 return header
+            if not is_cut:
+                break
     return parse_header(read_file(member), str(member))
 
 
@@ -116,14 +116,20 @@ def upright_orientation(data: bytes, header: Header) -> int:
 
     The header's, except for a PNG with EXIF data or XMP behind its pixels, where only those who look find it.
     """
-    if header.format != "PNG" or not any(data.find(mark, header.data_offset) > 0 for mark in _LATE_ORIENTATION):
+    begin = max(header.data_offset, 0)
+    if header.format != "PNG" or not any(data.find(mark, begin) > 0 for mark in _LATE_ORIENTATION):
         return header.orientation
     try:
         with open_any_size(io.BytesIO(data)) as image:
             image.load()  # EXIF data behind the pixels takes the place of that before them
-            return valid_orientation(image.getexif().get(0x0112))
+            return _valid_orientation(image.getexif().get(0x0112))
     except Exception:  # a damaged file is refused when it is decoded
         return header.orientation
+
+
+def _valid_orientation(value: Any) -> int:
+    """The value if it equals one of the eight orientations, else 1; as Pillow has it, a float or fraction may."""
+    return next((orientation for orientation in range(1, 9) if orientation == value), 1)
 
 
 def _completed(header: Header | None, pillows: Header) -> Header:
@@ -133,28 +139,42 @@ def _completed(header: Header | None, pillows: Header) -> Header:
     return header._replace(format=pillows.format, animated=pillows.animated)
 
 
-def _parse(data: bytes, source: str) -> Header | None:
-    """The header; None where the data is cut off, or Pillow had better say."""
+def _parse(data: bytes, source: str) -> tuple[Header | None, bool]:
+    """The header, None where Pillow had better say; and whether the data is cut off, so that more may tell."""
     format = guess_format(data)
     if format == "WEBP":
-        return parse_webp(data)
+        return _parse_webp(data), False
     if format not in ("JPEG", "PNG", PACKED_FORMAT):
-        return None
+        return None, False
     if core.available():
         found = core.read_header(data)
         if isinstance(found, Header):
-            return found
-        if found == core.Status.TRUNCATED:
-            return None
-        if format == PACKED_FORMAT:
+            return found, False
+        if format == PACKED_FORMAT and found != core.Status.TRUNCATED:
             raise DecodeError(source, format, "core", f"its head can't be read: {core.status_text(found)}")
-        # EXIF data that only Pillow can read, or segments without end: rare, and the following know about them.
+        if found == core.Status.TRUNCATED and format != "JPEG":
+            return None, True
     elif format == PACKED_FORMAT:
         raise ReaderUnavailableError(
             f"{source} is a packed image, which fastpipe's core alone reads, and {core.why_not()}. Or unpack it, where "
             "the core is, to a JPEG that every decoder reads"
         )
-    return parse_png(data) if format == "PNG" else parse_jpeg(data, source)
+    return None, format == "JPEG" and refuse_absurd_head(data, source)
+
+
+def _parse_webp(data: bytes) -> Header | None:
+    """The header of a WebP file that is a picture and nothing else; None for others."""
+    if len(data) < 30:
+        return None
+    riff_bytes, kind, size = unpack_from("<I4x4sI", data, 4)
+    plain = riff_bytes == 12 + size + (size & 1)
+    if kind == b"VP8 " and data[23:26] == b"\x9d\x01\x2a" and not data[20] & 1:
+        width, height = unpack_from("<HH", data, 26)
+        return Header("WEBP", height & 0x3FFF, width & 0x3FFF, 3, 8, "RGB", "4:2:0", data_offset=20, plain=plain)
+    if kind == b"VP8L" and data[20] == 0x2F and not data[24] >> 4:  # no transparency, version 0
+        bits = int.from_bytes(data[21:25], "little")
+        return Header("WEBP", (bits >> 14) + 1, (bits & 0x3FFF) + 1, 3, 8, "RGB", data_offset=20, plain=plain)
+    return None
 
 
 def guess_format(data: bytes) -> str | None:
@@ -183,7 +203,7 @@ def _ask_pillow(file: IO[bytes], source: str, start: bytes) -> Header:
             if image.format != "TIFF":  # Pillow turns a TIFF upright by itself when it loads
                 try:
                     # Not image.getexif(), which loads a PNG's pixels to see what follows them.
-                    orientation = valid_orientation(Image.Image.getexif(image).get(0x0112))
+                    orientation = _valid_orientation(Image.Image.getexif(image).get(0x0112))
                 except Exception:  # damaged EXIF data raises nearly anything, and has no orientation to give
                     orientation = 1
             try:
@@ -196,7 +216,7 @@ def _ask_pillow(file: IO[bytes], source: str, start: bytes) -> Header:
                 image.width,
                 len(image.getbands()),
                 _BITS.get(image.mode, 8),
-                image.mode,
+                _jpeg_color(image) if image.format in ("JPEG", "MPO") else image.mode,
                 "unknown" if image.format in ("JPEG", "MPO") and len(image.getbands()) > 1 else None,
                 bool(image.info.get("progressive") or image.info.get("interlace")),
                 orientation,
@@ -210,3 +230,14 @@ def _ask_pillow(file: IO[bytes], source: str, start: bytes) -> Header:
         elif type(error).__name__ == "UnidentifiedImageError":
             reason = "not an image that Pillow recognises; it is damaged or of another kind"
         raise DecodeError(source, guess_format(start), "pil", reason) from error
+
+
+def _jpeg_color(image: Any) -> str:
+    """The color space of a JPEG that Pillow has opened, by libjpeg's rule (jdapimin.c, default_decompress_parms)."""
+    transform = image.info.get("adobe_transform")
+    if image.mode == "CMYK":
+        return "YCCK" if transform == 2 else "CMYK"
+    if image.mode != "RGB" or "jfif" in image.info:
+        return "YCbCr" if image.mode == "RGB" else str(image.mode)
+    is_rgb = [part[0] for part in image.layer] == [*b"RGB"] if transform is None else transform == 0
+    return "RGB" if is_rgb else "YCbCr"

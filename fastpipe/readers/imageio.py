@@ -5,15 +5,15 @@ from __future__ import annotations
 import imageio.v3 as imageio
 import numpy as np
 
-from fastpipe.readers.base import Capabilities, Pixels, Scratch, WholeImageReader
+from fastpipe.readers.base import Capabilities, Pixels, Reader
 
 
-class ImageioReader(WholeImageReader):
+class ImageioReader(Reader):
     """`imageio.v3.imread` with the Pillow plugin, the first frame as RGB."""
 
     name = distribution = "imageio"
-    capabilities = Capabilities(frozenset({"JPEG", "MPO", "PNG", "WEBP"}))
+    capabilities = Capabilities(frozenset({"JPEG", "MPO", "PNG", "WEBP"}), proves=True)
     refusals = (Exception,)  # Pillow's plugins raise nearly anything on a damaged file
 
-    def whole(self, data: bytes, scale: int, out: Scratch) -> Pixels:
+    def decode(self, data: bytes) -> Pixels:
         return np.ascontiguousarray(imageio.imread(data, plugin="pillow", mode="RGB", index=0), np.uint8)

@@ -11,13 +11,11 @@ import importlib
 import os
 import threading
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import metadata
 
 from fastpipe.errors import FastpipeWarning, ReaderError, ReaderUnavailableError, UnknownReaderError
 from fastpipe.readers.base import Reader
-from fastpipe.readers.defects import Defect, defects_among
-from fastpipe.readers.versions import libraries_of
 
 ENTRY_POINTS = "fastpipe.readers"
 
@@ -26,29 +24,14 @@ _BUILT_IN: dict[str, tuple[str, str]] = {
     "core": ("fastpipe.readers.core:CoreReader", "install fastpipe where a C compiler is, and FASTPIPE_CORE isn't off"),
     "cv2": ("fastpipe.readers.cv2:OpenCvReader", "pip install opencv-python-headless"),
     "imageio": ("fastpipe.readers.imageio:ImageioReader", "pip install imageio"),
-    "kornia": ("fastpipe.readers.kornia:KorniaReader", "pip install kornia-rs"),
     "pil": ("fastpipe.readers.pil:PillowReader", "pip install pillow"),
-    "simplejpeg": ("fastpipe.readers.simplejpeg:SimpleJpegReader", "pip install simplejpeg"),
-    "torchcodec": (
-        "fastpipe.readers.torchcodec:TorchcodecReader",
-        "pip install torchcodec, or the torchcodec that was built for your torch",
-    ),
-    "torchvision": (
-        "fastpipe.readers.torchvision:TorchvisionReader",
-        "pip install torchvision, or the torchvision that was built for your torch",
-    ),
-    "turbojpeg": (
-        "fastpipe.readers.turbojpeg:TurboJpegReader",
-        "pip install turbojpeg, or install libjpeg-turbo and name its library in FASTPIPE_TURBOJPEG",
-    ),
+    "turbojpeg": ("fastpipe.readers.turbojpeg:TurboJpegReader", "pip install turbojpeg"),
 }
 
-# Where two libraries decode alike, the one with regions comes first; see benchmarks/readers.py for the figures.
-_JPEG_ORDER = ("core", "turbojpeg", "simplejpeg", "cv2", "pil")
 _DEFAULT_ORDER: dict[str, tuple[str, ...]] = {
-    "JPEG": _JPEG_ORDER,
-    "MPO": _JPEG_ORDER,
-    "PNG": ("core", "cv2", "pil"),
+    "JPEG": ("core", "pil"),
+    "MPO": ("core", "pil"),
+    "PNG": ("core", "pil"),
     "WEBP": ("cv2", "pil"),
     "FPJ": ("core",),  # packed images, which nothing else reads
 }
@@ -71,14 +54,12 @@ class ReaderStatus:
         available: whether its library loads.
         version: of the library; empty where it doesn't load.
         reason: why it doesn't load and what to do; empty where it does.
-        defects: of its library's version: formats that it doesn't read here, and why.
     """
 
     name: str
     available: bool
     version: str = ""
     reason: str = ""
-    defects: tuple[Defect, ...] = ()
 
 
 def default_order(format: str) -> tuple[str, ...]:
@@ -102,8 +83,7 @@ def reader_status() -> dict[str, ReaderStatus]:
     found = {}
     for name in known_readers():
         try:
-            reader = get_reader(name)
-            found[name] = ReaderStatus(name, True, version=reader.version, defects=reader.defects)
+            found[name] = ReaderStatus(name, True, version=get_reader(name).version)
         except ReaderUnavailableError as error:
             found[name] = ReaderStatus(name, False, reason=str(error))
     return found
@@ -143,11 +123,9 @@ def bundled_libraries() -> dict[str, dict[str, str]]:
     """Every reader that loads here → the libraries in it and their versions, as far as they can be told.
 
     Returns:
-        For example ``{"cv2": {"opencv": "5.0.0", "libjpeg-turbo": "3.1.2", "libpng": "1.6.58"}, …}``. The package comes
-        first. What came before a 3.0 calls itself 2.1.90 to 2.1.92, and before a 3.1 3.0.90; a libjpeg-turbo that
-        doesn't say its version is a 1.
+        For example ``{"cv2": {"opencv": "5.0.0", "libjpeg-turbo": "3.1.2"}, …}``. The package comes first.
     """
-    return {name: libraries_of(get_reader(name)) for name, status in reader_status().items() if status.available}
+    return {name: dict(get_reader(name).libraries()) for name, status in reader_status().items() if status.available}
 
 
 def register_reader(reader: Reader) -> None:
@@ -176,18 +154,6 @@ def _load(name: str) -> Reader:
     reader = getattr(importlib.import_module(module), attribute)()
     if not isinstance(reader, Reader):
         raise TypeError(f"{target} is not a fastpipe.readers.Reader")
-    return _without_defects(reader) if name in _BUILT_IN else reader
-
-
-def _without_defects(reader: Reader) -> Reader:
-    """The reader, refusing the formats that its library's version reads wrongly or dangerously."""
-    reader.defects = defects_among(reader.name, libraries_of(reader))
-    for defect in reader.defects:
-        able = reader.capabilities
-        if defect.regions:
-            reader.capabilities = replace(able, regions=False)
-        else:
-            reader.capabilities = replace(able, formats=able.formats - defect.formats)
     return reader
 
 

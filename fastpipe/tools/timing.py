@@ -6,7 +6,6 @@ A machine that grows slower meanwhile does so for all alike. One more round, unt
 from __future__ import annotations
 
 import statistics
-import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -81,20 +80,6 @@ def take_turns(
             done += 1
     progress(total, total, "done")
     return {key: summarize(taken) for key, taken in times.items()}
-
-
-def seeded_pass(call: Callable[[int], Any], count: int) -> Callable[[int], float]:
-    """A pass of so many calls, with torch's generator seeded by the round; for use inside `one_thread`."""
-    import torch
-
-    def work(number: int) -> float:
-        torch.manual_seed(number)
-        start = time.perf_counter_ns()
-        for place in range(count):
-            call(place)
-        return (time.perf_counter_ns() - start) / count / 1000
-
-    return work
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from fastpipe.reporting.pictures import Cell, difference, grid, pictures_of
 _SHOWN = 3
 _PACKAGES = (
     *("torch", "torchvision", "pillow", "numpy", "opencv-python-headless", "opencv-python"),
-    *("turbojpeg", "simplejpeg"),
+    "turbojpeg",
 )
 _FEW = 0.001  # of the values: fewer that differ would not be seen
 

@@ -86,7 +86,7 @@ def test_a_transform_that_raises_for_one_image_leaves_the_others(project: Path) 
     ("arguments", "code", "said"),
     [
         (["nowhere"], 1, "there is no nowhere"),
-        (["photos", "--diff", "kornia"], 2, "compares with torchvision"),
+        (["photos", "--diff", "imageio"], 2, "compares with torchvision"),
         (["nowhere", "--out", "no/such/folder.png"], 1, "can't write no/such/folder.png"),  # before it is drawn
         (["nowhere", "--out", "grid"], 1, "grid: no picture format has that extension; take .png or .jpg"),
         (["photos", "--transform", "photos"], 1, "give MODULE:NAME"),

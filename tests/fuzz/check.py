@@ -16,7 +16,7 @@ from PIL import Image, ImageOps
 from fastpipe import readers
 from fastpipe.errors import DecodeError, ReaderError
 from fastpipe.readers import proved
-from fastpipe.readers.base import scaled_size
+from fastpipe.readers.pil import scaled_size
 from fastpipe.types import Box, DecodeRequest
 
 PILLOW, HEADER = "Pillow itself", "header"
@@ -43,13 +43,21 @@ class Expected:
 
 def expected_of(data: bytes) -> Expected:
     """Pillow's reading of an input; its plugins raise nearly anything on a damaged one."""
-    described = None
+    described = described_of(data)
     try:
         with Image.open(io.BytesIO(data)) as image:
-            described = (image.format, image.height, image.width, _orientation(image))
             return Expected(described, np.asarray(image.convert("RGB")))
     except Exception as error:
         return Expected(described, None, f"{type(error).__name__}: {error}")
+
+
+def described_of(data: bytes) -> tuple[str | None, int, int, int] | None:
+    """Format, height, width and EXIF orientation as Pillow has them; None where it doesn't identify the input."""
+    try:
+        with Image.open(io.BytesIO(data)) as image:
+            return image.format, image.height, image.width, _orientation(image)
+    except Exception:
+        return None
 
 
 def _orientation(image: Image.Image) -> int:
@@ -151,16 +159,15 @@ def _alone(data: bytes, name: str, header: readers.Header, rng: random.Random, p
     reader = readers.get_reader(name)
     if header.height * header.width > 2 * MAX_PIXELS:
         return [], False
-    scale = rng.choice((1, 1, 1, 2, 4, 8))
     box = None
-    if reader.capabilities.regions and rng.random() < 0.5:
+    if rng.random() < 0.5:
         top, left = rng.randrange(header.height), rng.randrange(header.width)
         box = Box(top, left, rng.randint(1, header.height - top), rng.randint(1, header.width - left))
-    request = reader.resolve(header, DecodeRequest(box, scale))
-    what = f"get_reader({name!r}).decode(…, {request})"
+    request = reader.resolve(header, DecodeRequest(box, rng.choice((1, 1, 1, 2, 4, 8))))
+    what = f"get_reader({name!r}).decode_request(…, {request})"
     try:
-        pixels = reader.decode(data, request)
-    except ReaderError:
+        pixels = reader.decode_request(data, request, readers.Scratch())
+    except (ReaderError, *reader.refusals):
         return [], False
     except Exception as error:
         return [f"{what} raises {type(error).__name__}: {error}"], False

@@ -7,7 +7,7 @@
 
 Each input is one of `fuzz.mutate`'s (of these formats alone), or, every other time, one whose scans or rows alone are
 damaged. The whole file and a box go through the core in the best and in the portable instruction set; what was decoded
-is compared with Pillow's pixels, and the header with `fastpipe.readers`'s. Of a PNG whose checksums are right a box is
+is compared with Pillow's pixels, and the header with Pillow's. Of a PNG whose checksums are right a box is
 decoded though there may be damage below it: it is compared with Pillow's pixels of the rows above. A JPEG that is
 decoded is packed, if it can be, and a packed image is unpacked, if it can be: the two have the same header,
 coefficients and pixels, which are Pillow's of the JPEG. Processes share the numbers; one that dies is a finding, too,
@@ -41,6 +41,7 @@ sys.path[:0] = [str(_TESTS), str(_TESTS.parent)]
 import corpus  # noqa: E402 - behind what makes torchvision importable
 import numpy as np  # noqa: E402 - behind what makes torchvision importable
 import packed_reference  # noqa: E402 - behind what makes torchvision importable
+from fuzz.check import described_of  # noqa: E402 - behind what makes torchvision importable
 from fuzz.mutate import mutation  # noqa: E402 - behind what makes torchvision importable
 from fuzz.png import rows_above  # noqa: E402 - behind what makes torchvision importable
 from fuzz.seeds import seeds  # noqa: E402 - behind what makes torchvision importable
@@ -50,8 +51,6 @@ from fastpipe import core  # noqa: E402 - behind what makes torchvision importab
 from fastpipe.core.packed import is_packed, pack, same_coefficients, unpack  # noqa: E402 - behind what makes torchvision importable
 from fastpipe.core.structs import Isa  # noqa: E402 - behind what makes torchvision importable
 from fastpipe.errors import DecodeError, NotPackableError  # noqa: E402 - behind what makes torchvision importable
-from fastpipe.readers._containers import parse_png  # noqa: E402 - behind what makes torchvision importable
-from fastpipe.readers._jpeg import parse_jpeg  # noqa: E402 - behind what makes torchvision importable
 from fastpipe.types import Header  # noqa: E402 - behind what makes torchvision importable
 
 MAX_PIXELS = 1 << 20
@@ -211,9 +210,9 @@ class Checker:
             return found, REFUSED
         if is_packed(data):
             return self._check_packed(data, header)
-        expected_header = _parsed(data)
-        if header != expected_header:
-            found.append(f"the header is {header}, not {expected_header}")
+        described = described_of(data)
+        if described is not None and (header.height, header.width, header.orientation) != described[1:]:
+            found.append(f"the header is {header}, Pillow's {described}")
         height, width = header.size
         if height * width > MAX_PIXELS:
             return found, REFUSED
@@ -281,10 +280,10 @@ class Checker:
         expected = _pillow(jpeg)
         if expected is None:
             return [*found, "what it is unpacked to is refused by Pillow"], REFUSED
-        found += self._differences(jpeg, _parsed(jpeg), packed, expected)
+        found += self._differences(jpeg, core.read_header(jpeg), packed, expected)
         return found, REFUSED if pixels is None else DECODED
 
-    def _differences(self, jpeg: bytes, header: Header | None, packed: bytes, expected: np.ndarray) -> list[str]:
+    def _differences(self, jpeg: bytes, header: Header | core.Status, packed: bytes, expected: np.ndarray) -> list[str]:
         """What differs between a JPEG, of which Pillow gives the expected pixels, and its packed image."""
         found = [] if same_coefficients(jpeg, packed) else ["packed, it has other coefficients"]
         other = core.read_header(packed)
@@ -312,13 +311,6 @@ def _pillow(data: bytes) -> np.ndarray | None:
         with Image.open(io.BytesIO(data)) as image:
             return np.asarray(image.convert("RGB"))
     except Exception:  # its plugins raise nearly anything on a damaged file
-        return None
-
-
-def _parsed(data: bytes) -> Header | None:
-    try:
-        return parse_png(data) if data.startswith(PNG) else parse_jpeg(data)
-    except DecodeError:
         return None
 
 

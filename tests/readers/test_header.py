@@ -10,12 +10,15 @@ import corpus
 import pytest
 from PIL import Image
 
-from fastpipe import readers
+from fastpipe import core, readers
 from fastpipe.errors import DecodeError
+from fastpipe.readers.header import _ask_pillow
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::PIL.Image.DecompressionBombWarning", "ignore:.*:UserWarning:PIL", "ignore:.*malformed MPO.*"
 )
+
+needs_core = pytest.mark.skipif(not core.available(), reason="Pillow tells less")
 
 
 @pytest.mark.parametrize("name", corpus.files())
@@ -50,6 +53,7 @@ def test_paths_give_the_same_headers_as_bytes(tmp_path: Path) -> None:
         assert readers.read_header(path) == readers.read_header(str(path)) == readers.parse_header(data), name
 
 
+@needs_core
 def test_the_details_of_jpegs() -> None:
     headers = {name: readers.parse_header(data) for name, data in corpus.files().items() if _is_sound_jpeg(name)}
     common = {"444": "4:4:4", "422": "4:2:2", "420": "4:2:0", "440": "4:4:0", "411": "4:1:1"}
@@ -70,10 +74,21 @@ def test_the_details_of_jpegs() -> None:
     assert headers["mpo"].plain
 
 
+def test_pillows_headers_have_the_cores_colors() -> None:
+    compared = 0
+    for name, data in corpus.files().items():
+        header = core.read_header(data) if core.available() else None
+        if isinstance(header, readers.Header) and _is_sound_jpeg(name):
+            assert _ask_pillow(io.BytesIO(data), name, data[:16]).color_space == header.color_space, name
+            compared += 1
+    assert compared > 30 or not core.available()
+
+
 def _is_sound_jpeg(name: str) -> bool:
     return name.startswith(("jpeg", "mpo")) and corpus.reference(name) is not None
 
 
+@needs_core
 def test_the_details_of_pngs() -> None:
     def header(name: str) -> readers.Header:
         return readers.parse_header(corpus.files()[name])

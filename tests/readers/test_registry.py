@@ -15,11 +15,9 @@ import corpus
 import numpy as np
 import pytest
 
-from fastpipe import readers
-from fastpipe.errors import FastpipeWarning, ReaderError, ReaderUnavailableError, UnknownReaderError
+from fastpipe import core, readers
+from fastpipe.errors import DecodeError, FastpipeWarning, ReaderError, ReaderUnavailableError, UnknownReaderError
 from fastpipe.readers import registry
-from fastpipe.readers.base import WHOLE_IMAGE
-from fastpipe.types import DecodeRequest
 
 
 @pytest.fixture
@@ -34,18 +32,19 @@ class Inverting(readers.Reader):
     """Pixels that nothing else gives, to see who decoded."""
 
     name = "inverting"
-    capabilities = readers.Capabilities(frozenset({"JPEG"}))
+    capabilities = readers.Capabilities(frozenset({"JPEG"}), proves=True)
 
-    def decode(
-        self, data: bytes, request: DecodeRequest = WHOLE_IMAGE, out: readers.Scratch | None = None
-    ) -> np.ndarray:
-        return 255 - readers.get_reader("pil").decode(data, request)
+    def accepts(self, header: readers.Header) -> bool:
+        return header.format == "JPEG"
+
+    def decode(self, data: bytes) -> np.ndarray:
+        return 255 - readers.get_reader("pil").decode(data)
 
 
 def test_names_are_sorted_and_pil_is_always_there() -> None:
     names = readers.available_readers()
     assert names == sorted(names)
-    assert {"cv2", "pil", "simplejpeg"} <= set(names)
+    assert {"cv2", "pil"} <= set(names)
     assert readers.__all__ == sorted(readers.__all__)
     assert all(hasattr(readers, name) for name in readers.__all__)
 
@@ -55,7 +54,7 @@ def test_every_status_has_a_version_or_a_reason() -> None:
         assert status.name == name
         assert bool(status.version) == status.available
         assert bool(status.reason) != status.available
-        assert status.available or "pip install" in status.reason
+        assert status.available or name == "core" or "pip install" in status.reason
 
 
 def test_an_unknown_reader_lists_the_known_ones() -> None:
@@ -84,6 +83,49 @@ def test_a_registered_reader_is_used_where_it_reads_the_format() -> None:
     )
     region = readers.read_image(corpus.files()["jpeg-420"], reader="inverting", region=(3, 5, 20, 30))
     np.testing.assert_array_equal(255 - region, corpus.reference("jpeg-420")[3:23, 5:35])
+
+
+@pytest.mark.skipif(not core.available(), reason="without the core no JPEG is plain")
+@pytest.mark.usefixtures("_clean_registry")
+def test_a_registered_reader_gets_files_that_are_plain_and_whole() -> None:
+    asked: list[bytes] = []
+
+    class Noting(readers.Reader):
+        name = "noting"
+        capabilities = readers.Capabilities(frozenset({"JPEG", "PNG", "WEBP"}))
+
+        def decode(self, data: bytes) -> np.ndarray:
+            asked.append(data)
+            return readers.get_reader("pil").decode(data)
+
+    readers.register_reader(Noting())
+    whole = ["jpeg-420", "jpeg-gray", "jpeg-restart-rows", "webp"]
+    for name in [*whole, "jpeg-420-cut-half", "jpeg-420-marker-inside", "jpeg-progressive", "jpeg-cmyk", "png-rgb"]:
+        expected = corpus.reference(name)
+        if expected is None:
+            with pytest.raises(DecodeError):
+                readers.read_image(corpus.files()[name], reader="noting")
+        else:
+            np.testing.assert_array_equal(readers.read_image(corpus.files()[name], reader="noting"), expected)
+    assert asked == [corpus.files()[name] for name in whole]
+
+
+@pytest.mark.parametrize("region", [None, (3, 5, 20, 30)])
+@pytest.mark.usefixtures("_clean_registry")
+def test_pixels_of_another_size_or_type_are_not_taken(region: tuple[int, int, int, int] | None) -> None:
+    expected = corpus.reference("jpeg-420")
+    for number, wrong in enumerate((expected[:10], expected[..., :1], expected.astype(np.uint16))):
+
+        class Odd(Inverting):
+            name = f"odd-{number}"
+
+            def decode(self, data: bytes, wrong: np.ndarray = wrong) -> np.ndarray:
+                return wrong
+
+        readers.register_reader(Odd())
+        pixels = readers.read_image(corpus.files()["jpeg-420"], reader=Odd.name, region=region)
+        top, left, height, width = region or (0, 0, *expected.shape[:2])
+        np.testing.assert_array_equal(pixels, expected[top : top + height, left : left + width])
 
 
 @pytest.mark.usefixtures("_clean_registry")

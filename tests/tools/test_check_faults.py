@@ -29,7 +29,7 @@ class Evil(Reader):
     name = "evil"
     capabilities = Capabilities(frozenset({"JPEG"}))
 
-    def decode(self, data, request=None, out=None):
+    def decode(self, data):
         if b"KILLS" in data:
             os.abort()
         if b"HANGS" in data:

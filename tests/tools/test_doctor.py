@@ -395,7 +395,7 @@ def test_numbers_of_workers() -> None:
 def test_a_reader_that_is_missing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     status = {"core": ReaderStatus("core", False, reason="it wasn't compiled")}
     monkeypatch.setattr(examine.readers, "reader_status", lambda: status)
-    for used in ("simplejpeg", "turbojpeg"):
+    for used in ("cv2", "turbojpeg"):
         found = examine._missing("JPEG", used)
         assert found is not None
         assert found.what == f"core, the fastest reader of jpeg files, doesn't load here; {used} reads them instead."

@@ -108,9 +108,9 @@ class SleepyReader(Reader):
     name = "sleepy"
     capabilities = Capabilities(formats=frozenset({"JPEG"}))
 
-    def decode(self, data: bytes, request: DecodeRequest = ALL, out: Any = None) -> Any:
+    def decode(self, data: bytes) -> Any:
         time.sleep(NAP_S)
-        return readers.get_reader("pil").decode(data, request, out)
+        return readers.get_reader("pil").decode(data)
 
 
 def test_a_slow_reader_shows_in_python(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

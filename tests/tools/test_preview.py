@@ -338,7 +338,7 @@ def test_errors(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for arguments, said in (
         ({"indices": 0}, "indices=0"),
         ({"views": 0}, "views=0"),
-        ({"diff": "kornia"}, "diff='kornia'"),
+        ({"diff": "imageio"}, "diff='imageio'"),
     ):
         with pytest.raises(ValueError, match=said):
             fastpipe.preview(dataset, **arguments)

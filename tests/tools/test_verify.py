@@ -129,8 +129,8 @@ class Liar(PillowReader):
         super().__init__()
         self.capabilities = type(self.capabilities)(frozenset({"*"}))
 
-    def decode(self, data: bytes, request: DecodeRequest = DecodeRequest(), out: Any = None) -> Any:  # noqa: B008
-        pixels = super().decode(data, request, out)
+    def decode_request(self, data: bytes, request: DecodeRequest, scratch: Any = None, **options: Any) -> Any:
+        pixels = super().decode_request(data, request, scratch, **options)
         return np.clip(pixels.astype(np.int16) + 1, 0, 255).astype(np.uint8)
 
 

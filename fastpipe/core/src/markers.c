@@ -1,5 +1,5 @@
-/* markers.c: the segments of a JPEG up to its first scan. Markers and segments are those of ITU-T T.81; what counts as
- * a header, and what Pillow has to read instead, is as in fastpipe/readers/_jpeg.py. */
+/* markers.c: the segments of a JPEG up to its first scan. Markers and segments are those of ITU-T T.81; what is out of
+ * the ordinary Pillow has to read instead. */
 #include "entropy.h"
 
 #include <string.h>

@@ -109,7 +109,7 @@ static bool is_compressed(const fpc_chunk *chunk) {
     return flag >= chunk->size || chunk->data[flag];
 }
 
-/* As Python's Header.plain has it: chunks that no decoder minds. */
+/* Chunks that no decoder minds: see `plain` of fpc_header. */
 static bool is_plain(const fpc_chunk *chunk) {
     switch (chunk->name) {
     case GAMA: return chunk->size == 4;

@@ -1,14 +1,8 @@
 """The time of each reader for each format and request, in one process and inside DataLoader workers.
 
-A time counts only for pixels that are right:
-
-- the whole image and a region must equal Pillow's pixels, bit for bit;
-- a reduced image must have the exact size ``ceil(side / scale)`` and lie close to Pillow's own reduced image
-  (its draft mode for JPEG, the mean of each block elsewhere): at most `CLOSE` apart in the mean. Equality can't
-  be asked here, as two correct reductions differ in their filter.
-
-A sample that a reader doesn't take, or refuses, is Pillow's to decode, in the measurement as in training: its
-time is part of the reader's figure, and the share of samples that the reader did serve is reported beside it.
+A time counts only for pixels that equal Pillow's, bit for bit. A sample that a reader doesn't take, or refuses, is
+Pillow's to decode, in the measurement as in training: its time is part of the reader's figure, and the share of samples
+that the reader did serve is reported beside it.
 """
 
 from __future__ import annotations
@@ -27,23 +21,19 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
 from fastpipe.environment import library_versions, machine_fingerprint, usable_cpus, versions
 from fastpipe.errors import ReaderError
 from fastpipe.progress_bar import ProgressCallback, no_progress
-from fastpipe.readers import available_readers, decode, get_reader
-from fastpipe.readers.base import Pixels, Reader, scaled_size
+from fastpipe.readers import Reader, Scratch, available_readers, decode, get_reader, proved
 from fastpipe.tools.bench.samples import Sample
 from fastpipe.tools.timing import Timing, Workers, take_turns
 from fastpipe.types import DecodeRequest
 
-REQUESTS: Mapping[str, str] = MappingProxyType({"full": "whole image", "region": "region", "half": "1/2 size"})
-"""Requests to a reader, and their headings: the whole image, a box as ``RandomResizedCrop`` draws it, half size."""
-
-CLOSE = 3.0
-"""The distance that a reduced image may be from Pillow's reduced image: mean absolute difference, in 1/255."""
-
+REQUESTS: Mapping[str, str] = MappingProxyType({"full": "whole image", "region": "region"})
+"""Requests to a reader, and their headings: the whole image, and a box as ``RandomResizedCrop`` draws it."""
 
 _CHUNK = 4  # samples that a worker decodes for one message to the main process
 _Held: TypeAlias = Mapping[str, Sequence[Sample]]
@@ -159,9 +149,7 @@ def measure(
 
 def asked_of(sample: Sample, request: str) -> DecodeRequest:
     """The meaning of one of `REQUESTS` for a sample."""
-    if request == "region":
-        return DecodeRequest(sample.box)
-    return DecodeRequest(None, 2 if request == "half" else 1)
+    return DecodeRequest(sample.box if request == "region" else None)
 
 
 def check_reader(samples: Sequence[Sample], request: str, reader: Reader) -> ReaderResult | None:
@@ -173,24 +161,21 @@ def check_reader(samples: Sequence[Sample], request: str, reader: Reader) -> Rea
         reader: the reader itself, so that nothing else answers in its place.
     """
     served, refused, wrong = 0, [], []
+    refusals: tuple[type[Exception], ...] = (ReaderError, *reader.refusals)
     for sample in samples:
-        if not reader.accepts(sample.header):
+        able = reader.capabilities.reference or (
+            reader.accepts(sample.header) and proved(reader, sample.data, sample.header)
+        )
+        if not able:
             continue
         asked = asked_of(sample, request)
-        got = reader.resolve(sample.header, asked)
-        if got.scale != asked.scale:
-            return None  # no reduced sizes: nothing to compare
         try:
-            found = fault(reader.decode(sample.data, got), got, sample)
-        except ReaderError as error:
+            found = _fault(reader.decode_request(sample.data, asked, Scratch()), asked, sample)
+        except refusals as error:
             refused.append(f"{sample.name}: {error}")
             continue
         except Exception as error:  # another package's reader: its failure is a result, not the benchmark's end
             found = f"{type(error).__name__}: {error}"
-        else:
-            if found and not fault(*decode(sample.data, asked, header=sample.header, reader=reader.name), sample):
-                refused.append(f"{sample.name}: damaged")  # a file that `decode` doesn't give to this reader
-                continue
         served += 1
         if found:
             wrong.append(f"{sample.name}: {found}")
@@ -204,28 +189,16 @@ def check_reader(samples: Sequence[Sample], request: str, reader: Reader) -> Rea
     return ReaderResult(reader.name, samples[0].format, request, not wrong, served / len(samples), note)
 
 
-def fault(pixels: Pixels, got: DecodeRequest, sample: Sample) -> str:
-    """The fault of a reader's pixels for the box and scale that it said it would give; empty: nothing."""
+def _fault(pixels: NDArray[np.uint8], asked: DecodeRequest, sample: Sample) -> str:
+    """The fault of a reader's pixels; empty: nothing."""
     with Image.open(io.BytesIO(sample.data)) as image:
-        if got.scale == 1:
-            reference = np.asarray(image.convert("RGB"))
-            if got.box is not None:
-                reference = reference[got.box.top : got.box.bottom, got.box.left : got.box.right]
-        else:
-            size = scaled_size((image.height, image.width), got.scale)
-            image.draft(None, (max(1, image.width // got.scale), max(1, image.height // got.scale)))
-            reduced = image.convert("RGB")
-            if (reduced.height, reduced.width) != size:
-                reduced = reduced.reduce(got.scale)
-            reference = np.asarray(reduced)
+        reference = np.asarray(image.convert("RGB"))
+    if (box := asked.box) is not None:
+        reference = reference[box.top : box.bottom, box.left : box.right]
     if pixels.shape != reference.shape or pixels.dtype != np.uint8:
         return f"{pixels.shape} {pixels.dtype} in place of {reference.shape} uint8"
-    distance = np.abs(pixels.astype(np.int16) - reference)
-    if got.scale == 1 and distance.any():
-        return f"by up to {distance.max()}/255"
-    if got.scale > 1 and distance.mean() > CLOSE:
-        return f"by {distance.mean():.1f}/255 in the mean, more than {CLOSE:g}"
-    return ""
+    distance = np.abs(pixels.astype(np.int16) - reference).max()
+    return f"by up to {distance}/255" if distance else ""
 
 
 def _summary(samples: Sequence[Sample]) -> SampleSummary:

@@ -15,15 +15,13 @@ from fastpipe.reporting.page import page
 from fastpipe.reporting.tables import ReportTable, print_text
 from fastpipe.tools.bench.choose import Choice
 from fastpipe.tools.bench.measure import REQUESTS, Measurement, ReaderResult
-from fastpipe.tools.bench.pipeline import CONTENDERS, PIPELINES, PipelineResult
-from fastpipe.tools.timing import Timing, speedup
+from fastpipe.tools.timing import Timing
 
-SCHEMA = "fastpipe-bench/2"
+SCHEMA = "fastpipe-bench/3"
 """Names the layout of the JSON; the number grows when a key changes its meaning, comes or goes."""
 
 _LEGEND = """\
-whole and region: pixels equal to Pillow's, else 'wrong' and not timed.
-1/2 size: exact size and close to Pillow's.
+Pixels equal Pillow's, else 'wrong' and not timed.
 served: the images that the reader decodes itself; Pillow decodes the rest, and its time counts.
 spread: half the distance between the quartiles of the rounds."""
 
@@ -37,7 +35,6 @@ class BenchResult:
     command: tuple[str, ...]  # what repeats it, word by word, every default spelt out
     measurement: Measurement  # the readers'
     choices: Mapping[str, Choice]  # format to the reader that the measurement speaks for
-    pipelines: tuple[PipelineResult, ...]  # fastpipe's and torchvision's; empty where these weren't measured
     platform: str  # the operating system, in words
     notes: tuple[str, ...] = ()  # readers that don't load here, and what else a person should know
 
@@ -63,21 +60,18 @@ class BenchResult:
             },
             "results": [asdict(result) for result in measurement.results],
             "choices": {format: asdict(choice) for format, choice in self.choices.items()},
-            "pipelines": [asdict(result) for result in self.pipelines],
             "notes": self.notes,
         }
         return {"schema": SCHEMA, **round_times(values)}
 
     def print_on(self, console: Console) -> None:
-        """Prints one table for each format, what the columns mean, the pipelines, and what there is to note."""
+        """Prints one table for each format, what the columns mean, and what there is to note."""
         measurement = self.measurement
         rounds, workers = pluralize(measurement.rounds, "round"), pluralize(measurement.workers, "DataLoader worker")
         print_text(console, f"{self.machine}; {rounds}, {workers}")
         for format in measurement.images:
             console.print("", reader_table(measurement, format, self.choices.get(format)), sep="\n")
         print_text(console, "\n" + _LEGEND)
-        for format in dict.fromkeys(result.format for result in self.pipelines):
-            console.print("", self._pipeline_table(format), sep="\n")
         if self.notes:
             print_text(console, "\n" + "\n".join(self.notes))
 
@@ -95,22 +89,6 @@ class BenchResult:
         versions = ", ".join(f"{name} {version}" for name, version in sorted(self.measurement.versions.items()))
         print_text(console, f"Platform: {self.platform}\nVersions: {versions}")
 
-    def _pipeline_table(self, format: str) -> ReportTable:
-        """fastpipe's pipelines beside torchvision's on the files of one format, alone and through a DataLoader."""
-        found = {(one.pipeline, one.who): one for one in self.pipelines if one.format == format}
-        contenders = [who for who in CONTENDERS if (PIPELINES[0], who) in found]
-        columns = [*contenders, *(["times as fast"] if len(contenders) > 1 else [])]
-        title = f"{format}: from a file to a tensor, ms an image (median ± spread)"
-        table = ReportTable(["pipeline", *columns], columns, title=title, least_width=_LEAST_WIDTH)
-        for place, label in _places_of(self.measurement, "in one process and thread", "DataLoader with").items():
-            table.add_section()
-            table.add_row(f"{label}:")
-            for name in PIPELINES:
-                times: list[Timing] = [getattr(found[name, who], place) for who in contenders]
-                gain = [speedup(*times).text(1, 2)] if len(times) > 1 else []
-                table.add_row(name, *(time.text(1000, 2) for time in times), *gain)
-        return table
-
 
 def reader_table(measurement: Measurement, format: str, choice: Choice | None = None) -> ReportTable:
     """The results for one format: a column for each request; a row for each reader alone, then one in workers.
@@ -125,7 +103,10 @@ def reader_table(measurement: Measurement, format: str, choice: Choice | None = 
     )
     table = ReportTable(["reader", *columns], columns, title=title, least_width=_LEAST_WIDTH)
     by_reader = measurement.by_reader(format)
-    for place, label in _places_of(measurement, "in one process", "in").items():
+    places = {"single": "in one process"}
+    if measurement.workers:
+        places["workers"] = f"in {pluralize(measurement.workers, 'worker')}"
+    for place, label in places.items():
         table.add_section()
         table.add_row(f"{label}:")
         for reader, results in by_reader.items():
@@ -138,12 +119,6 @@ def reader_table(measurement: Measurement, format: str, choice: Choice | None = 
         below += [f"{reader}: {note}" for note in dict.fromkeys(result.note for result in results.values()) if note]
     table.caption = escape("\n".join(below))
     return table
-
-
-def _places_of(measurement: Measurement, alone: str, together: str) -> dict[str, str]:
-    """The places where times were taken: the attribute of a result, and what it is called in front of people."""
-    workers = pluralize(measurement.workers, "worker")
-    return {"single": alone} | ({"workers": f"{together} {workers}"} if measurement.workers else {})
 
 
 def _time_text(result: ReaderResult | None, place: str) -> str:

@@ -232,16 +232,6 @@ def sample_folder(
     return found
 
 
-def write_samples(samples: Iterable[Sample], folder: str | os.PathLike[str]) -> dict[str, list[str]]:
-    """Writes the samples' files, numbered; format to the paths of its files, in the samples' order."""
-    written: dict[str, list[str]] = {}
-    for number, sample in enumerate(samples):
-        file = os.path.join(folder, f"{number:04d}.{sample.format}")
-        Path(file).write_bytes(sample.data)
-        written.setdefault(sample.format, []).append(file)
-    return written
-
-
 def read_sample(name: str, data: bytes, rng: random.Random) -> Sample:
     """A file of these bytes, with a random region."""
     header = readers.parse_header(data, name)

@@ -17,12 +17,11 @@ from fastpipe.core.packed import PACKED_FORMAT
 from fastpipe.errors import DecodeError, ReaderError
 from fastpipe.readers.header import guess_format
 from fastpipe.tools.check.findings import FileFacts, bits_of
-from fastpipe.types import DecodeRequest, Header
+from fastpipe.types import Header
 
 LARGE_FACTOR = 4
 """A file is large where its shorter side is more than that many times what training needs."""
 
-_WHOLE = DecodeRequest()
 _TINY_PX = 16
 _LONG = 10.0
 _TEXT_LENGTH = 400
@@ -65,10 +64,10 @@ class Rules:
     pillow_load_truncated: bool
 
 
-def _complaint(reader: readers.Reader, data: bytes, header: Header) -> str:
+def _complaint(reader: readers.Reader, data: bytes) -> str:
     """The complaint of a fast reader about a file; empty where it decodes it."""
     try:
-        reader.decode(data, reader.resolve(header, _WHOLE))
+        reader.decode(data)
     except ReaderError as error:
         return f"{reader.name}: {getattr(error, 'reason', str(error))}"
     except Exception as error:  # another package's reader may raise anything
@@ -87,7 +86,7 @@ def prepare(rules: Rules) -> None:
             for name in readers.default_order(format) if chosen is None else (chosen,):
                 with contextlib.suppress(ReaderError):
                     readers.get_reader(name)
-        if "cv2" in readers.default_order("PNG"):
+        if "cv2" in readers.default_order("WEBP"):
             import cv2
 
             cv2.setNumThreads(1)
@@ -151,12 +150,12 @@ def _read(path: str, rules: Rules) -> tuple[Header, str]:
     chosen = readers.choose(header)
     fast = not chosen.capabilities.reference
     proved = fast and readers.proved(chosen, data, header)
-    complaint = _complaint(chosen, data, header) if proved else ""
+    complaint = _complaint(chosen, data) if proved else ""
     if not proved or complaint:  # as Pillow has it
         readers.decode(data, header=header, reader="pil", source=path, max_pixels=None)
     within = rules.max_pixels is None or header.height * header.width <= rules.max_pixels
     if fast and not proved and within:
-        complaint = _complaint(chosen, data, header)
+        complaint = _complaint(chosen, data)
     return header, complaint if within else ""
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from fastpipe import environment
 from fastpipe.readers import bundled_libraries, reader_status
+from fastpipe.readers.pil import PillowReader
 from fastpipe.reporting.tables import ReportTable
 
 _PACKAGES = ("torch", "torchvision", "numpy", "albumentations", "matplotlib")
@@ -24,9 +25,8 @@ def versions() -> dict[str, Any]:
     found["python"] = f"{platform.python_implementation()} {found['python']}"
     found["platform"] = platform.platform()
     found["readers"] = bundled_libraries()
-    status = reader_status()
-    found["refused"] = {name: [str(defect) for defect in one.defects] for name, one in status.items() if one.defects}
-    found["unavailable"] = {name: one.reason for name, one in status.items() if not one.available}
+    found["refused"] = {"pil": list(PillowReader().defects.values())}
+    found["unavailable"] = {name: one.reason for name, one in reader_status().items() if not one.available}
     found["other_projects"] = environment.other_projects()
     return found
 

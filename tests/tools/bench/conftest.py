@@ -8,7 +8,6 @@ import pytest
 
 from fastpipe.tools.bench.choose import choose
 from fastpipe.tools.bench.measure import Measurement, ReaderResult, SampleSummary
-from fastpipe.tools.bench.pipeline import CONTENDERS, PIPELINES, PipelineResult
 from fastpipe.tools.bench.result import BenchResult
 from fastpipe.tools.timing import Timing, summarize
 
@@ -33,7 +32,7 @@ def make_result() -> ResultMaker:
         times = {"pil": 3000.0, "cv2": 2000.0} | readers
         results = [result(reader, "full", us) for reader, us in times.items()]
         results += [result(reader, "region", us * 0.9) for reader, us in times.items()]
-        results.append(ReaderResult("kornia", "jpeg", "full", False, 1.0, note="not <b>Pillow's</b> pixels & so on"))
+        results.append(ReaderResult("imageio", "jpeg", "full", False, 1.0, note="not <b>Pillow's</b> pixels & so on"))
         measurement = Measurement(
             results=tuple(results),
             images={"jpeg": SampleSummary(10, 98765.4, "0123456789abcdef")},
@@ -43,16 +42,10 @@ def make_result() -> ResultMaker:
             versions={"fastpipe": "0.1.0", "pillow": "11.0", "python": "3.12.1", "torch": "2.6.0"},
             created="2026-01-02T03:04:05+00:00",
         )
-        pipelines = [
-            PipelineResult("jpeg", name, who, timing(us), timing(us / 2) if workers else None)
-            for name in PIPELINES
-            for who, us in zip(CONTENDERS, (2000.0, 5000.0), strict=True)
-        ]
         return BenchResult(
             command=("fastpipe", "bench", "my photos/<train>", f"--workers={workers}"),
             measurement=measurement,
             choices=choose(measurement),
-            pipelines=tuple(pipelines),
             platform="Linux-6",
             notes=("the reader 'x' doesn't load here",),
         )

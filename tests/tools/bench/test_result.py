@@ -17,7 +17,7 @@ def test_the_json_names_what_a_program_needs(make_result) -> None:
     values = json.loads(json.dumps(make_result().to_dict()))
     assert values["schema"] == SCHEMA
     assert {"created", "command", "machine", "versions", "workers", "rounds", "formats", "results"} <= set(values)
-    assert {"choices", "pipelines", "notes"} <= set(values)
+    assert {"choices", "notes"} <= set(values)
     assert values["formats"]["jpeg"] == {"images": 10, "mean_bytes": 98765.4, "digest": "0123456789abcdef"}
     assert len(values["results"][0]["single"]["rounds_us"]) == 5
 
@@ -39,8 +39,6 @@ def test_the_tables(make_result, capsys: pytest.CaptureFixture[str]) -> None:
     printed = capsys.readouterr().out
     assert "Made <CPU> & Co, 8 CPUs, Linux; 5 rounds, 2 DataLoader workers" in printed
     assert "cv2 *" in printed
-    assert "| train, uint8 " in printed
-    assert "2.50 ± 0.00" in printed  # 5 ms beside 2 ms, and the rounds wobble alike
     assert "the reader 'x' doesn't load here" in printed
 
 
