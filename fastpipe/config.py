@@ -15,12 +15,10 @@ this environment is passed over with one warning (`fastpipe.readers.configured_r
 from __future__ import annotations
 
 import functools
-import json
 import os
-import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -55,6 +53,7 @@ _ALIASES = {"jpg": "jpeg", "mpo": "jpeg", "jpe": "jpeg", "jfif": "jpeg", "tif": 
 _HEAD = """\
 Which reader fastpipe uses for each format on this machine; written by `fastpipe configure`.
 Change it with `fastpipe configure --set jpeg=cv2`, or measure again with `fastpipe configure`.
+Times are microseconds per region, medians.
 """
 
 
@@ -189,31 +188,16 @@ class MachineConfig:
 
     def to_toml(self) -> str:
         """The config file's text."""
-        lines = [f"# {line}" for line in _HEAD.splitlines()]
-        if self.created:
-            lines.append(f"created = {_toml(self.created)}")
+        import tomli_w
+
+        tables: dict[str, Any] = {"created": self.created} if self.created else {}
         for name in ("readers", "machine", "versions"):
-            lines += _toml_table(name, sorted(getattr(self, name).items()))
-        for name, times in sorted(self.measured.items()):
-            title = f"measured.{_toml_key(name)}"
-            lines += _toml_table(
-                title, sorted(times.items(), key=lambda item: item[1]), "microseconds per region, median"
-            )
-        return "\n".join(lines) + "\n"
-
-
-def _toml(value: str | float) -> str:
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # which alone TOML doesn't take of JSON
-
-
-def _toml_key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml(name)
-
-
-def _toml_table(title: str, items: Iterable[tuple[str, Any]], comment: str = "") -> list[str]:
-    """The lines of a table, a blank one first; none where it is empty."""
-    rows = [f"{_toml_key(name)} = {_toml(value)}" for name, value in items]
-    return ["", f"[{title}]{f' # {comment}' if comment else ''}", *rows] if rows else []
+            tables[name] = dict(sorted(getattr(self, name).items()))
+        tables["measured"] = {
+            name: dict(sorted(times.items(), key=lambda item: item[1])) for name, times in sorted(self.measured.items())
+        }
+        filled = {name: table for name, table in tables.items() if table}
+        return "".join(f"# {line}\n" for line in _HEAD.splitlines()) + tomli_w.dumps(filled)
 
 
 def user_folder(find: Callable[..., Path]) -> Path | None:

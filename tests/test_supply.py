@@ -124,7 +124,7 @@ OPTIONAL = {
     "torchvision",
 }
 DEPENDENCIES = {re.match(r"[\w-]+", text)[0] for text in PROJECT["dependencies"]}
-IMPORTED_AS = {"opencv-python-headless": "cv2", "pillow": "PIL"}
+IMPORTED_AS = {"opencv-python-headless": "cv2", "pillow": "PIL", "tomli-w": "tomli_w"}
 
 
 def test_no_other_package_is_imported() -> None:
