@@ -7,7 +7,7 @@
 #include "bitstream.h"
 
 /* Values of these bits, with their sign, have all that is to be written of them in a table. */
-#define FPC_SHORT_BITS 6
+#define FPC_SHORT_BITS 7
 
 /* Bits from the highest on, and in the lowest five how many they are; FPC_NO_CODE where there is no code. */
 #define FPC_NO_CODE 32u

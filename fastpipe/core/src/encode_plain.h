@@ -6,7 +6,7 @@
 #include "bit_writer.h"
 #include "mcu.h"
 
-/* A coefficient behind so many zeros; at most 22 bits more than there were aren't written, or fewer than 8 in all. */
+/* A coefficient behind so many zeros; at most 23 bits more than there were aren't written, or fewer than 8 in all. */
 static FPC_INLINE void add_coefficient(fpc_bit_writer *to, const fpc_codes *ac, uint32_t run, int value,
                                        uint32_t *missing) {
     const uint32_t moved = (uint32_t)(value + (1 << (FPC_SHORT_BITS - 1)));
@@ -23,7 +23,7 @@ static uint32_t encode_block(fpc_bit_writer *shared, const fpc_codes *dc, const 
                              int last, int difference) {
     fpc_bit_writer to = *shared;
     uint32_t missing = 0, place = 0;
-    uint64_t left = last ? nonzero(block, last) & ~UINT64_C(1) : 0;
+    uint64_t left = last ? nonzero_of(block, last) & ~UINT64_C(1) : 0;
     put_symbol(&to, dc, 0, difference, &missing);
     while (left) { /* two at a time: then bytes are written */
         uint32_t k = encode_lowest_bit(left);

@@ -33,7 +33,7 @@ SIMD uint32_t nonzero_half(const __m256i quarters[4], const uint8_t order[4][32]
     return ~(uint32_t)_mm256_movemask_epi8(bytes);
 }
 
-static uint64_t nonzero(const int16_t *block, int last) {
+SIMD uint64_t nonzero_of(const int16_t *block, int last) {
     static const uint8_t order[2][4][32] = {{FIRST_HALF(0), FIRST_HALF(1), FIRST_HALF(2), FIRST_HALF(3)},
                                             {SECOND_HALF(0), SECOND_HALF(1), SECOND_HALF(2), SECOND_HALF(3)}};
     (void)last; /* what is behind it is 0 */
@@ -43,6 +43,8 @@ static uint64_t nonzero(const int16_t *block, int last) {
                                  _mm256_permute2x128_si256(high, high, 0x11)};
     return nonzero_half(quarters, order[0]) | (uint64_t)nonzero_half(quarters, order[1]) << 32;
 }
+
+static uint64_t nonzero(const int16_t *block, int last) { return nonzero_of(block, last); }
 
 #undef PLACE
 #undef FIRST_HALF

@@ -7,7 +7,7 @@
 #include "packed_row.h"
 
 static uint64_t pack_block(fpc_packed_writer *to, const int16_t *block, int last) {
-    const uint64_t mask = last ? nonzero(block, last) >> 1 : 0;
+    const uint64_t mask = last ? nonzero_of(block, last) >> 1 : 0;
     uint8_t *small = to->smalls, *large = to->large;
     uint64_t kinds = 0, signs = 0;
     int count = 0;
