@@ -56,7 +56,8 @@ def pack(
     discard_original_bytes: Annotated[
         bool,
         typer.Option(
-            "--discard-original-bytes", help="Leave out what gives the same files back: unpacked, others have the pixels."
+            "--discard-original-bytes",
+            help="Leave out what gives the same files back: unpacked, others have the pixels.",
         ),
     ] = False,
     jobs: JobsOption = None,

@@ -190,7 +190,7 @@ def original_of(packed: bytes) -> Original | None:
 
 def _is_ending(text: str) -> bool:
     """Whether every system takes a text at the end of a file's name."""
-    return _ENDING.fullmatch(text) is not None and len(text.encode("utf-8", "replace")) < 32
+    return text.isprintable() and _ENDING.fullmatch(text) is not None
 
 
 def same_coefficients(jpeg: bytes, packed: bytes, max_bytes: int = 0) -> bool:

@@ -110,7 +110,18 @@ def pack(
     """
     how = max_side, short_side, quality
     smaller = None if how == (None, None, None) else Smaller(*how)
-    return _run(source, target, Packing(smaller, discard_original_bytes), shard_size, shard_samples, image, label, jobs, scheduler, progress)
+    return _run(
+        source,
+        target,
+        Packing(smaller, discard_original_bytes),
+        shard_size,
+        shard_samples,
+        image,
+        label,
+        jobs,
+        scheduler,
+        progress,
+    )
 
 
 def unpack(

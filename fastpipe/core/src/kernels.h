@@ -120,8 +120,8 @@ typedef struct fpc_kernels {
     void (*packed_skip)(fpc_packed_cursor *cursor, size_t count);
     /* Which coefficients of a block aren't 0: bit k is that of zigzag index k. Behind `last` all are. */
     uint64_t (*nonzero)(const int16_t *block, int last);
-    /* bit_writer.h: a sequential block and its DC's difference; FPC_NO_CODE's bit is set in the result where a symbol had
-     * no code. */
+    /* bit_writer.h: a sequential block and its DC's difference; FPC_NO_CODE is set in what comes back where a symbol
+     * had no code. */
     uint32_t (*encode_block)(fpc_bit_writer *to, const fpc_codes *dc, const fpc_codes *ac, const int16_t *block,
                              int last, int difference);
     /* packed_row.h: the AC coefficients of a block; returns its mask. */
