@@ -129,8 +129,9 @@ class PackSource:
             as_samples: as samples of shards, with their labels beside them; else under their own names.
         """
         for item in self._files(ending, as_samples):
-            times = self._member_times.get(item.path.container) if isinstance(item.path, ArchiveMember) else None
-            yield item if times is None else item._replace(modified_ns=times.get(item.path.offset))
+            path: Any = item.path
+            times = self._member_times.get(path.container) if isinstance(path, ArchiveMember) else None
+            yield item if times is None else item._replace(modified_ns=times.get(path.offset))
 
     @functools.cached_property
     def _member_times(self) -> dict[str, dict[int, int]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import re
 import struct
 from typing import Any
 
@@ -79,9 +80,9 @@ def test_the_corpus(name: str) -> None:
     try:
         others = pack(data, discard_original_bytes=True)
     except NotPackableError as error:
-        with pytest.raises(NotPackableError) as caught:
+        reason = error.reason
+        with pytest.raises(NotPackableError, match=re.escape(reason)):
             pack(data)
-        assert caught.value.reason == error.reason
         return
     assert original_of(others) is None
     if name == "jpeg-progressive-flipped-0":  # with a run that an encoder wouldn't write
