@@ -68,8 +68,8 @@ def pack(
     """Pack the JPEGs of a data set, so that they decode faster.
 
     The pixels, classes, targets, order, names and times stay, and unpacking gives the same files, byte for byte. Each
-    image is proved, other files are kept as they are. What was interrupted goes on with the same command; later, it adds
-    new files.
+    image is proved, other files are kept as they are. What was interrupted goes on with the same command; later, it
+    adds new files.
 
     Example: fastpipe pack ~/photos/train ~/packed/train.zip
     """

@@ -110,7 +110,7 @@ def archive_of(path: str) -> Tar | Zip:
 
 
 def _times(modified_ns: int | None) -> tuple[int, int, bytes]:
-    """A time as a zip's members have it: the clock, of two seconds, and the day, both in UTC, and the field of seconds."""
+    """A time as members of a zip have it: clock and day in UTC, and the field of seconds."""
     first = 0, 1 << 5 | 1, b""  # 1980-01-01
     if modified_ns is None:
         return first

@@ -44,7 +44,7 @@ void fpc_original_write(fpc_bytes *to, const fpc_original *original);
 /* The longest outline. */
 #define FPC_MOST_OUTLINE (1 << 16)
 
-/* The tokens of an outline, behind the head of the packed image that it is of; FPC_OK, FPC_TOO_LARGE or FPC_NO_MEMORY. */
+/* The tokens of the outline of the file that is packed under this head; FPC_OK, FPC_TOO_LARGE or FPC_NO_MEMORY. */
 int fpc_outline_pack(const uint8_t *head, const fpc_packed_head *fields, const fpc_bytes *outline, fpc_bytes *tokens);
 /* Puts the outline into `to`, which is empty; *start is where it begins in there. */
 int fpc_outline_unpack(const uint8_t *head, const fpc_packed_head *fields, const fpc_original *original, fpc_bytes *to,
