@@ -26,7 +26,7 @@ def test_the_order_stays_and_no_two_are_alike(names: list[str], chosen: list[boo
 def test_back_no_two_are_alike(names: list[str], chosen: list[bool]) -> None:
     """Whatever the originals' endings are."""
     new = [
-        one.replace(".*", f".{'jpg jpeg JPEG png'.split()[at % 4]}")
+        one.replace(".*", f".{['jpg', 'jpeg', 'JPEG', 'png'][at % 4]}")
         for at, one in enumerate(in_a_folder(names, UNPACKED))
     ]
     made = [one if one and yes else name for name, one, yes in zip(names, new, chosen, strict=False)]

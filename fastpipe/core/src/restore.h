@@ -58,8 +58,8 @@ int fpc_restorer_open(fpc_packer *packer, const uint8_t *data, size_t length, in
 int fpc_restorer_count(fpc_restorer *restorer, int first, int count, fpc_symbol_counts counts[2]);
 /* Writes the JPEG of an outline to packer->restored. */
 int fpc_restorer_write(fpc_restorer *restorer, const uint8_t *outline, size_t size);
-/* Writes the JPEG that the packed image, which was opened, has its section of; with a reference FPC_OTHER_BYTES where it
- * is another one. */
+/* Writes the JPEG that the opened packed image keeps the bytes of; with a reference FPC_OTHER_BYTES where it is another
+ * one. */
 int fpc_restorer_write_original(fpc_restorer *restorer, const uint8_t *data, fpc_reference *reference);
 
 /* Behind a scan's data: the next marker's position, or the end of the file. */
