@@ -110,8 +110,8 @@ def read(data: bytes) -> PackedImage:
     )
     assert version == 1
     planes = [struct.unpack_from("<4B", data, 24 + 4 * i) for i in range(components)]
-    head_size, rows_size, segments_size, trailer_size, rest_sum, more_zero = struct.unpack_from("<IQQQII", data, 36)
-    assert zero == more_zero == 0
+    head_size, rows_size, segments_size, trailer_size, rest_sum, original_size = struct.unpack_from("<IQQQII", data, 36)
+    assert zero == 0
     tables = [np.frombuffer(data, "<u2", 64, 72 + 128 * k) for k in range(table_count)]
     factors = [(horizontal, vertical) for _, horizontal, vertical, _ in planes]
     largest_horizontal, largest_vertical = (max(one) for one in zip(*factors, strict=True))
@@ -150,7 +150,7 @@ def read(data: bytes) -> PackedImage:
                     above = left if x == 0 else above
     assert at == head_size + rows_size
     rest = data[at:]
-    assert len(rest) == segments_size + trailer_size
+    assert len(rest) == segments_size + trailer_size + original_size
     assert zlib.crc32(rest) == rest_sum
     return PackedImage(
         (height, width),
@@ -160,5 +160,103 @@ def read(data: bytes) -> PackedImage:
         [tables[number] for _, _, _, number in planes],
         coefficients,
         rest[:segments_size],
-        rest[segments_size:],
+        rest[segments_size : segments_size + trailer_size],
     )
+
+
+# ---- the JPEG's own bytes ----
+
+# T.81's codes (annex K.3): how many of each length, and the symbols.
+_DC_CODES = ["00010501010101010100000000000000", "00030101010101010101010000000000"]
+_DC_SYMBOLS = bytes(range(12)).hex()
+_AC_CODES = [
+    (
+        "0002010303020403050504040000017d",
+        "01020300041105122131410613516107227114328191a1082342b1c11552d1f02433627282090a161718191a25262728292a3435363738"
+        "393a434445464748494a535455565758595a636465666768696a737475767778797a838485868788898a92939495969798999aa2a3a4a5"
+        "a6a7a8a9aab2b3b4b5b6b7b8b9bac2c3c4c5c6c7c8c9cad2d3d4d5d6d7d8d9dae1e2e3e4e5e6e7e8e9eaf1f2f3f4f5f6f7f8f9fa",
+    ),
+    (
+        "00020102040403040705040400010277",
+        "0001020311040521310612415107617113223281081442"
+        "91a1b1c109233352f0156272d10a162434e125f11718191a262728292a35363738393a434445464748494a535455565758595a63646566"
+        "6768696a737475767778797a82838485868788898a92939495969798999aa2a3a4a5a6a7a8a9aab2b3b4b5b6b7b8b9bac2c3c4c5c6c7c8"
+        "c9cad2d3d4d5d6d7d8d9dae2e3e4e5e6e7e8e9eaf2f3f4f5f6f7f8f9fa",
+    ),
+]
+
+
+@dataclass
+class OriginalSection:
+    """What is kept of a JPEG beside coefficients, segments and trailer."""
+
+    about: bytes
+    length: int
+    outline: bytes
+    padding: int
+    ends: bytes
+    dummies: bytes
+
+
+def read_original(data: bytes) -> OriginalSection | None:
+    """The section of a JPEG's own bytes; None where there is none."""
+    (size,) = struct.unpack_from("<I", data, 68)
+    section, at = data[len(data) - size :], 0
+
+    def number() -> int:
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = section[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    def take(count: int) -> bytes:
+        nonlocal at
+        at += count
+        assert at <= len(section)
+        return section[at - count : at]
+
+    if not size:
+        return None
+    about, length, outline_size = take(number()), number(), number()
+    text = bytearray(_usual_text(data))
+    start, end = len(text), number()
+    end += at
+    while at < end:
+        token = number()
+        if token & 1:
+            place = number()
+            assert place + (token >> 1) <= len(text)
+            text += text[place : place + (token >> 1)]
+        else:
+            text += take(token >> 1)
+    assert at == end
+    assert len(text) == start + outline_size
+    padding, ends = number(), take(number())
+    return OriginalSection(about, length, bytes(text[start:]), padding, ends, section[at:])
+
+
+def _usual_text(data: bytes) -> bytes:
+    """The text that outlines are copied from."""
+    count, height, width = data[10], *struct.unpack_from("<II", data, 12)
+    text = b"\xff\xd8\xff\xe0"
+    for number in range(data[22]):
+        table = struct.unpack_from("<64H", data, 72 + 128 * number)
+        wide = max(table) > 255
+        text += b"\xff\xdb" + struct.pack(">HB", 131 if wide else 67, wide << 4 | number)
+        text += struct.pack(">64H" if wide else ">64B", *(table[place] for place in ZIGZAG))
+    planes = [data[24 + 4 * i : 28 + 4 * i] for i in range(count)]
+    text += struct.pack(">BBHBHHB", 0xFF, data[21], 8 + 3 * count, 8, height, width, count)
+    text += b"".join(bytes([name, across << 4 | down, table]) for name, across, down, table in planes)
+    for number in range(2):
+        codes = [(number, _DC_CODES[number], _DC_SYMBOLS), (0x10 | number, *_AC_CODES[number])]
+        for kind, lengths, symbols in codes:
+            body = bytes([kind]) + bytes.fromhex(lengths + symbols)
+            text += b"\xff\xc4" + struct.pack(">H", 2 + len(body)) + body
+    text += b"\xff\xda" + struct.pack(">HB", 6 + 2 * count, count)
+    text += b"".join(bytes([plane[0], 0x11 if i else 0]) for i, plane in enumerate(planes))
+    return text + b"\x00\x3f\x00\xff\xd9"

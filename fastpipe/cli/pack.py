@@ -53,6 +53,13 @@ def pack(
         int | None,
         typer.Option(metavar="Q", help="Of what is made smaller (default: 90); alone: of JPEGs of a higher quality."),
     ] = None,
+    discard_original_bytes: Annotated[
+        bool,
+        typer.Option(
+            "--discard-original-bytes",
+            help="Leave out what gives the same files back: unpacked, others have the pixels.",
+        ),
+    ] = False,
     jobs: JobsOption = None,
     scheduler: SchedulerOption = None,
     json: JsonOption = None,
@@ -60,8 +67,9 @@ def pack(
 ) -> None:
     """Pack the JPEGs of a data set, so that they decode faster.
 
-    The pixels, classes, targets, order and names stay. Each image is proved, other files are kept as they are. What was
-    interrupted goes on with the same command; later, it adds new files.
+    The pixels, classes, targets, order, names and times stay, and unpacking gives the same files, byte for byte. Each
+    image is proved, other files are kept as they are. What was interrupted goes on with the same command; later, it
+    adds new files.
 
     Example: fastpipe pack ~/photos/train ~/packed/train.zip
     """
@@ -78,6 +86,7 @@ def pack(
             max_side=max_side,
             short_side=short_side,
             quality=quality,
+            discard_original_bytes=discard_original_bytes,
             jobs=jobs,
             scheduler=scheduler,
             progress=not quiet,
@@ -95,9 +104,10 @@ def unpack(
     json: JsonOption = None,
     quiet: QuietOption = False,
 ) -> None:
-    """Make JPEGs of a data set's packed images.
+    """Make the JPEGs of a data set's packed images again.
 
-    They have the same coefficients and metadata, so the same pixels in every decoder. Other files are kept as they are.
+    They have the same bytes, which their SHA-256 proves, names and times; where the original bytes were discarded, the
+    same coefficients and metadata. Other files are kept as they are.
 
     Example: fastpipe unpack ~/packed/train.zip ~/photos/again
     """

@@ -128,7 +128,14 @@ def _declare(functions: ctypes.CDLL) -> None:
         ("fpc_read_arrays", None, [pointer, pointer, ctypes.c_size_t]),
         ("fpc_packer_new", pointer, [ctypes.c_int]),
         ("fpc_packer_free", None, [pointer]),
-        ("fpc_pack", status, [pointer, pointer, ctypes.c_size_t, ctypes.c_int64, pointer, pointer]),
+        (
+            "fpc_pack",
+            status,
+            [
+                *(pointer, pointer, ctypes.c_size_t, ctypes.c_int64),
+                *(ctypes.c_char_p, ctypes.c_size_t, pointer, pointer),
+            ],
+        ),
         ("fpc_unpack", status, [pointer, pointer, ctypes.c_size_t, ctypes.c_int64, pointer, pointer]),
         (
             "fpc_same_coefficients",

@@ -1,8 +1,10 @@
 """Packed images: a JPEG's coefficients in an arrangement that vectors read several times as fast, and back.
 
-    packed = pack(jpeg)                     # bytes of a .fpj file
-    assert same_coefficients(jpeg, packed)  # read back and compared
-    jpeg_again = unpack(packed)             # the same coefficients and metadata; the same pixels in every decoder
+    packed = pack(jpeg)            # bytes of a .fpj file
+    assert unpack(packed) == jpeg  # the same file
+
+    packed = pack(jpeg, discard_original_bytes=True)
+    assert same_coefficients(unpack(packed), packed)  # another file, with the same pixels in every decoder
 
 ``packed_format.md`` beside this file has the format. What reads images (`read_header`, jobs, the datasets) takes packed
 ones as it takes JPEGs and PNGs.
@@ -11,10 +13,13 @@ ones as it takes JPEGs and PNGs.
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import os
+import re
+import struct
 import threading
 from struct import unpack_from
-from typing import Any
+from typing import Any, NamedTuple
 
 from fastpipe.core.files import address_of_bytes
 from fastpipe.core.headers import PACKED_FORMAT
@@ -28,7 +33,9 @@ __all__ = [
     "PACKED_EXTENSION",
     "PACKED_FORMAT",
     "PACKED_SIGNATURE",
+    "Original",
     "is_packed",
+    "original_of",
     "pack",
     "rows_of",
     "same_coefficients",
@@ -46,6 +53,10 @@ _FIXED, _TABLE, _ENTRY, _SUM = 72, 128, 8, 4  # bytes of a head's parts
 
 LONGEST_HEAD = _FIXED + 3 * _TABLE + _ENTRY * -(-65_500 // 8) + _SUM
 """Bytes of the longest head that there can be: of 65,500 rows of pixels in rows of MCUs of 8."""
+
+_ENDING = re.compile(r"\.[^./\\:*?\"<>|\s\x00-\x1f]{1,15}")  # what may stand at the end of a file's name anywhere
+_ABOUT = struct.Struct("<32sq")  # SHA-256, and ns since 1970; what follows is the ending
+_UNKNOWN_TIME = -(1 << 63)
 
 _REASONS = {
     Status.UNKNOWN_FORMAT: "it isn't a JPEG",
@@ -88,28 +99,60 @@ def _packer() -> int | None:
     return local.packer.address
 
 
-def pack(jpeg: bytes, max_bytes: int = 0) -> bytes:
+class Original(NamedTuple):
+    """The file that a packed image was made of, as far as it isn't pixels.
+
+    Attributes:
+        sha256: of all its bytes.
+        modified_ns: when it was last modified, in ns since 1970; None where that isn't known.
+        ending: of its name, with the dot; ``""`` where that isn't known.
+    """
+
+    sha256: bytes
+    modified_ns: int | None = None
+    ending: str = ""
+
+
+def pack(
+    jpeg: bytes,
+    max_bytes: int = 0,
+    *,
+    discard_original_bytes: bool = False,
+    modified_ns: int | None = None,
+    ending: str = "",
+) -> bytes:
     """Packs a JPEG: the same coefficients and metadata, in about 1.2 times the bytes.
+
+    With what it takes to make the JPEG's own bytes again, some hundred bytes: that is proved, by making them from the
+    packed image and comparing.
 
     Args:
         jpeg: the whole file.
         max_bytes: the most scratch memory that it may take; 0 for no limit.
+        discard_original_bytes: leave that out; `unpack` then makes another JPEG with the same coefficients.
+        modified_ns, ending: of the file, for `original_of`. An ending that other systems don't have in names is left
+            out.
 
     Raises:
         NotPackableError: the core doesn't decode it as Pillow does, or packing would lose something.
         ReaderUnavailableError: there is no core here.
         MemoryError: there is no memory.
     """
-    status, made = _convert(native().fpc_pack, jpeg, max_bytes)
+    about = None
+    if not discard_original_bytes:
+        time = _UNKNOWN_TIME if modified_ns is None else modified_ns
+        about = _ABOUT.pack(hashlib.sha256(jpeg).digest(), time) + (ending.encode() if _is_ending(ending) else b"")
+    status, made = _convert(native().fpc_pack, jpeg, max_bytes, about, len(about or b""))
     if status != Status.OK:
         raise NotPackableError(_REASONS.get(Status(status), status_text(status)))
     return made
 
 
 def unpack(packed: bytes, max_bytes: int = 0) -> bytes:
-    """Makes a JPEG of a packed image: the same coefficients and metadata, so the same pixels in every decoder.
+    """Makes the JPEG of a packed image again, byte for byte: its SHA-256 is compared.
 
-    It is sequential, with optimised Huffman codes; its bytes aren't those of the JPEG that was packed.
+    Where its own bytes were discarded, it is another JPEG with the same coefficients and metadata, so the same pixels
+    in every decoder: sequential, with optimised Huffman codes.
 
     Args:
         packed: the whole file.
@@ -121,9 +164,33 @@ def unpack(packed: bytes, max_bytes: int = 0) -> bytes:
         MemoryError: there is no memory.
     """
     status, made = _convert(native().fpc_unpack, packed, max_bytes)
-    if status != Status.OK:
-        raise DecodeError("<bytes>", PACKED_FORMAT if is_packed(packed) else None, "core", status_text(status))
+    reason = "" if status == Status.OK else status_text(status)
+    if not reason and (original := original_of(packed)) is not None:
+        reason = "" if hashlib.sha256(made).digest() == original.sha256 else "its JPEG has another SHA-256"
+    if reason:
+        raise DecodeError("<bytes>", PACKED_FORMAT if is_packed(packed) else None, "core", reason)
     return made
+
+
+def original_of(packed: bytes) -> Original | None:
+    """The file that a packed image was made of; None where its own bytes were discarded.
+
+    Args:
+        packed: the whole file, which is sound: as `unpack` takes it.
+    """
+    (size,) = unpack_from("<I", packed, 68)
+    if not size:
+        return None
+    section = packed[len(packed) - size :]
+    length = section[0]
+    digest, time = _ABOUT.unpack_from(section, 1)
+    ending = section[1 + _ABOUT.size : 1 + length].decode("utf-8", "replace")
+    return Original(digest, None if time == _UNKNOWN_TIME else time, ending if _is_ending(ending) else "")
+
+
+def _is_ending(text: str) -> bool:
+    """Whether every system takes a text at the end of a file's name."""
+    return text.isprintable() and _ENDING.fullmatch(text) is not None
 
 
 def same_coefficients(jpeg: bytes, packed: bytes, max_bytes: int = 0) -> bool:
@@ -178,11 +245,11 @@ def segments_of(head: bytes) -> tuple[int, int]:
     return start, start + unpack_from("<Q", head, 48)[0]
 
 
-def _convert(function: Any, data: bytes, max_bytes: int) -> tuple[int, bytes]:
+def _convert(function: Any, data: bytes, max_bytes: int, *more: Any) -> tuple[int, bytes]:
     address, size = ctypes.c_void_p(), ctypes.c_size_t()
     # The packer is this thread's, and its memory stays until the thread's next call.
     status = function(
-        _packer(), address_of_bytes(data), len(data), max_bytes, ctypes.byref(address), ctypes.byref(size)
+        _packer(), address_of_bytes(data), len(data), max_bytes, *more, ctypes.byref(address), ctypes.byref(size)
     )
     if status == Status.NO_MEMORY:
         raise MemoryError("the core found no memory for an image")

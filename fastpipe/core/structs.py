@@ -6,7 +6,7 @@ import ctypes
 from enum import IntEnum, IntFlag
 from typing import Any
 
-ABI = 14
+ABI = 15
 """FPC_ABI of the structs below."""
 
 
@@ -14,6 +14,7 @@ class Status(IntEnum):
     """fpc_status: how a job ended.
 
     From UNKNOWN_FORMAT to BAD_OPERATION it was refused, and another reader decides; with UNSURE torch is to do it.
+    OTHER_BYTES is of packing alone: the JPEG can't be made again byte by byte.
     """
 
     OK = 0
@@ -34,6 +35,7 @@ class Status(IntEnum):
     NO_MEMORY = 15
     IO_ERROR = 16
     UNSURE = 17
+    OTHER_BYTES = 18
 
 
 class Isa(IntEnum):

@@ -7,9 +7,12 @@ an error that says how to make one that isn't.
 from __future__ import annotations
 
 import contextlib
+import datetime
+import decimal
 import os
 import posixpath
 import stat
+import struct
 import tarfile
 import zipfile
 from collections.abc import Iterator
@@ -28,6 +31,7 @@ ENDINGS = (".tar", ".zip")
 _COMPRESSED = (".tar.gz", ".tgz", ".tar.bz2", ".tbz", ".tbz2", ".tar.xz", ".txz", ".tar.zst", ".7z", ".rar")
 _MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "Zstandard"}
 _LOCAL_HEADER = 30
+_UNIX_TIME = 0x5455  # Info-ZIP's field of a member's time
 _BLOCK = 512
 _PARTS = 256
 
@@ -39,12 +43,14 @@ class Member(NamedTuple):
         name: with ``/`` between the parts, without ``./`` before it.
         start, size: where its bytes begin, and how many they are; a folder begins at -1.
         problem: why they can't be read from there; ``""`` where they can.
+        modified_ns: when it was last modified, in ns since 1970; None where the archive doesn't say.
     """
 
     name: str
     start: int
     size: int
     problem: str = ""
+    modified_ns: int | None = None
 
 
 def archive_in(path: str) -> str | None:
@@ -158,7 +164,7 @@ def _zipped(path: str, file: IO[bytes], length: int) -> Iterator[Member]:
                 sound = member.header_offset >= 0 and header.startswith(b"PK\x03\x04")
                 sound = sound and at + size <= length and member.compress_size == size
                 problem = "" if sound else "is damaged: its header in the archive isn't where the list of members says"
-            yield Member(name, at, size, problem)
+            yield Member(name, at, size, problem, _zip_time(member))
 
 
 def _local_headers(path: str, file: IO[bytes], members: list[zipfile.ZipInfo]) -> Iterator[bytes]:
@@ -193,7 +199,7 @@ def _tarred(path: str, file: IO[bytes], length: int) -> Iterator[Member]:
                     problem = "is stored as a sparse file" if member.issparse() else ""
                     if member.offset_data + member.size > length:
                         problem = "is cut off: the archive ends before it does"
-                    places[name] = Member(name, member.offset_data, member.size, problem)
+                    places[name] = Member(name, member.offset_data, member.size, problem, _tar_time(member))
                     yield places[name]
             end = archive.offset
     except (tarfile.TarError, ValueError, EOFError) as error:
@@ -210,6 +216,31 @@ def _linked(member: tarfile.TarInfo, name: str, places: dict[str, Member]) -> Me
     if linked is None:
         return Member(name, 0, 0, f"is a link to {member.linkname}, which isn't in the archive before it")
     return linked._replace(name=name)
+
+
+def _zip_time(member: zipfile.ZipInfo) -> int | None:
+    """The seconds that Info-ZIP's field has; else the time on the clock of the zip's maker, taken as this machine's."""
+    extra = member.extra
+    while len(extra) >= 4:
+        kind, size = struct.unpack_from("<2H", extra)
+        if kind == _UNIX_TIME and 5 <= size <= len(extra) - 4 and extra[4] & 1:
+            return int(struct.unpack_from("<i", extra, 5)[0]) * 10**9
+        extra = extra[4 + size :]
+    if member.date_time <= (1980, 1, 1, 0, 0, 0):
+        return None
+    try:
+        return int(datetime.datetime(*member.date_time).timestamp()) * 10**9
+    except (ValueError, OverflowError, OSError):  # such as a 13th month
+        return None
+
+
+def _tar_time(member: tarfile.TarInfo) -> int | None:
+    """The time in a pax header, to the nanosecond, or in whole seconds; None for 0, which stands for none."""
+    try:
+        found = int(decimal.Decimal(member.pax_headers["mtime"]) * 10**9)
+    except (KeyError, ArithmeticError, ValueError, OverflowError):
+        found = int(member.mtime) * 10**9 if abs(member.mtime) < 1 << 33 else 0
+    return found if 0 < abs(found) < 1 << 63 else None
 
 
 def _plain(name: str) -> str:

@@ -6,13 +6,16 @@ in order; what stands behind the last one can be cut off and written again.
 
 from __future__ import annotations
 
+import datetime
 import struct
 import tarfile
 from typing import NamedTuple
 
 from fastpipe.errors import DatasetError
 
-_TIME = (1 << 5) | 1, 0  # the first day and second of a zip's calendar: 1980-01-01
+_FIRST_YEAR, _LAST_YEAR = 1980, 2107  # of a zip's calendar
+_UNIX_TIME = 0x5455  # Info-ZIP's field of a member's time: seconds since 1970
+_LAST_TAR_SECOND = 8**11 - 1
 _MODE = 0o644
 _FOLDER_MODE = 0o755
 _VERSION, _VERSION_64 = 20, 45
@@ -29,21 +32,24 @@ class Place(NamedTuple):
         crc: of its bytes, as zlib has it.
         size: of its bytes.
         start: where its header begins in the archive.
+        modified_ns: when it was last modified, in ns since 1970; None for no time.
     """
 
     name: str
     crc: int
     size: int
     start: int = 0
+    modified_ns: int | None = None
 
 
 class Tar:
     """A tar as POSIX has it: long names, and those that aren't ASCII, in pax headers."""
 
-    def member(self, name: str, data: bytes, crc: int) -> bytes:
-        """A member, with what stands before and behind its bytes."""
+    def member(self, name: str, data: bytes, crc: int, modified_ns: int | None = None) -> bytes:
+        """A member, with what stands before and behind its bytes; its time in whole seconds."""
         about = tarfile.TarInfo(name.rstrip("/"))
         about.size = len(data)
+        about.mtime = min(max((modified_ns or 0) // 10**9, 0), _LAST_TAR_SECOND)
         about.mode = _FOLDER_MODE if name.endswith("/") else _MODE
         about.type = tarfile.DIRTYPE if name.endswith("/") else tarfile.REGTYPE
         head = about.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")
@@ -62,25 +68,27 @@ class Tar:
 class Zip:
     """A zip, with the methods of `Tar`: members as they are; beyond 4 GB or 65,535 of them the records of zip64."""
 
-    def member(self, name: str, data: bytes, crc: int) -> bytes:
+    def member(self, name: str, data: bytes, crc: int, modified_ns: int | None = None) -> bytes:
         coded, flags = _coded(name)
         size = len(data)
         if size >= _MOST_32:
             raise DatasetError(f"{name} has {size:,} bytes, more than a member of a zip: choose a folder or a tar.")
+        clock, day, extra = _times(modified_ns)
         head = struct.pack(
-            "<4s5H3L2H", b"PK\3\4", _VERSION, flags, 0, _TIME[1], _TIME[0], crc, size, size, len(coded), 0
+            "<4s5H3L2H", b"PK\3\4", _VERSION, flags, 0, clock, day, crc, size, size, len(coded), len(extra)
         )
-        return b"".join((head, coded, data))
+        return b"".join((head, coded, extra, data))
 
     def directory(self, place: Place) -> bytes:
         coded, flags = _coded(place.name)
         far = place.start >= _MOST_32
-        extra = struct.pack("<2HQ", 1, 8, place.start) if far else b""
+        clock, day, extra = _times(place.modified_ns)
+        extra += struct.pack("<2HQ", 1, 8, place.start) if far else b""
         version = _VERSION_64 if far else _VERSION
         mode = (0o040000 | _FOLDER_MODE) << 16 | 0x10 if place.name.endswith("/") else (0o100000 | _MODE) << 16
         head = struct.pack(
             "<4s6H3L5H2L",
-            *(b"PK\1\2", _UNIX | version, version, flags, 0, _TIME[1], _TIME[0], place.crc, place.size, place.size),
+            *(b"PK\1\2", _UNIX | version, version, flags, 0, clock, day, place.crc, place.size, place.size),
             *(len(coded), len(extra), 0, 0, 0, mode, min(place.start, _MOST_32)),
         )
         return b"".join((head, coded, extra))
@@ -99,6 +107,20 @@ class Zip:
 def archive_of(path: str) -> Tar | Zip:
     """The kind of archive that a path's ending asks for."""
     return Zip() if path.lower().endswith(".zip") else Tar()
+
+
+def _times(modified_ns: int | None) -> tuple[int, int, bytes]:
+    """A time as members of a zip have it: clock and day in UTC, and the field of seconds."""
+    first = 0, 1 << 5 | 1, b""  # 1980-01-01
+    if modified_ns is None:
+        return first
+    seconds = modified_ns // 10**9
+    extra = struct.pack("<2HBi", _UNIX_TIME, 5, 1, seconds) if -(1 << 31) <= seconds < 1 << 31 else b""
+    moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=min(max(seconds, 0), 1 << 32))
+    if not _FIRST_YEAR <= moment.year <= _LAST_YEAR:
+        return first[0], first[1], extra
+    day = (moment.year - _FIRST_YEAR) << 9 | moment.month << 5 | moment.day
+    return moment.hour << 11 | moment.minute << 5 | moment.second // 2, day, extra
 
 
 def _coded(name: str) -> tuple[bytes, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, TypeAlias
 
-from fastpipe.core.packed import is_packed, pack, same_coefficients, unpack
+from fastpipe.core.packed import is_packed, original_of, pack, same_coefficients, unpack
 from fastpipe.environment import versions
 from fastpipe.errors import DecodeError, NotPackableError
 from fastpipe.index.listing import has_file_allowed_extension
@@ -13,6 +13,7 @@ from fastpipe.packing.names import IMAGES, PACKED, UNPACKED
 from fastpipe.packing.smaller import Change, Smaller
 from fastpipe.readers.header import guess_format
 
+_JPEG = ".jpg"  # where the original's ending isn't known
 _UNPROVED = "its proof failed: please report it"
 
 
@@ -23,11 +24,17 @@ class Converted(NamedTuple):
         data: these bytes.
         kept: why they are the source's own; ``""`` where they are converted.
         change: how it was made smaller before; None where it wasn't.
+        exact: whether a packed image gives the JPEG's own bytes back; whether a JPEG is the one that was packed.
+        ending: of the name of a JPEG that was unpacked.
+        modified_ns: when the file that was packed was last modified, in ns since 1970; None where that isn't known.
     """
 
     data: bytes
     kept: str = ""
     change: Change | None = None
+    exact: bool = False
+    ending: str = ""
+    modified_ns: int | None = None
 
 
 @dataclass(frozen=True)
@@ -36,11 +43,13 @@ class Packing:
 
     Attributes:
         smaller: makes images smaller before; None for none.
+        discard_original_bytes: whether what it takes to make the JPEGs' own bytes again is left out.
         verb: the command's name.
         ending: of converted files.
     """
 
     smaller: Smaller | None = None
+    discard_original_bytes: bool = False
 
     verb = "pack"
     ending = PACKED
@@ -53,21 +62,30 @@ class Packing:
     @property
     def about(self) -> dict[str, Any]:
         """The options that the result depends on, as JSON has them."""
-        if self.smaller is None:
-            return {}
-        return {"smaller": {**asdict(self.smaller), "pillow": versions("pillow")["pillow"]}}
+        about: dict[str, Any] = {} if self.discard_original_bytes else {"original_bytes": True}
+        if self.smaller is not None:
+            about["smaller"] = {**asdict(self.smaller), "pillow": versions("pillow")["pillow"]}
+        return about
 
     def takes(self, name: str) -> bool:
         """Whether a file of that name may be one to convert."""
         return has_file_allowed_extension(name, IMAGES)
 
-    def convert(self, data: bytes) -> Converted:
-        """Converts a file, and proves it: both have the same coefficients."""
+    def convert(self, data: bytes, ending: str = "", modified_ns: int | None = None) -> Converted:
+        """Converts a file, and proves it: the packed image gives the same file, or has the same coefficients.
+
+        Args:
+            data: the file.
+            ending: of its name.
+            modified_ns: when it was last modified; None where that isn't known.
+        """
         change = None
         try:
             if self.smaller is not None:
                 data, change = self.smaller.apply(data)
-            packed = pack(data)
+            if not self.discard_original_bytes:
+                return Converted(pack(data, ending=ending, modified_ns=modified_ns), "", change, exact=True)
+            packed = pack(data, discard_original_bytes=True)
         except NotPackableError as error:
             return Converted(data, _reason(data) or error.reason, change)
         return Converted(packed, "", change) if same_coefficients(data, packed) else Converted(data, _UNPROVED, change)
@@ -88,14 +106,21 @@ class Unpacking:
     def takes(self, name: str) -> bool:
         return has_file_allowed_extension(name, (PACKED.new, *IMAGES))
 
-    def convert(self, data: bytes) -> Converted:
+    def convert(self, data: bytes, ending: str = "", modified_ns: int | None = None) -> Converted:
+        """Converts a file, and proves it: both have the same coefficients, and the JPEG its own SHA-256."""
         if not is_packed(data):
             return Converted(data, "it isn't packed")
         try:
             jpeg = unpack(data)
         except DecodeError as error:
             return Converted(data, error.reason)
-        return Converted(jpeg) if same_coefficients(jpeg, data) else Converted(data, _UNPROVED)
+        if not same_coefficients(jpeg, data):
+            return Converted(data, _UNPROVED)
+        original = original_of(data)
+        if original is None:
+            return Converted(jpeg, ending=_JPEG)
+        ending = original.ending if original.ending.lower() in IMAGES else _JPEG
+        return Converted(jpeg, exact=True, ending=ending, modified_ns=original.modified_ns)
 
 
 Conversion: TypeAlias = Packing | Unpacking

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 BY_CONTENT = ".*"
-"""The ending of a name whose own ending is that of the format which the file turns out to have."""
+"""The ending of a name whose own ending is known from the file: its original's, or its format's."""
 
 _UNKNOWN_SIZE = 1 << 17  # bytes that a file whose size nobody knows is planned with
 
@@ -24,6 +24,7 @@ class Item(NamedTuple):
         beside: names and bytes of what is written behind it, such as its label.
         begins: whether it begins a sample, so that another shard may begin with it.
         group: the container that holds it, relative to the others; ``""`` for none.
+        modified_ns: of an archive's member, when it was last modified, in ns since 1970; None where nobody knows.
     """
 
     key: str
@@ -34,6 +35,7 @@ class Item(NamedTuple):
     beside: tuple[tuple[str, bytes], ...] = ()
     begins: bool = True
     group: str = ""
+    modified_ns: int | None = None
 
     @property
     def planned(self) -> int:

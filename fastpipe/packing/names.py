@@ -10,6 +10,7 @@ from typing import NamedTuple
 from fastpipe.core.packed import PACKED_EXTENSION
 from fastpipe.errors import DatasetError
 from fastpipe.index.listing import IMG_EXTENSIONS
+from fastpipe.packing.items import BY_CONTENT
 
 IMAGES = tuple(ending for ending in IMG_EXTENSIONS if ending != PACKED_EXTENSION)
 """The endings of images that may be packed."""
@@ -27,7 +28,7 @@ class Ending(NamedTuple):
     old: tuple[str, ...] = ()
 
     def short(self, name: str) -> str:
-        """``cat.jpg`` → ``cat.fpj``; back, ``cat.jpg.fpj`` → ``cat.jpg``."""
+        """``cat.jpg`` → ``cat.fpj``; back, ``cat.jpg.fpj`` → ``cat.jpg``, and ``cat.fpj`` → ``cat.*``."""
         stem = posixpath.splitext(name)[0]
         return stem if self.old and stem.lower().endswith(self.old) else stem + self.new
 
@@ -37,7 +38,7 @@ class Ending(NamedTuple):
 
 
 PACKED = Ending(PACKED_EXTENSION)
-UNPACKED = Ending(".jpg", IMAGES)
+UNPACKED = Ending(BY_CONTENT, IMAGES)
 
 
 def in_a_folder(names: Sequence[str], ending: Ending) -> list[str]:

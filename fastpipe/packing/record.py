@@ -42,6 +42,7 @@ class Row(NamedTuple):
         places: the file in the target, then what stands beside it.
         change: the fields of `Changes`, where it was made smaller before; None where it wasn't.
         whole: the fields of `Totals` of a container, which a worker of a cluster did; None of a file.
+        exact: 1 where it is converted and its own bytes come back, or are back; else 0.
     """
 
     key: str
@@ -56,6 +57,7 @@ class Row(NamedTuple):
     places: tuple[Place, ...] = ()
     change: Sequence[Any] | None = None
     whole: Sequence[Any] | None = None
+    exact: int = 0
 
     def moved(self, start: int) -> Row:
         """The row of a piece that its archive has at `start`."""
@@ -90,6 +92,7 @@ class Totals:
         kept: how many stayed as they were, by reason.
         before, after: bytes in the source and in the target, without what stands beside the files.
         changes: of the images that were made smaller before.
+        exact: how many files are converted whose own bytes come back, or are back.
     """
 
     files: int = 0
@@ -97,26 +100,29 @@ class Totals:
     before: int = 0
     after: int = 0
     changes: Changes = field(default_factory=Changes)
+    exact: int = 0
 
     def add(self, row: Row) -> None:
         """Counts a file, or those of a container; folders don't count."""
         if row.whole is not None:
-            files, kept, before, after, changes = row.whole
+            files, kept, before, after, changes, *others = row.whole
+            exact = others[0] if others else 0
         elif row.places[0].name.endswith("/"):
             return
         else:
             files, kept, before, after = 1, {row.kept: 1} if row.kept else {}, row.before, row.places[0].size
-            changes = row.change or ()
+            changes, exact = row.change or (), row.exact
         self.files += files
         self.kept.update(kept)
         self.before += before
         self.after += after
         self.changes += Changes(*changes)
+        self.exact += exact
 
     @property
     def fields(self) -> tuple[Any, ...]:
         """The same as JSON has it."""
-        return self.files, dict(self.kept), self.before, self.after, astuple(self.changes)
+        return self.files, dict(self.kept), self.before, self.after, astuple(self.changes), self.exact
 
 
 @contextlib.contextmanager
@@ -274,6 +280,8 @@ def _in_words(name: str, value: Any) -> str:
     if name == "smaller":
         given = ", ".join(f"{key} {one}" for key, one in (value or {}).items() if one is not None)
         return f"with images made smaller ({given})" if value else "without making images smaller"
+    if name == "original_bytes":
+        return "with what gives the original files back" if value else "with the original files' bytes discarded"
     if name == "command":
         return f"by fastpipe {value}"
     if name == "labels" and not isinstance(value, str):

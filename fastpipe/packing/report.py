@@ -24,6 +24,7 @@ class PackResult:
         target: where to, as it was given.
         files: how many files the target has.
         converted: how many of them are packed (unpacked).
+        exact: how many of these give the JPEG's own bytes back (have them).
         kept: how many are as they were, by reason.
         bytes_before: of these files in the source.
         bytes_after: of these files in the target.
@@ -39,6 +40,7 @@ class PackResult:
     target: str
     files: int
     converted: int
+    exact: int
     kept: dict[str, int]
     bytes_before: int
     bytes_after: int
@@ -58,6 +60,7 @@ class PackResult:
             "versions": versions("pillow"),
             "files": self.files,
             "converted": self.converted,
+            "exact": self.exact,
             "kept": self.kept,
             "bytes_before": self.bytes_before,
             "bytes_after": self.bytes_after,
@@ -67,6 +70,19 @@ class PackResult:
             "left_out": self.left_out,
             "seconds": round(self.seconds, 3),
         }
+
+    def _exactly(self) -> str:
+        """Of how many files the bytes come back, or are back."""
+        packs = self.command == "pack"
+        if self.exact == self.converted:
+            return f"all of them {'give' if packs else 'are'} the original JPEGs, byte for byte"
+        if self.exact:
+            others = self.converted - self.exact
+            return (
+                f"{self.exact:,} of them {'give' if packs else 'are'} the original JPEGs, byte for byte; of "
+                f"{others:,} the original bytes were discarded"
+            )
+        return "their original bytes were discarded: JPEGs made of them have the same coefficients and metadata"
 
     def _smaller(self) -> dict[str, Any]:
         changes = self.changes
@@ -91,6 +107,8 @@ class PackResult:
             lines.append(f"{pluralize(self.resumed, 'file')} of {self.files:,} were there before")
         ratio = f", {self.bytes_after / self.bytes_before:.2f} times" if self.bytes_before else ""
         lines.append(f"bytes: {format_bytes(self.bytes_before)} before, {format_bytes(self.bytes_after)} after{ratio}")
+        if self.converted:
+            lines.append(self._exactly())
         if changes := self.changes if self.changes.images else None:
             lines.append(
                 f"made smaller before: {pluralize(changes.images, 'image')}, "

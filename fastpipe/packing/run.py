@@ -70,15 +70,17 @@ def pack(
     max_side: int | None = None,
     short_side: int | None = None,
     quality: int | None = None,
+    discard_original_bytes: bool = False,
     jobs: int | None = None,
     scheduler: str | None = None,
     progress: bool = True,
 ) -> PackResult:
     """Packs a data set: its JPEGs with the same coefficients in an arrangement that is decoded several times as fast.
 
-    The target has the same classes, targets, order and names; the ending of what is packed becomes ``.fpj``. What can't
-    be packed, and other formats, are kept as they are. Each image is proved: its coefficients are compared with the
-    JPEG's, and what was written is read back and compared. The source is never changed.
+    The target has the same classes, targets, order, names and times; the ending of what is packed becomes ``.fpj``.
+    `unpack` gives the same files back, byte for byte. Each image is proved: the JPEG is made again from the packed one
+    and compared, and what was written is read back and compared. What can't be packed so, and other formats, are kept
+    as they are. The source is never changed.
 
     A run that was interrupted, killed or out of disk goes on where it was when the same is called again, and ends with
     the same bytes; when it is complete, the same call adds the files that have come to the source since.
@@ -92,6 +94,8 @@ def pack(
         image, label: of Parquet files the columns; None for ``"image"`` and, if there is one, ``"label"``.
         max_side, short_side, quality: make images that are larger smaller before, as `Smaller` does, and say what that
             changed: the longer side in pixels, or the shorter one; and Pillow's quality. None for the source's pixels.
+        discard_original_bytes: leave out what it takes to make the same files again, some hundred bytes an image, so
+            that `unpack` makes other JPEGs with the same coefficients and metadata.
         jobs: threads; None for one a usable CPU.
         scheduler: the address of a Dask scheduler whose workers do it, with the same result; they see source and target
             under the same paths. None for threads of this process.
@@ -106,7 +110,18 @@ def pack(
     """
     how = max_side, short_side, quality
     smaller = None if how == (None, None, None) else Smaller(*how)
-    return _run(source, target, Packing(smaller), shard_size, shard_samples, image, label, jobs, scheduler, progress)
+    return _run(
+        source,
+        target,
+        Packing(smaller, discard_original_bytes),
+        shard_size,
+        shard_samples,
+        image,
+        label,
+        jobs,
+        scheduler,
+        progress,
+    )
 
 
 def unpack(
@@ -119,9 +134,10 @@ def unpack(
     scheduler: str | None = None,
     progress: bool = True,
 ) -> PackResult:
-    """Makes JPEGs of packed images: with the same coefficients and metadata, so the same pixels in every decoder.
+    """Makes the JPEGs of packed images again: the same bytes, which their SHA-256 proves, names and times.
 
-    Other files are kept as they are. The names end in ``.jpg``; ``cat.jpeg.fpj`` becomes ``cat.jpeg``.
+    Where the original bytes were discarded, they are JPEGs with the same coefficients and metadata, so the same pixels
+    in every decoder, and end in ``.jpg``; ``cat.jpeg.fpj`` becomes ``cat.jpeg``. Other files are kept as they are.
 
     Args:
         source: as `pack` takes and writes it.
@@ -187,6 +203,7 @@ def _run(
                     target=target.path,
                     files=totals.files,
                     converted=totals.files - totals.kept.total(),
+                    exact=totals.exact,
                     kept=dict(totals.kept.most_common()),
                     bytes_before=totals.before,
                     bytes_after=totals.after,

@@ -54,6 +54,7 @@ def shard_items(source: ShardSource, ending: Ending, apart: bool) -> Iterator[It
                     member.size,
                     begins=number == 0,
                     group=container,
+                    modified_ns=member.modified_ns,
                 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import posixpath
 from collections import Counter
@@ -28,6 +29,7 @@ from fastpipe.packing.names import Ending, checked, in_a_folder, sample_key
 from fastpipe.packing.samples import shard_items, table_items
 from fastpipe.paths import absolute_path, is_url, local_path
 from fastpipe.sources import ByteSource
+from fastpipe.types import ArchiveMember
 
 Kind = Literal["folders", "images", "list", "samples"]
 """Class folders; images without labels; a list of images and labels; samples in shards or Parquet files."""
@@ -126,6 +128,21 @@ class PackSource:
             ending: of those that are converted.
             as_samples: as samples of shards, with their labels beside them; else under their own names.
         """
+        for item in self._files(ending, as_samples):
+            path: Any = item.path
+            times = self._member_times.get(path.container) if isinstance(path, ArchiveMember) else None
+            yield item if times is None else item._replace(modified_ns=times.get(path.offset))
+
+    @functools.cached_property
+    def _member_times(self) -> dict[str, dict[int, int]]:
+        """The times of the members of each archive of this machine, by where their bytes begin."""
+        containers = () if self.is_remote or self.containers is not None else self.images.containers
+        return {
+            path: {member.start: member.modified_ns for member in list_members(path) if member.modified_ns is not None}
+            for path in containers
+        }
+
+    def _files(self, ending: Ending, as_samples: bool) -> Iterator[Item]:
         labels = self.labels if as_samples and self.kind != "images" else {}
         if self.kind == "list":
             yield from self._listed(ending, as_samples, labels)

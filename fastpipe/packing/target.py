@@ -211,8 +211,8 @@ def path_in(folder: str, name: str) -> str:
     return os.path.join(folder, *name.split("/"))
 
 
-def write_checked(path: str, data: bytes, beside: str = PART) -> None:
-    """Writes a file beside, reads it back, compares, and gives it its name.
+def write_checked(path: str, data: bytes, beside: str = PART, modified_ns: int | None = None) -> None:
+    """Writes a file beside, reads it back, compares, and gives it its name, and its time where it has one.
 
     Raises:
         OSError: it can't be written, or other bytes are read.
@@ -222,6 +222,9 @@ def write_checked(path: str, data: bytes, beside: str = PART) -> None:
     except FileNotFoundError:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         _write(path, data, path + beside)
+    if modified_ns is not None:
+        with contextlib.suppress(OSError, OverflowError):  # not every disk keeps every time
+            os.utime(path, ns=(modified_ns, modified_ns))
 
 
 def _write(path: str, data: bytes, beside: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import posixpath
 import secrets
 import zlib
 from collections.abc import Iterable, Iterator
@@ -12,7 +13,7 @@ from typing import NamedTuple
 from fastpipe import readers
 from fastpipe.index.shard_source import ShardSource
 from fastpipe.packing.archives import Place, archive_of
-from fastpipe.packing.conversions import Conversion
+from fastpipe.packing.conversions import Conversion, Converted
 from fastpipe.packing.items import BY_CONTENT, Item, in_blocks
 from fastpipe.packing.record import PartState, Row, Totals
 from fastpipe.packing.samples import shard_items
@@ -20,7 +21,7 @@ from fastpipe.packing.smaller import Changes
 from fastpipe.packing.target import PART, OpenPart, path_in, write_checked
 from fastpipe.readers.header import guess_format
 from fastpipe.sources.base import fetched
-from fastpipe.types import RemoteFile
+from fastpipe.types import ArchiveMember, RemoteFile
 
 FILES = 16
 """Files that are converted together, where nothing else asks for more."""
@@ -58,10 +59,10 @@ def make(task: Task) -> Made:
     rows, pieces, end = [], list[bytes](), 0
     for row, files in _converted(task):
         places = []
-        for name, data in files:
+        for name, data, modified_ns in files:
             crc = zlib.crc32(data)
-            pieces.append(archive.member(name, data, crc))
-            places.append(Place(name, crc, len(data), end))
+            pieces.append(archive.member(name, data, crc, modified_ns))
+            places.append(Place(name, crc, len(data), end, modified_ns))
             end += len(pieces[-1])
         rows.append(row._replace(places=tuple(places), end=end))
     return Made(rows, b"".join(pieces))
@@ -71,13 +72,13 @@ def write_files(task: Task, beside: str = PART) -> list[Row]:
     """Converts files, and writes each as a file of its own."""
     rows = []
     for row, files in _converted(task):
-        for name, data in files:
+        for name, data, modified_ns in files:
             path = path_in(task.folder, name)
             if name.endswith("/"):
                 os.makedirs(path, exist_ok=True)
             else:
-                write_checked(path, data, beside)
-        rows.append(row._replace(places=tuple(Place(name, zlib.crc32(data), len(data)) for name, data in files)))
+                write_checked(path, data, beside, modified_ns)
+        rows.append(row._replace(places=tuple(Place(name, zlib.crc32(data), len(data)) for name, data, _ in files)))
     return rows
 
 
@@ -125,32 +126,41 @@ def write_piece(task: Task) -> tuple[list[Row], str]:
     return made.rows, name
 
 
-def _converted(task: Task) -> Iterator[tuple[Row, list[tuple[str, bytes]]]]:
-    """For each file its row, still without places, and the names and bytes to write."""
+def _converted(task: Task) -> Iterator[tuple[Row, list[tuple[str, bytes, int | None]]]]:
+    """For each file its row, still without places, and the names, bytes and times to write."""
     local, errors = fetched([item.path for item in task.items])
     for number, item in enumerate(task.items):
         row = Row(item.key, item.planned, samples=int(item.begins), part=task.part)
         if not item.path:
-            yield row._replace(planned=0, kept="a folder"), [(item.kept, b"")]
+            yield row._replace(planned=0, kept="a folder"), [(item.kept, b"", None)]
             continue
         if number in errors:
             raise errors[number]
         _, stamp = state_of(item.path)
         here = local[number]
         data = here if isinstance(here, bytes) else readers.read_file(here, None)
+        modified_ns = item.modified_ns if isinstance(item.path, ArchiveMember) else stamp
         if item.converted:
-            made, kept, change = task.conversion.convert(data)
+            ending = "" if item.kept.endswith(BY_CONTENT) else posixpath.splitext(item.kept)[1]
+            made = task.conversion.convert(data, ending, modified_ns)
         else:
-            made, kept, change = data, _OTHERS if task.conversion.takes(item.kept) else _NO_IMAGE, None
-        name = _by_content(item.kept, made) if kept else item.converted
-        changes = None if change is None else astuple(Changes.of(change))
-        row = row._replace(before=len(data), stamp=stamp, crc=zlib.crc32(data), kept=kept, change=changes)
-        yield row, [(name, made), *item.beside]
+            made = Converted(data, _OTHERS if task.conversion.takes(item.kept) else _NO_IMAGE)
+        name = _by_content(item.kept, made.data) if made.kept else _of_original(item.converted, made.ending)
+        if made.modified_ns is not None:
+            modified_ns = made.modified_ns
+        changes = None if made.change is None else astuple(Changes.of(made.change))
+        row = row._replace(before=len(data), stamp=stamp, crc=zlib.crc32(data), kept=made.kept, change=changes)
+        row = row._replace(exact=int(made.exact))
+        yield row, [(name, made.data, modified_ns), *((*beside, None) for beside in item.beside)]
 
 
 def state_of(path: str) -> tuple[int, int]:
     """The bytes of a file and its time, or its container's; of one in a store its version, and -1 for unknown bytes."""
     return (path.length, path.version) if isinstance(path, RemoteFile) else readers.stat_file(path)
+
+
+def _of_original(name: str, ending: str) -> str:
+    return name.removesuffix(BY_CONTENT) + ending if name.endswith(BY_CONTENT) else name
 
 
 def _by_content(name: str, data: bytes) -> str:

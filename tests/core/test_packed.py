@@ -22,7 +22,8 @@ from PIL import Image
 import fastpipe
 from fastpipe import core, readers
 from fastpipe.core import Status
-from fastpipe.core.packed import PACKED_EXTENSION, is_packed, pack, same_coefficients, unpack
+from fastpipe.core.packed import PACKED_EXTENSION, is_packed, same_coefficients, unpack
+from fastpipe.core.packed import pack as pack_exactly
 from fastpipe.core.structs import Isa
 from fastpipe.errors import DecodeError, NotPackableError, ReaderUnavailableError
 from fastpipe.transforms import Compose, RandomResizedCrop, ToTensor
@@ -35,6 +36,11 @@ pytestmark = [
 
 
 METADATA_REFUSALS = (Status.UNUSUAL_HEADER, Status.TRUNCATED, Status.BAD_MARKER, Status.CONTRADICTION)
+
+
+def pack(jpeg: bytes) -> bytes:
+    """Coefficients and metadata alone; test_packed_originals.py has the JPEG's own bytes."""
+    return pack_exactly(jpeg, discard_original_bytes=True)
 
 
 def pixels_of(data: bytes) -> np.ndarray:

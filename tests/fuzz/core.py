@@ -257,7 +257,11 @@ class Checker:
                     found.append(f"{name} is up to {apart} from Pillow ({isa.name})")
         if decoded and header.format == "JPEG" and expected is not None:
             with contextlib.suppress(NotPackableError):
-                found += self._differences(data, header, pack(data), expected)
+                packed = pack(data, discard_original_bytes=True)
+                found += self._differences(data, header, packed, expected)
+                packed = pack(data)
+                found += [] if unpack(packed) == data else ["packed, it doesn't come back"]
+                found += self._differences(data, header, packed, expected)
         return found, DECODED if decoded else REFUSED
 
     def _check_packed(self, packed: bytes, header: Header) -> tuple[list[str], int]:
@@ -274,7 +278,9 @@ class Checker:
             jpeg = unpack(packed)
         except DecodeError as error:
             # What stands behind the image has a checksum that only `unpack` looks at.
-            if pixels is not None and packed_reference.mended(packed) == packed:
+            # Of the JPEG's own bytes it looks at all, and at their SHA-256.
+            own = int.from_bytes(packed[68:72], "little")
+            if pixels is not None and packed_reference.mended(packed) == packed and not own:
                 found.append(f"it is decoded, and can't be unpacked: {error}")
             return found, REFUSED if pixels is None else DECODED
         expected = _pillow(jpeg)

@@ -47,7 +47,8 @@ def main() -> None:
     if core.available():
         for name, data in list(files.items()):
             with contextlib.suppress(NotPackableError):
-                files[f"packed-{name}"] = pack(data)
+                files[f"packed-{name}"] = pack(data, discard_original_bytes=True)
+                files[f"packed-exactly-{name}"] = pack(data)
     rng = random.Random(0)
     for name, data in files.items():
         if not given.tails:

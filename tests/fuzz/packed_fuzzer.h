@@ -43,7 +43,9 @@ static void mend_packed(uint8_t *data, size_t length) {
     packed_put(data + 40, at - size, 8);
     const size_t segments = (size_t)packed_get(data + 48, 8);
     if (segments > length - at) packed_put(data + 48, 0, 8);
-    packed_put(data + 56, length - at - (size_t)packed_get(data + 48, 8), 8);
+    const size_t left = length - at - (size_t)packed_get(data + 48, 8);
+    if (packed_get(data + 68, 4) > left) packed_put(data + 68, left, 4);
+    packed_put(data + 56, left - (size_t)packed_get(data + 68, 4), 8);
     packed_put(data + 64, packed_crc(data + at, length - at), 4);
     packed_put(data + size - 4, packed_crc(data, size - 4), 4);
 }
@@ -127,6 +129,91 @@ static size_t make_segments(source *from, uint8_t *to) {
     return at;
 }
 
+static size_t put_number(uint8_t *to, size_t number) {
+    size_t count = 0;
+    for (; number > 127; number >>= 7) to[count++] = (uint8_t)(number | 128);
+    to[count++] = (uint8_t)number;
+    return count;
+}
+
+/* An outline of a file with those components, and more or less sound; returns its bytes. */
+static size_t make_outline(source *from, uint8_t *to, int components, const uint8_t *ids) {
+    size_t at = 0;
+    const uint8_t kind = (uint8_t)(0xC0 + below(from, 3));
+    const uint8_t frame[] = {0xFF, 0xD8, 0xFF, kind, 0, 4, 1, 2};
+    memcpy(to, frame, sizeof frame);
+    at += sizeof frame;
+    for (int table = 0; table < 4; table++) { /* a code of 8 bits for each of 255 symbols, or of 5 for 16 */
+        const int count = table & 1 ? 255 : 16, bits = table & 1 ? 8 : 5;
+        const uint8_t start[] = {0xFF, 0xC4, 0, (uint8_t)(19 + count), (uint8_t)((table & 1) << 4 | table >> 1)};
+        memcpy(to + at, start, sizeof start);
+        to[at + 2] = (uint8_t)((19 + count) >> 8);
+        at += sizeof start;
+        memset(to + at, 0, 16);
+        to[at + (size_t)bits - 1] = (uint8_t)count;
+        at += 16;
+        for (int i = 0; i < count; i++) to[at++] = (uint8_t)i;
+    }
+    if (one_in(from, 3)) {
+        const uint8_t interval[] = {0xFF, 0xDD, 0, 4, 0, (uint8_t)below(from, 6)};
+        memcpy(to + at, interval, sizeof interval);
+        at += sizeof interval;
+    }
+    const int scans = kind == 0xC2 ? 1 + components + components * below(from, 3) : 1;
+    for (int scan = 0; scan < scans; scan++) {
+        const bool all = scan == 0;
+        const int count = all ? components : 1, component = (scan - 1) % components, round = (scan - 1) / components;
+        const uint8_t start[] = {0xFF, 0xDA, 0, (uint8_t)(6 + 2 * count), (uint8_t)count};
+        memcpy(to + at, start, sizeof start);
+        at += sizeof start;
+        for (int i = 0; i < count; i++) {
+            to[at++] = ids[all ? i : component];
+            to[at++] = (uint8_t)(one_in(from, 2) ? 0x11 : 0);
+        }
+        const int most = (scans - 1) / components - 1;
+        to[at++] = all ? 0 : 1;
+        to[at++] = all && kind == 0xC2 ? 0 : 63;
+        to[at++] = (uint8_t)(all ? 0 : round ? (most - round + 1) << 4 | (most - round) : most);
+    }
+    to[at++] = 0xFF;
+    to[at++] = 0xD9;
+    if (one_in(from, 4)) to[below(from, (int)at)] = (uint8_t)next(from);
+    return at;
+}
+
+/* A section of the JPEG's own bytes, more or less sound; returns its bytes. */
+static size_t make_original(source *from, uint8_t *to, int components, const uint8_t *ids) {
+    static uint8_t outline[2048];
+    const size_t outline_size = make_outline(from, outline, components, ids);
+    const size_t about = (size_t)below(from, 60);
+    size_t at = put_number(to, about);
+    packed_fill(from, to + at, about, 0);
+    at += about;
+    at += put_number(to + at, one_in(from, 2) ? (size_t)1 << 40 : (size_t)below(from, 4000));
+    at += put_number(to + at, outline_size + (one_in(from, 16) ? (size_t)below(from, 9) : 0));
+    uint8_t literal[8];
+    const size_t size = put_number(literal, 2 * outline_size);
+    uint8_t copy[16];
+    size_t copied = 0; /* bytes of the text that the head gives, behind the literal */
+    if (one_in(from, 8)) {
+        copied = put_number(copy, 2 * (size_t)below(from, 40) + 1);
+        copied += put_number(copy + copied, (size_t)below(from, 2000));
+    }
+    at += put_number(to + at, size + outline_size + copied);
+    memcpy(to + at, literal, size);
+    memcpy(to + at + size, outline, outline_size);
+    memcpy(to + at + size + outline_size, copy, copied);
+    at += size + outline_size + copied;
+    to[at++] = (uint8_t)below(from, 2);
+    const size_t ends = one_in(from, 2) ? (size_t)below(from, 12) : 0;
+    at += put_number(to + at, ends);
+    packed_fill(from, to + at, ends, 2);
+    at += ends;
+    const size_t dummies = one_in(from, 2) ? (size_t)below(from, 40) : 0;
+    packed_fill(from, to + at, dummies, 2);
+    return at + dummies;
+}
+
 /* A packed image of any size, sampling and tables, of which each row is one that there can be. */
 static size_t make_packed(source *from, uint8_t *to) {
     static const uint8_t start[12] = {0x89, 'F', 'P', 'J', '\r', '\n', 0x1A, '\n', 1, 0, 0, 0};
@@ -180,6 +267,12 @@ static size_t make_packed(source *from, uint8_t *to) {
         packed_put(to + 48, segments, 8);
         at += segments + trailer;
     }
+    if (one_in(from, 2) && at + 4096 < PACKED_ROOM) {
+        const uint8_t ids[3] = {to[24], to[28], to[32]};
+        const size_t original = make_original(from, to + at, components, ids);
+        packed_put(to + 68, original, 4);
+        at += original;
+    }
     if (one_in(from, 3)) {
         for (int changes = 1 + below(from, 3); changes; changes--) to[below(from, (int)at)] = (uint8_t)next(from);
     }
@@ -220,29 +313,67 @@ static void compare_files(const uint8_t *one, size_t one_length, const uint8_t *
     free(second);
 }
 
-/* Packs a JPEG, or unpacks a packed image, in two instruction sets. */
+/* Packs a JPEG, or unpacks a packed image, in two instruction sets, which have to agree; FPC_OK and a copy of what is
+ * made, or why there is none. */
+static int pack_or_unpack(const uint8_t *data, size_t length, int64_t most, bool is_packed, const uint8_t *about,
+                          uint8_t **copy, size_t *size) {
+    const uint8_t *made[2];
+    size_t sizes[2];
+    int statuses[2];
+    *copy = NULL;
+    for (int k = 0; k < 2; k++) {
+        if (packers[k] == NULL) packers[k] = fpc_packer_new(k == 0 ? FPC_ISA_BEST : FPC_ISA_PORTABLE);
+        if (packers[k] == NULL) abort();
+        statuses[k] = is_packed ? fpc_unpack(packers[k], data, length, most, &made[k], &sizes[k])
+                                : fpc_pack(packers[k], data, length, most, about, about ? 5 : 0, &made[k], &sizes[k]);
+    }
+    if (statuses[0] != statuses[1]) fail("packing ends differently", statuses[0], statuses[1]);
+    if (statuses[0] != FPC_OK) return statuses[0];
+    if (sizes[0] != sizes[1] || memcmp(made[0], made[1], sizes[0]) != 0) fail("packing gives other bytes", 0, 0);
+    *size = sizes[0];
+    *copy = malloc(sizes[0]);
+    if (*copy == NULL) abort();
+    memcpy(*copy, made[0], sizes[0]);
+    return FPC_OK;
+}
+
+/* Packs a JPEG with its own bytes: it comes back, or is another one than its coefficients give. */
+static void pack_exactly(const uint8_t *data, size_t length) {
+    uint8_t *packed, *jpeg;
+    size_t packed_length, jpeg_length;
+    const int without = pack_or_unpack(data, length, 0, false, NULL, &packed, &packed_length);
+    free(packed);
+    const int status = pack_or_unpack(data, length, 0, false, (const uint8_t *)"about", &packed, &packed_length);
+    if (without != FPC_OK || status == FPC_OTHER_BYTES) {
+        if (without != FPC_OK && status != without)
+            fail("packing with the JPEG's own bytes ends differently", status, without);
+        return;
+    }
+    if (status != FPC_OK) fail("packing with the JPEG's own bytes fails", status, 0);
+    if (pack_or_unpack(packed, packed_length, 0, true, NULL, &jpeg, &jpeg_length) != FPC_OK)
+        fail("a JPEG doesn't come back", 0, 0);
+    if (jpeg_length != length || memcmp(jpeg, data, length) != 0) fail("another JPEG comes back", 0, 0);
+    compare_files(data, length, packed, packed_length);
+    free(packed);
+    free(jpeg);
+}
+
 static void pack_and_unpack(source *from, const uint8_t *data, size_t length) {
     const bool is_packed = length >= 4 && memcmp(data,
                                                  "\x89"
                                                  "FPJ",
                                                  4) == 0;
     const int64_t most = one_in(from, 20) ? 1 + below(from, 100000) : 64 << 20;
-    const uint8_t *made[2];
-    size_t sizes[2];
-    int statuses[2], same = 0;
-    for (int k = 0; k < 2; k++) {
-        if (packers[k] == NULL) packers[k] = fpc_packer_new(k == 0 ? FPC_ISA_BEST : FPC_ISA_PORTABLE);
-        if (packers[k] == NULL) abort();
-        statuses[k] = (is_packed ? fpc_unpack : fpc_pack)(packers[k], data, length, most, &made[k], &sizes[k]);
+    uint8_t *copy;
+    size_t size;
+    int same = 0;
+    if (pack_or_unpack(data, length, most, is_packed, NULL, &copy, &size) != FPC_OK) return;
+    if (is_packed && packed_get(data + 68, 4) != 0) { /* its SHA-256 would say whether this is the JPEG */
+        free(copy);
+        return;
     }
-    if (statuses[0] != statuses[1]) fail("packing ends differently", statuses[0], statuses[1]);
-    if (statuses[0] != FPC_OK) return;
-    if (sizes[0] != sizes[1] || memcmp(made[0], made[1], sizes[0]) != 0) fail("packing gives other bytes", 0, 0);
-    uint8_t *copy = malloc(sizes[0]);
-    if (copy == NULL) abort();
-    memcpy(copy, made[0], sizes[0]);
     const uint8_t *jpeg = is_packed ? copy : data, *packed = is_packed ? data : copy;
-    const size_t jpeg_length = is_packed ? sizes[0] : length, packed_length = is_packed ? length : sizes[0];
+    const size_t jpeg_length = is_packed ? size : length, packed_length = is_packed ? length : size;
     const int status = fpc_same_coefficients(packers[0], jpeg, jpeg_length, packed, packed_length, 0, &same);
     if (status != FPC_OK || !same) fail("a packed image has other coefficients", status, is_packed);
     fpc_header headers[2];
@@ -251,6 +382,7 @@ static void pack_and_unpack(source *from, const uint8_t *data, size_t length) {
     if (headers[0].color != headers[1].color || headers[0].orientation != headers[1].orientation)
         fail("packed and not packed have other colors or orientations", headers[0].color, headers[1].color);
     compare_files(jpeg, jpeg_length, packed, packed_length);
+    pack_exactly(jpeg, jpeg_length);
     decoded++;
     free(copy);
 }

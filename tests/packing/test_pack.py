@@ -7,6 +7,7 @@ import io
 import json
 import os
 import tarfile
+import time
 import zipfile
 import zlib
 from pathlib import Path
@@ -58,7 +59,9 @@ def test_class_folders_to_every_target_and_back(folder: Path, tmp_path: Path, na
         assert_same(fastpipe.ImageShards(tmp_path / "back" / f"*{name[-4:]}"), given)
     else:
         assert_same(fastpipe.ImageFolder(tmp_path / "back"), given)
-        assert sorted(path.name for path in (tmp_path / "back").rglob("a.*")) == ["a.JPEG", "a.png"]
+        found = {name.removeprefix("back/"): data for name, data in contents(tmp_path / "back").items()}
+        assert found == {name.removeprefix("train/"): data for name, data in before.items()}
+    assert (result.exact, back.exact) == (11, 11)
     assert contents(folder) == before
 
 
@@ -66,13 +69,105 @@ def test_coefficients_and_segments_come_back(folder: Path, tmp_path: Path) -> No
     data = corpus.with_segment(corpus.jpeg(20, 30), 0xE1, corpus.exif(6))
     data = corpus.with_segment(data, 0xFE, b"a comment")
     (folder / "cat" / "0.jpg").write_bytes(data)
-    pack(folder, tmp_path / "out")
-    unpack(tmp_path / "out", tmp_path / "back")
+    result = pack(folder, tmp_path / "out", discard_original_bytes=True)
+    assert "their original bytes were discarded" in str(result)
+    assert unpack(tmp_path / "out", tmp_path / "back").exact == result.exact == result.about()["exact"] == 0
+    assert (tmp_path / "back" / "dog" / "progressive.jpg").exists()  # progressive.jpeg, whose ending went, too
     back = (tmp_path / "back" / "cat" / "0.jpg").read_bytes()
     assert format.same_coefficients(back, format.pack(data))
     with Image.open(io.BytesIO(back)) as one, Image.open(io.BytesIO(data)) as other:
         assert one.info["exif"] == other.info["exif"]
         assert one.info["comment"] == b"a comment"
+
+
+ENDINGS = ["n01440764_tench.JPEG", "b.jpeg", "c.JPG", "d.png", "e.webp", "f.PNG"]
+TIMES = [1_234_567_890_123_456_789, 1_600_000_000_000_000_001, 3, 1 << 60, 10**18, 5 * 10**17 + 1]
+
+
+def times_of(place: Path) -> dict[str, int]:
+    """The times of a target's files, in ns, by their names without an ending."""
+    return {path.stem: path.stat().st_mtime_ns for path in place.rglob("*.*") if "fastpipe-pack" not in path.name}
+
+
+@pytest.mark.parametrize("name", ["out", "out.zip", "out.tar", "s-{000..}.tar"])
+def test_names_and_times_come_back(tmp_path: Path, name: str) -> None:
+    """Whatever the container's clock is: a packed image has the file's time to the nanosecond."""
+    source = tmp_path / "train" / "class"
+    source.mkdir(parents=True)
+    for number, (file, moment) in enumerate(zip(ENDINGS, TIMES, strict=True)):
+        image = corpus.photo(9 + number, 20, number)
+        (source / file).write_bytes(corpus.save(image, "PNG" if file == "f.PNG" else "JPEG"))
+        os.utime(source / file, ns=(moment, moment))
+    before, times = contents(tmp_path / "train"), times_of(source)
+    pack(tmp_path / "train", tmp_path / name)
+    if name == "out":
+        assert times_of(tmp_path / "out") == times
+    elif name.endswith(".zip"):
+        with zipfile.ZipFile(tmp_path / name) as archive:
+            moments = {Path(info.filename).stem: info.date_time for info in archive.infolist()}
+            assert moments["n01440764_tench"] == (2009, 2, 13, 23, 31, 30)  # UTC
+            assert moments["c"] == (1980, 1, 1, 0, 0, 0)
+    else:
+        with tarfile.open(str(tmp_path / name).replace("{000..}", "000")) as archive:
+            moments = {Path(member.name).stem: member.mtime for member in archive if not member.name.endswith(".cls")}
+            assert moments == {stem: time // 10**9 for stem, time in times.items()}
+    unpack(str(tmp_path / name).replace("{000..}", "*"), tmp_path / "back.tar" if "{" in name else tmp_path / "back")
+    if "{" in name:
+        with tarfile.open(tmp_path / "back.tar") as archive:
+            found = {member.name: member.mtime for member in archive if not member.name.endswith(".cls")}
+        assert found == {f"class/{file}": time // 10**9 for file, time in zip(ENDINGS, TIMES, strict=True)}
+        return
+    found = contents(tmp_path / "back")
+    assert {name.split("/", 1)[1]: data for name, data in found.items()} == {
+        name.split("/", 1)[1]: data for name, data in before.items()
+    }
+    kept = times["f"] if name == "out" else times["f"] // 10**9 * 10**9
+    assert times_of(tmp_path / "back") == {**times, "f": kept}
+
+
+def test_archives_of_others_and_their_times(folder: Path, tmp_path: Path) -> None:
+    """Members' own times, and not the archive's."""
+    archives.zipped(folder, tmp_path / "in.zip", "")
+    archives.tarred(folder, tmp_path / "in.tar", "")
+    for kind in ("zip", "tar"):
+        pack(tmp_path / f"in.{kind}", tmp_path / kind)
+        unpack(tmp_path / kind, tmp_path / f"back-{kind}")
+    with tarfile.open(tmp_path / "in.tar") as archive:
+        times = {Path(member.name).stem: int(member.mtime) for member in archive if member.isfile()}
+    back = {stem: time // 10**9 for stem, time in times_of(tmp_path / "back-tar").items()}
+    assert {stem: time for stem, time in back.items() if times[stem]} == {s: t for s, t in times.items() if t}
+
+
+def test_a_file_that_cannot_come_back_is_kept(folder: Path, tmp_path: Path) -> None:
+    """A block with 16 zeros in front of its end; without its own bytes it is packed."""
+    with Image.new("L", (8, 8)) as image:
+        data = corpus.save(image, "JPEG")
+    place = data.index(b"\xff\xda") + 10
+    data = data[:place] + int("00111111110011010" + "1" * 7, 2).to_bytes(3, "big") + b"\xff\xd9"
+    (folder / "cat" / "zz.jpg").write_bytes(data)
+    result = pack(folder, tmp_path / "out")
+    assert result.kept["its own bytes can't be made again from its coefficients"] == 1
+    assert (tmp_path / "out" / "cat" / "zz.jpg").read_bytes() == data
+    assert result.exact == result.converted == 11
+    assert "11 images packed" in str(result)
+    assert "all of them give the original JPEGs, byte for byte" in " ".join(str(result).split())
+    assert pack(folder, tmp_path / "others", discard_original_bytes=True).converted == 12
+    assert_same(fastpipe.ImageFolder(tmp_path / "others"), fastpipe.ImageFolder(folder))
+
+
+def test_a_target_is_gone_on_with_as_it_was_begun(folder: Path, tmp_path: Path) -> None:
+    """One that was begun before originals were kept goes on without them."""
+    pack(folder, tmp_path / "out", discard_original_bytes=True)
+    with pytest.raises(DatasetError, match="begun with the original files' bytes discarded, not with what gives"):
+        pack(folder, tmp_path / "out")
+    record = tmp_path / "out" / "fastpipe-pack.jsonl"
+    lines = [json.loads(line) for line in record.read_text().splitlines()]
+    assert "original_bytes" not in lines[0]
+    older = [lines[0], *([*row[:9], [place[:4] for place in row[9]], *row[10:12]] for row in lines[1:])]
+    record.write_text("".join(json.dumps(line) + "\n" for line in older))
+    (folder / "cat" / "new.jpg").write_bytes(corpus.jpeg(8, 9))
+    result = pack(folder, tmp_path / "out", discard_original_bytes=True)
+    assert (result.resumed, result.files, result.exact) == (14, 15, 0)
 
 
 @pytest.mark.parametrize("kind", ["zip", "tar"])
@@ -363,8 +458,8 @@ def test_what_is_not_proved_is_kept(folder: Path, tmp_path: Path, monkeypatch: p
     other = format.pack(corpus.jpeg(24, 40, "420", 9))
     real = format.pack
     wrong = (folder / "cat" / "2.jpg").read_bytes()
-    monkeypatch.setattr(conversions, "pack", lambda data: other if data == wrong else real(data))
-    result = pack(folder, tmp_path / "out")
+    monkeypatch.setattr(conversions, "pack", lambda data, **options: other if data == wrong else real(data, **options))
+    result = pack(folder, tmp_path / "out", discard_original_bytes=True)
     assert result.kept["its proof failed: please report it"] == 1
     assert (tmp_path / "out" / "cat" / "2.jpg").read_bytes() == wrong
 
@@ -424,11 +519,17 @@ def test_archives_are_those_that_others_read(folder: Path, tmp_path: Path) -> No
     with zipfile.ZipFile(tmp_path / "out.zip") as archive:
         assert archive.testzip() is None
         names = archive.namelist()
-        assert {about.date_time for about in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+        days = {about.filename.split(".")[0]: about.date_time[:3] for about in archive.infolist()}
+        moments = {path.stem.split(".")[0]: path.stat().st_mtime for path in folder.rglob("*.*")}
+        assert {name.split("/")[-1]: day for name, day in days.items()} == {
+            stem: time.gmtime(moment)[:3] for stem, moment in moments.items()
+        }
         members = {name: archive.read(name) for name in names}
     with tarfile.open(tmp_path / "out.tar") as archive:
         assert archive.getnames() == names
-        assert {about.mtime for about in archive.getmembers()} == {0}
+        assert {Path(about.name).stem.split(".")[0]: about.mtime for about in archive.getmembers()} == {
+            stem: int(moment) for stem, moment in moments.items()
+        }
         assert {name: archive.extractfile(name).read() for name in names} == members  # type: ignore[union-attr]
 
 

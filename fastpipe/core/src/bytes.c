@@ -29,6 +29,11 @@ void fpc_bytes_add(fpc_bytes *bytes, const void *data, size_t size) {
     bytes->size += size;
 }
 
+void fpc_bytes_put(fpc_bytes *bytes, int byte) {
+    const uint8_t one = (uint8_t)byte;
+    fpc_bytes_add(bytes, &one, 1);
+}
+
 void fpc_bytes_clear(fpc_bytes *bytes) {
     bytes->size = 0;
     bytes->failed = false;

@@ -17,6 +17,8 @@ typedef struct fpc_bytes {
  * is none. */
 uint8_t *fpc_bytes_room(fpc_bytes *bytes, size_t size);
 void fpc_bytes_add(fpc_bytes *bytes, const void *data, size_t size);
+/* Adds the lowest eight bits. */
+void fpc_bytes_put(fpc_bytes *bytes, int byte);
 /* Begins again, in the same memory. */
 void fpc_bytes_clear(fpc_bytes *bytes);
 void fpc_bytes_free(fpc_bytes *bytes);

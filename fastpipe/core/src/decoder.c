@@ -149,6 +149,7 @@ int fpc_jpeg_start(fpc_jpeg *jpeg, int column, int column_end, int row, int row_
         plane->coefficients = (const int16_t *)(const void *)jpeg->stores[i].coefficients.data;
         plane->last = jpeg->stores[i].last.data;
     }
+    jpeg->interleaved = 0;
     jpeg->warned = false;
     if (jpeg->whole) return fpc_decode_scans(jpeg);
     int skips = row > 0 || column > 0 || column_end < frame->mcu_columns;

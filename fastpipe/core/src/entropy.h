@@ -101,6 +101,17 @@ typedef struct fpc_scan {
 /* Reads a scan's header behind its length; FPC_OK or FPC_BAD_SCAN. Tables aren't looked for. */
 int fpc_read_scan(fpc_scan *scan, const uint8_t *data, size_t length, const fpc_component *components, int count);
 
+/* The lowest bit that has come of each coefficient. (scans.c) */
+typedef struct fpc_progress {
+    int8_t low[FPC_MAX_COMPONENTS][64];
+} fpc_progress;
+
+void fpc_progress_start(fpc_progress *progress);
+/* Notes what a scan brings; refuses one that isn't what comes next. */
+int fpc_progress_note(fpc_progress *progress, int progressive, const fpc_scan *scan, const fpc_tables *tables);
+/* Whether all bits of all coefficients have come. */
+int fpc_progress_complete(const fpc_progress *progress, int components);
+
 /* One component's coefficients: the box's blocks of one MCU row, or all of the image's. */
 typedef struct fpc_store {
     fpc_buffer coefficients, last, nonzero;
@@ -123,8 +134,9 @@ struct fpc_jpeg {
     fpc_component components[FPC_MAX_COMPONENTS];
     int component_count;
     fpc_scan scan;
-    int whole;   /* the scans have to be decoded in full before the first row is handed out */
-    bool warned; /* libjpeg warns: of a scan's header, or of data behind its last code */
+    int whole;            /* the scans have to be decoded in full before the first row is handed out */
+    uint32_t interleaved; /* components, as bits, that have come in a scan of several: their MCUs are filled up */
+    bool warned;          /* libjpeg warns: of a scan's header, or of data behind its last code */
 
     /* The box in MCUs, and the next row. */
     int column, column_end, row, row_end, next_row;

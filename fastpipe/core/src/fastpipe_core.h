@@ -25,7 +25,7 @@ extern "C" {
 #define FPC_API __attribute__((visibility("default")))
 #endif
 
-#define FPC_ABI 14 /* changes with every struct below */
+#define FPC_ABI 15 /* changes with every struct below */
 
 /* ---- outcomes ------------------------------------------------------------------------------------------------- */
 
@@ -51,6 +51,7 @@ typedef enum fpc_status {
     FPC_IO_ERROR, /* fpc_job.os_error has errno */
     /* Left: torch itself rounds some of these pixels one way and some another, by where they lie in memory. */
     FPC_UNSURE,
+    FPC_OTHER_BYTES, /* packing: a JPEG of these coefficients, codes and scans has other bytes */
     FPC_STATUS_COUNT
 } fpc_status;
 
@@ -399,11 +400,12 @@ FPC_API fpc_packer *fpc_packer_new(int isa);
 FPC_API void fpc_packer_free(fpc_packer *packer);
 /* Packs a JPEG: its coefficients, its segments of applications and comments, and what stands behind its end. *packed
  * is memory of the packer's until its next call. Refused, with an fpc_status, where a job refuses the whole JPEG, and
- * where it holds more than one picture. `max_bytes` as fpc_job has it. */
-FPC_API int fpc_pack(fpc_packer *packer, const uint8_t *data, size_t length, int64_t max_bytes, const uint8_t **packed,
-                     size_t *size);
-/* Makes a JPEG of a packed image, sequential and in one scan where that is allowed, with the same coefficients,
- * segments, and bytes behind its end. *jpeg is memory of the packer's until its next call. */
+ * where it holds more than one picture. `max_bytes` as fpc_job has it. `about` is kept with what it takes to make the
+ * JPEG's own bytes again, which are made and compared; NULL to discard what only they need. */
+FPC_API int fpc_pack(fpc_packer *packer, const uint8_t *data, size_t length, int64_t max_bytes, const uint8_t *about,
+                     size_t about_size, const uint8_t **packed, size_t *size);
+/* Makes the JPEG of a packed image again; where its own bytes were discarded, one that is sequential, in one scan where
+ * that is allowed, with the same coefficients, segments, and bytes behind its end. *jpeg as *packed. */
 FPC_API int fpc_unpack(fpc_packer *packer, const uint8_t *data, size_t length, int64_t max_bytes, const uint8_t **jpeg,
                        size_t *size);
 /* Whether a JPEG and a packed image have the same size, colors, sampling, quantization and coefficients: *same is 0 or

@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "bit_writer.h"
 #include "bitstream.h"
 #include "blur.h"
 #include "filters.h"
@@ -117,6 +118,14 @@ typedef struct fpc_kernels {
     /* The next `count` blocks, but for their DC, and for each the index of its last coefficient; or goes over them. */
     void (*packed_blocks)(fpc_packed_cursor *cursor, size_t count, int16_t *coefficients, uint8_t *last);
     void (*packed_skip)(fpc_packed_cursor *cursor, size_t count);
+    /* Which coefficients of a block aren't 0: bit k is that of zigzag index k. Behind `last` all are. */
+    uint64_t (*nonzero)(const int16_t *block, int last);
+    /* bit_writer.h: a sequential block and its DC's difference; FPC_NO_CODE is set in what comes back where a symbol
+     * had no code. */
+    uint32_t (*encode_block)(fpc_bit_writer *to, const fpc_codes *dc, const fpc_codes *ac, const int16_t *block,
+                             int last, int difference);
+    /* packed_row.h: the AC coefficients of a block; returns its mask. */
+    uint64_t (*pack_block)(fpc_packed_writer *to, const int16_t *block, int last);
     /* idct.h: `count` blocks side by side to 8 rows of samples. Whole groups of 16 samples are written. 0, or not 0
      * where a block's coefficients are so large that decoders differ about them. */
     int (*idct_blocks)(const int16_t *coefficients, const uint8_t *last, int count, const fpc_dequantizer *dequantizer,
@@ -232,6 +241,9 @@ typedef struct fpc_kernels {
         .packed_values = packed_values,                                                                                \
         .packed_blocks = packed_blocks,                                                                                \
         .packed_skip = packed_skip,                                                                                    \
+        .nonzero = nonzero,                                                                                            \
+        .encode_block = encode_block,                                                                                  \
+        .pack_block = pack_block,                                                                                      \
         .idct_blocks = idct_blocks,                                                                                    \
         .ycc_to_rgb = ycc_to_rgb,                                                                                      \
         .ycc_half_to_rgb = ycc_half_to_rgb,                                                                            \

@@ -1,60 +1,8 @@
 /* pack.c: a JPEG's coefficients and segments as a packed image; and whether they are the same ones. */
-#include "pack.h"
-
-#include <stdlib.h>
 #include <string.h>
 
-#include "entropy.h"
 #include "idct.h"
-#include "packed.h"
-
-/* Memory that a packer keeps from one image to the next. */
-#define KEPT_BYTES ((size_t)64 << 20)
-
-/* ---- packers ---- */
-
-fpc_packer *fpc_packer_new(int isa) {
-    const fpc_kernels *kernels = fpc_kernels_of(isa);
-    fpc_packer *packer = kernels ? calloc(1, sizeof *packer) : NULL;
-    if (packer) packer->kernels = kernels;
-    return packer;
-}
-
-static void free_scratch(fpc_packer *packer) {
-    if (packer->jpeg) fpc_jpeg_coefficients.destroy(packer->jpeg);
-    if (packer->packed) fpc_packed_coefficients.destroy(packer->packed);
-    packer->jpeg = packer->packed = NULL;
-    fpc_bytes_free(&packer->segments);
-    fpc_buffer_free(&packer->writer.memory);
-    fpc_buffer_free(&packer->samples);
-}
-
-void fpc_packer_free(fpc_packer *packer) {
-    if (!packer) return;
-    free_scratch(packer);
-    fpc_bytes_free(&packer->out);
-    free(packer);
-}
-
-void fpc_packer_begin(fpc_packer *packer) {
-    size_t bytes = packer->writer.memory.size + packer->samples.size + packer->segments.room;
-    if (packer->jpeg) bytes += fpc_jpeg_coefficients.bytes(packer->jpeg);
-    if (packer->packed) bytes += fpc_packed_coefficients.bytes(packer->packed);
-    if (bytes > KEPT_BYTES) free_scratch(packer);
-    if (packer->out.room > KEPT_BYTES) fpc_bytes_free(&packer->out);
-    fpc_bytes_clear(&packer->out);
-    fpc_bytes_clear(&packer->segments);
-}
-
-void *fpc_packer_jpeg(fpc_packer *packer) {
-    if (!packer->jpeg) packer->jpeg = fpc_jpeg_coefficients.create(packer->kernels);
-    return packer->jpeg;
-}
-
-void *fpc_packer_packed(fpc_packer *packer) {
-    if (!packer->packed) packer->packed = fpc_packed_coefficients.create(packer->kernels);
-    return packer->packed;
-}
+#include "restore.h"
 
 /* ---- segments ---- */
 
@@ -64,30 +12,22 @@ static bool says_how_to_read(int marker) {
     return (marker >= FPC_APP0 && marker <= FPC_APP0 + 2) || marker == FPC_APP0 + 13 || marker == FPC_APP0 + 14;
 }
 
-/* Behind a scan's data: the next marker's position, or the end of the file. */
-static size_t behind_scan(const uint8_t *data, size_t length, size_t position) {
-    for (;;) {
-        const uint8_t *found = memchr(data + position, 0xFF, length - position);
-        if (!found || (size_t)(found - data) + 2 > length) return length;
-        position = (size_t)(found - data);
-        const int marker = found[1];
-        if (marker && marker != 0xFF && (marker < FPC_RST0 || marker > FPC_RST7)) return position;
-        position += marker == 0xFF ? 1 : 2;
-    }
-}
-
-/* Collects the segments of applications and comments, from marker to marker; *end is behind the end of the image. */
-static int collect_segments(const uint8_t *data, size_t length, fpc_bytes *segments, size_t *end) {
+/* Collects the segments of applications and comments, from marker to marker, and the outline: the others, of these the
+ * markers alone, and nothing of the scans' data. *end is behind the end of the image. */
+static int collect_segments(const uint8_t *data, size_t length, fpc_bytes *segments, fpc_bytes *outline, size_t *end) {
     bool scanned = false;
+    fpc_bytes_add(outline, data, 2);
     for (size_t position = 2;;) {
         if (length - position < 2) return FPC_TRUNCATED;
         const int marker = data[position + 1];
         if (data[position] != 0xFF) return FPC_BAD_MARKER;
         if (marker == 0xFF) { /* a fill byte */
+            fpc_bytes_put(outline, marker);
             position++;
             continue;
         }
         if (marker == FPC_EOI) {
+            fpc_bytes_add(outline, data + position, 2);
             *end = position + 2;
             return FPC_OK;
         }
@@ -98,9 +38,10 @@ static int collect_segments(const uint8_t *data, size_t length, fpc_bytes *segme
             if (scanned && says_how_to_read(marker)) return FPC_BAD_MARKER;
             fpc_bytes_add(segments, data + position, size);
         }
+        fpc_bytes_add(outline, data + position, fpc_is_metadata(marker) ? 2 : size);
         position += size;
         if (marker == FPC_SOS) {
-            position = behind_scan(data, length, position);
+            position = fpc_behind_scan(data, length, position);
             scanned = true;
         }
     }
@@ -206,10 +147,59 @@ static int pack_row(fpc_packer *packer, const fpc_frame *frame, const fpc_dequan
     return FPC_OK;
 }
 
+/* ---- blocks that fill up MCUs ---- */
+
+/* Whether one is as libjpeg has it: flat, and with the DC of the block before it in the MCU (jccoefct.c). */
+static bool is_usual(const int16_t *block, int last, int16_t before) {
+    static const int16_t flat[63] = {0};
+    return block[0] == before && (!last || !memcmp(block + 1, flat, sizeof flat));
+}
+
+static void put_dummy(fpc_bytes *to, const int16_t *block, int last, uint64_t usual) {
+    uint64_t count = 0;
+    for (int k = 1; k <= last; k++) count += block[fpc_natural_order[k + 1]] != 0;
+    fpc_put_number(to, usual);
+    fpc_put_signed_number(to, block[0]);
+    fpc_put_number(to, count);
+    for (int k = 1, place = 0; k <= last; k++) {
+        const int16_t value = block[fpc_natural_order[k + 1]];
+        if (!value) continue;
+        fpc_put_number(to, (uint64_t)(k - place - 1));
+        fpc_put_signed_number(to, value);
+        place = k;
+    }
+}
+
+/* Notes those of the row of MCUs that was decoded last that aren't usual; *usual: how many were since the last one. */
+static void note_dummies(const fpc_jpeg *jpeg, int row, fpc_bytes *to, uint64_t *usual) {
+    const fpc_frame *frame = &jpeg->frame;
+    for (int i = 0; i < frame->header.components; i++) {
+        const fpc_plane *plane = &frame->planes[i];
+        const int rows = fpc_packed_block_rows(plane, row), columns = frame->mcu_columns * plane->horizontal;
+        const bool known = jpeg->interleaved >> i & 1;
+        for (int y = 0; y < plane->vertical; y++) {
+            const size_t line = (size_t)y * (size_t)plane->stride;
+            for (int x = y < rows ? plane->blocks_wide : 0; x < columns; x++) {
+                const size_t at = line + (size_t)x;
+                const size_t before =
+                    x % plane->horizontal ? at - 1 : at - (size_t)plane->stride + (size_t)plane->horizontal - 1;
+                const int16_t *block = plane->coefficients + 64 * at;
+                if (!known || is_usual(block, plane->last[at], plane->coefficients[64 * before])) {
+                    ++*usual;
+                    continue;
+                }
+                put_dummy(to, block, plane->last[at], *usual);
+                *usual = 0;
+            }
+        }
+    }
+}
+
 static int pack_rows(fpc_packer *packer, fpc_jpeg *jpeg, size_t index, int64_t max_bytes) {
     const fpc_frame *frame = &jpeg->frame;
     fpc_bytes *out = &packer->out;
     fpc_dequantizer dequantizers[3];
+    uint64_t usual = 0;
     for (int i = 0; i < frame->header.components; i++)
         fpc_dequantizer_make(&dequantizers[i], frame->planes[i].quantization);
     int status = fpc_jpeg_start(jpeg, 0, frame->mcu_columns, 0, frame->mcu_rows, max_bytes);
@@ -217,6 +207,7 @@ static int pack_rows(fpc_packer *packer, fpc_jpeg *jpeg, size_t index, int64_t m
         status = fpc_jpeg_next_row(jpeg);
         if (!status) status = pack_row(packer, frame, dequantizers, row);
         if (status) return status;
+        note_dummies(jpeg, row, &packer->dummies, &usual);
         const size_t size = fpc_row_finish(&packer->writer, out);
         if (out->failed) return FPC_NO_MEMORY;
         uint8_t *entry = out->data + index + FPC_PACKED_ENTRY * (size_t)row;
@@ -226,11 +217,20 @@ static int pack_rows(fpc_packer *packer, fpc_jpeg *jpeg, size_t index, int64_t m
     return status ? status : fpc_jpeg_finish(jpeg);
 }
 
+/* The checksums of the head, and of all that stands behind the rows. */
+static void put_sums(fpc_packer *packer, size_t rows_end) {
+    uint8_t *head = packer->out.data;
+    const size_t size = fpc_packed_u32(head + FPC_PACKED_AT_SIZE);
+    const size_t rest = packer->out.size - rows_end;
+    put32(head + FPC_PACKED_AT_REST_SUM, packer->kernels->crc32(0, head + rows_end, rest));
+    put32(head + size - FPC_PACKED_SUM, packer->kernels->crc32(0, head, size - FPC_PACKED_SUM));
+}
+
 /* Adds segments and trailer, and fills in the head what is known now. */
 static int finish_file(fpc_packer *packer, const uint8_t *data, size_t length) {
     fpc_bytes *out = &packer->out, *segments = &packer->segments;
     size_t end;
-    int status = collect_segments(data, length, segments, &end);
+    int status = collect_segments(data, length, segments, &packer->outline, &end);
     if (status) return status;
     const size_t rows_end = out->size;
     fpc_bytes_add(out, segments->data, segments->size);
@@ -241,15 +241,83 @@ static int finish_file(fpc_packer *packer, const uint8_t *data, size_t length) {
     put64(head + FPC_PACKED_AT_ROWS, rows_end - size);
     put64(head + FPC_PACKED_AT_SEGMENTS, segments->size);
     put64(head + FPC_PACKED_AT_TRAILER, length - end);
-    put32(head + FPC_PACKED_AT_REST_SUM, packer->kernels->crc32(0, head + rows_end, out->size - rows_end));
-    put32(head + size - FPC_PACKED_SUM, packer->kernels->crc32(0, head, size - FPC_PACKED_SUM));
+    put_sums(packer, rows_end);
     fpc_packed_head written;
     status = fpc_packed_read_head(head, out->size, &written);
     return status ? status : fpc_packed_check_metadata(&written, segments->data, segments->size);
 }
 
-int fpc_pack(fpc_packer *packer, const uint8_t *data, size_t length, int64_t max_bytes, const uint8_t **packed,
-             size_t *size) {
+/* ---- the JPEG's own bytes ---- */
+
+/* Adds the section of them, in place of the one that is there. */
+static int put_original(fpc_packer *packer, const fpc_original *original) {
+    fpc_bytes *out = &packer->out;
+    out->size -= fpc_packed_u32(out->data + FPC_PACKED_AT_ORIGINAL);
+    const size_t before = out->size;
+    fpc_original_write(out, original);
+    if (out->failed) return FPC_NO_MEMORY;
+    if (out->size - before > UINT32_MAX) return FPC_TOO_LARGE;
+    put32(out->data + FPC_PACKED_AT_ORIGINAL, (uint32_t)(out->size - before));
+    put_sums(packer,
+             fpc_packed_u32(out->data + FPC_PACKED_AT_SIZE) + (size_t)fpc_packed_u64(out->data + FPC_PACKED_AT_ROWS));
+    return FPC_OK;
+}
+
+/* Makes the JPEG again from the packed image: FPC_OTHER_BYTES where it isn't the reference. */
+static int prove(fpc_packer *packer, fpc_reference *reference, int64_t max_bytes) {
+    fpc_restorer *restorer;
+    const fpc_bytes *out = &packer->out;
+    int status = fpc_restorer_open(packer, out->data, out->size, max_bytes, &restorer);
+    if (!status) status = fpc_restorer_write_original(restorer, out->data, reference);
+    return status == FPC_OK || status == FPC_NO_MEMORY || status == FPC_TOO_LARGE ? status : FPC_OTHER_BYTES;
+}
+
+/* Adds the section, as most files have it: their scans and restart intervals are filled up with ones. */
+static int put_usual(fpc_packer *packer, const uint8_t *about, size_t about_size, size_t length,
+                     fpc_original *original) {
+    const fpc_bytes *out = &packer->out;
+    fpc_packed_head head;
+    int status = fpc_packed_read_head(out->data, out->size, &head);
+    if (!status) status = fpc_outline_pack(out->data, &head, &packer->outline, &packer->tokens);
+    if (status) return status == FPC_TOO_LARGE ? FPC_OTHER_BYTES : status;
+    if (packer->dummies.failed) return FPC_NO_MEMORY;
+    *original = (fpc_original){.about = about,
+                               .about_size = about_size,
+                               .length = length,
+                               .outline_size = packer->outline.size,
+                               .tokens = packer->tokens.data,
+                               .tokens_size = packer->tokens.size,
+                               .padding = 1,
+                               .dummies = packer->dummies.data,
+                               .dummies_size = packer->dummies.size};
+    return put_original(packer, original);
+}
+
+/* Adds the section, and proves it; where the file ends scans or restart intervals otherwise, that is learnt from it. */
+static int keep_original(fpc_packer *packer, const uint8_t *data, size_t length, int64_t max_bytes,
+                         const uint8_t *about, size_t about_size) {
+    fpc_original original;
+    fpc_reference reference = {.data = data, .length = length};
+    int status = put_usual(packer, about, about_size, length, &original);
+    if (!status) status = prove(packer, &reference, max_bytes);
+    if (status != FPC_OTHER_BYTES || !packer->tokens.size) return status;
+    reference.learns = true;
+    status = prove(packer, &reference, max_bytes);
+    reference.learns = false;
+    if (!status) {
+        const int padding = reference.ends[1].size <= reference.ends[0].size;
+        original.padding = (uint32_t)padding;
+        original.ends = reference.ends[padding].data;
+        original.ends_size = reference.ends[padding].size;
+        status = put_original(packer, &original);
+    }
+    if (!status) status = prove(packer, &reference, max_bytes);
+    for (int i = 0; i < 2; i++) fpc_bytes_free(&reference.ends[i]);
+    return status;
+}
+
+int fpc_pack(fpc_packer *packer, const uint8_t *data, size_t length, int64_t max_bytes, const uint8_t *about,
+             size_t about_size, const uint8_t **packed, size_t *size) {
     fpc_header header;
     *packed = NULL;
     *size = 0;
@@ -265,6 +333,7 @@ int fpc_pack(fpc_packer *packer, const uint8_t *data, size_t length, int64_t max
     if (!index) return FPC_NO_MEMORY;
     status = pack_rows(packer, jpeg, index, max_bytes);
     if (!status) status = finish_file(packer, data, length);
+    if (!status && about) status = keep_original(packer, data, length, max_bytes, about, about_size);
     if (status) return status;
     *packed = packer->out.data;
     *size = packer->out.size;

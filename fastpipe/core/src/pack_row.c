@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "mcu.h"
-#include "pack.h"
+#include "packer.h"
 #include "packed_row.h"
 
 enum { LENGTHS, DC, MASKS, KINDS, SIGNS, SMALL, LARGE, WIDE, WIDE_DC, STREAMS };
@@ -16,17 +16,17 @@ bool fpc_row_start(fpc_row_writer *writer, size_t blocks) {
     for (int i = 0; i < STREAMS; i++) total += (MOST[i] * blocks + 16);
     uint8_t *at = fpc_buffer_need(&writer->memory, total);
     if (!at) return false;
-    uint8_t **const streams[STREAMS] = {&writer->lengths, &writer->dc,    &writer->masks,
-                                        &writer->kinds,   &writer->signs, &writer->smalls,
-                                        &writer->large,   &writer->wide,  &writer->wide_dc};
+    uint8_t **const streams[STREAMS] = {&writer->lengths,      &writer->dc,          &writer->masks,
+                                        &writer->kinds,        &writer->signs,       &writer->small,
+                                        &writer->values.large, &writer->values.wide, &writer->wide_dc};
     for (int i = 0; i < STREAMS; i++) {
         *streams[i] = writer->starts[i] = at;
         at += MOST[i] * blocks + 16;
     }
     memset(writer->kinds, 0, 16);
     memset(writer->signs, 0, 16);
-    writer->nibbles = at;
-    writer->blocks = writer->small_count = writer->coefficients = 0;
+    writer->smalls = writer->values.smalls = at;
+    writer->blocks = writer->coefficients = 0;
     return true;
 }
 
@@ -64,31 +64,25 @@ static void add_dc(fpc_row_writer *writer, int16_t value, int16_t *dc) {
     *writer->dc++ = (uint8_t)(is_wide(difference) ? FPC_PACKED_ESCAPE : difference);
 }
 
-void fpc_row_add(fpc_row_writer *writer, const int16_t *block, int last, int16_t *dc) {
-    int16_t values[64];
-    int count = 0;
-    uint64_t mask = 0, kinds = 0, signs = 0;
-    for (int k = 1; k <= last; k++) { /* without a branch on what isn't zero */
-        const int16_t value = block[fpc_natural_order[k + 1]];
-        values[count] = value;
-        count += value != 0;
-        mask |= (uint64_t)(value != 0) << (k - 1);
-    }
-    for (int i = 0; i < count; i++) {
-        const int value = values[i], negative = value < 0, size = negative ? -value : value;
+void fpc_row_writer_make(fpc_row_writer *writer, const fpc_kernels *kernels) {
+    writer->kernels = kernels;
+    for (int value = -128; value < 128; value++) {
+        const int negative = value < 0, size = negative ? -value : value;
         const int kind = size >= FPC_PACKED_SMALLEST, large = size > FPC_PACKED_LARGEST;
-        kinds |= (uint64_t)kind << i;
-        signs |= (uint64_t)(kind ? large : negative) << i;
-        writer->nibbles[writer->small_count] = (uint8_t)(((size - FPC_PACKED_SMALLEST) & 7) | negative << 3);
-        writer->small_count += (size_t)(kind & !large);
-        *writer->large = (uint8_t)(is_wide(value) ? FPC_PACKED_ESCAPE : value);
-        writer->large += large;
-        if (is_wide(value)) writer->wide = add_int16(writer->wide, value);
+        fpc_packed_value *written = &writer->values.values[value & 255];
+        written->kind = (uint8_t)kind;
+        written->sign = (uint8_t)(kind ? large : negative);
+        written->large = (uint8_t)large;
+        written->nibble = (uint8_t)(((size - FPC_PACKED_SMALLEST) & 7) | negative << 3);
     }
-    add_mask(writer, mask);
-    add_bits(writer->starts[KINDS], writer->coefficients, kinds);
-    add_bits(writer->starts[SIGNS], writer->coefficients, signs);
-    writer->coefficients += (size_t)count;
+}
+
+void fpc_row_add(fpc_row_writer *writer, const int16_t *block, int last, int16_t *dc) {
+    fpc_packed_writer *values = &writer->values;
+    add_mask(writer, writer->kernels->pack_block(values, block, last));
+    add_bits(writer->starts[KINDS], writer->coefficients, values->kinds);
+    add_bits(writer->starts[SIGNS], writer->coefficients, values->signs);
+    writer->coefficients += (size_t)values->count;
     add_dc(writer, block[0], dc);
     writer->blocks++;
 }
@@ -97,11 +91,12 @@ size_t fpc_row_finish(fpc_row_writer *writer, fpc_bytes *to) {
     writer->lengths += writer->blocks % 2;
     writer->kinds += (writer->coefficients + 7) / 8;
     writer->signs += (writer->coefficients + 7) / 8;
-    writer->nibbles[writer->small_count] = 0;
-    for (size_t i = 0; i < writer->small_count; i += 2)
-        *writer->smalls++ = (uint8_t)(writer->nibbles[i] | writer->nibbles[i + 1] << 4);
-    const uint8_t *const ends[STREAMS] = {writer->lengths, writer->dc,    writer->masks, writer->kinds,  writer->signs,
-                                          writer->smalls,  writer->large, writer->wide,  writer->wide_dc};
+    *writer->values.smalls = 0;
+    for (const uint8_t *from = writer->smalls; from < writer->values.smalls; from += 2)
+        *writer->small++ = (uint8_t)(from[0] | from[1] << 4);
+    const uint8_t *const ends[STREAMS] = {writer->lengths,      writer->dc,          writer->masks,
+                                          writer->kinds,        writer->signs,       writer->small,
+                                          writer->values.large, writer->values.wide, writer->wide_dc};
     const size_t before = to->size;
     for (int i = 0; i < STREAMS; i++) fpc_bytes_add(to, writer->starts[i], (size_t)(ends[i] - writer->starts[i]));
     return to->size - before;

@@ -95,8 +95,8 @@ static int check_segments(packed *source, int64_t max_bytes) {
 static int check_parts(packed *source, uint64_t length, int64_t max_bytes, const fpc_frame **frame) {
     const fpc_packed_head *head = &source->head;
     uint64_t left = length - head->size;
-    const uint64_t parts[] = {head->rows_size, head->segments_size, head->trailer_size};
-    for (int i = 0; i < 3; i++) {
+    const uint64_t parts[] = {head->rows_size, head->segments_size, head->trailer_size, head->original_size};
+    for (int i = 0; i < 4; i++) {
         if (parts[i] > left) return FPC_TRUNCATED;
         left -= parts[i];
     }

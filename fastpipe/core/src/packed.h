@@ -32,8 +32,8 @@ enum {
     FPC_PACKED_AT_ROWS = 40,   /* bytes of all rows */
     FPC_PACKED_AT_SEGMENTS = 48,
     FPC_PACKED_AT_TRAILER = 56,
-    FPC_PACKED_AT_REST_SUM = 64, /* of segments and trailer */
-    FPC_PACKED_AT_ZERO = 68
+    FPC_PACKED_AT_REST_SUM = 64, /* of all that stands behind the rows */
+    FPC_PACKED_AT_ORIGINAL = 68  /* bytes of the section of the JPEG's own bytes; 0 where there is none */
 };
 
 /* The head as it was read. */
@@ -43,12 +43,16 @@ typedef struct fpc_packed_head {
     int process;          /* the JPEG's frame marker: FPC_SOF0 to FPC_SOF2 */
     size_t size;          /* of the head */
     const uint8_t *index; /* of each row its bytes and its checksum, 4 bytes each; in the data */
-    uint64_t rows_size, segments_size, trailer_size;
+    uint64_t rows_size, segments_size, trailer_size, original_size;
     uint32_t rest_sum;
 } fpc_packed_head;
 
 static inline uint32_t fpc_packed_u32(const uint8_t *data) {
     return (uint32_t)data[0] | (uint32_t)data[1] << 8 | (uint32_t)data[2] << 16 | (uint32_t)data[3] << 24;
+}
+
+static inline uint64_t fpc_packed_u64(const uint8_t *data) {
+    return fpc_packed_u32(data) | (uint64_t)fpc_packed_u32(data + 4) << 32;
 }
 
 /* The head from a file's first bytes: FPC_OK, FPC_TRUNCATED where more are needed, or why it is none. */

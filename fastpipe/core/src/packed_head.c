@@ -9,8 +9,6 @@ const uint8_t fpc_packed_signature[8] = {0x89, 'F', 'P', 'J', '\r', '\n', 0x1A, 
 
 static uint32_t u16(const uint8_t *data) { return (uint32_t)data[0] | (uint32_t)data[1] << 8; }
 
-static uint64_t u64(const uint8_t *data) { return fpc_packed_u32(data) | (uint64_t)fpc_packed_u32(data + 4) << 32; }
-
 bool fpc_is_packed(const uint8_t *data, size_t length) {
     return length >= sizeof fpc_packed_signature && !memcmp(data, fpc_packed_signature, sizeof fpc_packed_signature);
 }
@@ -52,11 +50,12 @@ static int read_fields(const uint8_t *data, fpc_packed_head *head) {
         return FPC_UNSUPPORTED_COLOR;
     if (header->orientation < 1 || header->orientation > 8) return FPC_UNUSUAL_HEADER;
     if (head->process < FPC_SOF0 || head->process > FPC_SOF2) return FPC_UNSUPPORTED_MODE;
-    if (data[FPC_PACKED_AT_RESERVED] || fpc_packed_u32(data + FPC_PACKED_AT_ZERO)) return FPC_UNSUPPORTED_MODE;
+    if (data[FPC_PACKED_AT_RESERVED]) return FPC_UNSUPPORTED_MODE;
     head->size = fpc_packed_u32(data + FPC_PACKED_AT_SIZE);
-    head->rows_size = u64(data + FPC_PACKED_AT_ROWS);
-    head->segments_size = u64(data + FPC_PACKED_AT_SEGMENTS);
-    head->trailer_size = u64(data + FPC_PACKED_AT_TRAILER);
+    head->rows_size = fpc_packed_u64(data + FPC_PACKED_AT_ROWS);
+    head->segments_size = fpc_packed_u64(data + FPC_PACKED_AT_SEGMENTS);
+    head->trailer_size = fpc_packed_u64(data + FPC_PACKED_AT_TRAILER);
+    head->original_size = fpc_packed_u32(data + FPC_PACKED_AT_ORIGINAL);
     head->rest_sum = fpc_packed_u32(data + FPC_PACKED_AT_REST_SUM);
     header->data_offset = (int64_t)head->size;
     return FPC_OK;

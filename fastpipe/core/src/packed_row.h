@@ -31,6 +31,19 @@ typedef struct fpc_packed_row {
     const uint8_t *wide_values, *wide_dc_values;     /* two bytes each */
 } fpc_packed_row;
 
+/* What is written of a coefficient of eight bits. */
+typedef struct fpc_packed_value {
+    uint8_t kind, sign, large, nibble;
+} fpc_packed_value;
+
+/* Where the next coefficients of a row are written; small ones take a byte each. */
+typedef struct fpc_packed_writer {
+    fpc_packed_value values[256]; /* by the coefficient's lowest byte */
+    uint8_t *smalls, *large, *wide;
+    uint64_t kinds, signs; /* of the block that was written last, from the lowest bit on */
+    int count;             /* its coefficients */
+} fpc_packed_writer;
+
 /* Tables by a byte's bits. */
 typedef struct fpc_packed_tables {
     uint64_t spread[2][256];  /* byte k: how many bits are set below bit k, or more than 127 where that isn't; in the

@@ -7,12 +7,8 @@
 
 #include "entropy.h"
 
-/* The lowest bit that has come of each coefficient, or MISSING. */
+/* In an fpc_progress: nothing has come of a coefficient. */
 #define MISSING -1
-
-typedef struct fpc_progress {
-    int8_t low[FPC_MAX_COMPONENTS][64];
-} fpc_progress;
 
 /* Notes what a progressive scan brings; refuses one that isn't what comes next, or that libjpeg raises on (jdphuff.c,
  * start_pass_phuff_decoder). */
@@ -44,7 +40,13 @@ static int note_sequential(fpc_progress *progress, const fpc_scan *scan) {
     return FPC_OK;
 }
 
-static int is_complete(const fpc_progress *progress, int components) {
+void fpc_progress_start(fpc_progress *progress) { memset(progress->low, MISSING, sizeof progress->low); }
+
+int fpc_progress_note(fpc_progress *progress, int progressive, const fpc_scan *scan, const fpc_tables *tables) {
+    return progressive ? note_progressive(progress, scan, tables) : note_sequential(progress, scan);
+}
+
+int fpc_progress_complete(const fpc_progress *progress, int components) {
     for (int i = 0; i < components; i++)
         for (int k = 0; k < 64; k++)
             if (progress->low[i][k]) return 0;
@@ -99,19 +101,18 @@ static int walk_between(fpc_jpeg *jpeg, size_t *position, int *marker) {
 
 int fpc_decode_scans(fpc_jpeg *jpeg) {
     fpc_progress progress;
-    memset(progress.low, MISSING, sizeof progress.low);
+    fpc_progress_start(&progress);
     size_t position = jpeg->segments.scan_end;
     for (int scans = 1;; scans++) {
         int progressive = jpeg->frame.header.progressive, marker = 0;
-        int status = progressive ? note_progressive(&progress, &jpeg->scan, &jpeg->tables)
-                                 : note_sequential(&progress, &jpeg->scan);
+        int status = fpc_progress_note(&progress, progressive, &jpeg->scan, &jpeg->tables);
         if (status) return status;
         const uint8_t *input = jpeg->data + position;
         status = progressive ? fpc_progressive_scan(jpeg, input) : sequential_scan(jpeg, input);
         if (!status) status = marker_behind(jpeg, &position);
         if (!status) status = walk_between(jpeg, &position, &marker);
         if (status) return status;
-        if (marker == FPC_EOI) return is_complete(&progress, jpeg->component_count) ? FPC_OK : FPC_BAD_SCAN;
+        if (marker == FPC_EOI) return fpc_progress_complete(&progress, jpeg->component_count) ? FPC_OK : FPC_BAD_SCAN;
         if (scans == FPC_MAX_SCANS) return FPC_TOO_LARGE;
         if (jpeg->length - position < 2) return FPC_TRUNCATED;
         size_t size = (size_t)jpeg->data[position] << 8 | jpeg->data[position + 1];

@@ -18,6 +18,7 @@ int fpc_scan_blocks(fpc_jpeg *jpeg) {
         int alone = jpeg->scan.count == 1, blocks = alone ? 1 : component->horizontal * component->vertical;
         int dc = jpeg->scan.dc_table[i], ac = jpeg->scan.ac_table[i];
         if (mcu->count + blocks > FPC_MAX_MCU_BLOCKS) return FPC_UNSUPPORTED_COLOR;
+        if (!alone) jpeg->interleaved |= 1u << jpeg->scan.component[i];
         for (int j = 0; j < blocks; j++) {
             mcu->blocks[mcu->count++] = (fpc_block){.dc = &jpeg->dc[dc],
                                                     .ac = &jpeg->ac[ac],

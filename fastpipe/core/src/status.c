@@ -21,6 +21,7 @@ static const char *const TEXTS[FPC_STATUS_COUNT] = {
     [FPC_NO_MEMORY] = "there is not enough memory",
     [FPC_IO_ERROR] = "the file can't be read",
     [FPC_UNSURE] = "torch rounds these pixels in two ways",
+    [FPC_OTHER_BYTES] = "its own bytes can't be made again from its coefficients",
 };
 
 const char *fpc_status_text(int status) {

@@ -1,6 +1,6 @@
-/* pack.h: packed images written and undone: what the files for that share. */
-#ifndef FPC_PACK_H
-#define FPC_PACK_H
+/* packer.h: the scratch memory with which packed images are written and undone. */
+#ifndef FPC_PACKER_H
+#define FPC_PACKER_H
 
 #include <stdbool.h>
 
@@ -11,13 +11,16 @@
 
 /* A row's streams as they are written. (pack_row.c) */
 typedef struct fpc_row_writer {
+    const fpc_kernels *kernels;
     fpc_buffer memory;
-    size_t blocks, small_count, coefficients;
-    uint8_t *lengths, *dc, *masks, *kinds, *signs, *smalls, *large, *wide, *wide_dc; /* where the next goes */
+    size_t blocks, coefficients;
+    uint8_t *lengths, *dc, *masks, *kinds, *signs, *small, *wide_dc; /* where the next goes */
+    fpc_packed_writer values;
     uint8_t *starts[9];
-    uint8_t *nibbles; /* a byte each of the small ones, before they are put together */
+    uint8_t *smalls; /* a byte each, before they are put together */
 } fpc_row_writer;
 
+void fpc_row_writer_make(fpc_row_writer *writer, const fpc_kernels *kernels);
 /* Begins a row of so many blocks; false where there is no memory. */
 bool fpc_row_start(fpc_row_writer *writer, size_t blocks);
 /* Adds the next block, whose coefficients behind zigzag index `last` are 0; *dc is the DC that it follows, and becomes
@@ -29,14 +32,15 @@ size_t fpc_row_finish(fpc_row_writer *writer, fpc_bytes *to);
 struct fpc_packer {
     const fpc_kernels *kernels;
     void *jpeg, *packed; /* sources of coefficients, each made when it is first needed */
-    fpc_bytes out, segments;
+    void *restorer;      /* restore.c's, likewise */
+    fpc_bytes out, segments, outline, dummies, tokens, restored;
     fpc_row_writer writer;
-    fpc_buffer samples; /* of a row of blocks */
+    fpc_buffer samples, dummy_blocks; /* of a row of blocks, and of MCUs */
 };
 
-/* Begins with an image: nothing of the last one is needed, and of a very large one the memory isn't kept. (pack.c) */
+/* Begins with an image: nothing of the last one is needed, and of a very large one the memory isn't kept. */
 void fpc_packer_begin(fpc_packer *packer);
-/* The packer's source of JPEGs' or packed images' coefficients; NULL where there is no memory. (pack.c) */
+/* The packer's source of JPEGs' or packed images' coefficients; NULL where there is no memory. */
 void *fpc_packer_jpeg(fpc_packer *packer);
 void *fpc_packer_packed(fpc_packer *packer);
 

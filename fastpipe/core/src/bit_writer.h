@@ -1,0 +1,103 @@
+/* bit_writer.h: codes that are written, and where their bits go: what the loop over a block's coefficients shares. */
+#ifndef FPC_BIT_WRITER_H
+#define FPC_BIT_WRITER_H
+
+#include <stdint.h>
+
+#include "bitstream.h"
+
+/* Values of these bits, with their sign, have all that is to be written of them in a table. */
+#define FPC_SHORT_BITS 7
+
+/* Bits from the highest on, and in the lowest five how many they are; FPC_NO_CODE where there is no code. */
+#define FPC_NO_CODE 32u
+typedef struct fpc_codes {
+    uint32_t symbols[256];
+    uint32_t values[16 << FPC_SHORT_BITS]; /* by run of zeros << FPC_SHORT_BITS | value: symbol and value */
+} fpc_codes;
+
+/* Bits go to bytes without the zeros that are stuffed behind each 0xFF. The highest `count` of `bits`, 0 to 7, aren't
+ * written yet; those below are 0. */
+typedef struct fpc_bit_writer {
+    uint64_t bits;
+    uint32_t count;
+    uint8_t *next;
+} fpc_bit_writer;
+
+/* The symbol of 16 zeros. */
+#define ZEROS_16 0xF0
+
+/* The bits of a value; 0 for 0. */
+static FPC_INLINE uint32_t encode_bits_of(uint32_t value) {
+#if defined(__GNUC__) || defined(__clang__)
+    return 32 - (uint32_t)__builtin_clz(value << 1 | 1) - 1;
+#else
+    uint32_t bits = 0;
+    for (; value; value >>= 1) bits++;
+    return bits;
+#endif
+}
+
+static FPC_INLINE uint32_t encode_absolute(int value) { return (uint32_t)(value < 0 ? -value : value); }
+
+static FPC_INLINE uint32_t encode_lowest_bit(uint64_t bits) {
+#if defined(__GNUC__) || defined(__clang__)
+    return (uint32_t)__builtin_ctzll(bits);
+#else
+    uint32_t index = 0;
+    while (!(bits >> index & 1)) index++;
+    return index;
+#endif
+}
+
+/* Writes whole bytes, without a branch: eight are written, of which some come again. */
+static FPC_INLINE void put_bytes(fpc_bit_writer *to) {
+    for (int i = 0; i < 8; i++) to->next[i] = (uint8_t)(to->bits >> (56 - 8 * i));
+    to->next += to->count / 8;
+    to->bits <<= to->count & ~7u;
+    to->count %= 8;
+}
+
+/* Adds bits, from the highest on, nothing behind them set. There are 57 at most before whole bytes are written. */
+static FPC_INLINE void add_top(fpc_bit_writer *to, uint64_t bits, uint32_t count) {
+    to->bits |= bits >> to->count;
+    to->count += count;
+}
+
+/* Up to 32 bits. */
+static FPC_INLINE void put_top(fpc_bit_writer *to, uint64_t bits, uint32_t count) {
+    add_top(to, bits, count);
+    put_bytes(to);
+}
+
+/* The same of bits from the lowest on, nothing above them set. */
+static FPC_INLINE void put_bits(fpc_bit_writer *to, uint32_t bits, uint32_t count) {
+    put_top(to, (uint64_t)bits << 1 << (63 - count), count);
+}
+
+static FPC_INLINE void add_entry(fpc_bit_writer *to, uint32_t entry, uint32_t *missing) {
+    *missing |= entry;
+    add_top(to, (uint64_t)(entry & ~63u) << 32, entry & 31);
+}
+
+static FPC_INLINE void put_entry(fpc_bit_writer *to, uint32_t entry, uint32_t *missing) {
+    add_entry(to, entry, missing);
+    put_bytes(to);
+}
+
+/* The bits of a value behind its symbol (T.81, F.1.2.1). */
+static FPC_INLINE uint32_t value_bits(int value, uint32_t size) {
+    return ((uint32_t)value - (value < 0)) & ((1u << size) - 1);
+}
+
+/* A symbol, and the bits of a value of up to 15. */
+static FPC_INLINE void put_symbol(fpc_bit_writer *to, const fpc_codes *codes, uint32_t symbol, int value,
+                                  uint32_t *missing) {
+    const uint32_t size = encode_bits_of(encode_absolute(value)), entry = codes->symbols[symbol << 4 | (size & 15)];
+    const uint32_t length = entry & 31;
+    *missing |= entry | (size > 15 ? FPC_NO_CODE : 0);
+    const uint64_t bits = (uint64_t)value_bits(value, size & 15) << 1 << (63 - length - (size & 15));
+    put_top(to, (uint64_t)(entry & ~63u) << 32 | bits, length + (size & 15));
+}
+
+#endif
