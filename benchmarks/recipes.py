@@ -3,9 +3,10 @@
     python benchmarks/recipes.py PHOTOS [--files 96] [--rounds 3] [--only WORD] [--json FILE]
 
 A row is one recipe: transforms of torchvision, timm and albumentations in an ImageFolder, several views of an image in
-`MultiView`, files opened by Pillow behind fastpipe's opener and by `open_image`, and loaders of other libraries' data
-sets behind `fastpipe.convert`. What stands before a row's colon is the library, or the way in. One thread, no workers.
-Whole scripts, untouched, are in `benchmarks/untouched.py`.
+`MultiView`, files opened by Pillow behind fastpipe's opener and by `open_image`, loaders of other libraries' data sets
+behind `fastpipe.convert`, a Compose called on loaded images, photos in archives, raw arrays, and operations on batches
+of tensors. What stands before a row's colon is the library, or the way in. One thread, no workers. Whole scripts,
+untouched, are in `benchmarks/untouched.py`.
 
 albumentations' own way decodes by cv2, whose pixels are some others; there, fastpipe has to make what the Compose makes
 of Pillow's pixels.
@@ -13,7 +14,10 @@ of Pillow's pixels.
 
 from __future__ import annotations
 
+import functools
+import os
 import random
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +25,21 @@ from typing import Any
 
 import numpy as np
 import torch
-from harness import MEAN, STD, Benchmark, Pass, command_line, evaluation, module, samples, spread, torchvision, training
+from harness import (
+    MEAN,
+    STD,
+    Benchmark,
+    Pass,
+    calls,
+    command_line,
+    evaluation,
+    module,
+    pictures,
+    samples,
+    spread,
+    torchvision,
+    training,
+)
 from PIL import Image, ImageOps
 from recipe_conformance import Blur
 from torch.utils.data import DataLoader, Subset, TensorDataset
@@ -41,6 +59,7 @@ class Row:
     ours: Pass
     count: int
     reference: Pass | None = None
+    least_s: float = 0.0  # that a pass lasts: short calls need it
 
 
 Make = Callable[[Path, int], Row]
@@ -298,6 +317,130 @@ def hugging_face(photos: Path, files: int) -> Any:
     return rows.with_transform(augment)
 
 
+# -- a Compose called on loaded images
+
+
+def crop(T: Any, *behind: Any) -> list[Any]:
+    return [T.RandomResizedCrop(224), T.RandomHorizontalFlip(), *behind]
+
+
+# Members of a library's Compose in front of the tensor, the images' size (None for the photos') and mode.
+LOADED: dict[str, tuple[Callable[[Any], list[Any]], tuple[int, int] | None, str]] = {
+    "crop, flip": (crop, None, "RGB"),
+    "crop, flip, ColorJitter": (lambda T: crop(T, T.ColorJitter(0.4, 0.4, 0.4, 0.1)), None, "RGB"),
+    "crop, flip, RandAugment": (lambda T: crop(T, T.RandAugment()), None, "RGB"),
+    "evaluation": (lambda T: [T.Resize(256), T.CenterCrop(224)], None, "RGB"),
+    "CIFAR's": (lambda T: [T.RandomCrop(32, padding=4), T.RandomHorizontalFlip()], (32, 32), "RGB"),
+    "MNIST's": (lambda T: [], (28, 28), "L"),
+}
+
+
+def on_loaded(name: str, by_v2: bool) -> Make:
+    """The same Compose by torchvision's classes and by fastpipe's, called on PIL images."""
+
+    def row(photos: Path, files: int) -> Row:
+        members, size, mode = LOADED[name]
+        images = pictures(photos, min(files, 8), size, mode)
+        passes = []
+        for library in (V, module("fastpipe.transforms.v2")) if by_v2 else (T, ours):
+            tail = [library.ToImage(), library.ToDtype(torch.float32, scale=True)] if by_v2 else [library.ToTensor()]
+            normalize = library.Normalize(MEAN, STD) if mode == "RGB" else library.Normalize((0.1307,), (0.3081,))
+            passes.append(calls(library.Compose([*members(library), *tail, normalize]), images))
+        return Row(*passes, len(images), least_s=0.03)
+
+    return row
+
+
+# -- photos in archives, and raw arrays
+
+
+@functools.cache
+def scratch() -> tempfile.TemporaryDirectory[str]:
+    """A folder that goes away with the process; lists of archives are kept there, too."""
+    made = tempfile.TemporaryDirectory()
+    os.environ["FASTPIPE_CACHE"] = os.path.join(made.name, "cache")
+    return made
+
+
+def in_archive(kind: str) -> Make:
+    """torchvision's ImageFolder of the files, and fastpipe's of an archive of them."""
+
+    def row(photos: Path, files: int) -> Row:
+        import archives  # of the tests
+
+        path = Path(scratch().name, f"photos.{kind}")
+        {"zip": archives.zipped, "tar": archives.tarred}[kind](photos, path)
+        theirs = torchvision.datasets.ImageFolder(str(photos), training(T))
+        indices = spread(len(theirs), files)
+        return Row(samples(theirs, indices), samples(fastpipe.ImageFolder(path, training(T)), indices), len(indices))
+
+    return row
+
+
+class ByNumpy:
+    """What people write: np.load, and a tensor of it."""
+
+    def __init__(self, paths: list[str]) -> None:
+        self.paths = paths
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, index: int) -> Any:
+        return torch.from_numpy(np.load(self.paths[index])), 0
+
+
+def raw_arrays(photos: Path, files: int) -> Row:
+    """A batch of arrays of float32, 4 MB each."""
+    paths = [os.path.join(scratch().name, f"{number}.npy") for number in range(16)]
+    for number, path in enumerate(paths):
+        np.save(path, np.full((4, 500, 500), number, np.float32))
+    plain: Any = DataLoader(ByNumpy(paths), len(paths))
+    loader = fastpipe.DataLoader(fastpipe.ArrayList((paths, [0] * len(paths))), len(paths))
+    return Row(lambda: plain, lambda: loader, len(paths))
+
+
+# -- operations on batches of uint8 tensors
+
+
+CORNERS = [[0, 0], [255, 0], [255, 255], [0, 255]], [[20, 13], [239, 5], [250, 230], [9, 244]]
+ON_TENSORS: dict[str, tuple[Any, ...]] = {
+    "adjust_brightness": (1.3,),
+    "adjust_contrast": (1.3,),
+    "adjust_gamma": (2.2,),
+    "adjust_hue": (0.1,),
+    "adjust_saturation": (1.3,),
+    "adjust_sharpness": (2.0,),
+    "affine": (10.0, [9, -5], 1.1, [5.0, 0.0]),
+    "autocontrast": (),
+    "equalize": (),
+    "perspective": CORNERS,
+    "resize": ([224, 224],),
+    "resized_crop": (10, 20, 200, 180, [224, 224]),
+    "rgb_to_grayscale": (3,),
+    "rotate": (23.0,),
+    "solarize": (128,),
+}
+
+
+def on_tensors(name: str, by_v2: bool) -> Make:
+    """A function of torchvision's and fastpipe's on eight photos as one tensor."""
+
+    def row(photos: Path, files: int) -> Row:
+        images = [torch.from_numpy(np.array(image)).permute(2, 0, 1) for image in pictures(photos, 8, (256, 256))]
+        batch = torch.stack(images).contiguous()
+        modules = ("torchvision.transforms.v2.functional", "fastpipe.transforms.v2.functional")
+        if not by_v2:
+            modules = ("torchvision.transforms.functional", "fastpipe.transforms.functional")
+        passes = []
+        for one in modules:
+            function = functools.partial(getattr(module(one), name), batch, *ON_TENSORS[name])
+            passes.append(lambda function=function: [function()])
+        return Row(*passes, len(batch), least_s=0.03)
+
+    return row
+
+
 ROWS: dict[str, Make] = {
     **{name: in_folders(make) for name, make in FOLDERS.items()},
     "views: two": in_multi_view(two_views),
@@ -317,6 +460,11 @@ ROWS: dict[str, Make] = {
     "convert: TensorDataset": converted(tensors, 128),
     "convert: Subset of ImageFolder, TrivialAugmentWide": converted(subset, 32),
     "convert: Hugging Face's Dataset": converted(hugging_face, 32),
+    **{f"loaded, v{1 + by_v2}: {name}": on_loaded(name, by_v2) for name in LOADED for by_v2 in (False, True)},
+    "archives: zip": in_archive("zip"),
+    "archives: tar": in_archive("tar"),
+    "arrays: np.load": raw_arrays,
+    **{f"tensors, v{1 + by_v2}: {name}": on_tensors(name, by_v2) for by_v2 in (True, False) for name in ON_TENSORS},
 }
 MARKS = {
     "convert: CIFAR10": 6.0,
@@ -338,7 +486,8 @@ def main() -> None:
             print(f"{name} is left out: {error}")
             continue
         contenders = {"its library": row.theirs, "fastpipe": row.ours}
-        bench.row(name, contenders, row.count, equal=["fastpipe"], reference=row.reference, mark=MARKS.get(name))
+        options = {"reference": row.reference, "mark": MARKS.get(name), "least_s": row.least_s}
+        bench.row(name, contenders, row.count, equal=["fastpipe"], **options)
     bench.finish()
 
 

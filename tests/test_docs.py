@@ -335,3 +335,27 @@ def test_every_environment_variable_is_on_one_page() -> None:
     code = "".join(path.read_text(encoding="utf-8") for path in (DOCS.parent / "fastpipe").rglob("*.py"))
     page = (DOCS / "command_line.md").read_text(encoding="utf-8")
     assert set(re.findall(r"FASTPIPE_[A-Z_]+", code)) == set(re.findall(r"FASTPIPE_[A-Z_]+", page))
+
+
+CONTRIBUTING = DOCS.parent / "CONTRIBUTING.md"
+
+
+def test_contributing_names_files_and_tests_that_are_there():
+    named = re.findall(
+        r"`((?:tests|fastpipe|benchmarks|scripts)/[\w./]*\w)(?:::(\w+))?`", CONTRIBUTING.read_text(encoding="utf-8")
+    )
+    assert len(named) > 20
+    for file, test in named:
+        path = DOCS.parent / file
+        assert path.exists() or file.endswith("NAME.py"), file
+        assert not test or f"def {test}(" in path.read_text(encoding="utf-8"), f"{file}::{test}"
+
+
+def test_the_map_has_each_room_once():
+    map_ = re.search(r"^fastpipe/\n(.*?)^tests/", CONTRIBUTING.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    rooms = re.findall(r"^  (\w+)/", map_[1], re.MULTILINE)
+    there = {path.parent.name for path in (DOCS.parent / "fastpipe").glob("*/__init__.py")}
+    assert sorted(rooms) == sorted(there)
+    files = re.findall(r"(?<![\w/])(\w+\.py)\b", map_[1])
+    found = {path.name for path in (DOCS.parent / "fastpipe").rglob("*.py")}
+    assert set(files) <= found

@@ -25,8 +25,7 @@ from fastpipe.rng import keyed_globals
 _NEARLY = 0.95  # of the best throughput: within the noise of a short trial, so memory decides
 _BESIDE_TRAINING = 0.8
 """The part of its rate that counts for a setting whose batches the training process itself makes. A trial has no
-training beside it, whose launches of kernels and the loader's Python delay each other: that cost a fifth of either in
-benchmarks/neighbour.py."""
+training beside it, whose launches of kernels and the loader's Python delay each other: that cost a fifth of either."""
 _ENDLESS = 10**12
 _PREFETCH = 2
 

@@ -1,7 +1,7 @@
 """Programs that run again and again on loaded images: all of the job but two addresses is worked out once.
 
 A call then asks the image where its pixels lie, makes the result's memory, and runs the job: 7 µs around the core's
-work, where filling a job anew takes twice as long. `benchmarks/compose.py` has it on images of 32×32.
+work, where filling a job anew takes twice as long. `benchmarks/recipes.py --only loaded` has it on images of 32×32.
 """
 
 from __future__ import annotations

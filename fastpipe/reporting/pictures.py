@@ -6,6 +6,7 @@ import contextlib
 import functools
 import io
 import math
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -265,17 +266,7 @@ def _text(cell: Cell, width: int) -> list[tuple[str, tuple[int, int, int], Any]]
 
 def _wrapped(line: str, font: Any, width: int) -> list[str]:
     """The line broken between words, or inside a word that is too long, to fit a width in pixels."""
-    wrapped, text = [], ""
-    for word in line.split():
-        longer = f"{text} {word}".strip()
-        if font.getlength(longer) <= width:
-            text = longer
-            continue
-        if text:
-            wrapped.append(text)
-        while font.getlength(word) > width:
-            end = next(n for n in range(len(word), 0, -1) if n == 1 or font.getlength(word[:n]) <= width)
-            wrapped.append(word[:end])
-            word = word[end:]
-        text = word
-    return [*wrapped, text]
+    letters = width
+    while letters > 1 and max(map(font.getlength, textwrap.wrap(line, letters)), default=0) > width:
+        letters = min(letters - 1, int(letters * 0.95))
+    return textwrap.wrap(line, letters) or [""]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import torch
 from PIL import Image, ImageDraw
 from torch.utils.data import Dataset
 
@@ -362,36 +363,33 @@ def marked(picture: Image.Image, targets: Any) -> Image.Image:
     """
     if "torchvision.tv_tensors" not in sys.modules:
         return picture
-    tv_tensors = importlib.import_module("torchvision.tv_tensors")
+    tv_tensors, draw = (importlib.import_module(f"torchvision.{name}") for name in ("tv_tensors", "utils"))
     leaves = importlib.import_module("torch.utils._pytree").tree_leaves(targets)
     size = (picture.height, picture.width)
-    made = picture.copy()
+    made = torch.from_numpy(np.array(picture)).permute(2, 0, 1)
     for leaf in leaves:
         if isinstance(leaf, tv_tensors.Mask) and tuple(leaf.shape[-2:]) == size and leaf.ndim in (2, 3):
-            made = _covered(made, leaf.cpu().numpy())
-    pen = ImageDraw.Draw(made)
+            planes = leaf.as_subclass(torch.Tensor).cpu().reshape(-1, *size)
+            if len(planes) == 1:  # of several values, each of which has a colour
+                values = planes.unique()
+                planes = planes == values[values != 0][:256].reshape(-1, 1, 1)
+            if len(planes):
+                made = draw.draw_segmentation_masks(made, planes > 0, 0.5, _colors(len(planes)))
     for leaf in leaves:
         if getattr(leaf, "canvas_size", None) != size:
             continue
         if isinstance(leaf, tv_tensors.BoundingBoxes):
             boxes = importlib.import_module("fastpipe.transforms.v2._samples").xyxy(leaf)
-            for number, corners in enumerate(boxes.reshape(-1, boxes.shape[-1]).tolist()):
-                if len(corners) == 4 and corners[2] > corners[0] and corners[3] > corners[1]:
-                    pen.rectangle(corners, outline=_MARKS[number % len(_MARKS)], width=max(2, max(size) // 150))
+            boxes = boxes.as_subclass(torch.Tensor).cpu().reshape(-1, boxes.shape[-1])
+            boxes = boxes[(boxes[:, 2:] > boxes[:, :2]).all(1)] if boxes.shape[-1] == 4 else boxes[:0]  # upright ones
+            if len(boxes):
+                width = max(2, max(size) // 150)
+                made = draw.draw_bounding_boxes(made, boxes, None, _colors(len(boxes)), width=width)
         else:
-            radius = max(2, max(size) // 100)
-            for number, (x, y) in enumerate(leaf.reshape(-1, 2).tolist()):
-                pen.ellipse((x - radius, y - radius, x + radius, y + radius), fill=_MARKS[number % len(_MARKS)])
-    return made
+            points = leaf.as_subclass(torch.Tensor).cpu().reshape(-1, 1, 2)
+            made = draw.draw_keypoints(made, points, colors=_MARKS[0], radius=max(2, max(size) // 100))
+    return Image.fromarray(made.permute(1, 2, 0).numpy())
 
 
-def _covered(picture: Image.Image, masks: Any) -> Image.Image:
-    """Half of each masked pixel's colour is the mask's; one mask of several values has a colour a value."""
-    pixels = np.array(picture)
-    planes = masks[None] if masks.ndim == 2 else masks
-    if len(planes) == 1:
-        planes = [planes[0] == value for value in np.unique(planes[0])[:256] if value]
-    for number, plane in enumerate(planes):
-        inside = np.asarray(plane) > 0
-        pixels[inside] = (pixels[inside].astype(np.uint16) + _MARKS[number % len(_MARKS)]) // 2
-    return Image.fromarray(pixels)
+def _colors(count: int) -> list[tuple[int, int, int]]:
+    return [_MARKS[number % len(_MARKS)] for number in range(count)]

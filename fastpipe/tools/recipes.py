@@ -6,35 +6,18 @@ import copy
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from fastpipe import readers
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.joint import JointDataset
 from fastpipe.explanation.graph_breaks import shortened
 from fastpipe.ops import Operation
-from fastpipe.program import Encoded, Views, execute, lower, steps_in_words
-from fastpipe.rng import keyed_generators, keyed_globals
+from fastpipe.program import Views, lower, steps_in_words
+from fastpipe.rng import keyed_generators
 from fastpipe.types import Box, Header, ImageShape, Recipe, Step
 
 if TYPE_CHECKING:
     from fastpipe.reporting.pictures import Normalizations
 
-_RESIZING = frozenset({"RandomResizedCrop", "Resize", "resize", "resized_crop"})
-_CONVERTING = frozenset(
-    {"ConvertImageDtype", "Normalize", "PILToTensor", "ToDtype", "ToImage", "ToTensor"}
-    | {"convert_image_dtype", "normalize", "pil_to_tensor", "to_tensor"}
-)
-
-
-def name_of(transform: object) -> str:
-    """The name of a transform, or of a drawn step's operation."""
-    if isinstance(transform, Operation):
-        return transform.op
-    return str(getattr(transform, "__name__", type(transform).__name__))
-
-
-def is_resize_or_conversion(name: str) -> bool:
-    """Whether a transform of that name resizes or converts, which an image can't do without."""
-    return name in _RESIZING or name in _CONVERTING
+_RESIZING = frozenset({"RandomResizedCrop", "Resize"})
 
 
 def resizes(dataset: ImageDataset, header: Header) -> bool:
@@ -49,17 +32,18 @@ def resizes(dataset: ImageDataset, header: Header) -> bool:
     except ValueError:  # a crop is larger than the image
         return False
     if steps[0] is None:
-        return any(name_of(transform) in _RESIZING for transform in dataset.pipeline.rest)
-    if name_of(steps[0]) == "resize":
+        return any(type(transform).__name__ in _RESIZING for transform in dataset.pipeline.rest)
+    if steps[0].op == "resize":
         return True
-    heights = {step["height"] for step in steps if isinstance(step, Operation) and step.op == "crop"}
+    heights = {step["height"] for step in steps if step is not None and step.op == "crop"}
     return len(heights) == 2  # of twice the image another crop
 
 
-def _sizing_step(dataset: ImageDataset, height: int, width: int) -> object:
+def _sizing_step(dataset: ImageDataset, height: int, width: int) -> Operation | None:
     """The first step drawn for such an image that changes its size; None where there is none."""
     recipe = dataset.pipeline.example(ImageShape(height, width), keyed_generators(0))
-    return next((step for step in recipe if name_of(step).endswith(("crop", "resize"))), None)
+    operations = (step for step in recipe if isinstance(step, Operation))
+    return next((step for step in operations if step.op.endswith(("crop", "resize"))), None)
 
 
 def is_joint(dataset: Any) -> bool:
@@ -72,28 +56,6 @@ def unseeded(dataset: Any) -> Any:
     made = copy.copy(dataset)
     made.seed = made._fastpipe.epoch = None
     return made
-
-
-def make_sample(dataset: ImageDataset, index: int, data: bytes, seed: int) -> None:
-    """Does an image's work between reading and collating, for sample ``index`` in a file of another make."""
-    image = planned_image(dataset, index, data, seed)
-    if not is_joint(dataset):
-        with keyed_globals(seed):
-            for transform in dataset.pipeline.rest:
-                image = transform(image)
-
-
-def planned_image(dataset: ImageDataset, index: int, data: bytes, seed: int) -> Any:
-    """What is planned of sample ``index``, made of a file's bytes: what the transforms get that run one by one."""
-    header = readers.parse_header(data)
-    generators = keyed_generators(seed)
-    if is_joint(dataset):
-        recipe = dataset.recipe(index, generators=generators)
-    else:
-        recipe = dataset.pipeline.draw(ImageShape(*header.size), generators)
-    encoded = Encoded(data, header, reader=dataset.reader, config=dataset.config)
-    as_pil = not is_joint(dataset) and bool(dataset.pipeline.rest)
-    return execute(lower(recipe.steps, recipe.shape, dataset.fidelity), encoded, as_pil=as_pil)
 
 
 def normalizations(steps: Iterable[Step], rest: Iterable[Any] = ()) -> Normalizations:

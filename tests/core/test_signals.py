@@ -6,8 +6,11 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+
+from fastpipe.core import pool
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -214,3 +217,9 @@ def test_the_process_ends_while_jobs_run(needs_core: None, held: str) -> None:
                 raise SystemExit
             assert os.waitpid(child, 0)[1] == 0
     """)
+
+
+def test_what_threads_write_to_outlives_the_interpreter() -> None:
+    """Else the memory of a run goes away with the modules, while the core's threads are at it."""
+    mortal = SimpleNamespace(runs=set())
+    assert sys.getrefcount(pool._flights) == sys.getrefcount(mortal.runs) + 1

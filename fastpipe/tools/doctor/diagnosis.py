@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _BAR = 32  # characters of the longest bar
 _SEVERITY_STYLES = {"problem": "bold red", "advice": "bold yellow", "note": "bold cyan"}
 
-SCHEMA = "fastpipe-doctor/2"
+SCHEMA = "fastpipe-doctor/3"
 """Names the layout of the JSON; the number grows when a key changes its meaning or goes."""
 
 
@@ -134,7 +134,7 @@ class Diagnosis:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; times in microseconds, sizes in bytes."""
         values = asdict(self)
-        values["stages"] |= {"total_us": self.stages.total_us, "groups": self.stages.groups()}
+        values["stages"]["total_us"] = self.stages.total_us
         more = ("healthy", "recommended", "recommended_workers", "shared_need", "transfer_us")
         values |= {name: getattr(self, name) for name in more}
         return {"schema": SCHEMA, **round_times(values)}
@@ -205,15 +205,11 @@ def _stage_table(diagnosis: Diagnosis, block: str) -> ReportTable:
     stages = diagnosis.stages
     table = ReportTable(["stage", "µs an image", "share", " " * _BAR], ["µs an image", "share"], framed=False)
     start = 0.0
-    for group, taken in stages.groups().items():
+    for stage, taken in stages.us.items():
         end = start + taken / max(stages.total_us, 1e-9)
         left, right = round(start * _BAR), round(end * _BAR)
-        bar = Text(" " * left + (block * (right - left) or "·"), style=COLORS[group])
-        table.add_row(f"{group:<21}", taken, f"{end - start:.0%}", bar)
-        parts = stages.of(group)
-        if [part.name for part in parts] != [group]:
-            for part in parts:
-                table.add_row(f"  {part.name}", part.us, "", "", style="dim")
+        bar = Text(" " * left + (block * (right - left) or "·"), style=COLORS[stage])
+        table.add_row(f"{stage:<21}", taken, f"{end - start:.0%}", bar)
         start = end
     table.add_row("all", stages.total_us, "100%", Text(f"over {stages.images} images", style="dim"))
     us = diagnosis.transfer_us

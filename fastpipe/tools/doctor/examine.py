@@ -6,8 +6,7 @@ import contextlib
 import itertools
 import os
 import random
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -25,8 +24,6 @@ from fastpipe.explanation.graph_breaks import diagnose
 from fastpipe.loading.tuning import worker_counts
 from fastpipe.progress_bar import ProgressCallback
 from fastpipe.reporting.output import pluralize
-from fastpipe.tools.bench.measure import measure
-from fastpipe.tools.bench.samples import Sample, read_sample
 from fastpipe.tools.doctor import findings
 from fastpipe.tools.doctor.diagnosis import Diagnosis
 from fastpipe.tools.doctor.disk import measure_disk
@@ -44,11 +41,11 @@ from fastpipe.tools.doctor.workers import (
 from fastpipe.tools.import_object import standard_transform
 from fastpipe.tools.inputs import Subject, subject_of
 from fastpipe.transforms._base import drawable
+from fastpipe.types import DecodeRequest
 
 _SAMPLES = 192
-_READER_SAMPLES = 6
 _SEVERITIES = ("problem", "advice", "note")
-_STEPS = 7
+_STEPS = 6
 
 
 def doctor(
@@ -152,13 +149,12 @@ def doctor(
         seconds=share,
         workers=0 if probe.why_here else 1,
     )
-    step("comparing readers")
-    reading = _reader_findings(examined, [paths[index] for index in tried.good if index in paths])
     step("asking the GPU")
     transfer = None if stages.output is None else measure_transfer(*stages.output)
     if progress is not None:
         progress(steps, steps, "done")
 
+    missing = _missing_reader(examined, [paths[index] for index in tried.good if index in paths])
     measured = Diagnosis(
         subject=examined.name,
         samples=count,
@@ -179,7 +175,7 @@ def doctor(
         machine=dict(machine_fingerprint()),
         versions=dict(library_versions()),
     )
-    found = [one for one in _findings(measured, examined, probe.why_here, tried.bad, reading) if one is not None]
+    found = [one for one in _findings(measured, examined, probe.why_here, tried.bad, missing) if one is not None]
     return replace(measured, findings=tuple(sorted(found, key=lambda one: _SEVERITIES.index(one.severity))))
 
 
@@ -188,7 +184,7 @@ def _findings(
     examined: Subject,
     why_here: str,
     bad: Sequence[FailedSample],
-    reading: Iterable[findings.Finding | None],
+    missing: findings.Finding | None,
 ) -> Iterator[findings.Finding | None]:
     """Yields what follows from the measurements; None for what doesn't."""
     stages, scaling, gpu_rate = measured.stages, measured.scaling, measured.gpu_rate
@@ -219,8 +215,7 @@ def _findings(
     for one in reencodings:
         yield findings.reencoding(one, stages)
     yield _plan_finding(examined, stages)
-    yield findings.slow_transform(stages, has_gpu)
-    yield from reading
+    yield missing
     yield findings.stale_config(str(MachineConfig.path()), MachineConfig.load(check=False).mismatches())
     yield findings.object_copies(object_lists(examined.dataset), workers, measured.memory)
 
@@ -240,9 +235,9 @@ def _plan_finding(examined: Subject, stages: StageProfile) -> findings.Finding |
         kind, gain = type(dataset).__name__, conversion_gain(dataset)
         if shape_in_memory(dataset) is not None:
             return findings.one_by_one(kind, gain) if gain is not None and gain.pays else None
-        return findings.own_loader(kind, stages, gain)
+        return findings.own_loader(kind, gain)
     if not dataset.plans:
-        return findings.own_loader("loader", stages)
+        return findings.own_loader("loader")
     rest = dataset.pipeline.rest
     if not rest:
         return None
@@ -251,36 +246,21 @@ def _plan_finding(examined: Subject, stages: StageProfile) -> findings.Finding |
     return findings.broken_plan(broken.transform, broken.reason, broken.advice, behind, stages)
 
 
-def _reader_findings(examined: Subject, paths: Sequence[str]) -> list[findings.Finding | None]:
-    """Times the readers on some of the files; for a dataset that decodes by plan, where the reader matters."""
+def _missing_reader(examined: Subject, paths: Sequence[str]) -> findings.Finding | None:
+    """The finding that the reader that comes first for these files by default doesn't load here."""
     planned = examined.planned
-    samples = [] if planned is None else _samples(paths)
-    if not samples or planned is None:
-        return []
-    format = Counter(sample.format for sample in samples).most_common(1)[0][0]
-    samples = [sample for sample in samples if sample.format == format]
-    measured = measure(samples, workers=0, rounds=3)
-    times = {
-        result.reader: result.single
-        for result in measured.of(format, "region")
-        if result.single is not None and result.served > 0.5
-    }
-    used = planned.reader or planned.config.reader_for(format) or readers.choose(samples[0].header).name
-    return [findings.slow_reader(format, used, times), _missing(samples[0].header.format, used)]
+    if planned is None:
+        return None
+    for path in paths:
+        with contextlib.suppress(FastpipeError, OSError):  # it was there when it was tried
+            header = readers.read_header(path)
+            used = readers.choose(header, DecodeRequest(), planned.reader, planned.config).name
+            return _missing(header.format, used)
+    return None
 
 
 def _missing(format: str, used: str) -> findings.Finding | None:
-    """The finding that the reader which comes first by default doesn't load here, so that another one is used."""
     first = readers.default_order(format)[0]
     if used == first or (status := readers.reader_status()[first]).available:
         return None
     return findings.missing_reader(format_key(format), used, first, status.reason)
-
-
-def _samples(paths: Sequence[str]) -> list[Sample]:
-    found: list[Sample] = []
-    for path in paths:
-        if len(found) < _READER_SAMPLES:
-            with contextlib.suppress(FastpipeError, OSError):
-                found.append(read_sample(path, readers.read_file(path, None), random.Random(path)))
-    return found

@@ -19,8 +19,6 @@ from fastpipe.tools.doctor.measurements import (
     StageProfile,
     WorkerThreads,
 )
-from fastpipe.tools.recipes import is_resize_or_conversion
-from fastpipe.tools.timing import Timing
 
 Severity = Literal["problem", "advice", "note"]
 """Training is slower than asked for or may fail; could be faster or take less; good to know."""
@@ -30,6 +28,10 @@ FASTER = 1.1
 
 WORTH_PACKING = 1.2
 """A gain that is worth more bytes, and a run over all files."""
+
+SLOW = 0.3
+"""The share of the time from which transforms that run one by one are worth another look."""
+_SLOW = "look whether all of them are needed for every image, or can run on a smaller one, behind the crop and resize"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +119,7 @@ def reencoding(found: Reencoding, stages: StageProfile) -> Finding | None:
 
 def reencoding_gain(found: Reencoding, stages: StageProfile) -> float:
     """The speed-up of the whole data set: the rest of the work and the other files stay as slow."""
-    fixed = sum(us for group, us in stages.groups().items() if group in ("read", "collate"))
-    fixed /= max(stages.total_us, 1e-9)
+    fixed = stages.share("read") + stages.share("collate")
     others = (1 - found.share) * found.others_us
     faster = (found.share * found.before_us + others) / max(found.share * found.after_us + others, 1e-9)
     return 1 / (fixed + (1 - fixed) / faster)
@@ -142,15 +143,14 @@ def broken_plan(
     transform: str, reason: str, advice: Sequence[str], behind: Sequence[str], stages: StageProfile
 ) -> Finding:
     """A transform ends the plan: what follows it runs one by one on images of its own."""
-    own = stages.groups().get("transforms", 0.0)
-    share = own / max(stages.total_us, 1e-9)
+    own, share = stages.us.get("python", 0.0), stages.share("python")
     lost = f" {', '.join(behind)} behind it could be planned." if behind else " Nothing behind it is lost."
     return Finding(
         "a transform that breaks the plan",
         "advice" if advice and (behind or share > 0.1) else "note",
         f"{transform} ends what is planned ahead: {reason}.{lost} What then runs one by one takes {own:,.0f} µs an "
         f"image, {share:.0%} of the time.",
-        sentences(advice),
+        sentences([*advice, _SLOW] if share > SLOW else advice),
     )
 
 
@@ -175,10 +175,8 @@ def one_by_one(kind: str, gain: ConversionGain) -> Finding:
     )
 
 
-def own_loader(kind: str, stages: StageProfile, gain: ConversionGain | None = None) -> Finding:
+def own_loader(kind: str, gain: ConversionGain | None = None) -> Finding:
     """Whole images are decoded, as no plan says which part is needed."""
-    loading = next((part.us for part in stages.parts if part.name == "loader"), None)
-    takes = "" if loading is None else f" That takes {loading / max(stages.total_us, 1e-9):.0%} of the time."
     what = "The dataset has a loader of its own" if kind == "loader" else f"{kind} isn't a dataset of fastpipe's"
     twin = kind.removeprefix("Wrapped")  # as torchvision's wrap_dataset_for_transforms_v2 calls its classes
     if kind == "loader":
@@ -193,41 +191,8 @@ def own_loader(kind: str, stages: StageProfile, gain: ConversionGain | None = No
     return Finding(
         "images are decoded whole",
         "advice",
-        f"{what}: each image is decoded whole before the transforms see it.{takes}",
+        f"{what}: each image is decoded whole before the transforms see it.",
         f"{cure}: then only what the crop needs is decoded, with the same pixels.",
-    )
-
-
-def slow_transform(stages: StageProfile, has_gpu: bool) -> Finding | None:
-    """One transform takes more of the time than anything else."""
-    slow = [
-        part for part in stages.of("transforms") if not is_resize_or_conversion(part.name) and part.name != "loader"
-    ]
-    longest = max(slow, key=lambda part: part.us, default=None)
-    if longest is None or longest.us < 0.3 * stages.total_us:
-        return None
-    return Finding(
-        "one transform takes much of the time",
-        "advice",
-        f"{longest.name} takes {longest.us:,.0f} µs an image, {longest.us / stages.total_us:.0%} of the time.",
-        "Look whether it is needed for every image, or can run on a smaller one (behind the crop and resize)"
-        + (", or on the GPU for a whole batch." if has_gpu else "."),
-    )
-
-
-def slow_reader(format: str, used: str, times: Mapping[str, Timing]) -> Finding | None:
-    """Another reader that loads here is faster."""
-    best = min(times, key=lambda name: times[name].median_us, default=used)
-    now, then = times.get(used), times.get(best)
-    if not now or not then:
-        return None
-    if now.median_us - then.median_us <= max(0.1 * now.median_us, now.spread_us + then.spread_us):
-        return None
-    return Finding(
-        "a slower reader is in use",
-        "advice",
-        f"{used} takes {now.median_us:,.0f} µs for a region of a {format} file, {best} {then.median_us:,.0f} µs.",
-        f"Run fastpipe configure, or fastpipe configure --set {format}={best}.",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,24 +10,15 @@ import numpy as np
 SAME = 0.05
 """Rates less than this share apart are the same: short trials differ by as much."""
 
-GROUPS = ("read", "draw", "core", "transforms", "python", "collate")
-"""The stages of a sample, in the order in which they mostly come."""
-
-
-@dataclass(frozen=True, slots=True)
-class StagePart:
-    """One piece of a sample's work."""
-
-    name: str  # a stage's, a transform's that runs by itself, or what else was done
-    group: str  # one of `GROUPS`
-    us: float  # microseconds an image, over all images
+STAGES = ("read", "draw", "core", "python", "collate", "other")
+"""The stages of a sample, in the order in which they mostly come; `other` is what the executor has no stage for."""
 
 
 @dataclass(frozen=True, slots=True)
 class StageProfile:
     """The stages of a sample's time, in one worker process."""
 
-    parts: tuple[StagePart, ...]  # they add up to all of the time
+    us: Mapping[str, float]  # microseconds an image by `STAGES`, those that took any time; they add up to all of it
     images: int  # how many were timed
     image_bytes: int  # of one image of the finished batch
     # height and width of a finished image, in pixels; None where batches hold no images ``(N, C, H, W)``
@@ -37,19 +29,12 @@ class StageProfile:
 
     @property
     def total_us(self) -> float:
-        """The parts' sum."""
-        return sum(part.us for part in self.parts)
+        """Microseconds an image."""
+        return sum(self.us.values())
 
-    def groups(self) -> dict[str, float]:
-        """Microseconds an image of every group that took any time, in order."""
-        found = {group: 0.0 for group in GROUPS if any(part.group == group for part in self.parts)}
-        for part in self.parts:
-            found[part.group] += part.us
-        return found
-
-    def of(self, group: str) -> list[StagePart]:
-        """A group's parts, the longest first."""
-        return sorted((part for part in self.parts if part.group == group), key=lambda part: -part.us)
+    def share(self, stage: str) -> float:
+        """A stage's share of the time, 0 to 1."""
+        return self.us.get(stage, 0.0) / max(self.total_us, 1e-9)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,9 @@ COLORS: Mapping[str, str] = MappingProxyType(
         "read": "#4e79a7",
         "draw": "#b07aa1",
         "core": "#e15759",
-        "transforms": "#9c755f",
         "python": "#edc948",
         "collate": "#bab0ac",
+        "other": "#9c755f",
         "transfer": "#ff9da7",
     }
 )
@@ -54,9 +54,9 @@ def draw(
 
 def _draw_stages(axes: Any, stages: StageProfile, transfer_us: float | None) -> None:
     start = 0.0
-    for group, us in stages.groups().items():
-        share = us / max(stages.total_us, 1e-9)
-        axes.barh(0, us, left=start, color=COLORS[group], edgecolor="white", label=f"{group}  {us:,.0f} ({share:.0%})")
+    for stage, us in stages.us.items():
+        share = stages.share(stage)
+        axes.barh(0, us, left=start, color=COLORS[stage], edgecolor="white", label=f"{stage}  {us:,.0f} ({share:.0%})")
         if share >= _LABELLED:
             axes.text(start + us / 2, 0, f"{us:,.0f}", ha="center", va="center", color="white", fontsize=9)
         start += us
@@ -89,7 +89,7 @@ def _draw_workers(axes: Any, scaling: Scaling, gpu_rate: float | None, disk: Dis
     if disk is not None and disk.cold_per_s is not None:
         top = max(*rates, gpu_rate or 0.0)
         if disk.cold_per_s < 2 * top:  # far above, it limits nothing and would flatten the rest
-            axes.axhline(disk.cold_per_s, color=COLORS["transforms"], linestyle="-.", label="the disk, cold")
+            axes.axhline(disk.cold_per_s, color=COLORS["other"], linestyle="-.", label="the disk, cold")
     axes.set_title("What the workers deliver")
     axes.set_xlabel("workers")
     axes.set_ylabel("images/s")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import io
 import statistics
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 
@@ -15,8 +15,10 @@ from fastpipe import core, readers
 from fastpipe.core.packed import pack
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.errors import FastpipeError
+from fastpipe.executor import BatchExecutor, SampleTask, Stage, StageTimes
+from fastpipe.rng import keyed_globals
 from fastpipe.tools.doctor.measurements import Reencoding
-from fastpipe.tools.recipes import make_sample, resizes
+from fastpipe.tools.recipes import resizes
 from fastpipe.types import Header
 
 _FILES = 12
@@ -24,8 +26,6 @@ _OVERSIZED = 3.0
 _KEPT = 2.0
 _QUALITY = 92
 _CROPS = 6
-# The CPU's time, as a busy machine makes long decodes longer and spares short ones; Windows counts it in 16 ms.
-_clock = time.perf_counter if sys.platform == "win32" else time.process_time
 
 
 def target_side(output: tuple[int, int]) -> int:
@@ -87,7 +87,7 @@ def _reencoding(
     side: int | None,
     seconds: float,
 ) -> Reencoding | None:
-    deadline = time.perf_counter() + seconds
+    maker, deadline = _SampleMaker(dataset), time.perf_counter() + seconds
     pairs: list[tuple[int, bytes, bytes]] = []
     for index in indices[:_FILES]:
         if len(pairs) >= 2 and time.perf_counter() > deadline:
@@ -95,13 +95,13 @@ def _reencoding(
         with contextlib.suppress(Exception):  # Pillow refuses to write it so, or a user's transform a smaller one
             data = _read(dataset, index)
             changed = change(data)
-            make_sample(dataset, index, changed, 0)
+            maker.make(index, changed, 0)
             pairs.append((index, data, changed))
     if not pairs:
         return None
     concerned = set(indices)
     others = [(index, _read(dataset, index)) for index in files if index not in concerned][: len(pairs)]
-    before, after, rest = _times(dataset, pairs, [one for one in others if one[1]], deadline + seconds)
+    before, after, rest = _times(maker, pairs, [one for one in others if one[1]], deadline + seconds)
     return Reencoding(
         kind=kind,
         share=len(indices) / len(files),
@@ -123,8 +123,34 @@ def _read(dataset: ImageDataset, index: int) -> bytes:
         return b""
 
 
+class _SampleMaker:
+    """Makes a dataset's samples by its executor, of bytes in place of their files, and tells their stages' time."""
+
+    def __init__(self, dataset: ImageDataset) -> None:
+        self._dataset = copy.copy(dataset)  # which has an executor of its own
+        self._dataset.on_error = "raise"
+        self._executor: BatchExecutor = self._dataset.executor
+        self._executor.times = self._times = StageTimes(1).row(0)
+        self._tasks_of, self._executor.tasks_of = self._executor.tasks_of, self._tasks
+        self._data = b""
+
+    def _tasks(self, indices: Sequence[int], epoch: int | None) -> list[SampleTask]:
+        tasks = self._tasks_of(indices, epoch)
+        for task in tasks:
+            task.source = self._data
+        return tasks
+
+    def make(self, index: int, data: bytes, seed: int) -> float:
+        """Seconds that a sample's stages take, the crop and all else drawn by a seed."""
+        self._data = data
+        before = sum(self._times[Stage.READ :])
+        with keyed_globals(seed):
+            self._executor.run([index], None if self._dataset.seed is None else seed)
+        return sum(self._times[Stage.READ :]) - before
+
+
 def _times(
-    dataset: ImageDataset,
+    maker: _SampleMaker,
     pairs: Sequence[tuple[int, bytes, bytes]],
     others: Sequence[tuple[int, bytes]],
     deadline: float,
@@ -143,9 +169,7 @@ def _times(
         best = [float("inf")] * len(jobs)
         for order in (range(len(jobs)), reversed(range(len(jobs)))):
             for number in order:
-                start = _clock()
-                make_sample(dataset, *jobs[number][1:], crop)
-                best[number] = min(best[number], _clock() - start)
+                best[number] = min(best[number], maker.make(*jobs[number][1:], crop))
         for (kind, *_), seconds in zip(jobs, best, strict=True):
             taken[kind].append(seconds)
     before, after, rest = (1e6 * statistics.fmean(times) if times else 0.0 for times in taken)

@@ -1,9 +1,8 @@
-"""The scripts of `benchmarks/` that belong to the reader benchmark run from end to end."""
+"""`scripts/demo` runs from end to end."""
 
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 import subprocess
 import sys
@@ -47,13 +46,6 @@ def photos(tmp_path: Path) -> Path:
     root = tmp_path / "given"
     make_folder(root, 1, 3, kinds=("jpeg-420", "png", "jpeg-444"), sizes=((120, 161),))
     return root
-
-
-@pytest.mark.slow
-def test_readers(photos: Path) -> None:
-    ran = run_script("readers.py", photos, "--readers", "pil", "--workers", 0, "--rounds", 1, "--json", "-")
-    assert ran.returncode == 0, ran.stderr
-    assert json.loads(ran.stdout)["formats"]["jpeg"]["images"] == 2
 
 
 @pytest.mark.slow

@@ -21,6 +21,7 @@ from transform_cases import picture
 
 from fastpipe import core
 from fastpipe.transforms import v2
+from fastpipe.transforms.v2 import _kernels
 from fastpipe.transforms.v2 import functional as F
 
 MODES = ["RGB", "L"]
@@ -197,12 +198,20 @@ def test_kernels_of_the_users_own() -> None:
         def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
             return self._call_kernel(F.vertical_flip, inpt)
 
+    class Mirror(v2.Transform):
+        """By a function of fastpipe's in place of torchvision's, which has kernels under its own name alone."""
+
+        def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+            return self._call_kernel(F.horizontal_flip, inpt)
+
     own = torch.zeros(3).as_subclass(Own)
     try:
         assert F.vertical_flip(own) == T.vertical_flip(own) == "upside down"
         assert v2.RandomVerticalFlip(p=1)(own) == Flip()(own) == "upside down"
         image = pil_image("RGB", 5, 4)
         assert Flip()(image).tobytes() == T.vertical_flip(image).tobytes()
+        floats = torch.rand(3, 5, 4)
+        assert torch.equal(Mirror()(floats), T.horizontal_flip(floats))
     finally:
         del _KERNEL_REGISTRY[T.vertical_flip][Own]
 
@@ -267,3 +276,27 @@ def test_what_the_user_changes_is_seen() -> None:
     assert flip(image).tobytes() != image.tobytes()
     flip.p = 0.0
     assert flip(image) is image
+
+
+@pytest.mark.skipif(not core.available(), reason="needs the core")
+def test_policies_call_the_functions_of_fastpipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torchvision's own methods do, rebuilt with other functions: the bytes alone wouldn't tell."""
+    called: list[str] = []
+    by_fastpipe = _kernels.by_fastpipe
+
+    def noted(function: Any, *given: Any) -> Any:
+        called.append(function.__name__)
+        return by_fastpipe(function, *given)
+
+    monkeypatch.setattr(_kernels, "by_fastpipe", noted)
+    method = v2.RandAugment._apply_image_or_video_transform
+    magnitude, fill = 0.5, {type(None): None}
+    for name in ("Brightness", "Posterize", "Solarize"):
+        image = pil_image("RGB", 61, 83)
+        given = {"interpolation": v2.InterpolationMode.NEAREST, "fill": fill}
+        made = method(v2.RandAugment(), image, name, 4.0 if name == "Posterize" else magnitude, **given)
+        theirs_made = theirs.RandAugment._apply_image_or_video_transform(
+            theirs.RandAugment(), image, name, 4.0 if name == "Posterize" else magnitude, **given
+        )
+        assert made.tobytes() == theirs_made.tobytes()
+    assert called == ["adjust_brightness", "posterize", "solarize"]
