@@ -70,7 +70,7 @@ def explain(
 ) -> None:
     """Print what runs where for a transform, data set or loader.
 
-    And what is exact, what ends the plan, and what mends it.
+    And what is exact, and what isn't planned.
 
     Example: fastpipe explain train:transform; on your files: fastpipe explain ~/photos/train -t train:transform
     """

@@ -120,10 +120,9 @@ def _warn_if_unplanned(made: Any) -> None:
     first = pipeline.rest[0] if pipeline.rest else None
     if first is not None and not drawn_by_library(first):
         found = diagnose(first)
-        advice = f" What helps: {'; '.join(found.advice)}." if found.advice else ""
         warnings.warn(
             f"fastpipe.convert: nothing of this transform is planned, as {found.transform} comes first, and "
-            f"{found.reason}.{advice}",
+            f"{found.reason}.",
             FastpipeWarning,
             stacklevel=3,
         )

@@ -79,7 +79,17 @@ class _Record:
     gave_array: bool = False
 
 
-class LazyImage(Image.Image):
+class _EqualToPillows(type):
+    """The class of a class that is found where Pillow's is: in dicts by class, such as v2's of fills and of kernels."""
+
+    def __eq__(cls, other: object) -> bool:
+        return other is cls or other is Image.Image
+
+    def __hash__(cls) -> int:
+        return hash(Image.Image)
+
+
+class LazyImage(Image.Image, metaclass=_EqualToPillows):
     """A Pillow image in mode RGB or L without pixels; as soon as it has some its class is ``PIL.Image.Image``.
 
     Threads may share it, and any of them may make the pixels: methods here ask for nothing that a plain image hasn't.

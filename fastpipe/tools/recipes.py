@@ -58,7 +58,7 @@ def resizes(dataset: ImageDataset, header: Header) -> bool:
 
 def _sizing_step(dataset: ImageDataset, height: int, width: int) -> object:
     """The first step drawn for such an image that changes its size; None where there is none."""
-    recipe = dataset.pipeline.example(ImageShape(height, width), keyed_generators(0))
+    recipe = dataset.pipeline.draw(ImageShape(height, width), keyed_generators(0))
     return next((step for step in recipe if name_of(step).endswith(("crop", "resize"))), None)
 
 

@@ -46,14 +46,14 @@ def failure(arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> tup
 def test_a_transform(project: Path) -> None:
     output = run("plan_to_explain:Holder.transform")
     assert "RandomResizedCrop" in output
-    assert "Lambda() ends the plan" in output
+    assert "Lambda() is called with each image" in output
 
 
 def test_a_folder_with_a_transform_and_with_the_standard_one(project: Path) -> None:
     output = run("photos", "--transform", "plan_to_explain.py:Holder.transform")
     assert "of 50×70" in output
     assert output.startswith("photos, 3 transforms, fidelity 'torchvision'")
-    assert "Lambda() ends the plan" in output
+    assert "Lambda() is called with each image" in output
     assert "the whole transform is planned" in run("photos")
 
 

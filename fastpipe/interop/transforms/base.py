@@ -85,27 +85,21 @@ def by_code(entries: Iterable[KnownCode]) -> tuple[dict[type, Any], set[type]]:
     return known, others
 
 
-def known_base(kind: type, table: Mapping[type, Any], *, replaced: frozenset[str] = frozenset()) -> type | None:
+def known_base(kind: type, table: Mapping[type, Any]) -> type | None:
     """The class of a table that a class is, or is a subclass of that does the same; None if there is none.
 
     A subclass may have a constructor and a repr of its own, and methods under new names.
-
-    Args:
-        kind: the class of an object.
-        table: the known classes.
-        replaced: the methods that a subclass has to replace, which the caller asks.
     """
     lineage = kind.__mro__
     place = next((number for number, base in enumerate(lineage) if base in table), None)
     if place is None:
         return None
     base = lineage[place]
-    found = set()
     for between in lineage[:place]:
         for name, value in vars(between).items():
             if name in NEUTRAL_NAMES:
                 continue
             plain = inspect.isfunction(inspect.unwrap(value) if callable(value) else value)
             if hasattr(base, name) or not plain:
-                found.add(name)
-    return base if found == replaced else None
+                return None
+    return base

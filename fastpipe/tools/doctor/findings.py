@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fastpipe.environment import Memory
-from fastpipe.explanation.conversion_gain import ConversionGain
 from fastpipe.reporting.output import format_bytes, pluralize
 from fastpipe.tools.doctor.measurements import (
     SAME,
@@ -138,19 +137,16 @@ def bad_files(bad: Sequence[FailedSample], tried: int) -> Finding | None:
     )
 
 
-def broken_plan(
-    transform: str, reason: str, advice: Sequence[str], behind: Sequence[str], stages: StageProfile
-) -> Finding:
-    """A transform ends the plan: what follows it runs one by one on images of its own."""
+def broken_plan(transform: str, reason: str, stages: StageProfile) -> Finding:
+    """A transform that isn't known is called with each image; what stands after it is planned on what it gives."""
     own = stages.groups().get("transforms", 0.0)
     share = own / max(stages.total_us, 1e-9)
-    lost = f" {', '.join(behind)} behind it could be planned." if behind else " Nothing behind it is lost."
     return Finding(
-        "a transform that breaks the plan",
-        "advice" if advice and (behind or share > 0.1) else "note",
-        f"{transform} ends what is planned ahead: {reason}.{lost} What then runs one by one takes {own:,.0f} µs an "
-        f"image, {share:.0%} of the time.",
-        sentences(advice),
+        "a transform that isn't planned",
+        "note",
+        f"{transform} is called with each image: {reason}. From there on transforms take {own:,.0f} µs an image, "
+        f"{share:.0%} of the time.",
+        "",
     )
 
 
@@ -162,39 +158,19 @@ def without_contradictions(tried: Sequence[Reencoding], stages: StageProfile) ->
     return [one for one in tried if one.kind != left_out]
 
 
-_TWINS = ("CocoDetection", "VOCDetection", "VOCSegmentation")
-
-
-def one_by_one(kind: str, gain: ConversionGain) -> Finding:
-    """Images in memory are made samples one by one, by Pillow."""
-    return Finding(
-        "samples are made one by one",
-        "advice",
-        f"{kind} has its images in memory, and each is made a PIL image and transformed by itself.",
-        f"One line does it, dataset = fastpipe.convert(dataset): {gain}.",
-    )
-
-
-def own_loader(kind: str, stages: StageProfile, gain: ConversionGain | None = None) -> Finding:
-    """Whole images are decoded, as no plan says which part is needed."""
+def own_loader(kind: str, stages: StageProfile, is_known: bool = False) -> Finding:
+    """Whole images are decoded, or made one by one, as the data set's own code does."""
     loading = next((part.us for part in stages.parts if part.name == "loader"), None)
     takes = "" if loading is None else f" That takes {loading / max(stages.total_us, 1e-9):.0%} of the time."
     what = "The dataset has a loader of its own" if kind == "loader" else f"{kind} isn't a dataset of fastpipe's"
-    twin = kind.removeprefix("Wrapped")  # as torchvision's wrap_dataset_for_transforms_v2 calls its classes
-    if kind == "loader":
-        cure = "Leave loader= out"
-    elif gain is not None and gain.pays:
-        cure = f"One line does it, dataset = fastpipe.convert(dataset), or fastpipe.convert(loader): {gain}"
-    elif twin in _TWINS:
-        cure = f"Use fastpipe.{twin}, with fastpipe.transforms.v2 and fastpipe.wrap_dataset_for_transforms_v2"
-    else:
-        cure = "Use fastpipe.ImageFolder or fastpipe.ImageList, with fastpipe.transforms"
-        cure += "; fastpipe.SampleDataset, with fastpipe.transforms.v2, for boxes and masks"
+    cure = "Leave loader= out" if kind == "loader" else "One line does it, dataset = fastpipe.convert(dataset)"
+    if kind != "loader" and not is_known:
+        cure += ", or `fastpipe run` for the script as it is"
     return Finding(
         "images are decoded whole",
         "advice",
-        f"{what}: each image is decoded whole before the transforms see it.{takes}",
-        f"{cure}: then only what the crop needs is decoded, with the same pixels.",
+        f"{what}: each image is made whole before the transforms see it.{takes}",
+        f"{cure}: the same samples, and no pixel is made that isn't needed.",
     )
 
 
