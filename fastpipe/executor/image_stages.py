@@ -27,7 +27,7 @@ from fastpipe.program.encoded import Encoded
 from fastpipe.program.execute import execute
 from fastpipe.program.lower import add_steps, lower
 from fastpipe.program.on_image import DIRECT, finish_tensor
-from fastpipe.program.program import Fidelity, Program
+from fastpipe.program.program import Program
 from fastpipe.readers.partial import PartialFile, fetch_images, fetch_rows
 from fastpipe.rng import as_globals, drawing, keyed_generators, keyed_globals
 from fastpipe.sources import fetched
@@ -47,14 +47,12 @@ class DecodeOptions:
     Attributes:
         reader: a reader's name; None for the config's choice.
         config: the machine's config; None for the current one.
-        fidelity: ``"torchvision"``, or ``"fast"`` to allow decoding at a reduced scale.
         apply_exif: turn each image upright by its EXIF orientation.
         max_pixels: what an image may have, as `fastpipe.readers.read_image` says.
     """
 
     reader: str | None = None
     config: MachineConfig | None = None
-    fidelity: Fidelity = "torchvision"
     apply_exif: bool = False
     max_pixels: readers.MaxPixels = "auto"
 
@@ -250,10 +248,9 @@ class ImageStages:
         return self.finish(task)
 
     def lower(self, tasks: Sequence[SampleTask]) -> None:
-        fidelity = self.options.fidelity
         for task in tasks:
             if task.steps is not None and task.shape is not None:
-                task.program = lower(task.steps, task.shape, fidelity, orientation=task.orientation)
+                task.program = lower(task.steps, task.shape, orientation=task.orientation)
 
     # -- run
 
@@ -333,7 +330,6 @@ class ImageStages:
             and program.conversion is None
             and not program.after
             and program.result.channels == 3
-            and self.options.fidelity == "torchvision"
             and self._is_for_core(task)
         )
 
@@ -426,7 +422,7 @@ class _Sinks:
     def take(self, program: Program) -> bool:
         """Whether the core can write what a program's conversion gives."""
         conversion = program.conversion
-        if conversion is None or program.request.scale != 1:
+        if conversion is None:
             return False
         if self.memory is None:
             return not _have_pad(tuple(map(type, program.steps))) or without_border(program) is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any
 
 from fastpipe import readers
 from fastpipe.datasets.image_array import ImageArray
@@ -16,7 +16,7 @@ from fastpipe.explanation.result import ExplainedStep, Explanation
 from fastpipe.explanation.subject import Subject, subject_of
 from fastpipe.ops import ToPlanarTensor, contracts_of
 from fastpipe.program.lower import lower
-from fastpipe.program.program import Fidelity, Program, Views, steps_in_words
+from fastpipe.program.program import Program, Views, steps_in_words
 from fastpipe.rng import keyed_generators, preserved_globals
 from fastpipe.transforms.image_call import runs_of
 from fastpipe.transforms.pipeline import Pipeline, compile_pipeline, flatten
@@ -28,7 +28,7 @@ _MADE = "an image of"
 
 
 @preserved_globals()
-def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity | None = None) -> Explanation:
+def explain(subject: Any, *, shape: ImageShape | None = None) -> Explanation:
     """Explains what runs where for a transform, a data set or a loader; ``print`` it.
 
     The example is drawn from generators of its own: the global ones don't move.
@@ -38,25 +38,20 @@ def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity
             attribute is called, a loader, a ``Subset`` or ``ConcatDataset`` (whose first data set is explained, and in
             a note each other one).
         shape: the image size to show the plan for; None takes a dataset's first image, or 375×500.
-        fidelity: ``"torchvision"`` or ``"fast"``; None takes the dataset's, or ``"torchvision"``.
 
     Raises:
-        ValueError: another fidelity.
         PlanError: an image of that shape can't be transformed (a crop is larger, …), or the subject is no transform.
     """
-    if fidelity not in (None, *get_args(Fidelity)):
-        raise ValueError(f"fidelity={fidelity!r}: choose one of {', '.join(map(repr, get_args(Fidelity)))}.")
     found = subject_of(subject)
-    explanation = _explained_subject(found, shape, fidelity)
-    others = [(name, _explained_subject(subject_of(other), shape, fidelity)) for name, other in found.others]
+    explanation = _explained_subject(found, shape)
+    others = [(name, _explained_subject(subject_of(other), shape)) for name, other in found.others]
     return replace(explanation, notes=(*explanation.notes, *_about_others(explanation, others)))
 
 
-def _explained_subject(found: Subject, shape: ImageShape | None, fidelity: Fidelity | None) -> Explanation:
+def _explained_subject(found: Subject, shape: ImageShape | None) -> Explanation:
     subject = found.transform if found.dataset is None else found.dataset
     is_dataset, transform = found.dataset is not None, found.transform
     joint = getattr(found.dataset, "_fastpipe_joint", None)
-    chosen: Fidelity = getattr(subject, "fidelity", "torchvision") if fidelity is None else fidelity
     loading, own_code = (loaded_by(subject) if is_dataset else None) or ("", None)
     pipeline = compile_pipeline(transform, v2_alone=joint is not None)
     if loading:  # each transform is called with an image that is there
@@ -69,7 +64,7 @@ def _explained_subject(found: Subject, shape: ImageShape | None, fidelity: Fidel
     except ValueError as error:
         what = f"an image of {size.height}×{size.width} can't be transformed"
         raise PlanError(f"{what}: {error}. Give another shape.") from error
-    program = lower(recipe.steps, recipe.shape, chosen)
+    program = lower(recipe.steps, recipe.shape)
     box = program.box
     by_library = drawn_by_library(pipeline.rest[0]) if pipeline.rest and not loading else ()
     if isinstance(subject, ImageArray):
@@ -81,14 +76,12 @@ def _explained_subject(found: Subject, shape: ImageShape | None, fidelity: Fidel
     runs = runs_of(pipeline.rest, v2_alone=joint is not None)
     return Explanation(
         subject=_named(found, pipeline),
-        fidelity=chosen,
         example=example,
         shape=(size.height, size.width),
         drawn=tuple(map(named_with_library, (*pipeline.drawn, *by_library))),
         recipe=tuple(steps_in_words(recipe.steps)),
         box=(box.top, box.left, box.height, box.width),
         share=box.height * box.width / max(1, size.height * size.width),
-        scale=program.request.scale,
         decoders=() if loading else _decoders(subject, headers, program),
         steps=tuple(_explained(program.all_steps)),
         batch=_about_batches(program, pipeline, own_code is not None, joint is not None),
@@ -181,8 +174,6 @@ def _decoder(subject: Any, header: Header, program: Program) -> str:
     reader = readers.choose(header, program.request, getattr(subject, "reader", None), getattr(subject, "config", None))
     got = reader.resolve(header, program.request)
     text = str(reader.name)
-    if got.scale > 1:
-        text += f" at 1/{got.scale}"
     if program.request.box is None:
         return f"{text}, the whole image"
     if not reader.capabilities.regions:

@@ -25,7 +25,7 @@ class ExplainedStep:
 
     Attributes:
         step: as a call.
-        contract: ``"exact"``, ``"approximate"`` or ``"own"``.
+        contract: ``"exact"`` or ``"own"``.
         promise: the same in words.
     """
 
@@ -40,14 +40,12 @@ class Explanation:
 
     Attributes:
         subject: what is explained.
-        fidelity: ``"torchvision"`` or ``"fast"``.
         example: the image that it is shown for: a file of the dataset, or a made size.
         shape: its ``(height, width)`` in pixels.
         drawn: the transforms whose random numbers are drawn from the size.
         recipe: what was drawn for the example, in words.
         box: the region that is decoded, ``(top, left, height, width)``.
         share: of the pixels, 0 to 1.
-        scale: the denominator of a reduced size; more than 1 only under ``"fast"``.
         decoders: for each format of the first files from all over the dataset, which reader decodes what.
         steps: what is done to the decoded pixels.
         batch: how samples become a batch.
@@ -60,14 +58,12 @@ class Explanation:
     """
 
     subject: str
-    fidelity: str
     example: str
     shape: tuple[int, int]
     drawn: tuple[str, ...]
     recipe: tuple[str, ...]
     box: tuple[int, int, int, int]
     share: float
-    scale: int
     decoders: tuple[tuple[str, str], ...]
     steps: tuple[ExplainedStep, ...]
     batch: str
@@ -91,8 +87,7 @@ class Explanation:
         """
         signs = _IN_ASCII if ascii else {}
         width = line_width() if width is None else width
-        head = f"{self.subject}, fidelity {self.fidelity!r}"
-        texts = [(head, "", "  "), *_tree(self._branches())]
+        texts = [(self.subject, "", "  "), *_tree(self._branches())]
         return "\n".join(line for text in texts for line in _wrapped(width, *(one.translate(signs) for one in text)))
 
     def __str__(self) -> str:
@@ -104,7 +99,7 @@ class Explanation:
         box, (height, width) = Box(*self.box), self.shape
         decode = f"rows {box.top}–{box.bottom}, columns {box.left}–{box.right} of {height}×{width}"
         decode += f" ({100 * self.share:.0f}% of the pixels)"
-        decode += f", at 1/{self.scale} of the size (approximate)" if self.scale > 1 else ", equal to Pillow's"
+        decode += ", equal to Pillow's"
         nothing = "nothing"
         if self.loaded_by:
             decode, nothing = self.loaded_by, "nothing by plan"

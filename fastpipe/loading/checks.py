@@ -137,7 +137,7 @@ def _batch_bytes(dataset: ImageDataset, batch_size: int, options: BatchSpec) -> 
         recipe = dataset.pipeline.draw(_ANY_SHAPE, keyed_generators(0))
     except (FastpipeError, ValueError):  # a transform that wants another size; its own error tells that better
         return None
-    return batch_bytes(recipe, batch_size, options, dataset.fidelity)
+    return batch_bytes(recipe, batch_size, options)
 
 
 @dataclass(frozen=True, slots=True)

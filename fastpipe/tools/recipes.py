@@ -93,7 +93,7 @@ def planned_image(dataset: ImageDataset, index: int, data: bytes, seed: int) -> 
         recipe = dataset.pipeline.draw(ImageShape(*header.size), generators)
     encoded = Encoded(data, header, reader=dataset.reader, config=dataset.config)
     as_pil = not is_joint(dataset) and bool(dataset.pipeline.rest)
-    return execute(lower(recipe.steps, recipe.shape, dataset.fidelity), encoded, as_pil=as_pil)
+    return execute(lower(recipe.steps, recipe.shape), encoded, as_pil=as_pil)
 
 
 def normalizations(steps: Iterable[Step], rest: Iterable[Any] = ()) -> Normalizations:

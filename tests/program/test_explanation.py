@@ -63,7 +63,7 @@ def function(image: Any) -> Any:
 def test_a_tree_of_what_runs_where() -> None:
     text = str(explain(TRAIN))
     lines = text.splitlines()
-    assert lines[0] == "4 transforms, fidelity 'torchvision'"
+    assert lines[0] == "4 transforms"
     assert "├── draw    from the size in the file's header, before a pixel is decoded" in lines
     assert any(line.startswith("│   ├── RandomResizedCrop(size=(64, 64)") for line in lines)
     assert any(line.startswith("├── decode  rows ") and line.endswith("equal to Pillow's") for line in lines)
@@ -91,16 +91,6 @@ def test_as_plain_values() -> None:
     assert values["broken_by"]["transform"] == "Foreign()"
     assert (values["rest"], values["called"]) == (["Foreign()", "ToTensor()"], ["Foreign()"])
     assert set(values["decoders"]) == {"JPEG", "PNG", "WEBP"}
-
-
-def test_explain_marks_what_is_approximate() -> None:
-    transform = T.Compose([T.Resize(32), T.ToTensor()])
-    assert "approximate" not in str(explain(transform))
-    fast = explain(transform, fidelity="fast")
-    assert "at 1/8 of the size (approximate)" in str(fast)
-    assert (fast.scale, fast.steps[0].contract) == (8, "approximate")
-    with pytest.raises(ValueError, match="'torchvision', 'fast'"):
-        explain(transform, fidelity="slow")
 
 
 def test_the_generators_stay_where_they_are() -> None:

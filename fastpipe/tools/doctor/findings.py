@@ -302,7 +302,7 @@ def slow_machine(scaling: Scaling, gpu_rate: float | None, gains: Mapping[str, f
     helps = [f"{name} ({factor:.1f}× as fast)" for name, factor in sorted(gains.items(), key=lambda one: -one[1])]
     helps += ["fewer or cheaper transforms"]
     helps += ['the normalisation on the GPU (fastpipe.DataLoader(device="cuda"))'] * has_gpu
-    helps += ['fidelity="fast", which is approximate', "more CPUs"]
+    helps += ["more CPUs"]
     return Finding(
         "the CPUs can't feed the GPU",
         "problem",
