@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from PIL import Image
@@ -19,10 +18,8 @@ from fastpipe.executor.batch import BatchBuilder, BatchSpec
 from fastpipe.executor.batch_executor import CoreRun, Workspace
 from fastpipe.executor.tasks import FailurePolicy, SampleTask
 from fastpipe.kernels import memory
-from fastpipe.ops import Pad
 from fastpipe.pillow.lazy_image import LazyImage, load_images, source_of
 from fastpipe.pillow.lazy_source import LazySource
-from fastpipe.program.borders import without_border
 from fastpipe.program.encoded import Encoded
 from fastpipe.program.execute import execute
 from fastpipe.program.lower import add_steps, lower
@@ -400,11 +397,6 @@ def _fill(job: core.Job, program: Program, encoded: Any, limits: tuple[int, int]
     return True
 
 
-@lru_cache(maxsize=1024)
-def _have_pad(kinds: tuple[type[Any], ...]) -> bool:
-    return any(issubclass(kind, Pad) for kind in kinds)
-
-
 class _Sinks:
     """Memory that the core writes to: the places of a batch in one tensor, or a tensor for each image.
 
@@ -425,7 +417,7 @@ class _Sinks:
         if conversion is None:
             return False
         if self.memory is None:
-            return not _have_pad(tuple(map(type, program.steps))) or without_border(program) is None
+            return True
         return self._places is not None and not (program.after and self.memory.dtype != conversion.dtype)
 
     def write(self, job: core.Job, position: int, program: Program) -> Any:
