@@ -48,7 +48,6 @@ ALONE = [
     crops.MaybePILToTensor(),
     T.Compose([T.ToTensor(), crops.MaybeToTensor()]),
     T.Compose([T.PILToTensor(), crops.MaybePILToTensor()]),
-    *pipelines.naflex_crops(),
     *(auto_augment.auto_augment_transform(f"{name}-mstd0.5", dict(HPARAMS)) for name in AUTO),
     *(auto_augment.rand_augment_transform(f"rand-n4-{rest}", dict(HPARAMS)) for rest in RAND),
     *(auto_augment.augment_and_mix_transform(f"augmix-m5-{rest}", dict(HPARAMS)) for rest in MIX),
@@ -60,6 +59,12 @@ ALONE = [
 def test_each_class_alone(photos: Path, number: int) -> None:
     for seed in range(4):
         assert_same(photos, ALONE[number], seed)
+
+
+@pytest.mark.parametrize("transform", pipelines.naflex_crops(), ids=lambda one: type(one).__name__)
+def test_crops_to_a_sequence_are_called(photos: Path, transform: Any) -> None:
+    for seed in range(2):
+        assert_same(photos, T.Compose([T.RandomHorizontalFlip(), transform, T.ToTensor()]), seed, drawn=False)
 
 
 @pytest.mark.parametrize("name", sorted(auto_augment.NAME_TO_OP))
