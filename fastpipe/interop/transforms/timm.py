@@ -20,7 +20,8 @@ from timm.data import transforms as crops
 
 from fastpipe import ops
 from fastpipe.interop.transforms import timm_crops
-from fastpipe.interop.transforms.base import Drawing, KnownCode, adapter, by_code, known_base
+from fastpipe.interop.transforms.base import Drawing, adapter
+from fastpipe.interop.transforms.known_code import KnownCode, by_code, known_base
 from fastpipe.interop.transforms.pillow_ops import (
     AsDtype,
     AsNumpy,

@@ -12,7 +12,8 @@ from torchvision.transforms import transforms as theirs
 
 from fastpipe import ops, transforms
 from fastpipe.interop.transforms import torchvision_presets
-from fastpipe.interop.transforms.base import adapter, adapter_class, known_base
+from fastpipe.interop.transforms.base import adapter, adapter_class
+from fastpipe.interop.transforms.known_code import known_base
 from fastpipe.interop.transforms.pillow_ops import PilToTensorOnce, ToTensorOnce
 from fastpipe.kernels.arrays import through_pillow
 from fastpipe.ops.interpolation import InterpolationMode

@@ -6,7 +6,8 @@ from typing import Any
 
 import torchvision.transforms.v2 as theirs
 
-from fastpipe.interop.transforms.base import adapter, known_base
+from fastpipe.interop.transforms.base import adapter
+from fastpipe.interop.transforms.known_code import known_base
 from fastpipe.transforms import v2
 from fastpipe.transforms.adapters import Adapt, planned
 from fastpipe.transforms.v2._planned import planned_class

@@ -222,7 +222,7 @@ def test_erasing_on_another_device_is_foreign() -> None:
 
 def test_another_timm_is_not_planned(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from fastpipe.interop.transforms import timm as recipe
-    from fastpipe.interop.transforms.base import by_code
+    from fastpipe.interop.transforms.known_code import by_code
 
     known, others = by_code(
         entry._replace(fingerprint="other") if entry.name == "RandomResizedCropAndInterpolation" else entry

@@ -374,7 +374,7 @@ def test_presets_of_weights(photos: Path, preset: Any) -> None:
 
 def test_presets_whose_code_is_another_one_are_foreign() -> None:
     from fastpipe.interop.transforms import torchvision_presets
-    from fastpipe.interop.transforms.base import by_code
+    from fastpipe.interop.transforms.known_code import by_code
 
     known, others = by_code(entry._replace(fingerprint="other") for entry in torchvision_presets.ENTRIES)
     assert not known
