@@ -70,7 +70,7 @@ def convert(thing: Any) -> Any:
       whose calls are planned as fastpipe's own; of timm's ``separate=True`` a tuple of three; albumentations' as
       `fastpipe.transforms.Albumentations`.
     - **A data set** of ``torchvision.datasets`` whose samples are files (``ImageFolder``, ``ImageNet``,
-      ``DatasetFolder``, ``Flowers102``, ``Food101``, ``CelebA``, ``OxfordIIITPet``, ``CocoDetection``,
+      ``DatasetFolder``, ``Flowers102``, ``Food101``, ``CocoDetection``,
       ``VOCDetection``, ``VOCSegmentation``, also as ``wrap_dataset_for_transforms_v2`` wraps them) or in memory
       (``CIFAR10``, ``CIFAR100``, ``MNIST``, ``FashionMNIST``, ``KMNIST``, ``EMNIST``, ``QMNIST``, ``SVHN``, ``STL10``:
       batches are one call of the core from that array); timm's ``ImageDataset`` of folders; torch's ``TensorDataset``:
