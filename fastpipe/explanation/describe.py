@@ -172,7 +172,6 @@ def _counted(how: Counter[str]) -> str:
 def _decoder(subject: Any, header: Header, program: Program) -> str:
     """The reader that decodes such a file, and how much of it."""
     reader = readers.choose(header, program.request, getattr(subject, "reader", None), getattr(subject, "config", None))
-    got = reader.resolve(header, program.request)
     text = str(reader.name)
     if program.request.box is None:
         return f"{text}, the whole image"
