@@ -1,5 +1,4 @@
-"""All figures of the documentation, from the benchmarks' JSON: the performance page, its picture, README's table, and
-what `fidelity="fast"` costs on the page about migrating.
+"""All figures of the documentation, from the benchmarks' JSON: the performance page, its picture and README's table.
 
     python benchmarks/performance_page.py                 # docs/data → pages and picture
     python benchmarks/performance_page.py --take FOLDER   # first takes fresh figures from FOLDER into docs/data
@@ -10,7 +9,6 @@ older figures, marked with their own date and machine:
     python benchmarks/pipeline.py PHOTOS --json FOLDER/pipeline.json
     python benchmarks/loader.py PHOTOS --json FOLDER/loader.json
     python benchmarks/transforms.py --photos PHOTOS --json FOLDER/transforms.json
-    python benchmarks/fidelity.py LARGE_PHOTOS --json FOLDER/fidelity.json
     python benchmarks/index.py --json FOLDER/index.json
     python benchmarks/png.py PHOTOS --json FOLDER/png.json
     python benchmarks/third_party/run_imread.py PHOTOS --json FOLDER/imread.json
@@ -89,7 +87,6 @@ REDUCED: dict[str, Callable[[Any], Any]] = {
     "pipeline": _from_pipeline,
     "loader": _from_loader,
     "transforms": _from_transforms,
-    "fidelity": lambda raw: raw,
     "index": lambda raw: raw,
     "imread": lambda raw: raw,
     "feeds": lambda raw: raw,
@@ -267,18 +264,8 @@ measures the main ones on your photos.
 {taken}"""
 
 
-def migrate_part(found: dict[str, Any]) -> str:
-    """What is different with ``fidelity="fast"``, for the page about migrating."""
-    fidelity = found["fidelity"]
-    rows = [
-        [f"1/{row['scale']}", f"{row['mean_error']:.2f}", f"{row['error_999']:.0f}", f"{row['largest_error']:.0f}"]
-        for row in fidelity["rows"]
-    ]
-    return table([f"resize to {fidelity['size']}, decoded at", "mean", "99.9%", "largest"], rows)
-
-
 # file → (what makes the part between its marks)
-FILLED: dict[str, Callable[[dict[str, Any]], str]] = {"README.md": readme_part, "docs/migrate.md": migrate_part}
+FILLED: dict[str, Callable[[dict[str, Any]], str]] = {"README.md": readme_part}
 BEGIN, END = "<!-- made by benchmarks/performance_page.py -->", "<!-- end of what is made -->"
 
 

@@ -120,29 +120,6 @@ training one, from files to float32; loaders have {data["workers"]} workers.
 {table(head, rows, left=2)}"""
 
 
-def fidelity_part(data: Any) -> str:
-    rows = [
-        [
-            f"1/{row['scale']}",
-            str(row["images"]),
-            f"{row['exact_ms']:.2f}",
-            f"{row['fast_ms']:.2f}",
-            f"{row['ratio']:.2f}×",
-            f"{row['mean_error']:.2f}",
-            f"{row['error_999']:.0f}",
-            f"{row['largest_error']:.0f}",
-        ]
-        for row in data["rows"]
-    ]
-    head = ["decoded at", "images", "exact, ms", "fast, ms", "ratio", "mean error", "99.9%", "largest"]
-    return f"""## What `fidelity="fast"` gains and costs
-
-`Resize` to {data["size"]}×{data["size"]} of large photos, grouped by the scale that they may be decoded at. Errors are
-absolute differences to the exact result in 1/255.
-
-{table(head, rows)}"""
-
-
 def index_part(data: Any) -> str:
     lines = []
     if "large" in data:
@@ -226,7 +203,6 @@ PARTS: dict[str, tuple[Callable[[Any], str], str]] = {
     "loader": (loader_part, "python benchmarks/loader.py PHOTOS"),
     "transforms": (transforms_part, "python benchmarks/transforms.py --photos PHOTOS"),
     "png": (png_part, "python benchmarks/png.py PHOTOS"),
-    "fidelity": (fidelity_part, "python benchmarks/fidelity.py LARGE_PHOTOS"),
     "index": (index_part, "python benchmarks/index.py"),
     "imread": (imread_part, "python benchmarks/third_party/run_imread.py PHOTOS"),
     "feeds": (feeds_part, "python benchmarks/feeds.py PHOTOS"),

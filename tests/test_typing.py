@@ -110,7 +110,7 @@ from fastpipe.readers import read_image
 from fastpipe.transforms import functional as F, v2
 
 fastpipe.ImageFloder("train")
-ImageFolder("train", fidelity="fastest")
+ImageFolder("train", apply_exif="yes")
 read_image("a.jpg", region=3)
 number: int = fastpipe.__version__
 ImageFolder("train", on_error="ignore")

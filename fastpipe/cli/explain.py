@@ -64,13 +64,12 @@ def explain(
             parser=_shape, metavar="HxW", help="The image size to show it for (default: a file's, or 375x500)."
         ),
     ] = None,
-    fast: Annotated[bool, typer.Option("--fast", help='As with fidelity="fast".')] = False,
     json: JsonOption = None,
     quiet: QuietOption = False,
 ) -> None:
     """Print what runs where for a transform, data set or loader.
 
-    And what is exact, what ends the plan, and what mends it.
+    And what is exact, and what isn't planned.
 
     Example: fastpipe explain train:transform; on your files: fastpipe explain ~/photos/train -t train:transform
     """
@@ -91,7 +90,7 @@ def explain(
         found = find_object(subject)
     else:
         raise DatasetError(f"there is no file or folder {subject}{_near(subject)}; of a script give MODULE:NAME")
-    explanation = fastpipe.explain(found, shape=size, fidelity="fast" if fast else None)
+    explanation = fastpipe.explain(found, shape=size)
     if is_path:  # the list of a few of its files is nothing that the user knows of
         explanation = replace(explanation, subject=f"{subject}, {explanation.subject.rpartition(', ')[2]}")
     if write_json_if_asked(json, explanation.to_dict(), quiet):

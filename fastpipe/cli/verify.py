@@ -17,18 +17,9 @@ def verify(
     images: Annotated[int, typer.Option(metavar="N", min=1, help="How many files, at most.")] = 32,
     drawings: Annotated[int, typer.Option(metavar="N", min=1, help="How often each file is drawn.")] = 3,
     seed: SeedOption = 0,
-    tolerance: Annotated[
-        float | None,
-        typer.Option(
-            metavar="X",
-            min=0,
-            help="How far a finished sample may be off with --fast, in 1/255.",
-        ),
-    ] = None,
     reader: Annotated[
         str | None, typer.Option(metavar="NAME", help="The reader to use (default: this machine's).")
     ] = None,
-    fast: Annotated[bool, typer.Option("--fast", help='The finished samples as with fidelity="fast".')] = False,
     out: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write a picture of the worst image, such as worst.png.")
     ] = None,
@@ -44,8 +35,8 @@ def verify(
     """
     if (path is None) == (dataset is None):
         raise typer.BadParameter("give PATH or --dataset, one of them: what is to be verified?")
-    if dataset is not None and (transform is not None or reader is not None or fast):
-        raise typer.BadParameter("--transform, --reader and --fast are for PATH: a dataset has its own")
+    if dataset is not None and (transform is not None or reader is not None):
+        raise typer.BadParameter("--transform and --reader are for PATH: a dataset has its own")
     import fastpipe
     from fastpipe.reporting.output import write_json_if_asked
     from fastpipe.reporting.pictures import check_picture, save_picture
@@ -58,9 +49,7 @@ def verify(
         images=images,
         drawings=drawings,
         seed=seed,
-        tolerance=tolerance,
         reader=reader,
-        fidelity="fast" if fast else "torchvision",
         progress=not quiet,
     )
     if out is not None:

@@ -8,7 +8,7 @@ import os
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar
 
 import numpy as np
 from torch.utils.data import Dataset, get_worker_info
@@ -35,7 +35,6 @@ from fastpipe.executor import (
 )
 from fastpipe.index.table import Array
 from fastpipe.paths import absolute_path
-from fastpipe.program import Fidelity
 from fastpipe.readers import MaxPixels
 from fastpipe.rng import copied_generators, keyed_generators, sample_keys
 from fastpipe.transforms.pipeline import Pipeline, compile_pipeline
@@ -52,7 +51,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         target_transform: as given.
         transforms: both as one, None where neither is given.
         loader: as given.
-        reader, config, fidelity, apply_exif, max_pixels: as given; readers that were given by format are in the config.
+        reader, config, apply_exif, max_pixels: as given; readers that were given by format are in the config.
         seed: None, or what keys each sample's random numbers on (seed, epoch, index): the same sample whatever the
             order, the workers, the threads or the ranks. `fastpipe.DataLoader` counts the epochs; with another loader
             choose each with `set_epoch`.
@@ -73,7 +72,6 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
     # Defaults, which needn't be sent to workers.
     target_transform: Callable[..., Any] | None = None
     reader: str | None = None
-    fidelity: Fidelity = "torchvision"
     apply_exif: bool = False
     max_pixels: MaxPixels = "auto"
     seed: int | None = None
@@ -96,7 +94,6 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         loader: Callable[[str], Any] = default_loader,
         reader: str | Mapping[str, str] | None = None,
         config: MachineConfig | None = None,
-        fidelity: Fidelity = "torchvision",
         apply_exif: bool = False,
         max_pixels: MaxPixels = "auto",
         seed: int | None = None,
@@ -112,8 +109,6 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
             raise DatasetError(f"seed={seed!r}: give an integer, or None for the global generators.")
         if threads < 0:
             raise DatasetError(f"threads={threads}: give the number of threads that decode a batch, or 0.")
-        if fidelity not in get_args(Fidelity):
-            raise DatasetError(f"fidelity={fidelity!r}: choose one of {', '.join(map(repr, get_args(Fidelity)))}.")
         reader, asked = readers_asked(reader)
         for name in asked.values() if reader is None else [reader]:
             readers.get_reader(name)  # an unknown or uninstalled one is told here, not in a worker
@@ -128,7 +123,6 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         chosen = MachineConfig(readers=current_config().readers) if config is None else config
         served = {format: name for format, name in chosen.readers.items() if readers.configured_reader(format, chosen)}
         self.config = replace(chosen, readers=asked if ANY_FORMAT in asked else {**served, **asked})
-        self.fidelity = fidelity
         self.apply_exif = apply_exif
         self.max_pixels = max_pixels
         self.seed = seed
@@ -237,7 +231,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         """The stages that make samples: of a class derived from `ImageStages`, with what it takes beyond that."""
         return kind(
             self.pipeline,
-            DecodeOptions(self.reader, self.config, self.fidelity, self.apply_exif, self.max_pixels),
+            DecodeOptions(self.reader, self.config, self.apply_exif, self.max_pixels),
             self._fastpipe_policy(),
             self.target_transform,
             loader=None if self.plans else self.loader,

@@ -51,7 +51,6 @@ class ImageFolder(IndexedDataset):
         reader: the name of a reader to use for every format; by format ``{"jpg": "cv2", "png": "pil"}`` or
             ``"jpg=cv2,png=pil"``, the others by the config; None for the machine's config.
         config: the machine's config; None for the one on disk.
-        fidelity: ``"torchvision"``, or ``"fast"`` to allow decoding at a reduced scale.
         apply_exif: turn each image upright by its EXIF orientation; torchvision's loader doesn't.
         max_pixels: an image with more pixels is warned about, one with more than twice as many is refused; None for
             no limit, ``"auto"`` for ``FASTPIPE_MAX_PIXELS`` or else Pillow's own. As in `fastpipe.readers.read_image`.

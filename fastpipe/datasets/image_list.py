@@ -44,7 +44,7 @@ class ImageList(IndexedDataset):
         columns: path's and label's columns in CSV and Parquet, by name, or by position from 0 in a file without a
             line of names.
         loader: takes a path and returns an image. Any but the default switches off compiled decoding.
-        reader, config, fidelity, apply_exif, max_pixels, seed, threads: as in `ImageFolder`.
+        reader, config, apply_exif, max_pixels, seed, threads: as in `ImageFolder`.
         on_error, bad_files_log, max_bad_fraction, cache: as in `ImageFolder`.
 
     Attributes:

@@ -16,6 +16,7 @@ from fastpipe.program import execute, lower, needed
 from fastpipe.rng import as_globals, drawing, rewound
 from fastpipe.rng.torch_patch import torch_draws_from
 from fastpipe.transforms.adapters import planned
+from fastpipe.transforms.image_call import runs_of
 from fastpipe.transforms.pipeline import FixedSteps
 from fastpipe.transforms.sized_image import Untraceable
 from fastpipe.types import Generators, ImageShape, Recipe, Step
@@ -96,6 +97,7 @@ class JointStages(TargetStages):
     """The stages of images whose transforms see the targets: once drawn, `SampleTask.target` is the whole sample."""
 
     finishes_in_python = True
+    _rest: list[Any] | None = None
 
     def _make_targets(self, task: SampleTask, size: tuple[int, int]) -> None:
         task.target = task.image, *with_masks(self._targets_of(task.target, size))
@@ -103,14 +105,20 @@ class JointStages(TargetStages):
     def places(self, count: int, options: Any) -> None:
         """None: samples are collated, as what they are made of is the transforms' to say."""
 
+    def _rest_calls(self) -> list[Any]:
+        """The transforms that aren't known, and a `Compose` for those between them that are planned together."""
+        if self._rest is None:
+            compose = importlib.import_module("fastpipe.transforms.v2").Compose if self.pipeline.rest else None
+            runs = runs_of(self.pipeline.rest, v2_alone=True)
+            self._rest = [compose(list(run.drawn)) if compose and run.drawn else run.rest[0] for run in runs]
+        return self._rest
+
     def draw_one(self, task: SampleTask, generators: Generators | None, fixed: FixedSteps | None) -> None:
         if self.loader is not None:
             return
         try:
             shape: Any = task.shape
             targets = self._targets_of(task.target, shape.size)
-            if self.pipeline.may_want_pixels:  # code of the user's may tell a mask from what stands in for one
-                targets = with_masks(targets)
             task.steps, task.target = self._drawn(task, shape, targets, generators)
         except Exception as error:
             self.policy.failed(task, error)
@@ -148,7 +156,7 @@ class JointStages(TargetStages):
             task.target = v2_samples().with_pixels(task.target, task.image, _mask_of)
 
     def run_rest(self, task: SampleTask) -> None:
-        task.target = _run(self.pipeline.rest, task.target)
+        task.target = _run(self._rest_calls(), task.target)
 
     def sample_of(self, task: SampleTask) -> Any:
         return task.target

@@ -14,7 +14,6 @@ from typing_extensions import Unpack
 from fastpipe.config import MachineConfig
 from fastpipe.datasets.bad_files import OnError
 from fastpipe.datasets.base import ImageDataset
-from fastpipe.program import Fidelity
 from fastpipe.readers import MaxPixels
 
 __all__ = ["ImageOptions", "ReadOptions", "SampleOptions", "Unpack", "with_options"]
@@ -37,7 +36,6 @@ class ReadOptions(SampleOptions, total=False):
 
     reader: str | Mapping[str, str] | None
     config: MachineConfig | None
-    fidelity: Fidelity
     apply_exif: bool
     max_pixels: MaxPixels
 

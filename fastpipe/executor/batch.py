@@ -22,7 +22,7 @@ from fastpipe.executor.shm_pool import Slot, WorkerSlots, too_small
 from fastpipe.executor.tasks import SampleTask
 from fastpipe.ops import ToNormalizedTensor, ToPlanarTensor
 from fastpipe.program.lower import lower
-from fastpipe.program.program import Fidelity, Program
+from fastpipe.program.program import Program
 from fastpipe.types import Recipe
 
 
@@ -104,9 +104,9 @@ def _multiplied(program: Program) -> bool:
     return isinstance(program.conversion, ToNormalizedTensor) and program.conversion.multiplied
 
 
-def batch_bytes(recipe: Recipe, count: int, options: BatchSpec, fidelity: Fidelity) -> int | None:
+def batch_bytes(recipe: Recipe, count: int, options: BatchSpec) -> int | None:
     """Bytes of a batch of `count` such images; None where they don't go straight into one tensor."""
-    program = lower(recipe.steps, recipe.shape, fidelity)
+    program = lower(recipe.steps, recipe.shape)
     return count * math.prod(program.result) * _dtype(program, options).itemsize if _fits_a_slot(program) else None
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from PIL import Image
@@ -19,23 +18,20 @@ from fastpipe.executor.batch import BatchBuilder, BatchSpec
 from fastpipe.executor.batch_executor import CoreRun, Workspace
 from fastpipe.executor.tasks import FailurePolicy, SampleTask
 from fastpipe.kernels import memory
-from fastpipe.ops import Pad
 from fastpipe.pillow.lazy_image import LazyImage, load_images, source_of
 from fastpipe.pillow.lazy_source import LazySource
-from fastpipe.program.borders import without_border
 from fastpipe.program.encoded import Encoded
 from fastpipe.program.execute import execute
 from fastpipe.program.lower import add_steps, lower
 from fastpipe.program.on_image import DIRECT, finish_tensor
-from fastpipe.program.program import Fidelity, Program
+from fastpipe.program.program import Program
 from fastpipe.readers.partial import PartialFile, fetch_images, fetch_rows
-from fastpipe.rng import as_globals, drawing, keyed_generators, keyed_globals, rewound
+from fastpipe.rng import as_globals, drawing, keyed_generators, keyed_globals
 from fastpipe.sources import fetched
 from fastpipe.transforms._base import call
-from fastpipe.transforms.adapters import planned
+from fastpipe.transforms.image_call import run_one, runs_of
 from fastpipe.transforms.named_arrays import reseed, run_of
 from fastpipe.transforms.pipeline import FixedSteps, Pipeline
-from fastpipe.transforms.sized_image import Untraceable
 from fastpipe.types import DecodeRequest, Generators, Header, ImageShape, Recipe, RemoteFile, named
 
 _FORMATS = ("JPEG", "PNG", PACKED_FORMAT)
@@ -48,14 +44,12 @@ class DecodeOptions:
     Attributes:
         reader: a reader's name; None for the config's choice.
         config: the machine's config; None for the current one.
-        fidelity: ``"torchvision"``, or ``"fast"`` to allow decoding at a reduced scale.
         apply_exif: turn each image upright by its EXIF orientation.
         max_pixels: what an image may have, as `fastpipe.readers.read_image` says.
     """
 
     reader: str | None = None
     config: MachineConfig | None = None
-    fidelity: Fidelity = "torchvision"
     apply_exif: bool = False
     max_pixels: readers.MaxPixels = "auto"
 
@@ -105,7 +99,7 @@ class ImageStages:
         self.generators = generators
         self.one_by_one = bool(self.pipeline.rest) and not seeded
         rest = self.pipeline.rest
-        self._rest_takes_lazy = not any(getattr(planned(one), "tells_classes", False) for one in rest)
+        self._rest_runs = tuple(runs_of(rest))
         self._takes_source = bool(rest) and run_of(rest[0]) is not None  # which needs no PIL image
         self._seeded = seeded
         self._out, self._shared = out, shared
@@ -196,7 +190,12 @@ class ImageStages:
         with contextlib.nullcontext() if alone else drawing(self.generators) as held:
             given = held or self.generators
             for task in tasks:
-                self.draw_one(task, given if task.key is None else keyed_generators(task.key), fixed)
+                if task.key is not None:
+                    own = keyed_generators(task.key)
+                    task.generators = own if self.pipeline.rest else None
+                    self.draw_one(task, own, fixed)
+                else:
+                    self.draw_one(task, given, fixed)
 
     def draw_one(self, task: SampleTask, generators: Generators | None, fixed: FixedSteps | None) -> None:
         """Draws for the image, then has the target transformed, if all of the image's transforms were drawn.
@@ -206,26 +205,12 @@ class ImageStages:
             generators, fixed: as `Pipeline.steps` takes them.
         """
         try:
-            if task.shape is not None and self.pipeline.may_want_pixels:
-                self._draw_or_run(task, task.shape, generators)
-            elif task.shape is not None:
+            if task.shape is not None:
                 task.steps = self.pipeline.steps(task.shape, generators, fixed)
             if self.target_transform is not None and not self.pipeline.rest:
                 self.transform_target(task)
         except Exception as error:
             raise self.policy.in_user_code(task, error) from error.__cause__
-
-    def _draw_or_run(self, task: SampleTask, shape: ImageShape, generators: Generators | None) -> None:
-        """Draws for the image; where a transform wants pixels, they run at once on the image, from the same numbers."""
-        with drawing(generators) as held:
-            with contextlib.suppress(Untraceable), rewound(Untraceable, held):
-                task.steps = self.pipeline.steps(shape, held)
-                return
-            whole = lower((), shape, orientation=task.orientation)
-            task.image = execute(whole, task.encoded, as_pil=True)
-            with as_globals(held):
-                for transform in self.pipeline.drawn:
-                    task.image = call(transform, task.image)
 
     def transform_target(self, task: SampleTask) -> None:
         """Transforms the target ahead of the image, where nothing that sees the image draws behind it."""
@@ -236,7 +221,7 @@ class ImageStages:
     def recipe(self, task: SampleTask, generators: Generators) -> Recipe:
         """Draws a sample's recipe; reads its header alone."""
         header = readers.read_header(task.source)
-        return self.pipeline.example(upright(header, header.orientation if self.options.apply_exif else 1), generators)
+        return self.pipeline.draw(upright(header, header.orientation if self.options.apply_exif else 1), generators)
 
     def replay(self, task: SampleTask, recipe: Recipe) -> Any:
         """Makes a sample by a recipe that was drawn before.
@@ -251,16 +236,18 @@ class ImageStages:
         if task.shape != recipe.shape:
             raise PlanError(f"the recipe is for an image of shape {tuple(recipe.shape)}, {task.path} is another one.")
         task.steps = recipe.steps
+        if self.pipeline.rest and task.key is not None:
+            task.generators = keyed_generators(task.key)
+            self.pipeline.steps(task.shape, task.generators)  # the rest goes on behind what this draws
         self.lower([task])
         self.make(task, None)
         self.transform_target(task)
         return self.finish(task)
 
     def lower(self, tasks: Sequence[SampleTask]) -> None:
-        fidelity = self.options.fidelity
         for task in tasks:
             if task.steps is not None and task.shape is not None:
-                task.program = lower(task.steps, task.shape, fidelity, orientation=task.orientation)
+                task.program = lower(task.steps, task.shape, orientation=task.orientation)
 
     # -- run
 
@@ -336,12 +323,10 @@ class ImageStages:
         program: Any = task.program
         return (
             (bool(self.pipeline.rest) or task.for_own_code)
-            and self._rest_takes_lazy
             and not task.is_substitute
             and program.conversion is None
             and not program.after
             and program.result.channels == 3
-            and self.options.fidelity == "torchvision"
             and self._is_for_core(task)
         )
 
@@ -372,7 +357,7 @@ class ImageStages:
             return task.finished
         if self.pipeline.rest:
             file = source_of(task.image)
-            with keyed_globals(task.key) if task.key is not None else contextlib.nullcontext():
+            with contextlib.nullcontext() if task.generators is None else as_globals(task.generators):
                 try:
                     self.run_rest(task)
                     load_images(self.sample_of(task))
@@ -384,11 +369,15 @@ class ImageStages:
         return self.sample_of(task)
 
     def run_rest(self, task: SampleTask) -> None:
-        """Runs the transforms that can't be planned; then the target's, as torchvision's order has it."""
-        for transform in self.pipeline.rest:
-            if task.key is not None:
-                reseed(transform)
-            task.image = call(transform, task.image)
+        """Calls the transforms that aren't known, and plans those after them; then the target's, in that order."""
+        for run in self._rest_runs:
+            if task.key is not None and run.rest:
+                reseed(run.rest[0])
+            if isinstance(task.image, Image.Image):
+                task.image = run_one(run, task.image)
+            else:  # such as an array, of which another library's transform may say that it takes none
+                for transform in (*run.drawn, *run.rest):
+                    task.image = call(transform, task.image)
         if self.target_transform is not None:
             task.target = self.target_transform(task.target)
 
@@ -408,11 +397,6 @@ def _fill(job: core.Job, program: Program, encoded: Any, limits: tuple[int, int]
     return True
 
 
-@lru_cache(maxsize=1024)
-def _have_pad(kinds: tuple[type[Any], ...]) -> bool:
-    return any(issubclass(kind, Pad) for kind in kinds)
-
-
 class _Sinks:
     """Memory that the core writes to: the places of a batch in one tensor, or a tensor for each image.
 
@@ -430,10 +414,10 @@ class _Sinks:
     def take(self, program: Program) -> bool:
         """Whether the core can write what a program's conversion gives."""
         conversion = program.conversion
-        if conversion is None or program.request.scale != 1:
+        if conversion is None:
             return False
         if self.memory is None:
-            return not _have_pad(tuple(map(type, program.steps))) or without_border(program) is None
+            return True
         return self._places is not None and not (program.after and self.memory.dtype != conversion.dtype)
 
     def write(self, job: core.Job, position: int, program: Program) -> Any:

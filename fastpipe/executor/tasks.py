@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from fastpipe.program.program import Program
-from fastpipe.types import ImageShape, Step
+from fastpipe.types import Generators, ImageShape, Step
 
 
 @dataclass(slots=True)
@@ -25,6 +25,7 @@ class SampleTask:
         is_substitute: it takes another one's place: whether its file is good has to be known before it is handed out.
         epoch: None where the dataset has no seed.
         key: what keys the random numbers; None for those of the generators.
+        generators: keyed ones, where the sample's transforms aren't all drawn ahead: the others go on with them.
         encoded: the file, once it is read: an `Encoded`, or what other stages read.
         shape: of the upright image, once the file is read.
         orientation: the EXIF orientation that is applied; 1 for none.
@@ -42,6 +43,7 @@ class SampleTask:
     source: Any
     epoch: int | None = None
     key: int | None = None
+    generators: Generators | None = None
     encoded: Any = None
     shape: ImageShape | None = None
     orientation: int = 1

@@ -1,38 +1,34 @@
-"""`explain`: what of a transform or dataset is decided where, what is exact, and what breaks the plan."""
+"""`explain`: what of a transform or dataset is decided where, what is exact, and what isn't planned."""
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any
 
-from fastpipe import core, readers
+from fastpipe import readers
 from fastpipe.datasets.image_array import ImageArray
 from fastpipe.errors import PlanError
-from fastpipe.explanation.foreign_loading import foreign_loading, path_of, shape_in_memory
-from fastpipe.explanation.graph_breaks import GraphBreak, diagnose, drawn_by_library, named_with_library, one_line
+from fastpipe.explanation.foreign_loading import loaded_by, path_of, shape_in_memory
+from fastpipe.explanation.graph_breaks import diagnose, drawn_by_library, named_with_library, one_line
 from fastpipe.explanation.result import ExplainedStep, Explanation
 from fastpipe.explanation.subject import Subject, subject_of
-from fastpipe.ops import Operation, ToPlanarTensor, contracts_of
+from fastpipe.ops import ToPlanarTensor, contracts_of
 from fastpipe.program.lower import lower
-from fastpipe.program.program import Fidelity, Program, Views, steps_in_words
+from fastpipe.program.program import Program, Views, steps_in_words
 from fastpipe.rng import keyed_generators, preserved_globals
-from fastpipe.transforms._base import drawable
-from fastpipe.transforms.image_call import ImageCall
-from fastpipe.transforms.multi_view import MultiView
+from fastpipe.transforms.image_call import runs_of
 from fastpipe.transforms.pipeline import Pipeline, compile_pipeline, flatten
-from fastpipe.types import Header, ImageShape, Recipe, Step
+from fastpipe.types import Header, ImageShape, Step
 
 _SHAPE = ImageShape(375, 500)
 _FILES = 16  # whose headers are read
 _MADE = "an image of"
-_TO_TENSOR = frozenset({"PILToTensor", "ToTensor"})
 
 
 @preserved_globals()
-def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity | None = None) -> Explanation:
+def explain(subject: Any, *, shape: ImageShape | None = None) -> Explanation:
     """Explains what runs where for a transform, a data set or a loader; ``print`` it.
 
     The example is drawn from generators of its own: the global ones don't move.
@@ -42,73 +38,58 @@ def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity
             attribute is called, a loader, a ``Subset`` or ``ConcatDataset`` (whose first data set is explained, and in
             a note each other one).
         shape: the image size to show the plan for; None takes a dataset's first image, or 375×500.
-        fidelity: ``"torchvision"`` or ``"fast"``; None takes the dataset's, or ``"torchvision"``.
 
     Raises:
-        ValueError: another fidelity.
         PlanError: an image of that shape can't be transformed (a crop is larger, …), or the subject is no transform.
     """
-    if fidelity not in (None, *get_args(Fidelity)):
-        raise ValueError(f"fidelity={fidelity!r}: choose one of {', '.join(map(repr, get_args(Fidelity)))}.")
     found = subject_of(subject)
-    explanation = _explained_subject(found, shape, fidelity)
-    others = [(name, _explained_subject(subject_of(other), shape, fidelity)) for name, other in found.others]
+    explanation = _explained_subject(found, shape)
+    others = [(name, _explained_subject(subject_of(other), shape)) for name, other in found.others]
     return replace(explanation, notes=(*explanation.notes, *_about_others(explanation, others)))
 
 
-def _explained_subject(found: Subject, shape: ImageShape | None, fidelity: Fidelity | None) -> Explanation:
+def _explained_subject(found: Subject, shape: ImageShape | None) -> Explanation:
     subject = found.transform if found.dataset is None else found.dataset
     is_dataset, transform = found.dataset is not None, found.transform
     joint = getattr(found.dataset, "_fastpipe_joint", None)
-    chosen: Fidelity = getattr(subject, "fidelity", "torchvision") if fidelity is None else fidelity
-    foreign = foreign_loading(subject) if is_dataset else None
+    loading, own_code = (loaded_by(subject) if is_dataset else None) or ("", None)
     pipeline = compile_pipeline(transform, v2_alone=joint is not None)
-    if foreign is not None and foreign.decode:  # each transform is called with an image that is there
+    if loading:  # each transform is called with an image that is there
         pipeline, joint = Pipeline((), tuple(flatten(transform))), None
     headers, example = _examples(subject if is_dataset else None, shape)
     size = ImageShape(headers[0].height, headers[0].width)
     try:
         generators = keyed_generators(0)
-        recipe = pipeline.example(size, generators) if joint is None else subject.recipe(0, generators=generators)
-    except PlanError:
-        if joint is not None or not pipeline.may_want_pixels:
-            raise
-        pipeline = Pipeline((), tuple(flatten(transform)))  # as such an image is made
-        recipe = pipeline.draw(size, generators)
+        recipe = pipeline.draw(size, generators) if joint is None else subject.recipe(0, generators=generators)
     except ValueError as error:
         what = f"an image of {size.height}×{size.width} can't be transformed"
         raise PlanError(f"{what}: {error}. Give another shape.") from error
-    program = lower(recipe.steps, recipe.shape, chosen)
+    program = lower(recipe.steps, recipe.shape)
     box = program.box
-    loaded_by = foreign.decode if foreign else ""
-    by_library = drawn_by_library(pipeline.rest[0]) if pipeline.rest and not loaded_by else ()
+    by_library = drawn_by_library(pipeline.rest[0]) if pipeline.rest and not loading else ()
     if isinstance(subject, ImageArray):
-        loaded_by = f"nothing: {type(subject).__name__} has its images in memory"
-    # The dataset's Python code, as `ImageDataset.in_python` has it; empty where there is none.
-    in_python = str(getattr(subject, "in_python", "") or (foreign.ends.transform if foreign else ""))
-    views = notes = _about_views(pipeline)
+        loading = f"nothing: {type(subject).__name__} has its images in memory"
+    notes: tuple[str, ...] = ()
     has_files = hasattr(subject, "sample") and not isinstance(subject, ImageArray)
     if is_dataset and shape is None and has_files and example.startswith(_MADE):
-        notes += (f"no file's header could be read, of up to {_FILES} that were tried: `fastpipe check` says why",)
+        notes = (f"no file's header could be read, of up to {_FILES} that were tried: `fastpipe check` says why",)
+    runs = runs_of(pipeline.rest, v2_alone=joint is not None)
     return Explanation(
         subject=_named(found, pipeline),
-        fidelity=chosen,
         example=example,
         shape=(size.height, size.width),
         drawn=tuple(map(named_with_library, (*pipeline.drawn, *by_library))),
         recipe=tuple(steps_in_words(recipe.steps)),
         box=(box.top, box.left, box.height, box.width),
         share=box.height * box.width / max(1, size.height * size.width),
-        scale=program.request.scale,
-        why_whole=_why_whole(recipe, program, pipeline, by_library, bool(views), bool(loaded_by)),
-        decoders=() if loaded_by else _decoders(subject, headers, program),
+        decoders=() if loading else _decoders(subject, headers, program),
         steps=tuple(_explained(program.all_steps)),
-        batch=_about_batches(program, pipeline, foreign is not None, joint is not None),
-        serve=_about_serving(program, pipeline, in_python, joint is not None),
-        broken_by=foreign.ends if foreign else _diagnosed(pipeline),
+        batch=_about_batches(program, pipeline, own_code is not None, joint is not None),
+        broken_by=own_code or (diagnose(pipeline.rest[0]) if pipeline.rest else None),
         rest=tuple(map(one_line, pipeline.rest)),
+        called=tuple(one_line(run.rest[0]) for run in runs if run.rest),
         notes=notes,
-        loaded_by=loaded_by,
+        loaded_by=loading,
     )
 
 
@@ -132,7 +113,7 @@ def _about_others(first: Explanation, others: Sequence[tuple[str, Explanation]])
         elif other.broken_by is None:
             yield f"{name}, {other.subject}: all of another transform is planned"
         else:
-            yield f"{name}, {other.subject}: {other.broken_by.transform} ends the plan, {other.broken_by.reason}"
+            yield f"{name}, {other.subject}: {other.broken_by.transform} isn't planned: {other.broken_by.reason}"
 
 
 def _examples(dataset: Any, shape: ImageShape | None) -> tuple[list[Header], str]:
@@ -191,38 +172,12 @@ def _counted(how: Counter[str]) -> str:
 def _decoder(subject: Any, header: Header, program: Program) -> str:
     """The reader that decodes such a file, and how much of it."""
     reader = readers.choose(header, program.request, getattr(subject, "reader", None), getattr(subject, "config", None))
-    got = reader.resolve(header, program.request)
     text = str(reader.name)
-    if got.scale > 1:
-        text += f" at 1/{got.scale}"
     if program.request.box is None:
         return f"{text}, the whole image"
     if not reader.capabilities.regions:
         return f"{text} decodes the whole image, and the region is cut out of it"
     return f"{text} decodes the region alone"
-
-
-def _why_whole(
-    recipe: Recipe, program: Program, pipeline: Pipeline, by_library: Sequence[Any], of_views: bool, is_loaded: bool
-) -> str:
-    if by_library:
-        library = ", ".join(type(member).__name__ for member in by_library)
-        return f"of it what {library} needs, which differs from sample to sample, is decoded alone"
-    if program.request.box is not None or is_loaded:
-        return ""
-    if of_views:
-        return "of it each view's part alone, or the whole once, whichever is less work"
-    late = next((type(member).__name__ for member in pipeline.rest if "Crop" in type(member).__name__), "")
-    names = [getattr(step, "op", "") for step in recipe.steps]
-    crop = next((number for number, name in enumerate(names) if name in ("crop", "center_crop")), None)
-    if crop is not None:
-        holder = next((name for name in names[:crop] if name not in ("hflip", "vflip", "pad", "resize")), None)
-        if holder is not None:
-            return f"the whole image, as {holder} comes before the crop: crop first where that will do"
-        return "the whole image, as this crop takes all of it or reaches beyond it"
-    if late:
-        return f"the whole image, as {late} isn't part of the plan"
-    return f"the whole image, as nothing {'in the plan ' if pipeline.rest else ''}crops it"
 
 
 def _explained(steps: Sequence[Step], place: str = "") -> Iterator[ExplainedStep]:
@@ -243,7 +198,7 @@ def _about_batches(program: Program, pipeline: Pipeline, is_foreign: bool, is_jo
     if is_joint:
         return "samples are made one by one and collated, as image and targets belong together"
     if pipeline.rest:
-        return "samples are made one by one and stacked, as the end of the transform isn't planned"
+        return "samples are made one by one and collated, as a transform that isn't known is called with each image"
     behind = [getattr(step, "op", "") for step in program.after]
     if program.conversion is None or not all(name in ("erase", "normalize") for name in behind):
         return "samples are made one by one and collated, as the transform doesn't end in one tensor"
@@ -251,79 +206,3 @@ def _about_batches(program: Program, pipeline: Pipeline, is_foreign: bool, is_jo
     if behind or isinstance(program.conversion, ToPlanarTensor):
         return text
     return text + "; with device=, batches travel as uint8 and are made float there"
-
-
-def _diagnosed(pipeline: Pipeline) -> GraphBreak | None:
-    """The reason that ends the plan; the advice also names what could be planned if it stood in front."""
-    if not pipeline.rest:
-        return None
-    first, *behind = pipeline.rest
-    found = diagnose(first)
-    of_images = itertools.takewhile(lambda member: type(member).__name__ not in _TO_TENSOR, behind)
-    late = [type(member).__name__ for member in of_images if drawable(member)]
-    if not late:
-        return found
-    return replace(found, advice=(*found.advice, f"where the order doesn't matter, put it behind {', '.join(late)}"))
-
-
-def _about_serving(program: Program, pipeline: Pipeline, in_python: str, is_joint: bool) -> str:
-    """Whether threads or worker processes serve a program better; `in_python` names a dataset's Python code."""
-    if pipeline.rest and not in_python:
-        in_python = one_line(pipeline.rest[0]).partition("(")[0]
-    if in_python:
-        return (
-            f"worker processes, num_workers=N: {in_python} is Python code, which holds the interpreter's lock, so that "
-            "threads wait"
-        )
-    step = "targets are transformed with the image" if is_joint else _beyond_core(program)
-    if step:
-        return (
-            f"threads on few CPUs, worker processes on many, as fastpipe.tune measures: {step}, so that Python has a "
-            "part in each image, one at a time"
-        )
-    return (
-        'threads, fastpipe.DataLoader(num_workers=1, threads="auto"): the core makes the whole image, without the '
-        "interpreter's lock"
-    )
-
-
-def _beyond_core(program: Program) -> str:
-    """The part of a program that the core doesn't do; empty where it does all."""
-    if not core.available():
-        return "there is no core here"
-    if program.conversion is None:
-        return "the transform doesn't end in one tensor"
-    if program.request.scale != 1:
-        return "reduced sizes aren't the core's"
-    job, shape = core.Batch(1)[0], ImageShape(*program.box.size, program.shape.channels)
-    missing = program.after[:1]
-    for step in program.steps:
-        job.clear()
-        if not isinstance(step, Operation) or not step.to_core(job, shape):
-            missing = (step,)
-            break
-        shape = step.output_shape(shape)
-    return f"the core has no {str(missing[0]).partition('(')[0]}" if missing else ""
-
-
-def _about_views(pipeline: Pipeline) -> tuple[str, ...]:
-    """A line for each view of a `MultiView` that ends a pipeline's plan; none if nothing of them is planned."""
-    views: Any = pipeline.rest[0] if pipeline.rest else None
-    if not isinstance(views, MultiView):
-        return ()
-    calls = [ImageCall([transform]) for transform in views.transforms]
-    if not any(call.draws for call in calls):
-        return ()
-    lines = []
-    last = 0
-    for call, count in zip(calls, views.counts, strict=True):
-        first, last = last + 1, last + count
-        name = f"view {first}" if count == 1 else f"views {first} to {last}"
-        parts = (
-            f"{', '.join(type(one).__name__ for one in run.drawn)} planned"
-            if run.drawn
-            else f"{getattr(run.rest[0], '__qualname__', type(run.rest[0]).__name__)} as it is"
-            for run in call.runs
-        )
-        lines.append(f"{name}: {', then '.join(parts)}")
-    return tuple(lines)

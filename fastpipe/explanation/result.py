@@ -25,7 +25,7 @@ class ExplainedStep:
 
     Attributes:
         step: as a call.
-        contract: ``"exact"``, ``"approximate"`` or ``"own"``.
+        contract: ``"exact"`` or ``"own"``.
         promise: the same in words.
     """
 
@@ -40,42 +40,36 @@ class Explanation:
 
     Attributes:
         subject: what is explained.
-        fidelity: ``"torchvision"`` or ``"fast"``.
         example: the image that it is shown for: a file of the dataset, or a made size.
         shape: its ``(height, width)`` in pixels.
         drawn: the transforms whose random numbers are drawn from the size.
         recipe: what was drawn for the example, in words.
         box: the region that is decoded, ``(top, left, height, width)``.
         share: of the pixels, 0 to 1.
-        scale: the denominator of a reduced size; more than 1 only under ``"fast"``.
-        why_whole: why all of the image is decoded; empty where a region is.
         decoders: for each format of the first files from all over the dataset, which reader decodes what.
         steps: what is done to the decoded pixels.
         batch: how samples become a batch.
-        serve: whether threads or worker processes serve the loader better, and why.
-        broken_by: what ends the plan, and what mends it; None where all is planned.
-        rest: the transforms that run one by one, image by image.
+        broken_by: the first transform that isn't planned, and why; None where all is.
+        rest: that transform and those after it.
+        called: those of them that are called with each image, as they are; the others are planned on what they give.
         notes: what else there is to know.
         loaded_by: what is decoded, and by whom, where code of the dataset's own loads the images, and nothing is
             planned; else empty.
     """
 
     subject: str
-    fidelity: str
     example: str
     shape: tuple[int, int]
     drawn: tuple[str, ...]
     recipe: tuple[str, ...]
     box: tuple[int, int, int, int]
     share: float
-    scale: int
-    why_whole: str
     decoders: tuple[tuple[str, str], ...]
     steps: tuple[ExplainedStep, ...]
     batch: str
-    serve: str
     broken_by: GraphBreak | None
     rest: tuple[str, ...]
+    called: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     loaded_by: str = ""
 
@@ -93,8 +87,7 @@ class Explanation:
         """
         signs = _IN_ASCII if ascii else {}
         width = line_width() if width is None else width
-        head = f"{self.subject}, fidelity {self.fidelity!r}"
-        texts = [(head, "", "  "), *_tree(self._branches())]
+        texts = [(self.subject, "", "  "), *_tree(self._branches())]
         return "\n".join(line for text in texts for line in _wrapped(width, *(one.translate(signs) for one in text)))
 
     def __str__(self) -> str:
@@ -106,7 +99,7 @@ class Explanation:
         box, (height, width) = Box(*self.box), self.shape
         decode = f"rows {box.top}–{box.bottom}, columns {box.left}–{box.right} of {height}×{width}"
         decode += f" ({100 * self.share:.0f}% of the pixels)"
-        decode += f", at 1/{self.scale} of the size (approximate)" if self.scale > 1 else ", equal to Pillow's"
+        decode += ", equal to Pillow's"
         nothing = "nothing"
         if self.loaded_by:
             decode, nothing = self.loaded_by, "nothing by plan"
@@ -115,35 +108,30 @@ class Explanation:
         branches: list[_Branch] = [
             ("draw    " + (drawn if self.drawn else nothing), list(self.drawn)),
             (f"example {self.example}: {'; '.join(self.recipe) or f'{nothing} is drawn'}", []),
-            ("decode  " + decode, [self.why_whole, *under] if self.why_whole else under),
+            ("decode  " + decode, under),
             (
                 "run     " + ("on each image's pixels" if self.steps else nothing),
                 [f"{step.step}: {step.promise}" for step in self.steps],
             ),
             ("batch   " + self.batch, []),
-            ("serve   " + self.serve, []),
         ]
         if self.broken_by is None:
             branches.append(("then    nothing: the whole transform is planned", []))
         else:
-            behind = self.rest if self.broken_by.cause == "dataset" else self.rest[1:]
-            branches.append(_broken(self.broken_by, behind))
+            branches.append(self._unplanned(self.broken_by))
         return branches + [("note    " + note, []) for note in self.notes]
 
-
-def _broken(found: GraphBreak, behind: Sequence[str]) -> _Branch:
-    under = [f"why: {found.reason}", *(f"mend: {advice}" for advice in found.advice)]
-    correct = "it gets what torchvision would hand it: correct, only slower"
-    if found.cause == "dataset":
-        correct = "samples are what its code makes them: correct, only slower"
-    if found.advice:
-        under.append(f"until then {correct}")
-    if behind:
-        under.append(f"behind it, one by one: {', '.join(behind)}")
-    name = found.transform
-    if len(name) > _LONG:
-        name = name.partition("(")[0] + "(…)"
-    return f"then    {name} ends the plan", under
+    def _unplanned(self, found: GraphBreak) -> _Branch:
+        """What isn't planned, and what becomes of the transforms after it."""
+        name = found.transform if len(found.transform) <= _LONG else found.transform.partition("(")[0] + "(…)"
+        if found.is_loading:
+            after = [f"it calls {', '.join(self.rest)}"] if self.rest else []
+            return f"then    {name} makes the image or the sample: {found.reason}", after
+        others = [one for one in self.rest[1:] if one not in self.called]
+        after = [f"after it, planned on what it gives: {', '.join(others)}"] if others else []
+        if len(self.called) > 1:
+            after.append(f"called as well: {', '.join(self.called[1:])}")
+        return f"then    {name} is called with each image: {found.reason}", after
 
 
 def _tree(branches: Sequence[_Branch], left: str = "") -> Iterator[tuple[str, str, str]]:

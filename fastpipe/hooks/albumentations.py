@@ -68,7 +68,7 @@ class _Normalize(FasterFunction):
 
 
 def _has_known_code(normalize: Any) -> bool:
-    from fastpipe.interop.transforms.source_code import has_code
+    from fastpipe.interop.transforms.known_code import has_code
 
     home: Any = sys.modules.get(getattr(normalize, "__module__", ""))
     return has_code([getattr(home, name, None) for name in ("normalize", "normalize_lut")], _FINGERPRINT)
@@ -178,7 +178,7 @@ def _is_as_made(transform: Any) -> bool:
 
 @lru_cache(maxsize=1)
 def _pair_is_known() -> bool:
-    from fastpipe.interop.transforms.source_code import has_code
+    from fastpipe.interop.transforms.known_code import has_code
 
     return has_code(_between(), _PAIR_FINGERPRINT) and _has_known_code(sys.modules[_PIXELS].normalize)
 

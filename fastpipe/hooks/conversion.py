@@ -70,7 +70,7 @@ def convert(thing: Any) -> Any:
       whose calls are planned as fastpipe's own; of timm's ``separate=True`` a tuple of three; albumentations' as
       `fastpipe.transforms.Albumentations`.
     - **A data set** of ``torchvision.datasets`` whose samples are files (``ImageFolder``, ``ImageNet``,
-      ``DatasetFolder``, ``Flowers102``, ``Food101``, ``CelebA``, ``OxfordIIITPet``, ``CocoDetection``,
+      ``DatasetFolder``, ``Flowers102``, ``Food101``, ``CocoDetection``,
       ``VOCDetection``, ``VOCSegmentation``, also as ``wrap_dataset_for_transforms_v2`` wraps them) or in memory
       (``CIFAR10``, ``CIFAR100``, ``MNIST``, ``FashionMNIST``, ``KMNIST``, ``EMNIST``, ``QMNIST``, ``SVHN``, ``STL10``:
       batches are one call of the core from that array); timm's ``ImageDataset`` of folders; torch's ``TensorDataset``:
@@ -120,10 +120,9 @@ def _warn_if_unplanned(made: Any) -> None:
     first = pipeline.rest[0] if pipeline.rest else None
     if first is not None and not drawn_by_library(first):
         found = diagnose(first)
-        advice = f" What helps: {'; '.join(found.advice)}." if found.advice else ""
         warnings.warn(
             f"fastpipe.convert: nothing of this transform is planned, as {found.transform} comes first, and "
-            f"{found.reason}.{advice}",
+            f"{found.reason}.",
             FastpipeWarning,
             stacklevel=3,
         )

@@ -57,13 +57,6 @@ def fresh(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
     return torch.from_numpy(np.empty(shape, _KNOWN[dtype]))
 
 
-def zeros(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
-    """A tensor of zeros; pages that nobody writes to aren't made."""
-    if not is_large(shape, dtype):
-        return torch.zeros(shape, dtype=dtype)
-    return torch.from_numpy(np.zeros(shape, _KNOWN[dtype]))
-
-
 def strips(image: torch.Tensor, most: int = STRIP) -> Iterator[slice]:
     """The rows of a tensor ``(C, H, W)``, some after the other, of at most so many pixels."""
     rows = max(1, most // max(1, image.shape[2]))

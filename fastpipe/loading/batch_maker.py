@@ -18,7 +18,6 @@ from fastpipe.datasets import ImageDataset
 from fastpipe.datasets.wrappers import behind_subsets, is_transparent
 from fastpipe.executor import BatchSpec, PendingBatch
 from fastpipe.loading.fetcher import batch_of, in_epochs, sample_of
-from fastpipe.loading.mixing import mixed
 from fastpipe.rng import GeneratorStates, Streams
 
 _LAST_BATCH_S = 10.0
@@ -56,7 +55,6 @@ class BatchMaker:
         pin: whether batches go to pinned memory.
 
     Attributes:
-        mixes: `collate` draws, from torch alone; see `mixes_alone`.
         owner: the process that it is good for.
         at: the task that it is at.
     """
@@ -70,7 +68,6 @@ class BatchMaker:
         pin: bool,
     ) -> None:
         self.owner = os.getpid()
-        self.mixes = False
         self.at: BatchTask | None = None
         self._dataset = dataset
         self._batches = batches
@@ -184,7 +181,7 @@ class BatchMaker:
             with streams.active():
                 if pending is not None and task.wanted:
                     pending.submit_rest()
-                if task.wanted and (pending is None or self.mixes or pending.may_draw):
+                if task.wanted and (pending is None or pending.may_draw):
                     task.result = self._result(pending, task)
                     self._notify(task)
             yield
@@ -210,7 +207,7 @@ class BatchMaker:
             made = asked(self._dataset, task.indices, task.options)
         else:
             made = pending.result()
-        batch = mixed(self._collate, made) if self.mixes else self._collate(made)
+        batch = self._collate(made)
         # What is pinned stays where it is. No device is named: torch took one up to 2.7, and has only one since.
         return cast(Any, pin_memory.pin_memory)(batch) if self._pin else batch
 

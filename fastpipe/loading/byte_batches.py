@@ -15,7 +15,6 @@ from fastpipe.datasets.bad_files import warn_again
 from fastpipe.errors import BadFilesError, DatasetError
 from fastpipe.executor import BatchSpec, ImageStages, SampleTask
 from fastpipe.loading.collate import BatchCollate
-from fastpipe.program import Fidelity
 from fastpipe.readers import MaxPixels
 from fastpipe.types import Generators
 
@@ -32,7 +31,6 @@ def load_batch(
     threads: int | None = None,
     on_error: Literal["raise", "skip"] | Callable[[BadFile], Any] = "raise",
     reader: str | None = None,
-    fidelity: Fidelity = "torchvision",
     apply_exif: bool = False,
     max_pixels: MaxPixels = "auto",
 ) -> torch.Tensor:
@@ -56,7 +54,7 @@ def load_batch(
             with a warning: the batch is smaller by it. A function gets a `BadFile`, whose ``index`` is the item's
             place, and returns None to leave it out, or another item to take in its place; the ``append`` of a list
             collects what was left out.
-        reader, fidelity, apply_exif, max_pixels: as of `ImageFolder`.
+        reader, apply_exif, max_pixels: as of `ImageFolder`.
 
     Returns:
         ``(N, C, H, W)``, less what was left out: `out`, or the front of it. A list of such tensors where the transform
@@ -90,7 +88,6 @@ def load_batch(
         generators,
         out,
         reader=reader,
-        fidelity=fidelity,
         apply_exif=apply_exif,
         max_pixels=max_pixels,
         threads=torch.get_num_threads() if threads is None else threads,

@@ -134,10 +134,10 @@ def _batch_bytes(dataset: ImageDataset, batch_size: int, options: BatchSpec) -> 
     if not dataset.plans or dataset.pipeline.rest:
         return None
     try:
-        recipe = dataset.pipeline.example(_ANY_SHAPE, keyed_generators(0))
+        recipe = dataset.pipeline.draw(_ANY_SHAPE, keyed_generators(0))
     except (FastpipeError, ValueError):  # a transform that wants another size; its own error tells that better
         return None
-    return batch_bytes(recipe, batch_size, options, dataset.fidelity)
+    return batch_bytes(recipe, batch_size, options)
 
 
 @dataclass(frozen=True, slots=True)

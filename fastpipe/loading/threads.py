@@ -33,7 +33,6 @@ from fastpipe.errors import LoaderError
 from fastpipe.executor import SharedEpoch
 from fastpipe.loading.batch_maker import BatchMaker, BatchTask
 from fastpipe.loading.collate import DRAW_NOTHING
-from fastpipe.loading.mixing import mixes_alone
 from fastpipe.loading.worker_monitor import PATIENCE_S, timed_out, warn_of_wait
 from fastpipe.rng import Streams
 
@@ -113,8 +112,7 @@ class ThreadIterator(_BaseDataLoaderIter):
         return streams
 
     def _begin(self, loader: Any) -> None:
-        self._maker.mixes = mixes_alone(loader._given_collate)
-        self._obstacle = _obstacle(loader, self._maker.mixes)
+        self._obstacle = _obstacle(loader)
         self._timeout = loader.timeout
         self._prefetch = loader.prefetch_factor or AHEAD
         self.number += 1
@@ -223,10 +221,10 @@ class ThreadIterator(_BaseDataLoaderIter):
         self._maker.end()
 
 
-def _obstacle(loader: Any, mixes: bool) -> str:
+def _obstacle(loader: Any) -> str:
     """The part of a loader's batches that keeps them from being made ahead, which is told once; empty if none does."""
     obstacle = gil_bound_part_within(loader.dataset)
-    if not obstacle and _draws_in_collate(loader) and not mixes:
+    if not obstacle and _draws_in_collate(loader):
         obstacle = "the collate_fn"
     if obstacle and not loader._warned_of_obstacle:
         loader._warned_of_obstacle = True

@@ -1,7 +1,6 @@
 """The operations that transforms draw, a family a file; `REGISTRY` has them all."""
 
 from fastpipe.ops.base import (
-    APPROXIMATE,
     EXACT,
     OWN,
     REGISTRY,
@@ -54,7 +53,6 @@ from fastpipe.ops.geometry import (
     resize_to,
 )
 from fastpipe.ops.on_tensor import BY_PIXEL, as_tensor_operation, tensor_operation
-from fastpipe.ops.scaled_resize import ScaledResize, reduced_scale
 from fastpipe.ops.tensor_pixels import Layout, PermuteChannels, layout_behind
 from fastpipe.ops.tensor_shape import TensorShape
 from fastpipe.ops.tensors import (
@@ -79,7 +77,6 @@ from fastpipe.ops.warps import (
 )
 
 __all__ = [
-    "APPROXIMATE",
     "BY_PIXEL",
     "EXACT",
     "OWN",
@@ -123,7 +120,6 @@ __all__ = [
     "ResizeWindow",
     "RgbToGrayscale",
     "Rotate",
-    "ScaledResize",
     "Solarize",
     "TableOperation",
     "TensorOperation",
@@ -149,7 +145,6 @@ __all__ = [
     "least_pixels_of_warp",
     "pad_by",
     "radii_of",
-    "reduced_scale",
     "register",
     "resize_to",
     "tensor_operation",

@@ -41,7 +41,6 @@ class Contract:
 
 
 EXACT = Contract("exact", "equals torchvision bit for bit")
-APPROXIMATE = Contract("approximate", "approximate: benchmarks/fidelity.py has the error")
 OWN = Contract("own", "its own pixels")
 
 

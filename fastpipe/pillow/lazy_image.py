@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import operator
 import time
+import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image, ImageFilter
 
+from fastpipe.errors import CoreError, FastpipeWarning
 from fastpipe.ops import (
     AdjustSharpness,
     Crop,
@@ -79,7 +81,17 @@ class _Record:
     gave_array: bool = False
 
 
-class LazyImage(Image.Image):
+class _EqualToPillows(type):
+    """The class of a class that is found where Pillow's is: in dicts by class, such as v2's of fills and of kernels."""
+
+    def __eq__(cls, other: object) -> bool:
+        return other is cls or other is Image.Image
+
+    def __hash__(cls) -> int:
+        return hash(Image.Image)
+
+
+class LazyImage(Image.Image, metaclass=_EqualToPillows):
     """A Pillow image in mode RGB or L without pixels; as soon as it has some its class is ``PIL.Image.Image``.
 
     Threads may share it, and any of them may make the pixels: methods here ask for nothing that a plain image hasn't.
@@ -180,7 +192,13 @@ class LazyImage(Image.Image):
             pixels = to_array(_made(self))
         else:
             record.gave_array = True
-            pixels = record.source.run(record.source.program(_shown(self, record)), as_array=True)
+            program = record.source.program(_shown(self, record))
+            try:
+                pixels = record.source.run(program, as_array=True)
+            except Exception:
+                if record.source.error is not None:
+                    raise
+                pixels = to_array(_made(self))  # by Pillow, if it was a mistake of ours
         shape = pixels.shape if self.mode == "RGB" else pixels.shape[:2]
         return {"version": 3, "data": pixels.tobytes(), "shape": shape, "typestr": "|u1"}
 
@@ -324,7 +342,16 @@ def _made(image: Image.Image) -> Image.Image:
 
 def _run(image: Image.Image, record: _Record) -> Image.Image:
     begun = time.perf_counter()
-    made: Image.Image = record.source.run(record.source.program(_shown(image, record)))
+    try:
+        made: Image.Image = record.source.run(record.source.program(_shown(image, record)))
+    except Exception as error:
+        plain = None if record.source.error is error else _by_pillow(record)
+        if plain is None:
+            if isinstance(error, AttributeError):  # which those who ask for an attribute of the image would swallow
+                raise CoreError(f"a step that was recorded fails: {error}") from error
+            raise
+        warnings.warn(f"{type(error).__name__}: {error}; Pillow made this image.", FastpipeWarning, stacklevel=2)
+        return plain
     if record.source.check is None or record.calls is None:
         return made
     return _checked(record.source.check, made, record, time.perf_counter() - begun)

@@ -4,11 +4,10 @@ from fastpipe.program.encoded import Encoded
 from fastpipe.program.execute import execute
 from fastpipe.program.lower import lower, needed
 from fastpipe.program.on_image import run_on_image, run_operation, run_steps, shape_of, to_pil
-from fastpipe.program.program import Fidelity, Program, Views, in_words, steps_in_words
+from fastpipe.program.program import Program, Views, in_words, steps_in_words
 
 __all__ = [
     "Encoded",
-    "Fidelity",
     "Program",
     "Views",
     "execute",

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from fastpipe import core, readers
-from fastpipe.ops import Operation, ScaledResize
+from fastpipe.ops import Operation
 from fastpipe.program.encoded import Encoded
 from fastpipe.program.lower import add_steps
 from fastpipe.program.on_image import on_pixels, pillow_sink, run, tensor_sink, to_pil
@@ -63,12 +63,8 @@ def _decoded(program: Program, encoded: Encoded, out: torch.Tensor | None, in_ro
         if done is not None:
             return done
     image: Any
-    image, got = encoded.decode(program.request, refused=by_core)
-    steps = program.steps
-    if steps and isinstance(steps[0], ScaledResize):
-        image = steps[0].apply_to(image, got)
-        steps = steps[1:]
-    return on_pixels(image, steps, program.conversion, out, None, in_rows)
+    image, _ = encoded.decode(program.request, refused=by_core)
+    return on_pixels(image, program.steps, program.conversion, out, None, in_rows)
 
 
 def decode_by_core(

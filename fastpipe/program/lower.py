@@ -24,8 +24,6 @@ from fastpipe.ops import (
     Operation,
     PilToTensor,
     Resize,
-    ResizeWindow,
-    ScaledResize,
     TableOperation,
     TensorOperation,
     ToImage,
@@ -38,35 +36,31 @@ from fastpipe.ops import (
     fused_conversion,
     interned,
     layout_behind,
-    reduced_scale,
 )
-from fastpipe.program.program import Fidelity, Kept, Program, Views
-from fastpipe.types import Box, DecodeRequest, ImageShape, Size, Step, named
+from fastpipe.program.program import Kept, Program, Views
+from fastpipe.types import Box, DecodeRequest, ImageShape, Step, named
 
 _WHOLE = DecodeRequest()
 _Tail: TypeAlias = "tuple[ToPlanarTensor | ToNormalizedTensor | None, tuple[Step, ...], bool]"
 
 
-def lower(
-    steps: tuple[Step, ...], shape: ImageShape, fidelity: Fidelity = "torchvision", *, orientation: int = 1
-) -> Program:
+def lower(steps: tuple[Step, ...], shape: ImageShape, *, orientation: int = 1) -> Program:
     """The program of steps that start from a file.
 
     Args:
         steps: what was drawn for the upright image.
         shape: of that image.
-        fidelity: ``"fast"`` may decode at a reduced scale where a resize shrinks by two or more; that is approximate.
         orientation: the EXIF orientation that turns the stored image upright, 1 to 8.
     """
     for step in steps:
         if getattr(step, "interned", None) is None:  # drawn for this image alone
-            return _lowered(steps, shape, fidelity, orientation)
-    key = (*map(id, steps), shape, fidelity, orientation, torch.get_default_dtype())
+            return _lowered(steps, shape, orientation)
+    key = (*map(id, steps), shape, orientation, torch.get_default_dtype())
     known = _known_programs.get(key)
     if known is None:
         if len(_known_programs) >= _MOST_PROGRAMS:
             _known_programs.clear()
-        program = _lowered(steps, shape, fidelity, orientation)._replace(kept=Kept())
+        program = _lowered(steps, shape, orientation)._replace(kept=Kept())
         for step in program.steps:
             if isinstance(step, Operation) and getattr(step, "interned", None) is None:
                 interned(step)
@@ -105,7 +99,7 @@ def add_steps(job: core.Job, steps: tuple[Step, ...], shape: ImageShape) -> tupl
     return shape, len(steps)
 
 
-def _lowered(steps: tuple[Step, ...], stored: ImageShape, fidelity: Fidelity, orientation: int) -> Program:
+def _lowered(steps: tuple[Step, ...], stored: ImageShape, orientation: int) -> Program:
     if orientation != 1:
         steps = (*turns(orientation), *steps)
         if orientation >= 5:
@@ -127,8 +121,6 @@ def _lowered(steps: tuple[Step, ...], stored: ImageShape, fidelity: Fidelity, or
         box, local = _regions(on_pixels, shapes, cut)
         local += on_pixels[cut:]
     request = _WHOLE if box == (0, 0, stored[0], stored[1]) else named(DecodeRequest, (box, 1))
-    if fidelity == "fast":
-        request, local = _scaled(box, request, local)
     keeps_info = None if behind else _keeps_info(on_pixels, shapes)
     made: Program = named(Program, (stored, request, local, *tail[:2], shapes[-1], tail[2], in_rows, keeps_info, None))
     return made
@@ -370,33 +362,3 @@ def _tables_fused(steps: Sequence[Step]) -> tuple[Step, ...]:
 
 def _has_table(step: Step) -> bool:
     return isinstance(step, TableOperation) and step.table() is not None
-
-
-def _scaled(box: Box, request: DecodeRequest, steps: tuple[Step, ...]) -> tuple[DecodeRequest, tuple[Step, ...]]:
-    """``fidelity="fast"``: decoded at a reduced DCT scale where the first step resizes to much less.
-
-    libjpeg-turbo's inverse DCT gives an image at 1/2, 1/4 or 1/8 of its size for less work than the full one. The
-    result is a good box-filtered reduction, but not the one that torchvision computes: ``benchmarks/fidelity.py``
-    measures the error.
-    """
-    first = steps[0] if steps else None
-    if isinstance(first, Resize):
-        source, size, mode = box, first.output_shape(ImageShape(*box.size)).size, first.mode
-    elif isinstance(first, ResizeWindow):
-        source, size, mode = _shown(first, box), first.window.size, first.mode
-    else:
-        return request, steps
-    scale = reduced_scale(source.size, size)
-    if scale == 1:
-        return request, steps
-    return DecodeRequest(request.box, scale), (ScaledResize(source, size, mode), *steps[1:])
-
-
-def _shown(resize: ResizeWindow, box: Box) -> Box:
-    """The part of the image that a window shows, without what the filter reads around it."""
-    down, across = resize.whole.height / resize.result.height, resize.whole.width / resize.result.width
-    window, inside = resize.window, resize.box
-    top, bottom = (round(edge * down) - inside.top for edge in (window.top, window.bottom))
-    left, right = (round(edge * across) - inside.left for edge in (window.left, window.right))
-    shown = Size(max(bottom - top, 1), max(right - left, 1))
-    return Box(box.top + top, box.left + left, *shown)

@@ -19,7 +19,6 @@ from fastpipe import core
 from fastpipe.errors import PlanError
 from fastpipe.kernels import memory
 from fastpipe.ops import AsTvImage, Operation, ToNormalizedTensor, ToPlanarTensor
-from fastpipe.program.borders import behind_conversion, without_border
 from fastpipe.program.lower import add_steps, lower
 from fastpipe.program.mistakes import is_judging, judge
 from fastpipe.program.prepared import prepared, prepared_program, read_part, write_new_image
@@ -181,13 +180,7 @@ def run(program: Program, make: MakePixels, out: torch.Tensor | None, in_rows: b
         raise PlanError(f"{program} gives no image that fits into {tuple(out.shape)}")
     into = None if program.after or (out is not None and out.dtype not in DIRECT) else out
     in_rows = in_rows and program.in_rows
-    bordered = without_border(program)
-    if bordered is None:
-        return finish_tensor(program, make(program, into, in_rows), out, in_rows)
-    inner, border = bordered
-    canvas = border.canvas(into, in_rows=in_rows)
-    run(inner, make, border.inside(canvas), False)
-    return finish_tensor(program, canvas, out, in_rows)
+    return finish_tensor(program, make(program, into, in_rows), out, in_rows)
 
 
 def on_pixels(
@@ -344,11 +337,8 @@ def finish_tensor(program: Program, made: Any, out: torch.Tensor | None, in_rows
         and made.stride() != (1, made.shape[2] * made.shape[0], made.shape[0])
     ):
         made = made.permute(1, 2, 0).contiguous().permute(2, 0, 1)
-    padded = behind_conversion(program.after, made) if program.after and isinstance(made, torch.Tensor) else None
-    for step in program.after if padded is None else ():
+    for step in program.after:
         made = step.apply(made)
-    if padded is not None:
-        made = padded
     if program.tv_image and out is None:
         return AS_TV_IMAGE.apply(made)
     if out is not None and made is not out:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from fastpipe.ops import ToNormalizedTensor, ToPlanarTensor, contracts_of
 from fastpipe.ops.base import EXACT, Contract
 from fastpipe.types import Box, DecodeRequest, ImageShape, Step
-
-Fidelity = Literal["torchvision", "fast"]
 
 
 class Kept(dict[Any, Any]):

@@ -41,7 +41,7 @@ def resizes(dataset: ImageDataset, header: Header) -> bool:
 
 def _sizing_step(dataset: ImageDataset, height: int, width: int) -> Operation | None:
     """The first step drawn for such an image that changes its size; None where there is none."""
-    recipe = dataset.pipeline.example(ImageShape(height, width), keyed_generators(0))
+    recipe = dataset.pipeline.draw(ImageShape(height, width), keyed_generators(0))
     operations = (step for step in recipe if isinstance(step, Operation))
     return next((step for step in operations if step.op.endswith(("crop", "resize"))), None)
 

@@ -9,7 +9,7 @@ import os
 import random
 import warnings
 from collections.abc import Callable, Iterable
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,7 +22,6 @@ from fastpipe.config import MachineConfig
 from fastpipe.core.packed import PACKED_SIGNATURE, is_packed, unpack
 from fastpipe.datasets import ImageArray, ImageDataset, ImageList, JointDataset
 from fastpipe.errors import DatasetError, PlanError
-from fastpipe.program import Fidelity
 from fastpipe.progress_bar import SlowBar
 from fastpipe.reporting.pictures import arrays_of, same_size
 from fastpipe.rng import GeneratorStates, keyed_globals, preserved_globals, sample_key
@@ -47,10 +46,8 @@ def verify(
     images: int = 32,
     drawings: int = 3,
     seed: int = 0,
-    tolerance: float | None = None,
     reader: str | None = None,
     config: MachineConfig | None = None,
-    fidelity: Fidelity = "torchvision",
     progress: bool = False,
 ) -> Certificate:
     """Compares a transform with torchvision's on real files: needs torchvision, changes no global state.
@@ -67,10 +64,8 @@ def verify(
         images: how many files at most.
         drawings: how often each is drawn.
         seed: of the drawings, and of the choice of files.
-        tolerance: the largest difference that passes with ``fidelity="fast"``, in 1/255; None for any.
         reader: the reader to use for every format; None for the machine's config, or the dataset's.
         config: the machine's config; None for the one on disk, or the dataset's.
-        fidelity: as in `ImageFolder`, of a dataset its own; with ``"fast"`` the samples' values may differ.
         progress: show a bar on a terminal where it takes long.
 
     Raises:
@@ -83,8 +78,6 @@ def verify(
         raise PlanError("give a transform and files, or a dataset of fastpipe's alone.")
     if images < 1 or drawings < 1:
         raise ValueError(f"images={images}, drawings={drawings}: give at least 1 of each.")
-    if fidelity not in get_args(Fidelity):
-        raise ValueError(f"fidelity={fidelity!r}: choose one of {', '.join(map(repr, get_args(Fidelity)))}.")
     module = import_torchvision().transforms
     notes: list[str] = []
     if isinstance(transform, ImageDataset):
@@ -95,7 +88,7 @@ def verify(
     else:
         paths = choose_files([] if files is None else files, images, seed)
         chosen = list(range(len(paths)))
-        dataset = ImageList((paths, chosen), transform, reader=reader, config=config, fidelity=fidelity)
+        dataset = ImageList((paths, chosen), transform, reader=reader, config=config)
     made_of = "transforms" if recipes.is_joint(dataset) else "transform"
     pipeline = getattr(dataset, made_of)
     if any(map(is_torchvisions, flatten(pipeline))):
@@ -110,7 +103,7 @@ def verify(
             for drawing in range(drawings):
                 comparison.run(drawing + 1, sample_key(seed, drawing, index))
                 bar.advance()
-    return comparison.certificate(len(chosen), drawings, tolerance)
+    return comparison.certificate(len(chosen), drawings)
 
 
 class Comparison:
@@ -165,8 +158,7 @@ class Comparison:
             self.final.add_equal(sum(array.size for array in self._images_of(actual)))
             return
         why = [] if same_end else ["the generators end elsewhere than torchvision's"]
-        is_fast = self.dataset.fidelity != "torchvision"  # whose values are measured, and judged by the tolerance alone
-        why += differences(actual, expected, forms_only=is_fast)
+        why += differences(actual, expected)
         if why:
             self.equal.add(False, f"{where}: {'; '.join(why)}")
         if same_size(self._images_of(actual), self._images_of(expected)):
@@ -229,7 +221,7 @@ class Comparison:
                 original = self.whole[0] if isinstance(self.whole, tuple) else self.whole
                 self.worst = Worst(self.path, drawing, words, largest, original, np.array(other), np.array(one))
 
-    def certificate(self, files: int, drawings: int, tolerance: float | None) -> Certificate:
+    def certificate(self, files: int, drawings: int) -> Certificate:
         """The result of all comparisons."""
         compared = len(self.hashes)
         return Certificate(
@@ -239,10 +231,8 @@ class Comparison:
             compared,
             self.equal.equal,
             hashlib.sha256(b"".join(self.hashes)).hexdigest() if compared else "",
-            self.dataset.fidelity,
             tuple(check for check in (self.equal, self.alike) if check.count),
             self.final,
-            tolerance,
             self.worst,
             tuple(dict.fromkeys(self.notes)),
         )
@@ -261,11 +251,8 @@ def load_reference(path: str, apply_exif: bool = False) -> Image.Image:
             return (ImageOps.exif_transpose(opened) if apply_exif else opened).convert("RGB")
 
 
-def differences(actual: Any, expected: Any, forms_only: bool = False) -> list[str]:
-    """The parts of a sample that aren't equal, by their places in it, such as ``[1]['boxes']``.
-
-    With `forms_only`, those that have another type, size or metadata.
-    """
+def differences(actual: Any, expected: Any) -> list[str]:
+    """The parts of a sample that aren't equal, by their places in it, such as ``[1]['boxes']``."""
     ours, our_structure = tree_flatten_with_path(actual)
     theirs, their_structure = tree_flatten_with_path(expected)
     if our_structure != their_structure:
@@ -276,7 +263,7 @@ def differences(actual: Any, expected: Any, forms_only: bool = False) -> list[st
         name, (form, content), (right_form, right_content) = keystr(place) or "the image", _parts(one), _parts(other)
         if form != right_form:
             said.append(f"{name} is {form} in place of {right_form}")
-        elif content != right_content and not forms_only:
+        elif content != right_content:
             said.append(f"{name} differs")
     return said
 

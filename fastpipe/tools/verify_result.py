@@ -141,10 +141,8 @@ class Certificate:
         equal: those of them that are torchvision's, byte for byte.
         sha256: of the finished samples: the same on every machine with that Pillow where they equal torchvision's;
             empty where none was compared.
-        fidelity: ``"torchvision"`` or ``"fast"``.
-        checks: of finished samples, whose values may differ under ``"fast"`` alone; of errors.
+        checks: of finished samples; of errors.
         final: the finished samples' differences.
-        tolerance: the largest final difference that passes under ``"fast"``, in 1/255; None for any.
         worst: the sample with the largest final difference; None where all are equal.
         notes: what could not be compared, and why.
     """
@@ -155,25 +153,15 @@ class Certificate:
     compared: int
     equal: int
     sha256: str
-    fidelity: str
     checks: tuple[Check, ...]
     final: Difference
-    tolerance: float | None
     worst: Worst | None
     notes: tuple[str, ...]
 
     @property
     def holds(self) -> bool:
-        """Whether every check holds, and the tolerance where one was given.
-
-        False where nothing could be compared.
-        """
-        return self.compared > 0 and self.within and all(check.holds for check in self.checks)
-
-    @property
-    def within(self) -> bool:
-        """Whether every finished sample is within the tolerance, where one was given."""
-        return self.tolerance is None or self.final.max <= self.tolerance
+        """Whether every check holds; False where nothing could be compared."""
+        return self.compared > 0 and all(check.holds for check in self.checks)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -216,14 +204,7 @@ class Certificate:
     def _verdict(self) -> str:
         if not self.compared:
             return "FAIL: no image could be compared"
-        if not all(check.holds for check in self.checks):
-            return "FAIL: not equal"
-        if not self.within:
-            return f"FAIL: a finished sample differs by more than the {self.tolerance:g} you allow"
-        if self.equal == self.compared:
-            return "PASS: equal, byte for byte"
-        judged = "is measured, not judged" if self.tolerance is None else f"is within the {self.tolerance:g} you allow"
-        return f"PASS: what fidelity={self.fidelity!r} gives {judged}"
+        return "PASS: equal, byte for byte" if self.holds else "FAIL: not equal"
 
     def picture(self, side: int = 320) -> Image.Image:
         """The worst image: the original, torchvision's result, fastpipe's, and their difference made visible.

@@ -12,7 +12,6 @@ from functools import lru_cache
 from typing import Any
 
 from fastpipe.transforms.converted import seen_through
-from fastpipe.transforms.rgb_only import find_to_rgb
 
 RECIPES = {
     "albumentations": "fastpipe.interop.transforms.albumentations",
@@ -42,21 +41,7 @@ def planned(transform: Any) -> Any:
     transform = seen_through(transform)
     kind: Any = type(transform)
     adapt = find_adapt(kind)
-    if adapt is not None:
-        return adapt(transform)
-    return transform if _is_known(kind) else find_to_rgb(transform) or transform
-
-
-@lru_cache(maxsize=512)
-def _is_known(kind: Any) -> bool:
-    """Whether a class draws by itself, is fastpipe's, a subclass, or of a library that has a recipe.
-
-    A ``Lambda`` is the user's code.
-    """
-    if kind.__name__ == "Lambda":
-        return False
-    own = hasattr(kind, "draw") or any(base.__module__.startswith("fastpipe.") for base in kind.__mro__)
-    return own or recipe_of(kind) is not None
+    return transform if adapt is None else adapt(transform)
 
 
 def recipe_of(kind: type) -> Any:

@@ -43,7 +43,7 @@ class ImageCall:
 
     def __init__(self, transforms: Iterable[Any]) -> None:
         self._transforms = tuple(transforms)
-        self.runs = tuple(_runs([member for transform in self._transforms for member in flatten(transform)]))
+        self.runs = tuple(runs_of([member for transform in self._transforms for member in flatten(transform)]))
         within = [one for transform in self._transforms for one in all_within(transform)]
         self._composites = [one for one in within if members_within(one)]
         self._members = list(map(members_within, self._composites))
@@ -99,10 +99,11 @@ def run_one(run: Pipeline, image: Any, on_mistake: Callable[[Exception], None] =
     return image
 
 
-def _runs(members: Sequence[Any]) -> Iterator[Pipeline]:
+def runs_of(members: Sequence[Any], *, v2_alone: bool = False) -> Iterator[Pipeline]:
+    """Transforms in parts: some that are drawn together, or one that is called; ``v2_alone`` as of `drawn_from`."""
     start = 0
     while start < len(members):
-        end = drawn_from(members, start)
+        end = drawn_from(members, start, v2_alone=v2_alone)
         if end > start:
             yield Pipeline(tuple(members[start:end]), ())
         else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
@@ -11,12 +10,10 @@ from typing import Any, TypeAlias
 
 import torch
 
-from fastpipe.errors import PlanError
 from fastpipe.rng import StreamGenerators, drawing
 from fastpipe.transforms._base import drawable, draws_from_stream
 from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.converted import seen_through
-from fastpipe.transforms.sized_image import Untraceable
 from fastpipe.types import Generators, ImageShape, Recipe, Step
 
 _Draw: TypeAlias = Callable[..., tuple[Step, ...]]
@@ -30,13 +27,11 @@ class Pipeline:
     Attributes:
         drawn: the transforms, from the front, whose parameters depend on the image's size alone.
         rest: what follows them: the first transform that isn't drawable and everything behind it.
-        may_want_pixels: a draw may raise `Untraceable`, where code of the user's looks at pixels after all.
         draws_from_python: a draw may take numbers of Python's generator or numpy's.
     """
 
     drawn: tuple[Any, ...]
     rest: tuple[Callable[[Any], Any], ...]
-    may_want_pixels: bool = field(init=False, repr=False, compare=False)
     draws_from_python: bool = field(init=False, repr=False, compare=False)
     # All of them: `drawn` and `rest`.
     _members: tuple[Any, ...] = field(init=False, repr=False, compare=False)
@@ -53,7 +48,6 @@ class Pipeline:
         object.__setattr__(self, "_fixed", tuple(one.draw if _draws_nothing(one) else None for one in adapted))
         object.__setattr__(self, "_members", (*self.drawn, *self.rest))
         within = [planned(one) for transform in self.drawn for one in all_within(transform)]
-        object.__setattr__(self, "may_want_pixels", any(getattr(one, "_may_want_pixels", False) for one in within))
         object.__setattr__(self, "draws_from_python", any(map(_draws_from_python, within)))
 
     def is_of(self, transform: Any) -> bool:
@@ -101,19 +95,6 @@ class Pipeline:
     def fixed_steps(self) -> FixedSteps:
         """The steps of each of `drawn` that draws nothing, by its attributes as they are now; None for others."""
         return tuple([None if draw is None else draw(None, None) for draw in self._fixed])
-
-    def example(self, shape: ImageShape, generators: Generators) -> Recipe:
-        """`draw`, for who only looks: code of the user's draws in a copy of its transform.
-
-        Raises:
-            PlanError: it wants pixels.
-        """
-        if not self.may_want_pixels:
-            return self.draw(shape, generators)
-        try:
-            return Pipeline(copy.deepcopy(self.drawn), ()).draw(shape, generators)
-        except Untraceable as error:
-            raise PlanError(f"no recipe is drawn for an image of that size: {error}.") from error
 
 
 def _looks_at_shape(transform: Any) -> bool:
@@ -197,16 +178,8 @@ def drawn_from(members: Sequence[Any], start: int, *, v2_alone: bool = False) ->
     of_v2 = True if v2_alone else None
     for end in range(start, len(members)):
         member = planned(members[end])
-        own = None if getattr(member, "_of_any_library", False) else hasattr(member, "_plans_itself")
-        if (own is None and v2_alone) or (None not in (own, of_v2) and own != of_v2):
+        own = hasattr(member, "_plans_itself")
+        if of_v2 not in (None, own) or not drawable(members[end]):
             return end
-        if not drawable(members[end]) and not (v2_alone and _plans_samples(member)):
-            return end
-        of_v2 = own if of_v2 is None else of_v2
+        of_v2 = own
     return len(members)
-
-
-def _plans_samples(adapter: Any) -> bool:
-    """Whether a transform that can't be planned for an image alone can be for a sample with boxes and masks."""
-    own_answer = getattr(adapter, "_plans_samples", None)
-    return own_answer is not None and bool(own_answer())

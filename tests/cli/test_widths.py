@@ -131,7 +131,6 @@ def test_what_verify_says_of_samples_that_differ(monkeypatch: pytest.MonkeyPatch
         compared=96,
         equal=90,
         sha256="0" * 64,
-        fidelity="torchvision",
         checks=(
             Check(
                 "finished samples equal torchvision's, byte for byte",
@@ -141,7 +140,6 @@ def test_what_verify_says_of_samples_that_differ(monkeypatch: pytest.MonkeyPatch
             ),
         ),
         final=final,
-        tolerance=None,
         worst=None,
         notes=("a file could not be read, " * 9,),
     )

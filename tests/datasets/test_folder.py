@@ -19,7 +19,7 @@ from torchvision_here import torchvision
 
 import fastpipe
 from fastpipe import transforms as T
-from fastpipe.errors import ConfigError, DatasetError, DecodeError, UnknownReaderError
+from fastpipe.errors import ConfigError, DecodeError, UnknownReaderError
 
 TV = torchvision.transforms
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
@@ -234,10 +234,6 @@ class TestErrors:
         with pytest.raises(UnknownReaderError, match="nosuch"):
             fastpipe.ImageFolder(root, reader="nosuch")
 
-    def test_unknown_fidelity(self, root):
-        with pytest.raises(DatasetError, match="'torchvision', 'fast'"):
-            fastpipe.ImageFolder(root, fidelity="exact")
-
     @pytest.mark.parametrize("content", [b"", b"no image at all", b"\xff\xd8\xff\xe0", b"\x89PNG\r\n\x1a\n"])
     def test_bad_file_is_named(self, tmp_path, content):
         (tmp_path / "class").mkdir()
@@ -300,17 +296,6 @@ def test_samples_do_not_share_memory(root):
     for index in range(1, len(dataset)):
         dataset[index]
     assert torch.equal(first, kept)
-
-
-def test_fast_fidelity_is_near_and_exact_where_nothing_shrinks_by_two(root):
-    shrink = T.Compose([T.Resize((20, 30)), T.PILToTensor()])
-    exact = fastpipe.ImageFolder(root, shrink)
-    fast = fastpipe.ImageFolder(root, shrink, fidelity="fast")
-    differences = [np.abs(as_levels(a[0]) - as_levels(b[0])).mean() for a, b in zip(exact, fast, strict=True)]
-    assert 0 < max(differences) < 6
-    gentle = T.Compose([T.CenterCrop(60), T.Resize(50), T.PILToTensor()])
-    exact, fast = (fastpipe.ImageFolder(root, gentle, fidelity=f) for f in ("torchvision", "fast"))
-    assert all(torch.equal(a[0], b[0]) for a, b in zip(exact, fast, strict=True))
 
 
 METHODS = ["fork", "forkserver", "spawn"] if sys.platform != "win32" else ["spawn"]

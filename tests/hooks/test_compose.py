@@ -19,7 +19,8 @@ from PIL import Image
 from torchvision_here import module
 
 import fastpipe
-from fastpipe.errors import FastpipeWarning
+from fastpipe import core, ops
+from fastpipe.errors import CoreError, FastpipeWarning
 from fastpipe.hooks.ledger import LEDGER, Site
 from fastpipe.rng.state import GeneratorStates
 
@@ -170,6 +171,25 @@ def test_an_error_of_ours_is_never_the_user_s(photos: list[Path], monkeypatch: p
         made, state = outcome(RECIPES["training"](), opened(photos))
     assert all(map(torch.equal, made, plain))
     assert state.draws_like(plain_state)
+
+
+@pytest.mark.parametrize("kind", [AttributeError, TypeError, CoreError])
+def test_a_step_of_ours_that_fails_is_done_by_pillow_and_reported(
+    photos: list[Path], monkeypatch: pytest.MonkeyPatch, kind: type[Exception]
+) -> None:
+    transforms = T.Compose([T.Resize(41), T.ToTensor()]), T.Resize(43), v2.Compose([v2.Resize(45), v2.ToImage()])
+    with Image.open(photos[0]) as image:
+        plain = [np.asarray(transform(image.convert("RGB"))) for transform in transforms]
+
+    def broken(*args: Any) -> Any:
+        raise kind("a mistake of ours")
+
+    monkeypatch.setattr(ops.Resize, "to_core", broken)
+    with fastpipe.install(check=0), pytest.warns(FastpipeWarning, match="a mistake of ours"):
+        made = [np.asarray(transform(Image.open(photos[0]).convert("RGB"))) for transform in transforms]
+    assert all(map(np.array_equal, made, plain))
+    if core.available():
+        assert "a mistake of ours" in str(fastpipe.report())
 
 
 def test_errors_of_the_user_s_are_torchvision_s(photos: list[Path]) -> None:

@@ -53,11 +53,9 @@ def test_a_core_that_rounds_otherwise_is_not_used(monkeypatch: pytest.MonkeyPatc
 
 
 def test_large_memory() -> None:
-    for make in (memory.fresh, memory.zeros):
-        for shape in ((3, 4, 5), (3, 1200, 1300)):
-            for dtype in (torch.uint8, torch.float32, torch.float64):
-                made = make(shape, dtype)
-                assert made.shape == shape
-                assert made.dtype == dtype
-                assert made.is_contiguous()
-                assert make is memory.fresh or not made.any()
+    for shape in ((3, 4, 5), (3, 1200, 1300)):
+        for dtype in (torch.uint8, torch.float32, torch.float64):
+            made = memory.fresh(shape, dtype)
+            assert made.shape == shape
+            assert made.dtype == dtype
+            assert made.is_contiguous()

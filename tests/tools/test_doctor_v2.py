@@ -13,7 +13,6 @@ from PIL import Image
 
 import fastpipe
 from fastpipe import transforms as T
-from fastpipe.tools.doctor import findings as find
 from fastpipe.tools.doctor.reencoding import try_reencoding
 from fastpipe.tools.doctor.stages import time_stages, try_samples
 from fastpipe.tools.inputs import subject_of
@@ -62,8 +61,3 @@ def test_progressive_files_are_tried_and_smaller_ones_are_not(scenes: fastpipe.S
     assert [one.kind for one in try_reencoding(alone, range(4), (8, 8), 0.01)] == [
         *("progressive", "oversized", "packed")
     ]
-
-
-@pytest.mark.parametrize("name", ["CocoDetection", "WrappedCocoDetection"])
-def test_a_dataset_of_torchvisions_has_a_twin(name: str) -> None:
-    assert "Use fastpipe.CocoDetection, with fastpipe.transforms.v2" in find.own_loader(name).remedy

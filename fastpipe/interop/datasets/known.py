@@ -14,16 +14,7 @@ Found = TypeVar("Found")
 
 
 class NotConvertible(Exception):
-    """The reason why the samples of a data set aren't known.
-
-    Args:
-        reason: a clause.
-        way_out: what to do instead; empty for what is said of any data set.
-    """
-
-    def __init__(self, reason: str, way_out: str = "") -> None:
-        super().__init__(reason)
-        self.way_out = way_out
+    """The reason, a clause, why the samples of a data set aren't known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,19 +12,15 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from PIL import Image
-
 from fastpipe.datasets import detection
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.coco_annotations import LoadedAnnotations
 from fastpipe.datasets.folder import ImageFolder
 from fastpipe.datasets.image_array import ImageArray
 from fastpipe.datasets.indexed import IndexedDataset
-from fastpipe.datasets.joint import JointDataset, placed
+from fastpipe.datasets.joint import JointDataset
 from fastpipe.datasets.standard_transform import default_loader, is_standard
-from fastpipe.datasets.target_values import MaskFile
 from fastpipe.errors import DatasetError
-from fastpipe.executor import ImageStages, SampleTask, Workspace
 from fastpipe.index.list_source import index_of_rows
 from fastpipe.interop.datasets.known import KnownClass, NotConvertible, copy_attributes
 
@@ -69,81 +65,6 @@ class Flowers102(_Listed):
 
 class Food101(_Listed):
     """torchvision's data set of that name."""
-
-
-class _RgbStages(ImageStages):
-    """The stages of files that torchvision hands out in the mode that they are stored in: only RGB is served."""
-
-    def read(self, tasks: Sequence[SampleTask], here: Workspace | None) -> None:
-        super().read(tasks, here)
-        for task in tasks:
-            header = None if task.encoded is None else task.encoded.header
-            if header is not None and not (header.format == "JPEG" and header.color_space == "YCbCr"):
-                task.encoded = None
-                reason = f"{task.path} isn't a colour JPEG: torchvision would hand it out in its own mode, not in RGB"
-                self.policy.failed(task, DatasetError(f"{reason}. Leave it out, or take torchvision's data set."))
-
-
-class CelebA(_Described, ImageDataset):
-    """torchvision's data set of that name."""
-
-    base_folder: str
-    filename: Sequence[str]
-    target_type: Sequence[str]
-    attr: Any
-    identity: Any
-    bbox: Any
-    landmarks_align: Any
-
-    def __len__(self) -> int:
-        return len(self.attr)
-
-    def sample(self, index: int) -> tuple[str, Any]:
-        assert self.root is not None
-        path = os.path.join(self.root, self.base_folder, "img_align_celeba", self.filename[index])
-        found = tuple(map(partial(self._fastpipe_target, index), self.target_type))
-        return path, found if len(found) > 1 else found[0] if found else None
-
-    def _fastpipe_target(self, index: int, name: str) -> Any:
-        if name == "identity":
-            return self.identity[index, 0]
-        whole = {"attr": self.attr, "bbox": self.bbox, "landmarks": self.landmarks_align}
-        if name not in whole:
-            raise ValueError(f'Target type "{name}" is not recognized.')
-        return whole[name][index, :]
-
-    def _fastpipe_stages(self, kind: Callable[..., Any] = _RgbStages, **options: Any) -> Any:
-        return super()._fastpipe_stages(kind, **options)
-
-
-class OxfordIIITPet(_Described, detection.Wrappable):
-    """torchvision's data set of that name."""
-
-    _images: Sequence[Any]
-    _segs: Sequence[Any]
-    _labels: Sequence[int]
-    _bin_labels: Sequence[int]
-    _target_types: Sequence[str]
-
-    def __len__(self) -> int:
-        return len(self._images)
-
-    def sample(self, index: int) -> tuple[str, int]:
-        number = self._fastpipe_number(index)
-        return os.fspath(self._images[number]), number
-
-    def targets_of(self, target: Any, size: tuple[int, int]) -> tuple[Any, ...]:
-        found = [self._fastpipe_target(target, name, size) for name in self._target_types]
-        return (tuple(found) if len(found) > 1 else found[0] if found else None,)
-
-    def _fastpipe_target(self, number: int, name: str, size: tuple[int, int]) -> Any:
-        if name == "category":
-            return self._labels[number]
-        if name == "binary-category":
-            return self._bin_labels[number]
-        if self.target_keys is not None:
-            return placed(MaskFile(self._segs[number]), size)
-        return Image.open(self._segs[number])
 
 
 class _Array(_Described, ImageArray):
@@ -225,15 +146,11 @@ def _check_loader(dataset: Any) -> None:
     name = (getattr(loader, "__module__", ""), getattr(loader, "__qualname__", ""))
     if name not in _LOADERS or getattr(sys.modules[name[0]], name[1], None) is not loader:
         raise NotConvertible(
-            f"its loader {name[1] or type(loader).__name__} isn't torchvision's default_loader or pil_loader",
-            "leave loader= out if Pillow's pixels in RGB will do, or give fastpipe.ImageFolder the loader, which then "
-            "decodes whole images",
+            f"its loader {name[1] or type(loader).__name__} isn't torchvision's default_loader or pil_loader"
         )
     backend = sys.modules["torchvision"].get_image_backend()
     if name[1] == "default_loader" and backend != "PIL":
-        raise NotConvertible(
-            f"torchvision's image backend is {backend}", 'call torchvision.set_image_backend("PIL") before'
-        )
+        raise NotConvertible(f"torchvision's image backend is {backend}")
 
 
 def _with_attributes(made: Any, dataset: Any) -> Any:
@@ -282,10 +199,6 @@ def _listed(kind: type[ImageDataset], dataset: Any, _: Convert) -> Any:
     return _with_attributes(kind(dataset.transform, dataset.target_transform), dataset)
 
 
-def _pet(dataset: Any, _: Convert) -> Any:
-    return _with_attributes(OxfordIIITPet(transforms=dataset.transforms), dataset)
-
-
 def _coco(dataset: Any, _: Convert) -> Any:
     made = object.__new__(detection.CocoDetection)
     JointDataset.__init__(made, transforms=dataset.transforms)
@@ -322,17 +235,13 @@ def _wrapped(dataset: Any, convert: Convert) -> Any:
     made = convert(inner)
     if both is not None and not is_standard(both) and not isinstance(made, JointDataset):
         raise NotConvertible("its transforms take image and target together, and its target is a number")
-    if isinstance(made, CelebA) and "bbox" in made.target_type:
-        raise NotConvertible("boxes of CelebA as v2 wraps them aren't known here", "leave the wrapper out")
     return detection.wrap_dataset_for_transforms_v2(made, dataset._target_keys)
 
 
 _FOLDER_FREE = frozenset({"find_classes", "make_dataset", "parse_archives", "split_folder"})
 _FOLDER = ("samples", "loader", "transform", "target_transform", "root", "classes", "class_to_idx")
 _LIST = ("_image_files", "_labels", "transform", "target_transform")
-_PET = ("_images", "_labels", "_bin_labels", "_segs", "_target_types", "transforms")
 _VOC = ("images", "targets", "transforms")
-_CELEBA = ("filename", "attr", "identity", "bbox", "landmarks_align", "target_type", "transform", "target_transform")
 
 
 def _known_folder(kind: type[IndexedDataset]) -> KnownClass:
@@ -354,7 +263,6 @@ def _known_array(kind: type[_Array], *labels: str) -> KnownClass:
 TABLE = {
     "CIFAR10": _known_array(CIFAR10, "targets"),
     "CIFAR100": _known_array(CIFAR100, "targets"),
-    "CelebA": KnownClass(partial(_listed, CelebA), reads=_CELEBA),
     "CocoDetection": KnownClass(_coco, ("_load_image", "_load_target"), ("coco", "ids", "root", "transforms")),
     "DatasetFolder": _known_folder(DatasetFolder),
     "EMNIST": _known_array(EMNIST, "targets"),
@@ -365,7 +273,6 @@ TABLE = {
     "ImageNet": _known_folder(ImageNet),
     "KMNIST": _known_array(KMNIST, "targets"),
     "MNIST": _known_array(MNIST, "targets"),
-    "OxfordIIITPet": KnownClass(_pet, reads=_PET),
     "QMNIST": _known_array(QMNIST, "targets", "compat"),
     "STL10": _known_array(STL10, "labels"),
     "SVHN": _known_array(SVHN, "labels"),

@@ -19,7 +19,7 @@ from albumentations.core import composition, transforms_interface, utils
 
 from fastpipe.core.factors import normalized_by_factor
 from fastpipe.interop.transforms.albumentations_motions import ENTRIES, Motion, place
-from fastpipe.interop.transforms.source_code import has_code
+from fastpipe.interop.transforms.known_code import has_code
 from fastpipe.transforms.adapters import Adapt
 from fastpipe.transforms.named_arrays import ONE_AT_A_TIME, Pixels, Run, pixels_of_array, pixels_of_arrays
 from fastpipe.types import Size

@@ -12,7 +12,7 @@ import numpy as np
 from albumentations.augmentations.crops import functional as crop_functions
 from albumentations.augmentations.geometric import functional as geometric_functions
 
-from fastpipe.interop.transforms.base import KnownCode
+from fastpipe.interop.transforms.known_code import KnownCode
 from fastpipe.types import Box, Size
 
 Turn = tuple[bool, bool, bool]

@@ -1,13 +1,10 @@
-"""The parts that recipes share: adapters, tables of known code, and which subclasses do what their base does."""
+"""Adapters: objects of classes of ours that draw for another library's, whose attributes they share."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from fastpipe.interop.transforms.source_code import has_code
-from fastpipe.transforms.adapters import NEUTRAL_NAMES, Adapt
+from fastpipe.transforms.adapters import Adapt
 
 _SAID = ("_draws_from_python", "_draws_nothing", "_is_compose", "_looks_at_shape")  # by each class of itself alone
 
@@ -51,61 +48,3 @@ def adapter(kind: type) -> Adapt:
         return made
 
     return adapt
-
-
-class KnownCode(NamedTuple):
-    """A class of another library's, and the code of it that its recipe was written after.
-
-    Attributes:
-        module: the class's; not all versions of the library have one, nor the class.
-        name: the class's.
-        fingerprint: of the code.
-        recipe: the class here that draws for it, or what else is known of it.
-        behind: the functions that its code is made of besides; None for one that isn't there.
-    """
-
-    module: Any
-    name: str
-    fingerprint: str
-    recipe: Any
-    behind: tuple[Any, ...] = ()
-
-
-def by_code(entries: Iterable[KnownCode]) -> tuple[dict[type, Any], set[type]]:
-    """The classes whose code is known, each with its recipe; and those whose code is another."""
-    known, others = {}, set()
-    for entry in entries:
-        kind = getattr(entry.module, entry.name, None)
-        if kind is None:
-            continue
-        if has_code((kind, *entry.behind), entry.fingerprint):
-            known[kind] = entry.recipe
-        else:
-            others.add(kind)
-    return known, others
-
-
-def known_base(kind: type, table: Mapping[type, Any], *, replaced: frozenset[str] = frozenset()) -> type | None:
-    """The class of a table that a class is, or is a subclass of that does the same; None if there is none.
-
-    A subclass may have a constructor and a repr of its own, and methods under new names.
-
-    Args:
-        kind: the class of an object.
-        table: the known classes.
-        replaced: the methods that a subclass has to replace, which the caller asks.
-    """
-    lineage = kind.__mro__
-    place = next((number for number, base in enumerate(lineage) if base in table), None)
-    if place is None:
-        return None
-    base = lineage[place]
-    found = set()
-    for between in lineage[:place]:
-        for name, value in vars(between).items():
-            if name in NEUTRAL_NAMES:
-                continue
-            plain = inspect.isfunction(inspect.unwrap(value) if callable(value) else value)
-            if hasattr(base, name) or not plain:
-                found.add(name)
-    return base if found == replaced else None

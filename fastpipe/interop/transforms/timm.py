@@ -19,8 +19,9 @@ from timm.data import random_erasing
 from timm.data import transforms as crops
 
 from fastpipe import ops
-from fastpipe.interop.transforms import timm_crops, timm_naflex
-from fastpipe.interop.transforms.base import Drawing, KnownCode, adapter, by_code, known_base
+from fastpipe.interop.transforms import timm_crops
+from fastpipe.interop.transforms.base import Drawing, adapter
+from fastpipe.interop.transforms.known_code import KnownCode, by_code, known_base
 from fastpipe.interop.transforms.pillow_ops import (
     AsDtype,
     AsNumpy,
@@ -263,9 +264,8 @@ ENTRIES = [
     KnownCode(crops, "ToNumpy", "1f5e3a320a8e5470", ToNumpy),
     KnownCode(crops, "ToTensor", "e7f901d85440adac", ToTensor),
     KnownCode(crops, "TrimBorder", "303aaae7e40902df", timm_crops.TrimBorder),
-    *timm_naflex.ENTRIES,
 ]
-"""The code that the classes were written after: timm 1.0.3 to 1.0.31, of AugMix and NaFlex the last."""
+"""The code that the classes were written after: timm 1.0.3 to 1.0.31, of AugMix the last."""
 
 TABLE, OTHERS = by_code(ENTRIES)
 """The class that draws for each of timm's; and its classes whose code is another, which aren't planned."""

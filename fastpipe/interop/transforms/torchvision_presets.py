@@ -9,7 +9,8 @@ import torch
 from torchvision.transforms import _presets as theirs
 
 from fastpipe import ops
-from fastpipe.interop.transforms.base import Drawing, KnownCode, by_code
+from fastpipe.interop.transforms.base import Drawing
+from fastpipe.interop.transforms.known_code import KnownCode, by_code
 from fastpipe.interop.transforms.pillow_ops import PilToTensorOnce
 from fastpipe.ops.interpolation import interpolation_of
 from fastpipe.types import Generators, ImageShape, Step

@@ -6,8 +6,8 @@ from typing import Any
 
 import torchvision.transforms.v2 as theirs
 
-from fastpipe.interop.transforms.base import adapter, known_base
-from fastpipe.interop.transforms.traced import find_traced
+from fastpipe.interop.transforms.base import adapter
+from fastpipe.interop.transforms.known_code import known_base
 from fastpipe.transforms import v2
 from fastpipe.transforms.adapters import Adapt, planned
 from fastpipe.transforms.v2._planned import planned_class
@@ -56,4 +56,4 @@ def why_not(kind: type) -> str:
 def find_adapt(kind: type) -> Adapt | None:
     """Makes adapters of objects of a class; None for a class that isn't known, and for fastpipe's own."""
     base = known_base(kind, TABLE)
-    return find_traced(kind) if base is None else adapter(TABLE[base])
+    return None if base is None else adapter(TABLE[base])

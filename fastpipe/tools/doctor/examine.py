@@ -18,9 +18,9 @@ from fastpipe.config import MachineConfig, format_key
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.environment import library_versions, machine_fingerprint, memory, usable_cpus
 from fastpipe.errors import DatasetError, FastpipeError
-from fastpipe.explanation.conversion_gain import conversion_gain
-from fastpipe.explanation.foreign_loading import path_of, shape_in_memory
+from fastpipe.explanation.foreign_loading import path_of
 from fastpipe.explanation.graph_breaks import diagnose
+from fastpipe.interop.datasets import is_known
 from fastpipe.loading.tuning import worker_counts
 from fastpipe.progress_bar import ProgressCallback
 from fastpipe.reporting.output import pluralize
@@ -40,7 +40,6 @@ from fastpipe.tools.doctor.workers import (
 )
 from fastpipe.tools.import_object import standard_transform
 from fastpipe.tools.inputs import Subject, subject_of
-from fastpipe.transforms._base import drawable
 from fastpipe.types import DecodeRequest
 
 _SAMPLES = 192
@@ -232,18 +231,14 @@ def _plan_finding(examined: Subject, stages: StageProfile) -> findings.Finding |
             "fastpipe."
         ):
             return None
-        kind, gain = type(dataset).__name__, conversion_gain(dataset)
-        if shape_in_memory(dataset) is not None:
-            return findings.one_by_one(kind, gain) if gain is not None and gain.pays else None
-        return findings.own_loader(kind, gain)
+        return findings.own_loader(type(dataset).__name__, is_known(dataset))
     if not dataset.plans:
         return findings.own_loader("loader")
     rest = dataset.pipeline.rest
     if not rest:
         return None
     broken = diagnose(rest[0])
-    behind = [type(member).__name__ for member in rest[1:] if drawable(member)]
-    return findings.broken_plan(broken.transform, broken.reason, broken.advice, behind, stages)
+    return findings.broken_plan(broken.transform, broken.reason, stages)
 
 
 def _missing_reader(examined: Subject, paths: Sequence[str]) -> findings.Finding | None:

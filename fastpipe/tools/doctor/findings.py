@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fastpipe.environment import Memory
-from fastpipe.explanation.conversion_gain import ConversionGain
 from fastpipe.reporting.output import format_bytes, pluralize
 from fastpipe.tools.doctor.measurements import (
     SAME,
@@ -139,18 +138,15 @@ def bad_files(bad: Sequence[FailedSample], tried: int) -> Finding | None:
     )
 
 
-def broken_plan(
-    transform: str, reason: str, advice: Sequence[str], behind: Sequence[str], stages: StageProfile
-) -> Finding:
-    """A transform ends the plan: what follows it runs one by one on images of its own."""
+def broken_plan(transform: str, reason: str, stages: StageProfile) -> Finding:
+    """A transform that isn't known is called with each image; what stands after it is planned on what it gives."""
     own, share = stages.us.get("python", 0.0), stages.share("python")
-    lost = f" {', '.join(behind)} behind it could be planned." if behind else " Nothing behind it is lost."
     return Finding(
-        "a transform that breaks the plan",
-        "advice" if advice and (behind or share > 0.1) else "note",
-        f"{transform} ends what is planned ahead: {reason}.{lost} What then runs one by one takes {own:,.0f} µs an "
-        f"image, {share:.0%} of the time.",
-        sentences([*advice, _SLOW] if share > SLOW else advice),
+        "a transform that isn't planned",
+        "advice" if share > SLOW else "note",
+        f"{transform} is called with each image: {reason}. What isn't planned takes {own:,.0f} µs an image, "
+        f"{share:.0%} of the time.",
+        sentences([_SLOW]) if share > SLOW else "",
     )
 
 
@@ -162,37 +158,17 @@ def without_contradictions(tried: Sequence[Reencoding], stages: StageProfile) ->
     return [one for one in tried if one.kind != left_out]
 
 
-_TWINS = ("CocoDetection", "VOCDetection", "VOCSegmentation")
-
-
-def one_by_one(kind: str, gain: ConversionGain) -> Finding:
-    """Images in memory are made samples one by one, by Pillow."""
-    return Finding(
-        "samples are made one by one",
-        "advice",
-        f"{kind} has its images in memory, and each is made a PIL image and transformed by itself.",
-        f"One line does it, dataset = fastpipe.convert(dataset): {gain}.",
-    )
-
-
-def own_loader(kind: str, gain: ConversionGain | None = None) -> Finding:
-    """Whole images are decoded, as no plan says which part is needed."""
+def own_loader(kind: str, is_known: bool = False) -> Finding:
+    """Whole images are decoded, or made one by one, as the data set's own code does."""
     what = "The dataset has a loader of its own" if kind == "loader" else f"{kind} isn't a dataset of fastpipe's"
-    twin = kind.removeprefix("Wrapped")  # as torchvision's wrap_dataset_for_transforms_v2 calls its classes
-    if kind == "loader":
-        cure = "Leave loader= out"
-    elif gain is not None and gain.pays:
-        cure = f"One line does it, dataset = fastpipe.convert(dataset), or fastpipe.convert(loader): {gain}"
-    elif twin in _TWINS:
-        cure = f"Use fastpipe.{twin}, with fastpipe.transforms.v2 and fastpipe.wrap_dataset_for_transforms_v2"
-    else:
-        cure = "Use fastpipe.ImageFolder or fastpipe.ImageList, with fastpipe.transforms"
-        cure += "; fastpipe.SampleDataset, with fastpipe.transforms.v2, for boxes and masks"
+    cure = "Leave loader= out" if kind == "loader" else "One line does it, dataset = fastpipe.convert(dataset)"
+    if kind != "loader" and not is_known:
+        cure += ", or `fastpipe run` for the script as it is"
     return Finding(
         "images are decoded whole",
         "advice",
-        f"{what}: each image is decoded whole before the transforms see it.",
-        f"{cure}: then only what the crop needs is decoded, with the same pixels.",
+        f"{what}: each image is made whole before the transforms see it.",
+        f"{cure}: the same samples, and no pixel is made that isn't needed.",
     )
 
 
@@ -291,7 +267,7 @@ def slow_machine(scaling: Scaling, gpu_rate: float | None, gains: Mapping[str, f
     helps = [f"{name} ({factor:.1f}× as fast)" for name, factor in sorted(gains.items(), key=lambda one: -one[1])]
     helps += ["fewer or cheaper transforms"]
     helps += ['the normalisation on the GPU (fastpipe.DataLoader(device="cuda"))'] * has_gpu
-    helps += ['fidelity="fast", which is approximate', "more CPUs"]
+    helps += ["more CPUs"]
     return Finding(
         "the CPUs can't feed the GPU",
         "problem",

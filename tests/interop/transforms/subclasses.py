@@ -137,10 +137,6 @@ class Turned(V.Transform):
 
 
 LEROBOT = RandomSubsetApply([V.ColorJitter(0.3), SharpnessJitter((0.5, 1.5)), V.RandomAffine(5)], 2, True)
-TRACED = [PadIfSmaller(70), PadIfSmaller(70, {tv_tensors.Mask: 255, "others": 3}), PadToSize(100, 7), LEROBOT, Turned()]
-
-
-# -- what wants pixels, or tells an image without them from another
 
 
 class DarkOnesBrighter(V.Transform):
@@ -152,29 +148,8 @@ class DarkOnesBrighter(V.Transform):
         return inpt
 
 
-class SometimesPixels(V.Transform):
-    """Looks at pixels, where the trial doesn't see it: of images that are wider than they are high by far."""
-
-    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        return {"shift": int(torch.randint(0, 9, ())), "p": random.random()}
-
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        height, width = F.get_size(inpt)
-        if width > 1.45 * height:
-            params["shift"] += int(np.asarray(inpt)[0, 0, 0]) % 3
-            torch.rand(2)
-        return F.crop(inpt, params["shift"], 2, 20, 20)
-
-
-class ExactClass(V.Transform):
-    """Takes no subclass."""
-
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        return F.horizontal_flip(inpt) if type(inpt) is PIL.Image.Image else inpt
-
-
 class InPlace(V.Transform):
-    """Writes to a tensor, which one without memory lets pass."""
+    """Writes to a tensor."""
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if isinstance(inpt, torch.Tensor):
@@ -182,4 +157,13 @@ class InPlace(V.Transform):
         return inpt
 
 
-FOREIGN = [DarkOnesBrighter(), PadIfSmaller(70, {PIL.Image.Image: 9, "others": 3})]
+SUBCLASSES = [
+    PadIfSmaller(70),
+    PadIfSmaller(70, {tv_tensors.Mask: 255, "others": 3}),
+    PadIfSmaller(70, {PIL.Image.Image: 9, "others": 3}),
+    PadToSize(100, 7),
+    LEROBOT,
+    Turned(),
+    DarkOnesBrighter(),
+    InPlace(),
+]

@@ -66,7 +66,7 @@ def test_datasets_give_what_albumentations_gives(photos: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("core", ["portable", "off"])
 def test_the_same_in_every_core(photos: Path, core: str) -> None:
-    in_process("recipes.test_albumentations_datasets", photos, core)
+    in_process("interop.transforms.test_albumentations_datasets", photos, core)
 
 
 @pytest.fixture

@@ -48,7 +48,6 @@ ALONE = [
     crops.MaybePILToTensor(),
     T.Compose([T.ToTensor(), crops.MaybeToTensor()]),
     T.Compose([T.PILToTensor(), crops.MaybePILToTensor()]),
-    *pipelines.naflex_crops(),
     *(auto_augment.auto_augment_transform(f"{name}-mstd0.5", dict(HPARAMS)) for name in AUTO),
     *(auto_augment.rand_augment_transform(f"rand-n4-{rest}", dict(HPARAMS)) for rest in RAND),
     *(auto_augment.augment_and_mix_transform(f"augmix-m5-{rest}", dict(HPARAMS)) for rest in MIX),
@@ -60,6 +59,12 @@ ALONE = [
 def test_each_class_alone(photos: Path, number: int) -> None:
     for seed in range(4):
         assert_same(photos, ALONE[number], seed)
+
+
+@pytest.mark.parametrize("transform", pipelines.naflex_crops(), ids=lambda one: type(one).__name__)
+def test_crops_to_a_sequence_are_called(photos: Path, transform: Any) -> None:
+    for seed in range(2):
+        assert_same(photos, T.Compose([T.RandomHorizontalFlip(), transform, T.ToTensor()]), seed, drawn=False)
 
 
 @pytest.mark.parametrize("name", sorted(auto_augment.NAME_TO_OP))
@@ -79,7 +84,7 @@ def test_whatever_create_transform_makes(photos: Path, seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("core", ["off", "portable"])
 def test_with_another_core(photos: Path, core: str) -> None:
-    in_process("recipes.timm_pipelines", photos, core)
+    in_process("interop.transforms.timm_pipelines", photos, core)
 
 
 def test_separate_transforms(photos: Path) -> None:
@@ -217,7 +222,7 @@ def test_erasing_on_another_device_is_foreign() -> None:
 
 def test_another_timm_is_not_planned(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from fastpipe.interop.transforms import timm as recipe
-    from fastpipe.interop.transforms.base import by_code
+    from fastpipe.interop.transforms.known_code import by_code
 
     known, others = by_code(
         entry._replace(fingerprint="other") if entry.name == "RandomResizedCropAndInterpolation" else entry
@@ -239,4 +244,4 @@ def test_explain_says_whose_it_is() -> None:
     assert found.broken_by is None
     assert found.drawn[0].startswith("timm's RandomResizedCropAndInterpolation(size=(24, 24)")
     assert found.drawn[1] == "torchvision's RandomHorizontalFlip(p=0.5), planned"
-    assert diagnose(auto_augment.RandAugment([len])).cause == "timm"
+    assert "RandAugment" in diagnose(auto_augment.RandAugment([len])).transform

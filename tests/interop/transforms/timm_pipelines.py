@@ -96,12 +96,12 @@ def arguments(rng: random.Random) -> dict[str, Any]:
 
 
 def check_one(root: Path, seed: int) -> None:
-    """Holds one pipeline to timm; all of it is planned but for the cutting of a tensor into patches."""
+    """Holds one pipeline to timm; all of it is planned but for what makes sequences of patches."""
     given = arguments(random.Random(seed))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         transform = data.create_transform(**given)
-    assert_same(root, transform, seed, drawn=not given.get("patchify"))
+    assert_same(root, transform, seed, drawn=not given.get("naflex"))
 
 
 def check(root: Path) -> None:
