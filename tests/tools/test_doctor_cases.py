@@ -244,8 +244,9 @@ def test_a_config_of_another_machine(root: Path) -> None:
 def test_a_foreign_transform(root: Path, behind: list[Any]) -> None:
     transform = T.Compose([T.Resize((16, 16)), T.Lambda(nap), *behind, T.ToTensor()])
     finding = found(doctor(root, transform=transform, batch_size=4, seconds=0.3))["a transform that isn't planned"]
-    assert finding.severity == "note"
+    assert finding.severity == "advice"
     assert finding.what.startswith("Lambda() is called with each image")
+    assert "all of them are needed for every image" in finding.remedy
 
 
 def test_a_loader_of_torchvisions_kind(root: Path) -> None:
