@@ -37,7 +37,9 @@ def _recording(ours: Callable[..., Any], plain: Function) -> Function:
     def function(*args: Any, **kwargs: Any) -> Any:
         made = None
         if args and is_pending(args[0]):
-            made = recorded(f"torchvision.transforms.functional.{plain.__name__}", partial(ours, plain), *args, **kwargs)
+            made = recorded(
+                f"torchvision.transforms.functional.{plain.__name__}", partial(ours, plain), *args, **kwargs
+            )
         return plain(*args, **kwargs) if made is None else made
 
     return function
@@ -62,7 +64,7 @@ def _after(plain: Function, *given: Any) -> Callable[[Any], Any]:
     return lambda account: account.after(lambda image: plain(image, *given))
 
 
-_ON_TENSORS = {"convert_image_dtype": _convert_image_dtype, "normalize": _normalize}
+_ON_TENSORS: dict[str, Callable[..., Any]] = {"convert_image_dtype": _convert_image_dtype, "normalize": _normalize}
 """Functions on tensors that are recorded on an image's tensor without pixels."""
 
 

@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
+from PIL import Image
 
 from fastpipe import core
 from fastpipe.ops import (
@@ -26,7 +27,6 @@ from fastpipe.program.lower import lower
 from fastpipe.program.on_image import shape_of
 from fastpipe.program.pending_tensor import (
     Account,
-    Library,
     Record,
     TensorSource,
     behind_conversion,
@@ -35,6 +35,8 @@ from fastpipe.program.pending_tensor import (
 )
 from fastpipe.program.program import Program
 from fastpipe.types import ImageShape, Step
+
+ByPillow: TypeAlias = "Callable[[], Image.Image]"
 
 LEAST_PIXELS = 1 << 14
 """The smallest images that are worth the work around their tensors."""
@@ -73,7 +75,7 @@ class _ShownPixels(TensorSource):
         raise NotImplementedError("each tensor is made from the file")
 
 
-def image_tensor(image: Any, name: str, account_of: Callable[[Library], Account]) -> torch.Tensor | None:
+def image_tensor(image: Any, name: str, account_of: Callable[[ByPillow], Account]) -> torch.Tensor | None:
     """The tensor without pixels that a function gives of an image without pixels; None where it is to be made at once.
 
     Args:

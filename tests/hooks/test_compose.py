@@ -137,7 +137,6 @@ def test_transforms_behind_a_user_s_tensor_are_called(photos: list[Path]) -> Non
     assert all(map(torch.equal, made, expected))
 
 
-
 @pytest.mark.parametrize("what", ["pixels", "draws"])
 def test_where_something_differs_the_plain_result_is_taken_from_then_on(
     photos: list[Path], monkeypatch: pytest.MonkeyPatch, what: str

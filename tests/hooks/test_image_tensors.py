@@ -1,4 +1,4 @@
-"""``to_tensor`` and ``pil_to_tensor`` of images without pixels, and torchvision's functions on the tensors they give."""
+"""``to_tensor`` and ``pil_to_tensor`` of images without pixels, and torchvision's functions on their tensors."""
 
 from __future__ import annotations
 
@@ -54,7 +54,9 @@ CHAINS: dict[str, Callable[[Any], Any]] = {
     "of a part": lambda image: F.to_tensor(F.resize(F.hflip(image.crop((3, 1, 131, 140))), 150)),
     "of v2": lambda image: G.normalize(G.to_dtype(G.to_image(image), torch.float32, scale=True), [0.5], [0.2]),
     "cut out": lambda image: F.pil_to_tensor(image)[:, 5:133, 2:131],
-    "by transforms": lambda image: T.Normalize([0.5], [0.3])(T.ConvertImageDtype(torch.float32)(T.PILToTensor()(image))),
+    "by transforms": lambda image: T.Normalize([0.5], [0.3])(
+        T.ConvertImageDtype(torch.float32)(T.PILToTensor()(image))
+    ),
     "and arithmetic": lambda image: (F.to_tensor(image) - 0.5) / 0.5,
     "of a normalized one's parts": lambda image: F.normalize(F.to_tensor(image), [0.5], [0.5])[:, 3:, 2:].flip(-1),
 }
