@@ -76,11 +76,13 @@ class ComposeCalls:
     def _checked(self, call: ImageCall, image: Any) -> Any:
         """The result, run by run: of those that are drawn, ours and the library's own are compared."""
         from fastpipe.hooks.plain_images import plain_image
+        from fastpipe.program.on_image import shape_of
         from fastpipe.transforms.image_call import run_one
 
         for run in call.runs:
             own = functools.partial(run_one, run, image, self.report_mistake)
-            twin, seconds = plain_image(image) if run.drawn and not calls_back(run.drawn) else (None, 0.0)
+            is_ours = run.drawn and shape_of(image) is not None and not calls_back(run.drawn)
+            twin, seconds = plain_image(image) if is_ours else (None, 0.0)
             if twin is None:
                 image = own()
             else:

@@ -32,6 +32,7 @@ HOOKS = {
     "torchvision.transforms.functional": "torchvision_images",
     "torchvision.transforms.transforms": "torchvision_v1",
     "torchvision.transforms.v2._container": "torchvision_v2",
+    "torchvision.transforms.v2._geometry": "torchvision_boxes",
 }
 """By module of another library, the module of this package whose ``hook(module, patches)`` replaces functions in it.
 

@@ -68,17 +68,32 @@ class SiteAccount:
 # -- functions
 
 
-def record_functions(patches: Patches) -> None:
-    """Has v2's functions, if they have been imported, record what they do to tensors without pixels."""
-    functional: Any = sys.modules.get(_V2)
-    if functional is None:
-        return
+class FunctionsOnTensors:
+    """v2's functions, which record what they do to tensors without pixels from the first such tensor on.
+
+    Args:
+        patches: that hold the replacements.
+    """
+
+    def __init__(self, patches: Patches) -> None:
+        self._patches = patches
+        self._are_known = False
+
+    def record(self) -> None:
+        """Has the functions record, if they have been imported; to be called before a tensor is handed out."""
+        if not self._are_known and _V2 in sys.modules:
+            _record_functions(self._patches)
+            self._are_known = True
+
+
+def _record_functions(patches: Patches) -> None:
     import torch
     from torchvision import tv_tensors
     from torchvision.transforms.v2.functional._utils import _KERNEL_REGISTRY
 
     from fastpipe.program.pending_tensor import pending_class
 
+    is_new = False
     for function, kernels in _KERNEL_REGISTRY.items():
         if function.__name__.startswith("get_"):  # which ask for the shape
             continue
@@ -87,6 +102,20 @@ def record_functions(patches: Patches) -> None:
             if plain in kernels and pending not in kernels:
                 kernels[pending] = partial(_recorded, function, kernels[plain])
                 patches.at_undo(partial(kernels.pop, pending, None))
+                is_new = True
+    if is_new:
+        patches.wrap(tv_tensors, "wrap", _wrapping)
+
+
+def _wrapping(plain: Callable[..., Any]) -> Callable[..., Any]:
+    """``tv_tensors.wrap``, which makes no tensor of a class of tensors without pixels."""
+    from fastpipe.program.pending_tensor import plain_class
+
+    def wrap(wrappee: Any, *, like: Any, **options: Any) -> Any:
+        kind = plain_class(like)
+        return plain(wrappee, like=like, **options) if kind is type(like) else wrappee.as_subclass(kind)
+
+    return wrap
 
 
 def _recorded(function: Any, kernel: Any, image: Any, *args: Any, **kwargs: Any) -> Any:

@@ -6,13 +6,15 @@ import importlib
 import inspect
 import sys
 import time
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from types import ModuleType
 from typing import Any
 
 from fastpipe.hooks.checking import check_call
-from fastpipe.hooks.ledger import LEDGER
+from fastpipe.hooks.ledger import LEDGER, Site
 from fastpipe.hooks.patches import Function, Patches, is_plain
+from fastpipe.hooks.pending_tensors import FunctionsOnTensors
 from fastpipe.hooks.plain_images import plain_image
 from fastpipe.pending import is_pending
 
@@ -80,6 +82,7 @@ def record(module: ModuleType, name: str, patches: Patches, ours: str = "functio
 def make_from_files(module: ModuleType, name: str, patches: Patches, ours: str) -> None:
     """Replaces a function that takes an image's pixels as `record` does; the first results are checked."""
     shown = f"{module.__name__}.{name}"
+    functions = FunctionsOnTensors(patches)
 
     def make(plain: Function) -> Function:
         def function(*args: Any, **kwargs: Any) -> Any:
@@ -92,7 +95,17 @@ def make_from_files(module: ModuleType, name: str, patches: Patches, ours: str) 
             site = LEDGER.site("function", shown)
             if site.is_off:
                 return plain(*args, **kwargs)
-            if site.is_due():
+            due = site.is_due()
+            begun = time.perf_counter()
+            functions.record()
+            later = recorded(shown, image_tensor, args[0], name, partial(_account, site, plain, due))
+            if later is not None:
+                if not due:
+                    site.count(time.perf_counter() - begun)
+                else:
+                    site.count_checked()
+                return later
+            if due:
                 twin, seconds = plain_image(args[0])
                 site.count_checked()
                 return fast() if twin is None else check_call(site, fast, lambda: plain(twin), shown, seconds)
@@ -104,6 +117,20 @@ def make_from_files(module: ModuleType, name: str, patches: Patches, ours: str) 
         return function
 
     patches.wrap(module, name, make)
+
+
+def _account(site: Site, plain: Function, checks: bool, by_pillow: Callable[[], Any]) -> Any:
+    from fastpipe.hooks.pending_tensors import SiteAccount
+
+    return SiteAccount(site, lambda: plain(by_pillow()), checks)
+
+
+def image_tensor(*given: Any) -> Any:
+    """See `fastpipe.pillow.image_tensors.image_tensor`; None where a mode of torch's is to see each call."""
+    from fastpipe.pillow import image_tensors
+    from fastpipe.transforms.image_call import observed
+
+    return None if observed() else image_tensors.image_tensor(*given)
 
 
 def has_record(thing: Any) -> bool:

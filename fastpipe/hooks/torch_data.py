@@ -61,7 +61,9 @@ def _timed(plain: Function) -> Function:
 
 def _fetching(plain: Function) -> Function:
     def fetch(self: Any, possibly_batched_index: Any) -> Any:
-        indices = possibly_batched_index
+        return _handed_out(fetched(self, possibly_batched_index))
+
+    def fetched(self: Any, indices: Any) -> Any:
         if not _is_batch(self, indices):
             return plain(self, indices)
         known = _known_batches(self)
@@ -81,7 +83,9 @@ def _fetching(plain: Function) -> Function:
 
 def _fetching_from_stream(plain: Function) -> Function:
     def fetch(self: Any, possibly_batched_index: Any) -> Any:
-        indices = possibly_batched_index
+        return _handed_out(fetched(self, possibly_batched_index))
+
+    def fetched(self: Any, indices: Any) -> Any:
         if self.ended or not _is_batch(self, indices) or _MAKES_IMAGES not in sys.modules:
             return plain(self, indices)
         from fastpipe.hooks.batch_memory import fetch_from_stream
@@ -89,6 +93,15 @@ def _fetching_from_stream(plain: Function) -> Function:
         return fetch_from_stream(self, indices, plain)
 
     return fetch
+
+
+def _handed_out(batch: Any) -> Any:
+    """The batch, or sample, with tensors that have their pixels: somebody may ask for their class, or save them."""
+    if _PENDING not in sys.modules:
+        return batch
+    from fastpipe.hooks.hooked import with_ordinary_tensors
+
+    return with_ordinary_tensors(batch)
 
 
 def _is_batch(fetcher: Any, indices: Any) -> bool:
@@ -111,6 +124,7 @@ def _known_batches(fetcher: Any) -> KnownBatches | None:
     return None
 
 
+_PENDING = "fastpipe.program.pending_tensor"
 _MAKES_IMAGES = "fastpipe.program.on_image"
 """A module that is there once an image has been made."""
 _LIBRARIES = {"timm", "torchvision"}

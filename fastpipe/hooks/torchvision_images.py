@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from types import ModuleType
 from typing import Any
 
 from fastpipe.hooks.patches import Function, Patches
-from fastpipe.hooks.pillow import make_from_files, record
+from fastpipe.hooks.pending_tensors import is_pending
+from fastpipe.hooks.pillow import make_from_files, record, recorded
 
 _NAMES = {
     "torchvision.transforms._functional_pil": ("adjust_hue", "pad", "to_grayscale"),
@@ -27,6 +28,44 @@ def hook(module: ModuleType, patches: Patches) -> None:
         pairs.append((plain, getattr(module, name)))
     _exchange(pairs)
     patches.at_undo(partial(_exchange, [(ours, plain) for plain, ours in pairs]))
+    if module.__name__ == "torchvision.transforms.functional":
+        for name, ours in _ON_TENSORS.items():
+            patches.wrap(module, name, partial(_recording, ours))
+
+
+def _recording(ours: Callable[..., Any], plain: Function) -> Function:
+    def function(*args: Any, **kwargs: Any) -> Any:
+        made = None
+        if args and is_pending(args[0]):
+            made = recorded(
+                f"torchvision.transforms.functional.{plain.__name__}", partial(ours, plain), *args, **kwargs
+            )
+        return plain(*args, **kwargs) if made is None else made
+
+    return function
+
+
+def _convert_image_dtype(plain: Function, image: Any, dtype: Any = None) -> Any:
+    import torch
+
+    from fastpipe.pillow.image_tensors import converted
+
+    return converted(image, torch.float32 if dtype is None else dtype, _after(plain, dtype or torch.float32))
+
+
+def _normalize(plain: Function, tensor: Any, mean: Any, std: Any, inplace: Any = False) -> Any:
+    from fastpipe.pillow.image_tensors import normalized
+
+    return None if inplace else normalized(tensor, mean, std, _after(plain, mean, std))
+
+
+def _after(plain: Function, *given: Any) -> Callable[[Any], Any]:
+    """The account of a tensor behind a function of the library's, of one before."""
+    return lambda account: account.after(lambda image: plain(image, *given))
+
+
+_ON_TENSORS: dict[str, Callable[..., Any]] = {"convert_image_dtype": _convert_image_dtype, "normalize": _normalize}
+"""Functions on tensors that are recorded on an image's tensor without pixels."""
 
 
 def _exchange(pairs: Sequence[tuple[Function, Function]]) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from types import ModuleType
 from typing import Any
 
 from fastpipe.hooks.patches import Function, Patches
+from fastpipe.hooks.pending_tensors import FunctionsOnTensors
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
@@ -19,21 +19,16 @@ def hook(module: ModuleType, patches: Patches) -> None:
 def _replacing(name: str, patches: Patches) -> Any:
     def make(plain: Function) -> Function:
         files: Any = None
-        knows_functions = False
+        functions = FunctionsOnTensors(patches)
 
         def decode(*args: Any, **kwargs: Any) -> Any:
-            nonlocal files, knows_functions
+            nonlocal files
             if files is None:
                 from fastpipe.hooks.tensor_files import TensorFiles
 
                 files = TensorFiles(name, plain)
-            made = files.open(args, kwargs)
-            if not knows_functions and "torchvision.transforms.v2.functional" in sys.modules:
-                from fastpipe.hooks.pending_tensors import record_functions
-
-                record_functions(patches)
-                knows_functions = True
-            return made
+            functions.record()
+            return files.open(args, kwargs)
 
         return decode
 

@@ -459,6 +459,29 @@ def recorded_of(image: LazyImage) -> tuple[tuple[Step, ...], tuple[PlainCall, ..
     return None if record is None else (record.steps, record.calls)
 
 
+def shown_steps(image: LazyImage) -> tuple[Step, ...] | None:
+    """The steps from the file to the image in its mode; None if it has pixels now."""
+    record = _record_of(image)
+    return None if record is None else _shown(image, record)
+
+
+def plain_way(image: LazyImage) -> Callable[[], Image.Image] | None:
+    """The way to the same image by Pillow alone, whatever becomes of this one; None where nobody knows it."""
+    record = _record_of(image)
+    if record is None or record.calls is None:
+        return None
+    source, calls = record.source, record.calls
+
+    def made() -> Image.Image:
+        image = source.opened_by_pillow()
+        assert image is not None  # whose calls are known has been opened by Pillow
+        for call in calls:
+            image = call(image)
+        return image
+
+    return made
+
+
 def recorded(image: Any, *operations: Operation, plain: PlainCall | None, keeps_info: bool = True) -> LazyImage | None:
     """The image behind further operations.
 

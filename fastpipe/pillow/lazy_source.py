@@ -60,7 +60,7 @@ class LazySource:
 
     Attributes:
         shape: of the upright image.
-        encoded, check: as given.
+        encoded, orientation, check: as given.
         error: why the file couldn't be decoded; None as long as it could.
     """
 
@@ -75,7 +75,7 @@ class LazySource:
         self.shape = ImageShape(width, height) if orientation >= 5 else ImageShape(height, width)
         self.encoded = encoded
         self.check = check
-        self._orientation = orientation
+        self.orientation = orientation
         self._open_by_pillow = open_by_pillow
         self.error: Exception | None = None
         self._decoded, self._parts, self._expected = 0.0, 0, 0
@@ -117,7 +117,7 @@ class LazySource:
 
     def opened_by_pillow(self) -> Image.Image | None:
         """The file as Pillow opens it; None where it isn't told how, or the image is turned."""
-        if self._open_by_pillow is None or self._orientation != 1:
+        if self._open_by_pillow is None or self.orientation != 1:
             return None
         return self._open_by_pillow(self.encoded.content)
 
@@ -150,9 +150,9 @@ class LazySource:
             box: of what they make; None for all of it.
             steps: lowered for the box.
         """
-        if recorded or self._orientation != 1:
+        if recorded or self.orientation != 1:
             crop = () if box is None else (Crop(*box),)
-            return lower((*recorded, *crop, *steps), self.shape, orientation=self._orientation)
+            return lower((*recorded, *crop, *steps), self.shape, orientation=self.orientation)
         result = self.shape if box is None else ImageShape(box.height, box.width)
         for step in steps:
             result = step.output_shape(result)
@@ -184,7 +184,7 @@ class LazySource:
 
     def region(self, box: Box, steps: tuple[Step, ...] = ()) -> NDArray[Any]:
         """A box of what steps give, decoded alone: an array ``(H, W, C)``; the thread's next decode overwrites it."""
-        if not steps and self._orientation == 1:
+        if not steps and self.orientation == 1:
             program = Program(self.shape, DecodeRequest(box), (), None, (), ImageShape(box.height, box.width))
         else:
             program = self.program((*steps, Crop(*box)))

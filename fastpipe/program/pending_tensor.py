@@ -502,6 +502,26 @@ def then(tensor: torch.Tensor, steps: Sequence[Step], plain: type, account: Acco
     return pending_tensor(made, plain)
 
 
+def behind_conversion(
+    source: TensorSource, steps: tuple[Step, ...], shape: TensorShape, account: Account
+) -> Record | None:
+    """The record of steps on a source's tensor, which are its conversion's part; None where the core lacks some.
+
+    Args:
+        source: an image's pixels.
+        steps: on its tensor.
+        shape: of the result, with its dtype.
+        account: of the result.
+    """
+    program = source.program(steps)
+    if program.after or program.conversion is None or program.conversion.dtype is not shape.dtype:
+        return None
+    if not _core_takes(program):
+        return None
+    strides = _strides(source, steps, program, shape)
+    return Record(source, steps, program, shape=shape, strides=strides, account=account)
+
+
 def _strides(source: TensorSource, steps: Sequence[Step], program: Program, shape: ImageShape) -> tuple[int, int, int]:
     """The strides of what torchvision makes of an image's tensor by steps, of that shape."""
     height, width, channels = shape

@@ -130,6 +130,14 @@ def test_plain_images_are_checked(photos: list[Path]) -> None:
     assert (site.images, site.checked, site.differed) == (len(photos), 3, 0)
 
 
+def test_transforms_behind_a_user_s_tensor_are_called(photos: list[Path]) -> None:
+    transform = T.Compose([T.Resize(20), T.ToTensor(), lambda tensor: tensor * 255, T.Normalize([3.0], [2.0])])
+    expected = [transform(Image.open(path).convert("RGB")) for path in photos]
+    with fastpipe.install(check=2):
+        made = [transform(Image.open(path).convert("RGB")) for path in photos]
+    assert all(map(torch.equal, made, expected))
+
+
 @pytest.mark.parametrize("what", ["pixels", "draws"])
 def test_where_something_differs_the_plain_result_is_taken_from_then_on(
     photos: list[Path], monkeypatch: pytest.MonkeyPatch, what: str

@@ -115,3 +115,46 @@ def test_boxes_are_drawn_without_pixels(coco: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(v2.ToImage, "transform", None)
     with fastpipe.install(check=0):
         assert all(isinstance(image, torch.Tensor) for image, _ in (wrapped[index] for index in range(len(wrapped))))
+
+
+class OneByOne(v2.Compose):  # type: ignore[misc] # a class of no types
+    """Calls each transform by itself, with a third part that is no target: as RT-DETR's own ``Compose``."""
+
+    def forward(self, *inputs: Any) -> Any:
+        for transform in self.transforms:
+            inputs = transform(*inputs)
+        return inputs
+
+
+class WithItself:
+    """A data set whose transforms are given the data set, too."""
+
+    def __init__(self, dataset: Any, transform: Any) -> None:
+        self.dataset, self.transform = dataset, transform
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __getitem__(self, index: int) -> Any:
+        image, target = self.dataset[index]
+        return self.transform(image, target, self)[:2]
+
+
+class OftenIoUCrop(v2.RandomIoUCrop):  # type: ignore[misc]
+    """A crop that isn't always tried, as RT-DETR has it."""
+
+    def __call__(self, *inputs: Any) -> Any:
+        return inputs if torch.rand(1) >= 0.8 else super().__call__(*inputs)
+
+
+def test_transforms_of_samples_called_one_by_one(coco: Path) -> None:
+    known = [v2.RandomPhotometricDistort(), v2.RandomZoomOut(fill=0), OftenIoUCrop(), v2.SanitizeBoundingBoxes()]
+    transform = OneByOne([*known, v2.RandomHorizontalFlip(), v2.Resize([90, 70]), v2.ToImage()])
+    dataset = datasets.CocoDetection(coco, str(coco / "found.json"))
+    wrapped = WithItself(datasets.wrap_dataset_for_transforms_v2(dataset, target_keys=("boxes", "labels")), transform)
+    for seed, check in enumerate([2, 0, 0]):
+        assert_as_plain(wrapped, seed, check=check, collate_fn=lists)
+    site = LEDGER.site("function", "torchvision.transforms.v2.RandomIoUCrop.make_params")
+    assert site.images
+    assert site.checked == 2
+    assert not site.differed

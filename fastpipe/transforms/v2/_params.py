@@ -27,7 +27,7 @@ def _as_float32(value: float) -> float:
 _ROUNDING: dict[torch.dtype, Callable[[float], float]] = {torch.float32: _as_float32, torch.float64: float}
 
 
-def _iou_crop(transform: Any, flat_inputs: list[Any]) -> Params | None:
+def iou_crop(transform: Any, flat_inputs: list[Any]) -> Params | None:
     """Parameters of ``RandomIoUCrop``, whose trials calculate with Python's numbers, rounded as tensors round them.
 
     Returns:
@@ -105,5 +105,5 @@ class _Boxes(NamedTuple):
         return None
 
 
-QUICK: dict[type, Callable[[Any, list[Any]], Params | None]] = {v2.RandomIoUCrop: _iou_crop}
+QUICK: dict[type, Callable[[Any, list[Any]], Params | None]] = {v2.RandomIoUCrop: iou_crop}
 """By class of torchvision's, its ``make_params``; None where torchvision's own is to be called."""

@@ -1,0 +1,44 @@
+"""torchvision's ``RandomIoUCrop``, whose trials calculate with Python's numbers wherever it is called."""
+
+from __future__ import annotations
+
+import time
+from types import ModuleType
+from typing import Any
+
+from fastpipe.hooks.checking import check_call
+from fastpipe.hooks.ledger import LEDGER
+from fastpipe.hooks.patches import Function, Patches
+
+
+def hook(module: ModuleType, patches: Patches) -> None:
+    """Replaces ``RandomIoUCrop.make_params``, if it is called so in this version."""
+    kind: Any = getattr(module, "RandomIoUCrop", None)
+    if "make_params" in vars(kind or object):
+        patches.wrap(kind, "make_params", _drawing)
+
+
+def _drawing(plain: Function) -> Function:
+    quick: Any = None
+
+    def make_params(self: Any, flat_inputs: Any) -> Any:
+        nonlocal quick
+        if quick is None:
+            from fastpipe.transforms.v2._params import iou_crop as quick
+        site = LEDGER.site("function", "torchvision.transforms.v2.RandomIoUCrop.make_params")
+
+        def own() -> Any:
+            made = quick(self, flat_inputs)
+            return plain(self, flat_inputs) if made is None else made
+
+        if site.is_off:
+            return plain(self, flat_inputs)
+        if site.is_due():
+            site.count_checked()
+            return check_call(site, own, lambda: plain(self, flat_inputs), "RandomIoUCrop")
+        begun = time.perf_counter()
+        made = own()
+        site.count(time.perf_counter() - begun)
+        return made
+
+    return make_params

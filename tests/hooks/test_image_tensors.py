@@ -1,0 +1,190 @@
+"""``to_tensor`` and ``pil_to_tensor`` of images without pixels, and torchvision's functions on their tensors."""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import corpus
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from plain_and_hooked import assert_as_plain, assert_same
+from torchvision_here import module
+
+import fastpipe
+from fastpipe import core, ops
+from fastpipe.errors import FastpipeWarning
+from fastpipe.hooks.ledger import LEDGER
+from fastpipe.hooks.patches import plainly
+from fastpipe.pillow import image_tensors
+
+pytestmark = pytest.mark.skipif(not core.available(), reason="images have pixels")
+T, F = module("torchvision.transforms"), module("torchvision.transforms.functional")
+G = module("torchvision.transforms.v2.functional")
+
+PHOTO, GRAY = corpus.jpeg(151, 203, "420", seed=5), corpus.jpeg(140, 131, "gray", seed=2)
+MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
+
+
+@pytest.fixture(autouse=True)
+def _installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(LEDGER, "_sites", {})
+    monkeypatch.setattr(LEDGER, "notes", {})
+    with fastpipe.install(check=0):
+        yield
+
+
+def opened(data: bytes = PHOTO) -> Any:
+    return Image.open(io.BytesIO(data))
+
+
+CHAINS: dict[str, Callable[[Any], Any]] = {
+    "to_tensor": lambda image: F.to_tensor(image),
+    "pil_to_tensor": lambda image: F.pil_to_tensor(image),
+    "normalized": lambda image: F.normalize(F.to_tensor(image), MEAN[: len(image.getbands())], [0.25]),
+    "of one number": lambda image: F.normalize(F.to_tensor(image), [0.5], [0.5]),
+    "of the reference": lambda image: F.normalize(F.convert_image_dtype(F.pil_to_tensor(image)), [0.4], [0.2]),
+    "of doubles": lambda image: F.convert_image_dtype(F.pil_to_tensor(image), torch.float64),
+    "in place": lambda image: F.normalize(F.to_tensor(image), [0.5], [0.5], inplace=True),
+    "twice": lambda image: F.normalize(F.normalize(F.to_tensor(image), [0.5], [0.5]), [0.1], [0.3]),
+    "of a part": lambda image: F.to_tensor(F.resize(F.hflip(image.crop((3, 1, 131, 140))), 150)),
+    "of v2": lambda image: G.normalize(G.to_dtype(G.to_image(image), torch.float32, scale=True), [0.5], [0.2]),
+    "cut out": lambda image: F.pil_to_tensor(image)[:, 5:133, 2:131],
+    "by transforms": lambda image: T.Normalize([0.5], [0.3])(
+        T.ConvertImageDtype(torch.float32)(T.PILToTensor()(image))
+    ),
+    "and arithmetic": lambda image: (F.to_tensor(image) - 0.5) / 0.5,
+    "of a normalized one's parts": lambda image: F.normalize(F.to_tensor(image), [0.5], [0.5])[:, 3:, 2:].flip(-1),
+}
+
+
+@pytest.mark.parametrize("data", [PHOTO, GRAY], ids=["colour", "gray"])
+@pytest.mark.parametrize("chain", CHAINS)
+def test_values_and_strides_are_torchvision_s(chain: str, data: bytes) -> None:
+    made = CHAINS[chain](opened(data))
+    with plainly():
+        assert_same_or_error(made, lambda: CHAINS[chain](opened(data)))
+
+
+def assert_same_or_error(made: Any, plain: Callable[[], Any]) -> None:
+    expected = plain()
+    assert (made.shape, made.dtype, made.stride()) == (expected.shape, expected.dtype, expected.stride())
+    assert isinstance(made, torch.FloatTensor) == isinstance(expected, torch.FloatTensor)
+    assert_same(made.clone(), expected.clone())
+
+
+@pytest.mark.parametrize("chain", ["to_tensor", "pil_to_tensor", "normalized", "of the reference", "of v2", "cut out"])
+def test_known_chains_stay_without_pixels(chain: str) -> None:
+    made = CHAINS[chain](opened())
+    assert fastpipe.is_pending(made)
+    made.numpy()
+    assert not fastpipe.is_pending(made)
+
+
+@pytest.mark.parametrize(
+    ("mean", "std"), [([0.5], [0.0]), ([0.5], [1e-60]), ([0.1, 0.2], [0.5]), ([0.5] * 4, [0.5]), ([], [0.5])]
+)
+def test_torchvision_s_errors(mean: list[float], std: list[float]) -> None:
+    with plainly(), pytest.raises((ValueError, RuntimeError)) as expected:
+        F.normalize(F.to_tensor(opened()), mean, std)
+    with pytest.raises(type(expected.value)) as error:
+        F.normalize(F.to_tensor(opened()), mean, std)
+    assert str(error.value) == str(expected.value)
+
+
+def test_means_of_tensors_and_arrays_are_torchvision_s() -> None:
+    for given in (torch.tensor, np.array):
+        mean, std = given(MEAN), given(STD)
+        with plainly():
+            expected = F.normalize(F.to_tensor(opened()), mean, std)
+        assert torch.equal(F.normalize(F.to_tensor(opened()), mean, std), expected)
+
+
+def test_a_file_that_ends_early_fails_where_it_is_converted() -> None:
+    image = opened(PHOTO[: len(PHOTO) // 2])
+    with pytest.raises(OSError, match="truncated"):
+        F.to_tensor(image)
+
+
+def test_tensors_keep_what_the_image_was() -> None:
+    image = opened().convert("RGB")
+    with plainly():
+        expected = F.to_tensor(opened())
+    made = F.to_tensor(image)
+    image.paste((1, 2, 3), (0, 0, 100, 100))
+    assert torch.equal(made, expected)
+    assert not torch.equal(F.to_tensor(image), expected)
+
+
+def test_small_images_and_other_default_dtypes_are_made_at_once() -> None:
+    assert not fastpipe.is_pending(F.to_tensor(opened().convert("RGB").resize((64, 64))))
+    torch.set_default_dtype(torch.float64)
+    try:
+        made = F.to_tensor(opened())
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert made.dtype == torch.float64
+    assert not fastpipe.is_pending(made)
+
+
+def test_the_first_are_checked_with_all_that_was_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LEDGER, "check", 2)
+    for _ in range(4):
+        F.normalize(F.to_tensor(opened()), MEAN, STD).numpy()
+    site = LEDGER.site("function", "torchvision.transforms.functional.to_tensor")
+    assert (site.images, site.checked, site.differed) == (4, 2, 0)
+
+
+def test_where_one_differs_the_plain_one_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LEDGER, "check", 2)
+    monkeypatch.setattr(image_tensors, "interned_once", lambda _, mean, std: ops.Normalize(mean, (0.5, 0.5, 0.5)))
+    with plainly():
+        expected = F.normalize(F.to_tensor(opened()), MEAN, STD)
+    with pytest.warns(FastpipeWarning, match="to_tensor"):
+        made = F.normalize(F.to_tensor(opened()), MEAN, STD).numpy()
+    np.testing.assert_array_equal(made, expected.numpy())
+
+
+class Photos(torch.utils.data.Dataset[Any]):
+    """A data set whose transforms are called one by one."""
+
+    def __len__(self) -> int:
+        return 5
+
+    def __getitem__(self, index: int) -> Any:
+        image = opened(corpus.jpeg(140 + index, 150, "420", seed=index)).convert("RGB")
+        return F.normalize(F.convert_image_dtype(F.pil_to_tensor(F.resize(image, [131, 140]))), MEAN, STD), index
+
+
+def as_list(samples: list[Any]) -> list[Any]:
+    return samples
+
+
+@pytest.mark.parametrize("options", [{}, {"collate_fn": as_list}, {"batch_size": None}], ids=len)
+def test_loaders(options: dict[str, Any]) -> None:
+    fastpipe.uninstall()
+    assert_as_plain(Photos(), **options)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [{}, {"collate_fn": as_list}], ids=len)
+def test_workers(options: dict[str, Any]) -> None:
+    fastpipe.uninstall()
+    assert_as_plain(Photos(), num_workers=1, **options)
+
+
+def test_threads_that_look_at_one_tensor() -> None:
+    made = F.normalize(F.to_tensor(opened()), MEAN, STD)
+    with plainly():
+        expected = F.normalize(F.to_tensor(opened()), MEAN, STD)
+    same: list[bool] = []
+    threads = [threading.Thread(target=lambda: same.append(torch.equal(made, expected))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert same == [True] * 4
