@@ -12,6 +12,7 @@ from typing import Any
 
 from fastpipe.hooks.checking import check_call
 from fastpipe.hooks.ledger import LEDGER
+from fastpipe.hooks.originals import Originals
 from fastpipe.hooks.patches import Function, Patches, is_plain
 from fastpipe.hooks.plain_images import plain_image
 from fastpipe.pending import is_pending
@@ -36,6 +37,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
 def _opener(plain: Any, patches: Patches) -> Any:
     adopt: Any = None
     site: Any = None
+    originals = Originals((), ())
 
     def open_lazily(file: Any = None, filename: Any = None) -> Any:
         nonlocal adopt, site
@@ -46,7 +48,7 @@ def _opener(plain: Any, patches: Patches) -> Any:
             from fastpipe.pillow import files
 
             adopt, site = files.adopt, LEDGER.site("function", "PIL.Image.open")
-        if site.is_off:
+        if site.is_off or not originals.are_there():
             return image
         made = adopt(image, site if site.is_due() else None)
         site.count_checked()  # what its pixels take is told by the checks
@@ -108,7 +110,7 @@ def make_from_files(module: ModuleType, name: str, patches: Patches, ours: str) 
 
 def has_record(thing: Any) -> bool:
     """True for an image of a class that records: it may have no pixels yet."""
-    return hasattr(type(thing), "lazy")
+    return hasattr(type(thing), "_fastpipe_lazy")
 
 
 def recorded(site: str, ours: Function, *args: Any, **kwargs: Any) -> Any:

@@ -35,6 +35,9 @@ from fastpipe.pillow.lazy_source import Check, LazySource
 from fastpipe.program.on_image import copied_info, to_array
 from fastpipe.types import Box, ImageShape, Size, Step
 
+CLASS: Any = vars(object)["__class__"]
+"""An object's own attribute, where its class has one of that name."""
+
 _GRAY_IN_ONE, GRAY_IN_THREE = RgbToGrayscale(1), RgbToGrayscale(3)
 SMOOTHED = AdjustSharpness(0.0)
 _MOST_STEPS = 48
@@ -117,16 +120,25 @@ class LazyImage(Image.Image):
         if source.check is not None:
             self._fastpipe.checked_info = self.info.copy()
 
+    @property
+    def __class__(self) -> Any:
+        """The class that a plain image is of."""
+        return Image.Image
+
+    @__class__.setter
+    def __class__(self, kind: type[Any]) -> None:  # as who derives from Pillow's class does
+        CLASS.__set__(_made(self), kind)
+
     # -- the pixels
 
     def _fastpipe_is_pending(self) -> bool:
         return _record_of(self) is not None
 
-    def lazy(self) -> LazyImage | None:
+    def _fastpipe_lazy(self) -> LazyImage | None:
         """The image itself, unless it has its pixels."""
         return None if _record_of(self) is None else self
 
-    def claim(
+    def _fastpipe_claim(
         self,
         box: Box | None,
         steps: tuple[Step, ...],
@@ -364,7 +376,8 @@ def _with_pixels(image: Image.Image, made: Image.Image) -> None:
 def _plain(image: Image.Image) -> Image.Image:
     """The image as a plain one; without pixels if it has none."""
     vars(image).setdefault("_im", None)
-    image.__class__ = Image.Image
+    if isinstance(image, LazyImage):
+        CLASS.__set__(image, Image.Image)
     vars(image).pop("_fastpipe", None)
     return image
 
@@ -421,7 +434,7 @@ def _cut(box: Box, width: int, height: int) -> tuple[Operation, ...]:
 
 def lazy_of(image: Any) -> LazyImage | None:
     """The image as a lazy one, if it has no pixels yet, in mode RGB or L; None of anything else."""
-    lazy = getattr(type(image), "lazy", None)  # a file's, too
+    lazy = getattr(type(image), "_fastpipe_lazy", None)  # a file's, too
     made: LazyImage | None = None if lazy is None else lazy(image)
     return made
 
@@ -512,7 +525,10 @@ def shadow_of(image: Image.Image) -> Image.Image | None:
     """The same image made by Pillow alone, for who compares; None where nobody knows how. A plain one is copied."""
     lazy = lazy_of(image)
     record = None if lazy is None else _record_of(lazy)
-    return image.copy() if record is None else _by_pillow(record)
+    if record is None:
+        return image.copy()
+    made = _by_pillow(record)
+    return made.copy() if made is not None and lazy is image and not record.calls else made  # no file any more
 
 
 class PendingPixels:
