@@ -15,6 +15,7 @@ from functools import partial, wraps
 from struct import unpack_from
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, ClassVar
+from zlib import crc32
 
 from PIL import Image, ImageFile, JpegImagePlugin, PngImagePlugin
 
@@ -33,9 +34,6 @@ _TO_RGB = ("1", "LA", "P", "RGBA")
 """Modes of which the core gives what Pillow's ``convert("RGB")`` makes."""
 
 _FORMATS = ("JPEG", "PNG")
-_END_OF_JPEG = 1 << 12
-"""Bytes at a file's end among which a JPEG has its end marker."""
-
 if TYPE_CHECKING:
     _Base = ImageFile.ImageFile
 else:
@@ -284,16 +282,19 @@ def _opened(kind: type[ImageFile.ImageFile], filename: Any, data: bytes) -> Imag
 
 
 def _is_whole(data: bytes, header: Header) -> bool:
-    """Whether a file ends as it should: one that is cut off raises its error at once. A PNG, behind its pixels."""
+    """Whether a file is whole: one that is cut off or broken raises its error at once. A PNG ends behind its pixels."""
     if header.data_offset < 0:
         return False
     if header.format == "JPEG":
-        return data.rfind(b"\xff\xd9", max(header.data_offset, len(data) - _END_OF_JPEG)) >= 0
+        return readers.unbroken_jpeg(data, header)
     position = header.data_offset
-    kind = b"IDAT"
+    kind, view = b"IDAT", memoryview(data)
     while kind == b"IDAT" and position + 12 <= len(data):
         length, kind = unpack_from(">I4s", data, position)
-        position += 12 + length
+        end = position + 12 + length
+        if kind == b"IDAT" and crc32(view[position + 4 : end - 4]) != int.from_bytes(view[end - 4 : end], "big"):
+            return False
+        position = end
     return kind == b"IEND"
 
 

@@ -84,3 +84,20 @@ def intact_jpeg(data: bytes, header: Header) -> bool:
     except DecodeError:
         return False
     return True
+
+
+def unbroken_jpeg(data: bytes, header: Header) -> bool:
+    """Whether nothing but scans and their tables lies between a JPEG's first scan and its end marker.
+
+    Then a decoder comes to the end without an error, unless a table is wrong. Nothing is decoded here.
+    """
+    position = header.data_offset
+    while (position := core.scan_end(data, position)) >= 0:
+        marker = data[position + 1]
+        if marker not in (_SOS, _DHT):
+            return marker == _EOI
+        position += 2 + int.from_bytes(data[position + 2 : position + 4], "big")
+    return False
+
+
+_DHT, _EOI, _SOS = 0xC4, 0xD9, 0xDA

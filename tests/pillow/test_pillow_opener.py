@@ -326,3 +326,35 @@ def test_an_image_may_be_given_a_class_of_the_users(before: Callable[[Any], Any]
         file.__class__, image.__class__ = _MyJpeg, _Mine
         assert (type(file), type(image)) == (_MyJpeg, _Mine)
         assert shown(file) == shown(image) == plain
+
+
+def _broken(data: bytes, how: str) -> bytes:
+    middle = len(data) // 2
+    if how == "a marker in the scan":
+        return data[:middle] + b"\xff\xc4\x00\x05" + data[middle + 4 :]
+    if how == "zeros":
+        return data[:middle] + bytes(400) + data[middle + 400 :]
+    return data[:middle]
+
+
+@pytest.mark.parametrize("how", ["a marker in the scan", "zeros", "cut off"])
+@pytest.mark.parametrize("kind", ["JPEG", "JPEG progressive", "PNG"])
+def test_a_broken_file_raises_where_pillow_raises(kind: str, how: str) -> None:
+    """Many a data set opens within ``try``, and takes another file."""
+    file = io.BytesIO()
+    Image.fromarray(corpus.photo(97, 131, 6)).save(file, kind.partition(" ")[0], progressive="progressive" in kind)
+    data = _broken(file.getvalue(), how)
+
+    def steps() -> list[str]:
+        done = []
+        for step in (lambda image: image.convert("RGB"), lambda image: image.crop((0, 0, 9, 9)), np.asarray):
+            try:
+                step(Image.open(io.BytesIO(data)))
+            except (OSError, SyntaxError, ValueError) as error:
+                done.append(f"{type(error).__name__}: {error}")
+        return done
+
+    expected = steps()
+    assert expected or how == "zeros"
+    with fastpipe.register_pillow_opener():
+        assert steps() == expected

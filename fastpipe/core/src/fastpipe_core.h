@@ -119,6 +119,10 @@ typedef struct fpc_header {
  * FPC_UNUSUAL_HEADER: Pillow has to read it. */
 FPC_API int fpc_read_header(const uint8_t *data, size_t length, fpc_header *header);
 
+/* The position of the first marker, from one in a JPEG's entropy-coded data on, that is no restart marker (ITU-T T.81,
+ * B.1.1); -1 where there is none. */
+FPC_API int64_t fpc_find_marker(const uint8_t *data, size_t length, size_t start);
+
 /* ---- operations ------------------------------------------------------------------------------------------------ */
 
 typedef enum fpc_filter { FPC_NEAREST = 0, FPC_BOX, FPC_BILINEAR, FPC_HAMMING, FPC_BICUBIC, FPC_LANCZOS } fpc_filter;
