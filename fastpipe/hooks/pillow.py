@@ -50,7 +50,7 @@ def _opener(plain: Any, patches: Patches) -> Any:
             adopt, site = files.adopt, LEDGER.site("function", "PIL.Image.open")
         if site.is_off or not originals.are_there():
             return image
-        made = adopt(image, site if site.is_due() else None)
+        made = adopt(image, site if site.is_due() else None, site.leave_failed)
         site.count_checked()  # what its pixels take is told by the checks
         return made
 

@@ -23,7 +23,7 @@ from fastpipe import core, readers
 from fastpipe.errors import DecodeError
 from fastpipe.pillow.held import MOST_BYTES, MOST_OPEN, Held
 from fastpipe.pillow.lazy_image import CLASS, LazyImage, PendingPixels, PlainCall
-from fastpipe.pillow.lazy_source import Check, LazySource
+from fastpipe.pillow.lazy_source import Check, LazySource, OnMistake
 from fastpipe.program.encoded import Encoded
 from fastpipe.program.on_image import copied_info
 from fastpipe.readers.limits import SHORT_FILE
@@ -50,6 +50,7 @@ class _LazyFile(_Base):
     _fastpipe_lock: threading.RLock
     _fastpipe_source: LazySource | None
     _fastpipe_check: Check | None = None
+    _fastpipe_on_mistake: OnMistake | None = None
     _fastpipe_is_used = False
     _fastpipe_is_loading = False
     _fastpipe_is_loaded = False
@@ -117,7 +118,8 @@ class _LazyFile(_Base):
         if not known or not readers.get_reader("core").accepts(header) or not _is_whole(data, header):
             return None
         open_by_pillow = partial(_opened, self._fastpipe_pillow, self.filename)
-        source = LazySource(Encoded(data, header, name), 1, open_by_pillow, self._fastpipe_check)
+        encoded, on_mistake = Encoded(data, header, name), self._fastpipe_on_mistake
+        source = LazySource(encoded, 1, open_by_pillow, self._fastpipe_check, on_mistake)
         BYTES.add(source, len(data))
         return source
 
@@ -310,12 +312,13 @@ BYTES: Held[LazySource] = Held(MOST_BYTES, LazySource.let_go)
 """Files that have been read for images without pixels."""
 
 
-def adopt(image: Image.Image, check: Check | None = None) -> Image.Image:
+def adopt(image: Image.Image, check: Check | None = None, on_mistake: OnMistake | None = None) -> Image.Image:
     """A file that Pillow has just opened: the same object, decoded by the core from now on if the core can.
 
     Args:
         image: the file.
         check: its pixels, and those of images that come of it, are made by Pillow, too, and compared.
+        on_mistake: gets errors of ours, where Pillow has none: see `LazySource`.
     """
     if type(image) is JpegImagePlugin.JpegImageFile and image.mode in _OWN_MODES:
         kind: Any = _LazyJpeg
@@ -329,6 +332,8 @@ def adopt(image: Image.Image, check: Check | None = None) -> Image.Image:
         own["_fastpipe_lock"] = threading.RLock()
         if check is not None:
             own["_fastpipe_check"] = check
+        if on_mistake is not None:
+            own["_fastpipe_on_mistake"] = on_mistake
         CLASS.__set__(image, kind)
         if image.filename:  # else it was opened by whoever gave it
             OPEN_FILES.add(image)

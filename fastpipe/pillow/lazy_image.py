@@ -192,7 +192,10 @@ class LazyImage(Image.Image):
             pixels = to_array(_made(self))
         else:
             record.gave_array = True
-            pixels = record.source.run(record.source.program(_shown(self, record)), as_array=True)
+            try:
+                pixels = record.source.run(record.source.program(_shown(self, record)), as_array=True)
+            except Exception as error:
+                pixels = to_array(_by_pillow_instead(record, error))
         shape = pixels.shape if self.mode == "RGB" else pixels.shape[:2]
         return {"version": 3, "data": pixels.tobytes(), "shape": shape, "typestr": "|u1"}
 
@@ -336,10 +339,25 @@ def _made(image: Image.Image) -> Image.Image:
 
 def _run(image: Image.Image, record: _Record) -> Image.Image:
     begun = time.perf_counter()
-    made: Image.Image = record.source.run(record.source.program(_shown(image, record)))
+    made: Image.Image
+    try:
+        made = record.source.run(record.source.program(_shown(image, record)))
+    except Exception as error:
+        made = _by_pillow_instead(record, error)
     if record.source.check is None or record.calls is None:
         return made
     return _checked(record.source.check, made, record, time.perf_counter() - begun)
+
+
+def _by_pillow_instead(record: _Record, error: Exception) -> Image.Image:
+    """The image made by Pillow alone, which raises what the user is to see, where our way has failed."""
+    on_mistake = record.source.on_mistake
+    made = None if on_mistake is None else _by_pillow(record)
+    if on_mistake is None or made is None:
+        raise error
+    made.load()
+    on_mistake(error)
+    return made
 
 
 def _checked(check: Check, made: Image.Image, record: _Record, seconds: float) -> Image.Image:
