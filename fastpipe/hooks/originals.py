@@ -37,15 +37,16 @@ class Originals:
         pillow: Any = sys.modules.get("PIL.Image")
         self._values = [vars(owner).values() for owner in owners]
         self._watched: list[tuple[Any, Iterable[str]]] = [(vars(owner), vars(owner).keys()) for owner in owners]
-        if pillow is not None:
-            self._values.append(vars(pillow.Image).values())
-            self._watched.append((vars(pillow.Image), _OF_PILLOW))
-        self._seen: list[list[Any]] = []
+        image = {} if pillow is None else vars(pillow.Image)
+        self._watched.append((image, _OF_PILLOW if image else ()))
+        self._of_pillow = image.get
+        self._seen: list[Any] = []
         self._are_there = False
 
     def are_there(self) -> bool:
         """True if all of them are the libraries' own, or ours in their place."""
-        now = [*map(list, self._values)]
+        now: list[Any] = [*map(list, self._values)] if self._values else []
+        now.append([*map(self._of_pillow, _OF_PILLOW)])
         if now != self._seen:
             self._seen = now
             watched = [(name, values[name]) for values, names in self._watched for name in names]
