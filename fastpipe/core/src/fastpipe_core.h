@@ -25,7 +25,7 @@ extern "C" {
 #define FPC_API __attribute__((visibility("default")))
 #endif
 
-#define FPC_ABI 15 /* changes with every struct below */
+#define FPC_ABI 16 /* changes with every struct below */
 
 /* ---- outcomes ------------------------------------------------------------------------------------------------- */
 
