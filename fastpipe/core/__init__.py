@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from fastpipe.core.arrays import ArrayForm, ArrayPart, read_arrays
 from fastpipe.core.files import Files
-from fastpipe.core.headers import read_header
+from fastpipe.core.headers import read_header, scan_end
 from fastpipe.core.image_jobs import run_on_image
 from fastpipe.core.jobs import Job, Places, PreparedJob
 from fastpipe.core.library import available, build, isa, status_text, why_not
@@ -76,6 +76,7 @@ __all__ = [
     "run_prepared",
     "run_thread_job",
     "run_thread_series",
+    "scan_end",
     "status_text",
     "thread_context",
     "thread_job",

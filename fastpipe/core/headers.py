@@ -8,7 +8,7 @@ from functools import lru_cache
 from struct import Struct
 from typing import Any
 
-from fastpipe.core.library import native
+from fastpipe.core.library import native, quick
 from fastpipe.core.structs import RawHeader, Status
 from fastpipe.types import Header, named
 
@@ -66,6 +66,16 @@ def read_header(data: bytes) -> Header | Status:
     fields = _HEADER.unpack_from(place[0])
     local.free.append(place)
     return Status(status) if status else header_of(fields)
+
+
+def scan_end(data: bytes, start: int) -> int:
+    """The position of the first marker from a position in a JPEG's scan on that is no restart marker; -1 for none.
+
+    Raises:
+        ReaderUnavailableError: there is no core here; see `why_not`.
+    """
+    found: int = quick().fpc_find_marker(data, len(data), start)
+    return found
 
 
 def header_of(fields: tuple[int, ...]) -> Header:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fastpipe.hooks.checking import check_call
 from fastpipe.hooks.ledger import LEDGER, Site
+from fastpipe.hooks.originals import Originals, is_librarys
+from fastpipe.pending import is_pending
 
 if TYPE_CHECKING:
     from fastpipe.transforms.image_call import ImageCall
@@ -33,18 +35,23 @@ class ComposeCalls:
         names = [type(member).__name__ for member in compose.transforms]
         self.site: Site = LEDGER.site("transform", f"{type(compose).__name__}({', '.join(names)})")
         self._call: ImageCall | None = None
+        self._originals: Originals | None = None
 
     def planned(self, members: Any) -> ImageCall | None:
         """The runs of the members as they are now; None where the library is to call them."""
         from fastpipe.transforms.image_call import ImageCall, observed
-        from fastpipe.transforms.pipeline import LISTS
+        from fastpipe.transforms.pipeline import LISTS, all_within
 
         if self.site.is_off or observed() or not isinstance(members, LISTS):
             return None
-        if self._call is None or not self._call.holds(members):
+        if self._call is None or self._originals is None or not self._call.holds(members):
             self._call = ImageCall(members)
+            self._originals = Originals({type(one) for member in members for one in all_within(member)})
         if not self._call.draws:
             self.site.leave("none of its transforms is known")
+            return None
+        if not self._originals.are_there():
+            self.site.leave("somebody has replaced a function that its library goes through")
             return None
         return self._call
 
@@ -66,12 +73,12 @@ class ComposeCalls:
         begun = time.perf_counter()
         for run in call.runs:
             image = run_one(run, image, self.report_mistake)
-        self.site.count(time.perf_counter() - begun)
+        self.site.count(time.perf_counter() - begun, has_pixels=not is_pending(image))
         return image
 
     def report_mistake(self, error: Exception) -> None:
         """Counts an image for which the plain way was taken, as ours failed."""
-        self.site.leave(f"fastpipe failed ({type(error).__name__}: {error}), and the plain way was taken")
+        self.site.leave_failed(error)
 
     def _checked(self, call: ImageCall, image: Any) -> Any:
         """The result, run by run: of those that are drawn, ours and the library's own are compared."""
@@ -99,18 +106,22 @@ def _by_library(run: Pipeline, image: Any) -> Any:
 
 
 def calls_back(transforms: Iterable[Any]) -> bool:
-    """True if a transform, or one within it, holds a function of the user's, which a check mustn't call again."""
+    """True if a transform, or one within it, is of a class of the user's, or holds a function of theirs.
+
+    A check mustn't call these again.
+    """
     from fastpipe.transforms.pipeline import all_within
 
-    within = (one for transform in transforms for one in all_within(transform))
+    within = [one for transform in transforms for one in all_within(transform)]
+    if any(not is_librarys(type(one)) for one in within):
+        return True
     return any(_is_users(value) for one in within for value in getattr(one, "__dict__", {}).values())
 
 
 def _is_users(value: Any) -> bool:
     if isinstance(value, functools.partial):
         return _is_users(value.func)
-    home = getattr(value, "__module__", None) or ""
-    return inspect.isroutine(value) and home.partition(".")[0] not in ("torch", "torchvision", "timm", "albumentations")
+    return inspect.isroutine(value) and not is_librarys(value)
 
 
 class CallsByObject:

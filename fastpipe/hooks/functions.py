@@ -38,8 +38,9 @@ class FasterFunction(ABC):
         begun = time.perf_counter()
         try:
             made = self.make(*args, **kwargs)
-        except MemoryError:
-            made = "no memory"
+        except Exception as error:  # whatever it is, the library's own function raises what the user is to see
+            site.leave_failed(error)
+            return self._plain(*args, **kwargs)
         seconds = time.perf_counter() - begun
         if isinstance(made, str):
             site.leave(made)

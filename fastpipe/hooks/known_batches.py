@@ -25,9 +25,11 @@ from fastpipe.executor import BatchSpec, ImageBatch
 from fastpipe.hooks.checking import check_call
 from fastpipe.hooks.compose import calls_back
 from fastpipe.hooks.ledger import LEDGER, Site
+from fastpipe.hooks.originals import FILES, TRANSFORMS, Originals
 from fastpipe.interop.datasets import known_class
 from fastpipe.interop.datasets.known import KnownClass, NotConvertible
 from fastpipe.rng import GeneratorStates
+from fastpipe.transforms.pipeline import Pipeline, all_within
 
 _STACKING = ("fastpipe.hooks.torch_data", "torch.utils.data._utils.collate")
 
@@ -45,6 +47,7 @@ class KnownBatches:
         self.dataset = dataset
         self._files = _Files()
         self._arrays: _Arrays | None = None
+        self._originals: tuple[Pipeline, Originals] | None = None
 
     @classmethod
     def of(cls, fetcher: Any) -> KnownBatches:
@@ -155,7 +158,15 @@ class KnownBatches:
         pipeline = source.pipeline
         if not pipeline.drawn or pipeline.rest or calls_back(pipeline.drawn):
             return None  # it has code of the user's, or none: samples are images
+        if not self._are_original(pipeline, [type(dataset) for dataset, _ in asked.values()]):
+            raise NotConvertible("somebody has replaced a function that its library goes through")
         return source, numbers
+
+    def _are_original(self, pipeline: Pipeline, kinds: list[type[Any]]) -> bool:
+        if self._originals is None or self._originals[0] is not pipeline:
+            kinds += [type(one) for transform in pipeline.drawn for one in all_within(transform)]
+            self._originals = pipeline, Originals(kinds, (*TRANSFORMS, *FILES))
+        return self._originals[1].are_there()
 
     def _array(self, dataset: Any, known: Any) -> ImageDataset:
         if self._arrays is None or not self._arrays.are_of(dataset, known):

@@ -39,8 +39,9 @@ class Site:
             checked.
         seconds: that these took.
         checked: images that were made the plain way, too.
-        plain_seconds: that the plain way took for these, without the first of them in a process.
-        fast_seconds: that our way took for the same.
+        compared: checks whose times count: all but the first in a process.
+        plain_seconds: that the plain way took for these.
+        fast_seconds: that our way took for the same, pixels included.
         differed: checks that found other bytes, or another state of a generator.
         left: images that were left to the plain way, by the reason.
         is_off: it is left alone from now on.
@@ -55,6 +56,7 @@ class Site:
     timed: int = 0
     seconds: float = 0.0
     checked: int = 0
+    compared: int = 0
     plain_seconds: float = 0.0
     fast_seconds: float = 0.0
     differed: int = 0
@@ -64,9 +66,15 @@ class Site:
     running: float = 0.0
     earlier: int = 0
 
-    def count(self, seconds: float, images: int = 1) -> None:
-        """Counts images that went our way, and their time."""
-        if self.images:
+    def count(self, seconds: float, images: int = 1, *, has_pixels: bool = True) -> None:
+        """Counts images that went our way, and their time.
+
+        Args:
+            seconds: that they took.
+            images: how many.
+            has_pixels: their pixels are made; the time that it takes to record what is to be done tells nothing.
+        """
+        if self.images and has_pixels:
             self.timed += images
             self.seconds += seconds
         self.images += images
@@ -81,6 +89,10 @@ class Site:
         """Counts images that went the plain way."""
         self.left[reason] = self.left.get(reason, 0) + images
         LEDGER.flush_child()
+
+    def leave_failed(self, error: Exception, images: int = 1) -> None:
+        """Counts images that went the plain way, as ours failed."""
+        self.leave(f"fastpipe failed ({type(error).__name__}: {error}), and the plain way was taken", images)
 
     def is_due(self, images: int = 1) -> bool:
         """True if one of the next images is to be checked."""
@@ -97,6 +109,7 @@ class Site:
                 warning says so.
         """
         if self.checked:
+            self.compared += 1
             self.plain_seconds += plain_seconds
             self.fast_seconds += fast_seconds
         self.checked += 1
@@ -118,7 +131,18 @@ class Site:
         self.is_off = self.is_off or other.is_off
 
 
-_SUMS = ("images", "timed", "seconds", "checked", "plain_seconds", "fast_seconds", "differed", "waited", "running")
+_SUMS = (
+    "images",
+    "timed",
+    "seconds",
+    "checked",
+    "compared",
+    "plain_seconds",
+    "fast_seconds",
+    "differed",
+    "waited",
+    "running",
+)
 
 
 class Ledger:

@@ -13,6 +13,7 @@ from typing import Any
 
 from fastpipe.hooks.checking import check_call
 from fastpipe.hooks.ledger import LEDGER, Site
+from fastpipe.hooks.originals import Originals
 from fastpipe.hooks.patches import Function, Patches, is_plain
 from fastpipe.hooks.pending_tensors import FunctionsOnTensors
 from fastpipe.hooks.plain_images import plain_image
@@ -38,6 +39,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
 def _opener(plain: Any, patches: Patches) -> Any:
     adopt: Any = None
     site: Any = None
+    originals = Originals((), ())
 
     def open_lazily(file: Any = None, filename: Any = None) -> Any:
         nonlocal adopt, site
@@ -48,9 +50,9 @@ def _opener(plain: Any, patches: Patches) -> Any:
             from fastpipe.pillow import files
 
             adopt, site = files.adopt, LEDGER.site("function", "PIL.Image.open")
-        if site.is_off:
+        if site.is_off or not originals.are_there():
             return image
-        made = adopt(image, site if site.is_due() else None)
+        made = adopt(image, site if site.is_due() else None, site.leave_failed)
         site.count_checked()  # what its pixels take is told by the checks
         return made
 
@@ -135,7 +137,7 @@ def image_tensor(*given: Any) -> Any:
 
 def has_record(thing: Any) -> bool:
     """True for an image of a class that records: it may have no pixels yet."""
-    return hasattr(type(thing), "lazy")
+    return hasattr(type(thing), "_fastpipe_lazy")
 
 
 def recorded(site: str, ours: Function, *args: Any, **kwargs: Any) -> Any:

@@ -1,21 +1,30 @@
-"""Plain Pillow images of those that have no pixels yet, made by Pillow alone: what a check compares with."""
+"""Images for the plain way of a check: of those that have no pixels yet, made by Pillow alone."""
 
 from __future__ import annotations
 
-import time
-from typing import TYPE_CHECKING
+import sys
+from typing import Any
 
-if TYPE_CHECKING:
-    from PIL import Image
+from fastpipe.hooks.checking import clock
 
 
-def plain_image(image: Image.Image) -> tuple[Image.Image | None, float]:
+def plain_image(image: Any) -> tuple[Any, float]:
     """The same image by Pillow alone, from the file's bytes and with what was done to it since; a copy of a plain one.
 
-    Returns:
-        The image, and the seconds that Pillow took; None where nobody has kept what Pillow needs for it.
-    """
-    from fastpipe.pillow.lazy_image import shadow_of
+    Args:
+        image: of Pillow, or an array.
 
-    begun = time.perf_counter()
-    return shadow_of(image), time.perf_counter() - begun
+    Returns:
+        The image, and the seconds that Pillow took; None where nobody has kept what Pillow needs for it, and of
+        anything else, such as a tensor: fastpipe leaves it to its library.
+    """
+    begun = clock()
+    pillow: Any = sys.modules.get("PIL.Image")
+    numpy: Any = sys.modules.get("numpy")
+    if pillow is not None and isinstance(image, pillow.Image):
+        from fastpipe.pillow.lazy_image import shadow_of
+
+        return shadow_of(image), clock() - begun
+    if numpy is not None and isinstance(image, numpy.ndarray):
+        return image.copy(), clock() - begun
+    return None, 0.0

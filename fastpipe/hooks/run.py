@@ -12,7 +12,7 @@ import threading
 import types
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.machinery import SourceFileLoader
+from importlib.machinery import SourceFileLoader, SourcelessFileLoader
 from typing import Any, NoReturn
 
 from fastpipe.errors import ConfigError
@@ -95,9 +95,14 @@ def _run_module(name: str, folder: str) -> None:
 def _run_file(path: str, main: types.ModuleType) -> None:
     whole = os.path.abspath(path)
     _set_first_path(os.path.dirname(os.path.realpath(path)))
-    main.__dict__.update(__cached__=None, __file__=whole, __loader__=SourceFileLoader("__main__", whole))
-    with io.open_code(whole) as file:
-        code = compile(file.read(), whole, "exec", dont_inherit=True)
+    is_compiled = whole.endswith(".pyc")
+    loader: Any = (SourcelessFileLoader if is_compiled else SourceFileLoader)("__main__", whole)
+    main.__dict__.update(__cached__=None, __file__=whole, __loader__=loader)
+    if is_compiled:
+        code = loader.get_code("__main__")
+    else:
+        with io.open_code(whole) as file:
+            code = compile(file.read(), whole, "exec", dont_inherit=True)
     exec(code, main.__dict__)
 
 

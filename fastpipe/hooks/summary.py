@@ -114,8 +114,10 @@ def report() -> Report:
 
 
 def now_ms(site: Site) -> float | None:
-    """Milliseconds an image; None where none was timed."""
-    return site.seconds / site.timed * 1e3 if site.timed else None
+    """Milliseconds an image, of checked ones where no other was timed with its pixels; None where none was."""
+    if site.timed and site.seconds:
+        return site.seconds / site.timed * 1e3
+    return site.fast_seconds / site.compared * 1e3 if site.compared else None
 
 
 def gain(site: Site) -> float | None:

@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from fastpipe.hooks.compose import CallsByObject
+from fastpipe.hooks.originals import is_librarys
 from fastpipe.hooks.patches import Function, Patches
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
                 return plain(self, *args, **kwargs)
             return calls.of(self).on_image(self, args[0], plain)
 
-        return call
+        return call if is_librarys(plain) else plain  # what somebody has put there is to be called
 
     patches.wrap(module.Compose, "__call__", make)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from fastpipe.hooks.checking import check_call
 from fastpipe.hooks.compose import CallsByObject, calls_back
+from fastpipe.hooks.originals import is_librarys
 from fastpipe.hooks.patches import Function, Patches
 from fastpipe.hooks.pending_tensors import call_on_pending, is_pending
 from fastpipe.hooks.plain_images import plain_image
@@ -33,7 +34,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
                 return samples.call(self, inputs, plain, calls)
             return plain(self, *inputs)
 
-        return forward
+        return forward if is_librarys(plain) else plain  # what somebody has put there is to be called
 
     patches.wrap(module.Compose, "forward", make)
 

@@ -15,14 +15,15 @@ from functools import partial, wraps
 from struct import unpack_from
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, ClassVar
+from zlib import crc32
 
 from PIL import Image, ImageFile, JpegImagePlugin, PngImagePlugin
 
 from fastpipe import core, readers
 from fastpipe.errors import DecodeError
 from fastpipe.pillow.held import MOST_BYTES, MOST_OPEN, Held
-from fastpipe.pillow.lazy_image import LazyImage, PendingPixels, PlainCall
-from fastpipe.pillow.lazy_source import Check, LazySource
+from fastpipe.pillow.lazy_image import CLASS, LazyImage, PendingPixels, PlainCall
+from fastpipe.pillow.lazy_source import Check, LazySource, OnMistake
 from fastpipe.program.encoded import Encoded
 from fastpipe.program.on_image import copied_info
 from fastpipe.readers.limits import SHORT_FILE
@@ -33,9 +34,6 @@ _TO_RGB = ("1", "LA", "P", "RGBA")
 """Modes of which the core gives what Pillow's ``convert("RGB")`` makes."""
 
 _FORMATS = ("JPEG", "PNG")
-_END_OF_JPEG = 1 << 12
-"""Bytes at a file's end among which a JPEG has its end marker."""
-
 if TYPE_CHECKING:
     _Base = ImageFile.ImageFile
 else:
@@ -45,17 +43,30 @@ else:
 class _LazyFile(_Base):
     """Before Pillow's class of a file: decodes by the core, and records what is done before."""
 
-    pillow: ClassVar[type[ImageFile.ImageFile]]
+    _fastpipe_pillow: ClassVar[type[ImageFile.ImageFile]]
     """Pillow's class."""
     _fastpipe_opened: tuple[list[Any], str, tuple[int, int]]
     """``tile``, mode and size as it was opened."""
     _fastpipe_lock: threading.RLock
     _fastpipe_source: LazySource | None
     _fastpipe_check: Check | None = None
+    _fastpipe_on_mistake: OnMistake | None = None
     _fastpipe_is_used = False
     _fastpipe_is_loading = False
     _fastpipe_is_loaded = False
     """``load`` has been called, but there are no pixels yet."""
+
+    @property
+    def __class__(self) -> Any:
+        """Pillow's class."""
+        return self._fastpipe_pillow
+
+    @__class__.setter
+    def __class__(self, kind: type[Any]) -> None:  # as who derives from Pillow's class does
+        self._catch_up()
+        if self._fastpipe_is_loaded:
+            _ = self.im
+        CLASS.__set__(self, kind)
 
     # -- the file
 
@@ -73,7 +84,7 @@ class _LazyFile(_Base):
     def _fastpipe_is_pending(self) -> bool:
         return self._im is None
 
-    def source(self) -> LazySource | None:
+    def _fastpipe_read(self) -> LazySource | None:
         """The bytes, which are read now if they weren't; None where Pillow has to decode them."""
         with self._fastpipe_lock:  # a file has one position
             if not self._is_untouched:
@@ -84,7 +95,8 @@ class _LazyFile(_Base):
 
     def _read(self) -> LazySource | None:
         file = self.fp
-        assert file is not None
+        if file is None or getattr(file, "closed", False):  # by who gave it: Pillow says so
+            return None
         position = file.tell()
         file.seek(0, os.SEEK_END)
         length = file.tell()
@@ -105,8 +117,9 @@ class _LazyFile(_Base):
         known = (header.format, header.width, header.height) == (self.format, *self.size)
         if not known or not readers.get_reader("core").accepts(header) or not _is_whole(data, header):
             return None
-        open_by_pillow = partial(_opened, self.pillow, self.filename)
-        source = LazySource(Encoded(data, header, name), 1, open_by_pillow, self._fastpipe_check)
+        open_by_pillow = partial(_opened, self._fastpipe_pillow, self.filename)
+        encoded, on_mistake = Encoded(data, header, name), self._fastpipe_on_mistake
+        source = LazySource(encoded, 1, open_by_pillow, self._fastpipe_check, on_mistake)
         BYTES.add(source, len(data))
         return source
 
@@ -116,27 +129,27 @@ class _LazyFile(_Base):
 
     # -- the pixels
 
-    def lazy(self, modes: tuple[str, ...] = _OWN_MODES) -> LazyImage | None:
+    def _fastpipe_lazy(self, modes: tuple[str, ...] = _OWN_MODES) -> LazyImage | None:
         """The image as one that records what is done to it, if its mode is one of these; None where Pillow does it.
 
         It is in RGB where a lazy image can't have its mode.
         """
-        source = self.source() if self._mode in modes else None
+        source = self._fastpipe_read() if self._mode in modes else None
         if source is None:
             return None
         self._fastpipe_is_used = True
         calls: tuple[PlainCall, ...] = () if self._mode in _OWN_MODES else (_in_rgb,)
         return LazyImage(source, "L" if self._mode == "L" else "RGB", copied_info(self), calls=calls)
 
-    def claim(self, *given: Any) -> Any:
-        """See `LazyImage.claim`."""
-        lazy = self.lazy()
-        return None if lazy is None else lazy.claim(*given)
+    def _fastpipe_claim(self, *given: Any) -> Any:
+        """See `LazyImage._fastpipe_claim`."""
+        lazy = self._fastpipe_lazy()
+        return None if lazy is None else lazy._fastpipe_claim(*given)
 
     def load(self) -> Any:
         with self._fastpipe_lock:
             if self._is_untouched:
-                source = self.source() if self._mode in _OWN_MODES else None
+                source = self._fastpipe_read() if self._mode in _OWN_MODES else None
                 if source is not None and source.is_sound:
                     self._fastpipe_is_loaded = self._fastpipe_is_used = True
                     self._end_loading()
@@ -174,7 +187,7 @@ class _LazyFile(_Base):
         """Decodes where Pillow's ``load`` needn't, or can't since the file has been closed."""
         source = self._fastpipe_source if self.fp is None and self._fastpipe_is_used else None
         if source is not None:
-            opened = _opened(self.pillow, self.filename, source.encoded.content)
+            opened = _opened(self._fastpipe_pillow, self.filename, source.encoded.content)
             opened.load()
             vars(self).update({**vars(opened), "info": self.info})
 
@@ -194,10 +207,10 @@ class _LazyFile(_Base):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         # As protocols 0 and 1 write it, whose function doesn't look at the class.
-        return copyreg._reconstructor, (self.pillow, object, None), self.__getstate__()  # type: ignore[attr-defined]
+        return copyreg._reconstructor, (self._fastpipe_pillow, object, None), self.__getstate__()  # type: ignore[attr-defined]
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, self.pillow) or type(other) not in (type(self), self.pillow):
+        if not isinstance(other, self._fastpipe_pillow) or type(other) not in (type(self), self._fastpipe_pillow):
             return False
         own, others = ((one.mode, one.size, one.info, one.getpalette(), one.tobytes()) for one in (self, other))
         return own == others
@@ -208,7 +221,7 @@ class _LazyFile(_Base):
 
     def convert(self, mode: Any = None, *arguments: Any, **options: Any) -> Image.Image:
         to_rgb = mode == "RGB" and not arguments and not options and "transparency" not in self.info
-        lazy = self.lazy((*_OWN_MODES, *_TO_RGB) if to_rgb else _OWN_MODES)
+        lazy = self._fastpipe_lazy((*_OWN_MODES, *_TO_RGB) if to_rgb else _OWN_MODES)
         if lazy is None:
             return super().convert(mode, *arguments, **options)
         return (
@@ -221,7 +234,7 @@ def _recorded(name: str) -> Any:
 
     @wraps(getattr(Image.Image, name))
     def method(self: _LazyFile, *arguments: Any, **options: Any) -> Any:
-        lazy = self.lazy()
+        lazy = self._fastpipe_lazy()
         return getattr(super(_LazyFile, self) if lazy is None else lazy, name)(*arguments, **options)
 
     return method
@@ -236,16 +249,16 @@ def _in_rgb(image: Image.Image) -> Image.Image:
 
 
 class _LazyJpeg(_LazyFile, JpegImagePlugin.JpegImageFile):
-    pillow = JpegImagePlugin.JpegImageFile
+    _fastpipe_pillow = JpegImagePlugin.JpegImageFile
 
     def _decode(self) -> None:
-        lazy = self.lazy()
+        lazy = self._fastpipe_lazy()
         if lazy is not None:
             self.im = lazy.im
 
 
 class _LazyPng(_LazyFile, PngImagePlugin.PngImageFile):
-    pillow = PngImagePlugin.PngImageFile
+    _fastpipe_pillow = PngImagePlugin.PngImageFile
 
     def _read_from(self, file: IO[bytes]) -> None:
         super()._read_from(file)
@@ -262,8 +275,8 @@ class _LazyPng(_LazyFile, PngImagePlugin.PngImageFile):
 
 
 for _kind in (_LazyJpeg, _LazyPng):  # as they call themselves where Pillow's do
-    _kind.__module__, _kind.__qualname__ = _kind.pillow.__module__, _kind.pillow.__qualname__
-    _kind.__name__ = _kind.pillow.__name__
+    _kind.__module__, _kind.__qualname__ = _kind._fastpipe_pillow.__module__, _kind._fastpipe_pillow.__qualname__
+    _kind.__name__ = _kind._fastpipe_pillow.__name__
 
 
 def _opened(kind: type[ImageFile.ImageFile], filename: Any, data: bytes) -> Image.Image:
@@ -271,22 +284,25 @@ def _opened(kind: type[ImageFile.ImageFile], filename: Any, data: bytes) -> Imag
 
 
 def _is_whole(data: bytes, header: Header) -> bool:
-    """Whether a file ends as it should: one that is cut off raises its error at once. A PNG, behind its pixels."""
+    """Whether a file is whole: one that is cut off or broken raises its error at once. A PNG ends behind its pixels."""
     if header.data_offset < 0:
         return False
     if header.format == "JPEG":
-        return data.rfind(b"\xff\xd9", max(header.data_offset, len(data) - _END_OF_JPEG)) >= 0
+        return readers.unbroken_jpeg(data, header)
     position = header.data_offset
-    kind = b"IDAT"
+    kind, view = b"IDAT", memoryview(data)
     while kind == b"IDAT" and position + 12 <= len(data):
         length, kind = unpack_from(">I4s", data, position)
-        position += 12 + length
+        end = position + 12 + length
+        if kind == b"IDAT" and crc32(view[position + 4 : end - 4]) != int.from_bytes(view[end - 4 : end], "big"):
+            return False
+        position = end
     return kind == b"IEND"
 
 
 def _close_file(image: Any) -> None:
     if image._exclusive_fp:  # which ``Image.open`` says behind the opener
-        image.source()
+        image._fastpipe_read()
 
 
 OPEN_FILES: Held[Any] = Held(MOST_OPEN, _close_file)
@@ -296,12 +312,13 @@ BYTES: Held[LazySource] = Held(MOST_BYTES, LazySource.let_go)
 """Files that have been read for images without pixels."""
 
 
-def adopt(image: Image.Image, check: Check | None = None) -> Image.Image:
+def adopt(image: Image.Image, check: Check | None = None, on_mistake: OnMistake | None = None) -> Image.Image:
     """A file that Pillow has just opened: the same object, decoded by the core from now on if the core can.
 
     Args:
         image: the file.
         check: its pixels, and those of images that come of it, are made by Pillow, too, and compared.
+        on_mistake: gets errors of ours, where Pillow has none: see `LazySource`.
     """
     if type(image) is JpegImagePlugin.JpegImageFile and image.mode in _OWN_MODES:
         kind: Any = _LazyJpeg
@@ -315,7 +332,9 @@ def adopt(image: Image.Image, check: Check | None = None) -> Image.Image:
         own["_fastpipe_lock"] = threading.RLock()
         if check is not None:
             own["_fastpipe_check"] = check
-        image.__class__ = kind
+        if on_mistake is not None:
+            own["_fastpipe_on_mistake"] = on_mistake
+        CLASS.__set__(image, kind)
         if image.filename:  # else it was opened by whoever gave it
             OPEN_FILES.add(image)
     return image
@@ -349,7 +368,7 @@ def open_image(source: str | os.PathLike[str] | bytes | bytearray | memoryview |
     file: Any = io.BytesIO(source) if isinstance(source, (bytes, bytearray, memoryview)) else source
     image = adopt(Image.open(file))
     if isinstance(image, _LazyFile):
-        image.source()
+        image._fastpipe_read()
     return image
 
 

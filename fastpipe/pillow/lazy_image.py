@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 import operator
 import time
-import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image, ImageFilter
 
-from fastpipe.errors import CoreError, FastpipeWarning
+from fastpipe.errors import CoreError
 from fastpipe.ops import (
     AdjustSharpness,
     Crop,
@@ -36,6 +35,9 @@ from fastpipe.pillow.lazy_operations import TRANSPOSITIONS, BoxResize, PointTabl
 from fastpipe.pillow.lazy_source import Check, LazySource
 from fastpipe.program.on_image import copied_info, to_array
 from fastpipe.types import Box, ImageShape, Size, Step
+
+CLASS: Any = vars(object)["__class__"]
+"""An object's own attribute, where its class has one of that name."""
 
 _GRAY_IN_ONE, GRAY_IN_THREE = RgbToGrayscale(1), RgbToGrayscale(3)
 SMOOTHED = AdjustSharpness(0.0)
@@ -129,16 +131,25 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
         if source.check is not None:
             self._fastpipe.checked_info = self.info.copy()
 
+    @property
+    def __class__(self) -> Any:
+        """The class that a plain image is of."""
+        return Image.Image
+
+    @__class__.setter
+    def __class__(self, kind: type[Any]) -> None:  # as who derives from Pillow's class does
+        CLASS.__set__(_made(self), kind)
+
     # -- the pixels
 
     def _fastpipe_is_pending(self) -> bool:
         return _record_of(self) is not None
 
-    def lazy(self) -> LazyImage | None:
+    def _fastpipe_lazy(self) -> LazyImage | None:
         """The image itself, unless it has its pixels."""
         return None if _record_of(self) is None else self
 
-    def claim(
+    def _fastpipe_claim(
         self,
         box: Box | None,
         steps: tuple[Step, ...],
@@ -192,13 +203,10 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
             pixels = to_array(_made(self))
         else:
             record.gave_array = True
-            program = record.source.program(_shown(self, record))
             try:
-                pixels = record.source.run(program, as_array=True)
-            except Exception:
-                if record.source.error is not None:
-                    raise
-                pixels = to_array(_made(self))  # by Pillow, if it was a mistake of ours
+                pixels = record.source.run(record.source.program(_shown(self, record)), as_array=True)
+            except Exception as error:
+                pixels = to_array(_by_pillow_instead(record, error))
         shape = pixels.shape if self.mode == "RGB" else pixels.shape[:2]
         return {"version": 3, "data": pixels.tobytes(), "shape": shape, "typestr": "|u1"}
 
@@ -342,19 +350,27 @@ def _made(image: Image.Image) -> Image.Image:
 
 def _run(image: Image.Image, record: _Record) -> Image.Image:
     begun = time.perf_counter()
+    made: Image.Image
     try:
-        made: Image.Image = record.source.run(record.source.program(_shown(image, record)))
+        made = record.source.run(record.source.program(_shown(image, record)))
     except Exception as error:
-        plain = None if record.source.error is error else _by_pillow(record)
-        if plain is None:
-            if isinstance(error, AttributeError):  # which those who ask for an attribute of the image would swallow
-                raise CoreError(f"a step that was recorded fails: {error}") from error
-            raise
-        warnings.warn(f"{type(error).__name__}: {error}; Pillow made this image.", FastpipeWarning, stacklevel=2)
-        return plain
+        made = _by_pillow_instead(record, error)
     if record.source.check is None or record.calls is None:
         return made
     return _checked(record.source.check, made, record, time.perf_counter() - begun)
+
+
+def _by_pillow_instead(record: _Record, error: Exception) -> Image.Image:
+    """The image made by Pillow alone, which raises what the user is to see, where our way has failed."""
+    on_mistake = record.source.on_mistake
+    made = None if on_mistake is None else _by_pillow(record)
+    if on_mistake is None or made is None:
+        if isinstance(error, AttributeError):  # which those who ask for an attribute of the image would swallow
+            raise CoreError(f"a step that was recorded fails: {error}") from error
+        raise error
+    made.load()
+    on_mistake(error)
+    return made
 
 
 def _checked(check: Check, made: Image.Image, record: _Record, seconds: float) -> Image.Image:
@@ -391,7 +407,8 @@ def _with_pixels(image: Image.Image, made: Image.Image) -> None:
 def _plain(image: Image.Image) -> Image.Image:
     """The image as a plain one; without pixels if it has none."""
     vars(image).setdefault("_im", None)
-    image.__class__ = Image.Image
+    if isinstance(image, LazyImage):
+        CLASS.__set__(image, Image.Image)
     vars(image).pop("_fastpipe", None)
     return image
 
@@ -448,7 +465,7 @@ def _cut(box: Box, width: int, height: int) -> tuple[Operation, ...]:
 
 def lazy_of(image: Any) -> LazyImage | None:
     """The image as a lazy one, if it has no pixels yet, in mode RGB or L; None of anything else."""
-    lazy = getattr(type(image), "lazy", None)  # a file's, too
+    lazy = getattr(type(image), "_fastpipe_lazy", None)  # a file's, too
     made: LazyImage | None = None if lazy is None else lazy(image)
     return made
 
@@ -562,7 +579,10 @@ def shadow_of(image: Image.Image) -> Image.Image | None:
     """The same image made by Pillow alone, for who compares; None where nobody knows how. A plain one is copied."""
     lazy = lazy_of(image)
     record = None if lazy is None else _record_of(lazy)
-    return image.copy() if record is None else _by_pillow(record)
+    if record is None:
+        return image.copy()
+    made = _by_pillow(record)
+    return made.copy() if made is not None and lazy is image and not record.calls else made  # no file any more
 
 
 class PendingPixels:

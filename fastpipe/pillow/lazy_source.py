@@ -23,6 +23,7 @@ from fastpipe.program.program import Program
 from fastpipe.types import Box, DecodeRequest, ImageShape, Step
 
 Opener = Callable[[bytes], Image.Image]
+OnMistake = Callable[[Exception], object]
 
 
 class Check(Protocol):
@@ -57,10 +58,11 @@ class LazySource:
         open_by_pillow: opens the file for what the core refuses: Pillow's errors and warnings are raised then. None for
             a `fastpipe.errors.DecodeError` that names the file.
         check: of this file's images, if they are to be checked.
+        on_mistake: gets an error of ours where Pillow makes the same image without one; None to raise it.
 
     Attributes:
         shape: of the upright image.
-        encoded, orientation, check: as given.
+        encoded, orientation, check, on_mistake: as given.
         error: why the file couldn't be decoded; None as long as it could.
     """
 
@@ -70,11 +72,13 @@ class LazySource:
         orientation: int = 1,
         open_by_pillow: Opener | None = None,
         check: Check | None = None,
+        on_mistake: OnMistake | None = None,
     ) -> None:
         height, width = encoded.header.size
         self.shape = ImageShape(width, height) if orientation >= 5 else ImageShape(height, width)
         self.encoded = encoded
         self.check = check
+        self.on_mistake = on_mistake
         self.orientation = orientation
         self._open_by_pillow = open_by_pillow
         self.error: Exception | None = None

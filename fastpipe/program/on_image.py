@@ -88,7 +88,7 @@ def run_on_image(program: Program, image: Any, out: torch.Tensor | None = None, 
 
 def _run_again(program: Program, image: Any, in_rows: bool) -> Any:
     """`run_on_image` by the job that is kept with the program, or now is; None where there can't be one."""
-    if not core.available() or hasattr(type(image), "claim"):
+    if not core.available() or hasattr(type(image), "_fastpipe_claim"):
         return None
     kept: Any = program.kept
     key = (image.strides, in_rows) if isinstance(image, np.ndarray) else in_rows
@@ -134,7 +134,7 @@ def run_operation(operation: Operation, image: Any, box: Box | None = None) -> A
         if kept:
             known = kept.get((image.mode, image.size))
             if known and core.available() and "transparency" not in image.info:
-                made = None if hasattr(type(image), "claim") else known.run_on(image, known.keeps_info)
+                made = None if hasattr(type(image), "_fastpipe_claim") else known.run_on(image, known.keeps_info)
                 if made is not None:
                     return made
         shape = shape_of(image)
@@ -252,7 +252,7 @@ def _claimed(
         shape: the image's as `shape_of` gives it, or of the box.
         keeps_info: a PIL image that comes out has the image's ``info``; a lazy one has it anyway.
     """
-    claim = getattr(type(image), "claim", None)
+    claim = getattr(type(image), "_fastpipe_claim", None)
     if claim is not None:  # a lazy image's pixels needn't be there: see `fastpipe.pillow.lazy_image`
         claimed: tuple[Any, int, bool] | None = claim(image, box, steps, conversion, out, in_rows)
         if claimed is not None:

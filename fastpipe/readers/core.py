@@ -84,3 +84,32 @@ def intact_jpeg(data: bytes, header: Header) -> bool:
     except DecodeError:
         return False
     return True
+
+
+def unbroken_jpeg(data: bytes, header: Header) -> bool:
+    """Whether a JPEG's scan ends with the end marker; of a progressive one, the last, behind other scans and tables.
+
+    Then a decoder comes to the end without an error, unless the head's tables are wrong. Nothing is decoded here.
+    """
+    position = header.data_offset
+    while (position := core.scan_end(data, position)) >= 0:
+        marker, start = data[position + 1], position + 4
+        position += 2 + int.from_bytes(data[position + 2 : start], "big")
+        if marker == _EOI:
+            return True
+        if not header.progressive or not (marker == _SOS or (marker == _DHT and _are_tables(data[start:position]))):
+            return False
+    return False
+
+
+def _are_tables(segment: bytes) -> bool:
+    """Whether a DHT segment is made of whole Huffman tables."""
+    while segment:
+        size = 17 + sum(segment[1:17])
+        if segment[0] & 0xEF > 3 or size > len(segment):
+            return False
+        segment = segment[size:]
+    return True
+
+
+_DHT, _EOI, _SOS = 0xC4, 0xD9, 0xDA

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import io
+import re
 
 import corpus
 import pytest
 from fuzz.check import described_of
 from fuzz.mutate import mutation
+from hypothesis import example, given
+from hypothesis import strategies as st
 from PIL import Image
 
 from fastpipe import core
@@ -32,6 +35,14 @@ def compare(header: Header, data: bytes, name: str) -> bool:
         assert header.bit_depth == 16 or header.channels == len(image.getbands()), name
         assert header.progressive == bool(image.info.get("progressive") or image.info.get("interlace")), name
     return True
+
+
+@given(st.lists(st.sampled_from([0, 1, 0xCF, 0xD0, 0xD7, 0xD8, 0xD9, 0xFE, 0xFF, 0xFF, 0xFF]), max_size=12).map(bytes))
+@example(bytes(100_000) + b"\xff\xd9")
+def test_the_end_of_a_scan(data: bytes) -> None:
+    for start in range(len(data) + 2 if len(data) < 20 else 1):
+        found = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]").search(data, start)
+        assert core.scan_end(data, start) == (-1 if found is None else found.start())
 
 
 def test_the_corpus() -> None:

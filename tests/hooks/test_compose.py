@@ -73,6 +73,8 @@ def opened(paths: list[Path], again: int = 2) -> Iterator[Any]:
 
 RECIPES: dict[str, Callable[[], Any]] = {
     "training": lambda: T.Compose([T.RandomResizedCrop(24), T.RandomHorizontalFlip(), T.ToTensor()]),
+    "tensors": lambda: v2.Compose([v2.PILToTensor(), v2.RandomHorizontalFlip(), Counting(), v2.ToDtype(torch.float32)]),
+    "a callable at the end": lambda: T.Compose([T.Resize(32), T.CenterCrop(24), T.ToTensor(), Counting()]),
     "colours": lambda: T.Compose([T.Resize(32), T.ColorJitter(0.4, 0.4, 0.4, 0.1), T.RandomGrayscale(), T.ToTensor()]),
     "nested": lambda: T.Compose([T.Compose([T.Resize(40), T.CenterCrop(32)]), T.RandomApply([T.RandomRotation(9)])]),
     "between": lambda: T.Compose(
@@ -214,6 +216,58 @@ def test_errors_of_the_user_s_are_torchvision_s(photos: list[Path]) -> None:
             fastpipe.uninstall()
     assert len(errors) == 2
     assert errors[0] == errors[1]
+
+
+class _OwnParameters(T.RandomCrop):  # type: ignore[misc, name-defined]
+    calls = 0
+
+    @classmethod
+    def get_params(cls, img: Any, output_size: Any) -> Any:
+        cls.calls += 1
+        return 1, 2, *output_size
+
+
+def test_a_method_of_a_class_of_the_user_s_runs_once_an_image(photos: list[Path]) -> None:
+    compose = T.Compose([T.Resize(40), _OwnParameters(24), T.ToTensor()])
+    expected, _ = outcome(compose, opened(photos[:2]))
+    before = _OwnParameters.calls
+    with fastpipe.install(check=99):
+        made, _ = outcome(compose, opened(photos[:2]))
+    assert all(map(torch.equal, made, expected))
+    assert _OwnParameters.calls - before == before
+
+
+def _marked(plain: Callable[..., Any], calls: list[str], name: str) -> Callable[..., Any]:
+    def replaced(*args: Any, **options: Any) -> Any:
+        calls.append(name)
+        return plain(*args, **options)
+
+    return replaced
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_what_others_have_put_in_a_library_s_place_is_called(
+    photos: list[Path], monkeypatch: pytest.MonkeyPatch, is_late: bool
+) -> None:
+    functional = module("torchvision.transforms.functional")
+    owners = [(T.RandomCrop, "forward"), (functional, "to_tensor"), (Image.Image, "crop"), (T.Compose, "__call__")]
+    for owner, name in owners:
+        calls: list[str] = []
+        compose = T.Compose([T.RandomCrop(1), T.ToTensor()])
+        with monkeypatch.context() as patched:
+            if not is_late:
+                patched.setattr(owner, name, _marked(getattr(owner, name), calls, name))
+            with fastpipe.install(check=0):
+                if is_late:
+                    compose(Image.open(photos[0]))
+                    patched.setattr(owner, name, _marked(getattr(owner, name), calls, name))
+                compose(Image.open(photos[0]))
+                patched.undo()
+                assert calls == [name]
+                compose(Image.open(photos[0]))
+                assert calls == [name]
+    lefts = {reason for found in fastpipe.report().sites for reason in found.left}
+    assert lefts == {"somebody has replaced a function that its library goes through"}
 
 
 def test_samples_with_boxes_are_torchvision_s(photos: list[Path]) -> None:

@@ -148,3 +148,20 @@ def test_nothing_is_compared_where_nobody_asks(monkeypatch: pytest.MonkeyPatch) 
     with fastpipe.install(check=0):
         opened().convert("RGB").tobytes()
         assert LEDGER.site("function", "PIL.Image.open").checked == 0
+
+
+@pytest.mark.parametrize("look", [np.asarray, lambda image: image.tobytes(), lambda image: image.getpixel((3, 4))])
+def test_a_mistake_of_ours_is_never_the_user_s(
+    site: Site, monkeypatch: pytest.MonkeyPatch, look: Callable[[Any], Any]
+) -> None:
+    def fail(*_: object, **__: object) -> Any:
+        raise RuntimeError("a mistake")
+
+    images = [opened().convert("RGB").resize((40, 30)), opened().convert("RGB"), opened()]
+    plain = Image.open(io.BytesIO(PHOTO), formats=["JPEG"])
+    fastpipe.uninstall()
+    expected = [look(image) for image in (plain.resize((40, 30)), plain, plain)]
+    monkeypatch.setattr(LazySource, "_run", fail)
+    for image, value in zip(images, expected, strict=True):
+        np.testing.assert_array_equal(look(image), value)
+    assert list(site.left) == ["fastpipe failed (RuntimeError: a mistake), and the plain way was taken"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import py_compile
 import signal
 import subprocess
 import sys
@@ -34,6 +35,7 @@ def same(plain: subprocess.CompletedProcess[str], ours: subprocess.CompletedProc
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "look.py").write_text(LOOKS_AROUND)
+    py_compile.compile(str(tmp_path / "look.py"), str(tmp_path / "compiled.pyc"))
     (tmp_path / "package").mkdir()
     (tmp_path / "package" / "__init__.py").write_text("")
     (tmp_path / "package" / "__main__.py").write_text(LOOKS_AROUND)
@@ -48,6 +50,7 @@ def folder(tmp_path: Path) -> Path:
     [
         ["look.py", "--epochs", "3", "-q", "--check", "x"],
         ["./look.py"],
+        ["compiled.pyc", "a"],
         ["package"],
         ["archive.pyz", "a"],
         ["-m", "package", "a", "--help"],

@@ -274,3 +274,87 @@ def test_a_file_that_is_read_on_is_where_pillow_leaves_off() -> None:
         part = image.crop((1, 2, 30, 40))
         assert not file.closed
         assert np.array_equal(np.asarray(part), np.asarray(image)[2:40, 1:30])
+
+
+def test_a_file_that_was_closed_meanwhile_is_told_by_pillow(tmp_path: Path) -> None:
+    path = tmp_path / "photo.jpg"
+    path.write_bytes(PHOTO)
+
+    def told() -> str:
+        with path.open("rb") as file:
+            image = Image.open(file)
+        with pytest.raises(ValueError, match="closed file") as raised:
+            image.convert("RGB")
+        return str(raised.value)
+
+    expected = told()
+    with fastpipe.register_pillow_opener():
+        assert told() == expected
+
+
+def test_attributes_of_the_users_are_theirs() -> None:
+    names = ("source", "lazy", "claim", "pillow", "record", "encoded")
+    with fastpipe.register_pillow_opener():
+        image: Any = Image.open(io.BytesIO(PHOTO))
+        part: Any = image.crop((3, 4, 60, 50))
+        for one in (image, part):
+            assert not any(hasattr(one, name) for name in names)
+            vars(one).update(dict.fromkeys(names, "mine"))
+        made = shown(part.resize((20, 30))), shown(image.resize((20, 30)))
+        assert {getattr(one, name) for one in (image, part) for name in names} == {"mine"}
+    plain = Image.open(io.BytesIO(PHOTO))
+    assert made == (shown(plain.crop((3, 4, 60, 50)).resize((20, 30))), shown(plain.resize((20, 30))))
+
+
+class _Mine(Image.Image):
+    pass
+
+
+class _MyJpeg(JpegImagePlugin.JpegImageFile):
+    pass
+
+
+@pytest.mark.parametrize("before", [lambda image: None, Image.Image.load, lambda image: image.crop((1, 1, 4, 4))])
+def test_an_image_may_be_given_a_class_of_the_users(before: Callable[[Any], Any]) -> None:
+    plain = shown(Image.open(io.BytesIO(PHOTO)))
+    with fastpipe.register_pillow_opener():
+        file = Image.open(io.BytesIO(PHOTO))
+        image = file.convert("RGB")
+        assert (file.__class__, image.__class__) == (JpegImagePlugin.JpegImageFile, Image.Image)
+        before(file)
+        before(image)
+        file.__class__, image.__class__ = _MyJpeg, _Mine
+        assert (type(file), type(image)) == (_MyJpeg, _Mine)
+        assert shown(file) == shown(image) == plain
+
+
+def _broken(data: bytes, how: str) -> bytes:
+    middle = len(data) // 2
+    if how == "a marker in the scan":
+        return data[:middle] + b"\xff\xc4\x00\x05" + data[middle + 4 :]
+    if how == "zeros":
+        return data[:middle] + bytes(400) + data[middle + 400 :]
+    return data[:middle]
+
+
+@pytest.mark.parametrize("how", ["a marker in the scan", "zeros", "cut off"])
+@pytest.mark.parametrize("kind", ["JPEG", "JPEG progressive", "PNG"])
+def test_a_broken_file_raises_where_pillow_raises(kind: str, how: str) -> None:
+    """Many a data set opens within ``try``, and takes another file."""
+    file = io.BytesIO()
+    Image.fromarray(corpus.photo(97, 131, 6)).save(file, kind.partition(" ")[0], progressive="progressive" in kind)
+    data = _broken(file.getvalue(), how)
+
+    def steps() -> list[str]:
+        done = []
+        for step in (lambda image: image.convert("RGB"), lambda image: image.crop((0, 0, 9, 9)), np.asarray):
+            try:
+                step(Image.open(io.BytesIO(data)))
+            except (OSError, SyntaxError, ValueError) as error:
+                done.append(f"{type(error).__name__}: {error}")
+        return done
+
+    expected = steps()
+    assert expected or how == "zeros"
+    with fastpipe.register_pillow_opener():
+        assert steps() == expected

@@ -25,7 +25,7 @@ extern "C" {
 #define FPC_API __attribute__((visibility("default")))
 #endif
 
-#define FPC_ABI 15 /* changes with every struct below */
+#define FPC_ABI 16 /* changes with every struct below */
 
 /* ---- outcomes ------------------------------------------------------------------------------------------------- */
 
@@ -118,6 +118,10 @@ typedef struct fpc_header {
 /* Reads the header. The data may be a file's first bytes: FPC_TRUNCATED says that more are needed.
  * FPC_UNUSUAL_HEADER: Pillow has to read it. */
 FPC_API int fpc_read_header(const uint8_t *data, size_t length, fpc_header *header);
+
+/* The position of the first marker, from one in a JPEG's entropy-coded data on, that is no restart marker (ITU-T T.81,
+ * B.1.1); -1 where there is none. */
+FPC_API int64_t fpc_find_marker(const uint8_t *data, size_t length, size_t start);
 
 /* ---- operations ------------------------------------------------------------------------------------------------ */
 

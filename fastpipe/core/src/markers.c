@@ -294,3 +294,14 @@ int fpc_read_scan(fpc_scan *scan, const uint8_t *data, size_t length, const fpc_
     scan->low = data[2] & 15;
     return FPC_OK;
 }
+
+int64_t fpc_find_marker(const uint8_t *data, size_t length, size_t start) {
+    while (start + 1 < length) {
+        const uint8_t *found = memchr(data + start, 0xFF, length - 1 - start);
+        if (!found) break;
+        uint8_t kind = found[1];
+        if (kind != 0 && kind != 0xFF && (kind & 0xF8) != 0xD0) return found - data;
+        start = (size_t)(found - data) + (kind == 0xFF ? 1 : 2);
+    }
+    return -1;
+}
