@@ -1,4 +1,4 @@
-"""Addresses of arrays, for C."""
+"""Addresses of arrays and bytes, for C."""
 
 from __future__ import annotations
 
@@ -18,6 +18,15 @@ def address_of(array: np.ndarray[Any, Any]) -> int:
     return _pointer_at(id(array) + _OBJECT_SIZE).value or 0
 
 
+def address_of_bytes(data: bytes) -> int:
+    """Address of the first byte, with a NUL behind the last; good while somebody keeps the object."""
+    if _BYTES_HEAD:
+        return id(data) + _BYTES_HEAD
+    return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
+
+
 _IS_CPYTHON = sys.implementation.name == "cpython"
 _OBJECT_SIZE = object.__basicsize__
 _pointer_at = ctypes.c_void_p.from_address
+# CPython's object in front of the bytes, less the NUL behind them; 0 for others, who may have them elsewhere.
+_BYTES_HEAD = bytes.__basicsize__ - 1 if _IS_CPYTHON else 0

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import NamedTuple
 
-from fastpipe.core.files import address_of_bytes, c_string
+from fastpipe.core.addresses import address_of_bytes
+from fastpipe.core.files import c_string
 from fastpipe.core.pool import Pool
 from fastpipe.core.structs import RawArray
 from fastpipe.types import ArchiveMember

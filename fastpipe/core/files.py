@@ -15,6 +15,7 @@ import weakref
 from collections.abc import Sequence
 from struct import Struct
 
+from fastpipe.core.addresses import address_of_bytes
 from fastpipe.core.headers import header_of
 from fastpipe.core.library import native
 from fastpipe.core.pool import Pool
@@ -22,12 +23,10 @@ from fastpipe.core.structs import RawFile, Status
 from fastpipe.types import ArchiveMember, Header
 
 _GIVEN = Struct("@6q4i")
-_FILE = Struct("@6q4i16iq")
+_FILE = Struct("@6q4i2i56sq")  # an fpc_file; behind its own fields the header, as `header_of` takes it
 _SIZE = _FILE.size
 _PLACE = Struct("@24x2q")
 _OUTCOMES = tuple(Status)
-# CPython's object in front of the bytes, less the NUL behind them; 0 for others, who may have them elsewhere.
-_BYTES_HEAD = bytes.__basicsize__ - 1 if sys.implementation.name == "cpython" else 0
 _ENCODING, _ERRORS = ("utf-8", "strict") if os.name == "nt" else (sys.getfilesystemencoding(), "surrogateescape")
 
 
@@ -141,7 +140,7 @@ class Files:
         used = self._list.bytes[: self._count * _SIZE]
         return [
             (
-                _OUTCOMES[fields[8]] if fields[8] else header_of(fields[10:]),
+                _OUTCOMES[fields[8]] if fields[8] else header_of(*fields[10:]),
                 fields[:3] if fields[9] else fields[3:5],
             )
             for fields in _FILE.iter_unpack(used)
@@ -214,13 +213,6 @@ class Files:
         self._lock = threading.Lock()
         if self._busy:
             self._address, self._busy, self._count = None, False, 0
-
-
-def address_of_bytes(data: bytes) -> int:
-    """Address of the first byte, with a NUL behind the last; good while somebody keeps the object."""
-    if _BYTES_HEAD:
-        return id(data) + _BYTES_HEAD
-    return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
 
 
 def c_string(name: str) -> bytes:

@@ -12,7 +12,8 @@ from fastpipe.core.library import native, quick
 from fastpipe.core.structs import RawHeader, Status
 from fastpipe.types import Header, named
 
-_HEADER = Struct("@16iq")
+_HEADER = Struct("@2i56sq")  # height, width, the rest, where the pixels begin
+_REST = Struct("@14i")
 
 MAYBE_MPO = "JPEG or MPO"
 """The format of a JPEG with a multi-picture index, as in `fastpipe.readers`: Pillow has to say what it takes it for."""
@@ -65,7 +66,7 @@ def read_header(data: bytes) -> Header | Status:
     status = local.read(data, len(data), place[1])
     fields = _HEADER.unpack_from(place[0])
     local.free.append(place)
-    return Status(status) if status else header_of(fields)
+    return Status(status) if status else header_of(*fields)
 
 
 def scan_end(data: bytes, start: int) -> int:
@@ -78,18 +79,18 @@ def scan_end(data: bytes, start: int) -> int:
     return found
 
 
-def header_of(fields: tuple[int, ...]) -> Header:
-    """Makes a `Header` of an fpc_header's fields, in their order."""
-    format, known, plain = _kind(fields[2:16])
-    made: Header = named(Header, (format, fields[0], fields[1], *known, fields[16], plain))
+def header_of(height: int, width: int, rest: bytes, data_offset: int) -> Header:
+    """Makes a `Header` of an fpc_header's fields."""
+    format, known, plain = _kind(rest)
+    made: Header = named(Header, (format, height, width, *known, data_offset, plain))
     return made
 
 
 @lru_cache(maxsize=256)
-def _kind(fields: tuple[int, ...]) -> tuple[str, tuple[Any, ...], bool]:
+def _kind(rest: bytes) -> tuple[str, tuple[Any, ...], bool]:
     """Fields of a header but for size and offset, which most files of a folder share: cached."""
     components, bits, color, s0, s1, s2, s3, progressive, orientation, pictures, plain, kind, transparency, animated = (
-        fields
+        _REST.unpack(rest)
     )
     subsampling = _SUBSAMPLING.get((components, s0, s1, s2, s3), "unknown")
     format = _FORMATS[kind]

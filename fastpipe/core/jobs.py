@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fastpipe.core.addresses import address_of
+from fastpipe.core.addresses import address_of, address_of_bytes
 from fastpipe.core.operations import JobOperations, Packed
 from fastpipe.core.pillow import PillowMemory
 from fastpipe.core.structs import Arithmetic, DType, RawJob, RawPixels
@@ -184,13 +184,12 @@ class Job(JobOperations):
     def prepared(self) -> PreparedJob:
         """Packs the job, which reads pixels, to be filled again with others of the same layout, and another sink."""
         operations = self.packed((0, 0))
-        address = ctypes.cast(ctypes.c_char_p(operations.content), ctypes.c_void_p).value
-        kept, self.raw.operations = self.raw.operations, address
+        kept, self.raw.operations = self.raw.operations, address_of_bytes(operations.content)
         content, pixels = bytearray(self._content), bytes(self._pixels_content)
         self.raw.operations = kept
-        _ADDRESS.pack_into(content, _PIXELS_POINTER_AT, ctypes.cast(ctypes.c_char_p(pixels), ctypes.c_void_p).value)
+        _ADDRESS.pack_into(content, _PIXELS_POINTER_AT, address_of_bytes(pixels))
         job = bytes(content)
-        return PreparedJob(job, pixels, operations, ctypes.cast(ctypes.c_char_p(job), ctypes.c_void_p).value or 0)
+        return PreparedJob(job, pixels, operations, address_of_bytes(job))
 
     def fill(self, prepared: PreparedJob, source: int, sink: int, keep: Any) -> None:
         """Makes this the prepared job, until it is cleared.

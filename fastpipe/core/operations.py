@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import NamedTuple
 
+from fastpipe.core.addresses import address_of_bytes
 from fastpipe.core.structs import Filter, Kind, Padding, PassOrder, RawJob, RawOperation
 
 MAX_OPERATIONS = 16
@@ -26,6 +27,8 @@ _WARP = Struct("@2i7i4x8d")
 _TURN = Struct("@2if")
 _SAMPLE = Struct("@2i4i9f")
 _SIZE = ctypes.sizeof(RawOperation)
+_LIST = Struct("@Pi")  # of a job: the address of its operations, and their number
+_LIST_AT: int = RawJob.operations.offset
 _NO_COEFFICIENTS = (0.0,) * 8
 _OPAQUE = 255  # the fourth byte of a colour in Pillow
 # As plain ints, which cost less to pack.
@@ -69,8 +72,7 @@ class JobOperations:
         """Removes all operations."""
         self._count = 0
         self._tables.clear()
-        self.raw.operations = self._own
-        self.raw.operation_count = 0
+        _LIST.pack_into(self.raw, _LIST_AT, self._own, 0)
 
     def mark(self) -> tuple[int, int]:
         """Position of the next operation, for `packed`."""
@@ -94,6 +96,11 @@ class JobOperations:
         if tables:
             self._tables += tables
         return True
+
+    def use(self, packed: Packed) -> None:
+        """Makes packed operations, which live until the job has run, the job's own ones until it is cleared."""
+        self._count = packed.number
+        _LIST.pack_into(self.raw, _LIST_AT, address_of_bytes(packed.content), packed.number)
 
     def crop(self, top: int, left: int, height: int, width: int) -> None:
         """Crops the result of the operations before."""
@@ -182,7 +189,7 @@ class JobOperations:
                 looked up, too.
         """
         self._tables.append(table)
-        address = ctypes.cast(ctypes.c_char_p(table), ctypes.c_void_p).value
+        address = address_of_bytes(table)
         _LUT.pack_into(self._operations, self._next(), Kind.LUT, 0, address, fourth, 0)
 
     def gray(self, channels: int) -> None:
@@ -238,7 +245,7 @@ class JobOperations:
         """
         weights = along + down
         self._tables.append(weights)
-        address = ctypes.cast(ctypes.c_char_p(weights), ctypes.c_void_p).value
+        address = address_of_bytes(weights)
         _TORCH_BLUR.pack_into(
             self._operations, self._next(), Kind.TORCH_BLUR, 0, address, len(along) // 4, len(down) // 4
         )

@@ -21,7 +21,7 @@ import threading
 from struct import unpack_from
 from typing import Any, NamedTuple
 
-from fastpipe.core.files import address_of_bytes
+from fastpipe.core.addresses import address_of_bytes
 from fastpipe.core.headers import PACKED_FORMAT
 from fastpipe.core.library import loaded, native, status_text
 from fastpipe.core.structs import Status

@@ -156,7 +156,8 @@ class BatchBuilder:
             conversion = program.conversion
             if isinstance(conversion, ToNormalizedTensor):
                 self._numbers[task.position] = conversion.mean, conversion.std
-            task.program = program._replace(conversion=_KEEP_UINT8, kept=None)
+            # The memo's operations are the steps' alone; its jobs have conversions, but aren't asked for in a batch.
+            task.program = program._replace(conversion=_KEEP_UINT8)
         return True
 
     def place(self, position: int) -> torch.Tensor:

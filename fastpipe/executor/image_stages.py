@@ -22,7 +22,7 @@ from fastpipe.pillow.lazy_image import LazyImage, load_images, source_of
 from fastpipe.pillow.lazy_source import LazySource
 from fastpipe.program.encoded import Encoded
 from fastpipe.program.execute import execute
-from fastpipe.program.lower import add_steps, lower
+from fastpipe.program.lower import add_program, lower
 from fastpipe.program.on_image import DIRECT, finish_tensor
 from fastpipe.program.program import Program
 from fastpipe.readers.partial import PartialFile, fetch_images, fetch_rows
@@ -388,12 +388,9 @@ class ImageStages:
 
 def _fill(job: core.Job, program: Program, encoded: Any, limits: tuple[int, int]) -> bool:
     """Fills a job with all of a program but its sink; False where the core doesn't have all of its steps."""
-    box = program.request.box
-    shape = program.shape if box is None else ImageShape(box.height, box.width)
-    job.clear()
-    if add_steps(job, program.steps, shape)[1] != len(program.steps):
+    if not add_program(job, program):
         return False
-    encoded.give_to(job, box, limits)
+    encoded.give_to(job, program.request.box, limits)
     return True
 
 

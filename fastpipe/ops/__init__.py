@@ -5,10 +5,12 @@ from fastpipe.ops.base import (
     OWN,
     REGISTRY,
     Contract,
+    Memo,
     Operation,
     contracts_of,
     interned,
     interned_once,
+    memo_of,
     register,
 )
 from fastpipe.ops.color import (
@@ -105,6 +107,7 @@ __all__ = [
     "Layout",
     "LookUp",
     "Margin",
+    "Memo",
     "Normalize",
     "Operation",
     "Pad",
@@ -143,6 +146,7 @@ __all__ = [
     "interned_once",
     "layout_behind",
     "least_pixels_of_warp",
+    "memo_of",
     "pad_by",
     "radii_of",
     "register",

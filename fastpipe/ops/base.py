@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, fields, replace
 from enum import Enum
 from functools import lru_cache
@@ -24,7 +24,7 @@ from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.types import Box, ImageShape
 
 if TYPE_CHECKING:
-    from fastpipe.core import Job
+    from fastpipe.core import Job, Packed
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,33 @@ NEVER = math.inf
 """Value of `Operation.least_pixels`: the core takes longer however many pixels there are."""
 
 
+class Memo:
+    """Results that are kept with an operation or a program which will come again: no part of its value.
+
+    Attributes:
+        packed: its operations of the core's and the shape of their result, by the shape that they were packed for, or
+            by its channels where the rest doesn't matter.
+        jobs: whole jobs on images in memory, by the images' layout; `fastpipe.program.on_image` has them. None where
+            the work isn't the same for all images of a layout.
+        on_tensor: the operations that do the same to tensors; `fastpipe.ops.on_tensor` has them.
+    """
+
+    __slots__ = ("jobs", "on_tensor", "packed")
+
+    def __init__(self, *, has_jobs: bool = True) -> None:
+        self.packed: dict[ImageShape | int, tuple[Packed, ImageShape]] = {}
+        self.jobs: dict[Hashable, Any] | None = {} if has_jobs else None
+        self.on_tensor: dict[Hashable, Operation] = {}
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> Any:
+        return Memo, ()  # another process works it out for itself
+
+
 class Operation:
     """The base of all operations. Fields are the keyword arguments of the functional, in its order.
 
@@ -67,8 +94,8 @@ class Operation:
 
     __slots__ = ("interned",)
 
-    interned: dict[Any, Any] | None
-    """Results that other modules cache with an interned operation; no part of its value."""
+    interned: Memo
+    """Of an interned operation alone."""
 
     op: ClassVar[str]
     phrase: ClassVar[str] = ""
@@ -185,8 +212,14 @@ Interned = TypeVar("Interned", bound=Operation)
 
 def interned(operation: Interned) -> Interned:
     """The operation, which will be drawn again and again: what is worked out about it is kept with it."""
-    object.__setattr__(operation, "interned", {})  # frozen
+    object.__setattr__(operation, "interned", Memo())  # frozen
     return operation
+
+
+def memo_of(step: object) -> Memo | None:
+    """What is kept with an interned operation; None for a step that was drawn for one image."""
+    memo: Memo | None = getattr(step, "interned", None)
+    return memo
 
 
 @lru_cache(maxsize=256)

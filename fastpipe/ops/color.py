@@ -123,7 +123,7 @@ class AdjustSaturation(Enhancement):
     saturation_factor: float
 
     def least_pixels(self, channels: int) -> float:
-        return 1000 if channels == 3 else NEVER
+        return 2500 if channels == 3 else NEVER
 
 
 @register

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from fastpipe.kernels.v2_tensors import resizes_natively
-from fastpipe.ops.base import Operation, interned
+from fastpipe.ops.base import Operation, interned, memo_of
 from fastpipe.ops.color import AdjustBrightness, Invert, Posterize, Solarize, TableOperation
 from fastpipe.ops.geometry import CenterCrop, Crop, HFlip, Pad, Resize, VFlip
 from fastpipe.ops.interpolation import interpolation_of
@@ -149,23 +149,23 @@ def _is_transposed(given: dict[str, Any]) -> bool:
 # -- operations on pixels
 
 _NAMES = {"hflip": "horizontal_flip", "vflip": "vertical_flip"}
-_known: dict[tuple[Any, ...], tuple[Operation, Operation]] = {}
-_MOST_KNOWN = 4096
+_MOST_KNOWN = 64  # shapes of tensors
 
 
 def as_tensor_operation(operation: Operation, shape: TensorShape) -> Operation:
     """The operation of the same function on a tensor; always the same interned one for an interned operation."""
     if shape.ahead and isinstance(operation, (CenterCrop, Crop, HFlip, VFlip)):
         return operation
-    if getattr(operation, "interned", None) is None:
+    memo = memo_of(operation)
+    if memo is None:
         return _as_tensor_operation(operation, shape)
-    key = id(operation), *shape, shape.dtype, shape.ahead
-    known = _known.get(key)
+    key = *shape, shape.dtype, shape.ahead
+    known = memo.on_tensor.get(key)
     if known is None:
-        if len(_known) >= _MOST_KNOWN:
-            _known.clear()
-        known = _known[key] = operation, interned(_as_tensor_operation(operation, shape))
-    return known[1]
+        if len(memo.on_tensor) >= _MOST_KNOWN:
+            memo.on_tensor.clear()
+        known = memo.on_tensor[key] = interned(_as_tensor_operation(operation, shape))
+    return known
 
 
 def _as_tensor_operation(operation: Operation, shape: TensorShape) -> Operation:

@@ -37,7 +37,7 @@ def least_pixels_of_warp(interpolation: Any, channels: int) -> float:
     """`Operation.least_pixels` of a rotation, an affine warp that turns or shears, or a perspective."""
     if interpolation in _NEAREST:
         return 40_000 if channels == 3 else NEVER
-    return 800 if channels == 3 else 6000
+    return 2000 if channels == 3 else 6000
 
 
 def _turned(degrees: float) -> str:

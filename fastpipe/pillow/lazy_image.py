@@ -169,7 +169,7 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
         source, shown = record.source, _shown(self, record)
         program = source.program(shown, box, steps)
         if conversion is not None:
-            converting = program._replace(conversion=conversion, in_rows=in_rows, kept=None)
+            converting = program._replace(conversion=conversion, in_rows=in_rows, memo=None)
             made = source.run_by_core(converting, out, in_rows)
             return None if made is None else (made, len(steps), True)
         if not source.takes(program):

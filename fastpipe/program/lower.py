@@ -7,7 +7,7 @@ left. Nothing here changes a pixel of the result. `add_steps` makes of operation
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import groupby
 from typing import Any, NamedTuple, TypeAlias
@@ -21,6 +21,7 @@ from fastpipe.ops import (
     HFlip,
     Layout,
     LookUp,
+    Memo,
     Operation,
     PilToTensor,
     Resize,
@@ -36,8 +37,9 @@ from fastpipe.ops import (
     fused_conversion,
     interned,
     layout_behind,
+    memo_of,
 )
-from fastpipe.program.program import Kept, Program, Views
+from fastpipe.program.program import Program, Views
 from fastpipe.types import Box, DecodeRequest, ImageShape, Step, named
 
 _WHOLE = DecodeRequest()
@@ -52,55 +54,152 @@ def lower(steps: tuple[Step, ...], shape: ImageShape, *, orientation: int = 1) -
         shape: of that image.
         orientation: the EXIF orientation that turns the stored image upright, 1 to 8.
     """
-    for step in steps:
-        if getattr(step, "interned", None) is None:  # drawn for this image alone
-            return _lowered(steps, shape, orientation)
-    key = (*map(id, steps), shape, orientation, torch.get_default_dtype())
-    known = _known_programs.get(key)
-    if known is None:
-        if len(_known_programs) >= _MOST_PROGRAMS:
-            _known_programs.clear()
-        program = _lowered(steps, shape, orientation)._replace(kept=Kept())
-        for step in program.steps:
-            if isinstance(step, Operation) and getattr(step, "interned", None) is None:
-                interned(step)
-        known = _known_programs[key] = steps, program
-    return known[1]
+    # An interned step's number, and the class of one that was drawn for one image.
+    kinds = [type(step) if getattr(step, "interned", None) is None else id(step) for step in steps]
+    key = (*kinds, shape[2], orientation, torch.get_default_dtype())
+    chain = _chains.get(key)
+    if chain is None:
+        if len(_chains) >= _MOST_CHAINS:
+            _chains.clear()
+        chain = _chains[key] = _Chain(steps)
+    return chain.program(steps, shape, orientation)
 
 
-# Programs of interned steps alone, by these; they live as long as their ids are used here.
-_known_programs: dict[tuple[Any, ...], tuple[tuple[Step, ...], Program]] = {}
+def _are_interned(steps: Iterable[Step]) -> bool:
+    return all(memo_of(step) is not None for step in steps)
+
+
+class _Chain:
+    """Facts about steps of which some are interned, and the others of the same classes: most of their programs.
+
+    Args:
+        steps: the first of this kind; they live as long as their ids are used in `_chains`.
+    """
+
+    __slots__ = ("_comes_again", "_steps", "_template")
+
+    def __init__(self, steps: tuple[Step, ...]) -> None:
+        self._steps = steps
+        self._comes_again = _are_interned(steps)
+        self._template: _Template | None = None
+
+    def program(self, steps: tuple[Step, ...], shape: ImageShape, orientation: int) -> Program:
+        """`lower` of steps of this kind."""
+        made = _programs.get((self, shape)) if self._comes_again else None
+        if made is not None:
+            return made
+        template = self._template
+        made = None if template is None else template.program(steps, shape)
+        if made is None:
+            made, template = _lowered(steps, shape, orientation)
+            self._template = self._template or template
+        if self._comes_again:
+            for step in made.steps:
+                if isinstance(step, Operation) and memo_of(step) is None:
+                    interned(step)
+            if len(_programs) >= _MOST_PROGRAMS:
+                _programs.clear()
+            made = _programs[self, shape] = made._replace(memo=Memo())
+        return made
+
+
+class _Template(NamedTuple):
+    """A program that other images get but for the part of them that it begins with.
+
+    Attributes:
+        made: one such program.
+        front: how many steps from the front say which part of the image that is: none, or one.
+        steps: the program's steps, behind these; None where some are drawn for each image: those from `front` to `end`.
+        end: number of the step that makes a tensor.
+        resizes: `steps` begin with a resize to a fixed size, which no other image of that size gets.
+    """
+
+    made: Program
+    front: int
+    steps: tuple[Step, ...] | None
+    end: int
+    resizes: bool
+
+    def program(self, steps: tuple[Step, ...], shape: ImageShape) -> Program | None:
+        """The program of steps of the same kind; None where they need more thought."""
+        made, front, local, end, resizes = self
+        request, inner = _WHOLE, shape
+        if front:
+            step: Any = steps[0]
+            inner = step.output_shape(shape)
+            found = step.required_region(_all_of(inner), shape)
+            if found is None or found[1]:
+                return None
+            if inner != shape:
+                request = named(DecodeRequest, (found[0], 1))
+        result = made[5]
+        if not resizes:
+            result = inner
+        elif inner[0] == result[0] and inner[1] == result[1]:
+            return None
+        if local is None:
+            local = steps[front:end]
+        program: Program = named(Program, (shape, request, local, made[3], made[4], result, *made[6:]))
+        return program
+
+
+# By the steps' kinds, and whatever else lowering depends on.
+_chains: dict[tuple[Any, ...], _Chain] = {}
+_MOST_CHAINS = 4096
+# Of chains whose steps are all interned, by these and the image's shape.
+_programs: dict[tuple[_Chain, ImageShape], Program] = {}
 _MOST_PROGRAMS = 4096
 _MOST_AT_ONCE = 2  # operations of the core's that a step adds
 _MOST_KEPT = 64
 
 
+def add_program(job: core.Job, program: Program) -> bool:
+    """Makes the steps of a program a job's operations; False where the core doesn't have all of them."""
+    memo, channels = program.memo, program.result[2]
+    known = None if memo is None else memo.packed.get(channels)
+    if known is not None:
+        job.use(known[0])
+        return True
+    job.clear()
+    box, shape, steps = program.request.box, program.shape, program.steps
+    if box is not None:
+        shape = named(ImageShape, (box.height, box.width, shape.channels))
+    behind, taken = add_steps(job, steps, shape)
+    if taken != len(steps):
+        return False
+    if memo is not None:
+        memo.packed[channels] = job.packed((0, 0)), behind
+    return True
+
+
 def add_steps(job: core.Job, steps: tuple[Step, ...], shape: ImageShape) -> tuple[ImageShape, int]:
     """Adds the first steps that the core has to a job; the shape behind them, and how many they are."""
     for number, step in enumerate(steps):
-        known = getattr(step, "interned", None)
-        if known:
-            found = known.get(shape) or known.get(shape[2])
+        memo: Memo | None = getattr(step, "interned", None)
+        if memo is not None:
+            found = memo.packed.get(shape) or memo.packed.get(shape[2])
             if found is not None:
                 if not job.add(found[0]):
                     return shape, number
                 shape = found[1]
                 continue
-        begin = None if known is None else job.mark()
+        begin = None if memo is None else job.mark()
         if job.room < _MOST_AT_ONCE or not isinstance(step, Operation) or not step.to_core(job, shape):
             return shape, number
         behind = step.output_shape(shape) if step.changes_shape else shape
-        if known is not None and begin is not None:
-            if len(known) >= _MOST_KEPT:
-                known.clear()
+        if memo is not None and begin is not None:
+            if len(memo.packed) >= _MOST_KEPT:
+                memo.packed.clear()
             # a resize to a given size is the same for images of any size
-            known[shape[2] if isinstance(step, Resize) and step.fixed else shape] = job.packed(begin), behind
+            memo.packed[shape[2] if isinstance(step, Resize) and step.fixed else shape] = job.packed(begin), behind
         shape = behind
     return shape, len(steps)
 
 
-def _lowered(steps: tuple[Step, ...], stored: ImageShape, orientation: int) -> Program:
-    if orientation != 1:
+def _lowered(steps: tuple[Step, ...], stored: ImageShape, orientation: int) -> tuple[Program, _Template | None]:
+    """The program of steps; and a template for steps of the same kinds, where there is one."""
+    turned = orientation != 1
+    if turned:
         steps = (*turns(orientation), *steps)
         if orientation >= 5:
             stored = ImageShape(stored.width, stored.height, stored.channels)
@@ -111,19 +210,39 @@ def _lowered(steps: tuple[Step, ...], stored: ImageShape, orientation: int) -> P
     shapes, does_nothing = _shapes(on_pixels, stored, order)
     tail = _tail_of(behind, shapes[-1][2])
     in_rows = order.in_rows and (order.ahead == 0 or _leaves_rows(on_pixels, shapes, order.pixels - order.ahead))
+    is_plain = tail is not None and order.simple and not does_nothing
     if tail is None:
         first = len(on_pixels)
         on_pixels, shapes, tail = _moved_ahead(on_pixels, shapes, behind)
         in_rows = in_rows and _leaves_rows(on_pixels, shapes, first)
         box, local = _regions(on_pixels, shapes, len(on_pixels))
     else:
-        cut = order.cut if order.simple and not does_nothing else len(on_pixels)
+        cut = order.cut if is_plain else len(on_pixels)
         box, local = _regions(on_pixels, shapes, cut)
         local += on_pixels[cut:]
     request = _WHOLE if box == (0, 0, stored[0], stored[1]) else named(DecodeRequest, (box, 1))
     keeps_info = None if behind else _keeps_info(on_pixels, shapes)
     made: Program = named(Program, (stored, request, local, *tail[:2], shapes[-1], tail[2], in_rows, keeps_info, None))
-    return made
+    if not is_plain or turned or order.moved or not behind or order.cut > 1:
+        return made, None
+    return made, _template(made, order, on_pixels, behind)
+
+
+def _template(made: Program, order: _Order, on_pixels: tuple[Step, ...], behind: tuple[Step, ...]) -> _Template | None:
+    front = order.cut
+    local = on_pixels[front:]
+    reshaping = [number for number in range(front, order.pixels) if order.reshaping[number]]
+    resizes = reshaping == [front] and type(local[0]) is Resize and local[0].fixed and memo_of(local[0]) is not None
+    is_known = not front or isinstance(on_pixels[0], Operation)
+    if not is_known or made.steps != local or not _are_interned(behind) or (reshaping and not resizes):
+        return None
+    if made.result[2] != made.shape[2]:
+        return None
+    if not _are_interned(local):
+        return _Template(made, front, None, order.pixels, resizes)
+    # From any image the resize makes the same shape, from which on all is the same for the core.
+    kept = made._replace(memo=Memo(has_jobs=False)) if resizes or not local else made
+    return _Template(kept, front, local, order.pixels, resizes)
 
 
 class _Order(NamedTuple):
@@ -221,10 +340,9 @@ def _tail_of(tail: Sequence[Step], channels: int) -> _Tail | None:
 
     None where there are operations on a tensor: what can be done on pixels is to be moved ahead.
     """
-    for step in tail:
-        if getattr(step, "interned", None) is None:  # drawn for this image alone
-            return _found_tail(tail, channels)
-    return _known_tail(tail, channels, torch.get_default_dtype())
+    if _are_interned(tail):
+        return _known_tail(tail, channels, torch.get_default_dtype())
+    return _found_tail(tail, channels)
 
 
 @lru_cache(maxsize=256)

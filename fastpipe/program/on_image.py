@@ -7,7 +7,7 @@ Pillow's way, on an array by kernels. Behind the conversion to a tensor torch ru
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from itertools import repeat
 from typing import Any
 
@@ -17,11 +17,17 @@ from PIL import Image
 
 from fastpipe import core
 from fastpipe.errors import PlanError
-from fastpipe.kernels import memory
-from fastpipe.ops import AsTvImage, Operation, ToNormalizedTensor, ToPlanarTensor
+from fastpipe.ops import AsTvImage, Operation, ToNormalizedTensor, ToPlanarTensor, memo_of
 from fastpipe.program.lower import add_steps, lower
 from fastpipe.program.mistakes import is_judging, judge
-from fastpipe.program.prepared import prepared, prepared_program, read_part, write_new_image
+from fastpipe.program.prepared import (
+    new_tensor,
+    prepared,
+    prepared_program,
+    read_part,
+    write_new_image,
+    write_new_tensor,
+)
 from fastpipe.program.program import Program, Views
 from fastpipe.types import Box, ImageShape, Step
 
@@ -68,8 +74,9 @@ def run_on_image(program: Program, image: Any, out: torch.Tensor | None = None, 
         ``PIL.Image.Image``, or an array ``(H, W, C)``, which may be a view where pixels are only cut out.
     """
 
-    if out is None and program.kept is not None:
-        made = _run_again(program, image, in_rows)
+    jobs = None if out is not None or program.memo is None else program.memo.jobs
+    if jobs is not None:
+        made = _run_again(program, image, in_rows, jobs)
         if made is not None:
             return made
 
@@ -86,17 +93,16 @@ def run_on_image(program: Program, image: Any, out: torch.Tensor | None = None, 
     return made
 
 
-def _run_again(program: Program, image: Any, in_rows: bool) -> Any:
-    """`run_on_image` by the job that is kept with the program, or now is; None where there can't be one."""
+def _run_again(program: Program, image: Any, in_rows: bool, jobs: dict[Hashable, Any]) -> Any:
+    """`run_on_image` by one of the program's jobs, or one that is made now; None where there can't be one."""
     if not core.available() or hasattr(type(image), "_fastpipe_claim"):
         return None
-    kept: Any = program.kept
     key = (image.strides, in_rows) if isinstance(image, np.ndarray) else in_rows
-    known = kept.get(key, _UNKNOWN)
+    known = jobs.get(key, _UNKNOWN)
     if known is _UNKNOWN:
-        if len(kept) >= _MOST_LAYOUTS:
-            kept.clear()
-        known = kept[key] = prepared_program(program, image, in_rows)
+        if len(jobs) >= _MOST_LAYOUTS:
+            jobs.clear()
+        known = jobs[key] = prepared_program(program, image, in_rows)
     made = None if known is None else known.run_on(image, program.keeps_info)
     if made is None or known.dtype is None:
         return made
@@ -124,15 +130,16 @@ def run_operation(operation: Operation, image: Any, box: Box | None = None) -> A
     None where Pillow is to do it: the object is no PIL image that `shape_of` knows, or of too few pixels, the box isn't
     inside of it, or the core doesn't take it or the arguments, about which Pillow then says what it thinks.
     """
-    if not isinstance(image, Image.Image) or is_judging():
+    if not isinstance(image, Image.Image):
         return None
     width, height = image.size if box is None else (box.width, box.height)
     try:
-        if height * width < operation.least_pixels(_CHANNELS.get(image.mode, 1)):
+        if height * width < operation.least_pixels(_CHANNELS.get(image.mode, 1)) or is_judging():
             return None
-        kept = getattr(operation, "interned", None) if box is None else None
-        if kept:
-            known = kept.get((image.mode, image.size))
+        memo = memo_of(operation) if box is None else None
+        jobs = None if memo is None else memo.jobs
+        if jobs:
+            known = jobs.get((image.mode, image.size))
             if known and core.available() and "transparency" not in image.info:
                 made = None if hasattr(type(image), "_fastpipe_claim") else known.run_on(image, known.keeps_info)
                 if made is not None:
@@ -146,8 +153,8 @@ def run_operation(operation: Operation, image: Any, box: Box | None = None) -> A
             shape = ImageShape(box.height, box.width, shape.channels)
         if operation.returns_input(shape):
             return None
-        if kept is not None:
-            _prepare(operation, image, shape)
+        if jobs is not None:
+            _prepare(operation, image, shape, jobs)
         keeps_info = operation.keeps_info(shape)
         made, taken, _ = _claimed(image, shape, box, (operation,), None, None, False, keeps_info)
     except Exception as error:
@@ -158,17 +165,16 @@ def run_operation(operation: Operation, image: Any, box: Box | None = None) -> A
     return made
 
 
-def _prepare(operation: Operation, image: Any, shape: ImageShape) -> None:
+def _prepare(operation: Operation, image: Any, shape: ImageShape, jobs: dict[Hashable, Any]) -> None:
     """Has the job of an interned operation kept with it, from the second image of this mode and size on."""
-    kept: Any = operation.interned
     key = image.mode, image.size
-    if key not in kept:
-        if len(kept) >= _MOST_SHAPES:
-            kept.clear()
-        kept[key] = None
-    elif kept[key] is None:
+    if key not in jobs:
+        if len(jobs) >= _MOST_SHAPES:
+            jobs.clear()
+        jobs[key] = None
+    elif jobs[key] is None:
         made = prepared((operation,), None, image, shape, Box(0, 0, shape.height, shape.width))
-        kept[key] = made is not None and made._replace(keeps_info=operation.keeps_info(shape))
+        jobs[key] = made is not None and made._replace(keeps_info=operation.keeps_info(shape))
 
 
 _MOST_SHAPES = 64  # of images that an operation is kept for
@@ -302,18 +308,10 @@ def tensor_sink(
 ) -> torch.Tensor:
     """Sets a job's sink: the tensor that is given, or a new one."""
     if out is None:
-        dtype = conversion.dtype
-        kind = core.DType.UINT8 if dtype is torch.uint8 else core.DType.FLOAT32
-        if in_rows:
-            pixel = shape.channels * dtype.itemsize
-            out = memory.new_result(shape, dtype).permute(2, 0, 1)
-            strides = shape.width * pixel, pixel, dtype.itemsize
-            job.write(out.data_ptr(), shape, strides, kind, *conversion.arithmetic)
-        else:
-            out = memory.new_result(_tensor_shape(shape), dtype)
-            job.write_planes(out.data_ptr(), shape, kind, *conversion.arithmetic)
-        return out
-    job.write_tensor(out, *conversion.arithmetic)
+        out = new_tensor(shape, conversion.dtype, in_rows)
+        write_new_tensor(job, out.data_ptr(), shape, conversion, in_rows)
+    else:
+        job.write_tensor(out, *conversion.arithmetic)
     return out
 
 

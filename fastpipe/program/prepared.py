@@ -33,6 +33,24 @@ def write_new_image(job: core.Job, shape: ImageShape) -> None:
     job.write_new_image(shape.height, shape.width, _PIXEL_BYTES[shape.channels])
 
 
+def new_tensor(shape: ImageShape, dtype: torch.dtype, in_rows: bool) -> torch.Tensor:
+    """A new tensor ``(C, H, W)``: in memory rows of pixels, or planes."""
+    height, width, channels = shape
+    if in_rows:
+        return memory.new_result(shape, dtype).permute(2, 0, 1)
+    return memory.new_result((channels, height, width), dtype)
+
+
+def write_new_tensor(job: core.Job, address: int, shape: ImageShape, conversion: Any, in_rows: bool) -> None:
+    """Sets a job's sink: a tensor as `new_tensor` makes it, of which the address may follow later."""
+    dtype = conversion.dtype
+    kind = core.DType.UINT8 if dtype is torch.uint8 else core.DType.FLOAT32
+    height, width, channels = shape
+    strides = (1, width * channels, channels) if in_rows else (height * width, width, 1)
+    between, down, across = (stride * dtype.itemsize for stride in strides)
+    job.write(address, shape, (down, across, between), kind, *conversion.arithmetic)
+
+
 class Prepared(NamedTuple):
     """A job for images of one shape and layout.
 
@@ -68,11 +86,7 @@ class Prepared(NamedTuple):
             return None
         if self.dtype is None:
             return core.run_on_image(self.job.address, image, self.offset, self.result, keeps_info)
-        height, width, channels = self.result
-        if self.in_rows:
-            made = memory.new_result(self.result, self.dtype).permute(2, 0, 1)
-        else:
-            made = memory.new_result((channels, height, width), self.dtype)
+        made = new_tensor(self.result, self.dtype, self.in_rows)
         sink = made.data_ptr()
         if is_array:
             done = core.is_done(core.run_prepared(self.job, address_of(image) + self.offset, sink, image))
@@ -96,31 +110,21 @@ def prepared(
 ) -> Prepared | None:
     """Prepares steps on a box of images of the shape and layout of this one; None where the core lacks any."""
     job = core.thread_job()
-    made = _prepared(job, steps, conversion, image, shape, box, in_rows)
-    core.give_back(job)
-    return made
-
-
-def _prepared(
-    job: core.Job, steps: tuple[Step, ...], conversion: Any, image: Any, shape: ImageShape, box: Box, in_rows: bool
-) -> Prepared | None:
-    if isinstance(image, np.ndarray):
-        job.read_pixels(image[box.top : box.bottom, box.left : box.right])
-        offset = box.top * image.strides[0] + box.left * image.strides[1]
-    else:
-        offset = read_part(job, shape.width, shape.channels, box)
-    result, taken = add_steps(job, steps, ImageShape(box.height, box.width, shape.channels))
-    if taken != len(steps):
-        return None
-    if conversion is None:
-        write_new_image(job, result)
-        dtype = None
-    else:
-        dtype = conversion.dtype
-        kind = core.DType.UINT8 if dtype is torch.uint8 else core.DType.FLOAT32
-        height, width, channels = result
-        strides = (1, width * channels, channels) if in_rows else (height * width, width, 1)
-        between, down, across = (stride * dtype.itemsize for stride in strides)
-        job.write(0, result, (down, across, between), kind, *conversion.arithmetic)
-    images = ("L" if shape.channels == 1 else "RGB", (shape.width, shape.height))
-    return Prepared(job.prepared(), images, offset, result, dtype, in_rows)
+    try:
+        if isinstance(image, np.ndarray):
+            job.read_pixels(image[box.top : box.bottom, box.left : box.right])
+            offset = box.top * image.strides[0] + box.left * image.strides[1]
+        else:
+            offset = read_part(job, shape.width, shape.channels, box)
+        result, taken = add_steps(job, steps, ImageShape(box.height, box.width, shape.channels))
+        if taken != len(steps):
+            return None
+        if conversion is None:
+            write_new_image(job, result)
+        else:
+            write_new_tensor(job, 0, result, conversion, in_rows)
+        images = ("L" if shape.channels == 1 else "RGB", (shape.width, shape.height))
+        dtype = None if conversion is None else conversion.dtype
+        return Prepared(job.prepared(), images, offset, result, dtype, in_rows)
+    finally:
+        core.give_back(job)

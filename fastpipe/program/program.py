@@ -4,26 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from fastpipe.ops import ToNormalizedTensor, ToPlanarTensor, contracts_of
+from fastpipe.ops import Memo, ToNormalizedTensor, ToPlanarTensor, contracts_of
 from fastpipe.ops.base import EXACT, Contract
 from fastpipe.types import Box, DecodeRequest, ImageShape, Step
-
-
-class Kept(dict[Any, Any]):
-    """Results kept with a program that runs again and again: part of no comparison, and of no copy in a process."""
-
-    def __eq__(self, other: object) -> bool:
-        return True
-
-    def __ne__(self, other: object) -> bool:
-        return False
-
-    __hash__ = None
-
-    def __reduce__(self) -> Any:
-        return Kept, ()
 
 
 class Program(NamedTuple):
@@ -41,7 +26,8 @@ class Program(NamedTuple):
         in_rows: torchvision's tensor lies in memory as Pillow's pixels do, row by row.
         keeps_info: a PIL image that comes out has the ``info`` of the one that came, as Pillow's would; else none. None
             where a tensor comes out, or where a foreign step decides.
-        kept: what other modules keep with a program of interned steps, which the same draws will give again; else None.
+        memo: what is kept with steps that other images get, too; else None. Where all of the program comes again, for
+            images of this shape, `Memo.jobs` are kept, too.
     """
 
     shape: ImageShape
@@ -53,7 +39,7 @@ class Program(NamedTuple):
     tv_image: bool = False
     in_rows: bool = False
     keeps_info: bool | None = None
-    kept: Kept | None = None
+    memo: Memo | None = None
 
     @property
     def all_steps(self) -> tuple[Step, ...]:

@@ -42,7 +42,8 @@ class Pipeline:
 
     def __post_init__(self) -> None:
         adapted = tuple(map(planned, self.drawn))
-        looks = max((number for number, one in enumerate(adapted) if _looks_at_shape(one)), default=0)
+        looking = (n for n, one in enumerate(adapted) if _looks_at_shape(one) and not _draws_nothing(one))
+        looks = max(looking, default=0)
         draws = ((one.draw, draws_from_stream(one), number < looks) for number, one in enumerate(adapted))
         object.__setattr__(self, "_draws", tuple(draws))  # frozen
         object.__setattr__(self, "_fixed", tuple(one.draw if _draws_nothing(one) else None for one in adapted))

@@ -18,7 +18,8 @@ import pytest
 
 from fastpipe import core
 from fastpipe.core import Status
-from fastpipe.core.files import address_of_bytes, c_string
+from fastpipe.core.addresses import address_of_bytes
+from fastpipe.core.files import c_string
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.usefixtures("needs_core")

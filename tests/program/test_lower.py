@@ -291,6 +291,10 @@ def test_what_is_kept_of_a_chain_is_what_it_comes_to_anew() -> None:
                 expected = lower((*head, *fresh), shape)
                 assert lower((*head, *again), shape) == expected
                 assert (expected.conversion is None) == (default is torch.float64)
+                drawn = ops.AdjustContrast(0.1 * head[0].left if head else 2.0)  # for this image alone
+                expected = lower((*head, *fresh[:2], drawn, *fresh[2:]), shape)
+                assert lower((*head, *again[:2], drawn, *again[2:]), shape) == expected
+                assert drawn in expected.steps
     finally:
         torch.set_default_dtype(dtype)
 

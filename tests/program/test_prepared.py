@@ -61,7 +61,7 @@ def kept_program(shape: ImageShape) -> Any:
 @pytest.mark.parametrize("channels", [1, 3])
 def test_a_kept_program_takes_arrays_of_any_layout_and_images(channels: int) -> None:
     program = kept_program(ImageShape(5, 7, channels))
-    assert program.kept is not None
+    assert program.memo is not None
     wide = picture(10, 21, channels)
     for array in (wide[:5, :7], wide[::2, ::3], wide[::-2, ::-3], np.asfortranarray(wide[:5, :7])):
         expected = 255 - array[:, ::-1]
@@ -80,13 +80,13 @@ def test_an_image_whose_memory_is_of_another_size_is_not_read_as_if_it_were() ->
     run_on_image(program, Image.new("RGB", (7, 5)))
     lying = Image.new("RGB", (3, 2))
     lying._size = (7, 5)
-    assert program.kept[False].run_on(lying) is None
+    assert program.memo.jobs[False].run_on(lying) is None
 
 
 def test_what_is_kept_is_no_part_of_a_program() -> None:
     program = kept_program(ImageShape(5, 7, 3))
     run_on_image(program, Image.new("RGB", (7, 5)))
-    assert program.kept
-    assert program == program._replace(kept=type(program.kept)())
-    assert not pickle.loads(pickle.dumps(program.kept))
-    assert not copy.copy(program.kept)
+    assert program.memo.jobs
+    assert program == program._replace(memo=type(program.memo)())
+    assert not pickle.loads(pickle.dumps(program.memo)).jobs
+    assert not copy.copy(program.memo).jobs

@@ -191,11 +191,12 @@ def test_a_kernel_that_is_off_by_two_fails_with_its_worst_image(
 
     monkeypatch.setattr(F, name, off_by_two)
     monkeypatch.setattr(ops.REGISTRY[name], "to_core", lambda *_: False)
-    # Programs and interned steps keep jobs of the core's that were made before.
-    monkeypatch.setattr(sys.modules["fastpipe.program.lower"], "_known_programs", {})
+    # Chains, their programs and interned steps keep jobs of the core's that were made before.
+    monkeypatch.setattr(sys.modules["fastpipe.program.lower"], "_chains", {})
     for step in compile_pipeline(transform).draw(ImageShape(64, 64, 3), keyed_generators(0)).steps:
-        if getattr(step, "interned", None):
-            step.interned.clear()
+        if (memo := ops.memo_of(step)) is not None:
+            memo.packed.clear()
+            memo.jobs.clear()
     certificate = fastpipe.verify(
         T.Compose([transform, T.ToTensor()]), paths, images=6, drawings=2, config=PLAIN, seed=1
     )

@@ -31,6 +31,7 @@ from fastpipe.ops import (
     Crop,
     ElasticTransform,
     GaussianBlur,
+    HFlip,
     Operation,
     Pad,
     Perspective,
@@ -39,6 +40,7 @@ from fastpipe.ops import (
     Rotate,
     VFlip,
     interned,
+    interned_once,
     least_pixels_of_warp,
 )
 from fastpipe.ops.interpolation import InterpolationMode, pil_modes_mapping
@@ -51,6 +53,7 @@ from fastpipe.types import Box, ImageShape
 ANY = (1, 2, 3, 4)
 _GRAY_OR_RGB = (1, 3)
 _UINT8 = np.dtype(np.uint8)
+_HFLIP = interned_once(HFlip)
 
 
 def changed(
@@ -172,6 +175,15 @@ def center_crop(img: Any, top: int, left: int, height: int, width: int) -> Any:
             return img
         top, left = max(top, 0), max(left, 0)
     return _pil.crop(img, top, left, height, width)
+
+
+def hflip(img: Any) -> Any:
+    if isinstance(img, np.ndarray):
+        return _changed_array(_HFLIP, img, ANY, geometry.hflip)
+    # Asked at once: with one call of Python's more, small images take longer than Pillow.
+    is_large = isinstance(img, Image) and img.width * img.height >= _HFLIP.least_pixels(3)
+    made = run_operation(_HFLIP, img) if is_large else None
+    return _pil.hflip(img) if made is None else made
 
 
 def vflip(img: Any) -> Any:

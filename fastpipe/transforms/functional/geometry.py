@@ -14,8 +14,6 @@ from torch import Tensor
 from torch.nn.functional import interpolate
 from torch.nn.functional import pad as torch_pad
 
-from fastpipe import ops
-from fastpipe.kernels import geometry as kernels
 from fastpipe.ops.interpolation import InterpolationMode, checked_interpolation
 from fastpipe.ops.sizes import (
     center_crop_box,
@@ -27,8 +25,6 @@ from fastpipe.ops.sizes import (
 from fastpipe.transforms.functional import _images, _tensor_common
 from fastpipe.transforms.functional._tensor_common import assert_image_tensor, cast_squeeze_in, cast_squeeze_out
 from fastpipe.transforms.functional._types import Image, Ints, Scalar
-
-_HFLIP = ops.interned_once(ops.HFlip)
 
 
 def get_dimensions(img: Image) -> list[int]:
@@ -262,7 +258,7 @@ def resized_crop(
 def hflip(img: Image) -> Image:
     """The image mirrored left to right: a tensor ``(..., H, W)``, PIL image or ndarray."""
     if not isinstance(img, torch.Tensor):
-        return _images.changed(_HFLIP, img, permitted=_images.ANY, kernel=kernels.hflip)
+        return _images.hflip(img)
     assert_image_tensor(img)
     return img.flip(-1)
 
