@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from fastpipe import errors as errors
     from fastpipe import executor as executor
     from fastpipe import explanation as explanation
+    from fastpipe import growing as growing
     from fastpipe import loading as loading
     from fastpipe import ops as ops
     from fastpipe import packing as packing
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from fastpipe import sources as sources
     from fastpipe import tools as tools
     from fastpipe import types as types
+    from fastpipe.batches.load_batch import load_batch
     from fastpipe.config import MachineConfig
     from fastpipe.datasets import (
         ArrayFolder,
@@ -44,8 +46,9 @@ if TYPE_CHECKING:
         wrap_dataset_for_transforms_v2,
     )
     from fastpipe.explanation import explain
+    from fastpipe.growing import GrowingDataset
     from fastpipe.hooks import install, report, uninstall
-    from fastpipe.loading import DataLoader, GrowingDataset, load_batch, samplers, tune
+    from fastpipe.loading import DataLoader, samplers, tune
     from fastpipe.packing import pack, unpack
     from fastpipe.pending import is_pending
     from fastpipe.pillow.files import open_image, register_pillow_opener, unregister_pillow_opener
@@ -116,7 +119,9 @@ _HOMES = {
     "explanation": ("explain",),
     "hooks": ("install", "report", "uninstall"),
     "hooks.conversion": ("convert",),
-    "loading": ("DataLoader", "GrowingDataset", "load_batch", "samplers", "tune"),
+    "batches.load_batch": ("load_batch",),
+    "growing": ("GrowingDataset",),
+    "loading": ("DataLoader", "samplers", "tune"),
     "packing": ("pack", "unpack"),
     "pending": ("is_pending",),
     "pillow.files": ("open_image", "register_pillow_opener", "unregister_pillow_opener"),
@@ -128,8 +133,8 @@ _HOMES = {
     "tools.verify": ("verify",),
 }
 _MODULES = (
-    *("config", "core", "datasets", "errors", "executor", "explanation", "loading", "ops", "packing", "program"),
-    *("readers", "rng", "sources", "tools", "transforms", "types"),
+    *("config", "core", "datasets", "errors", "executor", "explanation", "growing", "loading", "ops", "packing"),
+    *("program", "readers", "rng", "sources", "tools", "transforms", "types"),
 )
 _HOME = {name: f"fastpipe.{module}" for module, names in _HOMES.items() for name in names}
 

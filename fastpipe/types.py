@@ -26,7 +26,7 @@ __all__ = [
     "Size",
     "Source",
     "Step",
-    "named",
+    "new_namedtuple",
 ]
 
 
@@ -124,8 +124,8 @@ class RemoteFile(ArchiveMember):
         return RemoteFile, (str(self), self.source, self.key, self.offset, self.length, self.version, self.whole)
 
 
-named: Any = tuple.__new__
-"""Makes a named tuple, `ImageShape` say, of all its fields: ``named(ImageShape, (height, width, channels))``.
+new_namedtuple: Any = tuple.__new__
+"""Makes a named tuple, `ImageShape` say, of all its fields: ``new_namedtuple(ImageShape, (height, width, channels))``.
 
 In a third of the time of its own constructor, which is a function in Python: for what is made for each image.
 """

@@ -85,7 +85,7 @@ def assert_same(root: Path, transform: Any, seed: int = 0, *, drawn: bool = True
     expected = run(torchvision.datasets.ImageFolder(str(root), transform), seed)
     dataset = fastpipe.ImageFolder(root, transform)
     if drawn:
-        assert dataset.pipeline.rest == ()
+        assert dataset.pipeline.unplanned == ()
     found = run(dataset, seed)
     if isinstance(expected, type):
         assert isinstance(found, type), transform

@@ -7,7 +7,7 @@ do; fastpipe then gives the same pixels, only slower.
     job = Job()
     job.read(data)                      # a file's bytes; or read_pixels
     job.box(top, left, height, width)   # of the file; the whole image without it
-    job.resize((height, width), (0, 0), (224, 224), (0, 0, 224, 224), Filter.BILINEAR, True)
+    job.resize((height, width), (0, 0), (224, 224), (0, 0, 224, 224), Filter.BILINEAR, PassOrder.FEWER_ROWS_FIRST)
     job.flip()
     job.write_tensor(tensor, MEAN, STD) # or write_array, write
     status = run(job)                   # Status.OK, or why it was refused: another reader decides about the file
@@ -21,40 +21,40 @@ from fastpipe.core.arrays import ArrayForm, ArrayPart, read_arrays
 from fastpipe.core.files import Files
 from fastpipe.core.headers import read_header, scan_end
 from fastpipe.core.image_jobs import run_on_image
-from fastpipe.core.jobs import Job, Places, PreparedJob
-from fastpipe.core.library import available, build, isa, status_text, why_not
-from fastpipe.core.operations import MAX_OPERATIONS, Packed
-from fastpipe.core.pillow import PillowMemory, memory_of, new_image
-from fastpipe.core.pool import Batch, Context, Pool, Run, run, thread_context
-from fastpipe.core.structs import LOOK_UP_FOURTH, DType, Filter, Kind, Padding, PassOrder, Status, TensorRounding
-from fastpipe.core.thread_local import (
+from fastpipe.core.job_pool import (
     check,
+    check_or_unsure,
     give_back,
-    is_done,
     refused,
     run_prepared,
     run_thread_job,
     run_thread_series,
     thread_job,
 )
+from fastpipe.core.jobs import BatchSink, Job, PreparedJob
+from fastpipe.core.library import available, build, isa, status_text, why_not
+from fastpipe.core.operations import MAX_OPERATIONS, EncodedOps
+from fastpipe.core.pillow import PillowMemory, memory_of, new_image
+from fastpipe.core.pool import Context, JobArray, Pool, Run, run, thread_context
+from fastpipe.core.structs import LOOK_UP_RGBX_PAD, DType, Filter, Kind, Padding, PassOrder, Status, TensorRounding
 
 __all__ = [
-    "LOOK_UP_FOURTH",
+    "LOOK_UP_RGBX_PAD",
     "MAX_OPERATIONS",
     "ArrayForm",
     "ArrayPart",
-    "Batch",
+    "BatchSink",
     "Context",
     "DType",
+    "EncodedOps",
     "Files",
     "Filter",
     "Job",
+    "JobArray",
     "Kind",
-    "Packed",
     "Padding",
     "PassOrder",
     "PillowMemory",
-    "Places",
     "Pool",
     "PreparedJob",
     "Run",
@@ -63,8 +63,8 @@ __all__ = [
     "available",
     "build",
     "check",
+    "check_or_unsure",
     "give_back",
-    "is_done",
     "isa",
     "memory_of",
     "new_image",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fastpipe.core.job_pool import run_thread_job, thread_job
 from fastpipe.core.library import available
-from fastpipe.core.thread_local import run_thread_job, thread_job
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

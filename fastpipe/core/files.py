@@ -30,7 +30,7 @@ _OUTCOMES = tuple(Status)
 _ENCODING, _ERRORS = ("utf-8", "strict") if os.name == "nt" else (sys.getfilesystemencoding(), "surrogateescape")
 
 
-Place = tuple[int, ...]
+ByteRange = tuple[int, ...]
 """Address and length of bytes in memory; or the address of a path, and offset and length (0: all) in that file."""
 
 
@@ -135,7 +135,7 @@ class Files:
         """
         return [header for header, _ in self.outcomes()]
 
-    def outcomes(self) -> list[tuple[Header | Status, Place]]:
+    def outcomes(self) -> list[tuple[Header | Status, ByteRange]]:
         """Header of each file, as of `headers`, with the place of its bytes, as `Job.read_place` takes it."""
         used = self._list.bytes[: self._count * _SIZE]
         return [

@@ -10,7 +10,7 @@ from typing import Any
 
 from fastpipe.core.library import native, quick
 from fastpipe.core.structs import RawHeader, Status
-from fastpipe.types import Header, named
+from fastpipe.types import Header, new_namedtuple
 
 _HEADER = Struct("@2i56sq")  # height, width, the rest, where the pixels begin
 _REST = Struct("@14i")
@@ -82,7 +82,7 @@ def scan_end(data: bytes, start: int) -> int:
 def header_of(height: int, width: int, rest: bytes, data_offset: int) -> Header:
     """Makes a `Header` of an fpc_header's fields."""
     format, known, plain = _kind(rest)
-    made: Header = named(Header, (format, height, width, *known, data_offset, plain))
+    made: Header = new_namedtuple(Header, (format, height, width, *known, data_offset, plain))
     return made
 
 

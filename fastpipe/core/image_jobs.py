@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fastpipe.core.job_pool import check
 from fastpipe.core.pillow import CAPSULE_POINTER_AT, installed
 from fastpipe.core.pool import thread_context
 from fastpipe.core.structs import Status
-from fastpipe.core.thread_local import check
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -36,7 +36,7 @@ def run_on_image(
 
     Returns:
         The new image, or True. None where this image's memory isn't to be had, or a new one's: see `memory_of`; and
-        where torch is to do the work, as `is_done` says.
+        where torch is to do the work, as `check_or_unsure` says.
     """
     pillow = installed()
     if pillow is None:

@@ -11,7 +11,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastpipe.core.addresses import address_of, address_of_bytes
-from fastpipe.core.operations import JobOperations, Packed
+from fastpipe.core.operations import EncodedOps, JobOperations
 from fastpipe.core.pillow import PillowMemory
 from fastpipe.core.structs import Arithmetic, DType, RawJob, RawPixels
 
@@ -77,7 +77,7 @@ class PreparedJob(NamedTuple):
 
     content: bytes
     pixels: bytes
-    operations: Packed
+    operations: EncodedOps
     address: int
 
 
@@ -232,7 +232,7 @@ class Job(JobOperations):
         self.write_to(address, (*strides, *shape, dtype, *_arithmetic(mean, std, multiplied)))
 
     def write_to(self, address: int, sink: tuple[Any, ...]) -> None:
-        """Sets the sink: an address, and the rest as `Places.sink` gives it."""
+        """Sets the sink: an address, and the rest as `BatchSink.sink` gives it."""
         _SINK.pack_into(self.raw, _SINK_AT, address, *sink)
 
     def write_array(
@@ -260,7 +260,7 @@ class Job(JobOperations):
         """Sets the sink: the pixels of a new Pillow image, which the caller keeps; `new_image` has both.
 
         The fourth byte of RGB becomes what Pillow's own functions would leave there: the core works it out of the
-        operations (``src/fourth.c``). An array or a file as the source counts as an image of 255s, as ``fromarray``
+        operations (``src/rgbx_pad.c``). An array or a file as the source counts as an image of 255s, as ``fromarray``
         and decoders make it.
         """
         size = memory.pixel_bytes
@@ -305,7 +305,7 @@ class Job(JobOperations):
         self.write(tensor.data_ptr(), (height, width, channels), strides, dtype, mean, std, multiplied)
 
 
-class Places:
+class BatchSink:
     """Sinks in a batch's tensor: one for each image.
 
     Args:

@@ -12,7 +12,7 @@ from fastpipe.core.structs import Filter, Kind, Padding, PassOrder, RawJob, RawO
 
 MAX_OPERATIONS = 16
 
-# fpc_operation's kind and reserved, and behind them the struct of each kind.
+# fpc_operation's kind and flags, and behind them the struct of each kind.
 _KIND = Struct("@2i")
 _CROP = Struct("@2i4i")
 _RESIZE = Struct("@2i12i4d")
@@ -24,7 +24,7 @@ _HUE = Struct("@2ii")
 _BLUR = Struct("@2i2d")
 _TORCH_BLUR = Struct("@2iP2i")
 _WARP = Struct("@2i7i4x8d")
-_TURN = Struct("@2if")
+_TENSOR_HUE = Struct("@2if")
 _SAMPLE = Struct("@2i4i9f")
 _SIZE = ctypes.sizeof(RawOperation)
 _LIST = Struct("@Pi")  # of a job: the address of its operations, and their number
@@ -35,7 +35,7 @@ _OPAQUE = 255  # the fourth byte of a colour in Pillow
 _HFLIP_KIND, _RESIZE_KIND = int(Kind.HFLIP), int(Kind.RESIZE)
 
 
-class Packed(NamedTuple):
+class EncodedOps(NamedTuple):
     """Operations of a job as C structs, to be added to other jobs.
 
     Attributes:
@@ -78,13 +78,13 @@ class JobOperations:
         """Position of the next operation, for `packed`."""
         return self._count, len(self._tables)
 
-    def packed(self, mark: tuple[int, int]) -> Packed:
+    def packed(self, mark: tuple[int, int]) -> EncodedOps:
         """Packs the operations that were added since the mark, for other jobs."""
         count, tables = mark
         content = bytes(self._bytes[count * _SIZE : self._count * _SIZE])
-        return Packed(content, self._count - count, tuple(self._tables[tables:]))
+        return EncodedOps(content, self._count - count, tuple(self._tables[tables:]))
 
-    def add(self, packed: Packed) -> bool:
+    def add(self, packed: EncodedOps) -> bool:
         """Adds packed operations; False if they don't fit."""
         content, number, tables = packed
         before = self._count
@@ -97,7 +97,7 @@ class JobOperations:
             self._tables += tables
         return True
 
-    def use(self, packed: Packed) -> None:
+    def use(self, packed: EncodedOps) -> None:
         """Makes packed operations, which live until the job has run, the job's own ones until it is cleared."""
         self._count = packed.number
         _LIST.pack_into(self.raw, _LIST_AT, address_of_bytes(packed.content), packed.number)
@@ -113,7 +113,7 @@ class JobOperations:
         out: tuple[int, int],
         window: tuple[int, int, int, int],
         filter: int = Filter.BILINEAR,
-        vertical_first: int = PassOrder.HORIZONTAL_FIRST,
+        pass_order: int = PassOrder.HORIZONTAL_FIRST,
         box: tuple[float, float, float, float] | None = None,
     ) -> None:
         """Resizes as Pillow resizes a whole image, of which only parts are there and wanted.
@@ -124,7 +124,7 @@ class JobOperations:
             out: ``(height, width)`` of the whole output.
             window: ``(top, left, height, width)`` of the part of the output that is wanted.
             filter: a `Filter`.
-            vertical_first: a `PassOrder`; Pillow has FEWER_ROWS_FIRST from version 13 on.
+            pass_order: a `PassOrder`; Pillow has FEWER_ROWS_FIRST from version 13 on.
             box: ``(x0, y0, x1, y1)``, the source box in the whole input, as Pillow's ``resize(box=)``.
         """
         height, width = whole or (0, 0)
@@ -140,7 +140,7 @@ class JobOperations:
             *out,
             *window,
             filter,
-            vertical_first,
+            pass_order,
             x0,
             y0,
             x1,
@@ -167,7 +167,7 @@ class JobOperations:
         bottom: int,
         mode: int = Padding.CONSTANT,
         fill: tuple[int, int, int] = (0, 0, 0),
-        fourth: int = 255,
+        rgbx_pad: int = 255,
     ) -> None:
         """Adds pixels around, as torchvision's ``pad`` on PIL images.
 
@@ -175,22 +175,22 @@ class JobOperations:
             left, top, right, bottom: pixels.
             mode: a `Padding`.
             fill: the channels of the constant.
-            fourth: the fourth byte of the constant in Pillow's images: 255 where Pillow gets a colour, as torchvision's
-                ``pad`` gives it, and 0 where its ``crop`` leaves the image.
+            rgbx_pad: the fourth byte of the constant in Pillow's images: 255 where Pillow gets a colour, as
+                torchvision's ``pad`` gives it, and 0 where its ``crop`` leaves the image.
         """
-        _PAD.pack_into(self._operations, self._next(), Kind.PAD, 0, left, top, right, bottom, mode, *fill, fourth)
+        _PAD.pack_into(self._operations, self._next(), Kind.PAD, 0, left, top, right, bottom, mode, *fill, rgbx_pad)
 
-    def look_up(self, table: bytes, fourth: int = 0) -> None:
+    def look_up(self, table: bytes, rgbx_pad: int = 0) -> None:
         """Looks values up.
 
         Args:
             table: 256 bytes for each channel, one table after the other.
-            fourth: the fourth byte in Pillow's images, which ``Image.point`` leaves 0; `LOOK_UP_FOURTH` where it is
+            rgbx_pad: the fourth byte in Pillow's images, which ``Image.point`` leaves 0; `LOOK_UP_RGBX_PAD` where it is
                 looked up, too.
         """
         self._tables.append(table)
         address = address_of_bytes(table)
-        _LUT.pack_into(self._operations, self._next(), Kind.LUT, 0, address, fourth, 0)
+        _LUT.pack_into(self._operations, self._next(), Kind.LUT, 0, address, rgbx_pad, 0)
 
     def gray(self, channels: int) -> None:
         """Converts as Pillow's ``convert("L")``, to 1 or 3 channels."""
@@ -265,7 +265,7 @@ class JobOperations:
 
     def tensor_hue(self, by: float) -> None:
         """Adds v2's ``adjust_hue`` of tensors, by -0.5 to 0.5."""
-        _TURN.pack_into(self._operations, self._next(), Kind.TENSOR_HUE, 0, by)
+        _TENSOR_HUE.pack_into(self._operations, self._next(), Kind.TENSOR_HUE, 0, by)
 
     def tensor_autocontrast(self, flags: int) -> None:
         """Adds torchvision's ``autocontrast`` of tensors."""

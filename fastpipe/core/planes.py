@@ -30,9 +30,9 @@ def change_planes(
         factor: of a blend, or of TENSOR_HUE.
         flags: a `TensorRounding`.
     """
-    operation = RawOperation(kind=kind, reserved=flags)
+    operation = RawOperation(kind=kind, flags=flags)
     if kind is Kind.TENSOR_HUE:
-        operation.turn.by = factor
+        operation.tensor_hue.by = factor
     else:
         operation.blend.factor = factor
     sizes = (ctypes.c_int32 * 4)(*shape)

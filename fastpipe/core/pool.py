@@ -115,7 +115,7 @@ _STATUS_AT: int = RawJob.status.offset
 _STATUS = Struct(f"@{_STATUS_AT}xi{ctypes.sizeof(RawJob) - _STATUS_AT - ctypes.sizeof(ctypes.c_int32)}x")
 
 
-class Batch(Sequence[Job]):
+class JobArray(Sequence[Job]):
     """Contiguous jobs, as `Pool.run` takes them."""
 
     def __init__(self, count: int) -> None:
@@ -158,23 +158,23 @@ class _Threads:
         (native().fpc_pool_free if here else native().fpc_pool_forget)(self.address)
 
 
-class _Flight:
+class InFlightRun:
     """Jobs that threads may be at, and everything whose memory they read and write.
 
-    It is in `_flights` from before they start until they are done. Nothing else is sure to keep it: a signal handler
+    It is in `_in_flight` from before they start until they are done. Nothing else is sure to keep it: a signal handler
     may raise between any two instructions of Python's, and in a destructor, too.
     """
 
     __slots__ = ("_cell", "_threads", "batch", "keep", "run")
 
-    def __init__(self, run: Run, threads: _Threads, batch: Batch, keep: object) -> None:
+    def __init__(self, run: Run, threads: _Threads, batch: JobArray, keep: object) -> None:
         self.run = weakref.ref(run)
         self.batch, self.keep, self._threads = batch, keep, threads
         self._cell = ctypes.c_void_p()  # C writes the list to it, and clears it when the list is done
 
     def start(self, count: int) -> None:
         address = self._threads.address
-        _flights.add(self)
+        _in_flight.add(self)
         quick().fpc_pool_start(address, self.batch.address, count, ctypes.addressof(self._cell))
         if not self._cell:
             native().fpc_pool_run(address, self.batch.address, count)
@@ -184,40 +184,40 @@ class _Flight:
         if os.getpid() == self._threads.owner:
             native().fpc_pool_wait(self._threads.address, ctypes.addressof(self._cell))
         self.keep = None
-        _flights.discard(self)
+        _in_flight.discard(self)
 
 
-_flights: set[_Flight] = set()
+_in_flight: set[InFlightRun] = set()
 # The interpreter takes modules down while threads may still write: this set stays until the process is gone.
-ctypes.pythonapi.Py_IncRef(ctypes.py_object(_flights))
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(_in_flight))
 
 
-def _end_forgotten_flights() -> None:
+def wait_for_orphans() -> None:
     """Waits for jobs whose `Run` is gone but didn't wait, because its destructor was interrupted."""
-    for flight in [*_flights]:
-        if flight.run() is None:
-            flight.end()
+    for in_flight in [*_in_flight]:
+        if in_flight.run() is None:
+            in_flight.end()
 
 
 class Run:
     """Jobs that a pool is running; see `Pool.start`."""
 
-    __slots__ = ("__weakref__", "_count", "_flight")
+    __slots__ = ("__weakref__", "_count", "_in_flight_run")
 
-    def __init__(self, threads: _Threads, batch: Batch, count: int, keep: object) -> None:
+    def __init__(self, threads: _Threads, batch: JobArray, count: int, keep: object) -> None:
         self._count = count
-        self._flight = _Flight(self, threads, batch, keep)
-        self._flight.start(count)
+        self._in_flight_run = InFlightRun(self, threads, batch, keep)
+        self._in_flight_run.start(count)
 
     def wait(self) -> list[int]:
         """Waits for all jobs; returns the `Status` of each."""
-        self._flight.end()
-        return self._flight.batch.statuses(self._count)
+        self._in_flight_run.end()
+        return self._in_flight_run.batch.statuses(self._count)
 
     def __del__(self) -> None:
-        flight: _Flight | None = getattr(self, "_flight", None)
-        if flight is not None:
-            flight.end()
+        in_flight: InFlightRun | None = getattr(self, "_in_flight_run", None)
+        if in_flight is not None:
+            in_flight.end()
 
 
 class Pool:
@@ -243,14 +243,14 @@ class Pool:
         self._started: _Threads | None = None
         _pools.add(self)
 
-    def run(self, batch: Batch, count: int | None = None) -> list[int]:
+    def run(self, batch: JobArray, count: int | None = None) -> list[int]:
         """Runs the first ``count`` jobs, each once, and waits; returns the `Status` of each."""
         number = _checked(batch, count)
         threads = self._started or self._threads()
         self._functions.fpc_pool_run(threads.address, batch.address, number)
         return batch.statuses(number)
 
-    def start(self, batch: Batch, count: int | None = None, keep: object = None) -> Run:
+    def start(self, batch: JobArray, count: int | None = None, keep: object = None) -> Run:
         """Starts the first ``count`` jobs and returns at once.
 
         Args:
@@ -259,7 +259,7 @@ class Pool:
             keep: lives until then: whatever has the memory that they read and write.
         """
         number = _checked(batch, count)
-        _end_forgotten_flights()
+        wait_for_orphans()
         return Run(self._started or self._threads(), batch, number, keep)
 
     def read(self, files: int, raws: int, count: int) -> None:
@@ -294,7 +294,7 @@ class Pool:
         self._started = None
 
 
-def _checked(batch: Batch, count: int | None) -> int:
+def _checked(batch: JobArray, count: int | None) -> int:
     room = batch.size
     number = room if count is None else count
     if not 0 <= number <= room:
@@ -306,7 +306,7 @@ _pools: weakref.WeakSet[Pool] = weakref.WeakSet()
 
 
 def _forget_pools() -> None:
-    _flights.clear()  # their threads aren't here
+    _in_flight.clear()  # their threads aren't here
     for pool in list(_pools):
         pool._forget()
 

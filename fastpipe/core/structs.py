@@ -106,7 +106,7 @@ class TensorRounding(IntFlag):
     V1 = 2
 
 
-LOOK_UP_FOURTH = -1
+LOOK_UP_RGBX_PAD = -1
 """FPC_LOOK_UP_FOURTH: the fourth byte is looked up in the first table."""
 
 
@@ -213,7 +213,7 @@ class RawPad(ctypes.Structure):
 class RawLut(ctypes.Structure):
     """fpc_op_lut."""
 
-    _fields_ = (("table", ctypes.c_void_p), *_of(ctypes.c_int32, "fourth", "reserved"))
+    _fields_ = (("table", ctypes.c_void_p), *_of(ctypes.c_int32, "rgbx_pad", "reserved"))
 
 
 class RawGray(ctypes.Structure):
@@ -256,8 +256,8 @@ class RawTorchBlur(ctypes.Structure):
     _fields_ = (("weights", ctypes.c_void_p), *_of(ctypes.c_int32, "columns", "rows"))
 
 
-class RawTurn(ctypes.Structure):
-    """fpc_op_turn."""
+class RawTensorHue(ctypes.Structure):
+    """fpc_op_tensor_hue."""
 
     _fields_ = (("by", ctypes.c_float),)
 
@@ -286,7 +286,7 @@ class RawArguments(ctypes.Union):
         ("warp", RawWarp),
         ("blur", RawBlur),
         ("torch_blur", RawTorchBlur),
-        ("turn", RawTurn),
+        ("tensor_hue", RawTensorHue),
         ("sample", RawSample),
     )
 
@@ -295,7 +295,7 @@ class RawOperation(ctypes.Structure):
     """fpc_operation."""
 
     _anonymous_ = ("arguments",)
-    _fields_ = (*_of(ctypes.c_int32, "kind", "reserved"), ("arguments", RawArguments))
+    _fields_ = (*_of(ctypes.c_int32, "kind", "flags"), ("arguments", RawArguments))
 
 
 class RawSink(ctypes.Structure):

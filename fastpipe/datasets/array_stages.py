@@ -11,7 +11,7 @@ from torch.utils.data import get_worker_info
 from fastpipe import core
 from fastpipe.datasets.array_form import ArrayFile, Form, form_of, load_array
 from fastpipe.errors import DatasetError
-from fastpipe.executor import BatchSpec, CoreRun, ImageBatch, ImageStages, SampleTask, Workspace, batch_memory
+from fastpipe.executor import BatchSpec, CoreRun, ImageBatch, ImageStages, SampleTask, ThreadResources, batch_memory
 from fastpipe.sources import fetched
 from fastpipe.types import Generators, Recipe
 
@@ -72,16 +72,16 @@ class ArrayStages(ImageStages):
         self._crops = bool(self.pipeline.drawn)
 
     def places(self, count: int, options: BatchSpec) -> Any:
-        if self.pipeline.rest or options.dtype is not None or options.channels_last:
+        if self.pipeline.unplanned or options.dtype is not None or options.channels_last:
             return None  # what is collated is converted there
         return ArrayBatch(count, options)
 
-    def read(self, tasks: Sequence[SampleTask], here: Workspace | None) -> None:
+    def read(self, tasks: Sequence[SampleTask], resources: ThreadResources | None) -> None:
         """Takes arrays to be as the first is; where a window is drawn, that is looked at before."""
         contents, errors = fetched([task.source for task in tasks])
         for number, error in errors.items():
             self.policy.failed(tasks[number], error)
-        form, statuses = self._look(tasks, contents, here)
+        form, statuses = self._look(tasks, contents, resources)
         for task, content, status in zip(tasks, contents, statuses, strict=True):
             if task.error is not None:
                 continue
@@ -91,11 +91,11 @@ class ArrayStages(ImageStages):
                 self.read_one(task, content)
 
     def _look(
-        self, tasks: Sequence[SampleTask], contents: Sequence[str | bytes], here: Workspace | None
+        self, tasks: Sequence[SampleTask], contents: Sequence[str | bytes], resources: ThreadResources | None
     ) -> tuple[Form | None, list[int]]:
         """The form that arrays are taken to have, and for each whether it may be taken so."""
         unknown = None, [int(core.Status.IO_ERROR)] * len(tasks)
-        if not tasks or here is None:
+        if not tasks or resources is None:
             return unknown
         try:
             form = self._form()
@@ -108,7 +108,7 @@ class ArrayStages(ImageStages):
         # Bytes at hand are looked at one by one: an empty name is no file.
         names = ["" if isinstance(content, bytes) else content for content in contents]
         parts = [core.ArrayPart(name, (0, 0, 0, 0), 0) for name in names]
-        return form, core.read_arrays(form.in_core(), parts, here.pool)
+        return form, core.read_arrays(form.in_core(), parts, resources.pool)
 
     def read_one(self, task: SampleTask, source: str | bytes | None = None) -> None:
         try:
@@ -136,9 +136,9 @@ class ArrayStages(ImageStages):
     def lower(self, tasks: Sequence[SampleTask]) -> None:
         """Does nothing: a window is read as it was drawn."""
 
-    def start(self, tasks: Sequence[SampleTask], places: Any, here: Workspace | None) -> CoreRun:
+    def start(self, tasks: Sequence[SampleTask], places: Any, resources: ThreadResources | None) -> CoreRun:
         """Reads each array into its place in the batch, all of one form in one call of the core."""
-        if places is None or not tasks or here is None or not tasks[0].encoded.form.in_order:
+        if places is None or not tasks or resources is None or not tasks[0].encoded.form.in_order:
             return CoreRun(list(tasks))
         form: Form = tasks[0].encoded.form
         out = places.arrays
@@ -151,10 +151,10 @@ class ArrayStages(ImageStages):
             if task.encoded.form is form and isinstance(content, str):
                 alike.append(task)
                 window = form.window(_box(task))
-                parts.append(core.ArrayPart(content, window, out.data_ptr() + task.position * stride))
+                parts.append(core.ArrayPart(content, window, out.data_ptr() + task.slot * stride))
             else:
                 rejected.append(task)
-        statuses = core.read_arrays(form.in_core(), parts, here.pool)
+        statuses = core.read_arrays(form.in_core(), parts, resources.pool)
         rejected += [task for task, status in zip(alike, statuses, strict=True) if status != core.Status.OK]
         return CoreRun(rejected)
 

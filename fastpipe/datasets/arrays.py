@@ -48,7 +48,7 @@ class Arrays(ImageDataset):
     def pipeline(self) -> Pipeline:
         rest = () if self.transform is None else (self.transform,)
         known = self._fastpipe.pipeline
-        if known is None or known.rest != rest:
+        if known is None or known.unplanned != rest:
             self._fastpipe.pipeline = known = Pipeline(() if self.__crop is None else (self.__crop,), rest)
         return known
 

@@ -66,20 +66,20 @@ class BadFilePolicy:
         """The task of a sample that is taken in another one's place, with its random numbers."""
         task: SampleTask
         (task,) = self._dataset._fastpipe_tasks([index], instead_of.epoch)
-        task.place, task.key = instead_of.place, instead_of.key
+        task.requested_index, task.key = instead_of.requested_index, instead_of.key
         return task
 
     def failed(self, task: SampleTask, error: Exception) -> None:
         """Notes in a task that its file is bad; raises other errors, and with ``on_error="raise"`` all."""
         if not is_bad_file(error, self._dataset.plans):
-            raise with_note(error, task.index, task.path)
-        named = with_location(error, task.index, task.path)
+            raise with_note(error, task.source_index, task.path)
+        named = with_location(error, task.source_index, task.path)
         if not self.forgives:
             raise named from error.__cause__
         task.error = without_tracebacks(error)
 
     def in_user_code(self, task: SampleTask, error: Exception) -> Exception:
-        return with_note(error, task.index, task.path)
+        return with_note(error, task.source_index, task.path)
 
     @property
     def forgives(self) -> bool:
@@ -157,7 +157,9 @@ class BadFilePolicy:
                 return
             self._note(asked, REPLACED)
             if isinstance(answer, tuple) and len(answer) == 2:
-                yield SampleTask(bad.index, task.place, bad.path, answer[1], bad.path, task.epoch, finished=answer)
+                yield SampleTask(
+                    bad.index, task.requested_index, bad.path, answer[1], bad.path, task.epoch, finished=answer
+                )
                 return
             if isinstance(answer, bool) or not isinstance(answer, (int, np.integer)):
                 raise DatasetError(
@@ -175,8 +177,8 @@ class BadFilePolicy:
 
     def _bad_file(self, task: SampleTask) -> BadFile:
         assert task.error is not None
-        target = self._dataset.sample(task.index)[1]  # the task's may have been transformed
-        return BadFile(task.index, task.path, target, task.epoch, task.error)
+        target = self._dataset.sample(task.source_index)[1]  # the task's may have been transformed
+        return BadFile(task.source_index, task.path, target, task.epoch, task.error)
 
     def _note(self, bad: BadFile, outcome: int) -> None:
         """Counts and lists a sample that was asked for; warns where no loader will, and stops where there are many."""

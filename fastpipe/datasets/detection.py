@@ -15,17 +15,17 @@ from xml.etree import ElementTree
 import torch
 from PIL import Image
 
+from fastpipe.datasets.albumentations_stages import label_fields
 from fastpipe.datasets.coco_annotations import Annotations, LoadedAnnotations, load_or_parse
 from fastpipe.datasets.coco_masks import load_masks
 from fastpipe.datasets.joint import JointDataset, placed
 from fastpipe.datasets.joint_stages import v2_samples
-from fastpipe.datasets.named_stages import label_fields
 from fastpipe.datasets.options import ImageOptions, Unpack, with_options
 from fastpipe.datasets.target_values import Boxes, MaskFile
 from fastpipe.errors import DatasetError
 from fastpipe.index.list_source import index_of_rows
 from fastpipe.paths import absolute_path, local_path
-from fastpipe.transforms.named_arrays import Pixels
+from fastpipe.transforms.albumentations_targets import Pixels
 
 _COCO_KEYS = {"segmentation", "area", "iscrowd", "image_id", "bbox", "category_id", "boxes", "masks", "labels"}
 _VOC_CLASSES = (

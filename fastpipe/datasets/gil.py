@@ -16,8 +16,8 @@ def gil_bound_part(dataset: Any, base: type[Any]) -> str:
         return f"the dataset's own way to samples ({kind.__name__})"
     if not dataset.plans:
         return "the dataset's loader"
-    if dataset.pipeline.rest:
-        return f"the transform {_name(dataset.pipeline.rest[0])}"
+    if dataset.pipeline.unplanned:
+        return f"the transform {_name(dataset.pipeline.unplanned[0])}"
     if dataset.target_transform is not None and not _draws_nothing(dataset.target_transform):
         return f"the target_transform {_name(dataset.target_transform)}"
     draws = callable(dataset.on_error) and not getattr(dataset.on_error, "draws_nothing", False)

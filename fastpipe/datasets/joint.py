@@ -9,14 +9,14 @@ from typing import Any
 
 from torch.utils._pytree import tree_map
 
+from fastpipe.datasets.albumentations_stages import AlbumentationsStages
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.joint_stages import JointStages, TargetStages, v2_samples, with_masks
-from fastpipe.datasets.named_stages import NamedStages
 from fastpipe.datasets.options import ImageOptions, Unpack, with_options
 from fastpipe.datasets.standard_transform import StandardTransform, is_standard
 from fastpipe.datasets.target_values import Boxes, KeyPoints, MaskFile
 from fastpipe.errors import DatasetError, PlanError
-from fastpipe.transforms.named_arrays import run_of
+from fastpipe.transforms.albumentations_targets import run_of
 from fastpipe.transforms.pipeline import Pipeline
 from fastpipe.types import Recipe
 
@@ -95,7 +95,7 @@ class JointDataset(ImageDataset):
     def _fastpipe_stages(self, kind: Callable[..., Any] = TargetStages, **options: Any) -> Any:
         joint = self._fastpipe_joint
         if joint is not None:
-            kind = JointStages if run_of(joint) is None else NamedStages
+            kind = JointStages if run_of(joint) is None else AlbumentationsStages
         return super()._fastpipe_stages(kind, dataset=weakref.proxy(self), **options)  # which holds the stages
 
     def replay(self, recipe: Recipe, index: int | None = None) -> tuple[Any, Any]:

@@ -16,7 +16,7 @@ from fastpipe.program import execute, lower, needed
 from fastpipe.rng import as_globals, drawing, rewound
 from fastpipe.rng.torch_patch import torch_draws_from
 from fastpipe.transforms.adapters import planned
-from fastpipe.transforms.image_call import runs_of
+from fastpipe.transforms.compose_plan import runs_of
 from fastpipe.transforms.pipeline import FixedSteps
 from fastpipe.transforms.sized_image import Untraceable
 from fastpipe.types import Generators, ImageShape, Recipe, Step
@@ -85,7 +85,7 @@ class TargetStages(ImageStages):
     def finish(self, task: SampleTask) -> Any:
         if task.finished is None and self.loader is not None:
             self._make_targets(task, (task.image.height, task.image.width))
-            if not self.pipeline.rest:
+            if not self.pipeline.unplanned:
                 super().transform_target(task)
         return super().finish(task)
 
@@ -108,9 +108,9 @@ class JointStages(TargetStages):
     def _rest_calls(self) -> list[Any]:
         """The transforms that aren't known, and a `Compose` for those between them that are planned together."""
         if self._rest is None:
-            compose = importlib.import_module("fastpipe.transforms.v2").Compose if self.pipeline.rest else None
-            runs = runs_of(self.pipeline.rest, v2_alone=True)
-            self._rest = [compose(list(run.drawn)) if compose and run.drawn else run.rest[0] for run in runs]
+            compose = importlib.import_module("fastpipe.transforms.v2").Compose if self.pipeline.unplanned else None
+            runs = runs_of(self.pipeline.unplanned, v2_alone=True)
+            self._rest = [compose(list(run.drawn)) if compose and run.drawn else run.unplanned[0] for run in runs]
         return self._rest
 
     def draw_one(self, task: SampleTask, generators: Generators | None, fixed: FixedSteps | None) -> None:
@@ -145,7 +145,7 @@ class JointStages(TargetStages):
         shape: Any = task.shape
         steps, _ = self._drawn(task, shape, self._targets_of(task.target, shape.size), generators)
         if steps is None:
-            raise PlanError(f"the transforms look at the pixels of sample {task.index}: they have no recipe.")
+            raise PlanError(f"the transforms look at the pixels of sample {task.source_index}: they have no recipe.")
         return Recipe(shape, steps)
 
     def make(self, task: SampleTask, out: Any) -> None:

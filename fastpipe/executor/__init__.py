@@ -1,7 +1,14 @@
 """Samples and batches: read, draw, lower, run in the core, the rest one by one, collect."""
 
 from fastpipe.executor.batch import BatchBuilder, BatchSpec, CollatedBatch, ImageBatch, batch_bytes, batch_memory
-from fastpipe.executor.batch_executor import BatchExecutor, CoreRun, PendingBatch, Workspace, end_threads, workspace
+from fastpipe.executor.batch_executor import (
+    BatchExecutor,
+    CoreRun,
+    PendingBatch,
+    ThreadResources,
+    end_threads,
+    thread_resources,
+)
 from fastpipe.executor.epochs import SharedEpoch
 from fastpipe.executor.image_stages import DecodeOptions, ImageStages, upright
 from fastpipe.executor.pixel_stages import PixelArray, PixelStages
@@ -27,13 +34,13 @@ __all__ = [
     "Slots",
     "Stage",
     "StageTimes",
-    "Workspace",
+    "ThreadResources",
     "batch_bytes",
     "batch_memory",
     "end_threads",
+    "thread_resources",
     "too_small",
     "upright",
-    "workspace",
 ]
 
 

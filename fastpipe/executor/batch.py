@@ -155,7 +155,7 @@ class BatchBuilder:
         if self.options.defer:
             conversion = program.conversion
             if isinstance(conversion, ToNormalizedTensor):
-                self._numbers[task.position] = conversion.mean, conversion.std
+                self._numbers[task.slot] = conversion.mean, conversion.std
             # The memo's operations are the steps' alone; its jobs have conversions, but aren't asked for in a batch.
             task.program = program._replace(conversion=_KEEP_UINT8)
         return True

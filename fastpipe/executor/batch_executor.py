@@ -23,19 +23,19 @@ CHUNK = 64
 and the core decodes some while others are read and drawn."""
 
 
-class Workspace:
+class ThreadResources:
     """A thread's own: the core's threads that work for it, and memory for jobs and files that is used again."""
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
         self.pool = core.Pool(max(threads, 1))
-        self._jobs: list[core.Batch] = []
+        self._jobs: list[core.JobArray] = []
         self._files: list[core.Files] = []
 
-    def jobs(self, count: int) -> core.Batch:
+    def jobs(self, count: int) -> core.JobArray:
         """Room for so many jobs; `give_back` takes it."""
         batch = self._jobs.pop() if self._jobs else None
-        return core.Batch(count) if batch is None or batch.size < count else batch
+        return core.JobArray(count) if batch is None or batch.size < count else batch
 
     def read(self, sources: Sequence[str | bytes], max_bytes: int, *, whole: bool = False) -> core.Files:
         """Reads files and looks at their headers; `give_back` takes their memory.
@@ -49,7 +49,7 @@ class Workspace:
         files.load(sources, max_bytes, self.pool, whole=whole)
         return files
 
-    def give_back(self, memory: core.Batch | core.Files) -> None:
+    def give_back(self, memory: core.JobArray | core.Files) -> None:
         """Takes memory that nobody needs any more, for the next ones who ask."""
         if isinstance(memory, core.Files):
             self._files.append(memory)
@@ -60,24 +60,24 @@ class Workspace:
 _local = threading.local()
 
 
-def workspace(threads: int) -> Workspace | None:
+def thread_resources(threads: int) -> ThreadResources | None:
     """The calling thread's own; with another number of threads than before it is made anew.
 
     None where there is no core.
     """
-    found: Workspace | None = getattr(_local, "workspace", None)
+    found: ThreadResources | None = getattr(_local, "resources", None)
     if found is None or threads != found.threads:
         end_threads()
-        found = _local.workspace = Workspace(threads) if core.available() else None
+        found = _local.resources = ThreadResources(threads) if core.available() else None
     return found
 
 
 def end_threads() -> None:
     """Ends the core's threads that work for the calling thread; the next batch starts its own."""
-    found: Workspace | None = getattr(_local, "workspace", None)
+    found: ThreadResources | None = getattr(_local, "resources", None)
     if found is not None:
         found.pool.close()
-        _local.workspace = None
+        _local.resources = None
 
 
 class CoreRun:
@@ -89,7 +89,7 @@ class CoreRun:
         unfinished: those of them to which something is to be done when the core has made them, by position.
         jobs: room for jobs, filled; None where nothing is claimed.
         keep: whatever has the memory that jobs write to: it lives until they have run.
-        here: runs them: its threads, or the caller in `wait` where it has none.
+        resources: runs them: its threads, or the caller in `wait` where it has none.
     """
 
     def __init__(
@@ -97,34 +97,34 @@ class CoreRun:
         rejected: list[SampleTask],
         claimed: Sequence[SampleTask] = (),
         unfinished: Collection[int] = (),
-        jobs: core.Batch | None = None,
+        jobs: core.JobArray | None = None,
         keep: object = None,
-        here: Workspace | None = None,
+        resources: ThreadResources | None = None,
     ) -> None:
         self._rejected, self._claimed, self._unfinished = rejected, claimed, unfinished
-        self._jobs, self._keep, self._here = jobs, keep, here
+        self._jobs, self._keep, self._resources = jobs, keep, resources
         self._run: core.Run | None = None
-        if jobs is not None and here is not None and claimed and here.threads:
-            self._run = here.pool.start(jobs, len(claimed), (claimed, keep))
+        if jobs is not None and resources is not None and claimed and resources.threads:
+            self._run = resources.pool.start(jobs, len(claimed), (claimed, keep))
 
     def wait(self) -> list[SampleTask]:
         """Waits for the jobs; tasks that aren't finished, without an image where the core didn't make it."""
-        jobs, here, self._jobs = self._jobs, self._here, None
+        jobs, resources, self._jobs = self._jobs, self._resources, None
         left = self._rejected
-        if jobs is None or here is None:
+        if jobs is None or resources is None:
             return left
-        statuses = here.pool.run(jobs, len(self._claimed)) if self._run is None else self._run.wait()
-        here.give_back(jobs)
+        statuses = resources.pool.run(jobs, len(self._claimed)) if self._run is None else self._run.wait()
+        resources.give_back(jobs)
         for task, status in zip(self._claimed, statuses, strict=True):
             if status:  # refused: `execute` asks the next reader, or says what is wrong
                 task.image = None
                 left.append(task)
-            elif task.position in self._unfinished:
+            elif task.slot in self._unfinished:
                 left.append(task)
         return left
 
 
-class Places(Protocol):
+class SlotAllocator(Protocol):
     """The places of a batch that is made in one tensor; `BatchBuilder` has them."""
 
     def accept(self, task: SampleTask) -> bool:
@@ -149,10 +149,10 @@ class Stages(Protocol):
     compiled: Any
     one_by_one: bool
 
-    def places(self, count: int, options: BatchSpec) -> Places | None:
+    def places(self, count: int, options: BatchSpec) -> SlotAllocator | None:
         """Places for a batch in one tensor; None where results are collated from a list."""
 
-    def read(self, tasks: Sequence[SampleTask], here: Workspace | None) -> None:
+    def read(self, tasks: Sequence[SampleTask], resources: ThreadResources | None) -> None:
         """Reads the files of tasks, and their headers; notes the errors of those that can't be read."""
 
     def draw(self, tasks: Sequence[SampleTask]) -> None:
@@ -161,13 +161,15 @@ class Stages(Protocol):
     def lower(self, tasks: Sequence[SampleTask]) -> None:
         """Makes programs of what was drawn."""
 
-    def start(self, tasks: Sequence[SampleTask], places: Places | None, here: Workspace | None) -> CoreRun:
+    def start(
+        self, tasks: Sequence[SampleTask], places: SlotAllocator | None, resources: ThreadResources | None
+    ) -> CoreRun:
         """Starts tasks in the core, in their places if there are some, and returns meanwhile."""
 
     def make(self, task: SampleTask, out: Any) -> None:
         """Makes what is left of a task when the core has run; draws nothing, so that threads may do it."""
 
-    def release(self, tasks: Sequence[SampleTask], here: Workspace | None) -> None:
+    def release(self, tasks: Sequence[SampleTask], resources: ThreadResources | None) -> None:
         """Gives back what was read."""
 
     def finish(self, task: SampleTask) -> Any:
@@ -255,11 +257,16 @@ class PendingBatch:
     """
 
     def __init__(
-        self, executor: BatchExecutor, indices: Sequence[int], epoch: int | None, places: Places | None, threads: int
+        self,
+        executor: BatchExecutor,
+        indices: Sequence[int],
+        epoch: int | None,
+        places: SlotAllocator | None,
+        threads: int,
     ) -> None:
         self._executor, self._stages, self._policy = executor, executor.stages, executor.policy
         self._indices, self._epoch, self._places, self._threads = indices, epoch, places, threads
-        self._here = workspace(threads)
+        self._resources = thread_resources(threads)
         self._tasks: list[SampleTask | None] = []  # by position; None: left out
         self._running: tuple[CoreRun, list[SampleTask]] | None = None
         self._tell = None if executor.times is None else StageListener(executor.times)
@@ -289,7 +296,7 @@ class PendingBatch:
         kept = [task for task in self._tasks if task is not None]
         result: ImageBatch | list[Any]
         if self._places is not None and kept:
-            result = self._places.finish([task.target for task in kept], [task.position for task in kept])
+            result = self._places.finish([task.target for task in kept], [task.slot for task in kept])
         else:
             result = [*self._finished()]
         if tell is not None:
@@ -312,7 +319,7 @@ class PendingBatch:
         indices = self._indices[first : first + max(CHUNK, 16 * self._threads)]
         tasks = self._executor.tasks_of(indices, self._epoch)
         for position, task in enumerate(tasks, first):
-            task.position = position
+            task.slot = position
         self._tasks += tasks
         if self._tell is not None:
             self._tell.row[Stage.IMAGES] += len(tasks)
@@ -323,7 +330,7 @@ class PendingBatch:
         stages, places, tell = self._stages, self._places, self._tell
         if tell is not None:
             tell(None)
-        stages.read(tasks, self._here)
+        stages.read(tasks, self._resources)
         if tell is not None:
             tell(Stage.READ)
         tasks = [task for task in tasks if task.error is None]
@@ -339,7 +346,7 @@ class PendingBatch:
         self._start(tasks)
 
     def _start(self, tasks: list[SampleTask]) -> None:
-        run = self._stages.start(tasks, self._places, self._here)
+        run = self._stages.start(tasks, self._places, self._resources)
         if self._running is not None:
             self._settle()
         self._running = run, tasks
@@ -349,7 +356,7 @@ class PendingBatch:
         self._settle()
         self._places = None
         tasks = [task for task in self._tasks if task is not None and task.error is None and task.finished is None]
-        self._stages.read([task for task in tasks if task.encoded is None], self._here)
+        self._stages.read([task for task in tasks if task.encoded is None], self._resources)
         self._stages.lower(tasks)
         return tasks
 
@@ -366,11 +373,11 @@ class PendingBatch:
             tell(Stage.CORE)
         if left:
             places = self._places
-            outs = [None if places is None else places.place(task.position) for task in left]
+            outs = [None if places is None else places.place(task.slot) for task in left]
             self._executor.map(self._threads, self._make, left, outs)
             if tell is not None:
                 tell(Stage.PYTHON)
-        self._stages.release(tasks, self._here)
+        self._stages.release(tasks, self._resources)
 
     def _make(self, task: SampleTask, out: Any) -> None:
         try:
@@ -384,7 +391,7 @@ class PendingBatch:
         if task is None or task.error is None:
             return
         for other in self._policy.substitutes(task):
-            other.position, other.is_substitute = position, True
+            other.slot, other.is_substitute = position, True
             self._tasks[position] = other
             if other.finished is None:
                 self._begin([other])

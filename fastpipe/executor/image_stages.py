@@ -15,7 +15,7 @@ from fastpipe.config import MachineConfig
 from fastpipe.core.packed import PACKED_FORMAT
 from fastpipe.errors import PlanError
 from fastpipe.executor.batch import BatchBuilder, BatchSpec
-from fastpipe.executor.batch_executor import CoreRun, Workspace
+from fastpipe.executor.batch_executor import CoreRun, ThreadResources
 from fastpipe.executor.tasks import FailurePolicy, SampleTask
 from fastpipe.kernels import memory
 from fastpipe.pillow.lazy_image import LazyImage, load_images, source_of
@@ -29,10 +29,10 @@ from fastpipe.readers.partial import PartialFile, fetch_images, fetch_rows
 from fastpipe.rng import as_globals, drawing, keyed_generators, keyed_globals
 from fastpipe.sources import fetched
 from fastpipe.transforms._base import call
-from fastpipe.transforms.image_call import run_one, runs_of
-from fastpipe.transforms.named_arrays import reseed, run_of
+from fastpipe.transforms.albumentations_targets import reseed, run_of
+from fastpipe.transforms.compose_plan import run_one, runs_of
 from fastpipe.transforms.pipeline import FixedSteps, Pipeline
-from fastpipe.types import DecodeRequest, Generators, Header, ImageShape, Recipe, RemoteFile, named
+from fastpipe.types import DecodeRequest, Generators, Header, ImageShape, Recipe, RemoteFile, new_namedtuple
 
 _FORMATS = ("JPEG", "PNG", PACKED_FORMAT)
 
@@ -91,14 +91,14 @@ class ImageStages:
         shared: bool | None = None,
     ) -> None:
         self.compiled = pipeline
-        self.pipeline = pipeline if loader is None else Pipeline((), (*pipeline.drawn, *pipeline.rest))
+        self.pipeline = pipeline if loader is None else Pipeline((), (*pipeline.drawn, *pipeline.unplanned))
         self.options = options
         self.policy = policy
         self.target_transform = target_transform
         self.loader = loader
         self.generators = generators
-        self.one_by_one = bool(self.pipeline.rest) and not seeded
-        rest = self.pipeline.rest
+        self.one_by_one = bool(self.pipeline.unplanned) and not seeded
+        rest = self.pipeline.unplanned
         self._rest_runs = tuple(runs_of(rest))
         self._takes_source = bool(rest) and run_of(rest[0]) is not None  # which needs no PIL image
         self._seeded = seeded
@@ -107,14 +107,14 @@ class ImageStages:
         self._alone = _Sinks(None)  # of images that aren't in a batch's tensor
 
     def places(self, count: int, options: BatchSpec) -> BatchBuilder | None:
-        if self.pipeline.rest or self.loader is not None:
+        if self.pipeline.unplanned or self.loader is not None:
             return None
         shared = get_worker_info() is not None if self._shared is None else self._shared
         return BatchBuilder(count, options, shared, self._out)
 
     # -- read
 
-    def read(self, tasks: Sequence[SampleTask], here: Workspace | None) -> None:
+    def read(self, tasks: Sequence[SampleTask], resources: ThreadResources | None) -> None:
         """Reads files by the core in one call, if it is there; formats that it lacks go through `read_one`."""
         if self.loader is not None or not tasks:
             return
@@ -123,14 +123,16 @@ class ImageStages:
         partial: dict[int, PartialFile] = {}
         if remote:
             # What the user's code gets may be used as a whole.
-            in_parts = here is not None and not self.pipeline.rest and not any(task.for_own_code for task in tasks)
+            in_parts = (
+                resources is not None and not self.pipeline.unplanned and not any(task.for_own_code for task in tasks)
+            )
             if in_parts:
                 sources, errors, partial = fetch_images(sources)
             else:
                 sources, errors = fetched(sources)
             for number, error in errors.items():
                 self.policy.failed(tasks[number], error)
-        if here is None:
+        if resources is None:
             for task, source in zip(tasks, sources, strict=True):
                 if task.error is None:
                     self.read_one(task, source)
@@ -138,14 +140,16 @@ class ImageStages:
         options = self.options
         reader, config = options.reader, options.config
         limit = readers.pixel_limit(options.max_pixels)  # as it is now
-        files = here.read(sources, readers.longest_file(limit), whole=remote)  # a cache may drop its copies meanwhile
+        files = resources.read(
+            sources, readers.longest_file(limit), whole=remote
+        )  # a cache may drop its copies meanwhile
         for number, (task, (header, place)) in enumerate(zip(tasks, files.outcomes(), strict=True)):
             if task.error is not None:
                 continue
             if type(header) is Header and header.format in _FORMATS:
                 held = files, number
                 task.encoded = Encoded(b"", header, task.path, reader, config, limit, held, place, partial.get(number))
-                task.shape = named(ImageShape, (header[1], header[2], 3))
+                task.shape = new_namedtuple(ImageShape, (header[1], header[2], 3))
                 if options.apply_exif:
                     self._orient(task)
             else:  # or nothing that can be read: errors are told there
@@ -172,19 +176,19 @@ class ImageStages:
         task.orientation = readers.upright_orientation(file.content, header) if late else header.orientation
         task.shape = upright(header, task.orientation)
 
-    def release(self, tasks: Sequence[SampleTask], here: Workspace | None) -> None:
+    def release(self, tasks: Sequence[SampleTask], resources: ThreadResources | None) -> None:
         given_back: core.Files | None = None
         for task in tasks:
             held, task.encoded = getattr(task.encoded, "held", None), None
-            if held is not None and held[0] is not given_back and here is not None:
+            if held is not None and held[0] is not given_back and resources is not None:
                 given_back = held[0]
-                here.give_back(given_back)
+                resources.give_back(given_back)
 
     # -- draw
 
     def draw(self, tasks: Sequence[SampleTask]) -> None:
         # The generators are read once for all, unless a target's transform may draw from them in between.
-        ahead = self.target_transform is not None and not self.pipeline.rest
+        ahead = self.target_transform is not None and not self.pipeline.unplanned
         alone = self._seeded or ahead
         fixed = self.pipeline.fixed_steps() if len(tasks) > 1 else None
         with contextlib.nullcontext() if alone else drawing(self.generators) as held:
@@ -192,7 +196,7 @@ class ImageStages:
             for task in tasks:
                 if task.key is not None:
                     own = keyed_generators(task.key)
-                    task.generators = own if self.pipeline.rest else None
+                    task.generators = own if self.pipeline.unplanned else None
                     self.draw_one(task, own, fixed)
                 else:
                     self.draw_one(task, given, fixed)
@@ -207,14 +211,14 @@ class ImageStages:
         try:
             if task.shape is not None:
                 task.steps = self.pipeline.steps(task.shape, generators, fixed)
-            if self.target_transform is not None and not self.pipeline.rest:
+            if self.target_transform is not None and not self.pipeline.unplanned:
                 self.transform_target(task)
         except Exception as error:
             raise self.policy.in_user_code(task, error) from error.__cause__
 
     def transform_target(self, task: SampleTask) -> None:
         """Transforms the target ahead of the image, where nothing that sees the image draws behind it."""
-        if self.target_transform is not None and not self.pipeline.rest:
+        if self.target_transform is not None and not self.pipeline.unplanned:
             with keyed_globals(task.key) if task.key is not None else contextlib.nullcontext():
                 task.target = self.target_transform(task.target)
 
@@ -236,7 +240,7 @@ class ImageStages:
         if task.shape != recipe.shape:
             raise PlanError(f"the recipe is for an image of shape {tuple(recipe.shape)}, {task.path} is another one.")
         task.steps = recipe.steps
-        if self.pipeline.rest and task.key is not None:
+        if self.pipeline.unplanned and task.key is not None:
             task.generators = keyed_generators(task.key)
             self.pipeline.steps(task.shape, task.generators)  # the rest goes on behind what this draws
         self.lower([task])
@@ -251,10 +255,10 @@ class ImageStages:
 
     # -- run
 
-    def start(self, tasks: Sequence[SampleTask], places: Any, here: Workspace | None) -> CoreRun:
-        if not tasks or here is None or self.pipeline.rest or self.loader is not None:
+    def start(self, tasks: Sequence[SampleTask], places: Any, resources: ThreadResources | None) -> CoreRun:
+        if not tasks or resources is None or self.pipeline.unplanned or self.loader is not None:
             return CoreRun(list(tasks))
-        jobs = here.jobs(len(tasks))
+        jobs = resources.jobs(len(tasks))
         sinks = self._alone if places is None else _Sinks(places)
         self._fetch_rows(tasks)
         limit: int | None = tasks[0].encoded.max_pixels
@@ -272,14 +276,14 @@ class ImageStages:
                 and sinks.take(program)
                 and _fill(job, program, task.encoded, limits)
             ):
-                task.image = sinks.write(job, task.position, program)
+                task.image = sinks.write(job, task.slot, program)
                 claimed.append(task)
                 job = next(free, job)
                 if program.after or self.finishes_in_python or (program.tv_image and places is None):
-                    unfinished.add(task.position)
+                    unfinished.add(task.slot)
             else:
                 rejected.append(task)
-        return CoreRun(rejected, claimed, unfinished, jobs, sinks.memory, here)
+        return CoreRun(rejected, claimed, unfinished, jobs, sinks.memory, resources)
 
     def _fetch_rows(self, tasks: Sequence[SampleTask]) -> None:
         """Reads the rows that programs need, of packed images in stores of which the beginning is there.
@@ -312,7 +316,7 @@ class ImageStages:
         elif task.image is None and out is None and self._is_lazy(task):
             task.image = self._lazy_image(task)
         elif task.image is None:
-            made = execute(program, task.encoded, out, in_rows=bool(self.pipeline.rest), as_pil=out is None)
+            made = execute(program, task.encoded, out, in_rows=bool(self.pipeline.unplanned), as_pil=out is None)
             if out is None:
                 task.image = made
         else:
@@ -322,7 +326,7 @@ class ImageStages:
         """Whether code of the user's gets the image, which may need a part of it alone, and the core decodes it."""
         program: Any = task.program
         return (
-            (bool(self.pipeline.rest) or task.for_own_code)
+            (bool(self.pipeline.unplanned) or task.for_own_code)
             and not task.is_substitute
             and program.conversion is None
             and not program.after
@@ -355,7 +359,7 @@ class ImageStages:
     def finish(self, task: SampleTask) -> Any:
         if task.finished is not None:
             return task.finished
-        if self.pipeline.rest:
+        if self.pipeline.unplanned:
             file = source_of(task.image)
             with contextlib.nullcontext() if task.generators is None else as_globals(task.generators):
                 try:
@@ -371,12 +375,12 @@ class ImageStages:
     def run_rest(self, task: SampleTask) -> None:
         """Calls the transforms that aren't known, and plans those after them; then the target's, in that order."""
         for run in self._rest_runs:
-            if task.key is not None and run.rest:
-                reseed(run.rest[0])
+            if task.key is not None and run.unplanned:
+                reseed(run.unplanned[0])
             if isinstance(task.image, Image.Image):
                 task.image = run_one(run, task.image)
             else:  # such as an array, of which another library's transform may say that it takes none
-                for transform in (*run.drawn, *run.rest):
+                for transform in (*run.drawn, *run.unplanned):
                     task.image = call(transform, task.image)
         if self.target_transform is not None:
             task.target = self.target_transform(task.target)
@@ -404,7 +408,7 @@ class _Sinks:
     def __init__(self, builder: BatchBuilder | None) -> None:
         self.memory = None if builder is None else builder.images
         direct = self.memory is not None and self.memory.dtype in DIRECT
-        self._places = core.Places(self.memory) if self.memory is not None and direct else None
+        self._places = core.BatchSink(self.memory) if self.memory is not None and direct else None
         # The last conversion and shape, and their sink; one object, as several threads may be here.
         self._known: tuple[Any, ImageShape | None, tuple[Any, ...]] = (None, None, ())
 
@@ -429,7 +433,7 @@ class _Sinks:
             address = places.first + position * places.step
         known_conversion, known_shape, sink = self._known
         if conversion is not known_conversion or shape != known_shape:
-            sink = (core.Places(out[None]) if places is None else places).sink(*conversion.arithmetic)
+            sink = (core.BatchSink(out[None]) if places is None else places).sink(*conversion.arithmetic)
             self._known = conversion, shape, sink
         job.write_to(address, sink)
         if self.memory is not None and program.after:

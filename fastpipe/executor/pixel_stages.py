@@ -14,7 +14,7 @@ from PIL import Image
 from fastpipe import core
 from fastpipe.core.addresses import address_of
 from fastpipe.errors import DatasetError
-from fastpipe.executor.batch_executor import Workspace
+from fastpipe.executor.batch_executor import ThreadResources
 from fastpipe.executor.image_stages import ImageStages
 from fastpipe.executor.tasks import SampleTask
 from fastpipe.program.on_image import finish_tensor, run_on_image
@@ -103,14 +103,14 @@ class PixelStages(ImageStages):
         super().__init__(*given, **options)
         self._array = array
 
-    def read(self, tasks: Sequence[SampleTask], here: Workspace | None) -> None:
+    def read(self, tasks: Sequence[SampleTask], resources: ThreadResources | None) -> None:
         for task in tasks:
             self.read_one(task)
 
     def read_one(self, task: SampleTask, source: str | bytes | None = None) -> None:
-        task.encoded, task.shape = PixelImage(self._array, task.index), self._array.shape
+        task.encoded, task.shape = PixelImage(self._array, task.source_index), self._array.shape
 
-    def release(self, tasks: Sequence[SampleTask], here: Workspace | None) -> None:
+    def release(self, tasks: Sequence[SampleTask], resources: ThreadResources | None) -> None:
         """Does nothing: the array stays."""
 
     def recipe(self, task: SampleTask, generators: Generators) -> Recipe:
@@ -124,7 +124,7 @@ class PixelStages(ImageStages):
         if task.image is not None:
             task.image = finish_tensor(program, task.image, out)
             return
-        image = self._array.image(task.index)
-        made = run_on_image(program, image, out, in_rows=bool(self.pipeline.rest)) if program.all_steps else image
+        image = self._array.image(task.source_index)
+        made = run_on_image(program, image, out, in_rows=bool(self.pipeline.unplanned)) if program.all_steps else image
         if out is None:
             task.image = made

@@ -15,12 +15,13 @@ class SampleTask:
     """One sample on its way: each stage adds what it has found.
 
     Attributes:
-        index: the sample that is read, counted from the front.
-        place: the sample that was asked for, whose random numbers are used: another one where this replaces it.
+        source_index: the sample that is read, counted from the front.
+        requested_index: the sample that was asked for, whose random numbers are used: another one where this replaces
+            it.
         path: of the file; what errors call it.
         target: of the sample that is read; transformed once `draw` is done, where nothing foreign is in the transforms.
         source: the file's path, or what is in it.
-        position: in the batch.
+        slot: in the batch.
         for_own_code: the image goes to code of the user's that may take a part of it: it may be a lazy one.
         is_substitute: it takes another one's place: whether its file is good has to be known before it is handed out.
         epoch: None where the dataset has no seed.
@@ -36,8 +37,8 @@ class SampleTask:
         finished: an ``(image, target)`` to hand out as it stands; None where there is work to do.
     """
 
-    index: int
-    place: int
+    source_index: int
+    requested_index: int
     path: str
     target: Any
     source: Any
@@ -52,7 +53,7 @@ class SampleTask:
     image: Any = None
     error: Exception | None = None
     finished: tuple[Any, Any] | None = None
-    position: int = 0
+    slot: int = 0
     for_own_code: bool = False
     is_substitute: bool = False
 

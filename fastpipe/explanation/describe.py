@@ -18,7 +18,7 @@ from fastpipe.ops import ToPlanarTensor, contracts_of
 from fastpipe.program.lower import lower
 from fastpipe.program.program import Program, Views, steps_in_words
 from fastpipe.rng import keyed_generators, preserved_globals
-from fastpipe.transforms.image_call import runs_of
+from fastpipe.transforms.compose_plan import runs_of
 from fastpipe.transforms.pipeline import Pipeline, compile_pipeline, flatten
 from fastpipe.types import Header, ImageShape, Step
 
@@ -66,14 +66,14 @@ def _explained_subject(found: Subject, shape: ImageShape | None) -> Explanation:
         raise PlanError(f"{what}: {error}. Give another shape.") from error
     program = lower(recipe.steps, recipe.shape)
     box = program.box
-    by_library = drawn_by_library(pipeline.rest[0]) if pipeline.rest and not loading else ()
+    by_library = drawn_by_library(pipeline.unplanned[0]) if pipeline.unplanned and not loading else ()
     if isinstance(subject, ImageArray):
         loading = f"nothing: {type(subject).__name__} has its images in memory"
     notes: tuple[str, ...] = ()
     has_files = hasattr(subject, "sample") and not isinstance(subject, ImageArray)
     if is_dataset and shape is None and has_files and example.startswith(_MADE):
         notes = (f"no file's header could be read, of up to {_FILES} that were tried: `fastpipe check` says why",)
-    runs = runs_of(pipeline.rest, v2_alone=joint is not None)
+    runs = runs_of(pipeline.unplanned, v2_alone=joint is not None)
     return Explanation(
         subject=_named(found, pipeline),
         example=example,
@@ -85,16 +85,16 @@ def _explained_subject(found: Subject, shape: ImageShape | None) -> Explanation:
         decoders=() if loading else _decoders(subject, headers, program),
         steps=tuple(_explained(program.all_steps)),
         batch=_about_batches(program, pipeline, own_code is not None, joint is not None),
-        broken_by=own_code or (diagnose(pipeline.rest[0]) if pipeline.rest else None),
-        rest=tuple(map(one_line, pipeline.rest)),
-        called=tuple(one_line(run.rest[0]) for run in runs if run.rest),
+        broken_by=own_code or (diagnose(pipeline.unplanned[0]) if pipeline.unplanned else None),
+        rest=tuple(map(one_line, pipeline.unplanned)),
+        called=tuple(one_line(run.unplanned[0]) for run in runs if run.unplanned),
         notes=notes,
         loaded_by=loading,
     )
 
 
 def _named(found: Subject, pipeline: Pipeline) -> str:
-    count = len(pipeline.drawn) + len(pipeline.rest)
+    count = len(pipeline.drawn) + len(pipeline.unplanned)
     transforms = f"{count} transform{'' if count == 1 else 's'}"
     if found.dataset is None:
         return " of ".join((*found.around, transforms))
@@ -197,7 +197,7 @@ def _about_batches(program: Program, pipeline: Pipeline, is_foreign: bool, is_jo
         return "samples are made one by one and collated, as the dataset's own code makes them"
     if is_joint:
         return "samples are made one by one and collated, as image and targets belong together"
-    if pipeline.rest:
+    if pipeline.unplanned:
         return "samples are made one by one and collated, as a transform that isn't known is called with each image"
     behind = [getattr(step, "op", "") for step in program.after]
     if program.conversion is None or not all(name in ("erase", "normalize") for name in behind):

@@ -16,7 +16,7 @@ import torch
 
 from fastpipe.transforms._base import drawable
 from fastpipe.transforms.adapters import RECIPES, drawn_by_itself, planned, why_not
-from fastpipe.transforms.named_arrays import run_of
+from fastpipe.transforms.albumentations_targets import run_of
 
 _OURS_AND_KNOWN = ("fastpipe.", *RECIPES)
 _ADDRESS = re.compile(r"( object)? at 0x[0-9a-fA-F]+")

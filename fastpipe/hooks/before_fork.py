@@ -17,7 +17,7 @@ _NEEDED = (
     "fastpipe.hooks.plain_images",
     "fastpipe.pillow.files",
     "fastpipe.rng.state",
-    "fastpipe.transforms.image_call",
+    "fastpipe.transforms.compose_plan",
 )
 
 

@@ -18,7 +18,7 @@ from fastpipe.hooks.originals import Originals, is_librarys
 from fastpipe.pending import is_pending
 
 if TYPE_CHECKING:
-    from fastpipe.transforms.image_call import ImageCall
+    from fastpipe.transforms.compose_plan import ComposePlan
     from fastpipe.transforms.pipeline import Pipeline
 
     Forward: TypeAlias = Callable[..., Any]
@@ -34,18 +34,18 @@ class ComposeCalls:
     def __init__(self, compose: Any) -> None:
         names = [type(member).__name__ for member in compose.transforms]
         self.site: Site = LEDGER.site("transform", f"{type(compose).__name__}({', '.join(names)})")
-        self._call: ImageCall | None = None
+        self._call: ComposePlan | None = None
         self._originals: Originals | None = None
 
-    def planned(self, members: Any) -> ImageCall | None:
+    def planned(self, members: Any) -> ComposePlan | None:
         """The runs of the members as they are now; None where the library is to call them."""
-        from fastpipe.transforms.image_call import ImageCall, observed
+        from fastpipe.transforms.compose_plan import ComposePlan, torch_modes_active
         from fastpipe.transforms.pipeline import LISTS, all_within
 
-        if self.site.is_off or observed() or not isinstance(members, LISTS):
+        if self.site.is_off or torch_modes_active() or not isinstance(members, LISTS):
             return None
         if self._call is None or self._originals is None or not self._call.holds(members):
-            self._call = ImageCall(members)
+            self._call = ComposePlan(members)
             self._originals = Originals({type(one) for member in members for one in all_within(member)})
         if not self._call.draws:
             self.site.leave("none of its transforms is known")
@@ -68,7 +68,7 @@ class ComposeCalls:
             return plain(compose, image)
         if self.site.is_due():
             return self._checked(call, image)
-        from fastpipe.transforms.image_call import run_one
+        from fastpipe.transforms.compose_plan import run_one
 
         begun = time.perf_counter()
         for run in call.runs:
@@ -80,11 +80,11 @@ class ComposeCalls:
         """Counts an image for which the plain way was taken, as ours failed."""
         self.site.leave_failed(error)
 
-    def _checked(self, call: ImageCall, image: Any) -> Any:
+    def _checked(self, call: ComposePlan, image: Any) -> Any:
         """The result, run by run: of those that are drawn, ours and the library's own are compared."""
         from fastpipe.hooks.plain_images import plain_image
         from fastpipe.program.on_image import shape_of
-        from fastpipe.transforms.image_call import run_one
+        from fastpipe.transforms.compose_plan import run_one
 
         for run in call.runs:
             own = functools.partial(run_one, run, image, self.report_mistake)

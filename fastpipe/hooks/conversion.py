@@ -31,8 +31,8 @@ from fastpipe.loading.loader import DataLoader
 from fastpipe.transforms._base import drawable
 from fastpipe.transforms.adapters import recipe_of
 from fastpipe.transforms.compose import Compose
+from fastpipe.transforms.compose_plan import ComposePlan
 from fastpipe.transforms.converted import converted
-from fastpipe.transforms.image_call import ImageCall
 from fastpipe.transforms.pipeline import compile_pipeline, members_of
 
 __all__ = ["convert"]
@@ -114,10 +114,10 @@ def _converted(thing: Any) -> Any:
 
 def _warn_if_unplanned(made: Any) -> None:
     """Warns where nothing of a converted transform can be planned: what is behind a foreign member is, by itself."""
-    if is_hooked(made) or ImageCall([made]).draws:
+    if is_hooked(made) or ComposePlan([made]).draws:
         return
     pipeline = compile_pipeline(made)
-    first = pipeline.rest[0] if pipeline.rest else None
+    first = pipeline.unplanned[0] if pipeline.unplanned else None
     if first is not None and not drawn_by_library(first):
         found = diagnose(first)
         warnings.warn(
@@ -139,7 +139,7 @@ def _dataset(dataset: Any) -> Any:
     if made is dataset or is_hooked(made):
         return made
     pipelines = [part.pipeline for part in image_datasets(made)]
-    return hooked(dataset) if any(pipeline.rest and not pipeline.drawn for pipeline in pipelines) else made
+    return hooked(dataset) if any(pipeline.unplanned and not pipeline.drawn for pipeline in pipelines) else made
 
 
 # -- loaders

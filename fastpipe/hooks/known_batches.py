@@ -156,7 +156,7 @@ class KnownBatches:
         if source.transform is not transform:
             source.transform = transform
         pipeline = source.pipeline
-        if not pipeline.drawn or pipeline.rest or calls_back(pipeline.drawn):
+        if not pipeline.drawn or pipeline.unplanned or calls_back(pipeline.drawn):
             return None  # it has code of the user's, or none: samples are images
         if not self._are_original(pipeline, [type(dataset) for dataset, _ in asked.values()]):
             raise NotConvertible("somebody has replaced a function that its library goes through")

@@ -130,10 +130,10 @@ def _recorded(function: Any, kernel: Any, image: Any, *args: Any, **kwargs: Any)
 def _behind(record: Record, function: Any, image: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The tensor without pixels behind a function; None where the library is to do it, or to say what is wrong."""
     from fastpipe.program.pending_tensor import then
-    from fastpipe.transforms.image_call import observed
+    from fastpipe.transforms.compose_plan import torch_modes_active
     from fastpipe.transforms.v2._proxies import given_by_name, image_steps, stand_in
 
-    if observed() or given_by_name(function.__name__, args, kwargs).get("inplace"):
+    if torch_modes_active() or given_by_name(function.__name__, args, kwargs).get("inplace"):
         return None
     try:
         steps = image_steps(function(stand_in(record.shape), *args, **kwargs))
@@ -198,7 +198,7 @@ def _is_v2(transform: Any) -> bool:
 
 
 def _called(run: Pipeline, image: Any) -> Any:
-    for transform in (*run.drawn, *run.rest):
+    for transform in (*run.drawn, *run.unplanned):
         image = transform(image)
     return image
 

@@ -130,9 +130,9 @@ def _account(site: Site, plain: Function, checks: bool, by_pillow: Callable[[], 
 def image_tensor(*given: Any) -> Any:
     """See `fastpipe.pillow.image_tensors.image_tensor`; None where a mode of torch's is to see each call."""
     from fastpipe.pillow import image_tensors
-    from fastpipe.transforms.image_call import observed
+    from fastpipe.transforms.compose_plan import torch_modes_active
 
-    return None if observed() else image_tensors.image_tensor(*given)
+    return None if torch_modes_active() else image_tensors.image_tensor(*given)
 
 
 def has_record(thing: Any) -> bool:

@@ -16,7 +16,7 @@ from fastpipe.hooks.patches import Function, plainly
 from fastpipe.hooks.pending_tensors import SiteAccount
 from fastpipe.program.encoded import Encoded
 from fastpipe.program.pending_tensor import Record, TensorSource, pending_tensor
-from fastpipe.transforms.image_call import observed
+from fastpipe.transforms.compose_plan import torch_modes_active
 from fastpipe.types import Header
 
 _ARGUMENTS = {
@@ -49,7 +49,11 @@ class TensorFiles:
         given = {**dict(zip(names, args, strict=False)), **kwargs}
         if site.is_off or len(args) > len(names) or not given.keys() <= set(names) or "input" not in given:
             return self._plain(*args, **kwargs)
-        if observed() or torch._C._get_tracing_state() is not None or str(given.get("device", "cpu")) != "cpu":
+        if (
+            torch_modes_active()
+            or torch._C._get_tracing_state() is not None
+            or str(given.get("device", "cpu")) != "cpu"
+        ):
             return self._plain(*args, **kwargs)
         begun = time.perf_counter()
         data = self._data_of(given["input"])

@@ -56,7 +56,7 @@ def by_core(image: UInt8Array, add: Callable[[core.Job], bool], shape: tuple[int
         return None
     out = np.empty(shape, np.uint8)
     job.write_array(out)
-    return out if core.is_done(core.run_thread_job(job)) else None
+    return out if core.check_or_unsure(core.run_thread_job(job)) else None
 
 
 def through_pillow(image: UInt8Array, operation: Callable[[Image.Image], Image.Image]) -> UInt8Array:

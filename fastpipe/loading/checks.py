@@ -131,7 +131,7 @@ def check_shared_memory(datasets: Iterable[ImageDataset], batch_size: int, ahead
 
 
 def _batch_bytes(dataset: ImageDataset, batch_size: int, options: BatchSpec) -> int | None:
-    if not dataset.plans or dataset.pipeline.rest:
+    if not dataset.plans or dataset.pipeline.unplanned:
         return None
     try:
         recipe = dataset.pipeline.draw(_ANY_SHAPE, keyed_generators(0))

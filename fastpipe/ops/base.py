@@ -24,7 +24,7 @@ from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.types import Box, ImageShape
 
 if TYPE_CHECKING:
-    from fastpipe.core import Job, Packed
+    from fastpipe.core import EncodedOps, Job
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Memo:
     __slots__ = ("jobs", "on_tensor", "packed")
 
     def __init__(self, *, has_jobs: bool = True) -> None:
-        self.packed: dict[ImageShape | int, tuple[Packed, ImageShape]] = {}
+        self.packed: dict[ImageShape | int, tuple[EncodedOps, ImageShape]] = {}
         self.jobs: dict[Hashable, Any] | None = {} if has_jobs else None
         self.on_tensor: dict[Hashable, Operation] = {}
 

@@ -40,13 +40,13 @@ class TableOperation(Operation):
         table = self.table()
         if table is None:
             return False
-        job.look_up(table.tobytes() * shape.channels, self.table_fourth())
+        job.look_up(table.tobytes() * shape.channels, self.table_rgbx_pad())
         return True
 
-    def table_fourth(self) -> int:
+    def table_rgbx_pad(self) -> int:
         """Fate of the fourth byte that Pillow's images have behind red, green and blue.
 
-        0 in most, by ``Image.point``; `LOOK_UP_FOURTH` where Pillow treats it as a channel.
+        0 in most, by ``Image.point``; `LOOK_UP_RGBX_PAD` where Pillow treats it as a channel.
         """
         return 0
 
@@ -72,8 +72,8 @@ class AdjustBrightness(TableOperation):
         table: NDArray[np.uint8] = np.minimum(np.float32(self.brightness_factor) * _LEVELS32, 255).astype(np.uint8)
         return table
 
-    def table_fourth(self) -> int:
-        return core.LOOK_UP_FOURTH  # Image.blend has four channels
+    def table_rgbx_pad(self) -> int:
+        return core.LOOK_UP_RGBX_PAD  # Image.blend has four channels
 
 
 class Enhancement(Operation):
@@ -298,9 +298,9 @@ class LookUp(TableOperation):
             composed = table[composed]
         return composed
 
-    def table_fourth(self) -> int:
-        looked_up = all(operation.table_fourth() == core.LOOK_UP_FOURTH for operation in self.operations)
-        return core.LOOK_UP_FOURTH if looked_up else 0  # which a blend with black leaves
+    def table_rgbx_pad(self) -> int:
+        looked_up = all(operation.table_rgbx_pad() == core.LOOK_UP_RGBX_PAD for operation in self.operations)
+        return core.LOOK_UP_RGBX_PAD if looked_up else 0  # which a blend with black leaves
 
     def words(self) -> str:
         return ", ".join(operation.words() for operation in self.operations)

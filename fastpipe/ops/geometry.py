@@ -17,7 +17,7 @@ from fastpipe.ops.base import NEVER, Operation, interned, register
 from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.ops.sizes import center_crop_box, height_and_width, padding_ltrb, resized_size
 from fastpipe.ops.tensor_shape import TensorShape
-from fastpipe.types import Box, ImageShape, Size, named
+from fastpipe.types import Box, ImageShape, Size, new_namedtuple
 
 if TYPE_CHECKING:
     from fastpipe.core import Job
@@ -46,7 +46,7 @@ def resized(shape: ImageShape, size: tuple[int, ...]) -> ImageShape:
     """The shape of another ``(height, width, channels)`` of an image that is what it was."""
     if isinstance(shape, TensorShape):
         return TensorShape.of(size, shape.dtype, shape.pure, shape.ahead)
-    made: ImageShape = named(ImageShape, size)
+    made: ImageShape = new_namedtuple(ImageShape, size)
     return made
 
 
@@ -85,7 +85,7 @@ class Crop(Operation):
         if height < 1 or width < 1 or bottom <= 0 or right <= 0 or top >= rows or left >= columns:
             return None  # nothing of it is in the image
         if top >= 0 and left >= 0 and bottom <= rows and right <= columns:
-            return named(Box, (top, left, height, width)), ()
+            return new_namedtuple(Box, (top, left, height, width)), ()
         first, begin, last, end = max(top, 0), max(left, 0), min(bottom, rows), min(right, columns)
         around = Margin([begin - left, first - top, right - end, bottom - last])
         return Box(first, begin, last - first, end - begin), (around,)
@@ -211,7 +211,7 @@ class Pad(Operation):
 
     op: ClassVar[str] = "pad"
     drops_info: ClassVar[bool] = True
-    fourth: ClassVar[int] = 255
+    rgbx_pad: ClassVar[int] = 255
     """The fourth byte of the constant in Pillow's images: a colour's."""
     padding: Any
     fill: Any = 0
@@ -248,7 +248,7 @@ class Pad(Operation):
         if self.padding_mode in ("reflect", "symmetric") and max(sides) >= min(shape.size):
             return False
         fills = whole[0], whole[-2 % len(whole)], whole[-1]
-        job.pad(*sides, _PADDINGS.index(self.padding_mode), fills, self.fourth)
+        job.pad(*sides, _PADDINGS.index(self.padding_mode), fills, self.rgbx_pad)
         return True
 
     def point_transform(self, shape: ImageShape) -> NDArray[np.float64]:
@@ -269,7 +269,7 @@ _WIDEST = 1 << 16
 class Margin(Pad):
     """The black of a crop that leaves the image: `Pad`, but that Pillow's ``crop`` leaves all four bytes 0."""
 
-    fourth: ClassVar[int] = 0
+    rgbx_pad: ClassVar[int] = 0
 
     def apply(self, image: Any) -> Any:
         if not isinstance(image, Image.Image):

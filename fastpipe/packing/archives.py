@@ -24,7 +24,7 @@ _UTF8 = 1 << 11
 _MOST_16, _MOST_32 = (1 << 16) - 1, (1 << 32) - 1
 
 
-class Place(NamedTuple):
+class MemberOffset(NamedTuple):
     """A member of an archive, or a file.
 
     Attributes:
@@ -55,7 +55,7 @@ class Tar:
         head = about.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")
         return b"".join((head, data, bytes(-len(data) % tarfile.BLOCKSIZE)))
 
-    def directory(self, place: Place) -> bytes:
+    def directory(self, place: MemberOffset) -> bytes:
         """The entry of a member in what stands behind the last one."""
         return b""
 
@@ -79,7 +79,7 @@ class Zip:
         )
         return b"".join((head, coded, extra, data))
 
-    def directory(self, place: Place) -> bytes:
+    def directory(self, place: MemberOffset) -> bytes:
         coded, flags = _coded(place.name)
         far = place.start >= _MOST_32
         clock, day, extra = _times(place.modified_ns)

@@ -16,7 +16,7 @@ import numpy as np
 
 from fastpipe.errors import DatasetError
 from fastpipe.index.table import Array
-from fastpipe.packing.archives import Place
+from fastpipe.packing.archives import MemberOffset
 from fastpipe.packing.smaller import Changes
 from fastpipe.reporting.output import format_bytes, pluralize
 
@@ -54,7 +54,7 @@ class Row(NamedTuple):
     samples: int = 0
     part: str = ""
     end: int = 0
-    places: tuple[Place, ...] = ()
+    places: tuple[MemberOffset, ...] = ()
     change: Sequence[Any] | None = None
     whole: Sequence[Any] | None = None
     exact: int = 0
@@ -298,7 +298,7 @@ def _row(line: bytes) -> Row | None:
     """A line's row; None where it was cut off."""
     try:
         row = Row(*json.loads(line if line.endswith(b"\n") else b""))
-        return row._replace(places=tuple(Place(*place) for place in row.places))
+        return row._replace(places=tuple(MemberOffset(*place) for place in row.places))
     except (ValueError, TypeError):
         return None
 

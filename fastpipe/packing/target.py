@@ -14,7 +14,7 @@ from typing import Literal
 from fastpipe.atomic_write import atomic_write, rename
 from fastpipe.errors import DatasetError
 from fastpipe.index.archives import ENDINGS
-from fastpipe.packing.archives import Place, archive_of
+from fastpipe.packing.archives import MemberOffset, archive_of
 from fastpipe.packing.record import NAME, Row
 from fastpipe.paths import absolute_path, is_url, local_path
 
@@ -137,7 +137,7 @@ class OpenPart:
         OSError: it can't be written.
     """
 
-    def __init__(self, path: str, end: int = 0, places: Iterable[Place] = (), beside: str = PART) -> None:
+    def __init__(self, path: str, end: int = 0, places: Iterable[MemberOffset] = (), beside: str = PART) -> None:
         self.path = path
         self.end = end
         self._part = path + beside
@@ -179,7 +179,7 @@ class OpenPart:
         self._stream.seek(self.end)
         _compare(self._stream.read, data, self.path)
 
-    def _note(self, places: Iterable[Place]) -> None:
+    def _note(self, places: Iterable[MemberOffset]) -> None:
         for place in places:
             self._directory += self._archive.directory(place)
             self._count += 1

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from fastpipe import readers
 from fastpipe.index.shard_source import ShardSource
-from fastpipe.packing.archives import Place, archive_of
+from fastpipe.packing.archives import MemberOffset, archive_of
 from fastpipe.packing.conversions import Conversion, Converted
 from fastpipe.packing.items import BY_CONTENT, Item, in_blocks
 from fastpipe.packing.record import PartState, Row, Totals
@@ -62,7 +62,7 @@ def make(task: Task) -> Made:
         for name, data, modified_ns in files:
             crc = zlib.crc32(data)
             pieces.append(archive.member(name, data, crc, modified_ns))
-            places.append(Place(name, crc, len(data), end, modified_ns))
+            places.append(MemberOffset(name, crc, len(data), end, modified_ns))
             end += len(pieces[-1])
         rows.append(row._replace(places=tuple(places), end=end))
     return Made(rows, b"".join(pieces))
@@ -78,7 +78,9 @@ def write_files(task: Task, beside: str = PART) -> list[Row]:
                 os.makedirs(path, exist_ok=True)
             else:
                 write_checked(path, data, beside, modified_ns)
-        rows.append(row._replace(places=tuple(Place(name, zlib.crc32(data), len(data)) for name, data, _ in files)))
+        rows.append(
+            row._replace(places=tuple(MemberOffset(name, zlib.crc32(data), len(data)) for name, data, _ in files))
+        )
     return rows
 
 

@@ -101,6 +101,6 @@ def decode_by_core(
         result = readers.thread_scratch().take(shape.height, shape.width, shape.channels)
         job.write_array(result)
     status = core.run_thread_job(job)
-    if core.refused(status) or not core.is_done(status):
+    if core.refused(status) or not core.check_or_unsure(status):
         return None
     return result if is_all else on_pixels(result, program.steps[taken:], program.conversion, out, None, in_rows)

@@ -40,7 +40,7 @@ from fastpipe.ops import (
     memo_of,
 )
 from fastpipe.program.program import Program, Views
-from fastpipe.types import Box, DecodeRequest, ImageShape, Step, named
+from fastpipe.types import Box, DecodeRequest, ImageShape, Step, new_namedtuple
 
 _WHOLE = DecodeRequest()
 _Tail: TypeAlias = "tuple[ToPlanarTensor | ToNormalizedTensor | None, tuple[Step, ...], bool]"
@@ -131,7 +131,7 @@ class _Template(NamedTuple):
             if found is None or found[1]:
                 return None
             if inner != shape:
-                request = named(DecodeRequest, (found[0], 1))
+                request = new_namedtuple(DecodeRequest, (found[0], 1))
         result = made[5]
         if not resizes:
             result = inner
@@ -139,7 +139,7 @@ class _Template(NamedTuple):
             return None
         if local is None:
             local = steps[front:end]
-        program: Program = named(Program, (shape, request, local, made[3], made[4], result, *made[6:]))
+        program: Program = new_namedtuple(Program, (shape, request, local, made[3], made[4], result, *made[6:]))
         return program
 
 
@@ -163,7 +163,7 @@ def add_program(job: core.Job, program: Program) -> bool:
     job.clear()
     box, shape, steps = program.request.box, program.shape, program.steps
     if box is not None:
-        shape = named(ImageShape, (box.height, box.width, shape.channels))
+        shape = new_namedtuple(ImageShape, (box.height, box.width, shape.channels))
     behind, taken = add_steps(job, steps, shape)
     if taken != len(steps):
         return False
@@ -220,9 +220,11 @@ def _lowered(steps: tuple[Step, ...], stored: ImageShape, orientation: int) -> t
         cut = order.cut if is_plain else len(on_pixels)
         box, local = _regions(on_pixels, shapes, cut)
         local += on_pixels[cut:]
-    request = _WHOLE if box == (0, 0, stored[0], stored[1]) else named(DecodeRequest, (box, 1))
+    request = _WHOLE if box == (0, 0, stored[0], stored[1]) else new_namedtuple(DecodeRequest, (box, 1))
     keeps_info = None if behind else _keeps_info(on_pixels, shapes)
-    made: Program = named(Program, (stored, request, local, *tail[:2], shapes[-1], tail[2], in_rows, keeps_info, None))
+    made: Program = new_namedtuple(
+        Program, (stored, request, local, *tail[:2], shapes[-1], tail[2], in_rows, keeps_info, None)
+    )
     if not is_plain or turned or order.moved or not behind or order.cut > 1:
         return made, None
     return made, _template(made, order, on_pixels, behind)
@@ -434,7 +436,7 @@ def _regions(steps: Sequence[Step], shapes: Sequence[ImageShape], count: int) ->
 
 
 def _all_of(shape: ImageShape) -> Box:
-    made: Box = named(Box, (0, 0, shape[0], shape[1]))
+    made: Box = new_namedtuple(Box, (0, 0, shape[0], shape[1]))
     return made
 
 

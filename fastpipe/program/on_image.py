@@ -258,9 +258,9 @@ def _claimed(
         shape: the image's as `shape_of` gives it, or of the box.
         keeps_info: a PIL image that comes out has the image's ``info``; a lazy one has it anyway.
     """
-    claim = getattr(type(image), "_fastpipe_claim", None)
-    if claim is not None:  # a lazy image's pixels needn't be there: see `fastpipe.pillow.lazy_image`
-        claimed: tuple[Any, int, bool] | None = claim(image, box, steps, conversion, out, in_rows)
+    run_prefix = getattr(type(image), "_fastpipe_claim", None)
+    if run_prefix is not None:  # a lazy image's pixels needn't be there: see `fastpipe.pillow.lazy_image`
+        claimed: tuple[Any, int, bool] | None = run_prefix(image, box, steps, conversion, out, in_rows)
         if claimed is not None:
             return claimed
     job = core.thread_job()
@@ -285,7 +285,7 @@ def _claimed(
     else:
         write_new_image(job, shape)
     if is_array:
-        return (made, taken, finished) if core.is_done(core.run_thread_job(job)) else (None, 0, False)
+        return (made, taken, finished) if core.check_or_unsure(core.run_thread_job(job)) else (None, 0, False)
     done = core.run_on_image(job.address, image, offset, None if finished else shape, keeps_info)
     core.give_back(job)
     if done is None:

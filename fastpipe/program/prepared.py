@@ -89,7 +89,7 @@ class Prepared(NamedTuple):
         made = new_tensor(self.result, self.dtype, self.in_rows)
         sink = made.data_ptr()
         if is_array:
-            done = core.is_done(core.run_prepared(self.job, address_of(image) + self.offset, sink, image))
+            done = core.check_or_unsure(core.run_prepared(self.job, address_of(image) + self.offset, sink, image))
         else:
             done = core.run_on_image(self.job.address, image, self.offset, None, out=sink) is not None
         return made if done else None

@@ -328,7 +328,7 @@ class _Maker:
 
     def _rest(self, drawing: _Drawing) -> Iterable[Any]:
         """The transforms behind what was drawn."""
-        return flatten(self.dataset.transform) if drawing.recipe is None else self.dataset.pipeline.rest
+        return flatten(self.dataset.transform) if drawing.recipe is None else self.dataset.pipeline.unplanned
 
 
 def _brief(transform: Any) -> str:

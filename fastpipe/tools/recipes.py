@@ -32,7 +32,7 @@ def resizes(dataset: ImageDataset, header: Header) -> bool:
     except ValueError:  # a crop is larger than the image
         return False
     if steps[0] is None:
-        return any(type(transform).__name__ in _RESIZING for transform in dataset.pipeline.rest)
+        return any(type(transform).__name__ in _RESIZING for transform in dataset.pipeline.unplanned)
     if steps[0].op == "resize":
         return True
     heights = {step["height"] for step in steps if step is not None and step.op == "crop"}

@@ -117,7 +117,7 @@ class Comparison:
         self.joint = recipes.is_joint(dataset)  # transforms see image and targets together: samples are tuples then
         if not self.joint:
             dataset.target_transform = None
-        members = (*dataset.pipeline.drawn, *dataset.pipeline.rest)
+        members = (*dataset.pipeline.drawn, *dataset.pipeline.unplanned)
         self.twins = [mirror(member, module, notes) for member in members]
         self.index = 0  # of the sample at hand, as are the next two
         self.path = ""
@@ -212,7 +212,7 @@ class Comparison:
 
     def _measure(self, actual: Any, expected: Any, recipe: Recipe | None, drawing: int) -> None:
         """Takes in how far a sample's images, of the same sizes as torchvision's, are from these."""
-        rest = self.dataset.pipeline.rest
+        rest = self.dataset.pipeline.unplanned
         undo = recipes.normalizations(() if recipe is None else recipe.steps, rest)
         for one, other in zip(self._images_of(actual, undo), self._images_of(expected, undo), strict=True):
             largest = self.final.add(one, other)

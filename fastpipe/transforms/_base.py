@@ -14,8 +14,8 @@ from fastpipe.ops import Operation
 from fastpipe.ops.interpolation import InterpolationMode, interpolation_from_int
 from fastpipe.rng import StreamGenerators, TorchStream, stream_of
 from fastpipe.transforms.adapters import planned
+from fastpipe.transforms.albumentations_targets import call_with_image, run_of
 from fastpipe.transforms.functional._types import Fill, Image
-from fastpipe.transforms.named_arrays import call_with_image, run_of
 from fastpipe.types import Generators, ImageShape, Step
 
 # A subclass may add or replace these and still be drawn by what it inherits: they have no say in an image's fate.

@@ -12,7 +12,7 @@ from PIL import Image
 
 from fastpipe.errors import PlanError
 from fastpipe.rng import TorchStream, stream_of
-from fastpipe.transforms.named_arrays import ONE_AT_A_TIME, call_with_image, random_seed, run_of, set_state
+from fastpipe.transforms.albumentations_targets import ONE_AT_A_TIME, call_with_image, random_seed, run_of, set_state
 from fastpipe.types import Generators, ImageShape, Step
 
 # Words in the errors of transforms that miss one of these beside the image.

@@ -9,8 +9,8 @@ import torch
 
 from fastpipe.rng import TorchStream, stream_of
 from fastpipe.transforms._base import ReprMixin, call, draw_all, draw_steps, drawable
+from fastpipe.transforms.compose_plan import ComposePlanSlot
 from fastpipe.transforms.functional._types import Image
-from fastpipe.transforms.image_call import ImageCallSlot
 from fastpipe.types import Generators, ImageShape, Step
 
 # An attempt to script a Compose ends with torchvision's error (a Tensor can't be called) and not with an obscure one
@@ -36,10 +36,10 @@ class _OfTransforms:
         return f"{self.__class__.__name__}({lines}\n)"
 
 
-class Compose(ImageCallSlot, _OfTransforms):
+class Compose(ComposePlanSlot, _OfTransforms):
     """Applies several transforms one after the other.
 
-    A PIL image or a uint8 array goes through them as one program: see `fastpipe.transforms.image_call`.
+    A PIL image or a uint8 array goes through them as one program: see `fastpipe.transforms.compose_plan`.
 
     Not scriptable: for TorchScript, put scriptable transforms into a ``torch.nn.Sequential``.
 

@@ -26,14 +26,14 @@ class Pipeline:
 
     Attributes:
         drawn: the transforms, from the front, whose parameters depend on the image's size alone.
-        rest: what follows them: the first transform that isn't drawable and everything behind it.
+        unplanned: what follows them: the first transform that isn't drawable and everything behind it.
         draws_from_python: a draw may take numbers of Python's generator or numpy's.
     """
 
     drawn: tuple[Any, ...]
-    rest: tuple[Callable[[Any], Any], ...]
+    unplanned: tuple[Callable[[Any], Any], ...]
     draws_from_python: bool = field(init=False, repr=False, compare=False)
-    # All of them: `drawn` and `rest`.
+    # All of them: `drawn` and `unplanned`.
     _members: tuple[Any, ...] = field(init=False, repr=False, compare=False)
     # Of each of `drawn` its method, whether it takes streams, and whether a later one looks at the shape that it gives.
     _draws: tuple[tuple[_Draw, bool, bool], ...] = field(init=False, repr=False, compare=False)
@@ -47,7 +47,7 @@ class Pipeline:
         draws = ((one.draw, draws_from_stream(one), number < looks) for number, one in enumerate(adapted))
         object.__setattr__(self, "_draws", tuple(draws))  # frozen
         object.__setattr__(self, "_fixed", tuple(one.draw if _draws_nothing(one) else None for one in adapted))
-        object.__setattr__(self, "_members", (*self.drawn, *self.rest))
+        object.__setattr__(self, "_members", (*self.drawn, *self.unplanned))
         within = [planned(one) for transform in self.drawn for one in all_within(transform)]
         object.__setattr__(self, "draws_from_python", any(map(_draws_from_python, within)))
 

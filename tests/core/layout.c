@@ -81,7 +81,7 @@ int main(void) {
     FIELD(fpc_op_pad, fill);
     SIZE(fpc_op_lut);
     FIELD(fpc_op_lut, table);
-    FIELD(fpc_op_lut, fourth);
+    FIELD(fpc_op_lut, rgbx_pad);
     FIELD(fpc_op_lut, reserved);
     SIZE(fpc_op_gray);
     FIELD(fpc_op_gray, channels);
@@ -96,8 +96,8 @@ int main(void) {
     FIELD(fpc_op_torch_blur, weights);
     FIELD(fpc_op_torch_blur, columns);
     FIELD(fpc_op_torch_blur, rows);
-    SIZE(fpc_op_turn);
-    FIELD(fpc_op_turn, by);
+    SIZE(fpc_op_tensor_hue);
+    FIELD(fpc_op_tensor_hue, by);
     SIZE(fpc_op_sample);
     FIELD(fpc_op_sample, height);
     FIELD(fpc_op_sample, width);
@@ -113,7 +113,7 @@ int main(void) {
     FIELD(fpc_op_warp, coefficients);
     SIZE(fpc_operation);
     FIELD(fpc_operation, kind);
-    FIELD(fpc_operation, reserved);
+    FIELD(fpc_operation, flags);
     FIELD(fpc_operation, crop);
     FIELD(fpc_operation, resize);
     FIELD(fpc_operation, pad);
@@ -124,7 +124,7 @@ int main(void) {
     FIELD(fpc_operation, warp);
     FIELD(fpc_operation, blur);
     FIELD(fpc_operation, torch_blur);
-    FIELD(fpc_operation, turn);
+    FIELD(fpc_operation, tensor_hue);
     FIELD(fpc_operation, sample);
     SIZE(fpc_sink);
     FIELD(fpc_sink, data);

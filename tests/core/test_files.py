@@ -60,7 +60,7 @@ def test_bytes_and_headers(photos: list[str], threads: int) -> None:
 
 
 def test_what_was_read_is_decoded(photos: list[str]) -> None:
-    files, batch = core.Files(), core.Batch(len(photos))
+    files, batch = core.Files(), core.JobArray(len(photos))
     with core.Pool(2) as pool:
         found = files.read(photos, pool=pool)
         sizes = {index: header.size for index, header in enumerate(found) if not isinstance(header, Status)}

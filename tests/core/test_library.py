@@ -147,7 +147,7 @@ def test_structs_are_those_of_the_header(tmp_path: Path) -> None:
         ("fpc_op_warp", structs.RawWarp),
         ("fpc_op_blur", structs.RawBlur),
         ("fpc_op_torch_blur", structs.RawTorchBlur),
-        ("fpc_op_turn", structs.RawTurn),
+        ("fpc_op_tensor_hue", structs.RawTensorHue),
         ("fpc_op_sample", structs.RawSample),
         ("fpc_operation", structs.RawOperation),
         ("fpc_sink", structs.RawSink),
@@ -175,7 +175,7 @@ def test_structs_are_those_of_the_header(tmp_path: Path) -> None:
         (operations._WARP, structs.RawWarp),
         (operations._BLUR, structs.RawBlur),
         (operations._TORCH_BLUR, structs.RawTorchBlur),
-        (operations._TURN, structs.RawTurn),
+        (operations._TENSOR_HUE, structs.RawTensorHue),
         (operations._SAMPLE, structs.RawSample),
     ],
 )
@@ -232,8 +232,8 @@ def test_threads(needs_core: None) -> None:
     assert wrong == []
 
 
-def filled(names: list[str]) -> tuple[core.Batch, list[np.ndarray]]:
-    batch = core.Batch(len(names))
+def filled(names: list[str]) -> tuple[core.JobArray, list[np.ndarray]]:
+    batch = core.JobArray(len(names))
     outs = [np.empty_like(corpus.reference(name)) for name in names]
     for job, name, out in zip(batch, names, outs, strict=True):
         job.read(corpus.files()[name])
@@ -305,7 +305,7 @@ def test_a_child_after_fork(needs_core: None) -> None:
         data, expected = corpus.files()["jpeg-420"], corpus.reference("jpeg-420")
         pool = core.Pool(3)
         def right(run):
-            batch = core.Batch(4)
+            batch = core.JobArray(4)
             outs = [np.empty_like(expected) for _ in batch]
             for job, out in zip(batch, outs):
                 job.read(data)
@@ -350,7 +350,7 @@ def test_pools_of_threads_that_a_child_of_fork_does_not_have(needs_core: None) -
         def run():
             mine.pool = pool = core.Pool(3)
             del pool
-            batch = core.Batch(8)
+            batch = core.JobArray(8)
             outs = [np.empty_like(expected) for _ in batch]
             for job, out in zip(batch, outs):
                 job.read(data)

@@ -38,13 +38,13 @@ def contexts() -> dict[Isa, core.Context]:
     return CONTEXTS
 
 
-def picture(height: int, width: int, fourth: int | None, seed: int = 0) -> Image.Image:
+def picture(height: int, width: int, rgbx_pad: int | None, seed: int = 0) -> Image.Image:
     """Noise in mode RGB, with a fourth byte that is the same everywhere, or noise, too."""
     rng = np.random.default_rng(seed)
     pixels = rng.integers(0, 256, (height, width, 4), np.uint8)
     pixels[rng.random((height, width)) < 0.3] = 255
-    if fourth is not None:
-        pixels[..., 3] = fourth
+    if rgbx_pad is not None:
+        pixels[..., 3] = rgbx_pad
     return Image.frombytes("RGB", (width, height), pixels.tobytes(), "raw", "RGBX")
 
 
@@ -80,8 +80,8 @@ FOURTHS = st.sampled_from([255, 255, 0, 100, None])
 @pytest.mark.filterwarnings("ignore")
 @given(st.data(), st.integers(1, 60), st.integers(1, 60), FOURTHS)
 @settings(max_examples=5 * settings.default.max_examples)
-def test_the_fourth_byte_is_pillows(data: Any, height: int, width: int, fourth: int | None) -> None:
-    image = expected = picture(height, width, fourth)
+def test_the_fourth_byte_is_pillows(data: Any, height: int, width: int, rgbx_pad: int | None) -> None:
+    image = expected = picture(height, width, rgbx_pad)
     shape, steps = ImageShape(height, width), []
     for _ in range(data.draw(st.integers(1, 4))):
         name = data.draw(st.sampled_from(sorted(ANY)))

@@ -70,7 +70,7 @@ def test_memory_of_a_run_outlives_its_jobs(needs_core: None) -> None:
             pass
 
         def made():
-            batch, outs = core.Batch(6), [np.empty((300, 400, 3), np.uint8) for _ in range(6)]
+            batch, outs = core.JobArray(6), [np.empty((300, 400, 3), np.uint8) for _ in range(6)]
             for job, out in zip(batch, outs):
                 job.read(data)
                 job.write_array(out)
@@ -186,7 +186,7 @@ def test_faulthandler_speaks_of_a_thread_of_the_pools(needs_core: None) -> None:
         from fastpipe import core
         faulthandler.enable()
         image = __import__("numpy").zeros((4, 4, 3), "uint8")
-        batch = core.Batch(1)
+        batch = core.JobArray(1)
         batch[0].read_pixels(image)
         batch[0].write(8, (4, 4, 3), (12, 3, 1), core.DType.UINT8)
         run = core.Pool(1).start(batch, keep=image); time.sleep(30)
@@ -204,7 +204,7 @@ def test_the_process_ends_while_jobs_run(needs_core: None, held: str) -> None:
     _run(f"""if True:
         import os
         data = corpus.save(corpus.photo(600, 800, 1), "JPEG", quality=95)
-        batch = core.Batch(8)
+        batch = core.JobArray(8)
         outs = [np.empty((600, 800, 3), np.uint8) for _ in batch]
         for job, out in zip(batch, outs):
             job.read(data)
@@ -222,4 +222,4 @@ def test_the_process_ends_while_jobs_run(needs_core: None, held: str) -> None:
 def test_what_threads_write_to_outlives_the_interpreter() -> None:
     """Else the memory of a run goes away with the modules, while the core's threads are at it."""
     mortal = SimpleNamespace(runs=set())
-    assert sys.getrefcount(pool._flights) == sys.getrefcount(mortal.runs) + 1
+    assert sys.getrefcount(pool._in_flight) == sys.getrefcount(mortal.runs) + 1

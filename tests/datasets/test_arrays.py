@@ -25,7 +25,7 @@ SHAPES = [(), (5,), (3, 4), (1, 1), (2, 3, 4), (2, 1, 5, 7), (0, 3)]
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """By the core where there is one, and as where there is none."""
     if request.param == "plain":
-        monkeypatch.setattr("fastpipe.executor.batch_executor.workspace", lambda threads: None)
+        monkeypatch.setattr("fastpipe.executor.batch_executor.thread_resources", lambda threads: None)
     elif not core.available():
         pytest.skip(core.why_not())
     return str(request.param)

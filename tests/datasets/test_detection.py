@@ -136,7 +136,7 @@ def test_unplanned_gives_the_same(coco: tuple[Path, Path], seed: int) -> None:
         return module.Compose([*members[:1], module.Lambda(lambda value: value), *members[1:]])
 
     ours, expected = _both(coco, "all", make)
-    assert ours.pipeline.rest
+    assert ours.pipeline.unplanned
     assert same(_sample(ours, seed), _sample(expected, seed))
     root, path = coco
     loaded = fastpipe.CocoDetection(

@@ -106,7 +106,7 @@ def test_the_core_makes_what_is_made_one_by_one(
             by_core = made(dataset, options)
         assert {Path(path).suffix for path in left} <= {".bmp"} or kind == "bad"
         with monkeypatch.context() as patched:
-            patched.setattr("fastpipe.executor.batch_executor.workspace", lambda threads: None)
+            patched.setattr("fastpipe.executor.batch_executor.thread_resources", lambda threads: None)
             one_by_one = made(dataset, options)
         assert len(by_core) == len(one_by_one)
         assert all(torch.equal(one, other) for one, other in zip(by_core, one_by_one, strict=True))

@@ -169,7 +169,7 @@ static void add_operation(source *from, fpc_operation *operation, shape *now) {
     case FPC_OP_PAD: add_pad(from, &operation->pad, now); break;
     case FPC_OP_LUT:
         operation->lut.table = tables;
-        operation->lut.fourth = one_in(from, 2) ? FPC_LOOK_UP_FOURTH : below(from, 256);
+        operation->lut.rgbx_pad = one_in(from, 2) ? FPC_LOOK_UP_RGBX_PAD : below(from, 256);
         break;
     case FPC_OP_GRAY: now->channels = operation->gray.channels = one_in(from, 2) ? 1 : 3; break;
     case FPC_OP_SATURATION:
@@ -196,16 +196,16 @@ static void add_operation(source *from, fpc_operation *operation, shape *now) {
     }
     case FPC_OP_TENSOR_GRAY:
         now->channels = operation->gray.channels = one_in(from, 2) ? 1 : 3;
-        operation->reserved = below(from, 4);
+        operation->flags = below(from, 4);
         break;
     case FPC_OP_TENSOR_SATURATION:
     case FPC_OP_TENSOR_CONTRAST:
     case FPC_OP_TENSOR_SHARPNESS:
         operation->blend.factor = odd_factor(from);
-        operation->reserved = below(from, 4);
+        operation->flags = below(from, 4);
         break;
-    case FPC_OP_TENSOR_HUE: operation->turn.by = (float)(below(from, 1025) - 512) / 1024; break;
-    case FPC_OP_TENSOR_AUTOCONTRAST: operation->reserved = below(from, 4); break;
+    case FPC_OP_TENSOR_HUE: operation->tensor_hue.by = (float)(below(from, 1025) - 512) / 1024; break;
+    case FPC_OP_TENSOR_AUTOCONTRAST: operation->flags = below(from, 4); break;
     case FPC_OP_TENSOR_SAMPLE: {
         fpc_op_sample *sample = &operation->sample;
         now->height = sample->height = 1 + below(from, 60);
@@ -215,7 +215,7 @@ static void add_operation(source *from, fpc_operation *operation, shape *now) {
         for (int k = 0; k < 6; k++)
             sample->theta[k] = ((float)below(from, 2001) - 1000.0f) / (k < 4 ? 20000.0f : 500.0f);
         for (int c = 0; c < 3; c++) sample->fill[c] = (float)below(from, 511) * 0.5f;
-        operation->reserved = below(from, 4);
+        operation->flags = below(from, 4);
         break;
     }
     default: break;
@@ -447,9 +447,9 @@ static void change_planes(source *from, const uint8_t *input, size_t size) {
     }
     if (memcmp(found[0], found[1], (size_t)channels * points)) fail("points are sampled otherwise", 0, 0);
     fpc_operation operation = {.kind = FPC_OP_EQUALIZE + below(from, FPC_OP_COUNT - FPC_OP_EQUALIZE),
-                               .reserved = below(from, 4)};
+                               .flags = below(from, 4)};
     if (operation.kind == FPC_OP_TENSOR_HUE) {
-        operation.turn.by = (float)(below(from, 1025) - 512) / 1024;
+        operation.tensor_hue.by = (float)(below(from, 1025) - 512) / 1024;
     } else {
         operation.blend.factor = below(from, 200) / 64.0;
     }

@@ -144,11 +144,11 @@ def test_transforms_behind_a_user_s_tensor_are_called(photos: list[Path]) -> Non
 def test_where_something_differs_the_plain_result_is_taken_from_then_on(
     photos: list[Path], monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    from fastpipe.transforms import image_call
+    from fastpipe.transforms import compose_plan
 
     loaded = [Image.fromarray(np.asarray(Image.open(path).convert("RGB"))) for path in photos]
     plain, plain_state = outcome(RECIPES["training"](), iter(loaded))
-    right = image_call.draw_and_run
+    right = compose_plan.draw_and_run
 
     def wrong(*args: Any, **kwargs: Any) -> Any:
         made = right(*args, **kwargs)
@@ -157,7 +157,7 @@ def test_where_something_differs_the_plain_result_is_taken_from_then_on(
             return made
         return made + 1
 
-    monkeypatch.setattr(image_call, "draw_and_run", wrong)
+    monkeypatch.setattr(compose_plan, "draw_and_run", wrong)
     transform = RECIPES["training"]()
     with fastpipe.install(check=1), pytest.warns(FastpipeWarning, match="RandomResizedCrop") as warned:
         made, state = outcome(transform, iter(loaded))
@@ -169,14 +169,14 @@ def test_where_something_differs_the_plain_result_is_taken_from_then_on(
 
 
 def test_an_error_of_ours_is_never_the_user_s(photos: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    from fastpipe.transforms import image_call
+    from fastpipe.transforms import compose_plan
 
     plain, plain_state = outcome(RECIPES["training"](), opened(photos))
 
     def broken(*args: Any, **kwargs: Any) -> Any:
         raise AttributeError("a mistake of ours")
 
-    monkeypatch.setattr(image_call, "run_on_image", broken)
+    monkeypatch.setattr(compose_plan, "run_on_image", broken)
     with fastpipe.install(check=0):
         made, state = outcome(RECIPES["training"](), opened(photos))
     assert all(map(torch.equal, made, plain))

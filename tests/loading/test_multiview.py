@@ -59,7 +59,7 @@ def test_several_transforms_are_drawn_in_order_from_one_decode(root):
     second = T.Compose([T.RandomResizedCrop(24, scale=(0.4, 1)), T.RandomGrayscale(0.5), T.PILToTensor()])
     small = T.Compose([T.RandomResizedCrop(10, scale=(0.05, 0.4)), T.PILToTensor()])
     dino = fastpipe.MultiView([first, second, small], [1, 1, 8])
-    assert compile_pipeline(dino).rest == ()
+    assert compile_pipeline(dino).unplanned == ()
     dataset = fastpipe.ImageFolder(root, dino)
     for index, (path, _) in enumerate(dataset.samples):
         torch.manual_seed(index)

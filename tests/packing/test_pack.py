@@ -536,12 +536,12 @@ def test_archives_are_those_that_others_read(folder: Path, tmp_path: Path) -> No
 @pytest.mark.slow  # where a file has no holes, 4 GB are written
 def test_a_zip_beyond_4_gb(tmp_path: Path) -> None:
     """Members behind 4 GB have their place in zip64's records; the file has a hole before them."""
-    from fastpipe.packing.archives import Place, Zip
+    from fastpipe.packing.archives import MemberOffset, Zip
 
     data = b"far away"
     zipped, start = Zip(), (1 << 32) + 7
     member = zipped.member("ä/far.txt", data, zlib.crc32(data))
-    place = Place("ä/far.txt", zlib.crc32(data), len(data), start)
+    place = MemberOffset("ä/far.txt", zlib.crc32(data), len(data), start)
     with open(tmp_path / "far.zip", "wb") as file:
         file.seek(start)
         file.write(member)
@@ -554,7 +554,7 @@ def test_a_zip_beyond_4_gb(tmp_path: Path) -> None:
     for number in range(count):
         name = f"{number}/" if number == 5 else str(number)
         pieces.append(many.member(name, b"", 0))
-        directory += many.directory(Place(name, 0, 0, at))
+        directory += many.directory(MemberOffset(name, 0, 0, at))
         at += len(pieces[-1])
     with zipfile.ZipFile(io.BytesIO(b"".join([*pieces, many.end(directory, count, at)]))) as archive:
         assert len(archive.infolist()) == count

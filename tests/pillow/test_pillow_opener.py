@@ -293,7 +293,7 @@ def test_a_file_that_was_closed_meanwhile_is_told_by_pillow(tmp_path: Path) -> N
 
 
 def test_attributes_of_the_users_are_theirs() -> None:
-    names = ("source", "lazy", "claim", "pillow", "record", "encoded")
+    names = ("source", "lazy", "run_prefix_in_core", "pillow", "record", "encoded")
     with fastpipe.register_pillow_opener():
         image: Any = Image.open(io.BytesIO(PHOTO))
         part: Any = image.crop((3, 4, 60, 50))

@@ -266,7 +266,7 @@ def test_a_subclass_that_draws_its_own_way_is_not_planned() -> None:
 
     pipeline = compile_pipeline(T.Compose([T.RandomHorizontalFlip(), Corner(4), T.ToTensor()]))
     assert len(pipeline.drawn) == 1
-    assert isinstance(pipeline.rest[0], Corner)
+    assert isinstance(pipeline.unplanned[0], Corner)
 
 
 def test_a_program_prints_what_runs() -> None:

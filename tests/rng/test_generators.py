@@ -60,7 +60,7 @@ def outcome(transform: Any, image: Any) -> Any:
 
 def drawn(ours: Any, shape: ImageShape, generators: Any, image: Any) -> Any:
     pipeline = compile_pipeline(ours)
-    assert not pipeline.rest
+    assert not pipeline.unplanned
     try:
         return values(apply_steps(pipeline.draw(shape, generators).steps, image))
     except Exception as error:
@@ -250,7 +250,7 @@ def test_foreign_draws_take_their_turn(kind: str, nested: bool) -> None:
     if nested:
         transform = MultiView(T.RandomOrder([T.RandomApply(members, p=0.9), T.RandomChoice(members)]), 2)
     pipeline = compile_pipeline(transform)
-    assert not pipeline.rest
+    assert not pipeline.unplanned
     shape = ImageShape(300, 400)
     for key in range(30):
         torch.manual_seed(key)

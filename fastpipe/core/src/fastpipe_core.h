@@ -153,7 +153,7 @@ typedef enum fpc_kind {
     FPC_OP_PERSPECTIVE,   /* warp: the same with PERSPECTIVE */
     FPC_OP_BOX_BLUR,      /* blur: ImageFilter.BoxBlur */
     FPC_OP_GAUSSIAN_BLUR, /* blur: ImageFilter.GaussianBlur */
-    /* torchvision's operations on uint8 tensors, in the rounding that `reserved` says (FPC_FUSED, FPC_V1). */
+    /* torchvision's operations on uint8 tensors, in the rounding that `flags` says (FPC_FUSED, FPC_V1). */
     FPC_OP_TENSOR_GRAY,         /* gray: rgb_to_grayscale */
     FPC_OP_TENSOR_SATURATION,   /* blend: adjust_saturation */
     FPC_OP_TENSOR_CONTRAST,     /* blend: adjust_contrast of an image whose gray values' sum is at most 2**24 */
@@ -194,11 +194,11 @@ typedef struct fpc_op_pad {
 /* Values looked up. */
 typedef struct fpc_op_lut {
     const uint8_t *table; /* 256 bytes for each channel, one table after the other */
-    int32_t fourth;       /* what the fourth byte becomes, 0 to 255; FPC_LOOK_UP_FOURTH: its entry in the first table */
+    int32_t rgbx_pad; /* what the fourth byte becomes, 0 to 255; FPC_LOOK_UP_RGBX_PAD: its entry in the first table */
     int32_t reserved;
 } fpc_op_lut;
 
-enum { FPC_LOOK_UP_FOURTH = -1 };
+enum { FPC_LOOK_UP_RGBX_PAD = -1 };
 
 /* Pillow's convert("L"). */
 typedef struct fpc_op_gray {
@@ -238,9 +238,9 @@ typedef struct fpc_op_torch_blur {
 } fpc_op_torch_blur;
 
 /* torchvision's adjust_hue on tensors. */
-typedef struct fpc_op_turn {
+typedef struct fpc_op_tensor_hue {
     float by; /* -0.5 to 0.5, of a whole turn */
-} fpc_op_turn;
+} fpc_op_tensor_hue;
 
 /* torchvision's affine grid and torch's grid_sample: as fpc_grid_sample_planes has them. */
 typedef struct fpc_op_sample {
@@ -258,8 +258,8 @@ enum {
 };
 
 typedef struct fpc_operation {
-    int32_t kind;     /* fpc_kind: says which of the structs is there, if any */
-    int32_t reserved; /* FPC_OP_TENSOR_...: FPC_FUSED, FPC_V1 */
+    int32_t kind;  /* fpc_kind: says which of the structs is there, if any */
+    int32_t flags; /* FPC_OP_TENSOR_...: FPC_FUSED, FPC_V1 */
     union {
         fpc_box crop;
         fpc_op_resize resize;
@@ -271,7 +271,7 @@ typedef struct fpc_operation {
         fpc_op_warp warp;
         fpc_op_blur blur;
         fpc_op_torch_blur torch_blur;
-        fpc_op_turn turn;
+        fpc_op_tensor_hue tensor_hue;
         fpc_op_sample sample;
     };
 } fpc_operation;
@@ -289,7 +289,7 @@ enum {
 
 /* Four channels, of a source of pixels and of a sink of bytes, are RGB as Pillow's images have it in memory: with a
  * fourth byte behind red, green and blue that is no part of the image. Pillow's functions leave different things in
- * it: 255, 0, what was there, or that times a factor. A job that has such a sink leaves the same (fourth.c has the
+ * it: 255, 0, what was there, or that times a factor. A job that has such a sink leaves the same (rgbx_pad.c has the
  * rules); arrays and files come with 255. */
 
 /* Memory that the pixels go to. Strides are in bytes, of any sign; element (y, x, c) is at

@@ -1,7 +1,7 @@
 /* run.c: one job, from its source over its operations to its sink. */
 #include "context.h"
 #include "files.h"
-#include "fourth.h"
+#include "rgbx_pad.h"
 #include "operations.h"
 #include "resample.h"
 #include "sink.h"
@@ -193,13 +193,13 @@ static int build_chain(fpc_chain *chain, const fpc_job *job, const opened *image
     return status;
 }
 
-/* Runs the operations from an open image to the sink; `fourth` as fpc_sink_fill has it. */
-static int run_chain(fpc_context *context, const fpc_job *job, const opened *image, int32_t fourth) {
+/* Runs the operations from an open image to the sink; `rgbx_pad` as fpc_sink_fill has it. */
+static int run_chain(fpc_context *context, const fpc_job *job, const opened *image, int32_t rgbx_pad) {
     fpc_chain *chain = &context->chain;
     fpc_chain_start(chain, job->max_bytes);
     int status = build_chain(chain, job, image);
     if (status != FPC_OK) return status;
-    status = fpc_sink_fill(&job->sink, chain->last, fourth, &context->normalizer, &context->row);
+    status = fpc_sink_fill(&job->sink, chain->last, rgbx_pad, &context->normalizer, &context->row);
     if (status == FPC_OK && image->codec) status = image->codec->finish(image->decoder);
     return status;
 }
@@ -217,27 +217,27 @@ static int run_plane(fpc_context *context, const fpc_job *given, const fpc_box *
     }
     job.operations = operations.operations;
     job.operation_count = operations.count;
-    return run_chain(context, &job, &plane, FPC_FOURTH_PLANE);
+    return run_chain(context, &job, &plane, FPC_RGBX_PAD_PLANE);
 }
 
 /* Into a sink of four channels. */
-static int run_with_fourth(fpc_context *context, const fpc_job *job, opened *image) {
+static int run_with_rgbx_pad(fpc_context *context, const fpc_job *job, opened *image) {
     const fpc_kernels *kernels = context->kernels;
     const fpc_box *box = &image->box;
-    int32_t from = image->channels == 4 ? FPC_FOURTH_ALONG : 255; /* files and arrays are opaque */
-    int32_t fourth = fpc_fourth_of(kernels, job, box->height, box->width, from);
-    if (fourth == FPC_FOURTH_ALONG) return run_chain(context, job, image, 0);
-    if (fourth == FPC_FOURTH_PLANE && image->channels == 4) {
-        from = fpc_common_fourth(kernels, job->pixels, box);
-        if (from >= 0) fourth = fpc_fourth_of(kernels, job, box->height, box->width, from);
+    int32_t from = image->channels == 4 ? FPC_RGBX_PAD_ALONG : 255; /* files and arrays are opaque */
+    int32_t rgbx_pad = fpc_rgbx_pad_of(kernels, job, box->height, box->width, from);
+    if (rgbx_pad == FPC_RGBX_PAD_ALONG) return run_chain(context, job, image, 0);
+    if (rgbx_pad == FPC_RGBX_PAD_PLANE && image->channels == 4) {
+        from = fpc_common_rgbx_pad(kernels, job->pixels, box);
+        if (from >= 0) rgbx_pad = fpc_rgbx_pad_of(kernels, job, box->height, box->width, from);
     }
     if (image->channels == 4) image->channels = 3;
-    const int status = run_chain(context, job, image, fourth >= 0 ? fourth : 0);
-    return status == FPC_OK && fourth == FPC_FOURTH_PLANE ? run_plane(context, job, box, from) : status;
+    const int status = run_chain(context, job, image, rgbx_pad >= 0 ? rgbx_pad : 0);
+    return status == FPC_OK && rgbx_pad == FPC_RGBX_PAD_PLANE ? run_plane(context, job, box, from) : status;
 }
 
 static int run_opened(fpc_context *context, fpc_job *job, opened *image) {
-    if (job->sink.channels == 4) return run_with_fourth(context, job, image);
+    if (job->sink.channels == 4) return run_with_rgbx_pad(context, job, image);
     if (image->channels == 4) image->channels = 3;
     return run_chain(context, job, image, 0);
 }

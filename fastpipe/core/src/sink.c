@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "fourth.h"
+#include "rgbx_pad.h"
 
 static int64_t element_size(const fpc_sink *sink) {
     return sink->dtype == FPC_UINT8 ? 1 : sink->dtype == FPC_FLOAT32 ? 4 : 2;
@@ -81,16 +81,16 @@ static int fill_bytes(const fpc_sink *sink, fpc_stage *from, uint8_t *row) {
 }
 
 /* Three channels, and behind them a fourth byte; or that alone. */
-static int fill_rgbx(const fpc_sink *sink, fpc_stage *from, int32_t fourth, uint8_t *room) {
+static int fill_rgbx(const fpc_sink *sink, fpc_stage *from, int32_t rgbx_pad, uint8_t *room) {
     for (int64_t y = 0; y < sink->height; y++) {
         uint8_t *out = (uint8_t *)sink->data + y * sink->row_stride;
         const uint8_t *row;
         const int status = fpc_borrow_row(from, room, &row);
         if (status != FPC_OK) return status;
-        if (fourth == FPC_FOURTH_PLANE) {
-            from->kernels->set_fourth(row, sink->width, out);
+        if (rgbx_pad == FPC_RGBX_PAD_PLANE) {
+            from->kernels->set_rgbx_pad(row, sink->width, out);
         } else {
-            from->kernels->add_fourth(row, sink->width, (uint8_t)fourth, out);
+            from->kernels->add_rgbx_pad(row, sink->width, (uint8_t)rgbx_pad, out);
         }
     }
     return FPC_OK;
@@ -119,14 +119,15 @@ static int fill_floats(const fpc_sink *sink, fpc_stage *from, const fpc_normaliz
     return status;
 }
 
-int fpc_sink_fill(const fpc_sink *sink, fpc_stage *from, int32_t fourth, fpc_normalizer *normalizer, fpc_buffer *row) {
+int fpc_sink_fill(const fpc_sink *sink, fpc_stage *from, int32_t rgbx_pad, fpc_normalizer *normalizer,
+                  fpc_buffer *row) {
     if (sink->height != from->height || sink->width != from->width) return FPC_BAD_OPERATION;
-    const bool rgbx = sink->channels == 4 && from->channels == (fourth == FPC_FOURTH_PLANE ? 1 : 3);
+    const bool rgbx = sink->channels == 4 && from->channels == (rgbx_pad == FPC_RGBX_PAD_PLANE ? 1 : 3);
     if (sink->channels != from->channels && !rgbx) return FPC_BAD_OPERATION;
     const int64_t row_bytes = fpc_row_bytes(sink->width, sink->channels);
     const int64_t bytes = row_bytes * (1 + (sink->dtype == FPC_UINT8 ? 0 : element_size(sink)));
     if ((uint64_t)bytes > SIZE_MAX || !fpc_buffer_need(row, (size_t)bytes)) return FPC_NO_MEMORY;
-    if (rgbx) return fill_rgbx(sink, from, fourth, row->data);
+    if (rgbx) return fill_rgbx(sink, from, rgbx_pad, row->data);
     if (sink->dtype == FPC_UINT8) return fill_bytes(sink, from, row->data);
     fpc_normalizer_make(normalizer, sink, from->kernels);
     return fill_floats(sink, from, normalizer, row->data, row->data + row_bytes);

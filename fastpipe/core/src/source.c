@@ -30,14 +30,14 @@ static int next_strided_row(fpc_stage *stage, uint8_t *row) {
 /* Three channels of pixels of four bytes. */
 static int next_rgb_row(fpc_stage *stage, uint8_t *row) {
     const fpc_pixels *pixels = &((pixels_stage *)stage)->pixels;
-    stage->kernels->drop_fourth(pixels->data + stage->given * pixels->row_stride, stage->width, row);
+    stage->kernels->drop_rgbx_pad(pixels->data + stage->given * pixels->row_stride, stage->width, row);
     return FPC_OK;
 }
 
 /* And their fourth byte. */
-static int next_fourth_row(fpc_stage *stage, uint8_t *row) {
+static int next_rgbx_pad_row(fpc_stage *stage, uint8_t *row) {
     const fpc_pixels *pixels = &((pixels_stage *)stage)->pixels;
-    stage->kernels->take_fourth(pixels->data + stage->given * pixels->row_stride, stage->width, row);
+    stage->kernels->take_rgbx_pad(pixels->data + stage->given * pixels->row_stride, stage->width, row);
     return FPC_OK;
 }
 
@@ -63,7 +63,7 @@ static fpc_next_row *choose_way(const fpc_pixels *pixels, int32_t channels) {
     const bool together = pixels->channels == 1 || pixels->channel_stride == 1;
     if (together && pixels->column_stride == channels && pixels->channels == channels) return next_dense_row;
     if (together && pixels->column_stride == 4 && channels == 3) return next_rgb_row;
-    if (together && pixels->column_stride == 4 && channels < pixels->channels) return next_fourth_row;
+    if (together && pixels->column_stride == 4 && channels < pixels->channels) return next_rgbx_pad_row;
     return channels == 3 && pixels->column_stride == 1 ? next_planar_row : next_strided_row;
 }
 

@@ -4,7 +4,7 @@
 #ifndef FPC_STAGE_H
 #define FPC_STAGE_H
 
-#include "filters.h"
+#include "resample_coeffs.h"
 #include "kernels.h"
 #include "memory.h"
 

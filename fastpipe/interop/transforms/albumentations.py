@@ -21,7 +21,7 @@ from fastpipe.core.factors import normalized_by_factor
 from fastpipe.interop.transforms.albumentations_motions import ENTRIES, Motion, place
 from fastpipe.interop.transforms.known_code import has_code
 from fastpipe.transforms.adapters import Adapt
-from fastpipe.transforms.named_arrays import ONE_AT_A_TIME, Pixels, Run, pixels_of_array, pixels_of_arrays
+from fastpipe.transforms.albumentations_targets import ONE_AT_A_TIME, Pixels, Run, pixels_of_array, pixels_of_arrays
 from fastpipe.types import Size
 
 Array = Any

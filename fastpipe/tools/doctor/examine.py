@@ -234,7 +234,7 @@ def _plan_finding(examined: Subject, stages: StageProfile) -> findings.Finding |
         return findings.own_loader(type(dataset).__name__, is_known(dataset))
     if not dataset.plans:
         return findings.own_loader("loader")
-    rest = dataset.pipeline.rest
+    rest = dataset.pipeline.unplanned
     if not rest:
         return None
     broken = diagnose(rest[0])

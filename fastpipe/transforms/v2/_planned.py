@@ -26,7 +26,7 @@ from fastpipe.transforms._attributes import Attribute, by_class
 from fastpipe.transforms._base import draw_all
 from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.autoaugment import AutoAugmentPolicy
-from fastpipe.transforms.image_call import ImageCallSlot, draw_and_run, observed
+from fastpipe.transforms.compose_plan import ComposePlanSlot, draw_and_run, torch_modes_active
 from fastpipe.transforms.sized_image import Untraceable
 from fastpipe.transforms.v2 import _draws, _params, functional
 from fastpipe.transforms.v2._kernels import by_fastpipe, with_functional
@@ -79,7 +79,7 @@ class PlannedApply(Planned):
 
 
 class PlannedV2Compose(Planned):
-    """`Planned`, for ``Compose``; one image goes through it as a program. See `fastpipe.transforms.image_call`."""
+    """`Planned`, for ``Compose``; one image goes through it as a program. See `fastpipe.transforms.compose_plan`."""
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         """Draws for one member after the other."""
@@ -101,7 +101,7 @@ class PlannedV2Compose(Planned):
 
 
 _OWN_WAYS: dict[type, tuple[type, ...]] = {
-    theirs.Compose: (PlannedV2Compose, theirs.Compose, ImageCallSlot),
+    theirs.Compose: (PlannedV2Compose, theirs.Compose, ComposePlanSlot),
     theirs.RandomApply: (PlannedApply, theirs.RandomApply),
 }
 
@@ -223,7 +223,7 @@ def _run_alone(transform: Any, image: PIL.Image.Image) -> Any:
         not transform.padding or transform.size[0] * transform.size[1] < _LEAST_CROPPED
     ):
         return None
-    if observed():
+    if torch_modes_active():
         return None
     try:
         return draw_and_run(transform.draw, image, shape)

@@ -70,7 +70,7 @@ def test_images_with_a_target_are_the_same(make: Make, name: str):
     assert isinstance(ours, type(theirs))
     assert ours.transform is theirs.transform
     assert ours.target_transform is plus_seven
-    assert ours.pipeline.rest == ()
+    assert ours.pipeline.unplanned == ()
     assert_same(theirs, ours)
     assert_same(theirs, pickle.loads(pickle.dumps(ours)), seed=1)
 

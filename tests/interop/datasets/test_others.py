@@ -57,7 +57,7 @@ def test_timm_s_data_set_keeps_its_order_and_names(timm: Any, photos: Path):
     transform = timm.create_transform(40, is_training=True, auto_augment="rand-m6-mstd0.5-inc1")
     theirs = timm.ImageDataset(str(photos), transform=transform, target_transform=plus_three)
     ours = fastpipe.convert(theirs)
-    assert ours.pipeline.rest == ()
+    assert ours.pipeline.unplanned == ()
     assert len(ours) == len(theirs)
     assert_same(theirs, ours, len(theirs))
     assert ours.filenames(basename=True) == theirs.filenames(basename=True)

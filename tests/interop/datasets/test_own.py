@@ -284,7 +284,7 @@ def test_a_difference_is_told_and_left_alone(photos: Path, monkeypatch: pytest.M
     seed_all(0)
     expected, end = samples_of(dataset), states()
     ours = fastpipe.convert(dataset)
-    monkeypatch.setattr("fastpipe.transforms.image_call.draw_and_run", lambda *given: torch.zeros(3, 24, 24))
+    monkeypatch.setattr("fastpipe.transforms.compose_plan.draw_and_run", lambda *given: torch.zeros(3, 24, 24))
     seed_all(0)
     with pytest.warns(fastpipe.errors.FastpipeWarning, match="gave other values than the library itself"):
         found = samples_of(ours)

@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 from recipe_conformance import flat
 
-from fastpipe.transforms.named_arrays import pixels_of_array, pixels_of_arrays, run_of
+from fastpipe.transforms.albumentations_targets import pixels_of_array, pixels_of_arrays, run_of
 
 CASES: dict[type, list[Callable[[], Any]]] = {
     A.AtLeastOneBBoxRandomCrop: [

@@ -17,7 +17,7 @@ from recipe_conformance import flat  # noqa: E402
 
 from fastpipe.interop.transforms import albumentations as recipe  # noqa: E402
 from fastpipe.interop.transforms import albumentations_motions as motions  # noqa: E402
-from fastpipe.transforms.named_arrays import Pixels, run_of  # noqa: E402
+from fastpipe.transforms.albumentations_targets import Pixels, run_of  # noqa: E402
 from fastpipe.types import Box  # noqa: E402
 
 SIZES = ((37, 53), (48, 31), (1, 1), (2, 90))

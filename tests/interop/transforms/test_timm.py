@@ -165,7 +165,7 @@ def test_timms_loader_keeps_its_ways(photos: Path) -> None:
         seed_all(3)
         found.append(flat(list(loader)))
         if kind is fastpipe.ImageFolder:
-            assert loader.loader.dataset.pipeline.rest == ()
+            assert loader.loader.dataset.pipeline.unplanned == ()
     assert found[0] == found[1]
 
 
@@ -186,7 +186,7 @@ def test_an_error_of_pillows_names_the_file(photos: Path) -> None:
     if expected is not ValueError:
         pytest.skip("this Pillow posterizes to no bits")
     dataset = fastpipe.ImageFolder(photos, op)
-    assert dataset.pipeline.rest == ()
+    assert dataset.pipeline.unplanned == ()
     with pytest.raises(ValueError, match=r"bits must be between or equal to 1 and 8(.|\n)*0\.jpg"):
         dataset[0]
 

@@ -107,7 +107,7 @@ def test_members_changed_later_are_seen(photos: Path) -> None:
     transform.transforms.append(T.ToTensor())
     transform.transforms[1].transforms[0] = T.RandomRotation(40)
     assert run(dataset, 0) == run(torchvision.datasets.ImageFolder(str(photos), transform), 0)
-    assert dataset.pipeline.rest == ()
+    assert dataset.pipeline.unplanned == ()
 
 
 def test_a_user_that_draws_shares_nothing_with_the_transform() -> None:
@@ -308,7 +308,7 @@ def test_boxes_and_their_transforms(photos: Path) -> None:
         seed_all(seed)
         assert flat(dataset[0]) == flat(expected)
         assert states() == end
-    assert dataset.pipeline.rest == ()
+    assert dataset.pipeline.unplanned == ()
 
 
 def test_a_standard_transform_is_its_two_halves(photos: Path) -> None:

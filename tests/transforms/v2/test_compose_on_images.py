@@ -15,7 +15,7 @@ from PIL import Image, ImageFilter
 from torchvision import tv_tensors
 from v2_pipelines import MEAN, STD, pipeline, same
 
-from fastpipe.transforms import image_call, v2
+from fastpipe.transforms import compose_plan, v2
 from fastpipe.transforms.v2 import _planned
 
 PHOTO = corpus.photo(61, 83)
@@ -24,13 +24,13 @@ PHOTO = corpus.photo(61, 83)
 @pytest.fixture
 def programs(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The programs that are run."""
-    run, ran = image_call.run_on_image, list[Any]()
+    run, ran = compose_plan.run_on_image, list[Any]()
 
     def noting(program: Any, image: Any, **options: Any) -> Any:
         ran.append(program)
         return run(program, image, **options)
 
-    for module in (image_call, _planned):
+    for module in (compose_plan, _planned):
         monkeypatch.setattr(module, "run_on_image", noting)
     return ran
 

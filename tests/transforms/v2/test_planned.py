@@ -70,7 +70,7 @@ def test_keyed_draws_leave_the_global_generators_alone(root: Path) -> None:
             first = dataset[1][0]
         except ValueError:
             continue
-        if not dataset.pipeline.rest:
+        if not dataset.pipeline.unplanned:
             assert torch.equal(torch.get_rng_state(), state)
         assert same(first, dataset[1][0])
 
@@ -182,7 +182,7 @@ def test_what_cannot_be_planned_runs_behind_the_plan(root: Path) -> None:
 
     for build in (noisy, lambda module: module.Compose([module.RandomCrop(30), module.AugMix(), module.ToImage()])):
         ours, expected = fastpipe.ImageFolder(root, build(v2)), TheirFolder(root, build(theirs))
-        assert ours.pipeline.rest
+        assert ours.pipeline.unplanned
         torch.manual_seed(2)
         first = [ours[index][0] for index in range(3)]
         torch.manual_seed(2)

@@ -1,0 +1,1 @@
+"""Batches of images that come from anywhere, without a data set."""

@@ -1,0 +1,95 @@
+"""A thread's own jobs, used for one image after the other, and their outcome."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from fastpipe.core.jobs import Job, PreparedJob
+from fastpipe.core.library import status_text
+from fastpipe.core.pool import run, thread_context
+from fastpipe.core.structs import Status
+from fastpipe.errors import CoreError
+
+
+class _Local(threading.local):
+    def __init__(self) -> None:
+        self.free: list[Job] = []
+
+
+_local = _Local()
+
+
+def thread_job() -> Job:
+    """Lends an empty job until `run_thread_job` takes it back: no signal handler or greenlet of this thread gets it."""
+    job = _borrowed()
+    job.clear()
+    job.box()
+    job.limit()
+    return job
+
+
+def _borrowed() -> Job:
+    """A job of this thread's, as it was left."""
+    try:
+        return _local.free.pop()
+    except IndexError:
+        return Job()
+
+
+def run_prepared(prepared: PreparedJob, source: int, sink: int, keep: Any) -> int:
+    """Runs a prepared job in this thread; arguments as of `Job.fill`. Returns its `Status`, as a plain int."""
+    job = _borrowed()
+    job.fill(prepared, source, sink, keep)
+    return run_thread_job(job)
+
+
+def run_thread_job(job: Job) -> int:
+    """Runs a job of `thread_job` and gives it back; its `Status`, as a plain int."""
+    status = run(job)
+    give_back(job)
+    return status
+
+
+def run_thread_series(job: Job, count: int, in_step: int, out_step: int) -> int:
+    """Runs a job of `thread_job` on so many images in memory (see `Context.run_series`), and gives it back."""
+    status = thread_context().run_series(job, count, in_step, out_step)
+    give_back(job)
+    return status
+
+
+def give_back(job: Job) -> None:
+    """Gives back a job of `thread_job` without running it."""
+    job.let_go()
+    _local.free.append(job)
+
+
+def refused(status: int) -> bool:
+    """Whether the core refused the file itself, so that another reader has to decide about it."""
+    return Status.OK < status < Status.BAD_REGION
+
+
+def check_or_unsure(status: int) -> bool:
+    """Whether a job has done its work; False where torch is to do it: it rounds the same pixels in two ways.
+
+    Raises:
+        MemoryError, CoreError: as of `check`.
+    """
+    if status == Status.UNSURE:
+        return False
+    check(status)
+    return True
+
+
+def check(status: int) -> None:
+    """Raises if the job failed.
+
+    Raises:
+        MemoryError: there was no memory.
+        CoreError: anything else: a mistake of fastpipe's.
+    """
+    if status == Status.OK:
+        return
+    if status == Status.NO_MEMORY:
+        raise MemoryError("the core found no memory for an image")
+    raise CoreError(f"the core didn't do what it was asked for: {status_text(status)}")

@@ -1,0 +1,179 @@
+"""The stages of images whose transform takes named arrays, image and targets together: albumentations'."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from fastpipe.datasets.target_values import Boxes, KeyPoints, MaskFile
+from fastpipe.errors import DatasetError, DecodeError, PlanError
+from fastpipe.executor import ImageStages, SampleTask
+from fastpipe.pillow.lazy_image import source_of
+from fastpipe.transforms.albumentations_targets import Pixels, image_pixels, reseed, run_of
+
+Array = NDArray[Any]
+_ARGUMENTS = {Boxes: "bboxes", KeyPoints: "keypoints", MaskFile: "mask"}
+"""The argument that a value is, where it isn't in a dict under a name that the transform knows."""
+
+_FORMATS = {"pascal_voc": "XYXY", "coco": "XYWH", "yolo": "CXCYWH", "albumentations": "XYXY"}
+_OF_THE_SIZE = frozenset({"albumentations", "yolo"})
+"""Formats of boxes in shares of the image's width and height."""
+
+
+class AlbumentationsStages(ImageStages):
+    """The stages of images with targets that an albumentations transform sees.
+
+    Args:
+        given: as of `ImageStages`.
+        dataset: a weak proxy of the `JointDataset`, whose `named_targets_of` makes the parts behind the image.
+        options: as of `ImageStages`.
+    """
+
+    def __init__(self, *given: Any, dataset: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
+        self._dataset = dataset
+
+    def places(self, count: int, options: Any) -> None:
+        """None: samples are collated, as what they are made of is the transform's to say."""
+
+    def run_rest(self, task: SampleTask) -> None:
+        (transform,) = self.pipeline.unplanned
+        if task.key is not None:
+            reseed(transform)
+        image = image_pixels(task.image)
+        try:
+            parts = self._dataset.named_targets_of(task.target, image.size, transform)
+        except Exception as error:
+            self.policy.failed(task, error)
+            return
+        data, names = named_arguments(parts, image.size, transform)
+        run: Any = run_of(transform)
+        try:
+            made = run(transform, {"image": image, **data})
+        except (DatasetError, DecodeError, OSError) as error:
+            source = source_of(task.image)
+            if source is not None and source.error is error:
+                raise
+            self.policy.failed(task, error)  # of a mask's file
+            return
+        task.image = made.pop("image")
+        task.target = task.image, *put_back(parts, names, made)
+
+    def sample_of(self, task: SampleTask) -> Any:
+        return task.target
+
+
+def named_arguments(
+    parts: Sequence[Any], size: tuple[int, int], transform: Any
+) -> tuple[dict[str, Any], dict[tuple[int, Any], str]]:
+    """The arguments of a transform that the parts of a sample are, and the name that each value has among them.
+
+    Raises:
+        PlanError: two values would be the same argument.
+    """
+    data: dict[str, Any] = {}
+    names: dict[tuple[int, Any], str] = {}
+    for number, part in enumerate(parts):
+        inside = part.items() if isinstance(part, dict) else [(None, part)]
+        for key, value in inside:
+            name = _argument(key, value, transform)
+            if name is None:
+                continue
+            if name in data or name == "image":
+                raise PlanError(f"two values of a sample would be {name}=: give each a name of its own, in one dict.")
+            data[name] = _array(name, value, size, transform)
+            names[number, key] = name
+    return data, names
+
+
+def put_back(parts: Sequence[Any], names: dict[tuple[int, Any], str], made: dict[str, Any]) -> list[Any]:
+    """The parts with what the transform gives; what else that is, such as ``applied_transforms``, in the first dict."""
+    made = dict(made)
+    result: list[Any] = []
+    for number, part in enumerate(parts):
+        if isinstance(part, dict):
+            result.append({key: made.pop(names[number, key]) for key in part if names[number, key] in made})
+        else:
+            result.append(made.pop(names[number, None]) if (number, None) in names else part)
+    first = next((part for part in result if isinstance(part, dict)), None)
+    if first is not None:
+        first.update(made)
+    return result
+
+
+def _argument(key: Any, value: Any, transform: Any) -> str | None:
+    """The argument that a value is; None for one that isn't in a dict and has no pixels or places."""
+    kind = type(value)
+    if isinstance(value, (list, tuple)) and value and all(isinstance(one, MaskFile) for one in value):
+        usual: str | None = "masks"
+    else:
+        usual = _ARGUMENTS.get(kind)
+    if key is None:
+        return usual
+    return key if usual is None or key in transform.available_keys else usual
+
+
+def _array(name: str, value: Any, size: tuple[int, int], transform: Any) -> Any:
+    """A value as albumentations takes it."""
+    if isinstance(value, MaskFile):
+        return _mask(value, size)
+    if isinstance(value, Boxes):
+        return boxes_in_format(value, size, transform)
+    if isinstance(value, KeyPoints):
+        return np.asarray(value.data)
+    if isinstance(value, (list, tuple)) and value and isinstance(value[0], MaskFile):
+        masks = [_mask(one, size) for one in value]
+        return Pixels((len(masks), *size), lambda box: np.stack([one.load(box) for one in masks]), True, True)
+    return value
+
+
+def _mask(file: MaskFile, size: tuple[int, int]) -> Pixels:
+    file.check_size(size)
+    return Pixels(size, file.values)
+
+
+def boxes_in_format(boxes: Boxes, size: tuple[int, int], transform: Any) -> Array:
+    """Boxes ``(N, 4)`` as the transform's ``bbox_params`` say.
+
+    Raises:
+        PlanError: the transform has no ``bbox_params``, or the boxes are of one of torchvision's rotated formats.
+    """
+    wanted = bbox_format(transform)
+    rows = torch.as_tensor(boxes.data).numpy().reshape(-1, 4)
+    if boxes.format == _FORMATS[wanted] and wanted not in _OF_THE_SIZE:
+        return np.asarray(rows)
+    if boxes.format not in _FORMATS.values():
+        raise PlanError(f"Boxes of the format {boxes.format!r} can't be albumentations': give XYXY, XYWH or CXCYWH.")
+    first, second = rows[:, :2], rows[:, 2:]
+    if boxes.format == "XYWH":
+        second = first + second
+    elif boxes.format == "CXCYWH":
+        first, second = first - second / 2, first + second / 2
+    if wanted == "coco":
+        second = second - first
+    elif wanted == "yolo":
+        first, second = (first + second) / 2, second - first
+    corners = np.concatenate([first, second], axis=1)
+    return corners / np.array([size[1], size[0]] * 2) if wanted in _OF_THE_SIZE else corners
+
+
+def bbox_format(transform: Any) -> str:
+    """The format of a transform's boxes."""
+    processor = getattr(transform, "processors", {}).get("bboxes")
+    if processor is None:
+        raise PlanError(
+            "this sample has boxes, and the transform doesn't say in which format: give it "
+            'A.Compose(…, bbox_params=A.BboxParams("pascal_voc", label_fields=["labels"])).'
+        )
+    return str(processor.params.format)
+
+
+def label_fields(transform: Any) -> Sequence[str]:
+    """The names under which a transform takes what belongs to each box."""
+    bbox_format(transform)
+    fields: Sequence[str] = transform.processors["bboxes"].params.label_fields or ()
+    return fields

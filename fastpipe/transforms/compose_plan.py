@@ -1,0 +1,172 @@
+"""Calls of a `Compose` on a loaded image: its transforms are drawn from the image's size, and run as one program.
+
+What is known of the transforms is worked out once. A call asks again only what may have changed since: which transforms
+there are, whether they have hooks or methods of their own; a draw reads their attributes. Transforms that can't be
+drawn are called, with the image that torchvision would give them, and those behind them are a program of their own.
+Where a program fails, its transforms are called one after the other from where the generators stood: what is wrong is
+said, and drawn until then, as ever. Where they succeed, the mistake was the program's, and its error is raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+from torch.nn.modules import module as _modules
+
+from fastpipe.errors import PlanError
+from fastpipe.program.lower import lower
+from fastpipe.program.on_image import run_on_image, shape_of
+from fastpipe.rng import drawing
+from fastpipe.transforms._base import call
+from fastpipe.transforms.pipeline import LISTS, Pipeline, all_within, drawn_from, flatten, members_within
+from fastpipe.transforms.sized_image import Untraceable
+from fastpipe.types import Generators, ImageShape, Step
+
+
+class ComposePlan:
+    """The way of an image through transforms, as it is as long as they stay the same.
+
+    Args:
+        transforms: what is called, one after the other.
+
+    Attributes:
+        runs: the transforms, in parts: some that are drawn together, or one that is called.
+        draws: anything is drawn.
+    """
+
+    __slots__ = ("_composites", "_dicts", "_lengths", "_members", "_transforms", "draws", "runs")
+
+    def __init__(self, transforms: Iterable[Any]) -> None:
+        self._transforms = tuple(transforms)
+        self.runs = tuple(runs_of([member for transform in self._transforms for member in flatten(transform)]))
+        within = [one for transform in self._transforms for one in all_within(transform)]
+        self._composites = [one for one in within if members_within(one)]
+        self._members = list(map(members_within, self._composites))
+        # A method that an instance gets, or a hook, makes one of these longer.
+        watched = [_modules._global_forward_hooks, _modules._global_forward_pre_hooks]
+        self.draws = any(run.drawn for run in self.runs) and not any(watched)
+        for one in within:
+            own = getattr(one, "__dict__", {})
+            watched += [own, *(own[name] for name in ("_forward_hooks", "_forward_pre_hooks") if name in own)]
+        self._dicts: list[Any] = watched
+        self._lengths = list(map(len, watched))
+
+    def holds(self, transforms: Iterable[Any]) -> bool:
+        """Whether the transforms, and those within them, are what they were."""
+        return (
+            tuple(transforms) == self._transforms
+            and list(map(len, self._dicts)) == self._lengths
+            and (not self._composites or list(map(members_within, self._composites)) == self._members)
+        )
+
+    def __call__(self, image: Any) -> Any:
+        for run in self.runs:
+            image = run_one(run, image)
+        return image
+
+
+def raise_mistake(error: Exception) -> None:
+    """Raises an error of ours."""
+    raise error
+
+
+def run_one(run: Pipeline, image: Any, on_mistake: Callable[[Exception], None] = raise_mistake) -> Any:
+    """The result of one of the runs of an `ComposePlan`.
+
+    Args:
+        run: transforms that are drawn together, or one that is called.
+        image: what the run before gave.
+        on_mistake: gets the error of a program whose transforms succeed when they are called one by one.
+    """
+    shape = shape_of(image) if run.drawn else None
+    failed: Exception | None = None
+    if shape is not None:
+        try:
+            return draw_and_run(run.steps, image, shape, run.draws_from_python)
+        except (PlanError, Untraceable):
+            pass
+        except Exception as error:  # the transforms, called one after the other, say what is wrong
+            failed = error
+    for transform in (*run.drawn, *run.unplanned):
+        image = call(transform, image)
+    if failed is not None:
+        on_mistake(failed)
+    return image
+
+
+def runs_of(members: Sequence[Any], *, v2_alone: bool = False) -> Iterator[Pipeline]:
+    """Transforms in parts: some that are drawn together, or one that is called; ``v2_alone`` as of `drawn_from`."""
+    start = 0
+    while start < len(members):
+        end = drawn_from(members, start, v2_alone=v2_alone)
+        if end > start:
+            yield Pipeline(tuple(members[start:end]), ())
+        else:
+            end = start + 1
+            yield Pipeline((), (members[start],))
+        start = end
+
+
+def draw_and_run(
+    draw: Callable[[ImageShape, Generators], tuple[Step, ...]],
+    image: Any,
+    shape: ImageShape,
+    with_python: bool = False,
+) -> Any:
+    """The result of the steps that are drawn for an image of that shape, run as a program.
+
+    Where that raises, torch's generator is where it was, with ``with_python`` also Python's and numpy's.
+    """
+    turn = drawing(globally=True, with_python=with_python)
+    try:
+        with turn as generators:
+            steps = draw(shape, generators)
+        return run_on_image(lower(steps, shape), image, in_rows=True) if steps else image
+    except BaseException:
+        turn.rewind()
+        raise
+
+
+def torch_modes_active() -> bool:
+    """Whether a mode of torch's is to see each transform's call; one of ours says that it isn't."""
+    modes = map(torch._C._get_function_stack_at, range(torch._C._len_torch_function_stack()))
+    return torch._C._len_torch_dispatch_stack() > 0 or any(getattr(mode, "sees_transforms", True) for mode in modes)
+
+
+@lru_cache(maxsize=256)
+def _is_pillow(kind: Any) -> bool:
+    """Whether these are Pillow's images; v2's stand-ins for them have no pixels."""
+    return issubclass(kind, Image.Image) and not hasattr(kind, "stands_for")
+
+
+class ComposePlanSlot:
+    """The base of transforms made of ``self.transforms``, one after the other, that run them as programs."""
+
+    __slots__ = ("_compose_plan",)  # in no `vars`, no pickle and no copy
+
+    _compose_plan: ComposePlan
+
+    def __getstate__(self) -> Any:
+        return self.__dict__
+
+    def _call_for(self, image: Any) -> ComposePlan | None:
+        """The call for an image; None where its transforms are to be called one by one."""
+        kind: Any = type(image)
+        if kind is not Image.Image and kind is not np.ndarray and not _is_pillow(kind):
+            return None
+        if torch_modes_active():
+            return None
+        transforms: Any = self.transforms  # type: ignore[attr-defined]
+        known = getattr(self, "_compose_plan", None)
+        if known is None or not known.holds(transforms):
+            known = ComposePlan(transforms) if isinstance(transforms, LISTS) else _NONE
+            object.__setattr__(self, "_compose_plan", known)
+        return known if known.draws else None
+
+
+_NONE = ComposePlan(())
