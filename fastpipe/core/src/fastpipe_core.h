@@ -5,9 +5,8 @@
  * threads at once, each with a context of its own. Sizes and boxes are in pixels; rows go down, columns to the right.
  *
  * The reference is Pillow: what comes out equals, bit for bit, what Pillow (and torchvision on PIL images) gives, or
- * the job is refused with a reason, and another decoder decides about the file. With one exception: of a PNG whose
- * chunks have their right checksums nothing is inflated below the box, so that a stream that is damaged there, which
- * makes Pillow refuse the file, isn't met; the box's pixels are those of the undamaged file.
+ * the job is refused with a reason, and another decoder decides about the file. One exception: of a PNG whose chunks
+ * have their right checksums nothing is inflated below the box, so that damage there, for which Pillow refuses, isn't met.
  */
 #ifndef FASTPIPE_CORE_H
 #define FASTPIPE_CORE_H
@@ -479,13 +478,11 @@ typedef struct fpc_pool fpc_pool;
 typedef struct fpc_task fpc_task;
 
 /* `threads`, at least 1, work at once; who waits for them is one of them. NULL where they can't be made. Several
- * callers may run, start and read at the same time: their jobs are done in the order in which they came, files
- * first. */
+ * callers may run, start and read at once: their jobs are done in the order in which they came, files first. */
 FPC_API fpc_pool *fpc_pool_new(int threads, int isa);
 /* Runs all jobs, each once, on the pool's threads; comes back when all are done. */
 FPC_API void fpc_pool_run(fpc_pool *pool, fpc_job *jobs, size_t count);
-/* Starts jobs and comes back at once. The task is in *cell before the first of them begins; NULL where there is
- * nothing to do, or no memory. */
+/* Starts jobs and comes back at once. The task is in *cell before the first begins; NULL for none, or no memory. */
 FPC_API void fpc_pool_start(fpc_pool *pool, fpc_job *jobs, size_t count, fpc_task **cell);
 /* Comes back when they are done, and makes *cell NULL: at once where it is. Several callers may wait for one task. */
 FPC_API void fpc_pool_wait(fpc_pool *pool, fpc_task **cell);
@@ -493,8 +490,7 @@ FPC_API void fpc_pool_wait(fpc_pool *pool, fpc_task **cell);
 FPC_API void fpc_pool_read(fpc_pool *pool, fpc_files *files, fpc_file *list, size_t count);
 /* fpc_read_arrays on the pool's threads. */
 FPC_API void fpc_pool_arrays(fpc_pool *pool, fpc_array *list, size_t count);
-/* Ends the threads, when they have done what there is; nobody waits for it any more. In a child of fork the threads
- * aren't there: free only the memory (fpc_pool_forget). */
+/* Ends the threads, when they have done what there is; in a child of fork, which has none, forget the memory alone. */
 FPC_API void fpc_pool_free(fpc_pool *pool);
 FPC_API void fpc_pool_forget(fpc_pool *pool);
 
