@@ -6,7 +6,7 @@
  *
  * The reference is Pillow: what comes out equals, bit for bit, what Pillow (and torchvision on PIL images) gives, or
  * the job is refused with a reason, and another decoder decides about the file. One exception: of a PNG whose chunks
- * have their right checksums nothing is inflated below the box, so that damage there, for which Pillow refuses, isn't met.
+ * have right checksums nothing is inflated below the box, so that damage there, for which Pillow refuses, is not met.
  */
 #ifndef FASTPIPE_CORE_H
 #define FASTPIPE_CORE_H
