@@ -100,6 +100,8 @@ class Explanation:
         decode = f"rows {box.top}–{box.bottom}, columns {box.left}–{box.right} of {height}×{width}"
         decode += f" ({100 * self.share:.0f}% of the pixels)"
         decode += ", equal to Pillow's"
+        if self.called and not self.steps and self.share == 1:
+            decode = f"of {height}×{width} the part that a transform looks at, when it does, equal to Pillow's"
         nothing = "nothing"
         if self.loaded_by:
             decode, nothing = self.loaded_by, "nothing by plan"

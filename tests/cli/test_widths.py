@@ -42,7 +42,7 @@ REPORTS = {
     "configure-show": "configure --show",
     "configure-set": "configure --set jpeg=cv2",
     "configure-reset": "configure --reset",
-    "bench": "bench photos --rounds 2 --images 2 --workers 1 --pipeline",
+    "bench": "bench photos --rounds 2 --images 2 --workers 1",
     "doctor": "doctor photos -t train.py:transform --seconds 0.3 -b 4 -w 1 --gpu-rate 1e6",
     "doctor-versions": "doctor --versions",
     "preview": "preview photos --out grid.png",

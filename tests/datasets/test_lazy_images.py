@@ -109,7 +109,7 @@ def test_wrappers_get_lazy_images_and_give_torchvisions_samples(folder: Path, ma
     samples = seeded(lambda: [ours[index] for index in range(len(ours))])
     same(samples, seeded(lambda: [theirs[index] for index in range(len(theirs))]))
     if make is Wrapper:
-        assert ours.transform.seen.count(LazyImage) == 6  # but the CMYK, and the GIF
+        assert sum(kind is LazyImage for kind in ours.transform.seen) == 6  # but the CMYK, and the GIF
 
 
 def test_torchvisions_own_transforms_get_them_too(folder: Path) -> None:
@@ -159,7 +159,7 @@ def test_a_derived_class_gets_lazy_images(folder: Path) -> None:
     ours = derived(fastpipe.ImageFolder)(folder)
     assert ours.__getitem__.__name__ == "__getitem__"
     made = [ours[index] for index in range(len(ours))]
-    assert ours.seen.count(LazyImage) == 6
+    assert sum(kind is LazyImage for kind in ours.seen) == 6
     same(made, [theirs[index] for index in range(len(theirs))])
     assert {type(part["image"]) for part, _ in made} == {Image.Image}
     expected = [theirs[index] for index in range(4)]
@@ -186,7 +186,7 @@ def test_a_class_derived_from_a_derived_one_and_a_mixin(folder: Path) -> None:
 
     assert [*map(type, Own(folder)[0][1:])] == [Image.Image, int]
     kind, behind, image, _ = Further(folder)[0]
-    assert (kind, behind, type(image)) == (LazyImage, LazyImage, Image.Image)
+    assert [one is LazyImage for one in (kind, behind, type(image))] == [True, True, False]
     assert type(super(Own, Own(folder)).__getitem__) is not None
     assert type(fastpipe.ImageFolder.__getitem__(Own(folder), 0)[0]) is Image.Image
 
@@ -203,7 +203,7 @@ def test_other_readers_and_orientation(folder: Path) -> None:
         ours = fastpipe.ImageFolder(folder, keep, **options)
         for index in range(len(ours)):
             same(ours[index], (plain[index][0].resize((20, 30)), plain[index][1]))
-        assert (LazyImage in given) is ("reader" not in options)
+        assert any(kind is LazyImage for kind in given) is ("reader" not in options)
 
 
 class Sized:
@@ -273,4 +273,4 @@ def test_a_sample_dataset_with_a_function(folder: Path) -> None:
     ours = fastpipe.SampleDataset(lambda index: (paths[index], index), len(paths), together)
     for index, path in enumerate(paths):
         same(ours[index], pair(Image.open(path).convert("RGB"), index))
-    assert LazyImage in given
+    assert any(kind is LazyImage for kind in given)
