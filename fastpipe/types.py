@@ -117,7 +117,7 @@ class RemoteFile(ArchiveMember):
         return made
 
     def part(self, begin: int, length: int) -> RemoteFile:
-        """So many of its bytes, from that one on, as a file of the same name."""
+        """`length` of its bytes, from byte `begin` on, as a file of the same name."""
         return RemoteFile(self, self.source, self.key, self.offset + begin, length, self.version, False)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -23,7 +23,7 @@ from fastpipe.core.structs import RawFile, Status
 from fastpipe.types import ArchiveMember, Header
 
 _GIVEN = Struct("@6q4i")
-_FILE = Struct("@6q4i2i56sq")  # an fpc_file; behind its own fields the header, as `header_of` takes it
+_FILE = Struct("@6q4i2i56sq")  # an fpc_file; after its own fields the header, as `header_of` takes it
 _SIZE = _FILE.size
 _PLACE = Struct("@24x2q")
 _OUTCOMES = tuple(Status)

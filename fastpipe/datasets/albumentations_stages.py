@@ -29,7 +29,7 @@ class AlbumentationsStages(ImageStages):
 
     Args:
         given: as of `ImageStages`.
-        dataset: a weak proxy of the `JointDataset`, whose `named_targets_of` makes the parts behind the image.
+        dataset: a weak proxy of the `JointDataset`, whose `named_targets_of` makes the sample's parts after the image.
         options: as of `ImageStages`.
     """
 

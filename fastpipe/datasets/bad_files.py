@@ -213,7 +213,7 @@ class BadFileRecord:
         self._marks, self.listed = memory[_SHARED.itemsize :].view(2, -1).numpy()
 
     def begin(self, size: int, by_loader: bool) -> None:
-        """An epoch of so many samples begins."""
+        """Begins an epoch of `size` samples."""
         np.bitwise_and(self._marks, _EVER, out=self._marks)
         self.shared["size"], self.shared["has_loader"], self.shared["warned"] = size, by_loader, False
 

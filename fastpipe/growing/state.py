@@ -32,7 +32,7 @@ class Window:
     """A part of the order in which samples arrive: those from `first` to before `stop`, but for `missing` ones.
 
     Attributes:
-        first, stop: positions in the order; behind the source's length it begins anew.
+        first, stop: positions in the order; past the source's length it begins anew.
         missing: those in between that can't be read.
         new: how many of it weren't in the window that was decided before.
         number: of the decision, from 1; 0 before the first.
@@ -62,7 +62,7 @@ class FetchProgress:
     """Progress of the fetching process.
 
     Attributes:
-        stop: so many positions of the order have arrived, or are missing.
+        stop: number of positions of the order that have arrived, or are missing.
         missing: positions that can't be read; those that left are forgotten.
         room: how many samples there were when the cache was full the last time; None as long as it wasn't.
         files, bytes, seconds: what was read from the store, and how long that took.

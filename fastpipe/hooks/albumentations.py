@@ -87,7 +87,7 @@ def _is_common(img: Any, mean: Any, denominator: Any) -> bool:
 
 
 class _Pair:
-    """A ``Normalize`` and the ``ToTensorV2`` behind it, in one call of their `Compose`.
+    """A ``Normalize`` and the ``ToTensorV2`` after it, in one call of their `Compose`.
 
     Args:
         normalize: albumentations' object.

@@ -1,4 +1,4 @@
-"""Memory of the batches that torch's own loader fetches: samples are made one behind the other, so nothing is stacked.
+"""Memory of the batches that torch's own loader fetches: samples are made side by side, so nothing is stacked.
 
 A sample is a tensor with a storage of its own, as ever, which happens to lie in the batch's memory. Where torch's
 ``default_collate`` finds a batch's samples in their order there, the batch is that memory. Samples that somebody keeps

@@ -1,6 +1,6 @@
 """A library's ``Compose`` that is called: planned in runs, each of which can be checked.
 
-A transform that isn't known is called with the image as it is, and what stands behind it is planned on what it gives.
+A transform that isn't known is called with the image as it is, and what follows it is planned on what it gives.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ def _in_blocks(source: str, rows: Iterator[Row]) -> Iterator[Block]:
 
 
 def _opened(path: str) -> BinaryIO:
-    """A text file, behind its byte order mark."""
+    """A text file, open for reading after its byte order mark, if it has one."""
     file = open(path, "rb")  # noqa: SIM115  # the caller closes it
     if file.read(len(_MARK)) != _MARK:
         file.seek(0)

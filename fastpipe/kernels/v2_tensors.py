@@ -216,7 +216,7 @@ class Warp(NamedTuple):
     """An affine warp.
 
     Attributes:
-        theta: torchvision's matrix as the core has it, behind the division by half the image's size, in float32.
+        theta: torchvision's matrix as the core has it, after the division by half the image's size, in float32.
         size: height and width of the result.
         mode: the interpolation's name.
         fill: what comes from outside: a number, or one for each channel; None for black.

@@ -89,7 +89,7 @@ class Operation:
         narrows: all of the result may need a part of the input, or other operations: see `required_region`.
         drops_info: of a PIL image, the result is one without its ``info``.
         takes_arrays_alone: `apply` takes no PIL image.
-        moves_ahead: right behind a conversion to a tensor, it may run before that, on pixels, with the same bytes.
+        moves_ahead: right after a conversion to a tensor, it may run before that, on pixels, with the same bytes.
     """
 
     __slots__ = ("interned",)

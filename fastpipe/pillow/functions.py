@@ -1,6 +1,6 @@
 """Functions of Pillow's ``Image``, ``ImageEnhance`` and ``ImageOps`` that are recorded on images without pixels.
 
-Each gives the image behind the function, or None where Pillow's own is to run: the image has its pixels, or only Pillow
+Each gives the resulting image, or None where Pillow's own is to run: the image has its pixels, or only Pillow
 knows what to make of the arguments.
 """
 

@@ -42,7 +42,7 @@ CLASS: Any = vars(object)["__class__"]
 _GRAY_IN_ONE, GRAY_IN_THREE = RgbToGrayscale(1), RgbToGrayscale(3)
 SMOOTHED = AdjustSharpness(0.0)
 _MOST_STEPS = 48
-"""Steps that are recorded. Where they are more than one job of the core's has room for, several do them in turn; behind
+"""Steps that are recorded. Where they are more than one job of the core's has room for, several do them in turn; after
 this many the pixels are made, and what follows starts from them."""
 
 _LARGEST = 1 << 16
@@ -103,7 +103,7 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
         mode: ``"RGB"`` or ``"L"``; a colour image can't be in L.
         info: as Pillow's ``info``; the image's own from now on.
         steps: what has been done to the file's pixels.
-        size: ``(width, height)`` behind the steps.
+        size: ``(width, height)`` after the steps.
         coloured: the image that this one shows in gray.
         calls: Pillow's own way to the image; see `_Record`.
     """
@@ -416,7 +416,7 @@ def _plain(image: Image.Image) -> Image.Image:
 def _then(
     image: Image.Image, record: _Record, *steps: Operation, plain: PlainCall | None = None, keeps_info: bool = True
 ) -> LazyImage:
-    """The image behind further steps, which Pillow does by a call of its own."""
+    """The image after further steps, which Pillow does by a call of its own."""
     width, height = image._size
     shape = ImageShape(height, width)
     for step in steps:
@@ -500,7 +500,7 @@ def plain_way(image: LazyImage) -> Callable[[], Image.Image] | None:
 
 
 def recorded(image: Any, *operations: Operation, plain: PlainCall | None, keeps_info: bool = True) -> LazyImage | None:
-    """The image behind further operations.
+    """The image after further operations.
 
     Args:
         image: anything.

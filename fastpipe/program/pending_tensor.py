@@ -462,7 +462,7 @@ def exchanged(given: Any, exchange: Callable[[Any], Any] = with_pixels) -> Any:
 
 
 def then(tensor: torch.Tensor, steps: Sequence[Step], plain: type, account: Account) -> torch.Tensor | None:
-    """The pending tensor behind further steps: of the same memory where they cut a window out of it.
+    """The pending tensor after further steps: of the same memory where they cut a window out of it.
 
     None where they are to be done at once: torch has a part in them, which may have something to say.
 

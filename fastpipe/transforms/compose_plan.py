@@ -2,7 +2,7 @@
 
 What is known of the transforms is worked out once. A call asks again only what may have changed since: which transforms
 there are, whether they have hooks or methods of their own; a draw reads their attributes. Transforms that can't be
-drawn are called, with the image that torchvision would give them, and those behind them are a program of their own.
+drawn are called, with the image that torchvision would give them, and those after them are a program of their own.
 Where a program fails, its transforms are called one after the other from where the generators stood: what is wrong is
 said, and drawn until then, as ever. Where they succeed, the mistake was the program's, and its error is raised.
 """

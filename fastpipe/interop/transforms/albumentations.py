@@ -231,7 +231,7 @@ class _Call:
             self._pixels("image")  # raises what albumentations does
 
     def behind(self, member: _StandIn, data: dict[str, Any]) -> dict[str, Any]:
-        """The data behind a member: behind the last of those that note there are pixels."""
+        """The data after a member: with pixels, if it is the last one of those that note."""
         return self._with_pixels(data) if member is self._last else data
 
     def _with_pixels(self, data: dict[str, Any]) -> dict[str, Any]:

@@ -116,7 +116,7 @@ def time_stages(
 
 @contextlib.contextmanager
 def _measured(dataset: Any) -> Iterator[Row]:
-    """Has the image datasets behind a dataset add the time of their stages to a row."""
+    """Has the image datasets within a dataset add the time of their stages to a row."""
     row = StageTimes(1).row(0)
     parts = list(image_datasets(dataset))
     before = [part._fastpipe.times for part in parts]
