@@ -124,7 +124,7 @@ class Explanation:
         return branches + [("note    " + note, []) for note in self.notes]
 
     def _unplanned(self, found: GraphBreak) -> _Branch:
-        """What isn't planned, and what becomes of the transforms after it."""
+        """The branch for what isn't planned, and for what becomes of the transforms after it."""
         name = found.transform if len(found.transform) <= _LONG else found.transform.partition("(")[0] + "(…)"
         if found.is_loading:
             after = [f"it calls {', '.join(self.rest)}"] if self.rest else []

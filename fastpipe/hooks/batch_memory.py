@@ -38,7 +38,7 @@ _thread = threading.local()
 
 
 class FetcherMemory:
-    """What one fetcher of torch's has shown about its samples.
+    """Facts about the samples of one of torch's fetchers, learned from its batches so far.
 
     Attributes:
         unused: numbers of results, in a sample, that are no part of the batch as they are, or that somebody keeps.

@@ -46,7 +46,7 @@ DEFAULT_CHECK = 2
 
 
 class Installation:
-    """What `install` did, which ends with the ``with`` block that it is given to."""
+    """The result of `install`: a ``with`` block that it is given to undoes at its end what that call installed."""
 
     def __init__(self, is_new: bool) -> None:
         self._is_new = is_new

@@ -53,7 +53,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
 
 
 class _Wanted(NamedTuple):
-    """What the flags of a call say.
+    """The meaning of the flags of a call.
 
     Attributes:
         channels: 3, 1, or 0 for those of the file.
@@ -72,7 +72,7 @@ Flags: TypeAlias = dict[int, _Wanted]
 
 
 def _known_flags(has_rgb: bool) -> Flags:
-    """What flags mean for images of eight bits without transparency.
+    """The meaning of each known value of flags, for images of eight bits without transparency.
 
     Args:
         has_rgb: this OpenCV has ``IMREAD_COLOR_RGB``.

@@ -104,7 +104,7 @@ def _adjust_contrast(image: Tensor, contrast_factor: float) -> Tensor | None:
 
 
 def _contrast_of_large(image: Tensor, contrast_factor: float) -> Tensor | None:
-    """A table of what torch makes of each value; None where it rounds some in two ways, as ``FPC_UNSURE`` says.
+    """The image looked up in torch's table; None where it rounds some in two ways, as ``FPC_UNSURE`` says.
 
     The mean is of all pixels, in the order in which torch adds up; gray ones are made in rows that a cache holds.
     """
@@ -117,7 +117,7 @@ def _contrast_of_large(image: Tensor, contrast_factor: float) -> Tensor | None:
 
 
 def contrast_table(gray: Tensor, contrast_factor: float) -> Tensor | None:
-    """What torch's ``adjust_contrast`` makes of each value, uint8 ``(1, 1, 256)``; None where it rounds in two ways.
+    """The table of torch's ``adjust_contrast`` by value, uint8 ``(1, 1, 256)``; None where it rounds in two ways.
 
     Args:
         gray: the gray image, whole numbers in float32 ``(1, H, W)``.

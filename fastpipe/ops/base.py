@@ -95,7 +95,7 @@ class Operation:
     __slots__ = ("interned",)
 
     interned: Memo
-    """Of an interned operation alone."""
+    """The memo of an interned operation; unset in others."""
 
     op: ClassVar[str]
     phrase: ClassVar[str] = ""
@@ -217,7 +217,7 @@ def interned(operation: Interned) -> Interned:
 
 
 def memo_of(step: object) -> Memo | None:
-    """What is kept with an interned operation; None for a step that was drawn for one image."""
+    """The memo that is kept with an interned operation; None for a step that was drawn for one image."""
     memo: Memo | None = getattr(step, "interned", None)
     return memo
 

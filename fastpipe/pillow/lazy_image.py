@@ -56,7 +56,7 @@ _RECORDED_FILTERS: dict[type, Callable[[Any], Operation | None]] = {
 """The operations that filters are, by their classes; None for arguments that Pillow has to look at."""
 
 PlainCall: TypeAlias = "Callable[[Image.Image], Image.Image]"
-"""What Pillow does to a plain image; it holds nothing that somebody may change."""
+"""A function that does to a plain image what Pillow does; it holds nothing that somebody may change."""
 
 _Reference: TypeAlias = "weakref.ref[LazyImage] | None"
 

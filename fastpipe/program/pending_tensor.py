@@ -646,4 +646,4 @@ _RECORDED: dict[Any, Callable[..., Any]] = {
     torch.Tensor.requires_grad_: _requires_grad,
     torch.stack: _stack,
 }
-"""What is recorded of torch's functions, as far as it can be."""
+"""The recorder of each of torch's functions that can be recorded, for the calls that it can record."""

@@ -69,7 +69,7 @@ def time_stages(
     """
 
     def samples_at(picked: Sequence[int]) -> Any:
-        """What torch's fetcher collates."""
+        """The samples as torch's fetcher hands them to `collate`."""
         if options is not None:
             return batch_of(dataset, picked, options)
         several = getattr(dataset, "__getitems__", None)
