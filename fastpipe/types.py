@@ -75,7 +75,7 @@ class Source(Protocol):
         """Reads all bytes of a file, or of a part of one."""
 
     def fetch(self, files: Sequence[RemoteFile]) -> Sequence[bytes | str | Exception]:
-        """Several files, or why they can't be read."""
+        """The bytes of several files, or the path of a local copy; for one that can't be read the error."""
 
 
 class RemoteFile(ArchiveMember):
@@ -220,7 +220,7 @@ class Header(NamedTuple):
 
 
 class DecodeRequest(NamedTuple):
-    """Which pixels are wanted, or which a reader would return.
+    """A request for pixels: those that are wanted, or that a reader would return.
 
     Attributes:
         box: a box of the full-size image; None for all of it.

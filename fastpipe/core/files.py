@@ -151,7 +151,7 @@ class Files:
         return self._count
 
     def was_read(self, index: int) -> bool:
-        """Whether the file's bytes are there, whatever they are."""
+        """True if a file's bytes could be read, whatever they hold."""
         status: int = self._raw(index).status
         return status == Status.OK
 

@@ -48,7 +48,7 @@ class Window:
         return self.stop - self.first - len(self.missing)
 
     def same_samples(self, other: Window) -> bool:
-        """Whether another one has the same samples."""
+        """True if another window has the same samples."""
         return (self.first, self.stop, self.missing) == (other.first, other.stop, other.missing)
 
     def at(self, places: Positions) -> Positions:

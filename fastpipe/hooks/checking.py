@@ -58,7 +58,7 @@ def check_call(
 
 
 def check_value(site: Site, made: Result, seconds: float, plain: Callable[[], Result], what: str) -> Result:
-    """As `check_call`, of a call that drew nothing, in a process that may have no torch.
+    """Checks, as `check_call` does, a call that drew nothing, in a process that may have no torch.
 
     Args:
         site: that counts the check.

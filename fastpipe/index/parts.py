@@ -78,7 +78,7 @@ class KnownParts:
         return len(self.numbers)
 
     def without(self, changed: Container[str]) -> Self:
-        """These parts but for some, by their paths."""
+        """A copy of these parts without those at some paths."""
         other = copy.copy(self)
         other.numbers = {path: number for path, number in self.numbers.items() if path not in changed}
         return other

@@ -165,7 +165,7 @@ def joined(parts: Iterable[bytes]) -> Array:
 
 
 def same_tables(one: Table, other: Table) -> bool:
-    """Whether they have the same arrays."""
+    """True if two tables have the same arrays."""
     mine, theirs = dict(one.arrays()), dict(other.arrays())
     return mine.keys() == theirs.keys() and all(np.array_equal(mine[name], theirs[name]) for name in mine)
 

@@ -105,7 +105,7 @@ class Iteration(Iterator[Any]):
         return batch
 
     def _end_epoch(self, now: float) -> None:
-        """All batches are handed out."""
+        """Notes the end of an epoch: all batches are handed out."""
         first = self.meter.ended is None
         self.meter.ended = now
         if first:

@@ -75,7 +75,7 @@ class ThreadIterator(_BaseDataLoaderIter):
 
     @property
     def made_by(self) -> int:
-        """The process that it is good for."""
+        """Id of the process that made the iterator, the only one that it is good for."""
         return self._maker.owner
 
     @property

@@ -185,7 +185,7 @@ class OpenPart:
             self._count += 1
 
     def sync(self) -> None:
-        """Waits until it is on disk."""
+        """Waits until what was written is on disk."""
         os.fsync(self._stream.fileno())
 
     def finish(self) -> None:
@@ -196,11 +196,11 @@ class OpenPart:
         rename(self._part, self.path)
 
     def close(self) -> None:
-        """Leaves it as it is."""
+        """Closes the file, and leaves it as it is."""
         self._stream.close()
 
     def abandon(self) -> None:
-        """Removes it."""
+        """Closes the file, and removes it."""
         self.close()
         with contextlib.suppress(OSError):
             os.unlink(self._part)

@@ -41,7 +41,7 @@ else:
 
 
 class _LazyFile(_Base):
-    """Before Pillow's class of a file: decodes by the core, and records what is done before."""
+    """A base in front of Pillow's class of a file: decodes by the core, and records what is done until then."""
 
     _fastpipe_pillow: ClassVar[type[ImageFile.ImageFile]]
     """Pillow's class."""

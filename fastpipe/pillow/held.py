@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 Thing = TypeVar("Thing")
 
 _LOOKS = 8
-"""Times that the oldest things are looked at while as much is added as a thing's time is."""
+"""How often the oldest things are looked at while `Held.most` is added."""
 
 MOST_OPEN = 64
 """Files that are opened after one before that is read and closed."""

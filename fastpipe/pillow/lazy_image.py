@@ -146,7 +146,7 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
         return _record_of(self) is not None
 
     def _fastpipe_lazy(self) -> LazyImage | None:
-        """The image itself, unless it has its pixels."""
+        """The image itself; None once it has its pixels."""
         return None if _record_of(self) is None else self
 
     def _fastpipe_claim(

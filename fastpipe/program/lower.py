@@ -1,4 +1,4 @@
-"""From what was drawn to what runs: backwards from the pixels that are kept to the pixels that are decoded.
+"""Lowering, from what was drawn to what runs: backwards from the pixels that are kept to the pixels that are decoded.
 
 Each operation says what a region of its result needs (`Operation.required_region`). So a crop travels to the front of
 the chain, through flips, resizes and whatever works pixel by pixel, and the file is decoded where something of it is

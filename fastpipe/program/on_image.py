@@ -166,7 +166,7 @@ def run_operation(operation: Operation, image: Any, box: Box | None = None) -> A
 
 
 def _prepare(operation: Operation, image: Any, shape: ImageShape, jobs: dict[Hashable, Any]) -> None:
-    """Has the job of an interned operation kept with it, from the second image of this mode and size on."""
+    """Keeps an interned operation's prepared job in `jobs`, from the second image of a mode and size on."""
     key = image.mode, image.size
     if key not in jobs:
         if len(jobs) >= _MOST_SHAPES:

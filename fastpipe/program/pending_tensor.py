@@ -59,7 +59,7 @@ _Cut: TypeAlias = "Callable[[Any], Any]"
 
 
 class Account(Protocol):
-    """Who counts what pending tensors take, and may check what they become."""
+    """An account that counts the time which pending tensors take, and may check what they become."""
 
     @property
     def checks(self) -> bool:
@@ -69,7 +69,7 @@ class Account(Protocol):
         """Counts the seconds that elements took."""
 
     def check(self, made: torch.Tensor, seconds: float) -> torch.Tensor:
-        """The result that is taken for the one that was made."""
+        """Checks a result that was made; returns the one to go on with."""
 
     def after(self, call: _Cut) -> Account:
         """The account of what the library's own call makes of the tensor."""

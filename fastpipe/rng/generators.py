@@ -88,7 +88,7 @@ class StreamGenerators(Generators):
 
 
 _LATER = object()
-"""In place of a keyed generator, which takes longer to seed than a draw, until somebody asks for it."""
+"""A stand-in for a keyed generator, which takes longer to seed than a draw, until somebody asks for it."""
 
 
 def stream_of(generators: Generators) -> Stream:

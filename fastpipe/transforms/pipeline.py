@@ -52,7 +52,7 @@ class Pipeline:
         object.__setattr__(self, "draws_from_python", any(map(_draws_from_python, within)))
 
     def is_of(self, transform: Any) -> bool:
-        """Whether it was compiled from these transforms: not if the transform, or its `Compose`'s list, has changed."""
+        """True if this was compiled from a transform: not if that, or its `Compose`'s list, has changed."""
         known = self._members
         members = members_of(transform)
         members = (transform,) if members is None else members

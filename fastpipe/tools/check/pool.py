@@ -86,7 +86,7 @@ class _Process:
         self._thread.start()
 
     def examine(self, tasks: deque[Task]) -> None:
-        """Sends it files to examine."""
+        """Sends the process files to examine."""
         self.tasks = tasks
         self.ready = True
         self._send(tasks)

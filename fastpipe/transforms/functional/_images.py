@@ -289,7 +289,7 @@ def perspective(
     interpolation: InterpolationMode,
     fill: Any,
 ) -> Any:
-    """Args: ``coefficients``: those of the points."""
+    """An image with a perspective; ``coefficients`` are those of the points."""
     if isinstance(img, np.ndarray):
         return _changed_array(Perspective(startpoints, endpoints, interpolation, fill), img)
     made = run_operation(PerspectiveBy(coefficients, interpolation, fill), img)
