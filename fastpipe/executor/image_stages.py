@@ -413,7 +413,7 @@ class _Sinks:
         self._known: tuple[Any, ImageShape | None, tuple[Any, ...]] = (None, None, ())
 
     def take(self, program: Program) -> bool:
-        """Whether the core can write what a program's conversion gives."""
+        """True if the core can write the result of a program's conversion."""
         conversion = program.conversion
         if conversion is None:
             return False

@@ -146,7 +146,7 @@ class GrowingState:
         return self._window("begun") or Window(0, 0)
 
     def _window(self, condition: str, *values: Any) -> Window | None:
-        """The content that was decided last, of those that meet a condition."""
+        """The epoch content that was decided last, of those that meet a condition; None if none does."""
         rows = self._manifest.rows(
             "SELECT first, stop, missing, new, number FROM growing_epochs "
             f"WHERE dataset = ? AND {condition} ORDER BY number DESC LIMIT 1",

@@ -121,7 +121,7 @@ def same_pixels(one: Any, other: Any) -> bool:
 
 
 def _are(module: str, name: str, *things: Any) -> bool:
-    """True if things are of a class whose module has been imported, as it has for an object of it."""
+    """True if things are of a class; if its module hasn't been imported, nothing is."""
     kind: Any = getattr(sys.modules.get(module), name, ())
     return all(isinstance(one, kind) for one in things)
 

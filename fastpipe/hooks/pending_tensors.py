@@ -191,7 +191,7 @@ def _run(run: Pipeline, tensor: Any, site: Site) -> Any:
 
 
 def _is_v2(transform: Any) -> bool:
-    """Whether a plan says what a transform does to tensors; v1's do something else to them than to images."""
+    """True if a transform's plan holds for tensors; v1's transforms do something else to these than to images."""
     from fastpipe.transforms.adapters import planned
 
     return hasattr(planned(transform), "_plans_itself")

@@ -64,7 +64,7 @@ def fused() -> int | None:
 
 @functools.cache
 def samples_affine() -> bool:
-    """Whether the core finds the points that this torch finds by its affine grid, and what is there."""
+    """True if the core finds the same points as this torch by its affine grid, and the same values there."""
     rounding = planes.rounding()
     return rounding is not None and products_are_sums() and bool(rounding) == bool(fused())
 

@@ -133,7 +133,7 @@ class BatchMaker:
             thread.join(seconds)
 
     def wait(self, task: BatchTask, seconds: float) -> bool:
-        """Whether a task is done, in that time."""
+        """Waits for a task; True if it is done in that time."""
         with self._changed:
             return self._changed.wait_for(lambda: task.done, seconds)
 

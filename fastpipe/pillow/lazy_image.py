@@ -521,7 +521,7 @@ def recorded(image: Any, *operations: Operation, plain: PlainCall | None, keeps_
 
 
 def source_of(image: Any) -> LazySource | None:
-    """The file of a lazy image, or that an image stands for itself; None of anything else."""
+    """The source of a lazy image; a source itself as it is; None for anything else."""
     if isinstance(image, LazySource):
         return image
     record = _record_of(image) if isinstance(image, LazyImage) else None

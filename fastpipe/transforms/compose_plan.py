@@ -29,7 +29,7 @@ from fastpipe.types import Generators, ImageShape, Step
 
 
 class ComposePlan:
-    """The way of an image through transforms, as it is as long as they stay the same.
+    """The way of an image through transforms, good for as long as these stay the same.
 
     Args:
         transforms: what is called, one after the other.
@@ -57,7 +57,7 @@ class ComposePlan:
         self._lengths = list(map(len, watched))
 
     def holds(self, transforms: Iterable[Any]) -> bool:
-        """Whether the transforms, and those within them, are what they were."""
+        """True if the transforms, and those within them, are what they were when the plan was made."""
         return (
             tuple(transforms) == self._transforms
             and list(map(len, self._dicts)) == self._lengths

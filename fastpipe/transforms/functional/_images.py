@@ -242,7 +242,7 @@ def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: str = "constant") -
 
 
 def _is_small(img: Any, interpolation: InterpolationMode) -> bool:
-    """Whether a warp of a PIL image is Pillow's, before anything is made for the core."""
+    """True for a PIL image that is so small that Pillow warps it."""
     if not isinstance(img, Image):
         return False
     width, height = img.size
