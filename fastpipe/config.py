@@ -1,4 +1,4 @@
-"""Which reader serves which format on this machine: a small value, and the TOML file that keeps it.
+"""The choice of a reader for each format on this machine: a small value, and the TOML file that keeps it.
 
 A `MachineConfig` is passed and pickled like any value; nothing is read at import. `fastpipe configure` measures
 and writes the file, `current_config` gives what holds in this process:

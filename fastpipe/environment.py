@@ -49,7 +49,7 @@ LIBRARIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 _NO_DESCRIPTORS = os.strerror(errno.EMFILE)  # as torch says it within a RuntimeError
 _GROUPS = Path("/sys/fs/cgroup")  # where Linux shows the limits of control groups
 SHARED_MEMORY = "/dev/shm"
-"""Where Linux keeps what processes share, and batches from workers."""
+"""The folder where Linux keeps what processes share, and batches from workers."""
 
 
 def line_width() -> int:
@@ -176,7 +176,7 @@ class Room(NamedTuple):
 
 
 def shared_memory_room() -> Room | None:
-    """None where the system keeps shared memory elsewhere than in a file system that can be asked (not on Linux)."""
+    """The room in shared memory; None where that isn't a file system that can be asked (not on Linux)."""
     try:
         status = os.statvfs(SHARED_MEMORY)
     except (AttributeError, OSError):

@@ -75,7 +75,7 @@ class Source(Protocol):
         """Reads all bytes of a file, or of a part of one."""
 
     def fetch(self, files: Sequence[RemoteFile]) -> Sequence[bytes | str | Exception]:
-        """Several files, or why they can't be read."""
+        """The bytes of several files, or the path of a local copy; for one that can't be read the error."""
 
 
 class RemoteFile(ArchiveMember):
@@ -117,7 +117,7 @@ class RemoteFile(ArchiveMember):
         return made
 
     def part(self, begin: int, length: int) -> RemoteFile:
-        """So many of its bytes, from that one on, as a file of the same name."""
+        """`length` of its bytes, from byte `begin` on, as a file of the same name."""
         return RemoteFile(self, self.source, self.key, self.offset + begin, length, self.version, False)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -220,7 +220,7 @@ class Header(NamedTuple):
 
 
 class DecodeRequest(NamedTuple):
-    """Which pixels are wanted, or which a reader would return.
+    """A request for pixels: those that are wanted, or that a reader would return.
 
     Attributes:
         box: a box of the full-size image; None for all of it.

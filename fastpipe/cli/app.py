@@ -70,4 +70,4 @@ def _program(
 
 for command in (bench, cache, check, configure, doctor, explain, index, pack, preview, unpack, verify):
     app.command()(command)
-app.command(context_settings={"allow_interspersed_args": False})(run)  # options behind the script are the script's
+app.command(context_settings={"allow_interspersed_args": False})(run)  # options after the script are the script's

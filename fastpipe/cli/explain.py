@@ -28,7 +28,7 @@ def _shape(size: str) -> ImageShape:
 
 
 def _near(path: str) -> str:
-    """A question with the name that is most like a path's, of those in its folder; empty where none is."""
+    """A question whether the most similar name in a path's folder was meant; empty if none is similar."""
     folder, name = os.path.split(path)
     names = os.listdir(folder or ".") if os.path.isdir(folder or ".") else []
     near = difflib.get_close_matches(name, names, n=1)
@@ -36,7 +36,7 @@ def _near(path: str) -> str:
 
 
 def _check_readable(files: ImageList) -> None:
-    """Raises DatasetError where no file's header can be read: an example is nobody's then."""
+    """Raises DatasetError if no file's header can be read: there is no example then."""
     from fastpipe import readers
 
     problem: Exception | None = None

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def address_of(array: np.ndarray[Any, Any]) -> int:
-    """Address of the first element: in CPython the first field behind the object's head. (Asking numpy takes 2 µs.)"""
+    """Address of the first element: in CPython the first field after the object's head. (Asking numpy takes 2 µs.)"""
     if not _IS_CPYTHON:
         address: int = array.__array_interface__["data"][0]
         return address
@@ -19,7 +19,7 @@ def address_of(array: np.ndarray[Any, Any]) -> int:
 
 
 def address_of_bytes(data: bytes) -> int:
-    """Address of the first byte, with a NUL behind the last; good while somebody keeps the object."""
+    """Address of the first byte; a NUL follows the last. Valid as long as somebody keeps the object."""
     if _BYTES_HEAD:
         return id(data) + _BYTES_HEAD
     return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
@@ -28,5 +28,5 @@ def address_of_bytes(data: bytes) -> int:
 _IS_CPYTHON = sys.implementation.name == "cpython"
 _OBJECT_SIZE = object.__basicsize__
 _pointer_at = ctypes.c_void_p.from_address
-# CPython's object in front of the bytes, less the NUL behind them; 0 for others, who may have them elsewhere.
+# CPython's object in front of the bytes, less the NUL after them; 0 for others, who may have them elsewhere.
 _BYTES_HEAD = bytes.__basicsize__ - 1 if _IS_CPYTHON else 0

@@ -18,7 +18,7 @@ _SIZE = _ARRAY.size
 
 
 class ArrayForm(NamedTuple):
-    """Layout of an array in its file: behind a header, `planes` of `height` rows of `width` bytes.
+    """Layout of an array in its file: after a header, `planes` of `height` rows of `width` bytes.
 
     Attributes:
         header: the bytes that the file has to begin with.

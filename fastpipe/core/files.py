@@ -23,7 +23,7 @@ from fastpipe.core.structs import RawFile, Status
 from fastpipe.types import ArchiveMember, Header
 
 _GIVEN = Struct("@6q4i")
-_FILE = Struct("@6q4i2i56sq")  # an fpc_file; behind its own fields the header, as `header_of` takes it
+_FILE = Struct("@6q4i2i56sq")  # an fpc_file; after its own fields the header, as `header_of` takes it
 _SIZE = _FILE.size
 _PLACE = Struct("@24x2q")
 _OUTCOMES = tuple(Status)
@@ -151,7 +151,7 @@ class Files:
         return self._count
 
     def was_read(self, index: int) -> bool:
-        """Whether the file's bytes are there, whatever they are."""
+        """True if a file's bytes could be read, whatever they hold."""
         status: int = self._raw(index).status
         return status == Status.OK
 

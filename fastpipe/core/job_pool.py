@@ -52,7 +52,7 @@ def run_thread_job(job: Job) -> int:
 
 
 def run_thread_series(job: Job, count: int, in_step: int, out_step: int) -> int:
-    """Runs a job of `thread_job` on so many images in memory (see `Context.run_series`), and gives it back."""
+    """Runs a job of `thread_job` on `count` images in memory (see `Context.run_series`), and gives it back."""
     status = thread_context().run_series(job, count, in_step, out_step)
     give_back(job)
     return status

@@ -12,7 +12,7 @@ from fastpipe.core.structs import Filter, Kind, Padding, PassOrder, RawJob, RawO
 
 MAX_OPERATIONS = 16
 
-# fpc_operation's kind and flags, and behind them the struct of each kind.
+# fpc_operation's kind and flags, and after them the struct of each kind.
 _KIND = Struct("@2i")
 _CROP = Struct("@2i4i")
 _RESIZE = Struct("@2i12i4d")
@@ -283,7 +283,7 @@ class JobOperations:
 
         Args:
             size: ``(height, width)`` of the result.
-            theta: the matrix ``(3, 2)`` behind the division by half the image's size, row behind row; finite float32.
+            theta: the matrix ``(3, 2)`` after the division by half the image's size, row after row; finite float32.
             filter: NEAREST or BILINEAR.
             fill: three values, 0 to 255; None for black.
             flags: a `TensorRounding`.

@@ -1,7 +1,7 @@
 """The memory of Pillow's images, which the core reads from and writes to without a copy.
 
 Pillow shows it through Arrow's C data interface (``Image.__arrow_c_array__``, since Pillow 11.2): RGB as four bytes a
-pixel, L as one, where all rows lie one behind the other.
+pixel, L as one, where all rows lie one after the other.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from PIL import Image
 
 PIXEL_BYTES = {"RGB": 4, "L": 1}
-CAPSULE_POINTER_AT = object.__basicsize__  # behind the object's head
+CAPSULE_POINTER_AT = object.__basicsize__  # after the object's head
 
 
 class PillowMemory(NamedTuple):
@@ -47,7 +47,7 @@ class _Pillow(NamedTuple):
         plain: ``PIL.Image.Image``, of which an instance has nothing to load.
         wrap: makes a new image of what Pillow's C module makes, as ``PIL.Image.new`` does.
         core: Pillow's C module.
-        checks_rows: it checks that the rows lie one behind the other, since version 13. Before, it shows its first
+        checks_rows: it checks that the rows lie one after the other, since version 13. Before, it shows its first
             block of memory, which isn't the pixels' in an image that is mapped, or that lies aligned.
         pixels_in: the core's function that finds them in an array of Arrow's.
     """

@@ -58,7 +58,7 @@ def grid_sample_planes(
         out: bytes, or with FLOATS floats.
         flags: FPC_GRID_SAMPLE_BILINEAR and so on.
         fill: a value for each channel; None for black.
-        theta: six floats, torchvision's matrix ``(3, 2)`` behind the division by the image's size.
+        theta: six floats, torchvision's matrix ``(3, 2)`` after the division by the image's size.
         grid: in its place a point for each pixel.
     """
     colors = None if fill is None else (ctypes.c_float * len(fill))(*fill)

@@ -54,7 +54,7 @@ class Context:
         return status
 
     def run_series(self, job: Job, count: int, in_step: int, out_step: int) -> int:
-        """Runs a job on so many images in memory, the next one's pixels and result so many bytes behind the last's."""
+        """Runs a job on `count` images in memory: pixels `in_step` bytes apart, results `out_step` bytes apart."""
         status: int = native().fpc_run_series(self.address, job.address, count, in_step, out_step)
         return status
 
@@ -145,7 +145,7 @@ class _Threads:
     __slots__ = ("__weakref__", "address", "owner")
 
     def __init__(self, threads: int, isa: Isa) -> None:
-        self.owner = os.getpid()  # first: behind the next line a signal handler may raise
+        self.owner = os.getpid()  # first: after the next line a signal handler may raise
         self.address: int | None = native().fpc_pool_new(threads, isa)
         if not self.address:
             raise MemoryError(f"no pool of {threads} threads for the core")

@@ -29,7 +29,7 @@ class AlbumentationsStages(ImageStages):
 
     Args:
         given: as of `ImageStages`.
-        dataset: a weak proxy of the `JointDataset`, whose `named_targets_of` makes the parts behind the image.
+        dataset: a weak proxy of the `JointDataset`, whose `named_targets_of` makes the sample's parts after the image.
         options: as of `ImageStages`.
     """
 
@@ -38,7 +38,7 @@ class AlbumentationsStages(ImageStages):
         self._dataset = dataset
 
     def places(self, count: int, options: Any) -> None:
-        """None: samples are collated, as what they are made of is the transform's to say."""
+        """No places, None: samples are collated, as what they are made of is the transform's to say."""
 
     def run_rest(self, task: SampleTask) -> None:
         (transform,) = self.pipeline.unplanned

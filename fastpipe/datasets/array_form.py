@@ -62,7 +62,7 @@ class Form:
         return top, left * self.stored.itemsize, height, width * self.stored.itemsize
 
     def cropped(self, crop: tuple[int, int, int, int] | None) -> tuple[int, ...]:
-        """The shape of a box of it."""
+        """The shape of a box of the array."""
         return self.shape if crop is None else (*self.shape[:-2], *crop[2:])
 
 

@@ -109,14 +109,14 @@ def with_note(error: Exception, index: int, path: str) -> Exception:
 
 
 def _with_cure(error: OSError) -> OSError:
-    """The error, which says what to do where file descriptors ran out."""
+    """The error, which says what to do if it is that file descriptors ran out."""
     if error.strerror == os.strerror(errno.EMFILE) or error.errno == errno.ENFILE:
         error.strerror = no_descriptors_left(error)
     return error
 
 
 def without_tracebacks(error: Exception) -> Exception:
-    """The error, without the tracebacks of it and of those that led to it.
+    """The error, without its traceback and those of the errors that led to it.
 
     Their frames hold the batch that was being made, and one that is kept holds itself: the batch would stay, in shared
     memory, until Python's collector finds the ring, which in a worker may take hours.
@@ -213,7 +213,7 @@ class BadFileRecord:
         self._marks, self.listed = memory[_SHARED.itemsize :].view(2, -1).numpy()
 
     def begin(self, size: int, by_loader: bool) -> None:
-        """An epoch of so many samples begins."""
+        """Begins an epoch of `size` samples."""
         np.bitwise_and(self._marks, _EVER, out=self._marks)
         self.shared["size"], self.shared["has_loader"], self.shared["warned"] = size, by_loader, False
 

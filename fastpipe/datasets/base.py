@@ -393,7 +393,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
     def replay(self, recipe: Recipe, index: int | None = None) -> tuple[Any, Any]:
         """Makes a sample by a recipe that was drawn before: the same image, whatever the generators say now.
 
-        Transforms behind the planned part draw anew, unless the dataset has a seed: then they repeat as well.
+        Transforms after the planned part draw anew, unless the dataset has a seed: then they repeat as well.
 
         Args:
             recipe: from `recipe`.
@@ -414,7 +414,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         return made
 
     def extra_repr(self) -> str:
-        """Lines for the repr behind the root folder."""
+        """Lines for the repr, after the root folder."""
         return ""
 
     def __repr__(self) -> str:

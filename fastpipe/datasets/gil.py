@@ -25,7 +25,7 @@ def gil_bound_part(dataset: Any, base: type[Any]) -> str:
 
 
 def _draws_nothing(function: Any) -> bool:
-    """Whether that is certain: of Python's own, such as ``int``, ``abs`` and a dict's ``__getitem__``."""
+    """True if a function is a builtin known to draw nothing, such as ``int``, ``abs`` or a dict's ``__getitem__``."""
     owner = getattr(function, "__self__", None)
     return function in (int, float, str, bool) or (
         type(function) is type(abs) and (owner is builtins or type(owner) in (dict, list, tuple))

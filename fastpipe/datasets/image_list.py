@@ -40,7 +40,7 @@ class ImageList(IndexedDataset):
         transform: takes a PIL image (a fastpipe transform: is compiled).
         target_transform: takes the target.
         root: what relative paths start from; None for the current folder. Or a URL or a `fastpipe.ByteSource`: then
-            paths are what stands behind the URL, the source's keys.
+            paths are what follows the URL, the source's keys.
         columns: path's and label's columns in CSV and Parquet, by name, or by position from 0 in a file without a
             line of names.
         loader: takes a path and returns an image. Any but the default switches off compiled decoding.
@@ -52,7 +52,7 @@ class ImageList(IndexedDataset):
         targets: the target of each sample, a view as well.
         classes: the class names, sorted; of integer labels, these as text; none of floats.
         class_to_idx: the target of each class.
-        index: the `ImageIndex` behind.
+        index: the `ImageIndex` of the list.
 
     Raises:
         DatasetError: the list can't be understood; names the line.
@@ -211,7 +211,7 @@ def _stratified(order: Array, counts: Array, shares: Array) -> list[Array]:
     """Samples grouped by target, cut within each group.
 
     A group's cuts are those of the whole list, counted from where the group begins: what a small group can't give to
-    a part, one behind it does, so that the parts' sizes come out right as well.
+    a part, a later one does, so that the parts' sizes come out right as well.
     """
     cumulated = np.concatenate([[0.0], np.cumsum(shares)])
     cumulated[-1] = 1.0

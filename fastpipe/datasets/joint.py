@@ -75,7 +75,7 @@ class JointDataset(ImageDataset):
         return (placed(target, size),)
 
     def named_targets_of(self, target: Any, size: tuple[int, int], transform: Any) -> tuple[Any, ...]:
-        """The parts of a sample behind the image for a transform that takes named arrays, as albumentations' do.
+        """The parts of a sample after the image, for a transform that takes named arrays, as albumentations' do.
 
         By what `sample` says and the image's ``(height, width)``. A part is a dict of such arrays by name, or a value:
         `Boxes`, `KeyPoints` and `MaskFile` are arrays, anything else stays as it is.
@@ -140,7 +140,7 @@ class SampleDataset(JointDataset):
             at random: that is the transforms' part.
         length: how many samples there are.
         transforms: takes the image and the rest, as many arguments as the function gives; or an albumentations
-            ``Compose``: a dict behind the path is its named arguments (``mask=``, ``bboxes=``, label fields, …), and
+            ``Compose``: a dict after the path is its named arguments (``mask=``, ``bboxes=``, label fields, …), and
             the sample is the image and a dict.
         options: those of `ImageFolder`: ``reader``, ``seed``, ``threads``, ``on_error``, ….
 

@@ -62,7 +62,7 @@ class TargetStages(ImageStages):
         self._spreads_targets: bool = dataset._fastpipe_spreads_targets
 
     def places(self, count: int, options: Any) -> Any:
-        """None where samples have any number of targets: each is collated by itself."""
+        """No places, None, where samples have any number of targets: each is collated by itself."""
         return None if self._spreads_targets else super().places(count, options)
 
     def draw_one(self, task: SampleTask, generators: Generators | None, fixed: FixedSteps | None) -> None:
@@ -103,7 +103,7 @@ class JointStages(TargetStages):
         task.target = task.image, *with_masks(self._targets_of(task.target, size))
 
     def places(self, count: int, options: Any) -> None:
-        """None: samples are collated, as what they are made of is the transforms' to say."""
+        """No places, None: samples are collated, as what they are made of is the transforms' to say."""
 
     def _rest_calls(self) -> list[Any]:
         """The transforms that aren't known, and a `Compose` for those between them that are planned together."""

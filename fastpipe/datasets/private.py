@@ -35,7 +35,7 @@ class PrivateState:
             self.executor.times = times
 
     def bad_record(self, count: int) -> BadFileRecord:
-        """The record of bad ones among so many samples."""
+        """The record of bad ones among `count` samples."""
         if self.record is None or self.record.count != count:
             self.record = BadFileRecord(count)
         return self.record

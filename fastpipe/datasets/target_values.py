@@ -56,7 +56,7 @@ class MaskFile:
 
     The shape is that of ``tv_tensors.Mask(PIL.Image.open(path))``; ``tv_tensors.Mask`` of an array has the array's.
 
-    It is as large as the sample's image. It's read behind the draws, and only what is left of it is transformed.
+    It is as large as the sample's image. It's read after the draws, and only what is left of it is transformed.
 
     Attributes:
         path: of a gray or palette image, such as PNG.

@@ -11,7 +11,7 @@ from typing import Any
 
 
 def derive_from_torchvision(kind: type[Any]) -> None:
-    """Has fastpipe's classes behind a dataset's derive from torchvision's of the same names, once it is imported.
+    """Has a dataset's class and its fastpipe bases derive from torchvision's of the same names, once it is imported.
 
     ``ImageDataset`` derives from ``VisionDataset``; ``ImageFolder`` from ``torchvision.datasets.ImageFolder``, and so
     on. torchvision's come last, so that no method of ours becomes another.

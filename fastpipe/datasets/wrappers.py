@@ -169,7 +169,7 @@ _MEMBERS: dict[type, Callable[[Any], Iterable[Any]]] = {
     list: list.__iter__,
     tuple: tuple.__iter__,
 }
-"""The members of a container, whatever its class makes of it."""
+"""By type of container, a function that gives its members, whatever a derived class makes of iteration."""
 
 
 def _may_be_dataset(kind: type) -> bool:

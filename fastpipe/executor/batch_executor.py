@@ -33,7 +33,7 @@ class ThreadResources:
         self._files: list[core.Files] = []
 
     def jobs(self, count: int) -> core.JobArray:
-        """Room for so many jobs; `give_back` takes it."""
+        """Room for `count` jobs; `give_back` takes it."""
         batch = self._jobs.pop() if self._jobs else None
         return core.JobArray(count) if batch is None or batch.size < count else batch
 
@@ -280,7 +280,7 @@ class PendingBatch:
 
     @property
     def may_draw(self) -> bool:
-        """Whether `result` may draw behind `submit_rest`: for substitutes of bad files."""
+        """Whether `result` may draw after `submit_rest`: for substitutes of bad files."""
         return self._policy.draws
 
     def result(self) -> ImageBatch | list[Any]:

@@ -172,7 +172,7 @@ class ImageStages:
     def _orient(self, task: SampleTask) -> None:
         file = task.encoded
         header = file.header
-        late = header.format == "PNG" or file.held is None  # a PNG's may stand behind its pixels
+        late = header.format == "PNG" or file.held is None  # a PNG's may stand after its pixels
         task.orientation = readers.upright_orientation(file.content, header) if late else header.orientation
         task.shape = upright(header, task.orientation)
 
@@ -217,7 +217,7 @@ class ImageStages:
             raise self.policy.in_user_code(task, error) from error.__cause__
 
     def transform_target(self, task: SampleTask) -> None:
-        """Transforms the target ahead of the image, where nothing that sees the image draws behind it."""
+        """Transforms the target ahead of the image, where nothing that sees the image draws after it."""
         if self.target_transform is not None and not self.pipeline.unplanned:
             with keyed_globals(task.key) if task.key is not None else contextlib.nullcontext():
                 task.target = self.target_transform(task.target)
@@ -242,7 +242,7 @@ class ImageStages:
         task.steps = recipe.steps
         if self.pipeline.unplanned and task.key is not None:
             task.generators = keyed_generators(task.key)
-            self.pipeline.steps(task.shape, task.generators)  # the rest goes on behind what this draws
+            self.pipeline.steps(task.shape, task.generators)  # the rest goes on after what this draws
         self.lower([task])
         self.make(task, None)
         self.transform_target(task)
@@ -413,7 +413,7 @@ class _Sinks:
         self._known: tuple[Any, ImageShape | None, tuple[Any, ...]] = (None, None, ())
 
     def take(self, program: Program) -> bool:
-        """Whether the core can write what a program's conversion gives."""
+        """True if the core can write the result of a program's conversion."""
         conversion = program.conversion
         if conversion is None:
             return False

@@ -32,7 +32,7 @@ _FREE, _IN_USE, _LEFT = 0, 1, 2
 _NUMBERS = 1 << 12
 """Batches of a worker that the main process may keep before further ones are in memory that isn't used again."""
 _KEPT = 4
-"""A batch is kept for long if it is there after so many times the worker's pieces were asked for."""
+"""A batch is kept for long if it is there after this many requests for each of the worker's pieces."""
 
 _forks = 0
 """How often this process has been forked."""
@@ -130,7 +130,7 @@ class WorkerSlots:
         self._left: list[int] = []  # numbers that the main process hasn't been told of
 
     def find(self, bytes_: int, make: Callable[[int], torch.Tensor]) -> Slot | None:
-        """A piece of at least so many bytes that nobody uses; None where all are in use.
+        """A piece of at least `bytes_` bytes that nobody uses; None where all are in use.
 
         Args:
             bytes_: of the batch.

@@ -72,7 +72,7 @@ class FailurePolicy(Protocol):
 
     @property
     def forgives(self) -> bool:
-        """Whether a sample that fails isn't the end."""
+        """True if a sample may fail without an error that ends the epoch."""
 
     @property
     def draws(self) -> bool:

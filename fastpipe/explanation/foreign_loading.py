@@ -15,9 +15,9 @@ _PATH_LISTS = ("samples", "imgs", "paths", "files", "image_paths", "img_paths", 
 
 
 def loaded_by(dataset: Any) -> tuple[str, GraphBreak] | None:
-    """What decodes a dataset's images where its own code does, and the words for it; None where fastpipe does.
+    """The decoder of a dataset's images, in words, and the break, if its own code loads them; None if fastpipe does.
 
-    The first is empty for a dataset derived from one of fastpipe's: what it asks of that is decoded by plan.
+    The words are empty for a dataset derived from one of fastpipe's: what it asks of that is decoded by plan.
     """
     kind = type(dataset)
     owner = next((cls for cls in kind.__mro__ if "__getitem__" in vars(cls)), kind)

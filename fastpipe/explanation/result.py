@@ -124,7 +124,7 @@ class Explanation:
         return branches + [("note    " + note, []) for note in self.notes]
 
     def _unplanned(self, found: GraphBreak) -> _Branch:
-        """What isn't planned, and what becomes of the transforms after it."""
+        """The branch for what isn't planned, and for what becomes of the transforms after it."""
         name = found.transform if len(found.transform) <= _LONG else found.transform.partition("(")[0] + "(…)"
         if found.is_loading:
             after = [f"it calls {', '.join(self.rest)}"] if self.rest else []
@@ -150,7 +150,7 @@ def _tree(branches: Sequence[_Branch], left: str = "") -> Iterator[tuple[str, st
 
 
 def _wrapped(width: int, text: str, first: str, others: str) -> list[str]:
-    """The lines of a text, the first and the others each behind an indentation; a word that is longer stays whole."""
+    """The lines of a text: the first and the others have each an indentation; a word that is longer stays whole."""
     return textwrap.wrap(
         text, width, initial_indent=first, subsequent_indent=others, break_long_words=False, break_on_hyphens=False
     )

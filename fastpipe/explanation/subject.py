@@ -20,7 +20,7 @@ _NAMED_LIKE_ONE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is explained.
+    """The subject of an explanation: a transform, or a data set with the loaders and wrappers around it.
 
     Attributes:
         transform: None of a data set without one.

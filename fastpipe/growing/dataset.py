@@ -281,7 +281,7 @@ class GrowingDataset(EpochSubset):
         return window
 
     def _still_s(self, progress: FetchProgress) -> float:
-        """For how long nothing has arrived, though more is wanted."""
+        """Seconds for which nothing has arrived, though more is wanted; 0 if nothing is."""
         return 0.0 if progress.idle else max(0.0, time.time() - max(progress.last_arrival, self._begun))
 
     def _check_arrivals(self, progress: FetchProgress) -> None:

@@ -32,7 +32,7 @@ class Window:
     """A part of the order in which samples arrive: those from `first` to before `stop`, but for `missing` ones.
 
     Attributes:
-        first, stop: positions in the order; behind the source's length it begins anew.
+        first, stop: positions in the order; past the source's length it begins anew.
         missing: those in between that can't be read.
         new: how many of it weren't in the window that was decided before.
         number: of the decision, from 1; 0 before the first.
@@ -48,7 +48,7 @@ class Window:
         return self.stop - self.first - len(self.missing)
 
     def same_samples(self, other: Window) -> bool:
-        """Whether another one has the same samples."""
+        """True if another window has the same samples."""
         return (self.first, self.stop, self.missing) == (other.first, other.stop, other.missing)
 
     def at(self, places: Positions) -> Positions:
@@ -62,7 +62,7 @@ class FetchProgress:
     """Progress of the fetching process.
 
     Attributes:
-        stop: so many positions of the order have arrived, or are missing.
+        stop: number of positions of the order that have arrived, or are missing.
         missing: positions that can't be read; those that left are forgotten.
         room: how many samples there were when the cache was full the last time; None as long as it wasn't.
         files, bytes, seconds: what was read from the store, and how long that took.
@@ -146,7 +146,7 @@ class GrowingState:
         return self._window("begun") or Window(0, 0)
 
     def _window(self, condition: str, *values: Any) -> Window | None:
-        """The content that was decided last, of those that meet a condition."""
+        """The epoch content that was decided last, of those that meet a condition; None if none does."""
         rows = self._manifest.rows(
             "SELECT first, stop, missing, new, number FROM growing_epochs "
             f"WHERE dataset = ? AND {condition} ORDER BY number DESC LIMIT 1",

@@ -21,9 +21,9 @@ from fastpipe.hooks.ledger import LEDGER, Site
 from fastpipe.hooks.patches import Function, Patches, plainly
 
 _FINGERPRINT = "9e5c6fe19016e82a"
-"""Of albucore's functions by which ``Normalize`` computes."""
+"""Fingerprint of albucore's functions by which ``Normalize`` computes."""
 _PAIR_FINGERPRINT = "202d13e9d165f38d"
-"""Of what albumentations does from the array that ``Normalize`` gets to the tensor that its `Compose` gives."""
+"""Fingerprint of albumentations' code from the array that ``Normalize`` gets to the tensor that `Compose` gives."""
 _NORMALIZE = "albumentations.Normalize"
 _COMPOSITION, _PIXELS, _PYTORCH = (
     "albumentations.core.composition",
@@ -31,7 +31,7 @@ _COMPOSITION, _PIXELS, _PYTORCH = (
     "albumentations.pytorch.transforms",
 )
 _LEAST_PIXELS = 1 << 14
-"""Of images whose tensors wait: the floats of smaller ones take memory that is there already."""
+"""The fewest pixels of an image whose tensor waits: the floats of smaller ones take memory that is there already."""
 
 _thread = threading.local()
 
@@ -52,7 +52,7 @@ class _Normalize(FasterFunction):
 
     @cached_property
     def _is_known(self) -> bool:
-        """This albucore computes as the one that this was written after."""
+        """True if this albucore computes as the one that this was written after."""
         return _has_known_code(self._plain)
 
     def make(self, img: Any = None, mean: Any = None, denominator: Any = None, *others: Any, **named: Any) -> Any:
@@ -87,7 +87,7 @@ def _is_common(img: Any, mean: Any, denominator: Any) -> bool:
 
 
 class _Pair:
-    """A ``Normalize`` and the ``ToTensorV2`` behind it, in one call of their `Compose`.
+    """A ``Normalize`` and the ``ToTensorV2`` after it, in one call of their `Compose`.
 
     Args:
         normalize: albumentations' object.

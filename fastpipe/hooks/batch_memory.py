@@ -1,4 +1,4 @@
-"""Memory of the batches that torch's own loader fetches: samples are made one behind the other, so nothing is stacked.
+"""Memory of the batches that torch's own loader fetches: samples are made side by side, so nothing is stacked.
 
 A sample is a tensor with a storage of its own, as ever, which happens to lie in the batch's memory. Where torch's
 ``default_collate`` finds a batch's samples in their order there, the batch is that memory. Samples that somebody keeps
@@ -38,7 +38,7 @@ _thread = threading.local()
 
 
 class FetcherMemory:
-    """What one fetcher of torch's has shown about its samples.
+    """Facts about the samples of one of torch's fetchers, learned from its batches so far.
 
     Attributes:
         unused: numbers of results, in a sample, that are no part of the batch as they are, or that somebody keeps.

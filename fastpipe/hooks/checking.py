@@ -58,7 +58,7 @@ def check_call(
 
 
 def check_value(site: Site, made: Result, seconds: float, plain: Callable[[], Result], what: str) -> Result:
-    """As `check_call`, of a call that drew nothing, in a process that may have no torch.
+    """Checks, as `check_call` does, a call that drew nothing, in a process that may have no torch.
 
     Args:
         site: that counts the check.
@@ -121,7 +121,7 @@ def same_pixels(one: Any, other: Any) -> bool:
 
 
 def _are(module: str, name: str, *things: Any) -> bool:
-    """True if things are of a class whose module has been imported, as it has for an object of it."""
+    """True if things are of a class; if its module hasn't been imported, nothing is."""
     kind: Any = getattr(sys.modules.get(module), name, ())
     return all(isinstance(one, kind) for one in things)
 

@@ -1,6 +1,6 @@
 """A library's ``Compose`` that is called: planned in runs, each of which can be checked.
 
-A transform that isn't known is called with the image as it is, and what stands behind it is planned on what it gives.
+A transform that isn't known is called with the image as it is, and what follows it is planned on what it gives.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def _is_users(value: Any) -> bool:
 
 
 class CallsByObject:
-    """What is known of objects that may be neither hashed nor changed: by their identity, as long as they are there."""
+    """The calls of objects that may be neither hashed nor changed, by identity, for as long as an object lives."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[weakref.ref[Any], ComposeCalls]] = {}

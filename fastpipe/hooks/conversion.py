@@ -113,7 +113,7 @@ def _converted(thing: Any) -> Any:
 
 
 def _warn_if_unplanned(made: Any) -> None:
-    """Warns where nothing of a converted transform can be planned: what is behind a foreign member is, by itself."""
+    """Warns if nothing of a converted transform can be planned; what follows a foreign member is planned by itself."""
     if is_hooked(made) or ComposePlan([made]).draws:
         return
     pipeline = compile_pipeline(made)

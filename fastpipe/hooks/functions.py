@@ -13,7 +13,7 @@ from fastpipe.hooks.patches import Function
 
 
 class FasterFunction(ABC):
-    """What is called in a function's place.
+    """A function that is called in place of a library's.
 
     Args:
         name: of the function, in the report.

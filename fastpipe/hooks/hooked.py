@@ -32,7 +32,7 @@ class Hooked:
     _fastpipe_plain: Any
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Tells no class of the user's: this one is none of theirs."""
+        """Calls no ``__init_subclass__`` of the user's: this class is none of theirs."""
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         if multiprocessing.context.get_spawning_popen() is not None:

@@ -34,7 +34,7 @@ HOOKS = {
     "torchvision.transforms.v2._container": "torchvision_v2",
     "torchvision.transforms.v2._geometry": "torchvision_boxes",
 }
-"""By module of another library, the module of this package whose ``hook(module, patches)`` replaces functions in it.
+"""By another library's module: the module of this package whose ``hook(module, patches)`` replaces functions in it.
 
 A hook imports nothing heavy, and may run while its library is being imported. Its replacements import what they need
 when they are first called.
@@ -42,11 +42,11 @@ when they are first called.
 
 
 DEFAULT_CHECK = 2
-"""How many of the first samples of each thing that is taken over are done the plain way, too, and compared."""
+"""Number of first samples of each thing taken over that are done the plain way, too, and compared."""
 
 
 class Installation:
-    """What `install` did, which ends with the ``with`` block that it is given to."""
+    """The result of `install`: a ``with`` block that it is given to undoes at its end what that call installed."""
 
     def __init__(self, is_new: bool) -> None:
         self._is_new = is_new
@@ -138,7 +138,7 @@ def _put_in_place() -> _Hooks:
 
 
 def _note_what_is_late(patches: Patches) -> None:
-    """Has the report name what was there before, and can't be reached any more."""
+    """Notes for the report what was there before `install`, and can't be reached any more."""
     for name in patches.held_elsewhere():
         LEDGER.note(f"{name} was imported before fastpipe.install, and stays as it was: install first.")
     processes = sys.modules.get("multiprocessing.process")

@@ -183,7 +183,7 @@ class _Arrays:
         self._read = [getattr(dataset, name) for name in known.reads]
 
     def are_of(self, dataset: Any, known: KnownClass) -> bool:
-        """Whether they are."""
+        """True if the arrays are a data set's, as it has them now."""
         now = [getattr(dataset, name) for name in known.reads]
         return dataset is self._dataset and all(map(operator.is_, now, self._read))
 

@@ -263,7 +263,7 @@ class Ledger:
 
 
 def _accounts(folder: str) -> list[dict[str, Any]]:
-    """What child processes have written."""
+    """The accounts that child processes have written."""
     return [json.loads(path.read_bytes()) for path in sorted(Path(folder).glob("*.json"))]
 
 

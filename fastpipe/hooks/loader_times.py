@@ -35,7 +35,7 @@ class LoaderTimes:
 
 
 def _samples_in(batch: Any) -> int:
-    """How many samples a batch has, by its first tensor, or list of other things, within lists, tuples and dicts."""
+    """Number of samples in a batch, by its first tensor, or list of other things, within lists, tuples and dicts."""
     if type(batch) in (list, tuple, dict) and batch:
         first = next(iter(batch.values() if type(batch) is dict else batch))
         return _samples_in(first) if type(first) in (list, tuple, dict) or hasattr(first, "shape") else len(batch)

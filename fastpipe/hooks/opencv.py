@@ -53,7 +53,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
 
 
 class _Wanted(NamedTuple):
-    """What the flags of a call say.
+    """The meaning of the flags of a call.
 
     Attributes:
         channels: 3, 1, or 0 for those of the file.
@@ -72,7 +72,7 @@ Flags: TypeAlias = dict[int, _Wanted]
 
 
 def _known_flags(has_rgb: bool) -> Flags:
-    """What flags mean for images of eight bits without transparency.
+    """The meaning of each known value of flags, for images of eight bits without transparency.
 
     Args:
         has_rgb: this OpenCV has ``IMREAD_COLOR_RGB``.
@@ -271,7 +271,7 @@ _TURNS = {
     7: (True, True, True),
     8: (True, False, True),
 }
-"""By orientation: whether rows become columns, whether left then becomes right, and whether top becomes bottom."""
+"""For each orientation: whether rows become columns, whether left then becomes right, and top becomes bottom."""
 
 _ORIENTATION = 0x0112
 _TEXTS, _OTHERS = (0x010E, 0x010F, 0x0110, 0x0131, 0x0132, 0x8298), (0x011A, 0x011B, 0x013E, 0x013F, 0x0211, 0x0214)

@@ -1,4 +1,4 @@
-"""Whether a library's functions are its own; where somebody has replaced one, theirs is called, and nothing planned."""
+"""Checks that a library's functions are its own: one that somebody has put in place is called, and nothing planned."""
 
 from __future__ import annotations
 

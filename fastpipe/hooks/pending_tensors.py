@@ -119,7 +119,7 @@ def _wrapping(plain: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _recorded(function: Any, kernel: Any, image: Any, *args: Any, **kwargs: Any) -> Any:
-    """The tensor behind a function: without pixels, if it can be."""
+    """The tensor that a function gives: without pixels, if it can be."""
     from fastpipe.program.pending_tensor import record_of, with_pixels
 
     record = record_of(image)
@@ -128,7 +128,7 @@ def _recorded(function: Any, kernel: Any, image: Any, *args: Any, **kwargs: Any)
 
 
 def _behind(record: Record, function: Any, image: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The tensor without pixels behind a function; None where the library is to do it, or to say what is wrong."""
+    """The tensor without pixels that a function gives; None where the library is to do it, or to say what is wrong."""
     from fastpipe.program.pending_tensor import then
     from fastpipe.transforms.compose_plan import torch_modes_active
     from fastpipe.transforms.v2._proxies import given_by_name, image_steps, stand_in
@@ -191,7 +191,7 @@ def _run(run: Pipeline, tensor: Any, site: Site) -> Any:
 
 
 def _is_v2(transform: Any) -> bool:
-    """Whether a plan says what a transform does to tensors; v1's do something else to them than to images."""
+    """True if a transform's plan holds for tensors; v1's transforms do something else to these than to images."""
     from fastpipe.transforms.adapters import planned
 
     return hasattr(planned(transform), "_plans_itself")
@@ -204,7 +204,7 @@ def _called(run: Pipeline, image: Any) -> Any:
 
 
 def _drawn(run: Pipeline, tensor: Any, record: Record, site: Site) -> Any:
-    """The tensor behind a run that is drawn; its transforms are called where that fails."""
+    """The tensor after a run whose transforms are drawn; they are called where that fails."""
     import torch
 
     from fastpipe.program.pending_tensor import then

@@ -23,7 +23,7 @@ from fastpipe.hooks.summary import report
 
 @dataclass(frozen=True)
 class Script:
-    """What is to be run.
+    """A script or module to be run, and its arguments.
 
     Attributes:
         target: the path of a script, or of a folder or zip that has a ``__main__.py``; or the name of a module.

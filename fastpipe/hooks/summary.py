@@ -19,7 +19,7 @@ _ENDINGS = (".html", ".json")
 
 @dataclass(frozen=True)
 class Report:
-    """What was taken over, by this process and those that it started.
+    """A report of what was taken over, by this process and those that it started.
 
     Attributes:
         sites: each a thing that was taken over, or left as it was.
@@ -109,7 +109,7 @@ class Report:
 
 
 def report() -> Report:
-    """What was taken over until now, by this process and its workers; what stayed as it was, and why."""
+    """The report of what this process and its workers took over until now, and of what stayed as it was, and why."""
     return Report.of(LEDGER)
 
 

@@ -60,7 +60,7 @@ def _normalize(plain: Function, tensor: Any, mean: Any, std: Any, inplace: Any =
 
 
 def _after(plain: Function, *given: Any) -> Callable[[Any], Any]:
-    """The account of a tensor behind a function of the library's, of one before."""
+    """A function from the account of a tensor to that of what the library's function makes of it."""
     return lambda account: account.after(lambda image: plain(image, *given))
 
 

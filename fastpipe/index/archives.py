@@ -235,7 +235,7 @@ def _zip_time(member: zipfile.ZipInfo) -> int | None:
 
 
 def _tar_time(member: tarfile.TarInfo) -> int | None:
-    """The time in a pax header, to the nanosecond, or in whole seconds; None for 0, which stands for none."""
+    """The time in a pax header, to the nanosecond, or in whole seconds; None for 0, which means no time."""
     try:
         found = int(decimal.Decimal(member.pax_headers["mtime"]) * 10**9)
     except (KeyError, ArithmeticError, ValueError, OverflowError):

@@ -215,7 +215,7 @@ def whole_path(path: str) -> str:
 
 
 def shared_paths(paths: Iterable[str]) -> list[str]:
-    """As `whole_path`, of each path; ``""`` stays.
+    """The `whole_path` of each path; ``""`` stays.
 
     Raises:
         DatasetError: one lies in what this machine unpacked for itself.

@@ -118,7 +118,7 @@ class ContainerSource(IndexSource):
             others = [value for value in values if not 0 <= value < len(self.class_names)]
             classes = [*self.class_names, *map(str, others)]
             values = [*range(len(self.class_names)), *others]
-        # What was unpacked stands behind the containers themselves.
+        # What was unpacked comes after the containers themselves.
         places = itertools.count(len(parts))
         holders = [number if part.unpacked is None else next(places) for number, part in enumerate(parts)]
         states = [*(part.state for part in parts), *map(state_of, unpacked)]

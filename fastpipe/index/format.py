@@ -235,7 +235,7 @@ def damaged_arrays(location: Path, generation: str, table: Table) -> tuple[str, 
 
 
 def _mapped(location: Path, generation: str) -> tuple[dict[str, Any], Array]:
-    """The header of a generation, and what is behind it: uint8, mapped."""
+    """The header of a generation, and what follows it: uint8, mapped."""
     try:
         data: Array = np.memmap(_file(location, generation), np.uint8, "r")
     except FileNotFoundError:

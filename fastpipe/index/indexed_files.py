@@ -74,7 +74,7 @@ class IndexedFiles:
         return len(self.table)
 
     def path(self, number: int) -> str:
-        """The path of a file, from 0 to n - 1: the root as given and the relative path behind it.
+        """The path of a file, from 0 to n - 1: the root as given, then the relative path.
 
         Of a file in a container it is a `fastpipe.types.ArchiveMember`, which knows where its bytes are.
         """

@@ -89,7 +89,7 @@ class Journal:
         return self
 
     def __exit__(self, *problem: object) -> None:
-        """Without an error all is done: there is nothing to go on with."""
+        """Closes the journal; removes it if there was no error, as then there is nothing to go on with."""
         with self._alone:
             if self._rows is not None:
                 self._rows.close()

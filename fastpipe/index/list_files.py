@@ -58,7 +58,7 @@ class Block:
 
 
 Row = tuple[int, str, str | float]
-"""Its number; the path; the label."""
+"""A row of a list: its number, the path, the label."""
 
 
 def read_list(source: Any, columns: tuple[Column, Column]) -> tuple[Iterator[Block], bool]:
@@ -95,7 +95,7 @@ def _in_blocks(source: str, rows: Iterator[Row]) -> Iterator[Block]:
 
 
 def _opened(path: str) -> BinaryIO:
-    """A text file, behind its byte order mark."""
+    """A text file, open for reading after its byte order mark, if it has one."""
     file = open(path, "rb")  # noqa: SIM115  # the caller closes it
     if file.read(len(_MARK)) != _MARK:
         file.seek(0)
@@ -290,7 +290,7 @@ def pack_list_paths(paths: list[str]) -> bytes:
 
 
 def _any_whole(paths: Sequence[str]) -> bool:
-    """Whether one of them is absolute."""
+    """True if one of some paths is absolute."""
     return "\0/" in "\0".join(["", *paths]) if os.sep == "/" else any(map(os.path.isabs, paths))
 
 

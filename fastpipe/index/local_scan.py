@@ -48,7 +48,7 @@ def _state_or_never(path: str) -> State:
 
 
 def folder_states(root: str, folders: Sequence[str]) -> Array:
-    """The state of each folder now: int64 ``(m, 3)`` as `Table.part_states`; 0s behind a -1 if it isn't there."""
+    """The state of each folder now: int64 ``(m, 3)`` as `Table.part_states`; 0s after a -1 if it isn't there."""
     start = os.path.join(root, "")
     states = []
     deadline = time.monotonic() + _PATIENCE_S
@@ -70,7 +70,7 @@ class _Listing(NamedTuple):
 
     Attributes:
         state, subfolders, readable: as of `Part`.
-        names: its files' paths from the root on, a NUL behind each.
+        names: its files' paths from the root on, a NUL after each.
     """
 
     state: State

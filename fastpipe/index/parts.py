@@ -1,6 +1,6 @@
 """Parts of an index, folders or containers: listed now, or taken over from an older index where they haven't changed.
 
-`merge` puts them one behind the other, and remembers for each file its row in the older index, so that what was known
+`merge` puts them one after the other, and remembers for each file its row in the older index, so that what was known
 of it (sizes, headers) goes over, too.
 """
 
@@ -62,7 +62,7 @@ class KnownParts:
         assert table.part_starts is not None
         assert table.part_states is not None
         self._starts, self.states = table.part_starts, table.part_states
-        # Behind the containers that were listed are those that some were unpacked to.
+        # After the containers that were listed come those that some were unpacked to.
         paths = unpack_paths(table.part_paths.tobytes(), "/")[: len(self._starts) - 1]
         self.numbers = {path: number for number, path in enumerate(paths)}
         self._subfolders: defaultdict[str, list[str]] = defaultdict(list)
@@ -78,7 +78,7 @@ class KnownParts:
         return len(self.numbers)
 
     def without(self, changed: Container[str]) -> Self:
-        """These parts but for some, by their paths."""
+        """A copy of these parts without those at some paths."""
         other = copy.copy(self)
         other.numbers = {path: number for path, number in self.numbers.items() if path not in changed}
         return other
@@ -115,7 +115,7 @@ def with_old_rows(part: Part, known: Part) -> Part:
 
 
 class Merged(NamedTuple):
-    """The files of all parts, one behind the other.
+    """The files of all parts, one after the other.
 
     Attributes:
         arrays: of a `Table`, by name: ``paths``, ``offsets``, and the parts' columns.
@@ -129,7 +129,7 @@ class Merged(NamedTuple):
 
 
 def merge(parts: Sequence[Part]) -> Merged:
-    """Puts parts one behind the other; all have the same columns."""
+    """Puts parts one after the other; all have the same columns."""
     paths = joined(part.paths for part in parts)
     columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns}
     starts = np.cumsum([0, *(part.paths.count(b"\0") for part in parts)], dtype=np.int64)

@@ -36,7 +36,7 @@ class RemoteFolderSource(FolderSource):
     asked: int = field(default_factory=time.time_ns)
 
     def find_unchanged(self, index: IndexedFiles) -> tuple[KnownParts | None, str]:
-        """Whether the index will do: if another process listed the store while this one waited for it."""
+        """The known parts, and why the index won't do: it may, if another process listed the store meanwhile."""
         known = None if index.table.folders is None else KnownParts(index, ("sizes", "versions"))
         assert index.location is not None
         if format.confirmed_ns(index.location, index.generation) >= self.asked:

@@ -1,7 +1,7 @@
 """The arrays behind an index: a list of files without a Python object a file.
 
 Paths are kept as the bytes that the operating system uses (`os.fsencode`), relative to the root, with ``/`` between
-the parts on every system and a NUL behind each: so one ``split`` makes a block of them Python strings again, and
+the parts on every system and a NUL after each: so one ``split`` makes a block of them Python strings again, and
 names that are no valid UTF-8 survive.
 """
 
@@ -39,7 +39,7 @@ class Table:
     """n files, m folders; the arrays are read-only by convention, in memory or mapped from disk.
 
     Attributes:
-        paths: uint8; relative path bytes, a NUL behind each.
+        paths: uint8; relative path bytes, a NUL after each.
         offsets: int64 ``(n + 1,)``; where each path starts.
         labels: int32 ``(n,)``.
         values: float64 ``(n,)``; the targets, where they are no integers: labels are all 0 then. Else None.
@@ -139,7 +139,7 @@ SCHEMA = {one.name: str(one.type)[:2].lower() for one in fields(Table)}
 
 
 def pack_paths(paths: Sequence[str]) -> bytes:
-    """Paths (with ``/`` between the parts, without NUL) as bytes, a NUL behind each."""
+    """Paths (with ``/`` between the parts, without NUL) as bytes, a NUL after each."""
     return "\0".join([*paths, ""]).encode(ENCODING, ERRORS)
 
 
@@ -165,7 +165,7 @@ def joined(parts: Iterable[bytes]) -> Array:
 
 
 def same_tables(one: Table, other: Table) -> bool:
-    """Whether they have the same arrays."""
+    """True if two tables have the same arrays."""
     mine, theirs = dict(one.arrays()), dict(other.arrays())
     return mine.keys() == theirs.keys() and all(np.array_equal(mine[name], theirs[name]) for name in mine)
 

@@ -120,7 +120,7 @@ class TableSource(ContainerSource):
     def _located(self, file: Any, path: str, column: str, listing: ContainerListing) -> bool:
         """Finds each image's bytes in the file itself; whether they are all there.
 
-        pyarrow decodes the column, and what it gives is looked for where it should be: behind the one before. So a
+        pyarrow decodes the column, and what it gives is looked for where it should be: right after the one before. So a
         place is right whatever the page's layout, its header, or the encoding is.
         """
         for group in range(file.num_row_groups):
@@ -136,7 +136,7 @@ class TableSource(ContainerSource):
                     value = image.to_pybytes()
                     place = seen.get(_digest(value), -1)
                     if place < 0:
-                        place = at + 4  # behind its length, as plain values have it
+                        place = at + 4  # after its length, as plain values have it
                         if data[place : place + len(value)] != value:
                             place = data.find(value, at, end)
                         if place < 0:
@@ -147,7 +147,7 @@ class TableSource(ContainerSource):
         return True
 
     def _unpacked(self, file: Any, path: str, column: str) -> ContainerListing:
-        """The images of a compressed column, written one behind the other into the cache folder."""
+        """The images of a compressed column, written one after the other into the cache folder."""
         listing = ContainerListing([], [], [], [])
         status = os.stat(path)
         key = "\0".join([os.path.abspath(path), column, str(status.st_size), str(status.st_mtime_ns)])

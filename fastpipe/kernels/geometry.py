@@ -18,7 +18,7 @@ _BORDERS = {
     "reflect": "BORDER_REFLECT_101",
     "symmetric": "BORDER_REFLECT",
 }
-"""The names that OpenCV has for them."""
+"""OpenCV's names for the padding modes."""
 _CV2_MAX_CHANNELS = 4
 
 

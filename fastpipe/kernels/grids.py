@@ -60,7 +60,7 @@ def summed_grid(x_grid: Tensor, y_grid: Tensor, theta: Tensor) -> Tensor:
 
 @functools.cache
 def products_are_sums() -> bool:
-    """Whether this torch multiplies matrices so that both ways round alike: some add with a single rounding."""
+    """True if this torch's matrix products round as its sums do: some versions add with a single rounding."""
     generator = torch.Generator().manual_seed(0)
 
     def numbers(*size: int) -> Tensor:

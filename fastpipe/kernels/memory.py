@@ -58,6 +58,6 @@ def fresh(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
 
 
 def strips(image: torch.Tensor, most: int = STRIP) -> Iterator[slice]:
-    """The rows of a tensor ``(C, H, W)``, some after the other, of at most so many pixels."""
+    """The rows of a tensor ``(C, H, W)`` in strips of at most `most` pixels, or of one row."""
     rows = max(1, most // max(1, image.shape[2]))
     return (slice(top, top + rows) for top in range(0, image.shape[1], rows))

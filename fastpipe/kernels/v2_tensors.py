@@ -64,7 +64,7 @@ def fused() -> int | None:
 
 @functools.cache
 def samples_affine() -> bool:
-    """Whether the core finds the points that this torch finds by its affine grid, and what is there."""
+    """True if the core finds the same points as this torch by its affine grid, and the same values there."""
     rounding = planes.rounding()
     return rounding is not None and products_are_sums() and bool(rounding) == bool(fused())
 
@@ -104,7 +104,7 @@ def _adjust_contrast(image: Tensor, contrast_factor: float) -> Tensor | None:
 
 
 def _contrast_of_large(image: Tensor, contrast_factor: float) -> Tensor | None:
-    """A table of what torch makes of each value; None where it rounds some in two ways, as ``FPC_UNSURE`` says.
+    """The image looked up in torch's table; None where it rounds some in two ways, as ``FPC_UNSURE`` says.
 
     The mean is of all pixels, in the order in which torch adds up; gray ones are made in rows that a cache holds.
     """
@@ -117,7 +117,7 @@ def _contrast_of_large(image: Tensor, contrast_factor: float) -> Tensor | None:
 
 
 def contrast_table(gray: Tensor, contrast_factor: float) -> Tensor | None:
-    """What torch's ``adjust_contrast`` makes of each value, uint8 ``(1, 1, 256)``; None where it rounds in two ways.
+    """The table of torch's ``adjust_contrast`` by value, uint8 ``(1, 1, 256)``; None where it rounds in two ways.
 
     Args:
         gray: the gray image, whole numbers in float32 ``(1, H, W)``.
@@ -216,7 +216,7 @@ class Warp(NamedTuple):
     """An affine warp.
 
     Attributes:
-        theta: torchvision's matrix as the core has it, behind the division by half the image's size, in float32.
+        theta: torchvision's matrix as the core has it, after the division by half the image's size, in float32.
         size: height and width of the result.
         mode: the interpolation's name.
         fill: what comes from outside: a number, or one for each channel; None for black.

@@ -95,7 +95,7 @@ class BatchMaker:
             self._changed.notify_all()
 
     def end(self) -> None:
-        """No further tasks: the thread ends behind the last one."""
+        """No further tasks: the thread ends after the last one."""
         with self._changed:
             self._more = False
             self._changed.notify_all()
@@ -111,14 +111,14 @@ class BatchMaker:
                 self._streams = Streams(state)
 
     def go_on_with(self, streams: Streams, ahead: list[BatchTask]) -> None:
-        """Random numbers of the tasks to come; those `ahead` draw none of these, and leave none behind."""
+        """Sets the random numbers of the tasks to come; those `ahead` draw none of these, and keep no state of them."""
         with self._changed:
             self._streams = streams
             for task in ahead:
                 task.state = None
 
     def close(self) -> None:
-        """Forgets everything; the thread ends behind the batch that it is at."""
+        """Forgets everything; the thread ends after the batch that it is at."""
         if os.getpid() == self.owner:
             with self._changed:
                 for task in self._tasks:
@@ -133,7 +133,7 @@ class BatchMaker:
             thread.join(seconds)
 
     def wait(self, task: BatchTask, seconds: float) -> bool:
-        """Whether a task is done, in that time."""
+        """Waits for a task; True if it is done in that time."""
         with self._changed:
             return self._changed.wait_for(lambda: task.done, seconds)
 

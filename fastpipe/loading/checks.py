@@ -160,7 +160,7 @@ def note_given(loader: DataLoader[Any], epochs: Iterable[SharedEpoch]) -> None:
 
 
 def warn_of_repetition(loader: DataLoader[Any], epochs: Iterable[SharedEpoch], sampler: Any) -> None:
-    """Warns, once for a dataset, where a new loader begins the epoch that an equal one gave, which is gone.
+    """Warns, once for a dataset, if a new loader repeats the epoch of an equal one that is gone.
 
     Two loaders that are there together, of other settings, or without shuffling, are compared with each other or serve
     an evaluation: nothing is said of these.

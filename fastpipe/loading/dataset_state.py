@@ -33,7 +33,7 @@ def describe_dataset(dataset: Any, epoch: int = 0) -> dict[str, Any]:
 
 
 def check_dataset(saved: Mapping[str, Any] | None, dataset: Any, allow_changes: bool) -> bool:
-    """Whether this isn't the dataset that a state was saved with; warns then.
+    """Warns and returns True if this isn't the dataset that a state was saved with.
 
     Args:
         saved: what `describe_dataset` gave of that one; None where it isn't known.

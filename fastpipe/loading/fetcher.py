@@ -37,7 +37,7 @@ class BatchFetcher:
 
 @contextlib.contextmanager
 def in_epochs(epochs: Mapping[SharedEpoch, int]) -> Iterator[None]:
-    """Within, datasets are at these epochs, also for wrappers that know nothing of a batch's options."""
+    """Has datasets be at these epochs within the block, also for wrappers that know nothing of a batch's options."""
     with contextlib.ExitStack() as stack:
         for count, epoch in epochs.items():
             stack.enter_context(count.at(epoch))

@@ -100,12 +100,12 @@ class Iteration(Iterator[Any]):
         self._touch()
         now = time.perf_counter()
         self.meter.note(asked, now, batch, self._collated, ready)
-        if batches.is_drained:  # many loops take as many batches as there are, and don't ask for the one behind
+        if batches.is_drained:  # many loops take as many batches as there are, and don't ask for one more
             self._end_epoch(now)
         return batch
 
     def _end_epoch(self, now: float) -> None:
-        """All batches are handed out."""
+        """Notes the end of an epoch: all batches are handed out."""
         first = self.meter.ended is None
         self.meter.ended = now
         if first:
@@ -147,7 +147,7 @@ class BatchSource(Iterator[Any]):
 
     @property
     def is_drained(self) -> bool:
-        """Whether all batches were handed out, as far as that is known before the one behind the last is asked for."""
+        """Whether all batches were handed out, as far as that is known before one more is asked for."""
         return bool(getattr(self.iterator, "is_drained", False))
 
     def __next__(self) -> Any:

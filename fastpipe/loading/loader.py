@@ -83,7 +83,7 @@ class DataLoader(TorchDataLoader[Any]):
         pin_memory: None for yes where `device` is a CUDA device.
         persistent_workers: workers stay alive between epochs; then an epoch begins at once, but from the second on a
             dataset without a ``seed`` draws other numbers than new workers would, in torch's loader as here. Likewise
-            for `threads`: random numbers go on from epoch to epoch, and behind the last batch that was handed out.
+            for `threads`: random numbers go on from epoch to epoch, and after the last batch that was handed out.
         device: where the batches are handed out. Images travel there as uint8, a quarter of the bytes, and the
             trailing ``ToTensor`` and ``Normalize`` run there, once a batch; to a CUDA device they are copied one
             batch ahead on a stream of their own. None leaves batches in the CPU's memory, finished by the workers.
@@ -275,7 +275,7 @@ class DataLoader(TorchDataLoader[Any]):
         return iterator
 
     def _go_on(self, busy: bool) -> dict[Any, int]:
-        """Begins the epoch that was chosen since the last iteration; else the one behind that iteration's.
+        """Begins the epoch that was chosen since the last iteration; else the one after that iteration's.
 
         Args:
             busy: workers that stay are in the middle of another one, and go on to read its number.
@@ -311,7 +311,7 @@ class DataLoader(TorchDataLoader[Any]):
     def set_epoch(self, epoch: int) -> None:
         """Chooses the epoch of the next iteration, for the sampler and for every dataset with a seed.
 
-        Without it, each iteration is of the epoch behind the last one's.
+        Without it, each iteration is of the epoch after the last one's.
         """
         self._set_datasets(epoch)
         samplers: tuple[Any, ...] = (self.batch_sampler, self._sampler())
@@ -329,7 +329,7 @@ class DataLoader(TorchDataLoader[Any]):
         return sum((part.bad_files for part in image_datasets(self.dataset)), BadFileCounts(0, 0, 0))
 
     def state_dict(self) -> dict[str, Any]:
-        """State for `load_state_dict` to go on behind the last batch that was handed out.
+        """State for `load_state_dict` to go on after the last batch that was handed out.
 
         The samples that come, and their order, are exact. With a ``seed``, so are their random numbers; without one,
         those come from generators that are the caller's to save.

@@ -67,7 +67,7 @@ class ResumableSampler:
 
     @property
     def epoch_length(self) -> int:
-        """Indices of this rank in this epoch, behind what other ranks had done with before."""
+        """Number of this rank's indices in this epoch, after what other ranks had done with before."""
         return self._rank_share(self._order_length() - self._offset)
 
     def _rank_share(self, indices: int) -> int:
@@ -126,7 +126,7 @@ class ResumableSampler:
     def load_state_dict(self, state: Mapping[str, Any], *, allow_changes: bool = False) -> None:
         """Goes on where the state was taken: the next iteration gives the rest of that epoch, exactly.
 
-        If the loop over that epoch had ended, the next iteration gives the epoch behind it. Where there are other ranks
+        If the loop over that epoch had ended, the next iteration gives the epoch after it. Where there are other ranks
         than in the saved run, they divide what is left of the order among them; give all of them the same state.
 
         Args:
@@ -191,7 +191,7 @@ class ResumableSampler:
         first, step = self._offset + self.rank, self.num_replicas
         for block in range(start, count, BLOCK):
             positions = np.arange(block, min(block + BLOCK, count), dtype=np.int64)
-            # Behind its end the order goes on from its front: torch's padding.
+            # After its end the order goes on from its front: torch's padding.
             yield from index_at((first + positions * step) % length).tolist()
 
     def _index_at(self) -> Callable[[NDArray[np.int64]], NDArray[np.int64]]:
@@ -206,7 +206,7 @@ class ResumableSampler:
         return self._counted(self._order(start))
 
     def for_one_iteration(self) -> Any:
-        """A copy whose next iteration is this sampler's; this one goes on behind it."""
+        """A copy whose next iteration is this sampler's; this one goes on after it."""
         own = copy.copy(self)
         self._pass()
         return own

@@ -196,7 +196,7 @@ class RandomSampler(ResumableSampler, TorchRandomSampler):
         return {**state, "generator": drawn_from}
 
     def _behind_epoch(self, state: torch.Tensor) -> torch.Tensor | None:
-        """The generator's state behind the order that was drawn from this one: it may not be there yet."""
+        """The generator's state after the order that was drawn from `state`; the generator may not be there yet."""
         if self.generator is None:
             return None
         generator = torch.Generator()

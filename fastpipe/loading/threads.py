@@ -75,7 +75,7 @@ class ThreadIterator(_BaseDataLoaderIter):
 
     @property
     def made_by(self) -> int:
-        """The process that it is good for."""
+        """Id of the process that made the iterator, the only one that it is good for."""
         return self._maker.owner
 
     @property
@@ -104,7 +104,7 @@ class ThreadIterator(_BaseDataLoaderIter):
         self._begin(loader)
 
     def _seeded(self, loader: Any) -> Streams:
-        """Random numbers as those of torch's worker 0 in this epoch, behind the loader's ``worker_init_fn``."""
+        """Random numbers as those of torch's worker 0 in this epoch, after the loader's ``worker_init_fn``."""
         streams = Streams(int(self._base_seed))
         if loader.worker_init_fn is not None:
             with streams.in_place():
@@ -213,7 +213,7 @@ class ThreadIterator(_BaseDataLoaderIter):
         """Stops making batches of that epoch."""
         if os.getpid() != self.made_by or number != self.number:
             return
-        if self._tasks:  # broken off: random numbers go on behind the last batch that was handed out
+        if self._tasks:  # broken off: random numbers go on after the last batch that was handed out
             self._maker.drop([*self._tasks, *self._ahead])
             self._more = False
             self._tasks.clear()

@@ -200,7 +200,7 @@ class RunningLoader:
 
 @contextlib.contextmanager
 def running(make: Callable[[], Any], workers: int, *, seed: int) -> Iterator[RunningLoader]:
-    """Makes and starts a loader that has so many workers, with random numbers of its own from a seed.
+    """Makes and starts a loader with that number of workers, and with random numbers of its own from a seed.
 
     At the end global generators are put back, and the dataset's threads ended.
     """

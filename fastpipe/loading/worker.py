@@ -75,7 +75,7 @@ class WorkerInit:
     """Runs first in each worker. torch has seeded itself, Python's random and numpy by then, and uses one thread.
 
     Attributes:
-        user: the loader's ``worker_init_fn``, which runs behind this.
+        user: the loader's ``worker_init_fn``, which runs after this.
         heartbeats: where the worker notes the samples that it begins.
         slots: memory that batches are made in.
         epochs: where a dataset's epoch isn't what the main process sets.

@@ -300,7 +300,7 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
 def _interrupts_deferred() -> Iterator[None]:
     """Has Ctrl-C wait until the block is over: one that comes while a process is forked would be lost.
 
-    Python runs its handler at the first instruction behind the fork, most often in a function of
+    Python runs its handler at the first instruction after the fork, most often in a function of
     ``os.register_at_fork``, as its own logging has one, and ignores what is raised there: the training goes on. And a
     worker that is forked meanwhile gets as far as where it ignores Ctrl-C.
     """

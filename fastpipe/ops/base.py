@@ -89,13 +89,13 @@ class Operation:
         narrows: all of the result may need a part of the input, or other operations: see `required_region`.
         drops_info: of a PIL image, the result is one without its ``info``.
         takes_arrays_alone: `apply` takes no PIL image.
-        moves_ahead: right behind a conversion to a tensor, it may run before that, on pixels, with the same bytes.
+        moves_ahead: right after a conversion to a tensor, it may run before that, on pixels, with the same bytes.
     """
 
     __slots__ = ("interned",)
 
     interned: Memo
-    """Of an interned operation alone."""
+    """The memo of an interned operation; unset in others."""
 
     op: ClassVar[str]
     phrase: ClassVar[str] = ""
@@ -217,7 +217,7 @@ def interned(operation: Interned) -> Interned:
 
 
 def memo_of(step: object) -> Memo | None:
-    """What is kept with an interned operation; None for a step that was drawn for one image."""
+    """The memo that is kept with an interned operation; None for a step that was drawn for one image."""
     memo: Memo | None = getattr(step, "interned", None)
     return memo
 

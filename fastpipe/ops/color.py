@@ -44,7 +44,7 @@ class TableOperation(Operation):
         return True
 
     def table_rgbx_pad(self) -> int:
-        """Fate of the fourth byte that Pillow's images have behind red, green and blue.
+        """Fate of the fourth byte that Pillow's images have after red, green and blue.
 
         0 in most, by ``Image.point``; `LOOK_UP_RGBX_PAD` where Pillow treats it as a channel.
         """

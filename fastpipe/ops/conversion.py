@@ -1,4 +1,4 @@
-"""Conversions from pixels to tensors, and the floating-point operations behind them."""
+"""Conversions from pixels to tensors, and the floating-point operations after them."""
 
 from __future__ import annotations
 

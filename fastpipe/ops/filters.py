@@ -31,7 +31,7 @@ class GaussianBlur(Operation):
     sigma: Any = None
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
-        """Not where torch adds up the convolution in another order than the core."""
+        """Adds the blur, but not where torch adds up the convolution in another order than the core."""
         weights = None if self.sigma is None else blur_weights(self.kernel_size, self.sigma, *shape)
         if weights is not None:
             job.torch_blur(*weights)

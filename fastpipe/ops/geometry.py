@@ -413,7 +413,7 @@ _SEQUENCES = (list, tuple)
 
 
 def crop_at(top: int, left: int, height: int, width: int, places: int) -> Crop:
-    """A crop that was drawn from so many places; interned where they are few."""
+    """A crop that was drawn from `places` possible ones; interned where they are few."""
     return _interned_crop(top, left, height, width) if places <= _FEW_PLACES else Crop(top, left, height, width)
 
 

@@ -1,6 +1,6 @@
 """A function of torchvision's v2 on a tensor, as an operation.
 
-Right behind the conversion to a tensor, and if it gives the same bytes there, that is an operation on pixels, which
+Right after the conversion to a tensor, and if it gives the same bytes there, that is an operation on pixels, which
 runs before the conversion; else a `TensorOperation`.
 """
 

@@ -205,11 +205,11 @@ def ahead_of(tail: Sequence[Any], shape: ImageShape) -> tuple[list[Operation], l
     """Operations on a tensor that run before the conversion, on its pixels, with the same bytes.
 
     Args:
-        tail: the conversion to a tensor, and what is behind it.
+        tail: the conversion to a tensor, and what follows it.
         shape: of the image at the conversion.
 
     Returns:
-        What runs before, and what stays behind the conversion.
+        Operations to run before the conversion; and the conversion with what stays after it.
     """
     before: list[Operation] = []
     kept: list[Any] = [tail[0]]
@@ -224,7 +224,7 @@ def ahead_of(tail: Sequence[Any], shape: ImageShape) -> tuple[list[Operation], l
 
 
 def _commutes(like: Operation, shape: ImageShape, others: Sequence[Any]) -> bool:
-    """Whether an operation on pixels, done before the others instead of behind them, gives the same."""
+    """Whether an operation on pixels, done before the others instead of after them, gives the same."""
     if makes_no_pixels(like, shape):
         return all(isinstance(one, (ToDtype, Normalize, ToPureTensor)) for one in others)
     black = isinstance(like, (Crop, CenterCrop)) or (isinstance(like, Pad) and _black(like))

@@ -1,7 +1,7 @@
 """The bytes of zip and tar archives, member by member: the same files give the same bytes, on any machine at any time.
 
 A member's bytes don't depend on where in the archive it stands, so that members can be made anywhere and put together
-in order; what stands behind the last one can be cut off and written again.
+in order; what follows the last one can be cut off and written again.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Tar:
     """A tar as POSIX has it: long names, and those that aren't ASCII, in pax headers."""
 
     def member(self, name: str, data: bytes, crc: int, modified_ns: int | None = None) -> bytes:
-        """A member, with what stands before and behind its bytes; its time in whole seconds."""
+        """A member, with what stands before and after its bytes; its time in whole seconds."""
         about = tarfile.TarInfo(name.rstrip("/"))
         about.size = len(data)
         about.mtime = min(max((modified_ns or 0) // 10**9, 0), _LAST_TAR_SECOND)
@@ -56,11 +56,11 @@ class Tar:
         return b"".join((head, data, bytes(-len(data) % tarfile.BLOCKSIZE)))
 
     def directory(self, place: MemberOffset) -> bytes:
-        """The entry of a member in what stands behind the last one."""
+        """The entry of a member in what follows the last one; empty for a tar."""
         return b""
 
     def end(self, directory: bytes | bytearray, count: int, start: int) -> bytes:
-        """All that stands behind the last member: the entries of so many members, from that byte on."""
+        """All bytes after the last member, from `start` on; of a zip with the `directory` of its `count` members."""
         closed = start + 2 * tarfile.BLOCKSIZE
         return bytes(2 * tarfile.BLOCKSIZE + -closed % tarfile.RECORDSIZE)
 

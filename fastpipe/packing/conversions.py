@@ -56,7 +56,7 @@ class Packing:
 
     @property
     def growth(self) -> float:
-        """Bytes behind over bytes before, about."""
+        """Bytes after the conversion divided by bytes before, about."""
         return 1.2 if self.smaller is None else 1.0
 
     @property

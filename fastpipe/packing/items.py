@@ -21,7 +21,7 @@ class Item(NamedTuple):
         kept: its name in the target if it is kept as it is; a folder's ends in ``/``.
         converted: its name in the target if it is converted; ``""`` where it is kept in any case.
         size: bytes; -1 where nobody knows.
-        beside: names and bytes of what is written behind it, such as its label.
+        beside: names and bytes of what is written after it, such as its label.
         begins: whether it begins a sample, so that another shard may begin with it.
         group: the container that holds it, relative to the others; ``""`` for none.
         modified_ns: of an archive's member, when it was last modified, in ns since 1970; None where nobody knows.
@@ -44,7 +44,7 @@ class Item(NamedTuple):
 
 
 def in_blocks(items: Iterable[Item], count: int) -> Iterator[tuple[Item, ...]]:
-    """Yields files so many at a time."""
+    """Yields files in blocks of `count`, the last one of what is left."""
     left = iter(items)
     while block := tuple(itertools.islice(left, count)):
         yield block

@@ -1,4 +1,4 @@
-"""Which files go where: the tasks of a run, in an order that the source alone decides."""
+"""The plan of a run: which files go where, in tasks whose order the source alone decides."""
 
 from __future__ import annotations
 

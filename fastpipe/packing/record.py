@@ -21,7 +21,7 @@ from fastpipe.packing.smaller import Changes
 from fastpipe.reporting.output import format_bytes, pluralize
 
 NAME = "fastpipe-pack.jsonl"
-"""The name of records, behind the target's."""
+"""The ending of a record's name, after the target's."""
 
 _SCHEMA = "fastpipe-pack/1"
 
@@ -38,7 +38,7 @@ class Row(NamedTuple):
         kept: why it is there as it was; ``""`` where it is converted.
         samples: 1 where the item begins one, else 0; all of a container's.
         part: the archive that it is in, relative to the target; ``""`` for a file of its own.
-        end: where the archive went on behind it, and what stands beside it.
+        end: where the archive went on after it, and what stands beside it.
         places: the file in the target, then what stands beside it.
         change: the fields of `Changes`, where it was made smaller before; None where it wasn't.
         whole: the fields of `Totals` of a container, which a worker of a cluster did; None of a file.
@@ -271,7 +271,7 @@ def _check(head: bytes, about: Mapping[str, Any], file: str, target: str) -> Non
 
 
 def _in_words(name: str, value: Any) -> str:
-    """One of the values of `Plan.about`, as it goes on behind "was begun"."""
+    """One of the values of `Plan.about`, as it goes on after "was begun"."""
     if name == "shards":
         size, samples = value or (None, None)
         parts = [] if size is None else [format_bytes(size)]

@@ -72,7 +72,7 @@ class PackResult:
         }
 
     def _exactly(self) -> str:
-        """Of how many files the bytes come back, or are back."""
+        """A phrase for how many of the converted files give the original JPEGs, or are these."""
         packs = self.command == "pack"
         if self.exact == self.converted:
             return f"all of them {'give' if packs else 'are'} the original JPEGs, byte for byte"

@@ -368,7 +368,7 @@ class _Flow:
         return os.path.exists(self._path(name)) and not os.path.exists(self._path(name) + PART)
 
     def _tasks(self, at_once: int | None) -> Iterator[Task]:
-        """The tasks that are left, of so many files at most; None for all of an archive."""
+        """The tasks that are left, each of `at_once` files at most, or with None of all of an archive."""
         items = self._layout.items(self._record.whole)
         parts = dict(self._record.parts)
         complete = {name for name in parts if self._is_complete(name)}

@@ -109,7 +109,7 @@ def _member_path(path: str, member: Member) -> str:
 
 
 def _key(name: str) -> str:
-    """The name of a sample: a member's up to the first dot behind its folder."""
+    """The name of a sample: a member's up to the first dot after its folder."""
     folder, _, base = name.rpartition("/")
     return f"{folder}/{base.partition('.')[0]}"
 

@@ -145,8 +145,8 @@ class Smaller:
     Gray PNGs are taken for pictures: where they are maps of labels or of depth, don't make them smaller.
 
     Args:
-        max_side: the longer side has at most so many pixels; ``--max-side``.
-        short_side: the shorter side has at most so many pixels; ``--short-side``. One of the two.
+        max_side: the most pixels of the longer side; ``--max-side``.
+        short_side: the most pixels of the shorter side; ``--short-side``. One of the two.
         quality: of what is encoded with loss, Pillow's ``quality``, 1 to 100; 90 where none is given; ``--quality``.
             Given alone, no image is resized, and JPEGs of a higher quality (smaller steps in their first quantization
             table) are encoded anew, where that takes fewer bytes: as ``jpegoptim --max`` does. Encoding others once

@@ -69,7 +69,7 @@ class PackSource:
 
     @property
     def is_remote(self) -> bool:
-        """Whether a store has it."""
+        """True if the files are in a store."""
         store = self.images.source if self.containers is None else self.containers.bytes_from
         return store is not None
 
@@ -100,7 +100,7 @@ class PackSource:
 
     @property
     def labels_are_names(self) -> bool:
-        """Whether the names of the classes say their numbers."""
+        """True if the classes' numbers follow from their names alone."""
         index = self.images
         used = [name for name, count in zip(index.classes, index.counts(), strict=True) if count]
         _, classes, values = number_labels(used, True)

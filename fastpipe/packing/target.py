@@ -23,7 +23,7 @@ _AT_ONCE = 1 << 20
 _OTHER_ENDINGS = (".gz", ".tgz", ".bz2", ".xz", ".zst", ".7z", ".rar", ".parquet", ".txt", ".csv")
 
 PART = ".part"
-"""The ending behind the name of a file that isn't complete."""
+"""The ending that is added to the name of a file until it is complete."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Target:
         kind: what is to be there.
         folder: the folder that it lies in, or the folder itself.
         start, digits, first, end: of shards' names: what stands before the number, its digits, the first number, and
-            what stands behind it.
+            what follows it.
     """
 
     path: str
@@ -130,7 +130,7 @@ class OpenPart:
         path: its own name.
         end: where it goes on, if some of it is there.
         places: the members up to there.
-        beside: what its name has behind it until it is complete.
+        beside: what is added to its name until it is complete.
 
     Raises:
         DatasetError: what is there is shorter than it should be, or gone.
@@ -160,7 +160,7 @@ class OpenPart:
         self._stream.truncate(end)
 
     def append(self, rows: Iterable[Row], data: bytes) -> list[Row]:
-        """Writes a piece behind the others, reads it back and compares; returns its rows as the archive has them.
+        """Writes a piece after the others, reads it back and compares; returns its rows as the archive has them.
 
         Raises:
             OSError: it can't be written, or other bytes are read.
@@ -185,7 +185,7 @@ class OpenPart:
             self._count += 1
 
     def sync(self) -> None:
-        """Waits until it is on disk."""
+        """Waits until what was written is on disk."""
         os.fsync(self._stream.fileno())
 
     def finish(self) -> None:
@@ -196,11 +196,11 @@ class OpenPart:
         rename(self._part, self.path)
 
     def close(self) -> None:
-        """Leaves it as it is."""
+        """Closes the file, and leaves it as it is."""
         self._stream.close()
 
     def abandon(self) -> None:
-        """Removes it."""
+        """Closes the file, and removes it."""
         self.close()
         with contextlib.suppress(OSError):
             os.unlink(self._part)

@@ -90,7 +90,7 @@ def write_part(task: Task) -> list[Row]:
 
 
 def write_shard(asked: tuple[Task, ShardSource]) -> list[Row]:
-    """As `write_part`, of all members of the one shard of a source, which the worker lists itself; a row for all."""
+    """Writes all members of a source's one shard, which the worker lists itself, as `write_part`; one row for all."""
     task, source = asked
     (path,) = source.paths
     size, stamp = state_of(path)
@@ -116,7 +116,7 @@ def _written(task: Task, items: Iterable[Item]) -> Iterator[list[Row]]:
 
 
 def write_files_on_cluster(task: Task) -> list[Row]:
-    """As `write_files`, in a worker of a cluster: another one may be at the same."""
+    """Writes files as `write_files` does, in a worker of a cluster: another one may be at the same."""
     return write_files(task, f".{secrets.token_hex(4)}{PART}")
 
 
@@ -129,7 +129,7 @@ def write_piece(task: Task) -> tuple[list[Row], str]:
 
 
 def _converted(task: Task) -> Iterator[tuple[Row, list[tuple[str, bytes, int | None]]]]:
-    """For each file its row, still without places, and the names, bytes and times to write."""
+    """Yields for each file its row, still without places, and the names, bytes and times to write."""
     local, errors = fetched([item.path for item in task.items])
     for number, item in enumerate(task.items):
         row = Row(item.key, item.planned, samples=int(item.begins), part=task.part)

@@ -41,7 +41,7 @@ else:
 
 
 class _LazyFile(_Base):
-    """Before Pillow's class of a file: decodes by the core, and records what is done before."""
+    """A base in front of Pillow's class of a file: decodes by the core, and records what is done until then."""
 
     _fastpipe_pillow: ClassVar[type[ImageFile.ImageFile]]
     """Pillow's class."""
@@ -173,7 +173,7 @@ class _LazyFile(_Base):
     def im(self, im: Any) -> None:
         Image.Image.im.__set__(self, im)  # type: ignore[attr-defined] # a property
         if self._fastpipe_is_used and not self._fastpipe_is_loading:
-            self._end_loading()  # as `thumbnail` does, behind a resize that has loaded the image, in Pillow's eyes
+            self._end_loading()  # as `thumbnail` does, after a resize that has loaded the image, in Pillow's eyes
 
     def _end_loading(self) -> None:
         """Leaves the file as Pillow does when it has decoded it."""
@@ -191,7 +191,7 @@ class _LazyFile(_Base):
             opened.load()
             vars(self).update({**vars(opened), "info": self.info})
 
-    # -- what Pillow gives of an image that is decoded, as one is behind what has been recorded
+    # -- what Pillow gives of an image that is decoded, as one is after what has been recorded
 
     def draft(self, mode: Any, size: Any) -> Any:
         self._catch_up()
@@ -267,7 +267,7 @@ class _LazyPng(_LazyFile, PngImagePlugin.PngImageFile):
             self.png.fp = file
 
     def _end_loading(self) -> None:
-        if self.png is not None:  # there is nothing behind the pixels: see `_is_whole`
+        if self.png is not None:  # there is nothing after the pixels: see `_is_whole`
             self._text = self.png.im_text
             self.png.close()
             self.png = None
@@ -284,7 +284,7 @@ def _opened(kind: type[ImageFile.ImageFile], filename: Any, data: bytes) -> Imag
 
 
 def _is_whole(data: bytes, header: Header) -> bool:
-    """Whether a file is whole: one that is cut off or broken raises its error at once. A PNG ends behind its pixels."""
+    """Whether a file is whole: one that is cut off or broken raises its error at once. A PNG ends after its pixels."""
     if header.data_offset < 0:
         return False
     if header.format == "JPEG":
@@ -301,7 +301,7 @@ def _is_whole(data: bytes, header: Header) -> bool:
 
 
 def _close_file(image: Any) -> None:
-    if image._exclusive_fp:  # which ``Image.open`` says behind the opener
+    if image._exclusive_fp:  # which ``Image.open`` sets after the opener
         image._fastpipe_read()
 
 

@@ -1,6 +1,6 @@
 """Functions of Pillow's ``Image``, ``ImageEnhance`` and ``ImageOps`` that are recorded on images without pixels.
 
-Each gives the image behind the function, or None where Pillow's own is to run: the image has its pixels, or only Pillow
+Each gives the resulting image, or None where Pillow's own is to run: the image has its pixels, or only Pillow
 knows what to make of the arguments.
 """
 
@@ -78,7 +78,7 @@ def blend(im1: Any, im2: Any, alpha: Any) -> LazyImage | None:
 def _plain_blend(
     degraded: tuple[PlainCall, ...] | None, calls: tuple[PlainCall, ...] | None, alpha: float
 ) -> PlainCall | None:
-    """Pillow's own blend of a plain image's degenerate, which further calls make of it, with the image."""
+    """Pillow's own blend of a plain image and its degenerate, which further calls make of the image."""
     if degraded is None or calls is None or degraded[: len(calls)] != calls:
         return None
     further = degraded[len(calls) :]

@@ -15,13 +15,13 @@ from typing import Generic, TypeVar
 Thing = TypeVar("Thing")
 
 _LOOKS = 8
-"""Times that the oldest things are looked at while as much is added as a thing's time is."""
+"""How often the oldest things are looked at while `Held.most` is added."""
 
 MOST_OPEN = 64
-"""Files that are opened behind one before that is read and closed."""
+"""Files that are opened after one before that is read and closed."""
 
 MOST_BYTES = 256 << 20
-"""Bytes that are read behind a file's before its small images are made."""
+"""Bytes that are read after a file's before its small images are made."""
 
 
 class Held(Generic[Thing]):
@@ -30,7 +30,7 @@ class Held(Generic[Thing]):
     Threads may share it: where two add at once, a thing's time may be longer by what the other one added.
 
     Args:
-        most: how much is added behind a thing before its time is over, and up to an eighth more.
+        most: how much is added after a thing before its time is over, and up to an eighth more.
         let_go: is called with a thing whose time is over, if it is still there.
     """
 

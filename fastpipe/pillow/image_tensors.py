@@ -124,7 +124,7 @@ def normalized(tensor: Any, mean: Any, std: Any, account_of: Callable[[Account],
 
 
 def _behind(record: Record, step: Step, account_of: Callable[[Account], Account]) -> torch.Tensor | None:
-    """The tensor behind an operation that gives floats, on one of pixels as a file's image shows them."""
+    """The tensor after an operation that gives floats, on a tensor of pixels as a file's image shows them."""
     if not isinstance(record.source, _ShownPixels) or record.base is not None:
         return None
     height, width, channels = record.shape

@@ -42,7 +42,7 @@ CLASS: Any = vars(object)["__class__"]
 _GRAY_IN_ONE, GRAY_IN_THREE = RgbToGrayscale(1), RgbToGrayscale(3)
 SMOOTHED = AdjustSharpness(0.0)
 _MOST_STEPS = 48
-"""Steps that are recorded. Where they are more than one job of the core's has room for, several do them in turn; behind
+"""Steps that are recorded. Where they are more than one job of the core's has room for, several do them in turn; after
 this many the pixels are made, and what follows starts from them."""
 
 _LARGEST = 1 << 16
@@ -56,7 +56,7 @@ _RECORDED_FILTERS: dict[type, Callable[[Any], Operation | None]] = {
 """The operations that filters are, by their classes; None for arguments that Pillow has to look at."""
 
 PlainCall: TypeAlias = "Callable[[Image.Image], Image.Image]"
-"""What Pillow does to a plain image; it holds nothing that somebody may change."""
+"""A function that does to a plain image what Pillow does; it holds nothing that somebody may change."""
 
 _Reference: TypeAlias = "weakref.ref[LazyImage] | None"
 
@@ -103,7 +103,7 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
         mode: ``"RGB"`` or ``"L"``; a colour image can't be in L.
         info: as Pillow's ``info``; the image's own from now on.
         steps: what has been done to the file's pixels.
-        size: ``(width, height)`` behind the steps.
+        size: ``(width, height)`` after the steps.
         coloured: the image that this one shows in gray.
         calls: Pillow's own way to the image; see `_Record`.
     """
@@ -146,7 +146,7 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
         return _record_of(self) is not None
 
     def _fastpipe_lazy(self) -> LazyImage | None:
-        """The image itself, unless it has its pixels."""
+        """The image itself; None once it has its pixels."""
         return None if _record_of(self) is None else self
 
     def _fastpipe_claim(
@@ -416,7 +416,7 @@ def _plain(image: Image.Image) -> Image.Image:
 def _then(
     image: Image.Image, record: _Record, *steps: Operation, plain: PlainCall | None = None, keeps_info: bool = True
 ) -> LazyImage:
-    """The image behind further steps, which Pillow does by a call of its own."""
+    """The image after further steps, which Pillow does by a call of its own."""
     width, height = image._size
     shape = ImageShape(height, width)
     for step in steps:
@@ -500,7 +500,7 @@ def plain_way(image: LazyImage) -> Callable[[], Image.Image] | None:
 
 
 def recorded(image: Any, *operations: Operation, plain: PlainCall | None, keeps_info: bool = True) -> LazyImage | None:
-    """The image behind further operations.
+    """The image after further operations.
 
     Args:
         image: anything.
@@ -521,7 +521,7 @@ def recorded(image: Any, *operations: Operation, plain: PlainCall | None, keeps_
 
 
 def source_of(image: Any) -> LazySource | None:
-    """The file of a lazy image, or that an image stands for itself; None of anything else."""
+    """The source of a lazy image; a source itself as it is; None for anything else."""
     if isinstance(image, LazySource):
         return image
     record = _record_of(image) if isinstance(image, LazyImage) else None

@@ -1,4 +1,4 @@
-"""From what was drawn to what runs: backwards from the pixels that are kept to the pixels that are decoded.
+"""Lowering, from what was drawn to what runs: backwards from the pixels that are kept to the pixels that are decoded.
 
 Each operation says what a region of its result needs (`Operation.required_region`). So a crop travels to the front of
 the chain, through flips, resizes and whatever works pixel by pixel, and the file is decoded where something of it is
@@ -109,7 +109,7 @@ class _Template(NamedTuple):
     Attributes:
         made: one such program.
         front: how many steps from the front say which part of the image that is: none, or one.
-        steps: the program's steps, behind these; None where some are drawn for each image: those from `front` to `end`.
+        steps: the program's steps, after these; None where some are drawn for each image: those from `front` to `end`.
         end: number of the step that makes a tensor.
         resizes: `steps` begin with a resize to a fixed size, which no other image of that size gets.
     """
@@ -173,7 +173,7 @@ def add_program(job: core.Job, program: Program) -> bool:
 
 
 def add_steps(job: core.Job, steps: tuple[Step, ...], shape: ImageShape) -> tuple[ImageShape, int]:
-    """Adds the first steps that the core has to a job; the shape behind them, and how many they are."""
+    """Adds the first steps that the core has to a job; the shape after them, and how many they are."""
     for number, step in enumerate(steps):
         memo: Memo | None = getattr(step, "interned", None)
         if memo is not None:
@@ -252,7 +252,7 @@ class _Order(NamedTuple):
 
     Attributes:
         moved: the steps' numbers in the order in which they run; empty where that is theirs.
-        ahead: how many behind the conversion run before it; the last ones on pixels.
+        ahead: how many of those after the conversion run before it; the last ones on pixels.
         pixels: how many are on pixels, in front of the conversion to a tensor.
         reshaping: whether each of those may change the shape.
         cut: how many from the front may need less than all of their input, or other operations; see `Operation`.
@@ -314,7 +314,7 @@ def _leaves_rows(steps: Sequence[Any], shapes: Sequence[ImageShape], first: int)
 
 
 def _shapes(steps: Sequence[Step], shape: ImageShape, order: _Order) -> tuple[list[ImageShape], bool]:
-    """The shape before each step and behind the last; and whether a resize gives the size that it gets."""
+    """The shape before each step and after the last; and whether a resize gives the size that it gets."""
     shapes = [shape]
     does_nothing = False
     for step, reshapes in zip(steps, order.reshaping, strict=True):
@@ -338,7 +338,7 @@ def _keeps_info(steps: Sequence[Step], shapes: Sequence[ImageShape]) -> bool | N
 
 
 def _tail_of(tail: Sequence[Step], channels: int) -> _Tail | None:
-    """The conversion to a tensor, what is behind it, and whether a ``tv_tensors.Image`` comes out.
+    """The conversion to a tensor, what follows it, and whether a ``tv_tensors.Image`` comes out.
 
     None where there are operations on a tensor: what can be done on pixels is to be moved ahead.
     """
@@ -408,9 +408,9 @@ def _regions(steps: Sequence[Step], shapes: Sequence[ImageShape], count: int) ->
     """The box that the first steps need for all of their result, and these steps in its coordinates.
 
     Args:
-        steps: at least so many.
-        shapes: before each step, and behind the last.
-        count: how many are looked at.
+        steps: at least `count`.
+        shapes: before each step, and after the last.
+        count: how many are looked at, from the first on.
     """
     region = _all_of(shapes[count])
     local: list[Step] = []  # from the back

@@ -1,4 +1,4 @@
-"""Whose mistake an error of a fast way is: the user's where the plain way fails as well, else fastpipe's own."""
+"""Judgement on an error of a fast way: the user's mistake where the plain way fails as well, else fastpipe's own."""
 
 from __future__ import annotations
 

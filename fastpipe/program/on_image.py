@@ -2,7 +2,7 @@
 
 The core reads the program's box from the image's own memory, and writes a tensor, or a new image of the kind that came,
 in one call. What it doesn't have runs step by step: on a PIL image as the transforms' functions do it there, which is
-Pillow's way, on an array by kernels. Behind the conversion to a tensor torch runs the steps.
+Pillow's way, on an array by kernels. After the conversion to a tensor torch runs the steps.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def run_operation(operation: Operation, image: Any, box: Box | None = None) -> A
 
 
 def _prepare(operation: Operation, image: Any, shape: ImageShape, jobs: dict[Hashable, Any]) -> None:
-    """Has the job of an interned operation kept with it, from the second image of this mode and size on."""
+    """Keeps an interned operation's prepared job in `jobs`, from the second image of a mode and size on."""
     key = image.mode, image.size
     if key not in jobs:
         if len(jobs) >= _MOST_SHAPES:
@@ -328,7 +328,7 @@ def _converted(image: Any, conversion: ToPlanarTensor | ToNormalizedTensor, out:
 
 
 def finish_tensor(program: Program, made: Any, out: torch.Tensor | None, in_rows: bool = False) -> Any:
-    """Runs the steps behind the conversion on its result; `out` and `in_rows` as of `execute`."""
+    """Runs the steps after the conversion on its result; `out` and `in_rows` as of `execute`."""
     if (
         in_rows
         and isinstance(made, torch.Tensor)

@@ -59,7 +59,7 @@ _Cut: TypeAlias = "Callable[[Any], Any]"
 
 
 class Account(Protocol):
-    """Who counts what pending tensors take, and may check what they become."""
+    """An account that counts the time which pending tensors take, and may check what they become."""
 
     @property
     def checks(self) -> bool:
@@ -69,7 +69,7 @@ class Account(Protocol):
         """Counts the seconds that elements took."""
 
     def check(self, made: torch.Tensor, seconds: float) -> torch.Tensor:
-        """The result that is taken for the one that was made."""
+        """Checks a result that was made; returns the one to go on with."""
 
     def after(self, call: _Cut) -> Account:
         """The account of what the library's own call makes of the tensor."""
@@ -462,7 +462,7 @@ def exchanged(given: Any, exchange: Callable[[Any], Any] = with_pixels) -> Any:
 
 
 def then(tensor: torch.Tensor, steps: Sequence[Step], plain: type, account: Account) -> torch.Tensor | None:
-    """The pending tensor behind further steps: of the same memory where they cut a window out of it.
+    """The pending tensor after further steps: of the same memory where they cut a window out of it.
 
     None where they are to be done at once: torch has a part in them, which may have something to say.
 
@@ -646,4 +646,4 @@ _RECORDED: dict[Any, Callable[..., Any]] = {
     torch.Tensor.requires_grad_: _requires_grad,
     torch.stack: _stack,
 }
-"""What is recorded of torch's functions, as far as it can be."""
+"""The recorder of each of torch's functions that can be recorded, for the calls that it can record."""

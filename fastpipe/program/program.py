@@ -43,7 +43,7 @@ class Program(NamedTuple):
 
     @property
     def all_steps(self) -> tuple[Step, ...]:
-        """The steps, the conversion and what is behind it."""
+        """The steps, the conversion and what follows it."""
         return (*self.steps, *(() if self.conversion is None else (self.conversion,)), *self.after)
 
     @property

@@ -124,7 +124,7 @@ def read_copy(path: str, copy: str | bytes | None, max_pixels: MaxPixels = "auto
 
 
 def read_start(path: str | os.PathLike[str], length: int) -> bytes:
-    """Up to so many of a file's first bytes; raises as `read_file`."""
+    """Up to `length` of a file's first bytes; raises as `read_file`."""
     if isinstance(path, RemoteFile):
         return path.source.read(path.key, path.offset, min(length, path.length) if path.length >= 0 else length)
     if isinstance(path, ArchiveMember):

@@ -30,7 +30,7 @@ _PIXELS_A_BYTE = 1024
 
 
 def segments(data: bytes) -> Iterator[tuple[int, int, int]]:
-    """The marker of each segment, where its content starts and where the next one is, which may lie behind the data.
+    """The marker of each segment, where its content starts and where the next one is, which may lie past the end.
 
     A fill byte is one of its own. Ends where no marker follows, as after the first scan's header.
     """

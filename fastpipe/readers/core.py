@@ -87,7 +87,7 @@ def intact_jpeg(data: bytes, header: Header) -> bool:
 
 
 def unbroken_jpeg(data: bytes, header: Header) -> bool:
-    """Whether a JPEG's scan ends with the end marker; of a progressive one, the last, behind other scans and tables.
+    """Whether a JPEG's scan ends with the end marker; of a progressive one, the last, after other scans and tables.
 
     Then a decoder comes to the end without an error, unless the head's tables are wrong. Nothing is decoded here.
     """

@@ -114,14 +114,14 @@ def _header_of_member(member: ArchiveMember) -> Header:
 def upright_orientation(data: bytes, header: Header) -> int:
     """The orientation that `PIL.ImageOps.exif_transpose` would apply.
 
-    The header's, except for a PNG with EXIF data or XMP behind its pixels, where only those who look find it.
+    The header's, except for a PNG with EXIF data or XMP after its pixels, where only those who look find it.
     """
     begin = max(header.data_offset, 0)
     if header.format != "PNG" or not any(data.find(mark, begin) > 0 for mark in _LATE_ORIENTATION):
         return header.orientation
     try:
         with open_any_size(io.BytesIO(data)) as image:
-            image.load()  # EXIF data behind the pixels takes the place of that before them
+            image.load()  # EXIF data after the pixels takes the place of that before them
             return _valid_orientation(image.getexif().get(0x0112))
     except Exception:  # a damaged file is refused when it is decoded
         return header.orientation

@@ -38,7 +38,7 @@ def pixel_limit(max_pixels: MaxPixels = "auto") -> int | None:
 
 
 SHORT_FILE = 64 << 20
-"""Files of so many bytes may be read whatever the limit of pixels."""
+"""Files of up to this many bytes may be read whatever the limit of pixels."""
 
 _BYTES_A_PIXEL = 16
 _LEAST_SCRATCH = 1 << 26
@@ -47,7 +47,7 @@ _SCRATCH_A_PIXEL = 8  # of a progressive JPEG's coefficients, and some more
 
 
 def longest_file(limit: int | None) -> int:
-    """The most bytes that an image's file may have where an image may have so many pixels; 0 for any number."""
+    """The most bytes that an image's file may have where an image may have `limit` pixels; 0 for any number."""
     return 0 if limit is None else max(SHORT_FILE, 2 * limit * _BYTES_A_PIXEL)
 
 

@@ -44,7 +44,7 @@ class PartialFile:
         return [part for begin, end in ranges if (part := self._missing_part(begin, end)) is not None]
 
     def _missing_part(self, begin: int, end: int) -> RemoteFile | None:
-        end = min(end, self.file.length)  # whatever the head says: behind it may be another
+        end = min(end, self.file.length)  # whatever the head says: another may follow
         begin = min(max(begin, len(self._start)), end)
         if begin == end or any(one <= begin and end <= other for one, other in self._there):
             return None

@@ -83,7 +83,7 @@ class PillowReader(Reader):
         return True
 
     def resolve(self, header: Header, request: DecodeRequest) -> DecodeRequest:
-        """As the base's; the scale is the largest offered that doesn't exceed the one asked for.
+        """Resolves as the base does; the scale is the largest offered that doesn't exceed the one asked for.
 
         A box covers the one asked for, up to whole pixels of the reduced image.
         """
@@ -100,7 +100,7 @@ class PillowReader(Reader):
     def decode_request(
         self, data: bytes, request: DecodeRequest, scratch: Scratch | None = None, *, any_size: bool = False
     ) -> Pixels:
-        """As of the base; `any_size`: the number of pixels was checked against another limit than Pillow's."""
+        """Decodes as the base does; `any_size`: the pixels' number was checked against another limit than Pillow's."""
         with self._opened(data, any_size) as image:
             scale = request.scale
             if scale > 1:

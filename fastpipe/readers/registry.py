@@ -47,7 +47,7 @@ _failed: dict[str, str] = {}
 
 @dataclass(frozen=True, slots=True)
 class ReaderStatus:
-    """Whether a reader can be used here.
+    """The status of a reader: whether it can be used here.
 
     Attributes:
         name: its name.

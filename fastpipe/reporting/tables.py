@@ -68,7 +68,7 @@ def _text(cell: Any) -> str:
 
 
 def print_text(console: Console, text: str, indent: str = "", style: str = "") -> None:
-    """Prints text behind an indentation, its lines broken at spaces so that they fit the console."""
+    """Prints text with an indentation, its lines broken at spaces so that they fit the console."""
     lines = wrap_text(textwrap.indent(text, indent), width=console.width)
     console.print(Text(lines, style), soft_wrap=True)
 

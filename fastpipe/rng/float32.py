@@ -63,7 +63,7 @@ def span_of(low: float, high: float) -> Span | None:
     width = float32(end - start)
     if 0 < abs(start) < 1e-30 or 0 < width < 1e-30:
         return None
-    # A sum is a multiple of the smallest bit of either number, and of at most so many of them.
+    # A sum is a multiple of the smallest bit of either number: float64 holds it if it is at most 2**53 times that.
     smallest = min(_last_bit(width) * STEP, _last_bit(start))
     exact = arithmetic().fused and abs(start) + width <= smallest * 2.0**53
     return Span(start, width, end if arithmetic().half_open else math.nan, exact)

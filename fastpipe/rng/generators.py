@@ -73,7 +73,7 @@ class StreamGenerators(Generators):
         return self._numpy
 
     def plain(self) -> Generators:
-        """The generators themselves, up to date, for code that knows no streams; the stream reads them anew behind."""
+        """The generators themselves, up to date, for code that knows no streams; the stream reads them anew then."""
         source = self._stream.generator()
         return Generators(None if source is torch.default_generator else source, self.python, self.numpy)
 
@@ -88,7 +88,7 @@ class StreamGenerators(Generators):
 
 
 _LATER = object()
-"""In place of a keyed generator, which takes longer to seed than a draw, until somebody asks for it."""
+"""A stand-in for a keyed generator, which takes longer to seed than a draw, until somebody asks for it."""
 
 
 def stream_of(generators: Generators) -> Stream:
@@ -169,7 +169,7 @@ class drawing:
             self._lock.release()
 
     def rewind(self) -> None:
-        """Puts the global generators, behind a block that drew from them, back to where it found them."""
+        """Puts the global generators back, after a block that drew from them, to where it found them."""
         if self._before:
             torch.default_generator.set_state(torch.frombuffer(bytearray(self._before), dtype=torch.uint8))
         if self._others is not None:

@@ -57,7 +57,7 @@ class MT19937Stream:
     """The numbers of a ``torch.Generator``, drawn in plain Python; methods have the names of torch's functions.
 
     Args:
-        source: the generator. It stays where it is until `flush`, and is read anew by the first draw behind that,
+        source: the generator. It stays where it is until `flush`, and is read anew by the first draw after that,
             so that others may draw from it in between.
 
     Attributes:
@@ -83,7 +83,7 @@ class MT19937Stream:
         self._seed = 0
         self._words: list[int] = []  # at hand, the next one last; none where the source has to be read first
         self._kept: list[int] = []  # those that were at hand when the state in _buffer was written
-        self._stop = 0  # the position in the block behind them
+        self._stop = 0  # the position in the block after them
         self._read = False
         self._buffer = bytearray()  # the state, as it was read or written last; _state is a tensor of the same memory
         self._state: Any = None

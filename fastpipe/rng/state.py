@@ -43,7 +43,7 @@ class GeneratorStates(NamedTuple):
 
     def restore(self, generators: Generators | ThreadGenerators = GLOBAL) -> None:
         """Puts these generators into the states."""
-        given = plain(generators)  # what a stream has drawn is written before, not behind this
+        given = plain(generators)  # what a stream has drawn is written before, not after this
         if self.torch is not None:
             _torch_of(given).set_state(self.torch)
         given.python.setstate(self.python)
@@ -61,7 +61,7 @@ def _torch_of(generators: Generators) -> torch.Generator:
 
 @contextlib.contextmanager
 def preserved_globals() -> Iterator[None]:
-    """Restores the global generators behind the block. Not for several threads at once."""
+    """Restores the global generators after the block. Not for several threads at once."""
     before = GeneratorStates.of()
     try:
         yield
@@ -71,7 +71,7 @@ def preserved_globals() -> Iterator[None]:
 
 @contextlib.contextmanager
 def keyed_globals(key: int) -> Iterator[None]:
-    """Seeds the global generators by a key within the block, and restores them behind it.
+    """Seeds the global generators by a key within the block, and restores them after it.
 
     For transforms that draw from the global generators while they see pixels. Not for several threads at once.
     """

@@ -48,6 +48,6 @@ class _GeneratorMode(TorchFunctionMode):
 
 
 def torch_draws_from(generators: Generators) -> AbstractContextManager[Any]:
-    """Within the block, functions of torch's that name no generator draw from these, in this thread."""
+    """Has torch's functions that name no generator draw from these within the block, in this thread."""
     source = plain(generators).torch
     return nullcontext() if source is None or source is torch.default_generator else _GeneratorMode(source)

@@ -29,7 +29,7 @@ MARK = "fastpipe-cache"
 _BLOCK = 4096  # what a file takes on a disk is a multiple of it
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _USES = 512
-_UNSETTLED_S = 120.0  # a power cut may take what was written in so many seconds before it
+_UNSETTLED_S = 120.0  # a power cut may take what was written in this many seconds before it
 
 
 class CacheFolder:

@@ -46,7 +46,7 @@ class Owner:
 
 
 def is_alive(folder: Path, name: str) -> bool:
-    """Whether the process that is an owner there still lives."""
+    """True if the process that is an owner in a folder still lives."""
     if (os.getpid(), name) in _mine:  # closing its file would give the lock up
         return True
     path = folder / name

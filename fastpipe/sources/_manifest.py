@@ -56,7 +56,7 @@ END;
 LOCK = threading.RLock()
 _open: weakref.WeakSet[Manifest] = weakref.WeakSet()
 _inherited: list[Manifest] = []
-"""Those of the parent, in a child of fork: SQLite must not be closed there."""
+"""The parent's manifests, kept alive in a child of fork: SQLite must not be closed there."""
 
 
 def _after_fork() -> None:

@@ -52,7 +52,7 @@ class ByteSource(abc.ABC):
     """How many reads `fetch` has under way at once."""
 
     ranges_from: int | None = RANGES_FROM
-    """Packed images of at least so many bytes are read in two turns: the beginning, which has the head, then the rows
+    """Packed images of at least this many bytes are read in two turns: the beginning, which has the head, then the rows
     that a crop needs and the metadata. Smaller ones by one request for all of it; None: all of them."""
 
     _pool: Threads | None = None

@@ -95,7 +95,7 @@ class RemoteSource(ByteSource):
         return self.name if own is None else f"{self.name} at {own}"
 
     def above(self, count: int) -> RemoteSource:
-        """The source so many folders above this one, with the same options."""
+        """The source `count` folders above this one, with the same options."""
         made = copy.copy(self)  # but for what is open
         made._url = self._url.rstrip("/").rsplit("/", count)[0]
         return made

@@ -321,13 +321,13 @@ class _Maker:
         return recipes.normalizations(drawing.recipe.steps if drawing.recipe else (), self._rest(drawing))
 
     def _words(self, drawing: _Drawing, number: int) -> tuple[str, ...]:
-        """The steps drawn for one image of a sample, and what runs behind them; () where only the first has words."""
+        """The steps drawn for one image of a sample, and what runs after them; () where only the first has words."""
         rest = [one for one in self._rest(drawing) if type(one).__name__ not in _UNSEEN]
         words = recipes.recipe_in_words(drawing.recipe, rest, number, _brief)
         return words or (() if number else ("nothing drawn",))
 
     def _rest(self, drawing: _Drawing) -> Iterable[Any]:
-        """The transforms behind what was drawn."""
+        """The transforms after what was drawn."""
         return flatten(self.dataset.transform) if drawing.recipe is None else self.dataset.pipeline.unplanned
 
 

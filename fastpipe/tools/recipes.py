@@ -21,7 +21,7 @@ _RESIZING = frozenset({"RandomResizedCrop", "Resize"})
 
 
 def resizes(dataset: ImageDataset, header: Header) -> bool:
-    """Whether a smaller file makes the same image: a crop of so many pixels would show more of the picture.
+    """Whether a smaller file makes the same image: a crop of a fixed number of pixels would show more of the picture.
 
     Not where boxes and masks belong to it, which are of the image's size.
     """
@@ -59,7 +59,7 @@ def unseeded(dataset: Any) -> Any:
 
 
 def normalizations(steps: Iterable[Step], rest: Iterable[Any] = ()) -> Normalizations:
-    """The mean and std of every normalisation among drawn steps and the transforms behind them."""
+    """The mean and std of every normalisation among drawn steps and the transforms after them."""
     found: list[tuple[Any, Any]] = []
     for step in steps:
         if isinstance(step, Views):
@@ -78,7 +78,7 @@ def decoded_region(recipe: Recipe | None) -> Box | None:
 def recipe_in_words(
     recipe: Recipe | None, rest: Iterable[Any], number: int = 0, brief: Any = shortened
 ) -> tuple[str, ...]:
-    """The steps drawn for one image of a sample, by its number, and what runs behind them, in `brief`'s words."""
+    """The steps drawn for one image of a sample, by its number, and what runs after them, in `brief`'s words."""
     steps: tuple[Step, ...] = () if recipe is None else recipe.steps
     views = steps[-1].views if steps and isinstance(steps[-1], Views) else ()
     if number < len(views):

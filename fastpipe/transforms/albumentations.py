@@ -57,7 +57,7 @@ class Albumentations:
         return (SeededCall(self.transform, random_seed(stream_of(generators))),)
 
     def _can_draw(self) -> bool:
-        """Whether it keeps an image's shape, from which alone it can be drawn: no crops, no change of channels."""
+        """True if the transform keeps an image's shape, and can be drawn from it: no crops, no change of channels."""
         from albumentations import ImageOnlyTransform
 
         return all(

@@ -35,7 +35,7 @@ class Pixels:
     Attributes:
         shape: ``(H, W)`` or ``(H, W, C)``; ``(N, H, W)`` or ``(N, H, W, C)`` of several masks.
         load: gives a box of them. Its memory may be used again by the next load.
-        several: they are masks, one behind the other.
+        several: they are masks, one after the other.
         as_list: the result is to be a list of masks.
     """
 

@@ -2,7 +2,7 @@
 
 What is known of the transforms is worked out once. A call asks again only what may have changed since: which transforms
 there are, whether they have hooks or methods of their own; a draw reads their attributes. Transforms that can't be
-drawn are called, with the image that torchvision would give them, and those behind them are a program of their own.
+drawn are called, with the image that torchvision would give them, and those after them are a program of their own.
 Where a program fails, its transforms are called one after the other from where the generators stood: what is wrong is
 said, and drawn until then, as ever. Where they succeed, the mistake was the program's, and its error is raised.
 """
@@ -29,7 +29,7 @@ from fastpipe.types import Generators, ImageShape, Step
 
 
 class ComposePlan:
-    """The way of an image through transforms, as it is as long as they stay the same.
+    """The way of an image through transforms, good for as long as these stay the same.
 
     Args:
         transforms: what is called, one after the other.
@@ -57,7 +57,7 @@ class ComposePlan:
         self._lengths = list(map(len, watched))
 
     def holds(self, transforms: Iterable[Any]) -> bool:
-        """Whether the transforms, and those within them, are what they were."""
+        """True if the transforms, and those within them, are what they were when the plan was made."""
         return (
             tuple(transforms) == self._transforms
             and list(map(len, self._dicts)) == self._lengths

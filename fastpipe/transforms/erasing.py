@@ -18,7 +18,7 @@ from fastpipe.types import Generators, ImageShape, Step
 class RandomErasing(Transform):
     """Erases a random rectangle of a tensor ``(…, C, H, W)``, with probability ``p``.
 
-    Not for PIL images: put it behind `ToTensor`.
+    Not for PIL images: put it after `ToTensor`.
 
     Args:
         p: the probability.

@@ -17,7 +17,7 @@ class MultiView:
 
     The views are drawn one after the other, as calling the transforms would draw. In a dataset of fastpipe the image is
     decoded once, and only the region that the views need together. Where a view has a foreign member, such as a class
-    of a paper's repository, what stands before and behind it is planned all the same, and so are the other views: each
+    of a paper's repository, what stands before and after it is planned all the same, and so are the other views: each
     view's part is decoded alone, or the whole image once, whichever is less work. Put it last in a `Compose`.
 
     Args:

@@ -26,7 +26,7 @@ class Pipeline:
 
     Attributes:
         drawn: the transforms, from the front, whose parameters depend on the image's size alone.
-        unplanned: what follows them: the first transform that isn't drawable and everything behind it.
+        unplanned: what follows them: the first transform that isn't drawable and everything after it.
         draws_from_python: a draw may take numbers of Python's generator or numpy's.
     """
 
@@ -52,7 +52,7 @@ class Pipeline:
         object.__setattr__(self, "draws_from_python", any(map(_draws_from_python, within)))
 
     def is_of(self, transform: Any) -> bool:
-        """Whether it was compiled from these transforms: not if the transform, or its `Compose`'s list, has changed."""
+        """True if this was compiled from a transform: not if that, or its `Compose`'s list, has changed."""
         known = self._members
         members = members_of(transform)
         members = (transform,) if members is None else members
@@ -174,7 +174,7 @@ def compile_pipeline(transform: Any, *, v2_alone: bool = False) -> Pipeline:
 def drawn_from(members: Sequence[Any], start: int, *, v2_alone: bool = False) -> int:
     """The end of the run of transforms from ``start`` on that one plan can be made of; ``start`` where there is none.
 
-    v1 and v2 say differently what an image is behind a conversion: a plan is of one of them.
+    v1 and v2 say differently what an image is after a conversion: a plan is of one of them.
     """
     of_v2 = True if v2_alone else None
     for end in range(start, len(members)):

@@ -27,7 +27,7 @@ class SizedImage(Image.Image):
 
     @info.setter
     def info(self, value: Any) -> None:
-        """Pillow's constructor sets it."""
+        """Ignores the value, which Pillow's constructor sets."""
 
     def load(self) -> Any:
         raise Untraceable("this transform looks at pixels, and there are none yet")

@@ -26,7 +26,7 @@ _TABLES = {
 """The module that has the table of a package's classes, and of those in packages within."""
 
 Otherwise = Callable[[Any, str], Any]
-"""What is done with a data set whose samples aren't known, and the reason: gives another, or raises."""
+"""Called with a data set whose samples aren't known, and with the reason; returns another data set, or raises."""
 
 
 def convert_dataset(dataset: Any, otherwise: Otherwise) -> Any:

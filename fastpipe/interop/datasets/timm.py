@@ -12,7 +12,7 @@ from fastpipe.interop.datasets.torchvision import set_samples
 
 
 class NextSample:
-    """timm's answer to a file that can't be read: the sample behind it.
+    """timm's answer to a file that can't be read: the next sample.
 
     Args:
         count: samples there are.

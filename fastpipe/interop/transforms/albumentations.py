@@ -30,13 +30,13 @@ _CONTAINERS = tuple(
     for name in ("Compose", "OneOf", "OneOrOther", "RandomOrder", "Sequential", "SomeOf")
     if hasattr(A, name)
 )
-"""Their own code runs, with members that note what they would do."""
+"""Containers whose own code runs, with members that note what they would do."""
 
 _STACKED, _NOT_PLANNED = "masks", frozenset({"images", "volume", "volumes", "mask3d", "masks3d"})
 
 
 def find_adapt(kind: type) -> Adapt | None:
-    """None: a draw changes the state of albumentations' own generators, so samples are made one after the other."""
+    """Returns None: a draw changes albumentations' own generators, so samples are made one after the other."""
     return None
 
 
@@ -156,7 +156,7 @@ def _pixels(transform: Any, name: str, value: Any) -> Pixels | None:
 
 
 def _fits(transform: Any, data: Mapping[str, Any], windows: Mapping[str, Pixels]) -> bool:
-    """Whether all that has pixels is of the image's size, and nothing else has some."""
+    """True if all windows are of the image's size, and nothing else has pixels."""
     kinds = {name: transform._additional_targets.get(name, name) for name in data}
     if "image" not in windows or not _NOT_PLANNED.isdisjoint(kinds.values()):
         return False
@@ -231,7 +231,7 @@ class _Call:
             self._pixels("image")  # raises what albumentations does
 
     def behind(self, member: _StandIn, data: dict[str, Any]) -> dict[str, Any]:
-        """The data behind a member: behind the last of those that note there are pixels."""
+        """The data after a member: with pixels, if it is the last one of those that note."""
         return self._with_pixels(data) if member is self._last else data
 
     def _with_pixels(self, data: dict[str, Any]) -> dict[str, Any]:
@@ -242,7 +242,7 @@ class _Call:
         return {name: self._pixels(name) if name in self.windows else value for name, value in data.items()}
 
     def result(self, data: dict[str, Any]) -> dict[str, Any]:
-        """The data as it is returned."""
+        """The data as the call returns it."""
         data = self._with_pixels(data)  # if the call has ended before
         for name, pixels in self.windows.items():
             if pixels.as_list:
@@ -303,7 +303,7 @@ class _Member(_StandIn):
     __slots__ = ()
 
     def _run(self, *args: Any, force_apply: bool = False, **data: Any) -> dict[str, Any]:
-        """As ``BasicTransform.__call__``, without the detour that each attribute would be."""
+        """Does what ``BasicTransform.__call__`` does, without the detour that each attribute would be."""
         transform, call = self._original, self._call
         transform.params = {}
         if not transform.should_apply(force_apply=force_apply):

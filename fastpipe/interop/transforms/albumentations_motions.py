@@ -64,7 +64,7 @@ class Motion(NamedTuple):
 
 
 def place(steps: Sequence[tuple[Motion, Size]], size: Size) -> tuple[Box, list[tuple[Box, Box]]]:
-    """The part of an image of that size that motions need, one behind the other, each with the size of what it gets.
+    """The part of an image of that size that motions need, one after the other, each with the size of what it gets.
 
     Returns:
         The part; and for each motion what is held of its image, and the part of its result that is wanted.

@@ -84,7 +84,7 @@ _OPERATIONS: dict[Any, Callable[..., tuple[Step, ...]]] = {
         (1, 0, 0, 0, 1, share * shape.height), given, python
     ),
 }
-"""The steps of each of timm's functions on images, by its arguments behind the image."""
+"""The steps of each of timm's functions on images, by its arguments after the image."""
 
 _NEGATED: dict[Any, Callable[[float, Any], float]] = {
     theirs._rotate_level_to_arg: lambda level, hparams: (level / theirs._LEVEL_DENOM) * 30.0,

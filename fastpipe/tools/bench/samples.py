@@ -163,7 +163,7 @@ def make_folder(
 def made_samples(
     formats: Collection[str] | None = None, count: int = 24, *, progress: ProgressCallback = no_progress
 ) -> list[Sample]:
-    """Made photos, in memory: so many of each format, always the same; formats are keys of `MIXES`, None for all.
+    """Made photos, in memory: `count` of each format, always the same; formats are keys of `MIXES`, None for all.
 
     Raises:
         DatasetError: a format that isn't made.

@@ -1,4 +1,4 @@
-"""One file → what is to be said of it. Runs in a worker process, since a file may kill or hang whoever reads it."""
+"""Examines one file. Runs in a worker process, since a file may kill or hang whoever reads it."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class _Process:
         self._thread.start()
 
     def examine(self, tasks: deque[Task]) -> None:
-        """Sends it files to examine."""
+        """Sends the process files to examine."""
         self.tasks = tasks
         self.ready = True
         self._send(tasks)
@@ -173,7 +173,7 @@ class _Pool:
         self._failures = 0  # in a row: processes that were lost before they were ready
 
     def results(self, jobs: int) -> Generator[tuple[int, FileFacts], None, None]:
-        """Yields what `examine_all` does, with so many processes."""
+        """Yields what `examine_all` does, with `jobs` processes."""
         try:
             for _ in range(jobs):
                 self._start(self._take())

@@ -94,7 +94,7 @@ def is_resident(path: str) -> bool | None:
 
 
 def _drop(path: str) -> bool:
-    """Whether the file is now out of the page cache."""
+    """Drops a file from the page cache; True if it is out of it now."""
     try:
         name, offset, size = readers.place_of(path)
         with open(name, "rb", buffering=0) as file:

@@ -138,7 +138,7 @@ def doctor(
             rate = images_per_s(examined, tried.good, workers=processes, batch_size=size, seconds=share)
             trials.append(WorkerTrial(processes, rate))
     scaling = Scaling(tuple(trials), cpus, size)
-    # Behind what starts workers: they had better not inherit what OpenCV sets up when it is used here.
+    # After what starts workers: they had better not inherit what OpenCV sets up when it is used here.
     step("trying threads")
     threaded = measure_threads(
         examined,

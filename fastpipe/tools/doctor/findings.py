@@ -159,7 +159,7 @@ def without_contradictions(tried: Sequence[Reencoding], stages: StageProfile) ->
 
 
 def own_loader(kind: str, is_known: bool = False) -> Finding:
-    """Whole images are decoded, or made one by one, as the data set's own code does."""
+    """The finding that whole images are decoded, or made one by one, as the data set's own code does."""
     what = "The dataset has a loader of its own" if kind == "loader" else f"{kind} isn't a dataset of fastpipe's"
     cure = "Leave loader= out" if kind == "loader" else "One line does it, dataset = fastpipe.convert(dataset)"
     if kind != "loader" and not is_known:
@@ -259,7 +259,7 @@ def too_many_workers(
 
 
 def slow_machine(scaling: Scaling, gpu_rate: float | None, gains: Mapping[str, float], has_gpu: bool) -> Finding | None:
-    """No number of workers delivers what the GPU takes, which may be another machine's."""
+    """The finding that no number of workers delivers what the GPU takes, which may be another machine's."""
     best = scaling.best
     if gpu_rate is None or best.images_per_s >= gpu_rate * (1 - SAME):
         return None

@@ -82,7 +82,7 @@ class Scaling:
         return next(trial for trial in self.trials if trial.images_per_s >= (1 - SAME) * most)
 
     def rate(self, workers: int) -> float | None:
-        """Images a second of so many workers: measured, or between two that were; None beyond what was measured."""
+        """Images a second of `workers` workers: measured, or between two that were; None beyond what was measured."""
         counts = [trial.workers for trial in self.trials]
         if not counts[0] <= workers <= counts[-1]:
             return None

@@ -42,7 +42,7 @@ def baseline(data: bytes) -> bytes:
 
 
 def shrunk(data: bytes, side: int) -> bytes:
-    """An image as a JPEG of quality 92 whose short side has so many pixels."""
+    """An image as a JPEG of quality 92 whose short side has `side` pixels."""
     out = io.BytesIO()
     with Image.open(io.BytesIO(data)) as image:
         rgb = image.convert("RGB")

@@ -69,7 +69,7 @@ def time_stages(
     """
 
     def samples_at(picked: Sequence[int]) -> Any:
-        """What torch's fetcher collates."""
+        """The samples as torch's fetcher hands them to `collate`."""
         if options is not None:
             return batch_of(dataset, picked, options)
         several = getattr(dataset, "__getitems__", None)
@@ -116,7 +116,7 @@ def time_stages(
 
 @contextlib.contextmanager
 def _measured(dataset: Any) -> Iterator[Row]:
-    """Has the image datasets behind a dataset add the time of their stages to a row."""
+    """Has the image datasets within a dataset add the time of their stages to a row."""
     row = StageTimes(1).row(0)
     parts = list(image_datasets(dataset))
     before = [part._fastpipe.times for part in parts]

@@ -242,7 +242,7 @@ def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: str = "constant") -
 
 
 def _is_small(img: Any, interpolation: InterpolationMode) -> bool:
-    """Whether a warp of a PIL image is Pillow's, before anything is made for the core."""
+    """True for a PIL image that is so small that Pillow warps it."""
     if not isinstance(img, Image):
         return False
     width, height = img.size
@@ -289,7 +289,7 @@ def perspective(
     interpolation: InterpolationMode,
     fill: Any,
 ) -> Any:
-    """Args: ``coefficients``: those of the points."""
+    """An image with a perspective; ``coefficients`` are those of the points."""
     if isinstance(img, np.ndarray):
         return _changed_array(Perspective(startpoints, endpoints, interpolation, fill), img)
     made = run_operation(PerspectiveBy(coefficients, interpolation, fill), img)

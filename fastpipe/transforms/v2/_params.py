@@ -106,4 +106,4 @@ class _Boxes(NamedTuple):
 
 
 QUICK: dict[type, Callable[[Any, list[Any]], Params | None]] = {v2.RandomIoUCrop: iou_crop}
-"""By class of torchvision's, its ``make_params``; None where torchvision's own is to be called."""
+"""By torchvision's class, a faster ``make_params``, which returns None where torchvision's own is to be called."""

@@ -341,7 +341,7 @@ def _with_array(transform: Any, forward: Any, inputs: tuple[Any, ...]) -> Any:
 
 
 def _is_picture(value: Any) -> bool:
-    """Whether torchvision takes it for an image, or for one where there is no other."""
+    """True if torchvision takes a value for an image, or would take it for one if there is no other."""
     return isinstance(value, (PIL.Image.Image, tv_tensors.Image, tv_tensors.Video)) or (
         theirs.functional.is_pure_tensor(value) and value.ndim >= 3
     )

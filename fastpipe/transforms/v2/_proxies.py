@@ -96,7 +96,7 @@ def shape_of(image: StandIn) -> ImageShape:
 
 
 def after(image: StandIn, *operations: Step) -> StandIn:
-    """The image behind some more steps."""
+    """The image after some more steps."""
     shape = shape_of(image)
     for operation in operations:
         shape = operation.output_shape(shape)
@@ -135,7 +135,7 @@ def given_by_name(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> d
 
 @lru_cache(maxsize=128)
 def _parameters(name: str) -> tuple[str, ...]:
-    """The names of a function's arguments behind the image."""
+    """The names of a function's arguments after the image."""
     return tuple(inspect.signature(getattr(F, name)).parameters)[1:]
 
 
