@@ -1,8 +1,8 @@
 /* core_fuzzer.c: any bytes through the core, in all its instruction sets, under sanitizers.
  *
- * An input is a file and behind it TAIL bytes that choose box, operations and sink. Of most PNGs and packed images the
- * checksums are made right first, or nothing would come past them. For each: the header is read, the job runs in an instruction set of this
- * machine and in the portable form, and both have to end alike, with the same pixels; what the
+ * An input is a file followed by TAIL bytes that choose box, operations and sink. Of most PNGs and packed images the
+ * checksums are made right first, or nothing would come past them. For each: the header is read, the job runs in an
+ * instruction set of this machine and in the portable form, and both have to end alike, with the same pixels; what the
  * whole file gives, a box of it has to give too.
  *
  * For clang's libFuzzer (scripts/fuzz-core), or, with FPC_MAIN, a program of its own:
@@ -230,7 +230,7 @@ static void add_operation(source *from, fpc_operation *operation, shape *now) {
     }
 }
 
-/* Memory for the sink that ends with its last byte, so that a sanitizer sees what is written behind it. */
+/* Memory for the sink that ends with its last byte, so that a sanitizer sees what is written after it. */
 static uint8_t *add_sink(source *from, fpc_sink *sink, shape now, size_t *size) {
     static const int sizes[] = {0, 1, 4, 2, 2};
     sink->dtype = 1 + below(from, 4);
@@ -302,8 +302,8 @@ static void add_to_sum(const uint8_t *bytes, size_t size) {
     for (size_t k = 0; k < size; k++) sum = (sum ^ bytes[k]) * 1099511628211u;
 }
 
-/* The bytes as pixels of one, three or four channels, also of three with a byte between them that isn't there behind the
- * last. False where there are too few. */
+/* The bytes as pixels of one, three or four channels, also of three with a byte between pixels that isn't there after
+ * the last one. False where there are too few bytes. */
 static bool add_pixels(source *from, uint8_t *data, size_t length, fpc_pixels *pixels, fpc_job *job, shape *now) {
     static const int kinds[][2] = {{1, 1}, {3, 3}, {3, 4}, {4, 4}, {4, 4}, {4, 5}};
     const int *kind = kinds[below(from, 6)], channels = kind[0], step = kind[1];
@@ -482,7 +482,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size) {
     contexts[0] = best[from.state & 1];
     source other = from; /* the jobs below stay the same ones */
     if (one_in(&other, 4)) change_planes(&other, input, size);
-    /* A copy that ends with the file's last byte, so that a sanitizer sees what is read behind it. */
+    /* A copy that ends with the file's last byte, so that a sanitizer sees what is read after it. */
     size_t length = size - TAIL;
     const bool is_packed = length >= 4 && memcmp(input,
                                                  "\x89"

@@ -194,7 +194,7 @@ static size_t make_original(source *from, uint8_t *to, int components, const uin
     uint8_t literal[8];
     const size_t size = put_number(literal, 2 * outline_size);
     uint8_t copy[16];
-    size_t copied = 0; /* bytes of the text that the head gives, behind the literal */
+    size_t copied = 0; /* bytes of the text that the head gives, after the literal */
     if (one_in(from, 8)) {
         copied = put_number(copy, 2 * (size_t)below(from, 40) + 1);
         copied += put_number(copy + copied, (size_t)below(from, 2000));

@@ -42,7 +42,7 @@ static const uint32_t ROWS[16][256] = {
     CRC_ROW(0xAE689191, 0x87A02563, 0xD4314C87, 0x73139F4F, 0xE6273E9E, 0x173F7B7D, 0x2E7EF6FA, 0x5CFDEDF4),
 };
 
-/* Four bytes that come `behind` others up to the end of sixteen. */
+/* The checksum of the four bytes of `word` followed by `behind` zeros: as many bytes follow them in a group of 16. */
 static uint32_t look_up(uint32_t word, int behind) {
     return ROWS[behind + 3][word & 255] ^ ROWS[behind + 2][word >> 8 & 255] ^ ROWS[behind + 1][word >> 16 & 255] ^
            ROWS[behind][word >> 24];

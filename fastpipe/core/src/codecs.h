@@ -26,13 +26,13 @@ typedef struct fpc_codec {
     int (*open_parts)(void *decoder, const fpc_parts *parts, int64_t max_bytes, const fpc_header **header);
     /* Prepares the rows of a box. */
     int (*start)(void *decoder, const fpc_box *box, int64_t max_bytes);
-    /* Gives the box's next row: 3 bytes a pixel, with `indices` 1; up to FPC_ROW_SLACK bytes behind may be written. */
+    /* Gives the box's next row: 3 bytes a pixel, with `indices` 1; up to FPC_ROW_SLACK bytes more may be written. */
     int (*next)(void *decoder, uint8_t *row);
     /* Decides about the rest of the file, wherever the rows ended: whether Pillow would read it. */
     int (*finish)(void *decoder);
     /* The row of MCUs at which it is, as fpc_job has it; NULL where there is no such number. */
     int32_t (*row)(const void *decoder);
-    /* Whether libjpeg may warn about the file, behind `finish`; NULL where it never does. */
+    /* Whether libjpeg may warn about the file: to be asked after `finish`; NULL where it never does. */
     bool (*warned)(const void *decoder);
 } fpc_codec;
 

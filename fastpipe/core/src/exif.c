@@ -124,7 +124,7 @@ int fpc_read_orientation(const uint8_t *data, const fpc_segments *segments, int3
     if (segments->exif_segments) {
         length = segments->exif_end - segments->exif;
         if (length < 6) return FPC_UNUSUAL_HEADER;
-        exif = data + segments->exif + 6; /* behind "Exif" and two zeros */
+        exif = data + segments->exif + 6; /* after "Exif" and two zeros */
         length -= 6;
     }
     return fpc_orientation_of(exif, length, xmp, segments->xmp_end - segments->xmp, orientation);

@@ -287,7 +287,7 @@ enum {
 };
 
 /* Four channels, of a source of pixels and of a sink of bytes, are RGB as Pillow's images have it in memory: with a
- * fourth byte behind red, green and blue that is no part of the image. Pillow's functions leave different things in
+ * fourth byte after red, green and blue that is no part of the image. Pillow's functions leave different things in
  * it: 255, 0, what was there, or that times a factor. A job that has such a sink leaves the same (rgbx_pad.c has the
  * rules); arrays and files come with 255. */
 
@@ -342,14 +342,14 @@ typedef struct fpc_job {
 
 /* Runs one job in the calling thread; returns its status. With any other than FPC_OK the sink's memory is undefined. */
 FPC_API int fpc_run(fpc_context *context, fpc_job *job);
-/* Runs a job on `count` images in memory, one after the other: pixels so many bytes behind those of the one before, to
- * where the sink's memory is so many bytes further on. Returns the first status that isn't FPC_OK. */
+/* Runs a job on `count` images in memory, one after the other: from one to the next the pixels are `in_step` bytes
+ * further on, and the sink's memory `out_step` bytes. Returns the first status that isn't FPC_OK. */
 FPC_API int fpc_run_series(fpc_context *context, fpc_job *job, size_t count, int64_t in_step, int64_t out_step);
 
 /* Operations that would be done sooner than a job is read. Each byte's entry of a table of 256; `out` may be `in`. */
 FPC_API void fpc_look_up(const fpc_context *context, const uint8_t *in, size_t count, const uint8_t *table,
                          uint8_t *out);
-/* Rows of three channels, one behind the other, each from right to left. */
+/* Reverses each row of an image of three channels, from right to left; rows follow each other without gaps. */
 FPC_API void fpc_flip_rgb(const fpc_context *context, const uint8_t *in, int32_t height, int32_t width, uint8_t *out);
 
 /* Where the pixels of an array of Arrow's C data interface lie: `count` of so many bytes, 1 or 4; NULL where it is
@@ -401,14 +401,14 @@ typedef struct fpc_packer fpc_packer;
 /* Scratch memory of one thread; NULL where there is none, or the machine lacks the instruction set. */
 FPC_API fpc_packer *fpc_packer_new(int isa);
 FPC_API void fpc_packer_free(fpc_packer *packer);
-/* Packs a JPEG: its coefficients, its segments of applications and comments, and what stands behind its end. *packed
+/* Packs a JPEG: its coefficients, its segments of applications and comments, and the bytes after its end. *packed
  * is memory of the packer's until its next call. Refused, with an fpc_status, where a job refuses the whole JPEG, and
  * where it holds more than one picture. `max_bytes` as fpc_job has it. `about` is kept with what it takes to make the
  * JPEG's own bytes again, which are made and compared; NULL to discard what only they need. */
 FPC_API int fpc_pack(fpc_packer *packer, const uint8_t *data, size_t length, int64_t max_bytes, const uint8_t *about,
                      size_t about_size, const uint8_t **packed, size_t *size);
 /* Makes the JPEG of a packed image again; where its own bytes were discarded, one that is sequential, in one scan where
- * that is allowed, with the same coefficients, segments, and bytes behind its end. *jpeg as *packed. */
+ * that is allowed, with the same coefficients, segments, and bytes after its end. *jpeg as *packed. */
 FPC_API int fpc_unpack(fpc_packer *packer, const uint8_t *data, size_t length, int64_t max_bytes, const uint8_t **jpeg,
                        size_t *size);
 /* Whether a JPEG and a packed image have the same size, colors, sampling, quantization and coefficients: *same is 0 or
@@ -418,8 +418,8 @@ FPC_API int fpc_same_coefficients(fpc_packer *packer, const uint8_t *data, size_
 
 /* ---- arrays ---------------------------------------------------------------------------------------------------- */
 
-/* A raw array in a file: behind a header, which has to be the one that is given, `planes` of `height` rows of `width`
- * bytes each. Of every plane the same window goes to `out`, row behind row and plane behind plane. */
+/* A raw array in a file: after a header, which has to be the one that is given, `planes` of `height` rows of `width`
+ * bytes each. Of every plane the same window goes to `out`, row after row and plane after plane. */
 typedef struct fpc_array {
     const char *path; /* as fpc_job has it */
     /* The header's offset; header and array have at most `length` bytes, 0 for all there are. */

@@ -43,7 +43,7 @@ static int32_t error_number(DWORD error) {
     }
 }
 
-/* A path in the form that may be longer than MAX_PATH: absolute, behind a prefix. NULL where there is no memory. */
+/* A path in the form that may be longer than MAX_PATH: absolute, after a prefix. NULL where there is no memory. */
 static wchar_t *long_path(const wchar_t *path) {
     static const wchar_t drive[] = L"\\\\?\\", share[] = L"\\\\?\\UNC\\";
     const DWORD room = GetFullPathNameW(path, 0, NULL, NULL); /* its zero included */

@@ -22,7 +22,7 @@ struct fpc_task {
     size_t next;       /* the first that nobody has taken */
     size_t unfinished; /* how many aren't done */
     int waiters;       /* callers of fpc_pool_wait: the last of them frees it */
-    fpc_task *behind;  /* in the queue */
+    fpc_task *behind;  /* the next list in the queue */
 };
 
 struct fpc_pool {

@@ -68,7 +68,7 @@ static void close_parts(part_file *member) {
     member->is_open = false;
 }
 
-/* Opens a job's file, where it is a packed image; *member isn't open behind it where it is none. */
+/* Opens a job's file if it is a packed image; if it is none, *member is closed again. */
 static int open_parts(fpc_context *context, fpc_job *job, part_file *member, opened *image, const fpc_header **header) {
     int status = fpc_open(job->path, &member->file, &job->os_error);
     if (status != FPC_OK) return status;
@@ -124,7 +124,7 @@ static int fold_crops(const fpc_job *job, fpc_box *box, int32_t *done) {
     return FPC_OK;
 }
 
-/* The resize at or right behind operation `at`, with the flips around it. */
+/* The resize at operation `at`, or at the next one after a flip, with the flips around it. */
 typedef struct resize_group {
     const fpc_operation *operation; /* NULL: there is none */
     fpc_resize_flips flips;

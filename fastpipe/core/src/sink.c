@@ -80,7 +80,7 @@ static int fill_bytes(const fpc_sink *sink, fpc_stage *from, uint8_t *row) {
     return FPC_OK;
 }
 
-/* Three channels, and behind them a fourth byte; or that alone. */
+/* Writes three channels, followed by a fourth byte; or the fourth byte alone. */
 static int fill_rgbx(const fpc_sink *sink, fpc_stage *from, int32_t rgbx_pad, uint8_t *room) {
     for (int64_t y = 0; y < sink->height; y++) {
         uint8_t *out = (uint8_t *)sink->data + y * sink->row_stride;

@@ -139,7 +139,7 @@ static void split_channels(const uint8_t *rgb, int32_t count, uint8_t *const out
 static void reverse_channels(const uint8_t *rgb, int32_t count, uint8_t *bgr) {
     const vec order = v_load_twice(sink_reverse);
     int32_t x = 0;
-    for (; x + 10 <= count; x += 8) { /* four bytes are written behind eight pixels */
+    for (; x + 10 <= count; x += 8) { /* four bytes after eight pixels are written */
         const uint8_t *from = rgb + 3 * (int64_t)x;
         const vec reversed = v_shuffle8(v_load_halves(from, from + 12), order);
         v_store_low(bgr + 3 * (int64_t)x, reversed);

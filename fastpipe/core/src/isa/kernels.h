@@ -1,5 +1,5 @@
-/* kernels.h: the inner loops that exist once for each instruction set, behind one table of pointers, which is all the
- * dispatch there is.
+/* kernels.h: the inner loops that exist once for each instruction set, called through one table of pointers, which is
+ * all the dispatch there is.
  *
  * Kernels have two bodies with the same signatures and, byte for byte, the same results:
  *   <name>_simd.h   in the words of simd.h (AVX2 and NEON);
@@ -46,7 +46,7 @@
 
 /* warp.c: the image that a warp reads. */
 typedef struct fpc_warp_source {
-    const uint8_t *image; /* rows one behind the other, with slack behind the last */
+    const uint8_t *image; /* rows without gaps, with slack after the last */
     int32_t height, width, channels;
     uint8_t fill[4]; /* where a pixel comes from outside */
 } fpc_warp_source;
@@ -80,7 +80,7 @@ typedef struct fpc_grid_sample {
     void *out; /* the first of those rows */
 } fpc_grid_sample;
 
-/* Bytes behind a row in scratch memory: kernels read and write whole vectors. */
+/* Bytes after a row in scratch memory: kernels read and write whole vectors. */
 #define FPC_ROW_SLACK 128
 
 typedef struct fpc_kernels {
@@ -89,8 +89,8 @@ typedef struct fpc_kernels {
     /* huffman.h: the tables of a code. */
     void (*build_ac)(fpc_ac_table *table, const fpc_symbol_words *symbols);
     void (*build_skip)(fpc_skip_table *table, const fpc_symbol_words *symbols);
-    /* mcu.h: up to `count` MCUs of a scan, as long as the reader isn't behind the limit; return how many. `bad` isn't 0
-     * any more where there was no code. Sequential scans: decoded, or gone over. */
+    /* mcu.h: up to `count` MCUs of a scan, as long as the reader isn't past the limit; return how many. *bad becomes
+     * other than 0 where the bits are no code. Of sequential scans: decodes them, or skips them. */
     uint32_t (*decode_mcus)(fpc_reader *reader, const uint8_t *limit, fpc_mcu *mcu, uint32_t count, uint32_t *bad);
     uint32_t (*skip_mcus)(fpc_reader *reader, const uint8_t *limit, fpc_mcu *mcu, uint32_t count, uint32_t *bad);
     /* Progressive scans: DC and AC coefficients for the first time, and one more bit of each. */
@@ -118,7 +118,7 @@ typedef struct fpc_kernels {
     /* The next `count` blocks, but for their DC, and for each the index of its last coefficient; or goes over them. */
     void (*packed_blocks)(fpc_packed_cursor *cursor, size_t count, int16_t *coefficients, uint8_t *last);
     void (*packed_skip)(fpc_packed_cursor *cursor, size_t count);
-    /* Which coefficients of a block aren't 0: bit k is that of zigzag index k. Behind `last` all are. */
+    /* Which coefficients of a block aren't 0: bit k for zigzag index k. All coefficients after `last` are 0. */
     uint64_t (*nonzero)(const int16_t *block, int last);
     /* bit_writer.h: a sequential block and its DC's difference; FPC_NO_CODE is set in what comes back where a symbol
      * had no code. */
@@ -141,13 +141,13 @@ typedef struct fpc_kernels {
      * faster: into `lanes`, and says so in `has_lanes`. */
     void (*arrange_horizontal)(fpc_axis *axis);
     /* Two rows (perhaps the same) into two rows of the axis's outputs, for 1 or 3 channels; up to
-     * FPC_ROW_SLACK bytes behind each row are read and written. */
+     * FPC_ROW_SLACK bytes after each row are read and written. */
     void (*resample_horizontal)(const uint8_t *const in[2], const fpc_axis *axis, int32_t channels,
                                 uint8_t *const out[2]);
     /* The axis's output y of `bytes` bytes from its counts[y] rows, of which the last one is there twice; rows are read
      * and `out` is written in whole groups of 32 bytes. */
     void (*resample_vertical)(const uint8_t *const *rows, const fpc_axis *axis, int32_t y, int64_t bytes, uint8_t *out);
-    /* A row's pixels; up to FPC_ROW_SLACK bytes behind each row are read and written. */
+    /* A row's pixels; up to FPC_ROW_SLACK bytes after each row are read and written. */
     void (*pick_pixels)(const uint8_t *in, const fpc_picks *picks, uint8_t *out);
     /* operations.c: rows of `count` pixels; whole groups of 32 are read and written. */
     void (*rgb_to_gray)(const uint8_t *in, int32_t count, uint8_t *out);
@@ -157,7 +157,7 @@ typedef struct fpc_kernels {
     void (*flip_gray)(const uint8_t *in, int32_t count, uint8_t *out);
     /* Each byte's entry of a table, and nothing else; `out` may be `in`. */
     void (*look_up)(const uint8_t *in, int64_t count, const uint8_t *table, uint8_t *out);
-    /* The same for `count` pixels of three channels, each with a table of its own, one behind the other; whole groups
+    /* The same for `count` pixels of three channels, each with a table of its own, one after the other; whole groups
      * of 32 bytes are read and written. */
     void (*look_up_rgb)(const uint8_t *in, int32_t count, const uint8_t *tables, uint8_t *out);
     /* adjust.c: whole groups of 32 bytes are read and written. `first` and `second` mixed, as Pillow's blend. */
@@ -187,7 +187,7 @@ typedef struct fpc_kernels {
     /* Pixels at (x, y) + k * (dx, dy), in parts of 2**16, all inside the image. */
     void (*warp_fixed)(const fpc_warp_source *warp, int32_t x, int32_t y, int32_t dx, int32_t dy, int32_t count,
                        uint8_t *out);
-    /* Pixels interpolated at points; up to FPC_ROW_SLACK bytes behind `out` are written. */
+    /* Pixels interpolated at points; up to FPC_ROW_SLACK bytes after `out` are written. */
     void (*warp_bilinear)(const fpc_warp_source *warp, const double *xs, const double *ys, int32_t count, uint8_t *out);
     void (*warp_bicubic)(const fpc_warp_source *warp, const double *xs, const double *ys, int32_t count, uint8_t *out);
     void (*grid_sample)(const fpc_grid_sample *sample);
@@ -201,8 +201,8 @@ typedef struct fpc_kernels {
     void (*planes_smooth)(const uint8_t *above, const uint8_t *row, const uint8_t *below, int64_t count, uint8_t *out);
     void (*planes_mix)(const uint8_t *const *images, const float *weights, int image_count, int64_t count,
                        uint8_t *out);
-    /* source.c and sink.c: pixels of three bytes from ones of four, and back with that value behind them. Up to
-     * FPC_ROW_SLACK bytes behind `rgb` are written or read; of the last pixel's fourth byte nothing is read. */
+    /* source.c and sink.c: pixels of three bytes from ones of four, and back with that value as the fourth. Up to
+     * FPC_ROW_SLACK bytes after `rgb` are written or read; the last pixel's fourth byte isn't read. */
     void (*drop_rgbx_pad)(const uint8_t *rgbx, int32_t count, uint8_t *rgb);
     void (*add_rgbx_pad)(const uint8_t *rgb, int32_t count, uint8_t rgbx_pad, uint8_t *rgbx);
     /* Fourth bytes alone, from such pixels and into them; nothing else is read and written. */
@@ -210,9 +210,9 @@ typedef struct fpc_kernels {
     void (*set_rgbx_pad)(const uint8_t *rgbx_pads, int32_t count, uint8_t *rgbx);
     /* Whether the fourth byte of each of `count` pixels is this one. */
     bool (*same_rgbx_pad)(const uint8_t *rgbx, int32_t count, uint8_t rgbx_pad);
-    /* sink.c: `count` pixels of three channels into three rows of bytes; up to 64 bytes behind `rgb` are read. */
+    /* sink.c: `count` pixels of three channels into three rows of bytes; up to 64 bytes after `rgb` are read. */
     void (*split_channels)(const uint8_t *rgb, int32_t count, uint8_t *const out[3]);
-    /* The same as blue, green, red; up to 32 bytes behind `rgb` are read, and nothing else is written. */
+    /* The same as blue, green, red; up to 32 bytes after `rgb` are read, and nothing else is written. */
     void (*reverse_channels)(const uint8_t *rgb, int32_t count, uint8_t *bgr);
     /* The same into three rows of normalizer->dtype. */
     void (*normalize_planar)(const uint8_t *rgb, int32_t count, const fpc_normalizer *normalizer, void *const out[3]);

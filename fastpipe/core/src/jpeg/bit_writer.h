@@ -16,7 +16,7 @@ typedef struct fpc_codes {
     uint32_t values[16 << FPC_SHORT_BITS]; /* by run of zeros << FPC_SHORT_BITS | value: symbol and value */
 } fpc_codes;
 
-/* Bits go to bytes without the zeros that are stuffed behind each 0xFF. The highest `count` of `bits`, 0 to 7, aren't
+/* Bits go to bytes without the zeros that are stuffed after each 0xFF. The highest `count` of `bits`, 0 to 7, aren't
  * written yet; those below are 0. */
 typedef struct fpc_bit_writer {
     uint64_t bits;
@@ -58,7 +58,7 @@ static FPC_INLINE void put_bytes(fpc_bit_writer *to) {
     to->count %= 8;
 }
 
-/* Adds bits, from the highest on, nothing behind them set. There are 57 at most before whole bytes are written. */
+/* Appends the highest `count` bits; those below must be 0. At most 57 may be appended before put_bytes. */
 static FPC_INLINE void add_top(fpc_bit_writer *to, uint64_t bits, uint32_t count) {
     to->bits |= bits >> to->count;
     to->count += count;
@@ -85,7 +85,7 @@ static FPC_INLINE void put_entry(fpc_bit_writer *to, uint32_t entry, uint32_t *m
     put_bytes(to);
 }
 
-/* The bits of a value behind its symbol (T.81, F.1.2.1). */
+/* The bits of a value that follow its symbol (T.81, F.1.2.1). */
 static FPC_INLINE uint32_t value_bits(int value, uint32_t size) {
     return ((uint32_t)value - (value < 0)) & ((1u << size) - 1);
 }

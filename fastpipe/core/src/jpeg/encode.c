@@ -33,7 +33,7 @@ void fpc_encoder_start(fpc_encoder *encoder) {
     encoder->ended = encoder->correction_count = 0;
 }
 
-/* With a zero behind each byte of 0xFF (T.81, F.1.2.3). */
+/* Writes a zero after each byte of 0xFF (T.81, F.1.2.3). */
 void fpc_encoder_stuff(fpc_encoder *encoder) {
     const uint64_t low = UINT64_C(0x0101010101010101);
     const uint8_t *from = encoder->bytes, *const end = encoder->writer.next;

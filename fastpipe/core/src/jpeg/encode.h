@@ -46,7 +46,7 @@ void fpc_encoder_start(fpc_encoder *encoder);
 void fpc_encoder_room(fpc_encoder *encoder);
 /* Writes whole bytes to `out`. */
 void fpc_encoder_stuff(fpc_encoder *encoder);
-/* A block of a sequential scan, whose coefficients behind zigzag index `last` are 0, and its DC's difference. */
+/* Writes a block of a sequential scan, whose coefficients after zigzag index `last` are 0, by its DC's difference. */
 void fpc_encode_block(fpc_encoder *encoder, const fpc_codes *dc, const fpc_codes *ac, const int16_t *block, int last,
                       int difference);
 /* Counts its symbols. */

@@ -47,8 +47,8 @@ typedef struct fpc_tables {
 typedef struct fpc_segments {
     fpc_header header;
     int frame_marker;
-    size_t frame;          /* the frame's data, behind the length */
-    size_t scan, scan_end; /* the scan's header, behind the length */
+    size_t frame;          /* the frame's data, after the length */
+    size_t scan, scan_end; /* the scan's header, after the length */
     size_t exif, exif_end; /* the first Exif segment's data; 0 where there is none */
     int exif_segments;
     size_t xmp, xmp_end; /* the last one with XMP */
@@ -98,7 +98,7 @@ typedef struct fpc_scan {
     int first, last, high, low;
 } fpc_scan;
 
-/* Reads a scan's header behind its length; FPC_OK or FPC_BAD_SCAN. Tables aren't looked for. */
+/* Reads a scan's header, from after its length on; FPC_OK or FPC_BAD_SCAN. Tables aren't looked for. */
 int fpc_read_scan(fpc_scan *scan, const uint8_t *data, size_t length, const fpc_component *components, int count);
 
 /* The lowest bit that has come of each coefficient. (scans.c) */
@@ -136,7 +136,7 @@ struct fpc_jpeg {
     fpc_scan scan;
     int whole;            /* the scans have to be decoded in full before the first row is handed out */
     uint32_t interleaved; /* components, as bits, that have come in a scan of several: their MCUs are filled up */
-    bool warned;          /* libjpeg warns: of a scan's header, or of data behind its last code */
+    bool warned;          /* libjpeg warns: of a scan's header, or of data after its last code */
 
     /* The box in MCUs, and the next row. */
     int column, column_end, row, row_end, next_row;

@@ -27,7 +27,7 @@
 typedef struct fpc_huffman_spec {
     uint8_t counts[FPC_LONGEST_CODE + 1]; /* from 1 on */
     uint8_t symbols[256];
-    uint32_t end[FPC_LONGEST_CODE + 1];  /* by length: the first code behind those of it, in 16 bits from the left */
+    uint32_t end[FPC_LONGEST_CODE + 1];  /* by length: the first code after those of it, in 16 bits from the left */
     int32_t first[FPC_LONGEST_CODE + 1]; /* by length: index of its first symbol, less its first code */
 } fpc_huffman_spec;
 

@@ -8,7 +8,7 @@
 #include "idct.h"
 #include "plain.h"
 
-/* Factors of jidctint.c: 13 bits behind the point. */
+/* Factors of jidctint.c: 13 bits after the binary point. */
 enum {
     FIX_0_298631336 = 2446,
     FIX_0_390180644 = 3196,

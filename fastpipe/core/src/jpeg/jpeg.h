@@ -17,7 +17,7 @@ typedef struct fpc_plane {
     int first_block;              /* the block column at which the rows of `coefficients` start */
     int stride;                   /* blocks a row of `coefficients`; at least one more than are asked for */
     const int16_t *coefficients;  /* `vertical` rows of `stride` blocks of 64, natural order, not dequantized */
-    const uint8_t *last; /* for each block the zigzag index behind which all is 0; may be too large, never small */
+    const uint8_t *last; /* for each block a zigzag index after which all are 0: maybe too large, never too small */
     uint16_t quantization[64]; /* natural order */
 } fpc_plane;
 
@@ -81,7 +81,7 @@ int fpc_jpeg_start(fpc_jpeg *jpeg, int column, int column_end, int row, int row_
 /* Decodes the next MCU row of the box into the frame's planes. */
 int fpc_jpeg_next_row(fpc_jpeg *jpeg);
 
-/* Whether what is left of the file is as Pillow wants it: to be called behind the last row. FPC_OK, or a refusal. */
+/* Whether what is left of the file is as Pillow wants it: to be called after the last row. FPC_OK, or a refusal. */
 int fpc_jpeg_finish(fpc_jpeg *jpeg);
 
 #endif

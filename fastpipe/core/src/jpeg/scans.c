@@ -64,7 +64,7 @@ static int sequential_scan(fpc_jpeg *jpeg, const uint8_t *input) {
     return status;
 }
 
-/* Finds the first marker behind a scan's data that isn't a restart marker. */
+/* Finds the first marker after a scan's data that isn't a restart marker. */
 static int marker_behind(fpc_jpeg *jpeg, size_t *position) {
     int marker;
     fpc_scan_end(jpeg);
@@ -76,7 +76,7 @@ static int marker_behind(fpc_jpeg *jpeg, size_t *position) {
     return marker == FPC_END_OF_DATA ? FPC_TRUNCATED : FPC_OK;
 }
 
-/* Reads the segments between two scans. FPC_OK with *marker FPC_SOS or FPC_EOI, and *position behind the marker. */
+/* Reads the segments between two scans. FPC_OK with *marker FPC_SOS or FPC_EOI, and *position after the marker. */
 static int walk_between(fpc_jpeg *jpeg, size_t *position, int *marker) {
     for (;;) {
         if (jpeg->length - *position < 2) return FPC_TRUNCATED;

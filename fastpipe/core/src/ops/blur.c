@@ -41,7 +41,7 @@ static uint8_t *run_passes(const fpc_stage *stage, const fpc_blur_pass *pass, in
 }
 
 /* Rows of three bytes a pixel into lines, one for each column, and back: pixels are moved as four bytes, as the next
- * one comes behind, or slack. */
+ * one follows, or slack. */
 static void to_lines(const uint8_t *rows, int64_t row_stride, int32_t columns, uint8_t *lines, int64_t stride) {
     for (int64_t x = 0; x < columns; x++) {
         const uint8_t *in = rows + 3 * x;

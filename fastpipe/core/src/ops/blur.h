@@ -12,7 +12,7 @@
 #define FPC_BLUR_ROWS 32
 #define FPC_BLUR_COLUMNS 16
 
-/* Lines `stride` bytes apart, of which those before the first and behind the last are like them. */
+/* Lines `stride` bytes apart; those before the first and after the last count as equal to these. */
 typedef struct fpc_blur_pass {
     int32_t lines, bytes; /* of a line */
     int64_t stride;

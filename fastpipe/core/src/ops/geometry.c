@@ -103,7 +103,7 @@ static int next_transposed(fpc_stage *stage, uint8_t *row) {
             uint8_t *out = transpose->rows + x * channels;
             if (channels == 1) {
                 for (int32_t y = 0; y < count; y++, out += row_bytes) *out = *in++;
-            } else { /* four bytes at once: the next pixel, or slack, comes behind both */
+            } else { /* four bytes at once: the next pixel, or slack, follows both */
                 for (int32_t y = 0; y < count; y++, in += channels, out += row_bytes) memcpy(out, in, 4);
             }
         }

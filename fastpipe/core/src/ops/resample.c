@@ -12,7 +12,7 @@ typedef struct resize_stage {
     int32_t at_once;
     uint8_t *inputs[GRAY_AT_ONCE]; /* rows of the input */
     uint8_t *kept[GRAY_AT_ONCE];   /* rows that were made before they were asked for, from the second on */
-    uint8_t *mixed[2], *made[2];   /* three gray rows each as one of three channels, before and behind the pass */
+    uint8_t *mixed[2], *made[2];   /* three gray rows each as one of three channels, before and after the pass */
     uint8_t *ring;                 /* the rows that the vertical pass reads */
     int32_t ring_rows;             /* a power of two */
     int64_t ring_bytes;            /* from one row to the next, slack included */

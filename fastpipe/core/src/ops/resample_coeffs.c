@@ -58,7 +58,7 @@ static bool fits(const fpc_axis_request *r) {
            r->there >= 1 && r->there <= r->inputs - r->there_start;
 }
 
-/* Sets where each table starts in the axis's memory, behind `values` numbers in double. */
+/* Sets where each table starts in the axis's memory, after `values` numbers in double. */
 static void lay_out(fpc_axis *axis, int64_t values, int64_t pairs) {
     const int64_t outputs = axis->outputs;
     axis->starts = (int32_t *)(void *)(axis->memory.data + values * (int64_t)sizeof(double));
@@ -173,8 +173,8 @@ static INLINED double find_values(double (*value_at)(double), int32_t first, int
     return sum;
 }
 
-/* The bits of torch's weights behind the point: as many as leave the largest one of all outputs, wanted or not, below
- * 2**15 (UpSampleKernel.cpp: compute_index_ranges_int16_weights). */
+/* Bits of torch's weights after the binary point: the most with which the largest weight of all outputs, wanted or not,
+ * stays below 2**15 (UpSampleKernel.cpp: compute_index_ranges_int16_weights). */
 static INLINED int torch_weight_bits(const fpc_axis *axis, const fpc_axis_request *request, double (*value_at)(double),
                                      double scale, double support, double inverse, int64_t bound) {
     double *values = (double *)(void *)axis->memory.data, most = 0.0;
@@ -193,8 +193,8 @@ static INLINED int torch_weight_bits(const fpc_axis *axis, const fpc_axis_reques
     return bits;
 }
 
-/* The weights of all outputs, whose starts and counts are there. Torch's have fewer bits, and zeros behind them: sums
- * of them, with a half added and cut off, are torch's. */
+/* Fills in the weights of all outputs, whose starts and counts are there. Torch's have fewer bits and are followed by
+ * zeros, up to FPC_WEIGHT_BITS: sums of them, with a half added and cut off, are torch's. */
 static INLINED void fill_weights(fpc_axis *axis, const fpc_axis_request *request, double (*value_at)(double),
                                  double scale, double support, double inverse, int64_t bound) {
     const float in0 = (float)request->box_start;

@@ -38,7 +38,7 @@ typedef struct fpc_axis {
     int32_t first, end; /* the inputs that all outputs together read: [first, end) */
     int32_t *starts;    /* for each output its first input, */
     int32_t *counts;    /* how many follow each other, at least 1, */
-    int32_t *weights;   /* and `2 * pairs` weights, with zeros behind the last */
+    int32_t *weights;   /* and `2 * pairs` weights, with zeros after the last */
     /* The same weights by pairs, two 16-bit numbers each, the first in the lower half: weight = high * 256 + low with
      * low in 0..255, for instructions that multiply 16 bits and add neighbours. `pairs` for each output. */
     int32_t *high, *low;

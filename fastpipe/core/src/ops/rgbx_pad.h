@@ -1,4 +1,4 @@
-/* rgbx_pad.h: the byte behind red, green and blue in Pillow's images, which is no part of them, but which Pillow's
+/* rgbx_pad.h: the byte after red, green and blue in Pillow's images, which is no part of them, but which Pillow's
  * functions leave in one state or another. What it is in a job's result is worked out before the job runs: one value
  * for all pixels nearly always. */
 #ifndef FPC_RGBX_PAD_H

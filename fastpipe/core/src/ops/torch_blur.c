@@ -8,7 +8,7 @@
 #include "operations.h"
 
 #define LARGEST_KERNEL 1023
-#define FLOAT_SLACK 64 /* floats behind a row, which kernels read and write */
+#define FLOAT_SLACK 64 /* floats after a row, which kernels read and write */
 #define UNIT 0x1p-24   /* float32's rounding, of a number's size */
 #define LARGEST_VALUE 255.0
 #define MOST_WEIGHT 1.0005 /* of all weights together: what is rounded stays below 255.5 */
@@ -151,7 +151,7 @@ int fpc_add_torch_blur(fpc_chain *chain, const fpc_operation *operation) {
     if ((chain->max_bytes > 0 && bytes > chain->max_bytes) || (uint64_t)bytes > SIZE_MAX) return FPC_TOO_LARGE;
     uint8_t *memory = fpc_buffer_need(&stage->slot->rows, (size_t)bytes);
     if (!memory) return FPC_NO_MEMORY;
-    memset(memory, 0, (size_t)bytes); /* what lies behind a row is read, and decided about */
+    memset(memory, 0, (size_t)bytes); /* the slack after a row is read, and rounded as values are */
     lay_out(blur, memory);
     memcpy(blur->along, given->weights, (size_t)columns * sizeof(float));
     memcpy(blur->down, given->weights + columns, (size_t)rows * sizeof(float));

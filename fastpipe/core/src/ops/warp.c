@@ -49,7 +49,7 @@ static void nearest_row(const fpc_stage *stage, const double *xs, const double *
         }
         return;
     }
-    /* four bytes at once: of three, the next pixel comes behind, or slack */
+    /* four bytes at once: of three, the next pixel follows, or slack */
     const int32_t step = stage->channels;
     for (int32_t x = 0; x < stage->width; x++, row += step) {
         memcpy(row, pixel_at(source, xs[x], ys[x], &at) ? source->image + at : source->fill, 4);
@@ -123,7 +123,7 @@ static int next_scaled(fpc_stage *stage, uint8_t *row) {
         for (int32_t x = first; x < end; x++) row[x] = in[columns[x]];
     } else if (channels == 4) {
         for (int32_t x = first; x < end; x++) memcpy(row + 4 * (int64_t)x, in + 4 * (int64_t)columns[x], 4);
-    } else { /* four bytes at once: the next pixel, or slack, comes behind both */
+    } else { /* four bytes at once: the next pixel, or slack, follows both */
         for (int32_t x = first; x < end; x++) memcpy(row + 3 * (int64_t)x, in + 3 * (int64_t)columns[x], 4);
     }
     fill_pixels(stage, row, end, stage->width);
@@ -283,7 +283,7 @@ int fpc_add_warp(fpc_chain *chain, const fpc_operation *operation) {
     const bool scaled = nearest && c[1] == 0.0 && c[3] == 0.0;
     const bool in_fixed_point =
         nearest && !scaled && fits(c, 0, 0) && fits(c, width, height) && fits(c, 0, height) && fits(c, width, 0);
-    /* These read nothing behind the image, the others a few bytes. */
+    /* These two read nothing after the image, the others a few bytes. */
     const bool borrows = scaled || in_fixed_point;
     const int status =
         borrows ? fpc_borrow_image(chain, stage, &warp->image) : fpc_materialize_image(chain, stage, &warp->image);

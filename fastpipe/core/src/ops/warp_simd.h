@@ -5,7 +5,7 @@
 /* The first three bytes of each of four pixels of four bytes. */
 static const uint8_t warp_joined[16] = {0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 255, 255, 255, 255};
 
-SIMD __m128i warp_load(const uint8_t *pixel) { /* four bytes: another pixel's, or slack, is behind */
+SIMD __m128i warp_load(const uint8_t *pixel) { /* four bytes: another pixel, or slack, follows */
     int32_t bytes;
     memcpy(&bytes, pixel, sizeof bytes);
     return _mm_cvtepu8_epi32(_mm_cvtsi32_si128(bytes));
@@ -24,7 +24,7 @@ SIMD __m256d warp_between(const uint8_t *left, const uint8_t *right, __m256d d) 
     return _mm256_add_pd(_mm256_cvtepi32_pd(a), rise);
 }
 
-/* A point whose neighbours are all inside, `margin` pixels before it and one more behind: where the first one is, and
+/* A point whose neighbours are all inside, `margin` pixels before it and one more after it: where the first one is, and
  * what is left of the point; NULL for all other points. */
 SIMD const uint8_t *warp_inner(const fpc_warp_source *warp, double x, double y, int margin, __m128d *rest) {
     const __m128d point = _mm_sub_pd(_mm_setr_pd(x, y), _mm_set1_pd(0.5));

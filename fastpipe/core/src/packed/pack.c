@@ -13,7 +13,7 @@ static bool says_how_to_read(int marker) {
 }
 
 /* Collects the segments of applications and comments, from marker to marker, and the outline: the others, of these the
- * markers alone, and nothing of the scans' data. *end is behind the end of the image. */
+ * markers alone, and nothing of the scans' data. *end is the position after the end of the image. */
 static int collect_segments(const uint8_t *data, size_t length, fpc_bytes *segments, fpc_bytes *outline, size_t *end) {
     bool scanned = false;
     fpc_bytes_add(outline, data, 2);
@@ -217,7 +217,7 @@ static int pack_rows(fpc_packer *packer, fpc_jpeg *jpeg, size_t index, int64_t m
     return status ? status : fpc_jpeg_finish(jpeg);
 }
 
-/* The checksums of the head, and of all that stands behind the rows. */
+/* Sets the checksums of the head, and of all that follows the rows. */
 static void put_sums(fpc_packer *packer, size_t rows_end) {
     uint8_t *head = packer->out.data;
     const size_t size = fpc_packed_u32(head + FPC_PACKED_AT_SIZE);

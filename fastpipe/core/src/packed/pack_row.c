@@ -30,7 +30,7 @@ bool fpc_row_start(fpc_row_writer *writer, size_t blocks) {
     return true;
 }
 
-/* Bits behind the `count` ones of a stream. */
+/* Appends 64 bits to the `count` bits of a stream. */
 static void add_bits(uint8_t *stream, size_t count, uint64_t bits) {
     uint8_t *to = stream + count / 8;
     const uint32_t shift = count % 8;

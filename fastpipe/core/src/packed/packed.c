@@ -17,7 +17,7 @@ typedef struct packed {
     int column, column_end, next, row_end;
     uint64_t offset; /* of the next row, in the file */
     fpc_buffer coefficients[3], last[3];
-    fpc_buffer copy; /* of a row that has too little behind it */
+    fpc_buffer copy; /* of a row that too few bytes follow in memory */
     fpc_buffer smalls, values;
     fpc_packed_tables tables;
 } packed;
@@ -79,7 +79,7 @@ static size_t bytes_of(const void *decoder) {
     return bytes;
 }
 
-/* Whether the segments, behind the rows, say what the head does. */
+/* Checks that the segments, which follow the rows, say what the head says. */
 static int check_segments(packed *source, int64_t max_bytes) {
     const fpc_packed_head *head = &source->head;
     const uint64_t offset = head->size + head->rows_size, size = head->segments_size;
@@ -194,7 +194,7 @@ static int start(void *decoder, int column, int column_end, int row, int row_end
 
 /* ---- a row ---- */
 
-/* The next row's bytes, with slack behind them, and its streams. */
+/* Finds the next row's bytes, with slack after them, and its streams. */
 static int find_streams(packed *source, fpc_packed_row *row) {
     const fpc_kernels *kernels = source->kernels;
     const size_t size = row_size(&source->head, source->next);
@@ -218,7 +218,7 @@ typedef struct dc_cursor {
     const uint8_t *next, *wide;
 } dc_cursor;
 
-/* The DC behind `dc`; it wraps around, as libjpeg's does in practice. */
+/* The DC that follows `dc`; it wraps around, as libjpeg's does in practice. */
 static FPC_INLINE uint16_t next_dc(dc_cursor *cursor, uint16_t dc) {
     int difference = (int8_t)*cursor->next++;
     if (FPC_UNLIKELY(difference == FPC_PACKED_ESCAPE)) {
@@ -277,7 +277,7 @@ static int next_row(void *decoder) {
         uint16_t above = 0;
         for (int y = 0; y < rows; y++) decode_blocks(source, &cursor, &dcs, &above, i, y);
     }
-    if (cursor.seen >> 63) return FPC_BAD_CODE; /* a coefficient behind the last one */
+    if (cursor.seen >> 63) return FPC_BAD_CODE; /* a coefficient after the last one */
     source->offset += row_size(&source->head, source->next++);
     return FPC_OK;
 }

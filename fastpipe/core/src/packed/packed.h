@@ -32,7 +32,7 @@ enum {
     FPC_PACKED_AT_ROWS = 40,   /* bytes of all rows */
     FPC_PACKED_AT_SEGMENTS = 48,
     FPC_PACKED_AT_TRAILER = 56,
-    FPC_PACKED_AT_REST_SUM = 64, /* of all that stands behind the rows */
+    FPC_PACKED_AT_REST_SUM = 64, /* of all that follows the rows */
     FPC_PACKED_AT_ORIGINAL = 68  /* bytes of the section of the JPEG's own bytes; 0 where there is none */
 };
 

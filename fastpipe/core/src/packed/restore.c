@@ -358,7 +358,7 @@ static int put_outlined(fpc_restorer *to, int marker, const uint8_t *segment, si
     }
 }
 
-/* Behind the end of the image. */
+/* Writes the bytes after the end of the image, and checks that all else was written. */
 static int put_trailer(fpc_restorer *to) {
     if (to->segments != to->segments_end) return FPC_BAD_MARKER;
     if (!fpc_progress_complete(&to->progress, to->frame->header.components)) return FPC_BAD_SCAN;

@@ -28,7 +28,7 @@ static int give_back(fpc_inflate *inflate) {
     return inflate->in > inflate->end ? FPC_TRUNCATED : FPC_OK;
 }
 
-/* Fills up to at least 32 bits, or what is left of the data and anything behind it: give_back says which. */
+/* Fills up to at least 32 bits: what is left of the data, and anything after it. give_back says which. */
 static int refill(fpc_inflate *inflate) {
     if (inflate->count >= 32) return FPC_OK;
     if (give_back(inflate)) return FPC_TRUNCATED;

@@ -121,7 +121,7 @@ static void make_palette(fpc_png *png) {
     }
 }
 
-/* The box's samples of a gray image or one with a palette, a byte for each; they have room behind them. */
+/* The box's samples of a gray image or one with a palette, a byte for each; there is room after them. */
 static const uint8_t *take_samples(fpc_png *png, const uint8_t *line) {
     const int depth = png->header.bit_depth;
     if (depth == 8) return line + png->left;
@@ -231,7 +231,7 @@ static int next_row(void *decoder, uint8_t *row) {
     return give(png, png->lines[line], row);
 }
 
-/* Where the box's last row is the image's, the stream must end behind it, with its right checksum. */
+/* Where the box's last row is the image's, the stream must end after it, with its right checksum. */
 static int finish_file(void *decoder) {
     fpc_png *png = decoder;
     if (!png->whole || png->y < png->bottom) return FPC_OK; /* the chunks' checksums have to do */
