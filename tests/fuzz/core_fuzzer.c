@@ -20,7 +20,8 @@
 #define MOST_OPERATIONS 5
 #define MOST_PIXELS (1 << 17)
 
-/* The two that have to agree; and where the best instruction set is more than AVX2, half of all inputs have that first. */
+/* The two contexts that have to agree; where the best instruction set is more than AVX2, half of all inputs have that
+ * first. */
 static fpc_context *contexts[2], *best[2];
 static uint64_t decoded, sum = 14695981039346656037u;
 
@@ -420,7 +421,7 @@ static void mend_checksums(uint8_t *data, size_t length) {
     }
 }
 
-/* Any points, of numbers or not, are found in planes of any size, and planes are changed and mixed, by all instruction sets
+/* Finds any points, of numbers or NaN, in planes of any size, and changes and mixes planes, by all instruction sets
  * alike. What is read and written ends with its memory. */
 static void change_planes(source *from, const uint8_t *input, size_t size) {
     const int32_t channels = one_in(from, 2) ? 1 : 3, height = 1 + below(from, 40), width = 1 + below(from, 70);

@@ -60,7 +60,7 @@ static void packed_fill(source *from, uint8_t *to, size_t size, int zeros) {
     for (size_t i = 0; i < size; i++) to[i] = zeros && below(from, zeros) ? 0 : (uint8_t)next(from);
 }
 
-/* A row of so many blocks, any of those that there can be; returns its bytes. */
+/* Makes a row of `blocks` blocks, any one that there can be; returns its bytes. */
 static size_t make_row(source *from, uint8_t *to, size_t blocks) {
     uint8_t *const lengths = to, *const dc = lengths + (blocks + 1) / 2, *const masks = dc + blocks;
     size_t mask_bytes = 0;
@@ -400,7 +400,7 @@ static char part_path[64];
 
 static void remove_part_file(void) { remove(part_path); }
 
-/* Writes a file in a folder for such, with other bytes around it; false where there is no such folder. */
+/* Writes a file into the folder for such files, with other bytes around it; false where there is no such folder. */
 static bool write_around(const uint8_t *data, size_t length, size_t before, size_t behind) {
     static const uint8_t other[64] = {0x89, 'F', 'P', 'J'};
     if (!part_path[0]) {
@@ -414,7 +414,8 @@ static bool write_around(const uint8_t *data, size_t length, size_t before, size
     return fclose(file) == 0 && written;
 }
 
-/* A box of a packed image in memory, and of it as a member of a file, of which the core reads parts: the same pixels. */
+/* Compares a box of a packed image in memory with that of a member of a file, of which the core reads parts: the pixels
+ * have to be the same. */
 static void read_by_parts(source *from, const uint8_t *data, size_t length) {
     const size_t before = (size_t)below(from, 64), behind = (size_t)below(from, 64);
     fpc_header header;

@@ -17,7 +17,7 @@ typedef struct fpc_bytes {
  * where there is no memory. */
 uint8_t *fpc_bytes_room(fpc_bytes *bytes, size_t size);
 void fpc_bytes_add(fpc_bytes *bytes, const void *data, size_t size);
-/* Adds the lowest eight bits. */
+/* Adds a byte: the lowest eight bits. */
 void fpc_bytes_put(fpc_bytes *bytes, int byte);
 /* Begins again, in the same memory. */
 void fpc_bytes_clear(fpc_bytes *bytes);

@@ -61,7 +61,7 @@ uint32_t fpc_crc32(uint32_t crc, const uint8_t *data, size_t size) {
     return ~crc;
 }
 
-/* All from ARMv8.1 on have them, as all of Apple's; Linux says so of others. */
+/* Processors from ARMv8.1 on have the instructions, so all of Apple's; of others Linux says whether they do. */
 bool fpc_has_arm_crc(void) {
 #if defined(__ARM_FEATURE_CRC32) || (defined(__aarch64__) && defined(__APPLE__))
     return true;

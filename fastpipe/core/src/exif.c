@@ -57,7 +57,7 @@ static int from_exif(const uint8_t *data, size_t length, int32_t *value) {
         if (size > 4 && where + size > tiff.length) return FPC_UNUSUAL_HEADER; /* Pillow stops at such an entry */
         if (is_lone_number(tag, type, values)) return FPC_UNUSUAL_HEADER;
         if (tag != ORIENTATION) continue;
-        /* Which of two it takes, Pillow's version decides. */
+        /* Of two such entries different versions of Pillow take different ones. */
         if (type != TYPE_SHORT || values != 1 || *value != NOT_THERE) return FPC_UNUSUAL_HEADER;
         *value = (int32_t)u16(&tiff, at + 8);
     }

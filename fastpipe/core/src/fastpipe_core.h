@@ -78,7 +78,7 @@ typedef struct fpc_context fpc_context;
 /* Scratch memory of one thread. NULL where there is no memory, or the machine lacks the instruction set. */
 FPC_API fpc_context *fpc_context_new(int isa);
 FPC_API void fpc_context_free(fpc_context *context);
-/* Bytes that the context holds on to. */
+/* Bytes of memory that the context holds. */
 FPC_API size_t fpc_context_bytes(const fpc_context *context);
 
 /* ---- headers --------------------------------------------------------------------------------------------------- */
@@ -346,15 +346,15 @@ FPC_API int fpc_run(fpc_context *context, fpc_job *job);
  * further on, and the sink's memory `out_step` bytes. Returns the first status that isn't FPC_OK. */
 FPC_API int fpc_run_series(fpc_context *context, fpc_job *job, size_t count, int64_t in_step, int64_t out_step);
 
-/* Operations that would be done sooner than a job is read. Each byte's entry of a table of 256; `out` may be `in`. */
+/* Without a job, which takes longer to read than this to do: looks bytes up in a table of 256; `out` may be `in`. */
 FPC_API void fpc_look_up(const fpc_context *context, const uint8_t *in, size_t count, const uint8_t *table,
                          uint8_t *out);
 /* Reverses each row of an image of three channels, from right to left; rows follow each other without gaps. */
 FPC_API void fpc_flip_rgb(const fpc_context *context, const uint8_t *in, int32_t height, int32_t width, uint8_t *out);
 
-/* Where the pixels of an array of Arrow's C data interface lie: `count` of so many bytes, 1 or 4; NULL where it is
- * none of bytes (uint8), or of fours of them (fixed_size_list<uint8>[4]), of that length. `capsule` points to its
- * address. */
+/* The pixels of an array of Arrow's C data interface, whose address `capsule` points to: `count` pixels of `bytes`
+ * bytes, 1 or 4. NULL where the array isn't one of bytes (uint8), or of fours of them (fixed_size_list<uint8>[4]), of
+ * that length. */
 FPC_API const void *fpc_arrow_pixels(const void *const *capsule, int64_t count, int32_t bytes);
 
 /* Runs a job on pixels of a Pillow image, which shows its `count` pixels in such an array. job->pixels lie in them from
@@ -376,7 +376,7 @@ typedef struct fpc_file {
     int32_t status;        /* of reading: FPC_OK, FPC_IO_ERROR, FPC_TOO_LARGE, FPC_NO_MEMORY, FPC_BAD_OPERATION */
     int32_t os_error;      /* errno, with FPC_IO_ERROR; EISDIR for a folder, EINVAL for what is no regular file */
     int32_t header_status; /* of fpc_read_header; of reading where it failed; FPC_TRUNCATED below `length` bytes */
-    /* In: 1 where of a packed image in a file the head is enough. Out: whether that is all that was read. */
+    /* In: 1 where the head of a packed image in a file is enough. Out: whether only the head was read. */
     int32_t is_head;
     fpc_header header;
 } fpc_file;
@@ -386,9 +386,9 @@ typedef struct fpc_files fpc_files;
 
 FPC_API fpc_files *fpc_files_new(void);
 FPC_API void fpc_files_free(fpc_files *files);
-/* The files aren't needed any more: gives back what is more than a batch of photos needs. */
+/* Forgets the files, and frees the memory beyond what a batch of photos needs. */
 FPC_API void fpc_files_clear(fpc_files *files);
-/* Bytes that they hold on to. */
+/* Bytes of memory that the fpc_files holds. */
 FPC_API size_t fpc_files_bytes(fpc_files *files);
 /* Reads each file and its header in the calling thread; what was read before is gone. One call at a time. */
 FPC_API void fpc_read_files(fpc_files *files, fpc_file *list, size_t count);
@@ -430,7 +430,7 @@ typedef struct fpc_array {
     /* The window; left and columns in bytes. Rows 0: nothing is read but the header. */
     int64_t top, left, rows, columns;
     void *out;
-    int32_t item;     /* bytes that change their order, each so many: 2, 4 or 8; 1 for none */
+    int32_t item;     /* bytes of an item whose byte order is reversed: 2, 4 or 8; 1 for none */
     int32_t status;   /* FPC_OK, FPC_UNUSUAL_HEADER (another one), FPC_TRUNCATED, FPC_BAD_REGION, FPC_TOO_LARGE, … */
     int32_t os_error; /* errno, with FPC_IO_ERROR */
     int32_t reserved;
@@ -477,14 +477,14 @@ FPC_API int fpc_mix_planes(const fpc_context *context, const uint8_t *const *ima
 typedef struct fpc_pool fpc_pool;
 typedef struct fpc_task fpc_task;
 
-/* `threads`, at least 1, work at once; who waits for them is one of them. NULL where they can't be made. Several
- * callers may run, start and read at once: their jobs are done in the order in which they came, files first. */
+/* A pool in which `threads`, at least 1, work at once, the waiting caller among them; NULL where it can't be made.
+ * Several callers may run, start and read at once: their jobs are done in the order in which they came, files first. */
 FPC_API fpc_pool *fpc_pool_new(int threads, int isa);
-/* Runs all jobs, each once, on the pool's threads; comes back when all are done. */
+/* Runs all jobs, each once, on the pool's threads; returns when all are done. */
 FPC_API void fpc_pool_run(fpc_pool *pool, fpc_job *jobs, size_t count);
-/* Starts jobs and comes back at once. The task is in *cell before the first begins; NULL for none, or no memory. */
+/* Starts jobs and returns at once. The task is in *cell before the first begins; NULL for no jobs, or no memory. */
 FPC_API void fpc_pool_start(fpc_pool *pool, fpc_job *jobs, size_t count, fpc_task **cell);
-/* Comes back when they are done, and makes *cell NULL: at once where it is. Several callers may wait for one task. */
+/* Returns when the task's jobs are done, and sets *cell to NULL; at once where it is NULL. Several callers may wait. */
 FPC_API void fpc_pool_wait(fpc_pool *pool, fpc_task **cell);
 /* fpc_read_files on the pool's threads. One call at a time of the files'. */
 FPC_API void fpc_pool_read(fpc_pool *pool, fpc_files *files, fpc_file *list, size_t count);

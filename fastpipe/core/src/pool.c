@@ -26,14 +26,14 @@ struct fpc_task {
 };
 
 struct fpc_pool {
-    int threads; /* how many work at once: each with one of as many contexts */
+    int threads; /* how many work at once, each with one of the `threads` contexts */
     fpc_lock lock;
     fpc_condition work, done;
     /* under the lock: */
-    fpc_task *first; /* of which there is something to take */
+    fpc_task *first; /* the queue of lists with jobs left to take */
     int started;     /* threads of the pool's own */
-    int free;        /* contexts that nobody works with: the first of them */
-    int lists;       /* that aren't waited for to the end */
+    int free;        /* how many contexts no thread works with: the first ones */
+    int lists;       /* how many lists callers haven't waited for to the end */
     bool ending;
     fpc_thread *own; /* `threads` of them */
     fpc_context *contexts[];
@@ -153,7 +153,7 @@ static void finish(fpc_pool *pool, const fpc_task *list) {
             continue;
         }
         take_jobs(pool, list);
-        if (pool->first) { /* of others, who may have waited for the context */
+        if (pool->first) { /* jobs of others, who may have waited for the context */
             fpc_condition_wake_all(&pool->work);
             fpc_condition_wake_all(&pool->done);
         }

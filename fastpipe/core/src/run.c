@@ -113,7 +113,7 @@ static int open_file(fpc_context *context, fpc_job *job, part_file *member, open
     return status == FPC_OK ? choose_box(job, header->height, header->width, &image->box) : status;
 }
 
-/* Crops that come first only make the box smaller: how many operations are done by that. */
+/* Makes the box smaller by the crops that come first; *done is how many operations that were. */
 static int fold_crops(const fpc_job *job, fpc_box *box, int32_t *done) {
     for (*done = 0; *done < job->operation_count && job->operations[*done].kind == FPC_OP_CROP; ++*done) {
         const fpc_box *crop = &job->operations[*done].crop;

@@ -28,18 +28,18 @@ int fpc_sink_check(const fpc_sink *sink) {
     return FPC_OK;
 }
 
-/* Elements one after the other, the pixels' channels together. */
+/* Whether elements follow each other, a pixel's channels together. */
 static bool channels_together(const fpc_sink *sink) {
     const int64_t size = element_size(sink);
     return sink->column_stride == sink->channels * size && (sink->channels == 1 || sink->channel_stride == size);
 }
 
-/* Each channel's elements one after the other. */
+/* Whether the elements of each channel follow each other. */
 static bool channels_apart(const fpc_sink *sink) {
     return sink->channels == 3 && sink->column_stride == element_size(sink);
 }
 
-/* Blue, green and red, as OpenCV has them. */
+/* Whether the channels are blue, green and red, as OpenCV has them. */
 static bool channels_reversed(const fpc_sink *sink) {
     return sink->channels == 3 && sink->column_stride == 3 && sink->channel_stride == -1;
 }

@@ -77,7 +77,7 @@ static void normalize_planar(const uint8_t *rgb, int32_t count, const fpc_normal
     normalize_planar_plain(rgb, done, count, normalizer, out);
 }
 
-/* Returns how many elements are done: whole groups of 24, which hold as many of each channel. */
+/* Returns how many elements are done: whole groups of 24, of which each channel has the same number. */
 SIMD int64_t sink_interleaved(const uint8_t *row, int64_t count, const fpc_normalizer *normalizer, int32_t channels,
                               void *out, const int dtype) {
     const vecf by_255 = v_all_float(normalizer->by_255[0]), by_255_rest = v_all_float(normalizer->by_255[1]);

@@ -34,7 +34,7 @@ static int next_rgb_row(fpc_stage *stage, uint8_t *row) {
     return FPC_OK;
 }
 
-/* And their fourth byte. */
+/* Gives the next row of the fourth bytes of such pixels. */
 static int next_rgbx_pad_row(fpc_stage *stage, uint8_t *row) {
     const fpc_pixels *pixels = &((pixels_stage *)stage)->pixels;
     stage->kernels->take_rgbx_pad(pixels->data + stage->given * pixels->row_stride, stage->width, row);

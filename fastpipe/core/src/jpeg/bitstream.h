@@ -113,8 +113,8 @@ static FPC_INLINE uint32_t fpc_take(fpc_reader *reader, uint32_t length) {
     return value;
 }
 
-/* Masks by the number of bits: all of them, the smallest positive value, and what is added to a negative one. In one
- * place, as one address is enough then. */
+/* Tables by the number of bits: the mask of all of them, the smallest positive value, and what is added to a negative
+ * value. In one struct, so that one address is enough. */
 typedef struct fpc_sizes {
     int32_t mask[16], half[16], offset[16];
 } fpc_sizes;

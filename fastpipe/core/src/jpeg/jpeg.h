@@ -51,12 +51,12 @@ typedef struct fpc_coefficients {
     size_t (*bytes)(const void *source);
     /* Opens a file; the frame stays the source's. */
     int (*open)(void *source, const uint8_t *data, size_t length, const fpc_frame **frame);
-    /* The same where it is read by parts; NULL where it can't be. The parts are there until `start` comes back. */
+    /* Opens a file that is read by parts, which must stay until `start` returns; NULL where the source can't. */
     int (*open_parts)(void *source, const fpc_parts *parts, int64_t max_bytes, const fpc_frame **frame);
     int (*start)(void *source, int column, int column_end, int row, int row_end, int64_t max_bytes);
     int (*next_row)(void *source);
     int (*finish)(void *source);
-    int32_t (*row)(const void *source); /* the row of MCUs that comes next; NULL where nobody asks */
+    int32_t (*row)(const void *source); /* the row of MCUs that comes next; NULL where it isn't needed */
     bool (*warned)(const void *source); /* as fpc_job has it; NULL where it never does */
 } fpc_coefficients;
 

@@ -33,7 +33,7 @@ static int set_band(fpc_jpeg *jpeg, fpc_band *band) {
         fpc_build_words(&jpeg->words, band->spec, 1);
         jpeg->kernels->build_ac(&jpeg->ac[0], &jpeg->words);
         fpc_add_runs(&jpeg->ac[0], band->spec);
-        jpeg->made_ac[0].made = 0; /* no sequential scan's */
+        jpeg->made_ac[0].made = 0; /* this table is no sequential scan's */
     }
     return FPC_OK;
 }

@@ -29,8 +29,7 @@ static int note_progressive(fpc_progress *progress, const fpc_scan *scan, const 
     return FPC_OK;
 }
 
-/* Notes the same of a sequential scan: all coefficients of its components. libjpeg doesn't look at what else its header
- * says. */
+/* Notes that a sequential scan brings all coefficients of its components. libjpeg ignores what else its header says. */
 static int note_sequential(fpc_progress *progress, const fpc_scan *scan) {
     for (int i = 0; i < scan->count; i++) {
         int8_t *low = progress->low[scan->component[i]];

@@ -1,4 +1,5 @@
-/* upsample.h: how a component that has fewer samples than the image has pixels gets as many, as jdsample.c does it. */
+/* upsample.h: a component with fewer samples than the image has pixels, brought to the image's size as jdsample.c does
+ * it. */
 #ifndef FPC_UPSAMPLE_H
 #define FPC_UPSAMPLE_H
 

@@ -19,7 +19,7 @@ SIMD __m512i adjust_entries(__m512i bytes, const adjust_table *table) {
     return _mm512_mask_blend_epi8(_mm512_movepi8_mask(bytes), low, high);
 }
 
-/* Mask of the bytes from x on that are there, 64 at most. */
+/* Mask of the bytes from x on, 64 at most, that lie before `count`. */
 SIMD __mmask64 adjust_there(int64_t x, int64_t count) {
     return count - x >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << (count - x)) - 1;
 }

@@ -151,7 +151,7 @@ static int build_identity(fpc_axis *axis, const fpc_axis_request *request, int64
     return FPC_OK;
 }
 
-/* The inputs of an output, of which there are no more than `bound`: how many, from *first on. */
+/* Finds the inputs of an output: returns how many there are from *first on. */
 static int32_t find_inputs(const fpc_axis_request *request, double center, double support, int64_t bound,
                            int32_t *first) {
     *first = (int32_t)(center - support + 0.5);
@@ -159,7 +159,7 @@ static int32_t find_inputs(const fpc_axis_request *request, double center, doubl
     int32_t end = (int32_t)(center + support + 0.5);
     if (end > request->inputs) end = request->inputs;
     const int32_t count = end - *first;
-    return request->torch && count > bound ? (int32_t)bound : count; /* torch drops what is too many */
+    return request->torch && count > bound ? (int32_t)bound : count; /* torch drops those above the bound */
 }
 
 /* The weights of one output before they are whole numbers; returns their sum. */
@@ -238,7 +238,7 @@ static int build_weights(fpc_axis *axis, const fpc_axis_request *request, int64_
         const double center = in0 + (request->window_start + i + 0.5) * scale;
         int32_t first;
         const int32_t count = find_inputs(request, center, support, bound, &first);
-        if (count < 1 || count > bound) return FPC_BAD_OPERATION; /* not possible as far as we know */
+        if (count < 1 || count > bound) return FPC_BAD_OPERATION; /* impossible, as far as we know */
         const int32_t place = request->mirrored_outputs ? request->window - 1 - i : i;
         axis->starts[place] = first;
         axis->counts[place] = count;

@@ -68,7 +68,7 @@ static void *add_planes(fpc_chain *chain, size_t size, fpc_next_row *next) {
     return split;
 }
 
-/* Splits the next row, which `in` will be, into its channels. */
+/* Reads the next row, sets *in to it, and splits it into its channels. */
 static int split_row(const planes_stage *split, const uint8_t **in) {
     const fpc_stage *stage = &split->stage;
     const int status = fpc_borrow_row(stage->from, split->room, in);

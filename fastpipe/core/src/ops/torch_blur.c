@@ -23,7 +23,7 @@ typedef struct torch_blur {
     float *sums;
     int32_t *doubtful;
     const float **taps;
-    /* Rings of as many rows as the kernel has: the input's, and what the pass along rows makes of them. */
+    /* Rings, with as many rows as the kernel: of the input, and of what the pass along rows makes of it. */
     float *wide, *passed;
     int64_t wide_stride, passed_stride;
 } torch_blur;
@@ -48,7 +48,7 @@ static float margin_of(const torch_blur *blur) {
     return (float)((exact + passes) * LARGEST_VALUE * 1.01);
 }
 
-/* Whether the weights are ones of a mean. */
+/* Whether the weights are those of a mean: from 0 to 1, with a sum of at most MOST_WEIGHT. */
 static bool are_weights(const float *weights, int32_t count) {
     double sum = 0.0;
     for (int32_t i = 0; i < count; i++) {

@@ -68,7 +68,7 @@ static int next_warped(fpc_stage *stage, uint8_t *row) {
     return FPC_OK;
 }
 
-/* An affine warp too large for fixed point: the points are added up. */
+/* Gives the next row of an affine warp that is too large for fixed point: points are added up. */
 static int next_added_up(fpc_stage *stage, uint8_t *row) {
     const double *c = warp_of(stage)->coefficients;
     double *starts = (double *)(void *)warp_of(stage)->scratch, *xs = starts + 2, *ys = xs + stage->width;
@@ -220,7 +220,8 @@ static int next_fixed(fpc_stage *stage, uint8_t *row) {
     return FPC_OK;
 }
 
-/* Reads the image once in its order: across rows, as it is read then, no processor sees what comes next. */
+/* Reads the image once in memory's order, so that it is in the cache: the warp reads it across rows, where no processor
+ * foresees what comes next. */
 static void warm(const fpc_warp_source *source) {
     const int64_t bytes = (int64_t)source->height * source->width * source->channels;
     uint8_t sum = 0;
@@ -239,7 +240,7 @@ static void start_fixed(warp_stage *warp) {
     warp->stage.next = next_fixed;
 }
 
-/* ---- which of them ---- */
+/* ---- the choice among these ---- */
 
 static bool is_side(int32_t side) { return side >= 1 && side <= FPC_LARGEST_SIDE; }
 

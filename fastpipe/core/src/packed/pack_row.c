@@ -7,7 +7,7 @@
 
 enum { LENGTHS, DC, MASKS, KINDS, SIGNS, SMALL, LARGE, WIDE, WIDE_DC, STREAMS };
 
-/* The most that a block takes of each stream, and of nibbles. */
+/* The most bytes that a block takes in each stream, and the most of its small values. */
 static const size_t MOST[STREAMS] = {1, 1, 8, 8, 8, 32, 63, 126, 2};
 #define MOST_NIBBLES 63
 

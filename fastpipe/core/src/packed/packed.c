@@ -91,7 +91,8 @@ static int check_segments(packed *source, int64_t max_bytes) {
     return status ? status : fpc_packed_check_metadata(head, to, (size_t)size);
 }
 
-/* Whether the parts of a file of so many bytes are these, and what they say fits together; then it is open. */
+/* Checks that a file of `length` bytes is exactly the head and the parts that it says, and that the segments agree with
+ * it; then the file is open. */
 static int check_parts(packed *source, uint64_t length, int64_t max_bytes, const fpc_frame **frame) {
     const fpc_packed_head *head = &source->head;
     uint64_t left = length - head->size;
@@ -135,7 +136,7 @@ static int open_parts(void *decoder, const fpc_parts *parts, int64_t max_bytes, 
         int status = parts->read(parts->owner, 0, size, to);
         if (!status) status = fpc_packed_read_head(to, size, &source->head);
         if (!status) return check_parts(source, parts->length, max_bytes, frame);
-        /* Once more where it is longer; what it says of its size has been checked. */
+        /* A longer head is read once more; its size in bytes is among those read, and was checked. */
         if (status != FPC_TRUNCATED || size < FPC_PACKED_FIXED) return status;
         const size_t wanted = fpc_packed_u32(to + FPC_PACKED_AT_SIZE);
         if (wanted <= size || wanted > parts->length) return FPC_TRUNCATED;

@@ -21,7 +21,7 @@ typedef struct fpc_row_writer {
 } fpc_row_writer;
 
 void fpc_row_writer_make(fpc_row_writer *writer, const fpc_kernels *kernels);
-/* Begins a row of so many blocks; false where there is no memory. */
+/* Begins a row of `blocks` blocks; false where there is no memory. */
 bool fpc_row_start(fpc_row_writer *writer, size_t blocks);
 /* Adds the next block, whose coefficients after zigzag index `last` are 0; *dc is the DC of the block before, and
  * becomes this block's. */

@@ -25,7 +25,7 @@ typedef struct fpc_restorer {
     const uint8_t *segments, *segments_end; /* those of applications and comments that are left */
     const uint8_t *trailer;
     fpc_original original; /* its ends, dummies and padding */
-    uint64_t most;         /* bytes that the JPEG has at most */
+    uint64_t most;         /* the most bytes that the JPEG may have */
     fpc_reference *reference;
     size_t compared;
     fpc_symbol_counts *counts; /* of the first component and of the others; then nothing is written */
@@ -40,12 +40,12 @@ typedef struct fpc_restorer {
     int previous[FPC_MAX_COMPONENTS]; /* the DC of the block before */
     uint32_t until_restart;
     int next_restart;
-    uint64_t interval; /* the number of the one that comes to its end next, and of the next in `ends` */
+    uint64_t interval; /* the number of the interval that ends next, and that of the next one in `ends` */
     uint64_t next_end;
     fpc_numbers ends;
     int16_t flat[64];
     fpc_numbers dummies;
-    uint64_t usual_dummies; /* that come before the next one in `dummies` */
+    uint64_t usual_dummies; /* usual blocks before the next one in `dummies` */
     fpc_buffer *dummy_blocks;
     size_t first_dummy[FPC_MAX_COMPONENTS + 1]; /* of each component, and how many there are */
 } fpc_restorer;

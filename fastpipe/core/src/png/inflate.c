@@ -105,7 +105,7 @@ static int make_table(uint32_t *table, uint32_t table_bits, const uint8_t *lengt
             for (uint32_t at = place; at < 1u << table_bits; at += 1u << length) table[at] = whole;
         } else {
             const uint32_t prefix = place & ((1u << table_bits) - 1), rest = length - table_bits;
-            if (prefix != sub_prefix) { /* as many bits as the codes that begin so fill */
+            if (prefix != sub_prefix) { /* as many bits as the codes with this prefix fill */
                 sub_prefix = prefix;
                 sub_bits = rest;
                 for (uint32_t filled = number[length] + 1; filled < 1u << sub_bits;) {

@@ -56,7 +56,7 @@ static int open_file(void *decoder, const uint8_t *data, size_t length, bool ind
 static int need(fpc_png *png, size_t bytes) {
     while ((size_t)(png->out - png->read) < bytes) {
         uint8_t *const base = png->window.data;
-        if (png->end - png->out < PIECE) { /* what is unread, and what matches may reach, goes to the front */
+        if (png->end - png->out < PIECE) { /* moves what is unread, and what matches may reach, to the front */
             uint8_t *keep = png->read;
             if (png->out - keep < FPC_WINDOW) keep = png->out - base < FPC_WINDOW ? base : png->out - FPC_WINDOW;
             memmove(base, keep, (size_t)(png->out - keep));
