@@ -20,8 +20,7 @@
 #define MOST_OPERATIONS 5
 #define MOST_PIXELS (1 << 17)
 
-/* The two contexts that have to agree; where the best instruction set is more than AVX2, half of all inputs have that
- * first. */
+/* The two that have to agree; where the best instruction set is more than AVX2, half of all inputs have AVX2 first. */
 static fpc_context *contexts[2], *best[2];
 static uint64_t decoded, sum = 14695981039346656037u;
 
@@ -39,7 +38,7 @@ static uint32_t next(source *from) {
     return (uint32_t)(x >> 32);
 }
 
-/* One of 0 to count - 1. */
+/* A number from 0 to count - 1. */
 static int below(source *from, int count) { return count < 1 ? 0 : (int)(next(from) % (uint32_t)count); }
 
 static bool one_in(source *from, int count) { return below(from, count) == 0; }
@@ -97,7 +96,7 @@ static void add_resize(source *from, fpc_op_resize *resize, shape *now) {
     now->width = window->width;
 }
 
-/* Turned, scaled and shifted by some fraction, or anything. */
+/* A coefficient of a warp that turns, scales and shifts by some fraction, or any number. */
 static double odd_factor(source *from) {
     if (one_in(from, 30)) return (double)odd_number(from) * (one_in(from, 2) ? 1.0 : 1e20);
     return (below(from, 4097) - 2048) / (one_in(from, 2) ? 1024.0 : 999.0);
@@ -404,7 +403,7 @@ static void compare_with_whole(const fpc_job *boxed, const fpc_header *header) {
     free(part);
 }
 
-/* Each chunk's checksum as it ought to be. */
+/* Makes each chunk's checksum right. */
 static void mend_checksums(uint8_t *data, size_t length) {
     for (size_t at = 8; length - at >= 12;) {
         const size_t size =

@@ -5,7 +5,7 @@
 #include <sys/auxv.h>
 #endif
 
-/* A row of 256 checksums: each is the sum, without carries, of those of its index's bits. */
+/* A row of 256 checksums: each is the XOR of the checksums of the bits that its index has. */
 #define CRC_1(i, a, b, c, d, e, f, g, h)                                                                               \
     ((i) & 1 ? a : 0u) ^ ((i) & 2 ? b : 0u) ^ ((i) & 4 ? c : 0u) ^ ((i) & 8 ? d : 0u) ^ ((i) & 16 ? e : 0u) ^          \
         ((i) & 32 ? f : 0u) ^ ((i) & 64 ? g : 0u) ^ ((i) & 128 ? h : 0u)

@@ -366,7 +366,7 @@ FPC_API int fpc_run_on_image(fpc_context *context, const fpc_job *job, int64_t c
 
 /* ---- files ----------------------------------------------------------------------------------------------------- */
 
-/* A file of a list that is read before it is known what is wanted of it. */
+/* A file of a list that is read before the job for it is known. */
 typedef struct fpc_file {
     const char *path;       /* as fpc_job has it; NULL where `data` and `size` are given, in memory of the caller's */
     int64_t offset, length; /* of it `length` bytes from `offset`, 0 for all */

@@ -10,8 +10,7 @@
 
 #define MOST_THREADS 1024
 
-/* A list of jobs to run, or of files or arrays to read. All but the first six fields are under the
- * lock. */
+/* A list of jobs to run, or of files or arrays to read. The fields after the first six are under the lock. */
 struct fpc_task {
     void (*one)(const fpc_task *list, fpc_context *context, size_t index);
     fpc_job *jobs;
@@ -39,8 +38,8 @@ struct fpc_pool {
     fpc_context *contexts[];
 };
 
-/* Takes the lists' jobs one after the other until none is left, or none of the caller's own. There is a free
- * context. The lock is held before and after, but not while one runs. */
+/* Runs the lists' jobs one after the other until none is left, or none of the caller's own. There has to be a free
+ * context. The lock is held before and after, but not while a job runs. */
 static void take_jobs(fpc_pool *pool, const fpc_task *own) {
     fpc_context *context = pool->contexts[--pool->free];
     while (pool->first && (!own || own->next < own->count)) {
@@ -95,7 +94,8 @@ void fpc_pool_forget(fpc_pool *pool) {
     if (pool && pool->lists == 0) free_memory(pool);
 }
 
-/* Has the pool `wanted` threads of its own; the lock is held, or nobody knows the pool yet. */
+/* Starts threads until the pool has `wanted` of its own, and says whether it has; the lock is held, or nobody knows the
+ * pool yet. */
 static bool start_threads(fpc_pool *pool, int wanted) {
     while (pool->started < wanted) {
         if (!fpc_thread_start(&pool->own[pool->started], thread_body, pool)) return false;
@@ -201,7 +201,7 @@ void fpc_pool_wait(fpc_pool *pool, fpc_task **cell) {
     if (list) {
         list->waiters++;
         finish(pool, list);
-        if (*cell) pool->lists--; /* the first to come back */
+        if (*cell) pool->lists--; /* the first waiter to come back ends the list's wait */
         *cell = NULL;
         if (--list->waiters == 0) free(list);
     }

@@ -86,7 +86,7 @@ typedef struct fpc_image {
 int fpc_take_image(fpc_chain *chain, int64_t bytes, uint8_t **data);
 /* Copies all rows of the stage before, with FPC_ROW_SLACK bytes after the last. */
 int fpc_materialize_image(fpc_chain *chain, fpc_stage *stage, fpc_image *image);
-/* The same for what reads row by row: without a copy where the rows are in memory already. */
+/* As fpc_materialize_image, for readers that go row by row: without a copy where the rows are in memory already. */
 int fpc_borrow_image(fpc_chain *chain, fpc_stage *stage, fpc_image *image);
 /* Row y, with FPC_ROW_SLACK bytes after it that may be read. */
 static inline const uint8_t *fpc_image_row(const fpc_image *image, int32_t y) {

@@ -156,9 +156,9 @@ typedef struct fpc_kernels {
     void (*flip_rgb)(const uint8_t *in, int32_t count, uint8_t *out);
     void (*flip_rgbx)(const uint8_t *in, int32_t count, uint8_t *out);
     void (*flip_gray)(const uint8_t *in, int32_t count, uint8_t *out);
-    /* Each byte's entry of a table, and nothing else; `out` may be `in`. */
+    /* Looks each byte up in a table, and reads and writes nothing else; `out` may be `in`. */
     void (*look_up)(const uint8_t *in, int64_t count, const uint8_t *table, uint8_t *out);
-    /* The same for `count` pixels of three channels, each with a table of its own, one after the other; whole groups
+    /* Looks up `count` pixels of three channels, each in a table of its own, one after the other; whole groups
      * of 32 bytes are read and written. */
     void (*look_up_rgb)(const uint8_t *in, int32_t count, const uint8_t *tables, uint8_t *out);
     /* adjust.c: whole groups of 32 bytes are read and written. `first` and `second` mixed, as Pillow's blend. */
@@ -178,8 +178,8 @@ typedef struct fpc_kernels {
     void (*floats_of)(const uint8_t *in, int64_t count, float *out);
     /* Weighted sums; whole groups of FPC_WEIGH_GROUP are read and written. */
     void (*weigh_rows)(const fpc_weighing *weighing, float *out);
-    /* The same rounded to bytes; `sums` has room for a row's floats. Returns how many groups of FPC_DOUBT_GROUP hold a
-     * sum that is within `margin` of a half, and in `doubtful` where in the row they are. */
+    /* Weighted sums rounded to bytes; `sums` has room for a row's floats. Returns how many groups of FPC_DOUBT_GROUP
+     * hold a sum that is within `margin` of a half, and in `doubtful` where in the row they are. */
     int32_t (*weigh_to_bytes)(const fpc_weighing *weighing, float margin, float *sums, uint8_t *out, int32_t *doubtful);
     /* Computes those groups anew, in torch's order of sums. */
     void (*weigh_exactly)(const fpc_exact_weighing *exact, const int32_t *groups, int32_t count, uint8_t *out);
@@ -213,9 +213,9 @@ typedef struct fpc_kernels {
     bool (*same_rgbx_pad)(const uint8_t *rgbx, int32_t count, uint8_t rgbx_pad);
     /* sink.c: `count` pixels of three channels into three rows of bytes; up to 64 bytes after `rgb` are read. */
     void (*split_channels)(const uint8_t *rgb, int32_t count, uint8_t *const out[3]);
-    /* The same as blue, green, red; up to 32 bytes after `rgb` are read, and nothing else is written. */
+    /* `count` pixels as blue, green, red; up to 32 bytes after `rgb` are read, and nothing else is written. */
     void (*reverse_channels)(const uint8_t *rgb, int32_t count, uint8_t *bgr);
-    /* The same into three rows of normalizer->dtype. */
+    /* `count` pixels of three channels into three rows of normalizer->dtype. */
     void (*normalize_planar)(const uint8_t *rgb, int32_t count, const fpc_normalizer *normalizer, void *const out[3]);
     /* `count` bytes, of 1 or 3 channels in turn, into `count` elements one after the other. */
     void (*normalize_interleaved)(const uint8_t *row, int64_t count, const fpc_normalizer *normalizer, int32_t channels,

@@ -134,7 +134,7 @@ struct fpc_jpeg {
     fpc_component components[FPC_MAX_COMPONENTS];
     int component_count;
     fpc_scan scan;
-    int whole;            /* the scans have to be decoded in full before the first row is handed out */
+    int whole;            /* 1: the scans are decoded in full before the first row is handed out */
     uint32_t interleaved; /* components, as bits, that have come in a scan of several: their MCUs are filled up */
     bool warned;          /* libjpeg warns: of a scan's header, or of data after its last code */
 

@@ -37,7 +37,7 @@ int fpc_frame_layout(fpc_frame *frame);
 
 struct fpc_kernels;
 
-/* A file of which parts are read, when they are wanted: `read` gives an fpc_status. */
+/* A file that is read by parts, each when it is wanted: `read` returns an fpc_status. */
 typedef struct fpc_parts {
     int (*read)(void *owner, uint64_t offset, size_t size, uint8_t *to);
     void *owner;

@@ -7,7 +7,7 @@
 
 #include "entropy.h"
 
-/* In an fpc_progress: nothing has come of a coefficient. */
+/* In fpc_progress.low: no scan has brought anything of the coefficient. */
 #define MISSING -1
 
 /* Notes what a progressive scan brings; refuses one that isn't what comes next, or that libjpeg raises on (jdphuff.c,

@@ -38,7 +38,7 @@ static inline void unstuff_plain(fpc_copy *copy) {
             uint64_t word, low = UINT64_C(0x0101010101010101);
             memcpy(&word, copy->from, sizeof word);
             memcpy(copy->to, &word, sizeof word);
-            /* A byte of 0xFF is one that is 0 when all bits are turned; the well-known test for those. */
+            /* A byte is 0xFF where its complement is 0: the well-known test for a zero byte, of the complement. */
             if (!((~word - low) & word & low << 7)) {
                 copy->from += 8;
                 copy->to += 8;

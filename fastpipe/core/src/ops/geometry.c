@@ -149,7 +149,7 @@ static int64_t padded_from(int64_t i, int64_t size, int32_t mode) {
     return mode == FPC_REFLECT ? period - at : period - 1 - at;
 }
 
-/* Pixels [first, end) of a row that lie beside the image's, which begin at `in`. */
+/* Fills pixels [first, end) of a row, which lie beside those of the image's row `in`. */
 static void pad_beside(const pad_stage *padding, const uint8_t *in, int64_t first, int64_t end, uint8_t *row) {
     const int64_t channels = padding->stage.channels, width = padding->stage.from->width;
     if (padding->pad.mode == FPC_CONSTANT) {

@@ -71,7 +71,8 @@ static void lay_out(fpc_axis *axis, int64_t values, int64_t pairs) {
     axis->pairs = (int32_t)pairs;
 }
 
-/* A vector of places and three of weights for each part of the taps. */
+/* Bytes of the lanes: for each FPC_LANE_OUTPUTS outputs a vector of positions, and three of weights for each part of
+ * the taps. */
 static int64_t lane_bytes(int64_t outputs, int64_t taps) {
     int64_t parts = (taps + FPC_LANE_TAPS - 1) / FPC_LANE_TAPS;
     if (parts > FPC_LANE_MOST_PARTS) parts = FPC_LANE_MOST_PARTS;

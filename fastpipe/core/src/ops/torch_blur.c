@@ -9,9 +9,9 @@
 
 #define LARGEST_KERNEL 1023
 #define FLOAT_SLACK 64 /* floats after a row, which kernels read and write */
-#define UNIT 0x1p-24   /* float32's rounding, of a number's size */
+#define UNIT 0x1p-24   /* the most that rounding to float32 changes, as a part of the number */
 #define LARGEST_VALUE 255.0
-#define MOST_WEIGHT 1.0005 /* of all weights together: what is rounded stays below 255.5 */
+#define MOST_WEIGHT 1.0005 /* the most that weights add up to: what is rounded stays below 255.5 */
 
 typedef struct torch_blur {
     fpc_stage stage;
@@ -28,14 +28,15 @@ typedef struct torch_blur {
     int64_t wide_stride, passed_stride;
 } torch_blur;
 
-/* A place mirrored at the first and the last, which aren't repeated. */
+/* A position, mirrored at the first and the last one, which aren't repeated. */
 static int32_t mirrored(int32_t place, int32_t size) {
     if (place < 0) place = -place;
     return place < size ? place : 2 * (size - 1) - place;
 }
 
-/* What torch's sum and that of two passes may be apart, each rounding being at most half a unit of what was added up
- * so far; and torch's, of a product that is added, at most that product. All weights may meet the largest value. */
+/* The most by which torch's sum and that of two passes may differ. A rounding changes a sum by at most half a unit of
+ * the sum so far, and one that adds a product, as torch's do, by at most that product. All weights may meet the largest
+ * value. */
 static float margin_of(const torch_blur *blur) {
     double exact = 0.0, added = 0.0;
     const int64_t count = (int64_t)blur->rows * blur->columns;

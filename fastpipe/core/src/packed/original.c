@@ -128,7 +128,7 @@ static void put_tables(fpc_bytes *to, const uint8_t *head) {
     }
 }
 
-/* What a file of that head would be made of, as libjpeg orders it: JFIF's marker, tables, frame, codes, scan, end. */
+/* Puts what libjpeg writes for a file of that head, in its order: JFIF's marker, tables, frame, codes, scan, end. */
 static void put_usual(fpc_bytes *to, const uint8_t *head, const fpc_packed_head *fields) {
     static const uint8_t begin[4] = {0xFF, 0xD8, 0xFF, FPC_APP0}, end[5] = {0, 63, 0, 0xFF, FPC_EOI};
     const fpc_header *header = &fields->frame.header;

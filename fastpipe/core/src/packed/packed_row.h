@@ -31,7 +31,7 @@ typedef struct fpc_packed_row {
     const uint8_t *wide_values, *wide_dc_values;     /* two bytes each */
 } fpc_packed_row;
 
-/* What is written of a coefficient of eight bits. */
+/* The bits and the value that are written of a coefficient of eight bits. */
 typedef struct fpc_packed_value {
     uint8_t kind, sign, large, nibble;
 } fpc_packed_value;

@@ -195,7 +195,7 @@ static int begin_mcu(fpc_restorer *to) {
     return FPC_OK;
 }
 
-/* A block of the scan's component number `i`. */
+/* Writes a block of the scan's component number `i`, or counts its symbols. */
 static inline void put_block(fpc_restorer *to, int i, const int16_t *block, int last) {
     const fpc_scan *scan = &to->scan;
     const int component = scan->component[i], dc = block[0], before = to->previous[component];

@@ -52,7 +52,7 @@ static int open_file(void *decoder, const uint8_t *data, size_t length, bool ind
 
 /* ---- inflating -------------------------------------------------------------------------------------------------- */
 
-/* Inflates at least `bytes` of the stream from png->read on; they may be part of those that are wanted alone. */
+/* Inflates until at least `bytes` bytes follow png->read; they have to be among the bytes that are wanted. */
 static int need(fpc_png *png, size_t bytes) {
     while ((size_t)(png->out - png->read) < bytes) {
         uint8_t *const base = png->window.data;

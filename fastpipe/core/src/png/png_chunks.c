@@ -180,8 +180,8 @@ int fpc_png_read_header(const uint8_t *data, size_t length, fpc_header *header, 
 
 /* ---- all chunks ------------------------------------------------------------------------------------------------- */
 
-/* Whether Pillow inflates what is compressed in a text or a profile without a word: less than its limit, and no data
- * that is broken, of which it takes what it likes. */
+/* Checks that Pillow inflates the compressed part of a text or a profile without a word: that it is below Pillow's
+ * limit, and not broken, as Pillow takes what it likes of broken data. */
 static int check_compressed(fpc_png *png, const uint8_t *data, size_t length) {
     if (length > MAX_ANCILLARY_BYTES) return FPC_TOO_LARGE;
     uint8_t *copy = fpc_buffer_need(&png->joined, length + FPC_INFLATE_IN_SLACK);
@@ -228,7 +228,7 @@ static int take_palette(fpc_png *png, const fpc_chunk *chunk) {
 
 static bool is_letter(uint32_t byte) { return (byte >= 'A' && byte <= 'Z') || (byte >= 'a' && byte <= 'z'); }
 
-/* A chunk that is none of the pixels'. */
+/* Checks a chunk that holds no pixels. */
 static int check_chunk(fpc_png *png, const fpc_chunk *chunk, bool behind_pixels) {
     switch (chunk->name) {
     case IHDR: return FPC_BAD_MARKER;
