@@ -1,8 +1,8 @@
 /* core_fuzzer.c: any bytes through the core, in all its instruction sets, under sanitizers.
  *
- * An input is a file and behind it TAIL bytes that choose box, operations and sink. Of most PNGs and packed images the
- * checksums are made right first, or nothing would come past them. For each: the header is read, the job runs in an instruction set of this
- * machine and in the portable form, and both have to end alike, with the same pixels; what the
+ * An input is a file followed by TAIL bytes that choose box, operations and sink. Of most PNGs and packed images the
+ * checksums are made right first, or nothing would come past them. For each: the header is read, the job runs in an
+ * instruction set of this machine and in the portable form, and both have to end alike, with the same pixels; what the
  * whole file gives, a box of it has to give too.
  *
  * For clang's libFuzzer (scripts/fuzz-core), or, with FPC_MAIN, a program of its own:
@@ -20,7 +20,7 @@
 #define MOST_OPERATIONS 5
 #define MOST_PIXELS (1 << 17)
 
-/* The two that have to agree; and where the best instruction set is more than AVX2, half of all inputs have that first. */
+/* The two that have to agree; where the best instruction set is more than AVX2, half of all inputs have AVX2 first. */
 static fpc_context *contexts[2], *best[2];
 static uint64_t decoded, sum = 14695981039346656037u;
 
@@ -38,7 +38,7 @@ static uint32_t next(source *from) {
     return (uint32_t)(x >> 32);
 }
 
-/* One of 0 to count - 1. */
+/* A number from 0 to count - 1. */
 static int below(source *from, int count) { return count < 1 ? 0 : (int)(next(from) % (uint32_t)count); }
 
 static bool one_in(source *from, int count) { return below(from, count) == 0; }
@@ -96,7 +96,7 @@ static void add_resize(source *from, fpc_op_resize *resize, shape *now) {
     now->width = window->width;
 }
 
-/* Turned, scaled and shifted by some fraction, or anything. */
+/* A coefficient of a warp that turns, scales and shifts by some fraction, or any number. */
 static double odd_factor(source *from) {
     if (one_in(from, 30)) return (double)odd_number(from) * (one_in(from, 2) ? 1.0 : 1e20);
     return (below(from, 4097) - 2048) / (one_in(from, 2) ? 1024.0 : 999.0);
@@ -230,7 +230,7 @@ static void add_operation(source *from, fpc_operation *operation, shape *now) {
     }
 }
 
-/* Memory for the sink that ends with its last byte, so that a sanitizer sees what is written behind it. */
+/* Memory for the sink that ends with its last byte, so that a sanitizer sees what is written after it. */
 static uint8_t *add_sink(source *from, fpc_sink *sink, shape now, size_t *size) {
     static const int sizes[] = {0, 1, 4, 2, 2};
     sink->dtype = 1 + below(from, 4);
@@ -302,8 +302,8 @@ static void add_to_sum(const uint8_t *bytes, size_t size) {
     for (size_t k = 0; k < size; k++) sum = (sum ^ bytes[k]) * 1099511628211u;
 }
 
-/* The bytes as pixels of one, three or four channels, also of three with a byte between them that isn't there behind the
- * last. False where there are too few. */
+/* The bytes as pixels of one, three or four channels, also of three with a byte between pixels that isn't there after
+ * the last one. False where there are too few bytes. */
 static bool add_pixels(source *from, uint8_t *data, size_t length, fpc_pixels *pixels, fpc_job *job, shape *now) {
     static const int kinds[][2] = {{1, 1}, {3, 3}, {3, 4}, {4, 4}, {4, 4}, {4, 5}};
     const int *kind = kinds[below(from, 6)], channels = kind[0], step = kind[1];
@@ -403,7 +403,7 @@ static void compare_with_whole(const fpc_job *boxed, const fpc_header *header) {
     free(part);
 }
 
-/* Each chunk's checksum as it ought to be. */
+/* Makes each chunk's checksum right. */
 static void mend_checksums(uint8_t *data, size_t length) {
     for (size_t at = 8; length - at >= 12;) {
         const size_t size =
@@ -420,7 +420,7 @@ static void mend_checksums(uint8_t *data, size_t length) {
     }
 }
 
-/* Any points, of numbers or not, are found in planes of any size, and planes are changed and mixed, by all instruction sets
+/* Finds any points, of numbers or NaN, in planes of any size, and changes and mixes planes, by all instruction sets
  * alike. What is read and written ends with its memory. */
 static void change_planes(source *from, const uint8_t *input, size_t size) {
     const int32_t channels = one_in(from, 2) ? 1 : 3, height = 1 + below(from, 40), width = 1 + below(from, 70);
@@ -482,7 +482,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size) {
     contexts[0] = best[from.state & 1];
     source other = from; /* the jobs below stay the same ones */
     if (one_in(&other, 4)) change_planes(&other, input, size);
-    /* A copy that ends with the file's last byte, so that a sanitizer sees what is read behind it. */
+    /* A copy that ends with the file's last byte, so that a sanitizer sees what is read after it. */
     size_t length = size - TAIL;
     const bool is_packed = length >= 4 && memcmp(input,
                                                  "\x89"

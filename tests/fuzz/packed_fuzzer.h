@@ -28,7 +28,7 @@ static void packed_put(uint8_t *at, uint64_t number, int bytes) {
     for (int i = 0; i < bytes; i++) at[i] = (uint8_t)(number >> (8 * i));
 }
 
-/* Each checksum as it ought to be, of a head whose size is possible, and the sum of the rows' sizes. */
+/* Makes each checksum right, if the head's size is possible, and the sum of the rows' sizes. */
 static void mend_packed(uint8_t *data, size_t length) {
     const size_t size = length < PACKED_FIXED ? 0 : (size_t)packed_get(data + 36, 4);
     const size_t index = PACKED_FIXED + 128 * (size_t)(length < PACKED_FIXED ? 0 : data[22]);
@@ -60,7 +60,7 @@ static void packed_fill(source *from, uint8_t *to, size_t size, int zeros) {
     for (size_t i = 0; i < size; i++) to[i] = zeros && below(from, zeros) ? 0 : (uint8_t)next(from);
 }
 
-/* A row of so many blocks, any of those that there can be; returns its bytes. */
+/* Makes a row of `blocks` blocks, any one that there can be; returns its bytes. */
 static size_t make_row(source *from, uint8_t *to, size_t blocks) {
     uint8_t *const lengths = to, *const dc = lengths + (blocks + 1) / 2, *const masks = dc + blocks;
     size_t mask_bytes = 0;
@@ -103,7 +103,7 @@ static size_t make_row(source *from, uint8_t *to, size_t blocks) {
     return (size_t)(large + larges + 2 * wide - to);
 }
 
-/* Segments of applications and comments, now and then ones that say how the image is read; returns their bytes. */
+/* Makes segments of applications and comments, at times ones that say how the image is read; returns their bytes. */
 static size_t make_segments(source *from, uint8_t *to) {
     static const uint8_t known[][20] = {
         {0xFF, 0xE0, 0, 16, 'J', 'F', 'I', 'F', 0, 1, 1, 0, 0, 1, 0, 1, 0, 0},
@@ -136,7 +136,7 @@ static size_t put_number(uint8_t *to, size_t number) {
     return count;
 }
 
-/* An outline of a file with those components, and more or less sound; returns its bytes. */
+/* Makes an outline of a file with those components, more or less sound; returns its bytes. */
 static size_t make_outline(source *from, uint8_t *to, int components, const uint8_t *ids) {
     size_t at = 0;
     const uint8_t kind = (uint8_t)(0xC0 + below(from, 3));
@@ -181,7 +181,7 @@ static size_t make_outline(source *from, uint8_t *to, int components, const uint
     return at;
 }
 
-/* A section of the JPEG's own bytes, more or less sound; returns its bytes. */
+/* Makes a section of the JPEG's own bytes, more or less sound; returns its bytes. */
 static size_t make_original(source *from, uint8_t *to, int components, const uint8_t *ids) {
     static uint8_t outline[2048];
     const size_t outline_size = make_outline(from, outline, components, ids);
@@ -194,7 +194,7 @@ static size_t make_original(source *from, uint8_t *to, int components, const uin
     uint8_t literal[8];
     const size_t size = put_number(literal, 2 * outline_size);
     uint8_t copy[16];
-    size_t copied = 0; /* bytes of the text that the head gives, behind the literal */
+    size_t copied = 0; /* bytes of the text that the head gives, after the literal */
     if (one_in(from, 8)) {
         copied = put_number(copy, 2 * (size_t)below(from, 40) + 1);
         copied += put_number(copy + copied, (size_t)below(from, 2000));
@@ -214,7 +214,7 @@ static size_t make_original(source *from, uint8_t *to, int components, const uin
     return at + dummies;
 }
 
-/* A packed image of any size, sampling and tables, of which each row is one that there can be. */
+/* Makes a packed image of any size, sampling and tables, of which each row is one that there can be. */
 static size_t make_packed(source *from, uint8_t *to) {
     static const uint8_t start[12] = {0x89, 'F', 'P', 'J', '\r', '\n', 0x1A, '\n', 1, 0, 0, 0};
     const int components = one_in(from, 4) ? 1 : 3, tables = 1 + below(from, components);
@@ -400,7 +400,7 @@ static char part_path[64];
 
 static void remove_part_file(void) { remove(part_path); }
 
-/* Writes a file in a folder for such, with other bytes around it; false where there is no such folder. */
+/* Writes a file into the folder for such files, with other bytes around it; false where there is no such folder. */
 static bool write_around(const uint8_t *data, size_t length, size_t before, size_t behind) {
     static const uint8_t other[64] = {0x89, 'F', 'P', 'J'};
     if (!part_path[0]) {
@@ -414,7 +414,8 @@ static bool write_around(const uint8_t *data, size_t length, size_t before, size
     return fclose(file) == 0 && written;
 }
 
-/* A box of a packed image in memory, and of it as a member of a file, of which the core reads parts: the same pixels. */
+/* Compares a box of a packed image in memory with that of a member of a file, of which the core reads parts: the pixels
+ * have to be the same. */
 static void read_by_parts(source *from, const uint8_t *data, size_t length) {
     const size_t before = (size_t)below(from, 64), behind = (size_t)below(from, 64);
     fpc_header header;

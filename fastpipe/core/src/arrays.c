@@ -5,11 +5,11 @@
 #include "context.h"
 #include "files.h"
 
-/* Bytes that are read at once, those beside the window included, which are thrown away; longer rows are read singly. */
+/* Bytes of one read, which takes whole rows with what is beside the window; longer rows are read one at a time. */
 #define AT_ONCE ((int64_t)256 << 10)
 #define LARGEST (INT64_MAX / 8)
 
-/* a * b of numbers that aren't negative; -1 where that is more than LARGEST, or one of them is -1. */
+/* a * b; -1 where the product is more than LARGEST, or a factor is negative. */
 static int64_t product(int64_t a, int64_t b) {
     if (a < 0 || b < 0) return -1;
     return b != 0 && a > LARGEST / b ? -1 : a * b;
@@ -87,7 +87,7 @@ static int read_window(fpc_context *context, const fpc_opened *file, fpc_array *
     return FPC_OK;
 }
 
-/* The memory may lie anywhere: items are copied, which compilers make loads of. */
+/* Reverses each item's bytes. Items may be unaligned: memcpy, which compilers turn into a load. */
 #define REVERSE(bits, swap)                                                                                            \
     for (size_t i = 0; i + sizeof(uint##bits##_t) <= size; i += sizeof(uint##bits##_t)) {                              \
         uint##bits##_t value;                                                                                          \

@@ -27,7 +27,7 @@ const void *fpc_arrow_pixels(const void *const *capsule, int64_t count, int32_t 
     return bytes_of(array->children[0], 4 * count);
 }
 
-/* Whether the pixels lie in an image of so many. */
+/* Whether the pixels, from `offset` bytes on, lie in an image of `count` pixels. */
 static bool lie_inside(const fpc_pixels *pixels, int64_t count, int64_t offset) {
     const int64_t bytes = pixels->channels, row = pixels->row_stride;
     if (count < 1 || count > INT64_MAX / 4 || offset < 0 || pixels->height < 1 || pixels->width < 1) return false;

@@ -1,4 +1,4 @@
-/* bytes.c: bytes that are written one behind the other. */
+/* bytes.c: bytes that are written one after the other. */
 #include <stdlib.h>
 #include <string.h>
 

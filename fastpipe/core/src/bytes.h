@@ -1,4 +1,4 @@
-/* bytes.h: bytes that are written one behind the other. */
+/* bytes.h: bytes that are written one after the other. */
 #ifndef FPC_BYTES_H
 #define FPC_BYTES_H
 
@@ -13,11 +13,11 @@ typedef struct fpc_bytes {
     bool failed;
 } fpc_bytes;
 
-/* Room for `size` bytes behind those that are there, which the caller adds to `size` as it fills it; NULL where there
- * is none. */
+/* Room for `size` bytes after those that are there; the caller fills it and adds to bytes->size what it wrote. NULL
+ * where there is no memory. */
 uint8_t *fpc_bytes_room(fpc_bytes *bytes, size_t size);
 void fpc_bytes_add(fpc_bytes *bytes, const void *data, size_t size);
-/* Adds the lowest eight bits. */
+/* Adds a byte: the lowest eight bits. */
 void fpc_bytes_put(fpc_bytes *bytes, int byte);
 /* Begins again, in the same memory. */
 void fpc_bytes_clear(fpc_bytes *bytes);

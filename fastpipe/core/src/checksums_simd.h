@@ -40,7 +40,7 @@ static uint32_t crc32(uint32_t crc, const uint8_t *data, size_t size) {
     return fpc_crc32(~crc, data, size);
 }
 #elif defined(__GNUC__) && defined(__AARCH64EL__)
-/* One of the instructions for CRC-32, which compilers don't give out without flags for the whole file. */
+/* An instruction for CRC-32 as assembly: compilers have it as a function only with flags for the whole file. */
 #define ARM_CRC(name, type, width)                                                                                     \
     SIMD uint32_t name(uint32_t crc, type data) {                                                                      \
         __asm__(".arch_extension crc\n\t" #name " %w0, %w1, %" width "2" : "=r"(crc) : "r"(crc), "r"(data));           \

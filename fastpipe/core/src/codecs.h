@@ -18,21 +18,21 @@ typedef struct fpc_codec {
     void *(*create)(const fpc_kernels *kernels); /* NULL where there is no memory */
     void (*destroy)(void *decoder);
     size_t (*bytes)(const void *decoder); /* of memory */
-    /* Opens a file, whose data must stay until the last call: as much of it is checked as needs no pixels. `indices` as
-     * fpc_job has it. *header is the decoder's. */
+    /* Opens a file, and checks what needs no pixels. The data must stay until the last call; `indices` as in fpc_job;
+     * *header points into the decoder. */
     int (*open)(void *decoder, const uint8_t *data, size_t length, bool indices, int64_t max_bytes,
                 const fpc_header **header);
-    /* The same where the file is read by parts, which are there until `start` comes back; NULL where it can't be. */
+    /* Opens a file that is read by parts, which must stay until `start` returns; NULL where the format can't be. */
     int (*open_parts)(void *decoder, const fpc_parts *parts, int64_t max_bytes, const fpc_header **header);
     /* Prepares the rows of a box. */
     int (*start)(void *decoder, const fpc_box *box, int64_t max_bytes);
-    /* Gives the box's next row: 3 bytes a pixel, with `indices` 1; up to FPC_ROW_SLACK bytes behind may be written. */
+    /* Gives the box's next row: 3 bytes a pixel, with `indices` 1; up to FPC_ROW_SLACK bytes more may be written. */
     int (*next)(void *decoder, uint8_t *row);
-    /* Decides about the rest of the file, wherever the rows ended: whether Pillow would read it. */
+    /* Checks the rest of the file, wherever the rows ended: whether Pillow would read it. */
     int (*finish)(void *decoder);
-    /* The row of MCUs at which it is, as fpc_job has it; NULL where there is no such number. */
+    /* The row of MCUs that was read last, for fpc_job.row; NULL where the format has no such number. */
     int32_t (*row)(const void *decoder);
-    /* Whether libjpeg may warn about the file, behind `finish`; NULL where it never does. */
+    /* Whether libjpeg may warn about the file: to be asked after `finish`; NULL where it never does. */
     bool (*warned)(const void *decoder);
 } fpc_codec;
 

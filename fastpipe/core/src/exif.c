@@ -57,7 +57,7 @@ static int from_exif(const uint8_t *data, size_t length, int32_t *value) {
         if (size > 4 && where + size > tiff.length) return FPC_UNUSUAL_HEADER; /* Pillow stops at such an entry */
         if (is_lone_number(tag, type, values)) return FPC_UNUSUAL_HEADER;
         if (tag != ORIENTATION) continue;
-        /* Which of two it takes, Pillow's version decides. */
+        /* Of two such entries different versions of Pillow take different ones. */
         if (type != TYPE_SHORT || values != 1 || *value != NOT_THERE) return FPC_UNUSUAL_HEADER;
         *value = (int32_t)u16(&tiff, at + 8);
     }
@@ -124,7 +124,7 @@ int fpc_read_orientation(const uint8_t *data, const fpc_segments *segments, int3
     if (segments->exif_segments) {
         length = segments->exif_end - segments->exif;
         if (length < 6) return FPC_UNUSUAL_HEADER;
-        exif = data + segments->exif + 6; /* behind "Exif" and two zeros */
+        exif = data + segments->exif + 6; /* after "Exif" and two zeros */
         length -= 6;
     }
     return fpc_orientation_of(exif, length, xmp, segments->xmp_end - segments->xmp, orientation);

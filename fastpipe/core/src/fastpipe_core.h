@@ -78,7 +78,7 @@ typedef struct fpc_context fpc_context;
 /* Scratch memory of one thread. NULL where there is no memory, or the machine lacks the instruction set. */
 FPC_API fpc_context *fpc_context_new(int isa);
 FPC_API void fpc_context_free(fpc_context *context);
-/* Bytes that the context holds on to. */
+/* Bytes of memory that the context holds. */
 FPC_API size_t fpc_context_bytes(const fpc_context *context);
 
 /* ---- headers --------------------------------------------------------------------------------------------------- */
@@ -287,7 +287,7 @@ enum {
 };
 
 /* Four channels, of a source of pixels and of a sink of bytes, are RGB as Pillow's images have it in memory: with a
- * fourth byte behind red, green and blue that is no part of the image. Pillow's functions leave different things in
+ * fourth byte after red, green and blue that is no part of the image. Pillow's functions leave different things in
  * it: 255, 0, what was there, or that times a factor. A job that has such a sink leaves the same (rgbx_pad.c has the
  * rules); arrays and files come with 255. */
 
@@ -342,19 +342,19 @@ typedef struct fpc_job {
 
 /* Runs one job in the calling thread; returns its status. With any other than FPC_OK the sink's memory is undefined. */
 FPC_API int fpc_run(fpc_context *context, fpc_job *job);
-/* Runs a job on `count` images in memory, one after the other: pixels so many bytes behind those of the one before, to
- * where the sink's memory is so many bytes further on. Returns the first status that isn't FPC_OK. */
+/* Runs a job on `count` images in memory, one after the other: from one to the next the pixels are `in_step` bytes
+ * further on, and the sink's memory `out_step` bytes. Returns the first status that isn't FPC_OK. */
 FPC_API int fpc_run_series(fpc_context *context, fpc_job *job, size_t count, int64_t in_step, int64_t out_step);
 
-/* Operations that would be done sooner than a job is read. Each byte's entry of a table of 256; `out` may be `in`. */
+/* Without a job, which takes longer to read than this to do: looks bytes up in a table of 256; `out` may be `in`. */
 FPC_API void fpc_look_up(const fpc_context *context, const uint8_t *in, size_t count, const uint8_t *table,
                          uint8_t *out);
-/* Rows of three channels, one behind the other, each from right to left. */
+/* Reverses each row of an image of three channels, from right to left; rows follow each other without gaps. */
 FPC_API void fpc_flip_rgb(const fpc_context *context, const uint8_t *in, int32_t height, int32_t width, uint8_t *out);
 
-/* Where the pixels of an array of Arrow's C data interface lie: `count` of so many bytes, 1 or 4; NULL where it is
- * none of bytes (uint8), or of fours of them (fixed_size_list<uint8>[4]), of that length. `capsule` points to its
- * address. */
+/* The pixels of an array of Arrow's C data interface, whose address `capsule` points to: `count` pixels of `bytes`
+ * bytes, 1 or 4. NULL where the array isn't one of bytes (uint8), or of fours of them (fixed_size_list<uint8>[4]), of
+ * that length. */
 FPC_API const void *fpc_arrow_pixels(const void *const *capsule, int64_t count, int32_t bytes);
 
 /* Runs a job on pixels of a Pillow image, which shows its `count` pixels in such an array. job->pixels lie in them from
@@ -366,7 +366,7 @@ FPC_API int fpc_run_on_image(fpc_context *context, const fpc_job *job, int64_t c
 
 /* ---- files ----------------------------------------------------------------------------------------------------- */
 
-/* A file of a list that is read before it is known what is wanted of it. */
+/* A file of a list that is read before the job for it is known. */
 typedef struct fpc_file {
     const char *path;       /* as fpc_job has it; NULL where `data` and `size` are given, in memory of the caller's */
     int64_t offset, length; /* of it `length` bytes from `offset`, 0 for all */
@@ -376,7 +376,7 @@ typedef struct fpc_file {
     int32_t status;        /* of reading: FPC_OK, FPC_IO_ERROR, FPC_TOO_LARGE, FPC_NO_MEMORY, FPC_BAD_OPERATION */
     int32_t os_error;      /* errno, with FPC_IO_ERROR; EISDIR for a folder, EINVAL for what is no regular file */
     int32_t header_status; /* of fpc_read_header; of reading where it failed; FPC_TRUNCATED below `length` bytes */
-    /* In: 1 where of a packed image in a file the head is enough. Out: whether that is all that was read. */
+    /* In: 1 where the head of a packed image in a file is enough. Out: whether only the head was read. */
     int32_t is_head;
     fpc_header header;
 } fpc_file;
@@ -386,9 +386,9 @@ typedef struct fpc_files fpc_files;
 
 FPC_API fpc_files *fpc_files_new(void);
 FPC_API void fpc_files_free(fpc_files *files);
-/* The files aren't needed any more: gives back what is more than a batch of photos needs. */
+/* Forgets the files, and frees the memory beyond what a batch of photos needs. */
 FPC_API void fpc_files_clear(fpc_files *files);
-/* Bytes that they hold on to. */
+/* Bytes of memory that the fpc_files holds. */
 FPC_API size_t fpc_files_bytes(fpc_files *files);
 /* Reads each file and its header in the calling thread; what was read before is gone. One call at a time. */
 FPC_API void fpc_read_files(fpc_files *files, fpc_file *list, size_t count);
@@ -401,14 +401,14 @@ typedef struct fpc_packer fpc_packer;
 /* Scratch memory of one thread; NULL where there is none, or the machine lacks the instruction set. */
 FPC_API fpc_packer *fpc_packer_new(int isa);
 FPC_API void fpc_packer_free(fpc_packer *packer);
-/* Packs a JPEG: its coefficients, its segments of applications and comments, and what stands behind its end. *packed
+/* Packs a JPEG: its coefficients, its segments of applications and comments, and the bytes after its end. *packed
  * is memory of the packer's until its next call. Refused, with an fpc_status, where a job refuses the whole JPEG, and
  * where it holds more than one picture. `max_bytes` as fpc_job has it. `about` is kept with what it takes to make the
  * JPEG's own bytes again, which are made and compared; NULL to discard what only they need. */
 FPC_API int fpc_pack(fpc_packer *packer, const uint8_t *data, size_t length, int64_t max_bytes, const uint8_t *about,
                      size_t about_size, const uint8_t **packed, size_t *size);
 /* Makes the JPEG of a packed image again; where its own bytes were discarded, one that is sequential, in one scan where
- * that is allowed, with the same coefficients, segments, and bytes behind its end. *jpeg as *packed. */
+ * that is allowed, with the same coefficients, segments, and bytes after its end. *jpeg as *packed. */
 FPC_API int fpc_unpack(fpc_packer *packer, const uint8_t *data, size_t length, int64_t max_bytes, const uint8_t **jpeg,
                        size_t *size);
 /* Whether a JPEG and a packed image have the same size, colors, sampling, quantization and coefficients: *same is 0 or
@@ -418,8 +418,8 @@ FPC_API int fpc_same_coefficients(fpc_packer *packer, const uint8_t *data, size_
 
 /* ---- arrays ---------------------------------------------------------------------------------------------------- */
 
-/* A raw array in a file: behind a header, which has to be the one that is given, `planes` of `height` rows of `width`
- * bytes each. Of every plane the same window goes to `out`, row behind row and plane behind plane. */
+/* A raw array in a file: after a header, which has to be the one that is given, `planes` of `height` rows of `width`
+ * bytes each. Of every plane the same window goes to `out`, row after row and plane after plane. */
 typedef struct fpc_array {
     const char *path; /* as fpc_job has it */
     /* The header's offset; header and array have at most `length` bytes, 0 for all there are. */
@@ -430,7 +430,7 @@ typedef struct fpc_array {
     /* The window; left and columns in bytes. Rows 0: nothing is read but the header. */
     int64_t top, left, rows, columns;
     void *out;
-    int32_t item;     /* bytes that change their order, each so many: 2, 4 or 8; 1 for none */
+    int32_t item;     /* bytes of an item whose byte order is reversed: 2, 4 or 8; 1 for none */
     int32_t status;   /* FPC_OK, FPC_UNUSUAL_HEADER (another one), FPC_TRUNCATED, FPC_BAD_REGION, FPC_TOO_LARGE, … */
     int32_t os_error; /* errno, with FPC_IO_ERROR */
     int32_t reserved;
@@ -477,14 +477,14 @@ FPC_API int fpc_mix_planes(const fpc_context *context, const uint8_t *const *ima
 typedef struct fpc_pool fpc_pool;
 typedef struct fpc_task fpc_task;
 
-/* `threads`, at least 1, work at once; who waits for them is one of them. NULL where they can't be made. Several
- * callers may run, start and read at once: their jobs are done in the order in which they came, files first. */
+/* A pool in which `threads`, at least 1, work at once, the waiting caller among them; NULL where it can't be made.
+ * Several callers may run, start and read at once: their jobs are done in the order in which they came, files first. */
 FPC_API fpc_pool *fpc_pool_new(int threads, int isa);
-/* Runs all jobs, each once, on the pool's threads; comes back when all are done. */
+/* Runs all jobs, each once, on the pool's threads; returns when all are done. */
 FPC_API void fpc_pool_run(fpc_pool *pool, fpc_job *jobs, size_t count);
-/* Starts jobs and comes back at once. The task is in *cell before the first begins; NULL for none, or no memory. */
+/* Starts jobs and returns at once. The task is in *cell before the first begins; NULL for no jobs, or no memory. */
 FPC_API void fpc_pool_start(fpc_pool *pool, fpc_job *jobs, size_t count, fpc_task **cell);
-/* Comes back when they are done, and makes *cell NULL: at once where it is. Several callers may wait for one task. */
+/* Returns when the task's jobs are done, and sets *cell to NULL; at once where it is NULL. Several callers may wait. */
 FPC_API void fpc_pool_wait(fpc_pool *pool, fpc_task **cell);
 /* fpc_read_files on the pool's threads. One call at a time of the files'. */
 FPC_API void fpc_pool_read(fpc_pool *pool, fpc_files *files, fpc_file *list, size_t count);

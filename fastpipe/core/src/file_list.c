@@ -1,4 +1,4 @@
-/* file_list.c: the files of a batch, one behind the other in memory that serves for the next batch, too. */
+/* file_list.c: the files of a batch, one after the other in memory that is used again for the next batch. */
 #if !defined(_WIN32)
 #define _POSIX_C_SOURCE 200809L
 #endif

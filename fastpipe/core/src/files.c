@@ -43,7 +43,7 @@ static int32_t error_number(DWORD error) {
     }
 }
 
-/* A path in the form that may be longer than MAX_PATH: absolute, behind a prefix. NULL where there is no memory. */
+/* A path in the form that may be longer than MAX_PATH: absolute, after a prefix. NULL where there is no memory. */
 static wchar_t *long_path(const wchar_t *path) {
     static const wchar_t drive[] = L"\\\\?\\", share[] = L"\\\\?\\UNC\\";
     const DWORD room = GetFullPathNameW(path, 0, NULL, NULL); /* its zero included */
@@ -64,7 +64,7 @@ static wchar_t *long_path(const wchar_t *path) {
     return made;
 }
 
-/* The path as Windows has it, of so many letters; NULL where there is no memory. */
+/* The path in UTF-16, of `letters` units with its zero; NULL where there is no memory. */
 static wchar_t *wide_path(const char *path, int letters) {
     wchar_t *wide = malloc((size_t)letters * sizeof *wide);
     if (!wide) return NULL;
@@ -165,7 +165,7 @@ static void close_file(file_handle file) { close(file); }
 
 #endif
 
-/* Up to `wanted` bytes into `to`, of which `expected` should be there; *done is how many there are. */
+/* Reads up to `wanted` bytes into `to`, of which `expected` should be there; *done is how many there were. */
 static int read_all(file_handle file, uint8_t *to, size_t wanted, size_t expected, int64_t offset, size_t *done,
                     int32_t *os_error) {
     *done = 0;
@@ -181,15 +181,15 @@ static int read_all(file_handle file, uint8_t *to, size_t wanted, size_t expecte
     return FPC_OK;
 }
 
-/* Whether the first bytes of a file are a packed image's whose head has fewer bytes than the file: how many. */
+/* Bytes of a packed image's head, by the file's first bytes; 0 where it isn't shorter than the file, or none. */
 static size_t head_of(const uint8_t *data, size_t size, size_t expected) {
     if (!fpc_is_packed(data, size) || size < FPC_PACKED_FIXED) return 0;
     const size_t head = fpc_packed_u32(data + FPC_PACKED_AT_SIZE);
     return head < expected ? head : 0;
 }
 
-/* Bytes of an open file of `there`, from `offset` on, `length` of them or, with 0, all: also of one that has grown.
- * With `total`, of a packed image its head alone. */
+/* Reads `length` bytes (0: all) from `offset` on of an open file of `there` bytes, also where it has grown since. With
+ * `total` only the head of a packed image. */
 static int read_open(file_handle file, int64_t there, int64_t offset, int64_t length, int64_t max_bytes,
                      fpc_place place, const uint8_t **data, size_t *size, size_t *total, int32_t *os_error) {
     int64_t bytes = there > offset ? there - offset : 0;
@@ -198,7 +198,7 @@ static int read_open(file_handle file, int64_t there, int64_t offset, int64_t le
     for (;;) {
         if (max_bytes > 0 && bytes > max_bytes) return FPC_TOO_LARGE;
         if ((uint64_t)bytes > SIZE_MAX / 2 || bytes > INT64_MAX / 2 - 1) return FPC_TOO_LARGE;
-        /* One more than there should be: with it the file has grown. */
+        /* One byte more than there should be: if it comes, the file has grown. */
         const size_t expected = (size_t)bytes, wanted = expected + 1;
         uint8_t *to = place.take(place.owner, wanted);
         if (!to) return FPC_NO_MEMORY;

@@ -5,14 +5,14 @@
 #include "fastpipe_core.h"
 #include "memory.h"
 
-/* A source of memory for a file's bytes: `take` gives room for that many, or NULL. It is asked again, for more, where a
+/* A source of memory for a file's bytes: `take` gives room for `size` bytes, or NULL. It is asked again, for more, if a
  * file grows; what it gave before isn't needed then. */
 typedef struct fpc_place {
     uint8_t *(*take)(void *owner, size_t size);
     void *owner;
 } fpc_place;
 
-/* A buffer as such a place. */
+/* An fpc_place whose memory is the buffer's. */
 fpc_place fpc_buffer_place(fpc_buffer *buffer);
 
 /* `length` bytes (0: all) of the file from `offset` on; *size is how many there were. An fpc_status; with FPC_IO_ERROR
@@ -21,8 +21,8 @@ fpc_place fpc_buffer_place(fpc_buffer *buffer);
 int fpc_read_file(const char *path, int64_t offset, int64_t length, int64_t max_bytes, fpc_place place,
                   const uint8_t **data, size_t *size, int32_t *os_error);
 
-/* The same, but of a packed image only its head: *size bytes of *total. Of other files all, and both are the same.
- * Without `total` it is fpc_read_file. */
+/* As fpc_read_file, but reads only the head of a packed image: *size bytes of *total, which are the same for other
+ * files. Without `total` it is fpc_read_file. */
 int fpc_read_file_start(const char *path, int64_t offset, int64_t length, int64_t max_bytes, fpc_place place,
                         const uint8_t **data, size_t *size, size_t *total, int32_t *os_error);
 
@@ -41,7 +41,7 @@ void fpc_close(const fpc_opened *file);
 /* Reads one array. */
 void fpc_read_array(fpc_context *context, fpc_array *array);
 
-/* Reads one file of a list, and looks at its header. Several threads may, with files of their own. */
+/* Reads one file of a list and its header. Several threads may call it at once, each for other files. */
 void fpc_files_read_one(fpc_files *files, fpc_file *file);
 
 #endif

@@ -10,8 +10,7 @@
 
 #define MOST_THREADS 1024
 
-/* A list of jobs to run, or of files or arrays to read. All but the first six fields are under the
- * lock. */
+/* A list of jobs to run, or of files or arrays to read. The fields after the first six are under the lock. */
 struct fpc_task {
     void (*one)(const fpc_task *list, fpc_context *context, size_t index);
     fpc_job *jobs;
@@ -22,25 +21,25 @@ struct fpc_task {
     size_t next;       /* the first that nobody has taken */
     size_t unfinished; /* how many aren't done */
     int waiters;       /* callers of fpc_pool_wait: the last of them frees it */
-    fpc_task *behind;  /* in the queue */
+    fpc_task *behind;  /* the next list in the queue */
 };
 
 struct fpc_pool {
-    int threads; /* how many work at once: each with one of as many contexts */
+    int threads; /* how many work at once, each with one of the `threads` contexts */
     fpc_lock lock;
     fpc_condition work, done;
     /* under the lock: */
-    fpc_task *first; /* of which there is something to take */
+    fpc_task *first; /* the queue of lists with jobs left to take */
     int started;     /* threads of the pool's own */
-    int free;        /* contexts that nobody works with: the first of them */
-    int lists;       /* that aren't waited for to the end */
+    int free;        /* how many contexts no thread works with: the first ones */
+    int lists;       /* how many lists callers haven't waited for to the end */
     bool ending;
     fpc_thread *own; /* `threads` of them */
     fpc_context *contexts[];
 };
 
-/* Takes the lists' jobs one after the other until none is left, or none of the caller's own. There is a free
- * context. The lock is held before and after, but not while one runs. */
+/* Runs the lists' jobs one after the other until none is left, or none of the caller's own. There has to be a free
+ * context. The lock is held before and after, but not while a job runs. */
 static void take_jobs(fpc_pool *pool, const fpc_task *own) {
     fpc_context *context = pool->contexts[--pool->free];
     while (pool->first && (!own || own->next < own->count)) {
@@ -95,7 +94,8 @@ void fpc_pool_forget(fpc_pool *pool) {
     if (pool && pool->lists == 0) free_memory(pool);
 }
 
-/* Has the pool `wanted` threads of its own; the lock is held, or nobody knows the pool yet. */
+/* Starts threads until the pool has `wanted` of its own, and says whether it has; the lock is held, or nobody knows the
+ * pool yet. */
 static bool start_threads(fpc_pool *pool, int wanted) {
     while (pool->started < wanted) {
         if (!fpc_thread_start(&pool->own[pool->started], thread_body, pool)) return false;
@@ -153,7 +153,7 @@ static void finish(fpc_pool *pool, const fpc_task *list) {
             continue;
         }
         take_jobs(pool, list);
-        if (pool->first) { /* of others, who may have waited for the context */
+        if (pool->first) { /* jobs of others, who may have waited for the context */
             fpc_condition_wake_all(&pool->work);
             fpc_condition_wake_all(&pool->done);
         }
@@ -201,7 +201,7 @@ void fpc_pool_wait(fpc_pool *pool, fpc_task **cell) {
     if (list) {
         list->waiters++;
         finish(pool, list);
-        if (*cell) pool->lists--; /* the first to come back */
+        if (*cell) pool->lists--; /* the first waiter to come back ends the list's wait */
         *cell = NULL;
         if (--list->waiters == 0) free(list);
     }

@@ -68,7 +68,7 @@ static void close_parts(part_file *member) {
     member->is_open = false;
 }
 
-/* Opens a job's file, where it is a packed image; *member isn't open behind it where it is none. */
+/* Opens a job's file if it is a packed image; if it is none, *member is closed again. */
 static int open_parts(fpc_context *context, fpc_job *job, part_file *member, opened *image, const fpc_header **header) {
     int status = fpc_open(job->path, &member->file, &job->os_error);
     if (status != FPC_OK) return status;
@@ -113,7 +113,7 @@ static int open_file(fpc_context *context, fpc_job *job, part_file *member, open
     return status == FPC_OK ? choose_box(job, header->height, header->width, &image->box) : status;
 }
 
-/* Crops that come first only make the box smaller: how many operations are done by that. */
+/* Makes the box smaller by the crops that come first; *done is how many operations that were. */
 static int fold_crops(const fpc_job *job, fpc_box *box, int32_t *done) {
     for (*done = 0; *done < job->operation_count && job->operations[*done].kind == FPC_OP_CROP; ++*done) {
         const fpc_box *crop = &job->operations[*done].crop;
@@ -124,7 +124,7 @@ static int fold_crops(const fpc_job *job, fpc_box *box, int32_t *done) {
     return FPC_OK;
 }
 
-/* The resize at or right behind operation `at`, with the flips around it. */
+/* The resize at operation `at`, or at the next one after a flip, with the flips around it. */
 typedef struct resize_group {
     const fpc_operation *operation; /* NULL: there is none */
     fpc_resize_flips flips;

@@ -28,18 +28,18 @@ int fpc_sink_check(const fpc_sink *sink) {
     return FPC_OK;
 }
 
-/* Elements one after the other, the pixels' channels together. */
+/* Whether elements follow each other, a pixel's channels together. */
 static bool channels_together(const fpc_sink *sink) {
     const int64_t size = element_size(sink);
     return sink->column_stride == sink->channels * size && (sink->channels == 1 || sink->channel_stride == size);
 }
 
-/* Each channel's elements one after the other. */
+/* Whether the elements of each channel follow each other. */
 static bool channels_apart(const fpc_sink *sink) {
     return sink->channels == 3 && sink->column_stride == element_size(sink);
 }
 
-/* Blue, green and red, as OpenCV has them. */
+/* Whether the channels are blue, green and red, as OpenCV has them. */
 static bool channels_reversed(const fpc_sink *sink) {
     return sink->channels == 3 && sink->column_stride == 3 && sink->channel_stride == -1;
 }
@@ -80,7 +80,7 @@ static int fill_bytes(const fpc_sink *sink, fpc_stage *from, uint8_t *row) {
     return FPC_OK;
 }
 
-/* Three channels, and behind them a fourth byte; or that alone. */
+/* Writes three channels, followed by a fourth byte; or the fourth byte alone. */
 static int fill_rgbx(const fpc_sink *sink, fpc_stage *from, int32_t rgbx_pad, uint8_t *room) {
     for (int64_t y = 0; y < sink->height; y++) {
         uint8_t *out = (uint8_t *)sink->data + y * sink->row_stride;

@@ -77,7 +77,7 @@ static void normalize_planar(const uint8_t *rgb, int32_t count, const fpc_normal
     normalize_planar_plain(rgb, done, count, normalizer, out);
 }
 
-/* Returns how many elements are done: whole groups of 24, which hold as many of each channel. */
+/* Returns how many elements are done: whole groups of 24, of which each channel has the same number. */
 SIMD int64_t sink_interleaved(const uint8_t *row, int64_t count, const fpc_normalizer *normalizer, int32_t channels,
                               void *out, const int dtype) {
     const vecf by_255 = v_all_float(normalizer->by_255[0]), by_255_rest = v_all_float(normalizer->by_255[1]);
@@ -139,7 +139,7 @@ static void split_channels(const uint8_t *rgb, int32_t count, uint8_t *const out
 static void reverse_channels(const uint8_t *rgb, int32_t count, uint8_t *bgr) {
     const vec order = v_load_twice(sink_reverse);
     int32_t x = 0;
-    for (; x + 10 <= count; x += 8) { /* four bytes are written behind eight pixels */
+    for (; x + 10 <= count; x += 8) { /* four bytes after eight pixels are written */
         const uint8_t *from = rgb + 3 * (int64_t)x;
         const vec reversed = v_shuffle8(v_load_halves(from, from + 12), order);
         v_store_low(bgr + 3 * (int64_t)x, reversed);

@@ -34,7 +34,7 @@ static int next_rgb_row(fpc_stage *stage, uint8_t *row) {
     return FPC_OK;
 }
 
-/* And their fourth byte. */
+/* Gives the next row of the fourth bytes of such pixels. */
 static int next_rgbx_pad_row(fpc_stage *stage, uint8_t *row) {
     const fpc_pixels *pixels = &((pixels_stage *)stage)->pixels;
     stage->kernels->take_rgbx_pad(pixels->data + stage->given * pixels->row_stride, stage->width, row);
@@ -46,7 +46,7 @@ static int next_planar_row(fpc_stage *stage, uint8_t *row) {
     const pixels_stage *source = (const pixels_stage *)stage;
     const fpc_pixels *pixels = &source->pixels;
     const uint8_t *in = pixels->data + stage->given * pixels->row_stride, *planes[3];
-    /* The group behind a row's end has to lie in the rows below. */
+    /* The bytes after a row's end, up to a whole group, have to lie in the rows below. */
     const bool within = pixels->row_stride >= FPC_ROW_SLACK && stage->given < stage->height - 1;
     const int64_t room_bytes = fpc_row_bytes(stage->width, 1);
     for (int c = 0; c < 3; c++) {

@@ -70,7 +70,7 @@ int fpc_pull_row(fpc_stage *stage, uint8_t *row) {
 }
 
 int fpc_borrow_row(fpc_stage *stage, uint8_t *room, const uint8_t **row) {
-    /* The slack behind a row has to lie in the rows below. */
+    /* The slack after a row has to lie in the rows below. */
     if (stage->memory && stage->stride >= FPC_ROW_SLACK && stage->given < stage->height - 1) {
         *row = stage->memory + stage->given++ * stage->stride;
         return FPC_OK;
@@ -108,7 +108,7 @@ int fpc_borrow_image(fpc_chain *chain, fpc_stage *stage, fpc_image *image) {
     fpc_stage *from = stage->from;
     const int64_t stride = (int64_t)from->width * from->channels;
     const bool dense = from->memory && from->given == 0 && from->stride == stride;
-    /* For narrower images more than a row would lie in the slack behind a row. */
+    /* For narrower images more than a row would lie in the slack after a row. */
     if (!dense || stride < FPC_ROW_SLACK) return fpc_materialize_image(chain, stage, image);
     uint8_t *last_row;
     const int status = fpc_take_image(chain, stride + FPC_ROW_SLACK, &last_row);

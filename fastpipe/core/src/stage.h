@@ -13,7 +13,7 @@
 
 typedef struct fpc_stage fpc_stage;
 
-/* Gives the next row: width * channels bytes; up to FPC_ROW_SLACK bytes behind them may be written, too. An
+/* Gives the next row: width * channels bytes; up to FPC_ROW_SLACK bytes after them may be written, too. An
  * fpc_status. */
 typedef int fpc_next_row(fpc_stage *stage, uint8_t *row);
 
@@ -51,7 +51,7 @@ typedef struct fpc_chain {
 
 /* Begins a job's chain, without stages. */
 void fpc_chain_start(fpc_chain *chain, int64_t max_bytes);
-/* Adds a stage whose struct takes `size` bytes, with zeros behind the fpc_stage: it reads from the last one and has
+/* Adds a stage whose struct takes `size` bytes, with zeros after the fpc_stage: it reads from the last one and has
  * that one's size, which its kind may change. NULL where there is no memory, or the chain is full. */
 void *fpc_chain_add(fpc_chain *chain, size_t size, fpc_next_row *next);
 /* Frees the scratch memory. */
@@ -66,29 +66,29 @@ int64_t fpc_row_bytes(int32_t width, int32_t channels);
 /* Room for `count` rows of the stage before; NULL where there is no memory. */
 uint8_t *fpc_need_rows(fpc_stage *stage, int32_t count);
 
-/* Asks a stage for its next row: FPC_BAD_REGION behind the last one. */
+/* Asks a stage for its next row: FPC_BAD_REGION after the last one. */
 int fpc_pull_row(fpc_stage *stage, uint8_t *row);
-/* The same, where the stage has such a row in memory already: `*row` is that, or `room`. Up to FPC_ROW_SLACK bytes
- * behind it may be read. */
+/* Asks for the next row without a copy where the stage has its rows in memory: *row is there, or else `room`, filled.
+ * Up to FPC_ROW_SLACK bytes after it may be read. */
 int fpc_borrow_row(fpc_stage *stage, uint8_t *room, const uint8_t **row);
 
 /* ---- whole images ---- */
 
-/* All rows of a stage, one behind the other. */
+/* All rows of a stage, one after the other. */
 typedef struct fpc_image {
     const uint8_t *rows;
-    const uint8_t *last_row; /* the last one once more, with slack behind it; NULL where there is slack behind `rows` */
+    const uint8_t *last_row; /* the last one once more, with slack after it; NULL where there is slack after `rows` */
     int64_t stride;
     int32_t height;
 } fpc_image;
 
 /* Room for `bytes`, until two more images have been taken. */
 int fpc_take_image(fpc_chain *chain, int64_t bytes, uint8_t **data);
-/* Copies all rows of the stage before, with FPC_ROW_SLACK bytes behind the last. */
+/* Copies all rows of the stage before, with FPC_ROW_SLACK bytes after the last. */
 int fpc_materialize_image(fpc_chain *chain, fpc_stage *stage, fpc_image *image);
-/* The same for what reads row by row: without a copy where the rows are in memory already. */
+/* As fpc_materialize_image, for readers that go row by row: without a copy where the rows are in memory already. */
 int fpc_borrow_image(fpc_chain *chain, fpc_stage *stage, fpc_image *image);
-/* Row y, with FPC_ROW_SLACK bytes behind it that may be read. */
+/* Row y, with FPC_ROW_SLACK bytes after it that may be read. */
 static inline const uint8_t *fpc_image_row(const fpc_image *image, int32_t y) {
     return image->last_row && y == image->height - 1 ? image->last_row : image->rows + y * image->stride;
 }

@@ -1,5 +1,5 @@
-/* kernels.h: the inner loops that exist once for each instruction set, behind one table of pointers, which is all the
- * dispatch there is.
+/* kernels.h: the inner loops that exist once for each instruction set, called through one table of pointers, which is
+ * all the dispatch there is.
  *
  * Kernels have two bodies with the same signatures and, byte for byte, the same results:
  *   <name>_simd.h   in the words of simd.h (AVX2 and NEON);
@@ -46,16 +46,16 @@
 
 /* warp.c: the image that a warp reads. */
 typedef struct fpc_warp_source {
-    const uint8_t *image; /* rows one behind the other, with slack behind the last */
+    const uint8_t *image; /* rows without gaps, with slack after the last */
     int32_t height, width, channels;
     uint8_t fill[4]; /* where a pixel comes from outside */
 } fpc_warp_source;
 
-/* resample.c: groups of pixels that are picked from a row, in bytes. */
+/* resample.c: bytes of a group of pixels that is picked from a row. */
 #define FPC_PICK_BYTES 64
 typedef struct fpc_pick_group {
-    int32_t in, out;               /* FPC_PICK_BYTES from `in` on become as many from `out` on */
-    uint8_t order[FPC_PICK_BYTES]; /* for each of them its place among those */
+    int32_t in, out;               /* FPC_PICK_BYTES bytes from `in` on become the FPC_PICK_BYTES from `out` on */
+    uint8_t order[FPC_PICK_BYTES]; /* for each byte of `out` the index of its byte of `in` */
 } fpc_pick_group;
 
 typedef struct fpc_picks {
@@ -68,19 +68,19 @@ typedef struct fpc_picks {
 /* grid_sample.c: an image and the points in it that are wanted. */
 #define FPC_GRID_SAMPLE_BLOCK 256 /* points at once */
 typedef struct fpc_grid_sample {
-    const uint32_t *pixels;           /* red in the lowest byte, 1 in the highest; two of 0 on each side */
+    const uint32_t *pixels;           /* red in the lowest byte, 1 in the highest; on each side a border of two zeros */
     int32_t channels;                 /* 1 or 3 */
-    int32_t height, width;            /* without those */
+    int32_t height, width;            /* without the border */
     int32_t out_height, out_width;    /* of the result */
-    int32_t first_row, end_row;       /* of it, those that are made */
+    int32_t first_row, end_row;       /* the rows of the result that are made */
     int64_t plane;                    /* elements from one of the result's planes to the next */
     const float *theta, *grid, *fill; /* as fpc_grid_sample_planes has them */
     bool filled, bilinear, fused, floats;
     bool v2;   /* torchvision's v2, which mixes with the fill in another order */
-    void *out; /* the first of those rows */
+    void *out; /* where first_row goes */
 } fpc_grid_sample;
 
-/* Bytes behind a row in scratch memory: kernels read and write whole vectors. */
+/* Bytes after a row in scratch memory: kernels read and write whole vectors. */
 #define FPC_ROW_SLACK 128
 
 typedef struct fpc_kernels {
@@ -89,11 +89,11 @@ typedef struct fpc_kernels {
     /* huffman.h: the tables of a code. */
     void (*build_ac)(fpc_ac_table *table, const fpc_symbol_words *symbols);
     void (*build_skip)(fpc_skip_table *table, const fpc_symbol_words *symbols);
-    /* mcu.h: up to `count` MCUs of a scan, as long as the reader isn't behind the limit; return how many. `bad` isn't 0
-     * any more where there was no code. Sequential scans: decoded, or gone over. */
+    /* mcu.h: up to `count` MCUs of a scan, as long as the reader isn't past the limit; return how many. *bad becomes
+     * other than 0 where the bits are no code. Of sequential scans: decodes them, or skips them. */
     uint32_t (*decode_mcus)(fpc_reader *reader, const uint8_t *limit, fpc_mcu *mcu, uint32_t count, uint32_t *bad);
     uint32_t (*skip_mcus)(fpc_reader *reader, const uint8_t *limit, fpc_mcu *mcu, uint32_t count, uint32_t *bad);
-    /* Progressive scans: DC and AC coefficients for the first time, and one more bit of each. */
+    /* Progressive scans: DC and AC coefficients in their first scan, and one more bit of each in a later one. */
     uint32_t (*decode_dc)(fpc_reader *reader, const uint8_t *limit, fpc_mcu *mcu, uint32_t count, uint32_t low,
                           uint32_t *bad);
     uint32_t (*refine_dc)(fpc_reader *reader, const uint8_t *limit, fpc_mcu *mcu, uint32_t count, uint32_t low,
@@ -109,16 +109,17 @@ typedef struct fpc_kernels {
     /* The checksum goes on from the one of what came before; CRC-32 begins with 0, Adler-32 with 1. */
     uint32_t (*crc32)(uint32_t crc, const uint8_t *data, size_t size);
     uint32_t (*adler32)(uint32_t adler, const uint8_t *data, size_t size);
-    /* packed_row.h: finds the streams of a packed row of `row->blocks` blocks in so many bytes, which have to be
-     * exactly its own; FPC_OK or FPC_BAD_CODE. */
+    /* packed_row.h: finds the streams of a packed row of `row->blocks` blocks, which have to take exactly `size` bytes;
+     * FPC_OK or FPC_BAD_CODE. */
     int (*packed_layout)(const uint8_t *data, size_t size, fpc_packed_row *row);
-    /* The row's coefficients that aren't zero, without those that don't fit into a byte: FPC_PACKED_ESCAPE stands for
-     * these. `smalls` and `values` have room for FPC_PACKED_SLACK more. */
+    /* The row's coefficients that aren't zero; FPC_PACKED_ESCAPE stands for those that don't fit into a byte. `smalls`
+     * and `values` have room for FPC_PACKED_SLACK more. */
     void (*packed_values)(const fpc_packed_row *row, const fpc_packed_tables *tables, int8_t *smalls, int8_t *values);
-    /* The next `count` blocks, but for their DC, and for each the index of its last coefficient; or goes over them. */
+    /* Decodes the next `count` blocks, without their DC, and for each the index of its last coefficient; or skips
+     * them. */
     void (*packed_blocks)(fpc_packed_cursor *cursor, size_t count, int16_t *coefficients, uint8_t *last);
     void (*packed_skip)(fpc_packed_cursor *cursor, size_t count);
-    /* Which coefficients of a block aren't 0: bit k is that of zigzag index k. Behind `last` all are. */
+    /* Which coefficients of a block aren't 0: bit k for zigzag index k. All coefficients after `last` are 0. */
     uint64_t (*nonzero)(const int16_t *block, int last);
     /* bit_writer.h: a sequential block and its DC's difference; FPC_NO_CODE is set in what comes back where a symbol
      * had no code. */
@@ -137,17 +138,17 @@ typedef struct fpc_kernels {
     void (*planes_to_rgb)(const uint8_t *red, const uint8_t *green, const uint8_t *blue, uint8_t *rgb, int count);
     void (*mix_rows)(const uint8_t *nearer, const uint8_t *farther, uint16_t *sums, int count);
     void (*widen_row)(const uint8_t *row, uint16_t *wide, int count);
-    /* resample.c: what resample_horizontal reads in place of an axis's weights for three channels, where that is
-     * faster: into `lanes`, and says so in `has_lanes`. */
+    /* resample.c: arranges an axis's weights in `lanes`, which resample_horizontal reads for three channels where that
+     * is faster; sets `has_lanes` then. */
     void (*arrange_horizontal)(fpc_axis *axis);
     /* Two rows (perhaps the same) into two rows of the axis's outputs, for 1 or 3 channels; up to
-     * FPC_ROW_SLACK bytes behind each row are read and written. */
+     * FPC_ROW_SLACK bytes after each row are read and written. */
     void (*resample_horizontal)(const uint8_t *const in[2], const fpc_axis *axis, int32_t channels,
                                 uint8_t *const out[2]);
     /* The axis's output y of `bytes` bytes from its counts[y] rows, of which the last one is there twice; rows are read
      * and `out` is written in whole groups of 32 bytes. */
     void (*resample_vertical)(const uint8_t *const *rows, const fpc_axis *axis, int32_t y, int64_t bytes, uint8_t *out);
-    /* A row's pixels; up to FPC_ROW_SLACK bytes behind each row are read and written. */
+    /* A row's pixels; up to FPC_ROW_SLACK bytes after each row are read and written. */
     void (*pick_pixels)(const uint8_t *in, const fpc_picks *picks, uint8_t *out);
     /* operations.c: rows of `count` pixels; whole groups of 32 are read and written. */
     void (*rgb_to_gray)(const uint8_t *in, int32_t count, uint8_t *out);
@@ -155,9 +156,9 @@ typedef struct fpc_kernels {
     void (*flip_rgb)(const uint8_t *in, int32_t count, uint8_t *out);
     void (*flip_rgbx)(const uint8_t *in, int32_t count, uint8_t *out);
     void (*flip_gray)(const uint8_t *in, int32_t count, uint8_t *out);
-    /* Each byte's entry of a table, and nothing else; `out` may be `in`. */
+    /* Looks each byte up in a table, and reads and writes nothing else; `out` may be `in`. */
     void (*look_up)(const uint8_t *in, int64_t count, const uint8_t *table, uint8_t *out);
-    /* The same for `count` pixels of three channels, each with a table of its own, one behind the other; whole groups
+    /* Looks up `count` pixels of three channels, each in a table of its own, one after the other; whole groups
      * of 32 bytes are read and written. */
     void (*look_up_rgb)(const uint8_t *in, int32_t count, const uint8_t *tables, uint8_t *out);
     /* adjust.c: whole groups of 32 bytes are read and written. `first` and `second` mixed, as Pillow's blend. */
@@ -169,25 +170,25 @@ typedef struct fpc_kernels {
     void (*turn_hue)(const uint8_t *in, int32_t count, int32_t shift, uint8_t *out);
     /* blur.h: all lines of the pass, from `in` to `out`; whole groups of FPC_BLUR_GROUP bytes are read and written. */
     void (*blur_lines)(const fpc_blur_pass *pass, const uint8_t *in, uint8_t *out);
-    /* FPC_BLUR_ROWS rows into lines of as many bytes, one for each column, and back; whole groups of
-     * FPC_BLUR_COLUMNS. */
+    /* FPC_BLUR_ROWS rows into lines of FPC_BLUR_ROWS bytes, one for each column, and back; whole groups of
+     * FPC_BLUR_COLUMNS columns. */
     void (*blur_to_lines)(const uint8_t *rows, int64_t stride, int32_t columns, uint8_t *lines);
     void (*blur_to_rows)(const uint8_t *lines, int32_t columns, uint8_t *rows, int64_t stride);
     /* torch_blur.h: `count` bytes as floats, whole groups of 8. */
     void (*floats_of)(const uint8_t *in, int64_t count, float *out);
     /* Weighted sums; whole groups of FPC_WEIGH_GROUP are read and written. */
     void (*weigh_rows)(const fpc_weighing *weighing, float *out);
-    /* The same rounded to bytes, with room for as many floats in `sums`; returns how many groups of FPC_DOUBT_GROUP
-     * hold a sum that is as near to a half as the margin, and where in the row they are. */
+    /* Weighted sums rounded to bytes; `sums` has room for a row's floats. Returns how many groups of FPC_DOUBT_GROUP
+     * hold a sum that is within `margin` of a half, and in `doubtful` where in the row they are. */
     int32_t (*weigh_to_bytes)(const fpc_weighing *weighing, float margin, float *sums, uint8_t *out, int32_t *doubtful);
-    /* Those groups in torch's order. */
+    /* Computes those groups anew, in torch's order of sums. */
     void (*weigh_exactly)(const fpc_exact_weighing *exact, const int32_t *groups, int32_t count, uint8_t *out);
     /* warp.c: the point in the image that each of `count` pixels of row y shows. */
     void (*warp_points)(const double *coefficients, bool perspective, int32_t y, int32_t count, double *xs, double *ys);
     /* Pixels at (x, y) + k * (dx, dy), in parts of 2**16, all inside the image. */
     void (*warp_fixed)(const fpc_warp_source *warp, int32_t x, int32_t y, int32_t dx, int32_t dy, int32_t count,
                        uint8_t *out);
-    /* Pixels interpolated at points; up to FPC_ROW_SLACK bytes behind `out` are written. */
+    /* Pixels interpolated at points; up to FPC_ROW_SLACK bytes after `out` are written. */
     void (*warp_bilinear)(const fpc_warp_source *warp, const double *xs, const double *ys, int32_t count, uint8_t *out);
     void (*warp_bicubic)(const fpc_warp_source *warp, const double *xs, const double *ys, int32_t count, uint8_t *out);
     void (*grid_sample)(const fpc_grid_sample *sample);
@@ -201,22 +202,22 @@ typedef struct fpc_kernels {
     void (*planes_smooth)(const uint8_t *above, const uint8_t *row, const uint8_t *below, int64_t count, uint8_t *out);
     void (*planes_mix)(const uint8_t *const *images, const float *weights, int image_count, int64_t count,
                        uint8_t *out);
-    /* source.c and sink.c: pixels of three bytes from ones of four, and back with that value behind them. Up to
-     * FPC_ROW_SLACK bytes behind `rgb` are written or read; of the last pixel's fourth byte nothing is read. */
+    /* source.c and sink.c: pixels of three bytes from ones of four, and back with that value as the fourth. Up to
+     * FPC_ROW_SLACK bytes after `rgb` are written or read; the last pixel's fourth byte isn't read. */
     void (*drop_rgbx_pad)(const uint8_t *rgbx, int32_t count, uint8_t *rgb);
     void (*add_rgbx_pad)(const uint8_t *rgb, int32_t count, uint8_t rgbx_pad, uint8_t *rgbx);
-    /* Fourth bytes alone, from such pixels and into them; nothing else is read and written. */
+    /* Fourth bytes alone, from pixels of four bytes and into them; nothing else is read and written. */
     void (*take_rgbx_pad)(const uint8_t *rgbx, int32_t count, uint8_t *out);
     void (*set_rgbx_pad)(const uint8_t *rgbx_pads, int32_t count, uint8_t *rgbx);
     /* Whether the fourth byte of each of `count` pixels is this one. */
     bool (*same_rgbx_pad)(const uint8_t *rgbx, int32_t count, uint8_t rgbx_pad);
-    /* sink.c: `count` pixels of three channels into three rows of bytes; up to 64 bytes behind `rgb` are read. */
+    /* sink.c: `count` pixels of three channels into three rows of bytes; up to 64 bytes after `rgb` are read. */
     void (*split_channels)(const uint8_t *rgb, int32_t count, uint8_t *const out[3]);
-    /* The same as blue, green, red; up to 32 bytes behind `rgb` are read, and nothing else is written. */
+    /* `count` pixels as blue, green, red; up to 32 bytes after `rgb` are read, and nothing else is written. */
     void (*reverse_channels)(const uint8_t *rgb, int32_t count, uint8_t *bgr);
-    /* The same into three rows of normalizer->dtype. */
+    /* `count` pixels of three channels into three rows of normalizer->dtype. */
     void (*normalize_planar)(const uint8_t *rgb, int32_t count, const fpc_normalizer *normalizer, void *const out[3]);
-    /* `count` bytes, of 1 or 3 channels in turn, into as many elements one after the other. */
+    /* `count` bytes, of 1 or 3 channels in turn, into `count` elements one after the other. */
     void (*normalize_interleaved)(const uint8_t *row, int64_t count, const fpc_normalizer *normalizer, int32_t channels,
                                   void *out);
 } fpc_kernels;

@@ -31,14 +31,14 @@ SIMD vec v_load(const void *from) { return _mm256_loadu_si256((const __m256i *)f
 SIMD void v_store(void *to, vec a) { _mm256_storeu_si256((__m256i *)to, a); }
 SIMD void v_store_low(void *to, vec a) { _mm_storeu_si128((__m128i *)to, _mm256_castsi256_si128(a)); }
 SIMD void v_store_high(void *to, vec a) { _mm_storeu_si128((__m128i *)to, _mm256_extracti128_si256(a, 1)); }
-/* Each half from a place of its own. */
+/* Loads each half from its own address. */
 SIMD vec v_load_halves(const void *low, const void *high) {
     const __m256i a = _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)low));
     return _mm256_inserti128_si256(a, _mm_loadu_si128((const __m128i *)high), 1);
 }
-/* The same 16 bytes in both halves. */
+/* Loads the same 16 bytes into both halves. */
 SIMD vec v_load_twice(const void *from) { return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)from)); }
-/* 8 bytes from each of four places, the first two of them in the low half. */
+/* Loads 8 bytes from each of four addresses, those of the first two into the low half. */
 SIMD vec v_load_quarters(const void *a, const void *b, const void *c, const void *d) {
     const __m128i low = _mm_loadl_epi64((const __m128i *)a), high = _mm_loadl_epi64((const __m128i *)c);
     int64_t second, fourth;
@@ -49,13 +49,13 @@ SIMD vec v_load_quarters(const void *a, const void *b, const void *c, const void
 /* 16 bytes as 16 numbers of 16 bits. */
 SIMD vec v_load_widened(const uint8_t *from) { return _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)from)); }
 
-/* Four bytes from each of four places, as numbers of 16 bits: a quarter (8 bytes) from each. */
+/* Loads four bytes from each of four addresses, as numbers of 16 bits: a quarter (8 bytes) of each. */
 SIMD vec v_gather4(const uint8_t *a, const uint8_t *b, const uint8_t *c, const uint8_t *d) {
     int32_t words[4];
     memcpy(&words[0], a, 4), memcpy(&words[1], b, 4), memcpy(&words[2], c, 4), memcpy(&words[3], d, 4);
     return _mm256_cvtepu8_epi16(_mm_set_epi32(words[3], words[2], words[1], words[0]));
 }
-/* Back again, of numbers up to 255. */
+/* Stores each quarter's four numbers, up to 255, as four bytes. */
 SIMD void v_scatter4(uint8_t *a, uint8_t *b, uint8_t *c, uint8_t *d, vec numbers16) {
     const __m256i packed = _mm256_packus_epi16(numbers16, numbers16);
     const __m128i low = _mm256_castsi256_si128(packed), high = _mm256_extracti128_si256(packed, 1);
@@ -107,7 +107,7 @@ SIMD vec v_min_s16(vec a, vec b) { return _mm256_min_epi16(a, b); }
 /* Masks: all bits where two are equal, else none; and a where the mask has all bits, b where it has none. */
 SIMD vec v_equal16(vec a, vec b) { return _mm256_cmpeq_epi16(a, b); }
 SIMD vec v_select(vec mask, vec a, vec b) { return _mm256_blendv_epi8(b, a, mask); }
-/* 32 bytes in eight sums of 32 bits, no matter which where. */
+/* The sum of 32 bytes, spread over eight sums of 32 bits. */
 SIMD vec v_sum8(vec a) { return _mm256_sad_epu8(a, _mm256_setzero_si256()); }
 /* Bytes times weights of 0 to 127, of which neighbours are added: 16 sums of 16 bits, which must fit. */
 SIMD vec v_weigh8(vec a, vec weights) { return _mm256_maddubs_epi16(a, weights); }
@@ -163,7 +163,7 @@ SIMD vecf v_mul_float(vecf a, vecf b) { return _mm256_mul_ps(a, b); }
 SIMD vecf v_add_float(vecf a, vecf b) { return _mm256_add_ps(a, b); }
 SIMD vecf v_sub_float(vecf a, vecf b) { return _mm256_sub_ps(a, b); }
 SIMD vecf v_min_float(vecf a, vecf b) { return _mm256_min_ps(a, b); }
-/* Cut off to 32-bit numbers; any negative number for what is below -2**31. */
+/* Truncates to 32-bit numbers; any negative number for what is below -2**31. */
 SIMD vec v_cut_float(vecf a) { return _mm256_cvttps_epi32(a); }
 /* a * b + c, rounded once */
 SIMD vecf v_fma_float(vecf a, vecf b, vecf c) { return _mm256_fmadd_ps(a, b, c); }

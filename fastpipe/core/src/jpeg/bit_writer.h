@@ -1,4 +1,4 @@
-/* bit_writer.h: codes that are written, and where their bits go: what the loop over a block's coefficients shares. */
+/* bit_writer.h: the codes that a scan is written by, and the writer of their bits. */
 #ifndef FPC_BIT_WRITER_H
 #define FPC_BIT_WRITER_H
 
@@ -6,17 +6,17 @@
 
 #include "bitstream.h"
 
-/* Values of these bits, with their sign, have all that is to be written of them in a table. */
+/* Values of up to this many bits, sign included, are looked up with their symbol in a table of all that is written. */
 #define FPC_SHORT_BITS 7
 
-/* Bits from the highest on, and in the lowest five how many they are; FPC_NO_CODE where there is no code. */
+/* An entry: the code's bits from the highest on, and in the lowest five bits their number; FPC_NO_CODE for no code. */
 #define FPC_NO_CODE 32u
 typedef struct fpc_codes {
     uint32_t symbols[256];
     uint32_t values[16 << FPC_SHORT_BITS]; /* by run of zeros << FPC_SHORT_BITS | value: symbol and value */
 } fpc_codes;
 
-/* Bits go to bytes without the zeros that are stuffed behind each 0xFF. The highest `count` of `bits`, 0 to 7, aren't
+/* Bits go to bytes without the zeros that are stuffed after each 0xFF. The highest `count` of `bits`, 0 to 7, aren't
  * written yet; those below are 0. */
 typedef struct fpc_bit_writer {
     uint64_t bits;
@@ -50,7 +50,7 @@ static FPC_INLINE uint32_t encode_lowest_bit(uint64_t bits) {
 #endif
 }
 
-/* Writes whole bytes, without a branch: eight are written, of which some come again. */
+/* Writes whole bytes, without a branch: always stores eight, of which the later ones are overwritten next time. */
 static FPC_INLINE void put_bytes(fpc_bit_writer *to) {
     for (int i = 0; i < 8; i++) to->next[i] = (uint8_t)(to->bits >> (56 - 8 * i));
     to->next += to->count / 8;
@@ -58,19 +58,19 @@ static FPC_INLINE void put_bytes(fpc_bit_writer *to) {
     to->count %= 8;
 }
 
-/* Adds bits, from the highest on, nothing behind them set. There are 57 at most before whole bytes are written. */
+/* Appends the highest `count` bits; those below must be 0. At most 57 may be appended before put_bytes. */
 static FPC_INLINE void add_top(fpc_bit_writer *to, uint64_t bits, uint32_t count) {
     to->bits |= bits >> to->count;
     to->count += count;
 }
 
-/* Up to 32 bits. */
+/* Appends up to 32 bits, and writes whole bytes. */
 static FPC_INLINE void put_top(fpc_bit_writer *to, uint64_t bits, uint32_t count) {
     add_top(to, bits, count);
     put_bytes(to);
 }
 
-/* The same of bits from the lowest on, nothing above them set. */
+/* Appends the lowest `count` bits, above which all must be 0, and writes whole bytes. */
 static FPC_INLINE void put_bits(fpc_bit_writer *to, uint32_t bits, uint32_t count) {
     put_top(to, (uint64_t)bits << 1 << (63 - count), count);
 }
@@ -85,7 +85,7 @@ static FPC_INLINE void put_entry(fpc_bit_writer *to, uint32_t entry, uint32_t *m
     put_bytes(to);
 }
 
-/* The bits of a value behind its symbol (T.81, F.1.2.1). */
+/* The bits of a value that follow its symbol (T.81, F.1.2.1). */
 static FPC_INLINE uint32_t value_bits(int value, uint32_t size) {
     return ((uint32_t)value - (value < 0)) & ((1u << size) - 1);
 }

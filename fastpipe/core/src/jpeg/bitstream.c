@@ -5,7 +5,7 @@
 
 _Static_assert(FPC_UNSTUFF_SLACK <= 64, "the buffer has 64 bytes behind the margin");
 
-/* Unstuffed bytes behind `filled` up to `to`; fewer where a marker comes. */
+/* Appends unstuffed bytes after `filled`, up to `to`; fewer where a marker comes. */
 static void unstuff(fpc_bitstream *bits, uint8_t *from, uint8_t *to) {
     fpc_copy copy = {bits->input, bits->end, from, to, 0};
     bits->kernels->unstuff(&copy);

@@ -1,8 +1,8 @@
-/* bitstream.h: the bits of a scan, without the zero bytes that are stuffed behind each 0xFF.
+/* bitstream.h: the bits of a scan, without the zero bytes that are stuffed after each 0xFF.
  *
  * The scan's data is unstuffed ahead, a chunk at a time. The loops that decode it look at `next <= limit` once an
- * MCU and otherwise read without a check: behind `limit` there are FPC_MARGIN bytes that may be read, of the scan's
- * data or, at its end, zeros. Whether more bits were used than the scan has is found out behind each run of MCUs.
+ * MCU and otherwise read without a check: after `limit` there are FPC_MARGIN bytes that may be read, of the scan's
+ * data or, at its end, zeros. Whether more bits were used than the scan has is found out after each run of MCUs.
  */
 #ifndef FPC_BITSTREAM_H
 #define FPC_BITSTREAM_H
@@ -45,7 +45,7 @@ struct fpc_kernels;
 
 typedef struct fpc_bitstream {
     fpc_reader reader;
-    const uint8_t *limit;  /* an MCU may be begun while reader.next isn't behind it */
+    const uint8_t *limit;  /* an MCU may be begun while reader.next isn't past it */
     const uint8_t *filled; /* the end of the unstuffed data */
     const uint8_t *input;  /* what comes next in the file; at a marker where there is one */
     const uint8_t *end;    /* of the file */
@@ -54,8 +54,8 @@ typedef struct fpc_bitstream {
     uint8_t buffer[FPC_MARGIN + 64 + FPC_CHUNK + FPC_MARGIN + 64];
 } fpc_bitstream;
 
-/* A piece of it, without the zeros, goes from `from` to `to`; up to FPC_UNSTUFF_SLACK bytes behind the limit are
- * written. */
+/* A piece of a scan's data that is copied from `from` to `to` without the stuffed zeros; up to FPC_UNSTUFF_SLACK bytes
+ * after the limit are written. */
 #define FPC_UNSTUFF_SLACK 64
 typedef struct fpc_copy {
     const uint8_t *from, *end;
@@ -63,22 +63,22 @@ typedef struct fpc_copy {
     int marker; /* what ended it before the limit; 0 where nothing did */
 } fpc_copy;
 
-/* Begins at `input`, behind a scan's header or a restart marker. */
+/* Begins at `input`, after a scan's header or a restart marker. */
 void fpc_bitstream_start(fpc_bitstream *bits, const uint8_t *input, const uint8_t *end);
 
-/* More data, where reader.next is behind the limit: FPC_OK, or FPC_TRUNCATED where there is no more. */
+/* Unstuffs more data where reader.next is past the limit: FPC_OK, or FPC_TRUNCATED where there is no more. */
 int fpc_bitstream_fill(fpc_bitstream *bits);
 
 /* Whether more bits were taken than there are. */
 int fpc_bitstream_overrun(const fpc_bitstream *bits);
 
-/* Whether whole bytes are left in front of the marker behind the data. */
+/* Whether whole bytes are left before the marker that ends the data. */
 bool fpc_bitstream_left_over(const fpc_bitstream *bits);
 
-/* Goes over what is left of the data to the marker behind it, as libjpeg does; returns it. */
+/* Skips what is left of the data, as libjpeg does; returns the marker that ends it. */
 int fpc_bitstream_marker(fpc_bitstream *bits);
 
-/* Takes restart marker `number` (0 to 7) and begins behind it; FPC_OK, FPC_TRUNCATED or FPC_BAD_MARKER. */
+/* Takes restart marker `number` (0 to 7) and begins after it; FPC_OK, FPC_TRUNCATED or FPC_BAD_MARKER. */
 int fpc_bitstream_restart(fpc_bitstream *bits, int number);
 
 static FPC_INLINE uint64_t fpc_load_big_endian(const uint8_t *from) {
@@ -113,8 +113,8 @@ static FPC_INLINE uint32_t fpc_take(fpc_reader *reader, uint32_t length) {
     return value;
 }
 
-/* Masks by the number of bits: all of them, the smallest positive value, and what is added to a negative one. In one
- * place, as one address is enough then. */
+/* Tables by the number of bits: the mask of all of them, the smallest positive value, and what is added to a negative
+ * value. In one struct, so that one address is enough. */
 typedef struct fpc_sizes {
     int32_t mask[16], half[16], offset[16];
 } fpc_sizes;

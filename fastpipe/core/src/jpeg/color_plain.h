@@ -15,7 +15,7 @@
 #endif
 
 /* 32 pixels of three planes, interleaved. Each is stored as four bytes, the fourth under the next pixel: one store for
- * three. One byte behind the last pixel is written. */
+ * three. One byte after the last pixel is written. */
 static inline void color_interleave(const uint8_t *restrict red, const uint8_t *restrict green,
                                     const uint8_t *restrict blue, uint8_t *restrict rgb) {
     uint32_t words[COLOR_GROUP];
@@ -56,7 +56,7 @@ static void planes_to_rgb(const uint8_t *red, const uint8_t *green, const uint8_
 }
 
 /* jdsample.c: h2v1_fancy_upsample, and, of sums of 3 times the nearer row and the farther one, h2v2_fancy_upsample.
- * Each output sample is 3/4 of the nearer and 1/4 of the farther input. wide[-1] and the one behind the last are
+ * Each output sample is 3/4 of the nearer and 1/4 of the farther input. wide[-1] and the one after the last are
  * read. */
 static inline void color_upsample_half(const uint16_t *restrict wide, const int sums, uint8_t *restrict out) {
     const int shift = sums ? 4 : 2, round_even = sums ? 8 : 1, round_odd = sums ? 7 : 2;

@@ -33,7 +33,7 @@ void fpc_encoder_start(fpc_encoder *encoder) {
     encoder->ended = encoder->correction_count = 0;
 }
 
-/* With a zero behind each byte of 0xFF (T.81, F.1.2.3). */
+/* Writes a zero after each byte of 0xFF (T.81, F.1.2.3). */
 void fpc_encoder_stuff(fpc_encoder *encoder) {
     const uint64_t low = UINT64_C(0x0101010101010101);
     const uint8_t *from = encoder->bytes, *const end = encoder->writer.next;
@@ -43,7 +43,7 @@ void fpc_encoder_stuff(fpc_encoder *encoder) {
     while (from < end) {
         uint64_t word = 0;
         if (end - from >= 8) memcpy(&word, from, sizeof word);
-        /* A byte of 0xFF is one that is 0 when all bits are turned; the well-known test for those. */
+        /* A byte is 0xFF where its complement is 0: the well-known test for a zero byte, of the complement. */
         if (end - from >= 8 && !((~word - low) & word & low << 7)) {
             memcpy(to, from, 8);
             from += 8;

@@ -6,7 +6,7 @@
 #include "bit_writer.h"
 #include "mcu.h"
 
-/* A coefficient behind so many zeros; at most 23 bits more than there were aren't written, or fewer than 8 in all. */
+/* Adds a coefficient after `run` zeros. Then at most 23 more bits wait to be written, or fewer than 8 in all. */
 static FPC_INLINE void add_coefficient(fpc_bit_writer *to, const fpc_codes *ac, uint32_t run, int value,
                                        uint32_t *missing) {
     const uint32_t moved = (uint32_t)(value + (1 << (FPC_SHORT_BITS - 1)));

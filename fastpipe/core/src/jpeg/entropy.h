@@ -43,12 +43,12 @@ typedef struct fpc_tables {
     uint32_t restart_interval; /* in MCUs; 0: none */
 } fpc_tables;
 
-/* Offsets of the segments that say most. */
+/* Offsets of the segments that a decoder needs. */
 typedef struct fpc_segments {
     fpc_header header;
     int frame_marker;
-    size_t frame;          /* the frame's data, behind the length */
-    size_t scan, scan_end; /* the scan's header, behind the length */
+    size_t frame;          /* the frame's data, after the length */
+    size_t scan, scan_end; /* the scan's header, after the length */
     size_t exif, exif_end; /* the first Exif segment's data; 0 where there is none */
     int exif_segments;
     size_t xmp, xmp_end; /* the last one with XMP */
@@ -76,7 +76,7 @@ int fpc_read_interval(fpc_tables *tables, const uint8_t *data, size_t length);
  * FPC_UNUSUAL_HEADER where Pillow has to read it. */
 int fpc_orientation_of(const uint8_t *exif, size_t exif_length, const uint8_t *xmp, size_t xmp_length,
                        int32_t *orientation);
-/* The same of a JPEG's segments (exif.c): FPC_OK, or FPC_UNUSUAL_HEADER where Pillow has to read it. */
+/* The orientation that a JPEG's segments say (exif.c): FPC_OK, or FPC_UNUSUAL_HEADER where Pillow has to read it. */
 int fpc_read_orientation(const uint8_t *data, const fpc_segments *segments, int32_t *orientation);
 /* False where Pillow may refuse a JPEG for what its EXIF data say of the resolution (exif.c). */
 bool fpc_exif_is_readable(const uint8_t *data, const fpc_segments *segments);
@@ -98,7 +98,7 @@ typedef struct fpc_scan {
     int first, last, high, low;
 } fpc_scan;
 
-/* Reads a scan's header behind its length; FPC_OK or FPC_BAD_SCAN. Tables aren't looked for. */
+/* Reads a scan's header, from after its length on; FPC_OK or FPC_BAD_SCAN. Tables aren't looked for. */
 int fpc_read_scan(fpc_scan *scan, const uint8_t *data, size_t length, const fpc_component *components, int count);
 
 /* The lowest bit that has come of each coefficient. (scans.c) */
@@ -134,9 +134,9 @@ struct fpc_jpeg {
     fpc_component components[FPC_MAX_COMPONENTS];
     int component_count;
     fpc_scan scan;
-    int whole;            /* the scans have to be decoded in full before the first row is handed out */
+    int whole;            /* 1: the scans are decoded in full before the first row is handed out */
     uint32_t interleaved; /* components, as bits, that have come in a scan of several: their MCUs are filled up */
-    bool warned;          /* libjpeg warns: of a scan's header, or of data behind its last code */
+    bool warned;          /* libjpeg warns: of a scan's header, or of data after its last code */
 
     /* The box in MCUs, and the next row. */
     int column, column_end, row, row_end, next_row;
@@ -150,7 +150,7 @@ struct fpc_jpeg {
     fpc_dc_table dc[FPC_MAX_TABLES];
     fpc_ac_table ac[FPC_MAX_TABLES];
     fpc_skip_table skip[FPC_MAX_TABLES];
-    /* The codes that they were made of, as sequential scans have them: many files have the same. */
+    /* The codes that these tables were made of, for sequential scans: many files have the same codes. */
     fpc_table_source made_dc[FPC_MAX_TABLES], made_ac[FPC_MAX_TABLES], made_skip[FPC_MAX_TABLES];
     fpc_symbol_words words;
     fpc_bitstream bits;
@@ -170,7 +170,7 @@ void fpc_scan_end(fpc_jpeg *jpeg);
 int fpc_scan_decode(fpc_jpeg *jpeg, uint32_t count, int skip);
 /* The blocks of the scan's MCU in their order; FPC_OK, or FPC_UNSUPPORTED_COLOR where they are too many. */
 int fpc_scan_blocks(fpc_jpeg *jpeg);
-/* Points them to the stores' row `row` of MCUs. */
+/* Points the MCU's blocks to row `row` of MCUs in the stores. */
 void fpc_scan_aim(fpc_jpeg *jpeg, int row);
 /* MCUs of the scan. */
 void fpc_scan_size(const fpc_jpeg *jpeg, int *columns, int *rows);

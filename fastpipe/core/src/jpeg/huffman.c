@@ -42,7 +42,7 @@ int fpc_huffman_spec_is_dc(const fpc_huffman_spec *spec) {
 }
 
 int fpc_huffman_spec_find(const fpc_huffman_spec *spec, uint32_t next) {
-    /* The ends rise with the length, so that no branch is needed to find the first one behind it. */
+    /* The ends rise with the length, so that no branch is needed to find the first one above `next`. */
     int bits = 1;
     for (int shorter = 1; shorter <= FPC_LONGEST_CODE; shorter++) bits += next >= spec->end[shorter];
     if (bits > FPC_LONGEST_CODE) return 0;

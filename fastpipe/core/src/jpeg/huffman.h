@@ -13,10 +13,11 @@
 /* Longest code, and most bits that one symbol can take: its code and the bits of a value of 15. */
 #define FPC_LONGEST_CODE 16
 
-/* Sizes of AC values above this one are left to the slow way: no sound file has them, and entries stay small. */
+/* The largest size of an AC value that tables decode; larger ones, which no sound file has, are decoded the slow way:
+ * so entries stay small. */
 #define FPC_LARGEST_FAST_SIZE 10
 
-/* Values of more bits than these don't stand in an entry. */
+/* The most bits of a value that an entry holds. */
 #define FPC_LARGEST_KEPT_SIZE 7
 
 /* Advances: an end of block takes the position beyond 63; this one says that the entry holds no symbol. */
@@ -27,7 +28,7 @@
 typedef struct fpc_huffman_spec {
     uint8_t counts[FPC_LONGEST_CODE + 1]; /* from 1 on */
     uint8_t symbols[256];
-    uint32_t end[FPC_LONGEST_CODE + 1];  /* by length: the first code behind those of it, in 16 bits from the left */
+    uint32_t end[FPC_LONGEST_CODE + 1];  /* by length: the first code after those of it, in 16 bits from the left */
     int32_t first[FPC_LONGEST_CODE + 1]; /* by length: index of its first symbol, less its first code */
 } fpc_huffman_spec;
 

@@ -1,7 +1,7 @@
 /* idct.c: which coefficients the inverse DCT takes.
  *
  * libjpeg's "islow" inverse DCT (jidctint.c) has as many forms as libjpeg-turbo has instruction sets. They agree as
- * long as no intermediate value leaves 16 bits; behind that C wraps in 32 bits, AVX2 saturates here and wraps there,
+ * long as no intermediate value leaves 16 bits; beyond that C wraps in 32 bits, AVX2 saturates here and wraps there,
  * NEON does otherwise again. A photo never gets there: 8-bit samples give coefficients up to 1,024, and rounding adds
  * half a step. So blocks for which the first pass gives a value outside [-2**14, 2**14) are refused: then sums of two
  * such values fit 16 bits in the second pass, too, and all else has room to spare.

@@ -6,7 +6,7 @@
 
 typedef struct fpc_dequantizer {
     uint16_t step[64];       /* natural order */
-    int16_t largest[64];     /* blocks none of whose coefficients is beyond it need no closer look: see idct.c */
+    int16_t largest[64];     /* a block with no coefficient beyond it is in range without a closer look: see idct.c */
     int16_t step_pair[128];  /* for two blocks side by side: each row of 8 twice */
     int16_t alarm_pair[128]; /* (coefficient * alarm + 2**14) >> 15 is 0 only where none is beyond it */
 } fpc_dequantizer;

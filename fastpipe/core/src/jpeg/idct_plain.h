@@ -8,7 +8,7 @@
 #include "idct.h"
 #include "plain.h"
 
-/* Factors of jidctint.c: 13 bits behind the point. */
+/* Factors of jidctint.c: 13 bits after the binary point. */
 enum {
     FIX_0_298631336 = 2446,
     FIX_0_390180644 = 3196,
@@ -62,7 +62,7 @@ enum {
 
 IDCT_PASS(idct_columns_wide, int32_t, 11, 8)
 
-/* The closer look at a block's dequantized coefficients. */
+/* Whether the first pass's values of a block are in range: the closer look. */
 static int idct_is_in_range(const int16_t *coefficients, const fpc_dequantizer *dequantizer) {
     int16_t values[64];
     int32_t wide[64];
@@ -84,7 +84,7 @@ static inline uint8_t idct_sample(int value) {
     return (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
 }
 
-/* A block with nothing but its mean. */
+/* Writes a block that has only a DC: one value. */
 static inline int idct_flat(int16_t coefficient, const fpc_dequantizer *dequantizer, uint8_t *out, size_t out_stride) {
     const int32_t mean = coefficient * (int32_t)dequantizer->step[0];
     const int sample = idct_sample((mean + 4) >> 3);
@@ -92,15 +92,15 @@ static inline int idct_flat(int16_t coefficient, const fpc_dequantizer *dequanti
     return mean < -IDCT_RANGE / 4 || mean >= IDCT_RANGE / 4;
 }
 
-/* kernels.h; the SIMD body has one of its own and of this file the rest. */
+/* The kernel of kernels.h. The SIMD body has one of its own, and uses the rest of this file. */
 #if defined(FPC_PORTABLE)
 IDCT_PASS(idct_columns_plain, int16_t, 11, 8)
 IDCT_PASS(idct_corner_columns, int16_t, 11, 4)
 IDCT_PASS(idct_rows_plain, int16_t, 18, 8)
 IDCT_PASS(idct_corner_rows, int16_t, 18, 4)
 
-/* The 8 by 8 elements of an array transposed: their index's six bits turn by three, one for each time that the array's
- * two halves are interleaved, which is what vector instructions do. `spare` is as large. */
+/* Transposes the 8 by 8 elements of an array: the six bits of an element's index rotate by three, by one each time that
+ * the array's two halves are interleaved, as vector instructions do. `spare` is as large. */
 #define IDCT_TRANSPOSE(name, Element)                                                                                  \
     static inline void name##_interleave(const Element *restrict in, Element *restrict out) {                          \
         for (int i = 0; i < 32; i++) {                                                                                 \
@@ -117,7 +117,7 @@ IDCT_PASS(idct_corner_rows, int16_t, 18, 4)
 IDCT_TRANSPOSE(idct_transpose_values, int16_t)
 IDCT_TRANSPOSE(idct_transpose_samples, uint8_t)
 
-/* A block of which rows and columns from `size` (4 or 8) on are 0. Not 0 where it is out of range. */
+/* Writes a block whose rows and columns from `size` (4 or 8) on are 0; returns other than 0 if it is out of range. */
 static inline int idct_block_sized(const int16_t *restrict coefficients, const fpc_dequantizer *restrict dequantizer,
                                    uint8_t *restrict out, size_t out_stride, const int size) {
     int16_t a[64], b[64], spare[64];

@@ -22,7 +22,7 @@ enum {
     IDCT_ODD3_3 = FIX_1_175875602,
     IDCT_ODD3_5 = FIX_1_175875602 - FIX_0_390180644,
     IDCT_ODD3_7 = FIX_1_175875602 - FIX_0_899976223,
-    /* And the even part's. */
+    /* The even part's factors. */
     IDCT_EVEN_0 = 1 << 13,
     IDCT_EVEN0_2 = FIX_0_541196100 + FIX_0_765366865,
     IDCT_EVEN0_6 = FIX_0_541196100,
@@ -35,7 +35,7 @@ SIMD vec idct_unpack(vec a, vec b, int high) { return high ? v_unpack_high16(a, 
 /* Pairs (a, b) by factors: x * a + y * b. */
 SIMD vec idct_product(vec pairs, int x, int y) { return v_madd16(pairs, v_all32(V_PAIR16(x, y))); }
 
-/* The same, added to a sum. */
+/* sum + idct_product(pairs, x, y) */
 SIMD vec idct_more(vec sum, vec pairs, int x, int y) { return v_add_madd16(sum, pairs, v_all32(V_PAIR16(x, y))); }
 
 /* Half a vec's four columns before the last rounding: even[k] + odd[k], and even[k] - odd[k] in row 7 - k. */
@@ -58,7 +58,7 @@ SIMD idct_sums idct_sum(const vec *v, const int32_t round, int high) {
     return sums;
 }
 
-/* The same where rows 4 to 7 are 0: only a corner of the block has coefficients. */
+/* idct_sums of a block whose rows 4 to 7 are 0: only its corner has coefficients. */
 SIMD idct_sums idct_sum_corner(const vec *v, const int32_t round, int high) {
     const vec rounding = v_all32(round);
     const vec c02 = idct_unpack(v[0], v[2], high), c13 = idct_unpack(v[1], v[3], high);
@@ -129,7 +129,8 @@ SIMD void idct_store(const vec *v, uint8_t *out, size_t out_stride) {
     }
 }
 
-/* Two blocks, of which rows and columns 4 to 7 are 0 where `corner` is not 0. Not 0 where one is out of range. */
+/* Writes two blocks, whose rows and columns 4 to 7 are 0 if `corner` isn't 0; returns other than 0 if one is out of
+ * range. */
 SIMD int idct_pair(const int16_t *first, const int16_t *second, const fpc_dequantizer *dequantizer, uint8_t *out,
                    size_t out_stride, const int corner) {
     vec v[8], alarm = v_zero();

@@ -17,7 +17,7 @@ typedef struct fpc_plane {
     int first_block;              /* the block column at which the rows of `coefficients` start */
     int stride;                   /* blocks a row of `coefficients`; at least one more than are asked for */
     const int16_t *coefficients;  /* `vertical` rows of `stride` blocks of 64, natural order, not dequantized */
-    const uint8_t *last; /* for each block the zigzag index behind which all is 0; may be too large, never small */
+    const uint8_t *last; /* for each block a zigzag index after which all are 0: maybe too large, never too small */
     uint16_t quantization[64]; /* natural order */
 } fpc_plane;
 
@@ -37,7 +37,7 @@ int fpc_frame_layout(fpc_frame *frame);
 
 struct fpc_kernels;
 
-/* A file of which parts are read, when they are wanted: `read` gives an fpc_status. */
+/* A file that is read by parts, each when it is wanted: `read` returns an fpc_status. */
 typedef struct fpc_parts {
     int (*read)(void *owner, uint64_t offset, size_t size, uint8_t *to);
     void *owner;
@@ -51,12 +51,12 @@ typedef struct fpc_coefficients {
     size_t (*bytes)(const void *source);
     /* Opens a file; the frame stays the source's. */
     int (*open)(void *source, const uint8_t *data, size_t length, const fpc_frame **frame);
-    /* The same where it is read by parts; NULL where it can't be. The parts are there until `start` comes back. */
+    /* Opens a file that is read by parts, which must stay until `start` returns; NULL where the source can't. */
     int (*open_parts)(void *source, const fpc_parts *parts, int64_t max_bytes, const fpc_frame **frame);
     int (*start)(void *source, int column, int column_end, int row, int row_end, int64_t max_bytes);
     int (*next_row)(void *source);
     int (*finish)(void *source);
-    int32_t (*row)(const void *source); /* the row of MCUs that comes next; NULL where nobody asks */
+    int32_t (*row)(const void *source); /* the row of MCUs that comes next; NULL where it isn't needed */
     bool (*warned)(const void *source); /* as fpc_job has it; NULL where it never does */
 } fpc_coefficients;
 
@@ -81,7 +81,7 @@ int fpc_jpeg_start(fpc_jpeg *jpeg, int column, int column_end, int row, int row_
 /* Decodes the next MCU row of the box into the frame's planes. */
 int fpc_jpeg_next_row(fpc_jpeg *jpeg);
 
-/* Whether what is left of the file is as Pillow wants it: to be called behind the last row. FPC_OK, or a refusal. */
+/* Whether what is left of the file is as Pillow wants it: to be called after the last row. FPC_OK, or a refusal. */
 int fpc_jpeg_finish(fpc_jpeg *jpeg);
 
 #endif

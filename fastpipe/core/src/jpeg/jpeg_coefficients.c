@@ -105,8 +105,8 @@ int fpc_jpeg_open(fpc_jpeg *jpeg, const uint8_t *data, size_t length) {
     return FPC_OK;
 }
 
-/* Memory for the blocks of a box's MCU row, or of the image. Two more blocks stand behind each row: the first takes
- * what broken data puts behind a block, and the reader of the planes may look at them. */
+/* Memory for the blocks of a box's MCU row, or of the image. Two more blocks follow each row: the first takes
+ * what broken data puts after a block, and the reader of the planes may look at them. */
 static int make_stores(fpc_jpeg *jpeg, int64_t max_bytes) {
     size_t sizes[FPC_MAX_COMPONENTS], total = 0;
     for (int i = 0; i < jpeg->component_count; i++) {
@@ -206,8 +206,8 @@ int fpc_jpeg_next_row(fpc_jpeg *jpeg) {
     return status;
 }
 
-/* Python's side has always asked for an end-of-image marker that is the first behind the scan's data, restart
- * markers aside: Pillow refuses a file that ends early, and how it reads others depends on where. */
+/* The first marker after the scan's data, restart markers aside, has to be the end of the image: Pillow refuses a file
+ * that ends early, and how it reads others depends on where. */
 int fpc_jpeg_finish(fpc_jpeg *jpeg) {
     if (!jpeg->component_count) return FPC_BAD_OPERATION;
     if (jpeg->whole) return FPC_OK; /* the scans' walk has come to it */

@@ -1,7 +1,7 @@
 /* jpeg_rows.c: from the MCU rows of coefficients to rows of RGB, one after the other.
  *
  * Each component has a ring of sample rows, long enough for two MCU rows: the one that is read, and the one before or
- * behind it, whose nearest row upsampling mixes in. Rows and columns that the box doesn't need aren't computed. */
+ * after it, whose nearest row upsampling mixes in. Rows and columns that the box doesn't need aren't computed. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "packed.h"
 #include "upsample.h"
 
-/* Bytes in front of a row, where one number of 16 bits is written, and behind it, as kernels take groups of 32. */
+/* Bytes before a row, where one number of 16 bits is written, and after it, as kernels take groups of 32. */
 #define MARGIN 64
 #define BLOCK 8
 

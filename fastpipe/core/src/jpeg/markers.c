@@ -7,7 +7,7 @@
 /* Pillow takes a while for each, and joins Exif segments again with every one: a file could keep it for hours. */
 #define MAX_SEGMENTS 10000
 #define MAX_EXIF_BYTES (1 << 20)
-/* Of those of applications and comments alone: tables, frame and scan come with them in a JPEG. */
+/* The most segments of applications and comments: tables, frame and scan come with them in a JPEG. */
 #define MAX_METADATA (MAX_SEGMENTS - 16)
 
 /* Pillow refuses a file whose JFIF or Adobe segment ends before its version, or an ICC segment before its number. */
@@ -194,7 +194,7 @@ static int take_frame(fpc_walker *walker, int marker, size_t start, size_t end) 
     header->height = (int32_t)u16(data + 1);
     header->width = (int32_t)u16(data + 3);
     header->components = data[5];
-    /* Pillow's word on a length that doesn't fit comes when the scan is reached. */
+    /* Pillow refuses a length that doesn't fit only when it reaches the scan. */
     if (end < start + 6 || end - (start + 6) != (size_t)(3 * header->components)) header->components = -1;
     return FPC_OK;
 }

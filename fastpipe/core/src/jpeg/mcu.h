@@ -14,8 +14,8 @@
 #define FPC_DC_INDEX(bits) ((bits) >> (64 - FPC_DC_BITS))
 #define FPC_NEXT_16(bits) ((uint32_t)((bits) >> 48))
 
-/* Zigzag index + 1 to natural order (T.81, figure 5). Index 0 and those behind the last coefficient lead to FPC_DUMP:
- * the place behind the block, which holds nothing that is still wanted. Broken data can reach 190. */
+/* Zigzag index + 1 to natural order (T.81, figure 5). Index 0 and those after the last coefficient lead to FPC_DUMP:
+ * the place after the block, which holds nothing that is still wanted. Broken data can reach 190. */
 #define FPC_DUMP 64
 #define D FPC_DUMP
 #define D16 D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D

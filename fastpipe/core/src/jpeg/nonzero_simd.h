@@ -36,7 +36,7 @@ SIMD uint32_t nonzero_half(const __m256i quarters[4], const uint8_t order[4][32]
 SIMD uint64_t nonzero_of(const int16_t *block, int last) {
     static const uint8_t order[2][4][32] = {{FIRST_HALF(0), FIRST_HALF(1), FIRST_HALF(2), FIRST_HALF(3)},
                                             {SECOND_HALF(0), SECOND_HALF(1), SECOND_HALF(2), SECOND_HALF(3)}};
-    (void)last; /* what is behind it is 0 */
+    (void)last; /* the coefficients after it are 0 */
     const __m256i low = nonzero_bytes(block), high = nonzero_bytes(block + 32);
     const __m256i quarters[4] = {_mm256_permute2x128_si256(low, low, 0x00), _mm256_permute2x128_si256(low, low, 0x11),
                                  _mm256_permute2x128_si256(high, high, 0x00),

@@ -7,7 +7,7 @@
 /* Values times this must fit 16 bits; no sound file comes near. */
 #define LARGEST_SHIFT (15 - FPC_LARGEST_FAST_SIZE)
 
-/* The blocks of an MCU in a scan of DC coefficients, and their tables; bits behind the highest come without one. */
+/* Sets the blocks of an MCU in a scan of DC coefficients, and their tables; scans of lower bits have no table. */
 static int set_blocks(fpc_jpeg *jpeg) {
     const fpc_scan *scan = &jpeg->scan;
     for (int i = 0; i < scan->count && !scan->high; i++) fpc_scan_make_dc(jpeg, scan->dc_table[i]);
@@ -33,7 +33,7 @@ static int set_band(fpc_jpeg *jpeg, fpc_band *band) {
         fpc_build_words(&jpeg->words, band->spec, 1);
         jpeg->kernels->build_ac(&jpeg->ac[0], &jpeg->words);
         fpc_add_runs(&jpeg->ac[0], band->spec);
-        jpeg->made_ac[0].made = 0; /* no sequential scan's */
+        jpeg->made_ac[0].made = 0; /* this table is no sequential scan's */
     }
     return FPC_OK;
 }

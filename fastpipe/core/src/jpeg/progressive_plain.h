@@ -184,7 +184,7 @@ static FPC_INLINE void progressive_correct(fpc_reader *reader, int16_t *block, u
 static FPC_INLINE void progressive_refine_block(fpc_reader *reader, fpc_band *band, int16_t *block, uint64_t *nonzero,
                                                 uint64_t inside, uint32_t *bad) {
     const int32_t step = (int32_t)(1u << band->low);
-    const uint64_t old = *nonzero & inside; /* those are corrected; new ones come with all that is known of them */
+    const uint64_t old = *nonzero & inside; /* these get one more bit; new ones come with all their bits so far */
     uint64_t left = inside;
     while (left) {
         fpc_refill(reader);

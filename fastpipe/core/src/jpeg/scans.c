@@ -7,7 +7,7 @@
 
 #include "entropy.h"
 
-/* In an fpc_progress: nothing has come of a coefficient. */
+/* In fpc_progress.low: no scan has brought anything of the coefficient. */
 #define MISSING -1
 
 /* Notes what a progressive scan brings; refuses one that isn't what comes next, or that libjpeg raises on (jdphuff.c,
@@ -29,8 +29,7 @@ static int note_progressive(fpc_progress *progress, const fpc_scan *scan, const 
     return FPC_OK;
 }
 
-/* Notes the same of a sequential scan: all coefficients of its components. libjpeg doesn't look at what else its header
- * says. */
+/* Notes that a sequential scan brings all coefficients of its components. libjpeg ignores what else its header says. */
 static int note_sequential(fpc_progress *progress, const fpc_scan *scan) {
     for (int i = 0; i < scan->count; i++) {
         int8_t *low = progress->low[scan->component[i]];
@@ -64,7 +63,7 @@ static int sequential_scan(fpc_jpeg *jpeg, const uint8_t *input) {
     return status;
 }
 
-/* Finds the first marker behind a scan's data that isn't a restart marker. */
+/* Finds the first marker after a scan's data that isn't a restart marker. */
 static int marker_behind(fpc_jpeg *jpeg, size_t *position) {
     int marker;
     fpc_scan_end(jpeg);
@@ -76,7 +75,7 @@ static int marker_behind(fpc_jpeg *jpeg, size_t *position) {
     return marker == FPC_END_OF_DATA ? FPC_TRUNCATED : FPC_OK;
 }
 
-/* Reads the segments between two scans. FPC_OK with *marker FPC_SOS or FPC_EOI, and *position behind the marker. */
+/* Reads the segments between two scans. FPC_OK with *marker FPC_SOS or FPC_EOI, and *position after the marker. */
 static int walk_between(fpc_jpeg *jpeg, size_t *position, int *marker) {
     for (;;) {
         if (jpeg->length - *position < 2) return FPC_TRUNCATED;

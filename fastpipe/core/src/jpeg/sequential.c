@@ -56,7 +56,7 @@ void fpc_scan_begin(fpc_jpeg *jpeg, const uint8_t *input) {
     fpc_bitstream_start(&jpeg->bits, input, jpeg->data + jpeg->length);
 }
 
-/* Whether a table was made of this code; from now on it is. */
+/* Whether the table was made of this code already; notes that it is from now on. */
 static int keep_spec(fpc_table_source *source, const fpc_huffman_spec *spec) {
     if (source->made && fpc_huffman_spec_equal(&source->spec, spec)) return 1;
     source->made = 1;

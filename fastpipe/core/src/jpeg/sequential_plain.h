@@ -117,7 +117,7 @@ static FPC_INLINE void sequential_skip(fpc_reader *reader, const fpc_skip_table 
             fpc_drop(reader, length);
             if (position < 64) continue;
         }
-        /* An end of block adds 128, so that these are the sound ends; 192 is an end behind the last coefficient. */
+        /* An end of block adds 128, so that these are the sound ends; 192 is an end after the last coefficient. */
         if (position == 64 || (position > 128 && position < 192)) return;
         /* No symbol, or symbols beyond the block's end: this time one alone. */
         position -= advance;

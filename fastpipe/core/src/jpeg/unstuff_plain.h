@@ -1,9 +1,9 @@
-/* unstuff_plain.h: a scan's bytes without the zeros that are stuffed behind each 0xFF, up to a marker. */
+/* unstuff_plain.h: a scan's bytes without the zeros that are stuffed after each 0xFF, up to a marker. */
 #include "bitstream.h"
 
 /* Takes a byte of 0xFF: one data byte where 0 follows, else a marker, before which any number of 0xFF may stand. With
- * several of them before a 0, libjpeg's two ways of decoding disagree, and the faster one leaves something behind:
- * that is 0xFF as a marker here, which nobody takes. Returns 0 where the data ends. */
+ * several of them before a 0, libjpeg's two ways of decoding disagree, and the faster one leaves bytes over: here the
+ * marker is 0xFF then, which nobody takes. Returns 0 where the data ends. */
 static int take_marked(fpc_copy *copy) {
     const uint8_t *code = copy->from + 1;
     while (code < copy->end && *code == 0xFF) code++;
@@ -38,7 +38,7 @@ static inline void unstuff_plain(fpc_copy *copy) {
             uint64_t word, low = UINT64_C(0x0101010101010101);
             memcpy(&word, copy->from, sizeof word);
             memcpy(copy->to, &word, sizeof word);
-            /* A byte of 0xFF is one that is 0 when all bits are turned; the well-known test for those. */
+            /* A byte is 0xFF where its complement is 0: the well-known test for a zero byte, of the complement. */
             if (!((~word - low) & word & low << 7)) {
                 copy->from += 8;
                 copy->to += 8;

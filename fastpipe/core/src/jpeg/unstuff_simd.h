@@ -1,5 +1,5 @@
-/* unstuff_simd.h: unstuff_plain.h's copying, as many bytes at once as have no 0xFF among them, or with AVX512-VBMI2 as
- * many as a register holds. */
+/* unstuff_simd.h: unstuff_plain.h's copying, a run of bytes without 0xFF at once, or with AVX512-VBMI2 a whole
+ * register. */
 #include "unstuff_plain.h"
 
 #if defined(FPC_SIMD_NEON)

@@ -38,7 +38,8 @@ void fpc_upsample_widen(const fpc_kernels *kernels, const fpc_sampled *sampled, 
         kernels->mix_rows(row + first, neighbour + first, wide + first, last - first + 1);
     else
         kernels->widen_row(row + first, wide + first, last - first + 1);
-    /* With the outermost sample again beside it the formula for the others gives it alone, as jdsample.c does. */
+    /* The outermost sample is repeated beside it: so the formula for the others gives that sample itself, as
+     * jdsample.c does. */
     if (sampled->first_column == 0) wide[-1] = wide[0];
     if (sampled->last_column == sampled->width - 1) wide[last + 1] = wide[last];
 }

@@ -1,4 +1,5 @@
-/* upsample.h: how a component that has fewer samples than the image has pixels gets as many, as jdsample.c does it. */
+/* upsample.h: a component with fewer samples than the image has pixels, brought to the image's size as jdsample.c does
+ * it. */
 #ifndef FPC_UPSAMPLE_H
 #define FPC_UPSAMPLE_H
 
@@ -33,11 +34,11 @@ static inline int fpc_clamp(int value, int end) { return value < 0 ? 0 : value >
 /* The sample rows that pixel row y is made of: its own, and the neighbour that it is mixed with (its own again where
  * the component ends, or where none is). Asked for each row, so it stands here. */
 static inline int fpc_sampled_row(const fpc_sampled *sampled, int y) {
-    const int vertical = sampled->vertical; /* nearly never one that has to be divided by */
+    const int vertical = sampled->vertical; /* a division is needed only for others than 1 and 2, which are rare */
     return fpc_clamp(vertical == 1 ? y : vertical == 2 ? y / 2 : y / vertical, sampled->height);
 }
 
-/* jdmainct.c gives the first row again above it, and the last one below. */
+/* The neighbour's row: above the first row the first again, and below the last one the last, as in jdmainct.c. */
 static inline int fpc_sampled_neighbour(const fpc_sampled *sampled, int y) {
     const int row = fpc_sampled_row(sampled, y);
     if (sampled->how != FPC_UP_VERTICAL && sampled->how != FPC_UP_BOTH) return row;

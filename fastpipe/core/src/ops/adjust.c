@@ -14,7 +14,7 @@ typedef struct gray_stage {
     uint8_t *room, *gray; /* a row of the input, and one in gray */
 } gray_stage;
 
-/* A gray image stays what it is; three channels are one, three times. */
+/* Makes the next row gray: of one channel, or the same three times. A gray image stays what it is. */
 static int next_gray(fpc_stage *stage, uint8_t *row) {
     const gray_stage *made = (const gray_stage *)stage;
     const fpc_kernels *kernels = stage->kernels;
@@ -46,7 +46,7 @@ int fpc_add_gray(fpc_chain *chain, const fpc_operation *operation) {
 typedef struct saturation_stage {
     fpc_stage stage;
     float factor;
-    uint8_t *room, *gray, *grays; /* rows: the input, in gray, and that in three channels */
+    uint8_t *room, *gray, *grays; /* rows: the input, the gray one, and the gray one in three channels */
 } saturation_stage;
 
 static int next_saturated(fpc_stage *stage, uint8_t *row) {

@@ -63,7 +63,7 @@ static void look_up_rgb(const uint8_t *in, int32_t count, const uint8_t *tables,
     }
 }
 
-/* Pillow's Blend.c in float32, cut off. Between the two nothing leaves 0 to 255. */
+/* Pillow's Blend.c in float32, cut off. With a factor from 0 to 1 nothing leaves 0 to 255. */
 static void blend_rows(const uint8_t *first, const uint8_t *second, float factor, int64_t count, uint8_t *out) {
     for (int64_t x = 0; x < count; x++) {
         const float mixed = (float)first[x] + factor * (float)(second[x] - first[x]);

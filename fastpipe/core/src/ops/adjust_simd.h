@@ -19,7 +19,7 @@ SIMD __m512i adjust_entries(__m512i bytes, const adjust_table *table) {
     return _mm512_mask_blend_epi8(_mm512_movepi8_mask(bytes), low, high);
 }
 
-/* Mask of the bytes from x on that are there, 64 at most. */
+/* Mask of the bytes from x on, 64 at most, that lie before `count`. */
 SIMD __mmask64 adjust_there(int64_t x, int64_t count) {
     return count - x >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << (count - x)) - 1;
 }
@@ -54,8 +54,9 @@ static void look_up_rgb(const uint8_t *in, int32_t count, const uint8_t *tables,
     }
 }
 #else
-/* A table's sixteen parts of 16 bytes, each but the first of a half as what it differs in from the one before: all
- * parts up to an index's own, joined by XOR, are its own. Behind that the index, less 16 for each part, is negative. */
+/* Looks up 32 bytes in a table of 256, in sixteen parts of 16 entries: each but the first of a half of the table is
+ * stored as its XOR with the part before, so that the XOR of the parts up to an index's own gives its entry. For the
+ * parts after that the index, less 16 for each part, is negative, which looks up 0. */
 SIMD vec adjust_entries(const vec *parts, vec low) {
     const vec sixteen = v_all8(16);
     vec high = v_xor(low, v_all8(0x80)); /* values from 128 on are negative, and in `high` those below */
@@ -84,7 +85,7 @@ static void look_up(const uint8_t *in, int64_t count, const uint8_t *table, uint
 
 static void split_channels(const uint8_t *rgb, int32_t count, uint8_t *const out[3]);
 
-#define ADJUST_AT_ONCE 1024 /* a multiple of 32: what is written behind these is the next ones' place */
+#define ADJUST_AT_ONCE 1024 /* a multiple of 32: what is written after these is the next ones' place */
 
 static void look_up_rgb(const uint8_t *in, int32_t count, const uint8_t *tables, uint8_t *out) {
     uint8_t planes[3][ADJUST_AT_ONCE + 32];
@@ -178,7 +179,8 @@ SIMD __m256i adjust_hue(__m256i red, __m256i green, __m256i blue, __m256i most, 
     return _mm256_cvttps_epi32(_mm256_mul_ps(hue, _mm256_set1_ps(255.0f)));
 }
 
-/* Eight pixels, of which four lie at `in` and four 12 bytes behind; 16 bytes are written at `out`, and 12 behind. */
+/* Turns eight pixels, of which four lie at `in` and four 12 bytes after it; 16 bytes are written at `out`, and at 12
+ * bytes after it. */
 SIMD void adjust_turn8(const uint8_t *in, __m256i shift, uint8_t *out) {
     const __m256i spread = _mm256_setr_epi8(0, -1, -1, -1, 3, -1, -1, -1, 6, -1, -1, -1, 9, -1, -1, -1, /**/
                                             0, -1, -1, -1, 3, -1, -1, -1, 6, -1, -1, -1, 9, -1, -1, -1);

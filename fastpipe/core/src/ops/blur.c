@@ -28,7 +28,7 @@ static void weigh(fpc_blur_pass *pass, float radius) {
     pass->edge = ((1u << 24) - ((uint32_t)pass->radius * 2 + 1) * pass->weight) / 2;
 }
 
-/* Runs the passes from one place to the other and back; returns where the result is. */
+/* Runs `count` passes, from the first buffer to the second and back; returns the buffer that has the result. */
 static uint8_t *run_passes(const fpc_stage *stage, const fpc_blur_pass *pass, int32_t count, uint8_t *from,
                            uint8_t *to) {
     for (int32_t i = 0; i < count; i++) {
@@ -41,7 +41,7 @@ static uint8_t *run_passes(const fpc_stage *stage, const fpc_blur_pass *pass, in
 }
 
 /* Rows of three bytes a pixel into lines, one for each column, and back: pixels are moved as four bytes, as the next
- * one comes behind, or slack. */
+ * one follows, or slack. */
 static void to_lines(const uint8_t *rows, int64_t row_stride, int32_t columns, uint8_t *lines, int64_t stride) {
     for (int64_t x = 0; x < columns; x++) {
         const uint8_t *in = rows + 3 * x;
@@ -104,7 +104,7 @@ int fpc_add_blur(fpc_chain *chain, const fpc_operation *operation) {
     }
     const int32_t channels = stage->channels, blocks = (stage->height + FPC_BLUR_ROWS - 1) / FPC_BLUR_ROWS;
     const int64_t row_bytes = fpc_row_bytes(stage->width, channels);
-    const int64_t stride = row_bytes % 512 ? row_bytes : row_bytes + 64; /* lines of a column in sets of the cache */
+    const int64_t stride = row_bytes % 512 ? row_bytes : row_bytes + 64; /* spreads a column over the cache's sets */
     fpc_blur_pass along = {
         .lines = stage->width, .bytes = FPC_BLUR_ROWS * channels, .stride = FPC_BLUR_ROWS * channels};
     fpc_blur_pass down = {.lines = stage->height, .bytes = stage->width * channels, .stride = stride};

@@ -1,4 +1,4 @@
-/* blur_simd.h: the same by 16-bit multiplications, where the sums are small enough: weights in parts of 2**12, so
+/* blur_simd.h: box blurs by 16-bit multiplications, where the sums are small enough: weights in parts of 2**12, so
  * that the whole is 2**12 times one sum of two products plus another. */
 #include "blur_plain.h"
 

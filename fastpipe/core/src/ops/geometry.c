@@ -103,7 +103,7 @@ static int next_transposed(fpc_stage *stage, uint8_t *row) {
             uint8_t *out = transpose->rows + x * channels;
             if (channels == 1) {
                 for (int32_t y = 0; y < count; y++, out += row_bytes) *out = *in++;
-            } else { /* four bytes at once: the next pixel, or slack, comes behind both */
+            } else { /* four bytes at once: the next pixel, or slack, follows both */
                 for (int32_t y = 0; y < count; y++, in += channels, out += row_bytes) memcpy(out, in, 4);
             }
         }
@@ -149,7 +149,7 @@ static int64_t padded_from(int64_t i, int64_t size, int32_t mode) {
     return mode == FPC_REFLECT ? period - at : period - 1 - at;
 }
 
-/* Pixels [first, end) of a row that lie beside the image's, which begin at `in`. */
+/* Fills pixels [first, end) of a row, which lie beside those of the image's row `in`. */
 static void pad_beside(const pad_stage *padding, const uint8_t *in, int64_t first, int64_t end, uint8_t *row) {
     const int64_t channels = padding->stage.channels, width = padding->stage.from->width;
     if (padding->pad.mode == FPC_CONSTANT) {

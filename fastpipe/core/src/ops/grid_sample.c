@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-/* The image in pixels of four bytes, the fourth one 1, with two of zeros on each side: so no point needs a question. */
+/* Copies the image to pixels of four bytes, the fourth one 1, with a border of two zero pixels on each side, so that no
+ * point needs a check. */
 static void spread(const uint8_t *in, const fpc_grid_sample *sample, uint32_t *pixels) {
     const int32_t width = sample->width, stride = width + 4;
     const int64_t plane = (int64_t)sample->height * width;

@@ -32,7 +32,7 @@ static inline void sample_points(const fpc_grid_sample *sample, int32_t row, int
     for (int32_t k = 0; k < count; k++) {
         const float x = sample_sum(xs[k] + 1.0f, width * 0.5f, -0.5f, fused);
         const float y = sample_sum(ys[k] + 1.0f, height * 0.5f, -0.5f, fused);
-        xs[k] = x > -2.0f ? (x < width ? x : width) : -2.0f; /* no number, too */
+        xs[k] = x > -2.0f ? (x < width ? x : width) : -2.0f; /* NaN becomes -2, too */
         ys[k] = y > -2.0f ? (y < height ? y : height) : -2.0f;
     }
 }

@@ -9,9 +9,9 @@
 
 typedef struct lut_stage {
     fpc_stage stage;
-    fpc_image image;         /* where the table is made of it; else the rows are NULL */
+    fpc_image image;         /* the input, if the table is made of it; else its rows are NULL */
     uint8_t tables[3 * 256]; /* one for each channel */
-    bool same;               /* for all channels */
+    bool same;               /* one table serves all channels */
     bool identity;
 } lut_stage;
 
@@ -102,7 +102,7 @@ int fpc_add_contrast(fpc_chain *chain, const fpc_operation *operation) {
     return use_tables(lut);
 }
 
-/* torch.mean's sum is one of whole numbers, which float32 holds up to here: in whatever order it is added up. */
+/* Up to here float32 holds every whole number, so that torch.mean's sum is exact, in whatever order it is added up. */
 #define MOST_TENSOR_SUM (1 << 24)
 
 int fpc_add_tensor_contrast(fpc_chain *chain, const fpc_operation *operation) {
@@ -136,7 +136,7 @@ int fpc_add_tensor_contrast(fpc_chain *chain, const fpc_operation *operation) {
 
 /* ---- autocontrast ---- */
 
-/* Each byte of a row's least and greatest value over all rows: compilers make vectors of it. */
+/* Widens the least and greatest value of each column's byte by a row: compilers make vectors of it. */
 static void widen_range(const uint8_t *row, int64_t count, uint8_t *least, uint8_t *most) {
     for (int64_t x = 0; x < count; x++) {
         least[x] = least[x] < row[x] ? least[x] : row[x];
@@ -144,7 +144,7 @@ static void widen_range(const uint8_t *row, int64_t count, uint8_t *least, uint8
     }
 }
 
-/* Each channel's least and greatest value. */
+/* Finds each channel's least and greatest value. */
 static int find_ranges(lut_stage *lut, uint8_t least[3], uint8_t most[3]) {
     const int32_t channels = lut->stage.channels;
     const int64_t bytes = (int64_t)lut->stage.width * channels;

@@ -32,7 +32,7 @@ uint16_t fpc_float16_bits(float value) {
     return (uint16_t)(sign | rounded >> 13);
 }
 
-/* 1 / divisor as the sum of two numbers: the first nearest, the second what is missing. */
+/* 1 / divisor as the sum of two floats: the nearest one, and what is missing to it. */
 static void reciprocal(float divisor, float *first, float *rest) {
     *first = (float)(1.0 / (double)divisor);
     *rest = (float)(1.0 / (double)divisor - (double)*first);
@@ -41,7 +41,7 @@ static void reciprocal(float divisor, float *first, float *rest) {
 /* Whether the kernel gives the tables' values, to the bit, where it takes the fast way. */
 static bool fast_way_is_exact(fpc_normalizer *normalizer, const fpc_kernels *kernels) {
     uint8_t ramp[3 * 256 + 64];
-    float rows[3][256]; /* or half as many bytes */
+    float rows[3][256]; /* or numbers of 16 bits, in half of it */
     memset(ramp, 0, sizeof ramp);
     for (int i = 0; i < 3 * 256; i++) ramp[i] = (uint8_t)(i / 3);
     void *const out[3] = {rows[0], rows[1], rows[2]};

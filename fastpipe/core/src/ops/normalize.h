@@ -12,9 +12,9 @@ typedef struct fpc_normalizer {
     float mean[3], std[3];   /* as the sink has them */
     float values[3][256];    /* the truth, by plain divisions */
     uint16_t halves[3][256]; /* the same as bits of dtype, where that has 16 */
-    /* The same without a division, for SIMD: x / 255 = fma(x, by_255[0], x * by_255[1]), and a deviation's
+    /* Factors for SIMD, without a division: x / 255 = fma(x, by_255[0], x * by_255[1]), and a deviation's
      * reciprocal is `by_std[0] + by_std[1]`, too. */
-    bool exact; /* these give `values`, to the bit, for all 256 */
+    bool exact; /* these factors give `values`, to the bit, for all 256 */
     float by_255[2], offset[3], by_std[2][3];
 } fpc_normalizer;
 

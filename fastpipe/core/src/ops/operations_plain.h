@@ -21,7 +21,7 @@ static void flip_gray(const uint8_t *in, int32_t count, uint8_t *out) {
 #if !defined(FPC_SIMD_VBMI)
 /* Copies pixels of three bytes by four bytes at once. */
 static void pick_pixels(const uint8_t *in, const fpc_picks *picks, uint8_t *out) {
-    const int32_t *const offsets = picks->offsets; /* for all that a compiler knows `out` may be in `picks` */
+    const int32_t *const offsets = picks->offsets; /* a copy: compilers can't know that `out` isn't in `picks` */
     const int32_t count = picks->count;
     if (picks->channels == 1) {
         for (int32_t x = 0; x < count; x++) out[x] = in[offsets[x]];

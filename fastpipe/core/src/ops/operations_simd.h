@@ -51,7 +51,7 @@ static void pick_pixels(const uint8_t *in, const fpc_picks *picks, uint8_t *out)
 #else
 static void flip_rgb(const uint8_t *in, int32_t count, uint8_t *out) {
     const vec order = v_load_twice(operations_flip);
-    int32_t x = count < 1 ? count : 1; /* a byte is read and written behind five pixels: none outside of the rows */
+    int32_t x = count < 1 ? count : 1; /* a byte after five pixels is read and written: none outside of the rows */
     flip_rgb_plain(in, 0, x, count, out);
     for (; x + 11 <= count; x += 10) {
         const uint8_t *from = in + 3 * (int64_t)(count - 5 - x);

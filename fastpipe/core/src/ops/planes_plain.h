@@ -46,7 +46,7 @@ static void planes_gray(const uint8_t *red, const uint8_t *green, const uint8_t 
     }
 }
 
-/* `by` times the first plus `rest` times the second. */
+/* by * first + rest * second. */
 static void planes_blend(const uint8_t *first, const uint8_t *second, float by, float rest, int64_t count, bool fused,
                          uint8_t *out) {
     if (fused) {
@@ -56,7 +56,7 @@ static void planes_blend(const uint8_t *first, const uint8_t *second, float by, 
     }
 }
 
-/* The first plus `rest` times what the second is more. */
+/* first + rest * (second - first). */
 static void planes_shift(const uint8_t *first, const uint8_t *second, float rest, int64_t count, bool fused,
                          uint8_t *out) {
     if (fused) {

@@ -11,8 +11,8 @@ typedef struct resize_stage {
     fpc_resize resize;
     int32_t at_once;
     uint8_t *inputs[GRAY_AT_ONCE]; /* rows of the input */
-    uint8_t *kept[GRAY_AT_ONCE];   /* rows that were made before they were asked for, from the second on */
-    uint8_t *mixed[2], *made[2];   /* three gray rows each as one of three channels, before and behind the pass */
+    uint8_t *kept[GRAY_AT_ONCE];   /* rows that were made ahead of being asked for: the second and later ones */
+    uint8_t *mixed[2], *made[2];   /* three gray rows each as one of three channels, before and after the pass */
     uint8_t *ring;                 /* the rows that the vertical pass reads */
     int32_t ring_rows;             /* a power of two */
     int64_t ring_bytes;            /* from one row to the next, slack included */
@@ -36,7 +36,7 @@ static void run_vertical(const resize_stage *self, int32_t y, int64_t offset, in
     self->stage.kernels->resample_vertical(self->taps, vertical, y, (int64_t)width * self->stage.channels, out);
 }
 
-/* The horizontal pass over `count` rows. Gray ones go through it by threes, as if they were the channels of one. */
+/* Runs the horizontal pass over `count` rows. Gray rows go through it three at a time, as the channels of one row. */
 static void run_horizontal(const resize_stage *self, const uint8_t *const *in, int32_t count, uint8_t *const *rows) {
     const fpc_kernels *kernels = self->stage.kernels;
     const fpc_axis *axis = self->resize.horizontal;
@@ -62,7 +62,7 @@ static void run_horizontal(const resize_stage *self, const uint8_t *const *in, i
     }
 }
 
-/* Passes over rows that nothing reads. */
+/* Skips rows that nothing reads. */
 static int skip_to(const resize_stage *self, int32_t row) {
     fpc_stage *from = self->stage.from;
     int status = FPC_OK;

@@ -14,7 +14,7 @@ typedef struct fpc_resize {
     int32_t column;                      /* the first column that is read */
 } fpc_resize;
 
-/* Flips from left to right right before and behind a resize, which cost nothing there. */
+/* Flips from left to right just before and just after a resize, which cost nothing there. */
 typedef struct fpc_resize_flips {
     bool inputs, outputs;
 } fpc_resize_flips;

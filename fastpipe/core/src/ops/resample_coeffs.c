@@ -58,7 +58,7 @@ static bool fits(const fpc_axis_request *r) {
            r->there >= 1 && r->there <= r->inputs - r->there_start;
 }
 
-/* Sets where each table starts in the axis's memory, behind `values` numbers in double. */
+/* Sets where each table starts in the axis's memory, after `values` numbers in double. */
 static void lay_out(fpc_axis *axis, int64_t values, int64_t pairs) {
     const int64_t outputs = axis->outputs;
     axis->starts = (int32_t *)(void *)(axis->memory.data + values * (int64_t)sizeof(double));
@@ -71,7 +71,8 @@ static void lay_out(fpc_axis *axis, int64_t values, int64_t pairs) {
     axis->pairs = (int32_t)pairs;
 }
 
-/* A vector of places and three of weights for each part of the taps. */
+/* Bytes of the lanes: for each FPC_LANE_OUTPUTS outputs a vector of positions, and three of weights for each part of
+ * the taps. */
 static int64_t lane_bytes(int64_t outputs, int64_t taps) {
     int64_t parts = (taps + FPC_LANE_TAPS - 1) / FPC_LANE_TAPS;
     if (parts > FPC_LANE_MOST_PARTS) parts = FPC_LANE_MOST_PARTS;
@@ -151,7 +152,7 @@ static int build_identity(fpc_axis *axis, const fpc_axis_request *request, int64
     return FPC_OK;
 }
 
-/* The inputs of an output, of which there are no more than `bound`: how many, from *first on. */
+/* Finds the inputs of an output: returns how many there are from *first on. */
 static int32_t find_inputs(const fpc_axis_request *request, double center, double support, int64_t bound,
                            int32_t *first) {
     *first = (int32_t)(center - support + 0.5);
@@ -159,7 +160,7 @@ static int32_t find_inputs(const fpc_axis_request *request, double center, doubl
     int32_t end = (int32_t)(center + support + 0.5);
     if (end > request->inputs) end = request->inputs;
     const int32_t count = end - *first;
-    return request->torch && count > bound ? (int32_t)bound : count; /* torch drops what is too many */
+    return request->torch && count > bound ? (int32_t)bound : count; /* torch drops those above the bound */
 }
 
 /* The weights of one output before they are whole numbers; returns their sum. */
@@ -173,8 +174,8 @@ static INLINED double find_values(double (*value_at)(double), int32_t first, int
     return sum;
 }
 
-/* The bits of torch's weights behind the point: as many as leave the largest one of all outputs, wanted or not, below
- * 2**15 (UpSampleKernel.cpp: compute_index_ranges_int16_weights). */
+/* Bits of torch's weights after the binary point: the most with which the largest weight of all outputs, wanted or not,
+ * stays below 2**15 (UpSampleKernel.cpp: compute_index_ranges_int16_weights). */
 static INLINED int torch_weight_bits(const fpc_axis *axis, const fpc_axis_request *request, double (*value_at)(double),
                                      double scale, double support, double inverse, int64_t bound) {
     double *values = (double *)(void *)axis->memory.data, most = 0.0;
@@ -193,8 +194,8 @@ static INLINED int torch_weight_bits(const fpc_axis *axis, const fpc_axis_reques
     return bits;
 }
 
-/* The weights of all outputs, whose starts and counts are there. Torch's have fewer bits, and zeros behind them: sums
- * of them, with a half added and cut off, are torch's. */
+/* Fills in the weights of all outputs, whose starts and counts are there. Torch's have fewer bits and are followed by
+ * zeros, up to FPC_WEIGHT_BITS: sums of them, with a half added and cut off, are torch's. */
 static INLINED void fill_weights(fpc_axis *axis, const fpc_axis_request *request, double (*value_at)(double),
                                  double scale, double support, double inverse, int64_t bound) {
     const float in0 = (float)request->box_start;
@@ -238,7 +239,7 @@ static int build_weights(fpc_axis *axis, const fpc_axis_request *request, int64_
         const double center = in0 + (request->window_start + i + 0.5) * scale;
         int32_t first;
         const int32_t count = find_inputs(request, center, support, bound, &first);
-        if (count < 1 || count > bound) return FPC_BAD_OPERATION; /* not possible as far as we know */
+        if (count < 1 || count > bound) return FPC_BAD_OPERATION; /* impossible, as far as we know */
         const int32_t place = request->mirrored_outputs ? request->window - 1 - i : i;
         axis->starts[place] = first;
         axis->counts[place] = count;

@@ -13,7 +13,8 @@
 /* Weights are whole numbers of these parts of 1: PRECISION_BITS in Pillow's Resample.c. */
 #define FPC_WEIGHT_BITS 22
 
-/* Lanes: so many outputs together, and of each so many weights at once, up to four times; vectors of so many bytes. */
+/* Lanes: FPC_LANE_OUTPUTS outputs at a time, of each FPC_LANE_TAPS weights in one part, and at most FPC_LANE_MOST_PARTS
+ * parts; vectors of FPC_LANE_VECTOR bytes. */
 enum { FPC_LANE_OUTPUTS = 5, FPC_LANE_TAPS = 4, FPC_LANE_MOST_PARTS = 4, FPC_LANE_VECTOR = 64 };
 
 /* The resize of one axis. */
@@ -22,10 +23,10 @@ typedef struct fpc_axis_request {
     int32_t inputs, outputs;      /* sizes of the whole image, before and after */
     double box_start, box_end;    /* what is resized, in inputs */
     int32_t window_start, window; /* the outputs that are wanted */
-    int32_t there_start, there;   /* the inputs that are at hand */
-    bool mirrored_inputs;         /* what is at hand lies in memory in reversed order */
+    int32_t there_start, there;   /* the inputs that are in memory */
+    bool mirrored_inputs;         /* the inputs lie in memory in reversed order */
     bool mirrored_outputs;        /* the outputs are wanted in reversed order */
-    bool torch;                   /* weights of torch's uint8 tensors: 16 bits, as many parts of 1 as they hold */
+    bool torch;                   /* weights as for torch's uint8 tensors: 16 bits, the most after the point that fit */
 } fpc_axis_request;
 
 /* One axis's tables. Positions count from the first input that is at hand, in memory's order. */
@@ -37,12 +38,12 @@ typedef struct fpc_axis {
     int32_t pairs;      /* (most_taps + 1) / 2 */
     int32_t first, end; /* the inputs that all outputs together read: [first, end) */
     int32_t *starts;    /* for each output its first input, */
-    int32_t *counts;    /* how many follow each other, at least 1, */
-    int32_t *weights;   /* and `2 * pairs` weights, with zeros behind the last */
+    int32_t *counts;    /* how many inputs it reads from there, at least 1, */
+    int32_t *weights;   /* and `2 * pairs` weights, with zeros after the last */
     /* The same weights by pairs, two 16-bit numbers each, the first in the lower half: weight = high * 256 + low with
      * low in 0..255, for instructions that multiply 16 bits and add neighbours. `pairs` for each output. */
     int32_t *high, *low;
-    /* Room for what a kernel makes of them (arrange_horizontal), and whether it has. */
+    /* Memory for the weights as the kernel arrange_horizontal arranges them, and whether it did. */
     uint8_t *lanes;
     bool has_lanes;
     fpc_buffer memory;

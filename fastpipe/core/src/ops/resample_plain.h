@@ -68,7 +68,7 @@ static inline void resample_vertical_plain(const uint8_t *const *rows, const fpc
         }
         return;
     }
-    for (int64_t at = 0; at < bytes; at += 32) { /* so many that compilers use what vectors the machine has */
+    for (int64_t at = 0; at < bytes; at += 32) { /* 32: whole vectors on every machine */
         int32_t sums[32];
         for (int i = 0; i < 32; i++) sums[i] = RESAMPLE_START;
         for (int32_t k = 0; k < count; k++) {

@@ -2,15 +2,15 @@
  * another multiplies bytes and adds four products: five outputs of a row at once, a sum in each of fifteen lanes of 32
  * bits. A weight is first + 256 * (second + 256 * third) with signed bytes, so that the same whole number comes out. */
 
-/* The low byte of each of four weights, and what is left of them. */
+/* Takes the low byte, with its sign, off each of four weights: returns the bytes, and leaves the rest in *weights. */
 static __m128i lane_part(__m128i *weights) {
     const __m128i low_bytes = _mm_set1_epi32(0x0C080400), bytes = _mm_shuffle_epi8(*weights, low_bytes);
     *weights = _mm_srai_epi32(_mm_add_epi32(*weights, _mm_set1_epi32(128)), 8);
     return bytes;
 }
 
-/* Makes lanes: for each five outputs a vector of where their inputs' bytes lie, and for each four weights of an output
- * three with their parts, the highest first. Stores overlap: three lanes of an output stay of four. */
+/* Makes lanes: for each five outputs a vector with the positions of their inputs' bytes, and for each four weights of
+ * the outputs three vectors with the weights' bytes, the highest first. Stores of 16 bytes overlap: 12 of each stay. */
 static void arrange_horizontal(fpc_axis *axis) {
     const int32_t parts = (axis->most_taps + FPC_LANE_TAPS - 1) / FPC_LANE_TAPS, width = 2 * axis->pairs;
     if (!axis->split || parts > FPC_LANE_MOST_PARTS) return;

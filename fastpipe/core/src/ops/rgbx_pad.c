@@ -58,8 +58,8 @@ bool fpc_carries_rgbx_pad(const fpc_operation *operation) {
     }
 }
 
-/* Table of what a blend makes of the fourth byte: the other image's is 255 where that comes from convert("RGB"), and 0
- * where it comes from a filter, or is black. */
+/* Fills the table of what a blend makes of the fourth byte: the other image's is 255 where it comes from
+ * convert("RGB"), and 0 where it comes from a filter, or is black. */
 static void blend_table(const fpc_kernels *kernels, const fpc_operation *operation, uint8_t *table) {
     uint8_t other[256 + FPC_ROW_SLACK], every[256 + FPC_ROW_SLACK], blended[256 + FPC_ROW_SLACK];
     memset(other, operation->kind == FPC_OP_SHARPNESS ? 0 : 255, sizeof other);
@@ -142,7 +142,8 @@ static uint8_t *add_table(fpc_plane_operations *plane) {
     return table;
 }
 
-/* Adds what an operation does to the image of the fourth bytes, whose only channel they are, but for a constant. */
+/* Adds what an operation does to the image of the fourth bytes; operations that leave a constant are seen to
+ * elsewhere. */
 static void add_moved(const fpc_kernels *kernels, const fpc_operation *given, fpc_plane_operations *plane) {
     switch (given->kind) {
     case FPC_OP_GRAY:

@@ -1,4 +1,4 @@
-/* rgbx_pad.h: the byte behind red, green and blue in Pillow's images, which is no part of them, but which Pillow's
+/* rgbx_pad.h: the byte after red, green and blue in Pillow's images, which is no part of them, but which Pillow's
  * functions leave in one state or another. What it is in a job's result is worked out before the job runs: one value
  * for all pixels nearly always. */
 #ifndef FPC_RGBX_PAD_H
@@ -22,18 +22,18 @@ int32_t fpc_rgbx_pad_of(const fpc_kernels *kernels, const fpc_job *job, int32_t 
 /* The fourth byte of all pixels in a box where it is one value; else FPC_RGBX_PAD_PLANE. */
 int32_t fpc_common_rgbx_pad(const fpc_kernels *kernels, const fpc_pixels *pixels, const fpc_box *box);
 
-/* Operations on the image of all fourth bytes. */
+/* Operations on the fourth bytes of all pixels, as an image of one channel. */
 #define FPC_MOST_PLANE_OPERATIONS 32
 typedef struct fpc_plane_operations {
     int32_t count;
     fpc_operation operations[FPC_MOST_PLANE_OPERATIONS];
-    uint8_t tables[FPC_MOST_PLANE_OPERATIONS][256]; /* that they look up in */
+    uint8_t tables[FPC_MOST_PLANE_OPERATIONS][256]; /* of the look-ups among them */
 } fpc_plane_operations;
 
-/* A flag in `flags` of FPC_OP_SHARPNESS: Pillow's filters leave 0 there. */
+/* A flag of FPC_OP_SHARPNESS: the smoothed image is 0, as Pillow's filters leave the fourth byte. */
 enum { FPC_SMOOTHED_TO_ZERO = 1 };
 
-/* False where there are too many. */
+/* Makes the operations that a job's are for the fourth bytes; false where there are too many. */
 bool fpc_make_plane_operations(const fpc_kernels *kernels, const fpc_job *job, int32_t height, int32_t width,
                                fpc_plane_operations *plane);
 

@@ -43,7 +43,7 @@ void fpc_tensor_autocontrast_table(uint8_t least, uint8_t most, bool v1, uint8_t
 
 typedef struct planes_stage {
     fpc_stage stage;
-    uint8_t *room, *planes[3]; /* a row of the input, and its channels; behind them there is room for such a row */
+    uint8_t *room, *planes[3]; /* a row of the input, and its channels; after them there is room for such a row */
 } planes_stage;
 
 typedef struct gray_stage {
@@ -68,7 +68,7 @@ static void *add_planes(fpc_chain *chain, size_t size, fpc_next_row *next) {
     return split;
 }
 
-/* Splits the next row, which `in` will be, into its channels. */
+/* Reads the next row, sets *in to it, and splits it into its channels. */
 static int split_row(const planes_stage *split, const uint8_t **in) {
     const fpc_stage *stage = &split->stage;
     const int status = fpc_borrow_row(stage->from, split->room, in);
@@ -161,7 +161,7 @@ typedef struct sample_stage {
     fpc_stage stage;
     fpc_grid_sample sample;
     float theta[6], fill[3];
-    uint8_t *plane; /* a row's channels, one behind the other */
+    uint8_t *plane; /* a row's channels, one after the other */
     int64_t plane_bytes;
 } sample_stage;
 

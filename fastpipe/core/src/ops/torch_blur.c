@@ -8,10 +8,10 @@
 #include "operations.h"
 
 #define LARGEST_KERNEL 1023
-#define FLOAT_SLACK 64 /* floats behind a row, which kernels read and write */
-#define UNIT 0x1p-24   /* float32's rounding, of a number's size */
+#define FLOAT_SLACK 64 /* floats after a row, which kernels read and write */
+#define UNIT 0x1p-24   /* the most that rounding to float32 changes, as a part of the number */
 #define LARGEST_VALUE 255.0
-#define MOST_WEIGHT 1.0005 /* of all weights together: what is rounded stays below 255.5 */
+#define MOST_WEIGHT 1.0005 /* the most that weights add up to: what is rounded stays below 255.5 */
 
 typedef struct torch_blur {
     fpc_stage stage;
@@ -23,19 +23,20 @@ typedef struct torch_blur {
     float *sums;
     int32_t *doubtful;
     const float **taps;
-    /* Rings of as many rows as the kernel has: the input's, and what the pass along rows makes of them. */
+    /* Rings, with as many rows as the kernel: of the input, and of what the pass along rows makes of it. */
     float *wide, *passed;
     int64_t wide_stride, passed_stride;
 } torch_blur;
 
-/* A place mirrored at the first and the last, which aren't repeated. */
+/* A position, mirrored at the first and the last one, which aren't repeated. */
 static int32_t mirrored(int32_t place, int32_t size) {
     if (place < 0) place = -place;
     return place < size ? place : 2 * (size - 1) - place;
 }
 
-/* What torch's sum and that of two passes may be apart, each rounding being at most half a unit of what was added up
- * so far; and torch's, of a product that is added, at most that product. All weights may meet the largest value. */
+/* The most by which torch's sum and that of two passes may differ. A rounding changes a sum by at most half a unit of
+ * the sum so far, and one that adds a product, as torch's do, by at most that product. All weights may meet the largest
+ * value. */
 static float margin_of(const torch_blur *blur) {
     double exact = 0.0, added = 0.0;
     const int64_t count = (int64_t)blur->rows * blur->columns;
@@ -48,7 +49,7 @@ static float margin_of(const torch_blur *blur) {
     return (float)((exact + passes) * LARGEST_VALUE * 1.01);
 }
 
-/* Whether the weights are ones of a mean. */
+/* Whether the weights are those of a mean: from 0 to 1, with a sum of at most MOST_WEIGHT. */
 static bool are_weights(const float *weights, int32_t count) {
     double sum = 0.0;
     for (int32_t i = 0; i < count; i++) {
@@ -151,7 +152,7 @@ int fpc_add_torch_blur(fpc_chain *chain, const fpc_operation *operation) {
     if ((chain->max_bytes > 0 && bytes > chain->max_bytes) || (uint64_t)bytes > SIZE_MAX) return FPC_TOO_LARGE;
     uint8_t *memory = fpc_buffer_need(&stage->slot->rows, (size_t)bytes);
     if (!memory) return FPC_NO_MEMORY;
-    memset(memory, 0, (size_t)bytes); /* what lies behind a row is read, and decided about */
+    memset(memory, 0, (size_t)bytes); /* the slack after a row is read, and rounded as values are */
     lay_out(blur, memory);
     memcpy(blur->along, given->weights, (size_t)columns * sizeof(float));
     memcpy(blur->down, given->weights + columns, (size_t)rows * sizeof(float));

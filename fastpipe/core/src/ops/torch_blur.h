@@ -8,11 +8,11 @@
 
 #include <stdint.h>
 
-/* Values of a row that are decided about at once. */
+/* Values of a row that are rounded, or left as doubtful, at once. */
 #define FPC_DOUBT_GROUP 8
 /* Groups whose exact sums are made at once. */
 #define FPC_DOUBT_GROUPS 4
-/* Floats are written in whole groups of so many. */
+/* Floats of a group: kernels write whole groups. */
 #define FPC_WEIGH_GROUP 32
 
 /* Weighted sums of rows of floats: of `taps` rows, value by value. */

@@ -1,4 +1,4 @@
-/* torch_blur_simd.h: the same in vectors of eight floats; the sums that come first are rounded otherwise, which the
+/* torch_blur_simd.h: torch_blur_plain.h's in vectors of eight floats; the first sums are rounded otherwise, which the
  * margin allows for. */
 #include "torch_blur_plain.h"
 

@@ -49,7 +49,7 @@ static void nearest_row(const fpc_stage *stage, const double *xs, const double *
         }
         return;
     }
-    /* four bytes at once: of three, the next pixel comes behind, or slack */
+    /* four bytes at once: of three, the next pixel follows, or slack */
     const int32_t step = stage->channels;
     for (int32_t x = 0; x < stage->width; x++, row += step) {
         memcpy(row, pixel_at(source, xs[x], ys[x], &at) ? source->image + at : source->fill, 4);
@@ -68,7 +68,7 @@ static int next_warped(fpc_stage *stage, uint8_t *row) {
     return FPC_OK;
 }
 
-/* An affine warp too large for fixed point: the points are added up. */
+/* Gives the next row of an affine warp that is too large for fixed point: points are added up. */
 static int next_added_up(fpc_stage *stage, uint8_t *row) {
     const double *c = warp_of(stage)->coefficients;
     double *starts = (double *)(void *)warp_of(stage)->scratch, *xs = starts + 2, *ys = xs + stage->width;
@@ -123,7 +123,7 @@ static int next_scaled(fpc_stage *stage, uint8_t *row) {
         for (int32_t x = first; x < end; x++) row[x] = in[columns[x]];
     } else if (channels == 4) {
         for (int32_t x = first; x < end; x++) memcpy(row + 4 * (int64_t)x, in + 4 * (int64_t)columns[x], 4);
-    } else { /* four bytes at once: the next pixel, or slack, comes behind both */
+    } else { /* four bytes at once: the next pixel, or slack, follows both */
         for (int32_t x = first; x < end; x++) memcpy(row + 3 * (int64_t)x, in + 3 * (int64_t)columns[x], 4);
     }
     fill_pixels(stage, row, end, stage->width);
@@ -220,7 +220,8 @@ static int next_fixed(fpc_stage *stage, uint8_t *row) {
     return FPC_OK;
 }
 
-/* Reads the image once in its order: across rows, as it is read then, no processor sees what comes next. */
+/* Reads the image once in memory's order, so that it is in the cache: the warp reads it across rows, where no processor
+ * foresees what comes next. */
 static void warm(const fpc_warp_source *source) {
     const int64_t bytes = (int64_t)source->height * source->width * source->channels;
     uint8_t sum = 0;
@@ -239,7 +240,7 @@ static void start_fixed(warp_stage *warp) {
     warp->stage.next = next_fixed;
 }
 
-/* ---- which of them ---- */
+/* ---- the choice among these ---- */
 
 static bool is_side(int32_t side) { return side >= 1 && side <= FPC_LARGEST_SIDE; }
 
@@ -283,7 +284,7 @@ int fpc_add_warp(fpc_chain *chain, const fpc_operation *operation) {
     const bool scaled = nearest && c[1] == 0.0 && c[3] == 0.0;
     const bool in_fixed_point =
         nearest && !scaled && fits(c, 0, 0) && fits(c, width, height) && fits(c, 0, height) && fits(c, width, 0);
-    /* These read nothing behind the image, the others a few bytes. */
+    /* These two read nothing after the image, the others a few bytes. */
     const bool borrows = scaled || in_fixed_point;
     const int status =
         borrows ? fpc_borrow_image(chain, stage, &warp->image) : fpc_materialize_image(chain, stage, &warp->image);

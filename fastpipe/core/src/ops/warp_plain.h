@@ -26,7 +26,8 @@ typedef struct warp_place {
 
 enum { WARP_OUTSIDE, WARP_INSIDE, WARP_NOWHERE };
 
-/* Nowhere is what is no number (0 / 0): Pillow's comparisons let it pass, and its conversions make 0 of it. */
+/* Finds a point's neighbours. WARP_NOWHERE for NaN (0 / 0): Pillow's comparisons let it pass, and its conversions make
+ * 0 of it. */
 static inline int warp_find(const fpc_warp_source *warp, double x, double y, warp_place *place) {
     if (x < 0.0 || x >= (double)warp->width || y < 0.0 || y >= (double)warp->height) return WARP_OUTSIDE;
     if (x != x || y != y) return WARP_NOWHERE;
@@ -98,7 +99,7 @@ static inline int32_t warp_step(int32_t at, int32_t by, int32_t times) {
 
 static inline void warp_fixed_plain(const fpc_warp_source *warp, int32_t x, int32_t y, int32_t dx, int32_t dy,
                                     int32_t first, int32_t count, uint8_t *out) {
-    const uint8_t *const image = warp->image; /* for all that a compiler knows `out` may be in `warp` */
+    const uint8_t *const image = warp->image; /* a copy: compilers can't know that `out` isn't in `warp` */
     const int64_t channels = warp->channels, stride = warp->width * channels;
 #define WARP_PIXELS(size)                                                                                              \
     for (int32_t k = first; k < count; k++) {                                                                          \

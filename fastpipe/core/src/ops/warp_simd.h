@@ -5,7 +5,7 @@
 /* The first three bytes of each of four pixels of four bytes. */
 static const uint8_t warp_joined[16] = {0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 255, 255, 255, 255};
 
-SIMD __m128i warp_load(const uint8_t *pixel) { /* four bytes: another pixel's, or slack, is behind */
+SIMD __m128i warp_load(const uint8_t *pixel) { /* four bytes: another pixel, or slack, follows */
     int32_t bytes;
     memcpy(&bytes, pixel, sizeof bytes);
     return _mm_cvtepu8_epi32(_mm_cvtsi32_si128(bytes));
@@ -24,8 +24,8 @@ SIMD __m256d warp_between(const uint8_t *left, const uint8_t *right, __m256d d) 
     return _mm256_add_pd(_mm256_cvtepi32_pd(a), rise);
 }
 
-/* A point whose neighbours are all inside, `margin` pixels before it and one more behind: where the first one is, and
- * what is left of the point; NULL for all other points. */
+/* Where the first neighbour of a point is, whose neighbours are all inside: `margin` pixels before it and one more
+ * after it. *rest is the point's fraction. NULL for all other points. */
 SIMD const uint8_t *warp_inner(const fpc_warp_source *warp, double x, double y, int margin, __m128d *rest) {
     const __m128d point = _mm_sub_pd(_mm_setr_pd(x, y), _mm_set1_pd(0.5));
     const __m128i whole = _mm_cvttpd_epi32(point);
@@ -44,10 +44,10 @@ SIMD void warp_bilinear_at(const uint8_t *upper, const uint8_t *lower, int64_t r
     warp_store(out, _mm256_add_pd(above, _mm256_mul_pd(_mm256_sub_pd(below, above), dy)));
 }
 
-/* Eight points at once, in float32, which is off by less than WARP_UNSURE: by the fractions' and each step's rounding,
- * 7e-5 together. Values that near to a whole number may have to be cut to another one: false then, and nothing is done,
- * unless all four neighbours are equal, whose mean float32 has, too. All have to be inner ones in an image of less than
- * 2**31 bytes. */
+/* Interpolates eight points at once in float32, which is off by less than WARP_UNSURE: 7e-5 by the rounding of the
+ * fractions and of each step. A value that near to a whole number may be cut to another one than in float64: then false
+ * is returned, and nothing done, unless all four neighbours are equal, whose mean is exact. All points have to be inner
+ * ones, of an image of less than 2**31 bytes. */
 #define WARP_UNSURE (1.0f / 8192.0f)
 
 SIMD __m256 warp_channel(__m256i pixels, int bits) {
@@ -56,7 +56,7 @@ SIMD __m256 warp_channel(__m256i pixels, int bits) {
 
 SIMD __m256 warp_between_eight(__m256 a, __m256 b, __m256 d) { return _mm256_fmadd_ps(_mm256_sub_ps(b, a), d, a); }
 
-/* The points less their whole parts. */
+/* The points' fractions. */
 SIMD __m256 warp_rests(__m256d first, __m256d second, __m256i whole) {
     const __m256d a = _mm256_sub_pd(first, _mm256_cvtepi32_pd(_mm256_castsi256_si128(whole)));
     const __m256d b = _mm256_sub_pd(second, _mm256_cvtepi32_pd(_mm256_extracti128_si256(whole, 1)));
@@ -72,7 +72,7 @@ SIMD __m256i warp_pairs(const uint8_t *image, const int32_t *places) {
     return _mm256_set_m128i(_mm_unpacklo_epi64(c, d), _mm_unpacklo_epi64(a, b));
 }
 
-/* The eight first pixels of two such fours in order, and the second ones, in the lower three bytes. */
+/* The first pixels of eight such pairs in order, in the lower three bytes; warp_seconds: the second ones. */
 SIMD __m256i warp_firsts(__m256i first, __m256i second) {
     return _mm256_castps_si256(_mm256_shuffle_ps(_mm256_castsi256_ps(first), _mm256_castsi256_ps(second), 0x88));
 }
@@ -172,8 +172,8 @@ SIMD __m256d warp_cubic_column(__m256d a, __m256d b, __m256d c, __m256d d, __m25
 /* A pixel as float64. */
 SIMD __m256d warp_pixel(const uint8_t *at) { return _mm256_cvtepi32_pd(warp_load(at)); }
 
-/* A polynomial of 0 is its first coefficient, exactly: what is sheared or shifted one way alone takes one row, or one
- * column. */
+/* A bicubic pixel. At fraction 0 the polynomial is its first coefficient, exactly: a warp that shears or shifts one way
+ * alone reads one row, or one column. */
 SIMD void warp_bicubic_at(const uint8_t *const rows[4], const int64_t *x, __m256d dx, __m256d dy, uint8_t *out) {
     if (_mm256_cvtsd_f64(dy) == 0.0) {
         warp_store(out, warp_cubic_row(rows[1], x, dx));

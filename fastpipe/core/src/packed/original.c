@@ -128,7 +128,7 @@ static void put_tables(fpc_bytes *to, const uint8_t *head) {
     }
 }
 
-/* What a file of that head would be made of, as libjpeg orders it: JFIF's marker, tables, frame, codes, scan, end. */
+/* Puts what libjpeg writes for a file of that head, in its order: JFIF's marker, tables, frame, codes, scan, end. */
 static void put_usual(fpc_bytes *to, const uint8_t *head, const fpc_packed_head *fields) {
     static const uint8_t begin[4] = {0xFF, 0xD8, 0xFF, FPC_APP0}, end[5] = {0, 63, 0, 0xFF, FPC_EOI};
     const fpc_header *header = &fields->frame.header;
@@ -158,7 +158,7 @@ static void put_usual(fpc_bytes *to, const uint8_t *head, const fpc_packed_head 
     fpc_bytes_add(to, end, sizeof end);
 }
 
-/* Of a copy; a shorter one gains nothing. */
+/* The shortest copy, in bytes: a shorter one gains nothing. */
 #define SHORTEST 5
 
 static uint32_t hash_of(const uint8_t *at) {
@@ -173,7 +173,7 @@ static void put_literal(fpc_bytes *tokens, const uint8_t *from, const uint8_t *t
 }
 
 int fpc_outline_pack(const uint8_t *head, const fpc_packed_head *fields, const fpc_bytes *outline, fpc_bytes *tokens) {
-    uint32_t newest[1024]; /* by hash: the last place of such bytes, and one more */
+    uint32_t newest[1024]; /* by hash: the last position of bytes with that hash, plus 1; 0 for none */
     fpc_bytes text = {0};
     if (outline->failed) return FPC_NO_MEMORY;
     if (outline->size > FPC_MOST_OUTLINE) return FPC_TOO_LARGE;

@@ -30,14 +30,14 @@ typedef struct fpc_numbers {
 } fpc_numbers;
 
 uint64_t fpc_number(fpc_numbers *numbers);
-/* One with a sign, which is its lowest bit. */
+/* The next number, as one whose lowest bit is its sign. */
 int64_t fpc_signed_number(fpc_numbers *numbers);
-/* So many bytes, or NULL. */
+/* The next `size` bytes; NULL, and `failed` set, where there are fewer. */
 const uint8_t *fpc_number_bytes(fpc_numbers *numbers, uint64_t size);
 void fpc_put_number(fpc_bytes *to, uint64_t number);
 void fpc_put_signed_number(fpc_bytes *to, int64_t number);
 
-/* FPC_OK, or FPC_BAD_CODE for what is no such section. Pointers lead into the data. */
+/* Reads the section: FPC_OK, or FPC_BAD_CODE where it is none. Pointers in *original lead into the data. */
 int fpc_original_read(const uint8_t *data, size_t size, fpc_original *original);
 void fpc_original_write(fpc_bytes *to, const fpc_original *original);
 

@@ -13,7 +13,7 @@ static bool says_how_to_read(int marker) {
 }
 
 /* Collects the segments of applications and comments, from marker to marker, and the outline: the others, of these the
- * markers alone, and nothing of the scans' data. *end is behind the end of the image. */
+ * markers alone, and nothing of the scans' data. *end is the position after the end of the image. */
 static int collect_segments(const uint8_t *data, size_t length, fpc_bytes *segments, fpc_bytes *outline, size_t *end) {
     bool scanned = false;
     fpc_bytes_add(outline, data, 2);
@@ -114,8 +114,8 @@ static size_t start_head(fpc_bytes *out, const fpc_jpeg *jpeg, int32_t orientati
     return index;
 }
 
-/* Whether readers give pixels of a row of blocks: where a coefficient is beyond all that photos have, decoders differ,
- * and ours refuses it. */
+/* Checks that readers decode a row of blocks: where a coefficient is beyond all that photos have, decoders differ, and
+ * ours refuses it. */
 static int check_blocks(fpc_packer *packer, const fpc_plane *plane, size_t at, const fpc_dequantizer *dequantizer) {
     const size_t stride = (size_t)plane->blocks_wide * 8 + FPC_ROW_SLACK;
     uint8_t *samples = fpc_buffer_need(&packer->samples, 8 * stride);
@@ -149,7 +149,7 @@ static int pack_row(fpc_packer *packer, const fpc_frame *frame, const fpc_dequan
 
 /* ---- blocks that fill up MCUs ---- */
 
-/* Whether one is as libjpeg has it: flat, and with the DC of the block before it in the MCU (jccoefct.c). */
+/* Whether a block that fills up an MCU is as libjpeg has it: flat, with the DC of the block before it (jccoefct.c). */
 static bool is_usual(const int16_t *block, int last, int16_t before) {
     static const int16_t flat[63] = {0};
     return block[0] == before && (!last || !memcmp(block + 1, flat, sizeof flat));
@@ -170,7 +170,7 @@ static void put_dummy(fpc_bytes *to, const int16_t *block, int last, uint64_t us
     }
 }
 
-/* Notes those of the row of MCUs that was decoded last that aren't usual; *usual: how many were since the last one. */
+/* Notes the unusual ones of the last decoded row of MCUs; *usual counts the usual ones since the last one noted. */
 static void note_dummies(const fpc_jpeg *jpeg, int row, fpc_bytes *to, uint64_t *usual) {
     const fpc_frame *frame = &jpeg->frame;
     for (int i = 0; i < frame->header.components; i++) {
@@ -217,7 +217,7 @@ static int pack_rows(fpc_packer *packer, fpc_jpeg *jpeg, size_t index, int64_t m
     return status ? status : fpc_jpeg_finish(jpeg);
 }
 
-/* The checksums of the head, and of all that stands behind the rows. */
+/* Sets the checksums of the head, and of all that follows the rows. */
 static void put_sums(fpc_packer *packer, size_t rows_end) {
     uint8_t *head = packer->out.data;
     const size_t size = fpc_packed_u32(head + FPC_PACKED_AT_SIZE);

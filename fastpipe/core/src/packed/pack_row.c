@@ -7,7 +7,7 @@
 
 enum { LENGTHS, DC, MASKS, KINDS, SIGNS, SMALL, LARGE, WIDE, WIDE_DC, STREAMS };
 
-/* The most that a block takes of each stream, and of nibbles. */
+/* The most bytes that a block takes in each stream, and the most of its small values. */
 static const size_t MOST[STREAMS] = {1, 1, 8, 8, 8, 32, 63, 126, 2};
 #define MOST_NIBBLES 63
 
@@ -30,7 +30,7 @@ bool fpc_row_start(fpc_row_writer *writer, size_t blocks) {
     return true;
 }
 
-/* Bits behind the `count` ones of a stream. */
+/* Appends 64 bits to the `count` bits of a stream. */
 static void add_bits(uint8_t *stream, size_t count, uint64_t bits) {
     uint8_t *to = stream + count / 8;
     const uint32_t shift = count % 8;

@@ -17,7 +17,7 @@ typedef struct packed {
     int column, column_end, next, row_end;
     uint64_t offset; /* of the next row, in the file */
     fpc_buffer coefficients[3], last[3];
-    fpc_buffer copy; /* of a row that has too little behind it */
+    fpc_buffer copy; /* of a row that too few bytes follow in memory */
     fpc_buffer smalls, values;
     fpc_packed_tables tables;
 } packed;
@@ -79,7 +79,7 @@ static size_t bytes_of(const void *decoder) {
     return bytes;
 }
 
-/* Whether the segments, behind the rows, say what the head does. */
+/* Checks that the segments, which follow the rows, say what the head says. */
 static int check_segments(packed *source, int64_t max_bytes) {
     const fpc_packed_head *head = &source->head;
     const uint64_t offset = head->size + head->rows_size, size = head->segments_size;
@@ -91,7 +91,8 @@ static int check_segments(packed *source, int64_t max_bytes) {
     return status ? status : fpc_packed_check_metadata(head, to, (size_t)size);
 }
 
-/* Whether the parts of a file of so many bytes are these, and what they say fits together; then it is open. */
+/* Checks that a file of `length` bytes is exactly the head and the parts that it says, and that the segments agree with
+ * it; then the file is open. */
 static int check_parts(packed *source, uint64_t length, int64_t max_bytes, const fpc_frame **frame) {
     const fpc_packed_head *head = &source->head;
     uint64_t left = length - head->size;
@@ -135,7 +136,7 @@ static int open_parts(void *decoder, const fpc_parts *parts, int64_t max_bytes, 
         int status = parts->read(parts->owner, 0, size, to);
         if (!status) status = fpc_packed_read_head(to, size, &source->head);
         if (!status) return check_parts(source, parts->length, max_bytes, frame);
-        /* Once more where it is longer; what it says of its size has been checked. */
+        /* A longer head is read once more; its size in bytes is among those read, and was checked. */
         if (status != FPC_TRUNCATED || size < FPC_PACKED_FIXED) return status;
         const size_t wanted = fpc_packed_u32(to + FPC_PACKED_AT_SIZE);
         if (wanted <= size || wanted > parts->length) return FPC_TRUNCATED;
@@ -194,7 +195,7 @@ static int start(void *decoder, int column, int column_end, int row, int row_end
 
 /* ---- a row ---- */
 
-/* The next row's bytes, with slack behind them, and its streams. */
+/* Finds the next row's bytes, with slack after them, and its streams. */
 static int find_streams(packed *source, fpc_packed_row *row) {
     const fpc_kernels *kernels = source->kernels;
     const size_t size = row_size(&source->head, source->next);
@@ -218,7 +219,7 @@ typedef struct dc_cursor {
     const uint8_t *next, *wide;
 } dc_cursor;
 
-/* The DC behind `dc`; it wraps around, as libjpeg's does in practice. */
+/* The DC that follows `dc`; it wraps around, as libjpeg's does in practice. */
 static FPC_INLINE uint16_t next_dc(dc_cursor *cursor, uint16_t dc) {
     int difference = (int8_t)*cursor->next++;
     if (FPC_UNLIKELY(difference == FPC_PACKED_ESCAPE)) {
@@ -277,7 +278,7 @@ static int next_row(void *decoder) {
         uint16_t above = 0;
         for (int y = 0; y < rows; y++) decode_blocks(source, &cursor, &dcs, &above, i, y);
     }
-    if (cursor.seen >> 63) return FPC_BAD_CODE; /* a coefficient behind the last one */
+    if (cursor.seen >> 63) return FPC_BAD_CODE; /* a coefficient after the last one */
     source->offset += row_size(&source->head, source->next++);
     return FPC_OK;
 }

@@ -32,7 +32,7 @@ enum {
     FPC_PACKED_AT_ROWS = 40,   /* bytes of all rows */
     FPC_PACKED_AT_SEGMENTS = 48,
     FPC_PACKED_AT_TRAILER = 56,
-    FPC_PACKED_AT_REST_SUM = 64, /* of all that stands behind the rows */
+    FPC_PACKED_AT_REST_SUM = 64, /* of all that follows the rows */
     FPC_PACKED_AT_ORIGINAL = 68  /* bytes of the section of the JPEG's own bytes; 0 where there is none */
 };
 
@@ -61,7 +61,7 @@ int fpc_packed_read_head(const uint8_t *data, size_t length, fpc_packed_head *he
 /* Whether the segments say of colors and orientation what the head says: an fpc_status. */
 int fpc_packed_check_metadata(const fpc_packed_head *head, const uint8_t *data, size_t length);
 
-/* As fpc_codec has them. */
+/* fpc_codec's functions of these names. */
 bool fpc_is_packed(const uint8_t *data, size_t length);
 int fpc_packed_read_header(const uint8_t *data, size_t length, fpc_header *header);
 

@@ -213,10 +213,10 @@ static void packed_skip(fpc_packed_cursor *cursor, size_t count) {
 
 #if defined(FPC_PORTABLE)
 static void packed_values(const fpc_packed_row *row, const fpc_packed_tables *tables, int8_t *smalls, int8_t *values) {
-    const fpc_packed_row in = *row; /* the results could lie in it, for all that compilers know */
+    const fpc_packed_row in = *row; /* a copy: compilers can't know that the results don't lie in *row */
     for (size_t i = 0; i < in.smalls; i += 2) memcpy(smalls + i, tables->smalls[in.small[i / 2]], 2);
     const uint64_t every = 0x0101010101010101u;
-    uint8_t from[130]; /* eight small ones, eight large ones, and behind 0x80 1 and -1 */
+    uint8_t from[130]; /* eight small ones, eight large ones, and from 0x80 on 1 and -1 */
     from[0x80] = 1, from[0x81] = 0xFF;
     const uint8_t *small = (const uint8_t *)smalls, *large = in.large;
     for (size_t i = 0; i < in.coefficients; i += 8) {

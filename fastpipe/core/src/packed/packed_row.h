@@ -1,7 +1,7 @@
 /* packed_row.h: the streams of a packed image's row, and what the loops over them hand to each other.
  *
  * core/packed_format.md has the format. A row is taken in two steps, neither of which has a branch that depends on the
- * image: all its coefficients that aren't zero, one behind the other, out of the streams that say what they are; then,
+ * image: all its coefficients that aren't zero, one after the other, out of the streams that say what they are; then,
  * for each block, as many of these as its mask has bits, to their places. */
 #ifndef FPC_PACKED_ROW_H
 #define FPC_PACKED_ROW_H
@@ -14,7 +14,7 @@
 /* Absolute values of coefficients in the stream of small ones: of three bits, from this one on. */
 #define FPC_PACKED_SMALLEST 2
 #define FPC_PACKED_LARGEST 9
-/* Bytes behind a row that loops read, whatever they are; and elements behind their results that they write. */
+/* Bytes after a row that loops read, whatever they are; and elements after their results that they write. */
 #define FPC_PACKED_SLACK 64
 
 /* A row's streams, in their order. */
@@ -31,7 +31,7 @@ typedef struct fpc_packed_row {
     const uint8_t *wide_values, *wide_dc_values;     /* two bytes each */
 } fpc_packed_row;
 
-/* What is written of a coefficient of eight bits. */
+/* The bits and the value that are written of a coefficient of eight bits. */
 typedef struct fpc_packed_value {
     uint8_t kind, sign, large, nibble;
 } fpc_packed_value;

@@ -21,10 +21,10 @@ typedef struct fpc_row_writer {
 } fpc_row_writer;
 
 void fpc_row_writer_make(fpc_row_writer *writer, const fpc_kernels *kernels);
-/* Begins a row of so many blocks; false where there is no memory. */
+/* Begins a row of `blocks` blocks; false where there is no memory. */
 bool fpc_row_start(fpc_row_writer *writer, size_t blocks);
-/* Adds the next block, whose coefficients behind zigzag index `last` are 0; *dc is the DC that it follows, and becomes
- * its own. */
+/* Adds the next block, whose coefficients after zigzag index `last` are 0; *dc is the DC of the block before, and
+ * becomes this block's. */
 void fpc_row_add(fpc_row_writer *writer, const int16_t *block, int last, int16_t *dc);
 /* Adds the row's bytes to others; returns how many. */
 size_t fpc_row_finish(fpc_row_writer *writer, fpc_bytes *to);

@@ -6,7 +6,7 @@
 
 /* ---- blocks that fill up MCUs ---- */
 
-/* In place of the last zigzag index: a block as libjpeg has it, flat and with the DC of the one before. */
+/* Stands for a block's last zigzag index where the block is as libjpeg has it: flat, with the DC of the one before. */
 #define USUAL 255
 
 static void start_dummies(fpc_restorer *to) {
@@ -14,7 +14,7 @@ static void start_dummies(fpc_restorer *to) {
     to->usual_dummies = to->original.dummies_size ? fpc_number(&to->dummies) : UINT64_MAX;
 }
 
-/* The next one in `dummies`. */
+/* Reads the next block of `dummies`. */
 static int read_dummy(fpc_restorer *to, int16_t *block, uint8_t *last) {
     fpc_numbers *numbers = &to->dummies;
     memset(block, 0, 64 * sizeof *block);
@@ -34,7 +34,7 @@ static int read_dummy(fpc_restorer *to, int16_t *block, uint8_t *last) {
     return FPC_OK;
 }
 
-/* All of a row of MCUs: component by component, row by row. */
+/* Reads the blocks that fill up a row of MCUs: component by component, row by row. */
 static int read_dummies(fpc_restorer *to, int row) {
     const fpc_frame *frame = to->frame;
     size_t count = 0;
@@ -62,7 +62,7 @@ static int read_dummies(fpc_restorer *to, int row) {
     return FPC_OK;
 }
 
-/* The coefficients of one of the row of MCUs. */
+/* The coefficients of one of the blocks that fill up the row of MCUs, at (x, y) of a component. */
 static const int16_t *dummy_of(fpc_restorer *to, int component, int rows, int x, int y, int *last) {
     const fpc_plane *plane = &to->frame->planes[component];
     const size_t columns = (size_t)to->frame->mcu_columns * (size_t)plane->horizontal;
@@ -86,7 +86,7 @@ static void next_end(fpc_restorer *to, uint64_t from) {
     to->next_end = to->ends.next < to->ends.end ? from + fpc_number(&to->ends) : UINT64_MAX;
 }
 
-/* Whether what is written is the reference's, as far as it goes, and not too much. */
+/* Checks that what was written so far is what the reference begins with, or, without one, not too much. */
 static int check_written(fpc_restorer *to) {
     const fpc_reference *reference = to->reference;
     const size_t size = to->out->size, before = to->compared;
@@ -109,7 +109,7 @@ size_t fpc_behind_scan(const uint8_t *data, size_t length, size_t position) {
     }
 }
 
-/* The position of the next restart marker of that number; the end of the file for none. */
+/* The position of the next marker if it is restart marker `number`; else the end of the file. */
 static size_t find_restart(const fpc_reference *reference, size_t position, int number) {
     for (;;) {
         const uint8_t *found = memchr(reference->data + position, 0xFF, reference->length - position);
@@ -121,7 +121,7 @@ static size_t find_restart(const fpc_reference *reference, size_t position, int 
     }
 }
 
-/* Ends as the reference does, and notes it where another file would end otherwise. */
+/* Ends a scan or a restart interval as the reference does, and notes it in the lists whose usual end it isn't. */
 static int learn_end(fpc_restorer *to, uint32_t left, bool ends_scan) {
     fpc_reference *reference = to->reference;
     fpc_bytes *out = to->out;
@@ -195,7 +195,7 @@ static int begin_mcu(fpc_restorer *to) {
     return FPC_OK;
 }
 
-/* A block of the scan's component number `i`. */
+/* Writes a block of the scan's component number `i`, or counts its symbols. */
 static inline void put_block(fpc_restorer *to, int i, const int16_t *block, int last) {
     const fpc_scan *scan = &to->scan;
     const int component = scan->component[i], dc = block[0], before = to->previous[component];
@@ -276,7 +276,7 @@ static int put_rows(fpc_restorer *to) {
     return status;
 }
 
-/* Whether an MCU of the scan has at most as many blocks as there may be. */
+/* Whether an MCU of the scan has at most FPC_MAX_MCU_BLOCKS blocks, if it has several components. */
 static bool scan_fits(const fpc_restorer *to) {
     int blocks = 0;
     for (int i = 0; i < to->scan.count; i++) {
@@ -326,7 +326,7 @@ int fpc_restorer_count(fpc_restorer *to, int first, int count, fpc_symbol_counts
 
 /* ---- files ---- */
 
-/* The next of the segments that stand in the packed image, whose marker the outline has. */
+/* Writes the next segment of applications and comments; the outline has its marker. */
 static int put_segment(fpc_restorer *to, int marker) {
     const size_t left = (size_t)(to->segments_end - to->segments);
     if (left < 4 || to->segments[1] != marker) return FPC_BAD_MARKER;
@@ -337,7 +337,7 @@ static int put_segment(fpc_restorer *to, int marker) {
     return FPC_OK;
 }
 
-/* A segment of the outline. */
+/* Writes a segment of the outline, and reads what scans need of it; writes the scan after a scan's header. */
 static int put_outlined(fpc_restorer *to, int marker, const uint8_t *segment, size_t size, int *frames) {
     const uint8_t *data = segment + 4;
     const size_t length = size - 4;
@@ -358,7 +358,7 @@ static int put_outlined(fpc_restorer *to, int marker, const uint8_t *segment, si
     }
 }
 
-/* Behind the end of the image. */
+/* Writes the bytes after the end of the image, and checks that all else was written. */
 static int put_trailer(fpc_restorer *to) {
     if (to->segments != to->segments_end) return FPC_BAD_MARKER;
     if (!fpc_progress_complete(&to->progress, to->frame->header.components)) return FPC_BAD_SCAN;

@@ -36,7 +36,7 @@ static void put_marker(fpc_bytes *out, int marker) { put16(out, 0xFF00 | marker)
 
 /* ---- codes ---- */
 
-/* The least wanted symbol that is wanted at all and isn't `other`; of several the last one; -1 for none. */
+/* The rarest symbol that occurs and isn't `other`, the last one of several; -1 for none. */
 static int rarest(const uint64_t *counts, int other) {
     int found = -1;
     for (int i = 0; i < SYMBOLS; i++)
@@ -74,7 +74,7 @@ static void make_code(code *of, const uint32_t wanted[256]) {
     }
     int longest = LONGEST;
     while (!number[longest]) longest--;
-    number[longest]--; /* the one of nothing but ones */
+    number[longest]--; /* the code of nothing but ones isn't given out */
     of->symbol_count = 0;
     for (int length = 1; length <= LONGEST; length++) of->of_length[length] = (uint8_t)number[length];
     for (int length = 1; length < SYMBOLS; length++)
@@ -151,7 +151,7 @@ static int put_scan(writer *to, const scan_plan *scan) {
     for (int table = 0; table < 2; table++) {
         const fpc_symbol_counts *counts = &to->counts[table];
         if (!counts->fits) return FPC_BAD_CODE;
-        if (table ? scan->first + scan->count == 1 : scan->first > 0) continue; /* nothing has this one */
+        if (table ? scan->first + scan->count == 1 : scan->first > 0) continue; /* no component of the scan has it */
         put_code(out, counts->dc, table);
         put_code(out, counts->ac, 0x10 | table);
         for (int symbol = 0; symbol < 256; symbol++) {

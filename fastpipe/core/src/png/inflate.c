@@ -20,7 +20,7 @@ static const uint16_t DISTANCE_BASE[30] = {1,    2,    3,    4,    5,    7,    9
 
 /* ---- bits ------------------------------------------------------------------------------------------------------- */
 
-/* Bytes that were loaded and aren't needed go back: less than a byte is left. */
+/* Gives back the bytes that were loaded and aren't used: less than a byte is left. */
 static int give_back(fpc_inflate *inflate) {
     inflate->in -= inflate->count >> 3;
     inflate->count &= 7;
@@ -28,7 +28,7 @@ static int give_back(fpc_inflate *inflate) {
     return inflate->in > inflate->end ? FPC_TRUNCATED : FPC_OK;
 }
 
-/* Fills up to at least 32 bits, or what is left of the data and anything behind it: give_back says which. */
+/* Fills up to at least 32 bits: what is left of the data, and anything after it. give_back says which. */
 static int refill(fpc_inflate *inflate) {
     if (inflate->count >= 32) return FPC_OK;
     if (give_back(inflate)) return FPC_TRUNCATED;
@@ -36,7 +36,7 @@ static int refill(fpc_inflate *inflate) {
     return FPC_OK;
 }
 
-/* Takes `count` of the 32 bits that refill has seen to. */
+/* Takes `number` bits of the 32 that refill has made sure of. */
 static uint32_t take(fpc_inflate *inflate, uint32_t number) {
     const uint32_t value = (uint32_t)inflate->bits & ((1u << number) - 1);
     inflate->bits >>= number;
@@ -59,7 +59,7 @@ static uint32_t distance_entry(uint32_t symbol) {
     return (uint32_t)DISTANCE_BASE[symbol] << 16 | (symbol < 4 ? 0 : symbol / 2 - 1);
 }
 
-/* An entry in a place where `length` bits of its code are left. */
+/* An entry for a table in which `length` bits of its code are looked up. */
 static uint32_t with_bits(uint32_t entry, uint32_t length, bool distance) {
     const bool number =
         distance ? !(entry & FPC_DISTANCE_FURTHER) : !(entry & (FPC_DEFLATE_LITERAL | FPC_DEFLATE_FURTHER));
@@ -72,8 +72,8 @@ static uint32_t reversed(uint32_t code, uint32_t length) {
     return result;
 }
 
-/* The table of a code of `count` symbols. Too many codes are refused, and too few unless they are one or no
- * distance. */
+/* Makes the table of a code of `count` symbols. Refuses codes that are too many, or too few, but for one distance or
+ * none. */
 static int make_table(uint32_t *table, uint32_t table_bits, const uint8_t *lengths, uint32_t count, bool distance) {
     uint32_t number[LONGEST + 1] = {0}, next[LONGEST + 1];
     uint16_t sorted[LITERALS];
@@ -105,7 +105,7 @@ static int make_table(uint32_t *table, uint32_t table_bits, const uint8_t *lengt
             for (uint32_t at = place; at < 1u << table_bits; at += 1u << length) table[at] = whole;
         } else {
             const uint32_t prefix = place & ((1u << table_bits) - 1), rest = length - table_bits;
-            if (prefix != sub_prefix) { /* as many bits as the codes that begin so fill */
+            if (prefix != sub_prefix) { /* as many bits as the codes with this prefix fill */
                 sub_prefix = prefix;
                 sub_bits = rest;
                 for (uint32_t filled = number[length] + 1; filled < 1u << sub_bits;) {

@@ -6,13 +6,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bytes behind the data that are read, whatever they are; bytes behind the room for output that are written. */
+/* Bytes after the data that are read, whatever they are; bytes after the room for output that are written. */
 #define FPC_INFLATE_IN_SLACK 16
 #define FPC_INFLATE_OUT_SLACK 320
 #define FPC_WINDOW 32768 /* how far back a match reaches */
 
-/* Codes of up to these bits are one look-up; those that begin alike share a table behind it. With so many symbols of at
- * most 15 bits the tables together are never longer (zlib's examples/enough.c: 2342 and 402). */
+/* Codes of up to these bits are one look-up; longer ones that begin alike share a further table. Of 288 literals and
+ * lengths, and of 32 distances, of at most 15 bits the tables take at most 2342 and 402 entries (zlib's
+ * examples/enough.c). */
 #define FPC_LITERAL_BITS 11
 #define FPC_DISTANCE_BITS 8
 #define FPC_LITERAL_ENTRIES 2352
@@ -41,7 +42,7 @@ typedef enum fpc_inflate_state {
 } fpc_inflate_state;
 
 typedef struct fpc_inflate {
-    const uint8_t *in, *end; /* `in` may be behind the end by what of the bits comes from there */
+    const uint8_t *in, *end; /* `in` may be past the end, by those bytes in `bits` that came from there */
     uint64_t bits;           /* of the stream: `count` of them, the next one the lowest, and perhaps some that follow */
     uint32_t count;
     uint32_t stored; /* bytes that are left of a stored block */
@@ -57,13 +58,13 @@ struct fpc_kernels;
 int fpc_inflate_start(fpc_inflate *inflate, const uint8_t *data, size_t length);
 
 /* Writes from *out on until `target` is reached, or the stream ends (its state is FPC_INFLATE_DONE then); an
- * fpc_status. What is written behind `target` belongs to the stream up to *out, which is less than
- * FPC_INFLATE_OUT_SLACK behind it. `first` is the oldest byte in front of *out that is still there: the first of all,
+ * fpc_status. What is written after `target` belongs to the stream up to *out, which is less than
+ * FPC_INFLATE_OUT_SLACK past it. `first` is the oldest byte before *out that is still there: the first of all,
  * or at least FPC_WINDOW before. */
 int fpc_inflate_run(fpc_inflate *inflate, const struct fpc_kernels *kernels, const uint8_t *first, uint8_t **out,
                     uint8_t *target);
 
-/* Behind a stream that is done: its checksum (Adler-32), which must be the data's last four bytes. */
+/* Reads the checksum (Adler-32) after a finished stream, which must be the data's last four bytes. */
 int fpc_inflate_finish(fpc_inflate *inflate, uint32_t *checksum);
 
 #endif

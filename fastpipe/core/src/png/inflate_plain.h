@@ -20,7 +20,7 @@ static inline uint64_t inflate_load(const uint8_t *from) {
 
 #define INFLATE_DROP(number) (bits >>= (number), count -= (number))
 
-/* A match; up to 16 bytes behind it are written. */
+/* Copies a match; up to 16 bytes after it are written. */
 static inline void inflate_copy(uint8_t *out, uint32_t distance, uint32_t length) {
     const uint8_t *from = out - distance;
     uint8_t *const end = out + length;
@@ -46,7 +46,7 @@ static inline void inflate_copy(uint8_t *out, uint32_t distance, uint32_t length
     }
 }
 
-/* As fpc_inflate_run, up to the block's end at most. At the loop's head `in` is not behind `end`, so that two loads
+/* As fpc_inflate_run, up to the block's end at most. At the loop's head `in` is not past `end`, so that two loads
  * stay within FPC_INFLATE_IN_SLACK. */
 static int inflate_codes(fpc_inflate *inflate, const uint8_t *first, uint8_t **place, uint8_t *target) {
     const uint32_t *const literals = inflate->literals, *const distances = inflate->distances;

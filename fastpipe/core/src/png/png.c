@@ -52,11 +52,11 @@ static int open_file(void *decoder, const uint8_t *data, size_t length, bool ind
 
 /* ---- inflating -------------------------------------------------------------------------------------------------- */
 
-/* Inflates at least `bytes` of the stream from png->read on; they may be part of those that are wanted alone. */
+/* Inflates until at least `bytes` bytes follow png->read; they have to be among the bytes that are wanted. */
 static int need(fpc_png *png, size_t bytes) {
     while ((size_t)(png->out - png->read) < bytes) {
         uint8_t *const base = png->window.data;
-        if (png->end - png->out < PIECE) { /* what is unread, and what matches may reach, goes to the front */
+        if (png->end - png->out < PIECE) { /* moves what is unread, and what matches may reach, to the front */
             uint8_t *keep = png->read;
             if (png->out - keep < FPC_WINDOW) keep = png->out - base < FPC_WINDOW ? base : png->out - FPC_WINDOW;
             memmove(base, keep, (size_t)(png->out - keep));
@@ -121,7 +121,7 @@ static void make_palette(fpc_png *png) {
     }
 }
 
-/* The box's samples of a gray image or one with a palette, a byte for each; they have room behind them. */
+/* The box's samples of a gray image or one with a palette, a byte for each; there is room after them. */
 static const uint8_t *take_samples(fpc_png *png, const uint8_t *line) {
     const int depth = png->header.bit_depth;
     if (depth == 8) return line + png->left;
@@ -231,7 +231,7 @@ static int next_row(void *decoder, uint8_t *row) {
     return give(png, png->lines[line], row);
 }
 
-/* Where the box's last row is the image's, the stream must end behind it, with its right checksum. */
+/* Where the box's last row is the image's, the stream must end after it, with its right checksum. */
 static int finish_file(void *decoder) {
     fpc_png *png = decoder;
     if (!png->whole || png->y < png->bottom) return FPC_OK; /* the chunks' checksums have to do */

@@ -34,7 +34,7 @@ int fpc_png_read_header(const uint8_t *data, size_t length, fpc_header *header, 
 typedef struct fpc_png_parts {
     const uint8_t *palette; /* NULL where there is none */
     uint32_t colors;        /* entries that it has */
-    const uint8_t *stream;  /* the IDAT chunks' data, with FPC_INFLATE_IN_SLACK readable bytes behind it */
+    const uint8_t *stream;  /* the IDAT chunks' data, with FPC_INFLATE_IN_SLACK readable bytes after it */
     size_t stream_length;
     size_t inflated; /* bytes of texts and profiles */
 } fpc_png_parts;
@@ -65,7 +65,7 @@ struct fpc_png {
     int32_t pixels;            /* of `step` bytes that are unfiltered in a row */
     size_t row_bytes;          /* in the stream, the filter's included */
     size_t wanted;             /* bytes of the stream that aren't inflated yet */
-    uint8_t *read, *out, *end; /* in the window: what is inflated and not read, and the room behind it */
+    uint8_t *read, *out, *end; /* in the window: what is inflated and not read, and the room after it */
     uint32_t checksum;         /* Adler-32 of what was inflated, where all of it is wanted */
     uint8_t *lines[2 * FPC_FILTERED_ROWS];
     uint8_t *samples;    /* a row, a byte for each */

@@ -39,7 +39,7 @@ bool fpc_is_png(const uint8_t *data, size_t length) {
     return length >= sizeof SIGNATURE && !memcmp(data, SIGNATURE, sizeof SIGNATURE);
 }
 
-/* The chunk at *at, which moves behind it. */
+/* Reads the chunk at *at, and moves *at to the end of it. */
 static int next_chunk(const uint8_t *data, size_t length, size_t *at, fpc_chunk *chunk) {
     const size_t left = length - *at;
     if (left < FPC_CHUNK_BYTES) return FPC_TRUNCATED;
@@ -128,7 +128,7 @@ static bool is_plain(const fpc_chunk *chunk) {
     }
 }
 
-/* The XMP packet of an iTXt chunk: behind two flags, a language and a key. */
+/* Finds the XMP packet of an iTXt chunk: it follows the keyword, two flags, a language and a translated keyword. */
 static int find_packet(const fpc_chunk *chunk, const uint8_t **packet, size_t *length) {
     if (chunk->name != ITXT || is_compressed(chunk)) return FPC_UNUSUAL_HEADER;
     const uint8_t *at = chunk->data + key_length(chunk) + 3, *end = chunk->data + chunk->size;
@@ -180,8 +180,8 @@ int fpc_png_read_header(const uint8_t *data, size_t length, fpc_header *header, 
 
 /* ---- all chunks ------------------------------------------------------------------------------------------------- */
 
-/* Whether Pillow inflates what is compressed in a text or a profile without a word: less than its limit, and no data
- * that is broken, of which it takes what it likes. */
+/* Checks that Pillow inflates the compressed part of a text or a profile without a word: that it is below Pillow's
+ * limit, and not broken, as Pillow takes what it likes of broken data. */
 static int check_compressed(fpc_png *png, const uint8_t *data, size_t length) {
     if (length > MAX_ANCILLARY_BYTES) return FPC_TOO_LARGE;
     uint8_t *copy = fpc_buffer_need(&png->joined, length + FPC_INFLATE_IN_SLACK);
@@ -228,7 +228,7 @@ static int take_palette(fpc_png *png, const fpc_chunk *chunk) {
 
 static bool is_letter(uint32_t byte) { return (byte >= 'A' && byte <= 'Z') || (byte >= 'a' && byte <= 'z'); }
 
-/* A chunk that is none of the pixels'. */
+/* Checks a chunk that holds no pixels. */
 static int check_chunk(fpc_png *png, const fpc_chunk *chunk, bool behind_pixels) {
     switch (chunk->name) {
     case IHDR: return FPC_BAD_MARKER;
@@ -256,7 +256,7 @@ static int check_chunk(fpc_png *png, const fpc_chunk *chunk, bool behind_pixels)
     return chunk->name >> 29 & 1 ? FPC_OK : FPC_UNSUPPORTED_MODE;
 }
 
-/* The data of IDAT chunks from `first` to `end`, one behind the other. */
+/* The data of IDAT chunks from `first` to `end`, one after the other. */
 static int join_pixels(fpc_png *png, const uint8_t *data, size_t first, size_t end, int64_t max_bytes) {
     const size_t length = png->parts.stream_length;
     if (max_bytes > 0 && length > (uint64_t)max_bytes) return FPC_TOO_LARGE;
@@ -301,6 +301,6 @@ int fpc_png_read_chunks(fpc_png *png, const uint8_t *data, size_t length, int64_
     }
     if (!pixel_chunks) return FPC_TRUNCATED;
     if (png->kind == FPC_PNG_PALETTE && !parts->palette) return FPC_BAD_TABLE;
-    /* Behind the data of a single chunk stand its checksum and the IEND chunk: slack enough. */
+    /* The data of a single chunk is followed by its checksum and the IEND chunk: slack enough. */
     return pixel_chunks == 1 ? FPC_OK : join_pixels(png, data, pixels, pixels_end, max_bytes);
 }

@@ -7,7 +7,7 @@
 enum { FPC_FILTER_NONE, FPC_FILTER_SUB, FPC_FILTER_UP, FPC_FILTER_AVERAGE, FPC_FILTER_PAETH };
 
 #define FPC_FILTERED_ROWS 4
-/* Bytes behind each row, of all kinds, that are read, and behind those that go out that are written. */
+/* Bytes after each row that are read, and after each row of results that are written. */
 #define FPC_FILTERED_SLACK 32
 
 typedef struct fpc_filtered {
@@ -21,7 +21,7 @@ typedef struct fpc_filtered {
 typedef struct fpc_palette {
     uint32_t count;
     uint8_t colors[256][4]; /* the fourth byte is nothing */
-    uint8_t planes[3][256]; /* the same, a color behind the other */
+    uint8_t planes[3][256]; /* the same, one channel after the other */
 } fpc_palette;
 
 #endif

@@ -1,7 +1,7 @@
 /* unfilter_simd.h: unfilter_plain.h's in the words of simd.h.
  *
  * A pixel needs the one to its left, so that a row alone waits for one sum after the other. Here four rows go together,
- * each two pixels behind the one above it: a quarter of a vec (four numbers of 16 bits) is a row's pixel, and what
+ * each two pixels later than the one above it: a quarter of a vec (four numbers of 16 bits) is a row's pixel, and what
  * stands above a pixel was made two turns ago. The filters become one: Paeth's with nothing above is the pixel to the
  * left, with nothing at the left the one above. */
 #ifndef FPC_UNFILTER_SIMD_H
