@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from types import FunctionType
 from typing import Any
 
-LIBRARIES = {"PIL", "albumentations", "fastpipe", "timm", "torch", "torchvision"}
-"""Packages whose functions are no code of the user's."""
+LIBRARIES = {"PIL", "albumentations", "fastpipe", "timm", "torch", "torchvision", "typing"}
+"""Packages whose functions are no code of the user's; torchvision's modules have some of ``typing``'s."""
 
 TRANSFORMS = (
     "torchvision.transforms.functional",
