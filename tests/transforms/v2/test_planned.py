@@ -246,7 +246,7 @@ def test_errors_name_the_classes_that_are_stood_for(root: Path) -> None:
 
 
 class Doubled(v2.RandomHorizontalFlip):
-    """A user's own, whose code is run without pixels."""
+    """A user's own, which calls the library's."""
 
     def transform(self, inpt: Any, params: Any) -> Any:
         return super().transform(super().transform(inpt, params), params)
@@ -261,8 +261,7 @@ class Inverted(v2.RandomHorizontalFlip):
 
 def test_subclasses_hooks_and_mixtures(root: Path) -> None:
     doubled = v2.Compose([v2.RandomCrop(20), Doubled(1.0), v2.ToImage()])
-    assert drawable(doubled)
-    assert not drawable(Inverted(1.0))
+    assert not any(map(drawable, (doubled, Doubled(1.0), Inverted(1.0))))
     torch.manual_seed(1)
     expected = TheirFolder(root, doubled)[0][0]
     torch.manual_seed(1)
