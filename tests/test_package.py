@@ -97,6 +97,9 @@ def install(folder: Path, name: str, version: str, *files: str) -> None:
     about.mkdir()
     (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n", encoding="utf-8")
     (about / "RECORD").write_text("".join(f"{file},,\n" for file in files), encoding="utf-8")
+    for file in files:  # importlib_metadata, which takes the standard library's place, leaves out what isn't there
+        (folder / file).parent.mkdir(exist_ok=True)
+        (folder / file).touch()
 
 
 def test_another_projects_fastpipe_is_named_where_it_was_installed_over_this_one(tmp_path):
