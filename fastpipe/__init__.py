@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from fastpipe.explanation import explain
     from fastpipe.growing import GrowingDataset
     from fastpipe.hooks import install, report, uninstall
+    from fastpipe.hooks.conversion import convert
     from fastpipe.loading import DataLoader, samplers, tune
     from fastpipe.packing import pack, unpack
     from fastpipe.pending import is_pending
