@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
@@ -252,7 +253,8 @@ class Ledger:
             _write(whole, _added({}, accounts).values(), _notes_in(accounts))
             for path in ended:
                 if path != whole:
-                    path.unlink(missing_ok=True)
+                    with contextlib.suppress(OSError):  # on Windows, while another process reads it
+                        path.unlink()
 
     def total(self) -> tuple[list[Site], list[str]]:
         """The sites and the notes of this process and its children."""
@@ -264,7 +266,11 @@ class Ledger:
 
 def _accounts(folder: str) -> list[dict[str, Any]]:
     """The accounts that child processes have written."""
-    return [json.loads(path.read_bytes()) for path in sorted(Path(folder).glob("*.json"))]
+    accounts = []
+    for path in sorted(Path(folder).glob("*.json")):
+        with contextlib.suppress(FileNotFoundError):  # it has been made one with others meanwhile
+            accounts.append(json.loads(path.read_bytes()))
+    return accounts
 
 
 def _added(sites: dict[tuple[str, str], Site], accounts: Iterable[dict[str, Any]]) -> dict[tuple[str, str], Site]:

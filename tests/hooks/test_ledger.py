@@ -6,6 +6,8 @@ from pathlib import Path
 
 from run_scripts import run_python
 
+from fastpipe.hooks.ledger import Ledger
+
 MANY_CHILDREN = """
 import multiprocessing, os
 import fastpipe
@@ -45,3 +47,11 @@ def test_accounts_of_ended_children_are_made_one(tmp_path: Path) -> None:
     assert int(files) <= 8
     assert unchanged == files
     assert after.endswith("0")
+
+
+def test_an_account_that_goes_while_it_is_read_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "1-a.json").symlink_to(tmp_path / "gone")  # listed, and not there
+    (tmp_path / "2-b.json").write_text('{"notes": ["kept"], "sites": []}')
+    ledger = Ledger()
+    ledger.begin_child(str(tmp_path))
+    assert ledger.total() == ([], ["kept"])
