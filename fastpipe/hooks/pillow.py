@@ -37,22 +37,21 @@ def hook(module: ModuleType, patches: Patches) -> None:
 
 
 def _opener(plain: Any, patches: Patches) -> Any:
-    adopt: Any = None
+    ours: Any = None
     site: Any = None
     originals = Originals((), ())
 
     def open_lazily(file: Any = None, filename: Any = None) -> Any:
-        nonlocal adopt, site
-        image = plain(file, filename)
+        nonlocal ours, site
         if not patches.active or is_plain() or "torch" not in sys.modules:
-            return image
-        if adopt is None:
+            return plain(file, filename)
+        if ours is None:
             from fastpipe.pillow import files
 
-            adopt, site = files.adopt, LEDGER.site("function", "PIL.Image.open")
+            ours, site = files.open_lazily, LEDGER.site("function", "PIL.Image.open")
         if site.is_off or not originals.are_there():
-            return image
-        made = adopt(image, site if site.is_due() else None, site.leave_failed)
+            return plain(file, filename)
+        made = ours(plain, file, filename, site if site.is_due() else None, site.leave_failed)
         site.count_checked()  # what its pixels take is told by the checks
         return made
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from enum import Enum
+from functools import lru_cache
 from typing import Any
 
 
@@ -32,11 +33,16 @@ class TorchvisionEnum(Enum):
     @classmethod
     def adopt(cls, value: Any) -> Any:
         """Our member for torchvision's; any other value as it is."""
-        return cls(value) if isinstance(value, Enum) and _is_twin(cls, type(value)) else value
+        return _adopted(cls, value) if isinstance(value, Enum) else value
 
     @classmethod
     def _missing_(cls, value: object) -> Any:
         return cls[value.name] if isinstance(value, Enum) and _is_twin(cls, type(value)) else None
+
+
+@lru_cache(maxsize=256)
+def _adopted(cls: Any, member: Enum) -> Any:
+    return cls(member) if _is_twin(cls, type(member)) else member
 
 
 def _is_twin(ours: type, other: type) -> bool:

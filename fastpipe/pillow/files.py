@@ -22,10 +22,11 @@ from PIL import Image, ImageFile, JpegImagePlugin, PngImagePlugin
 from fastpipe import core, readers
 from fastpipe.errors import DecodeError
 from fastpipe.pillow.held import MOST_BYTES, MOST_OPEN, Held
-from fastpipe.pillow.lazy_image import CLASS, LazyImage, PendingPixels, PlainCall
+from fastpipe.pillow.lazy_image import CLASS, LazyImage, PendingPixels, PlainCall, info_for_next
 from fastpipe.pillow.lazy_source import Check, LazySource, OnMistake
+from fastpipe.pillow.unread import UnreadJpeg, open_unread
 from fastpipe.program.encoded import Encoded
-from fastpipe.program.on_image import copied_info
+from fastpipe.program.on_image import is_transparent
 from fastpipe.readers.limits import SHORT_FILE
 from fastpipe.types import Header
 
@@ -45,8 +46,8 @@ class _LazyFile(_Base):
 
     _fastpipe_pillow: ClassVar[type[ImageFile.ImageFile]]
     """Pillow's class."""
-    _fastpipe_opened: tuple[list[Any], str, tuple[int, int]]
-    """``tile``, mode and size as it was opened."""
+    _fastpipe_opened: tuple[list[Any] | None, str, tuple[int, int]]
+    """``tile``, mode and size as it was opened; None for ``tile`` until Pillow has read the header."""
     _fastpipe_lock: threading.RLock
     _fastpipe_source: LazySource | None
     _fastpipe_check: Check | None = None
@@ -64,6 +65,7 @@ class _LazyFile(_Base):
     @__class__.setter
     def __class__(self, kind: type[Any]) -> None:  # as who derives from Pillow's class does
         self._catch_up()
+        _ = self.info  # as long as this is a class of ours: see `UnreadJpeg`
         if self._fastpipe_is_loaded:
             _ = self.im
         CLASS.__set__(self, kind)
@@ -76,7 +78,7 @@ class _LazyFile(_Base):
         return (
             self._im is None
             and (self._mode, self._size) == self._fastpipe_opened[1:]
-            and (self._fastpipe_is_loaded or self.tile == self._fastpipe_opened[0])
+            and (self._fastpipe_is_loaded or vars(self).get("tile") == self._fastpipe_opened[0])
             and self.decoderconfig in ((), (1, 0))
             and (self.fp is not None or self._fastpipe_is_used)
         )
@@ -97,6 +99,23 @@ class _LazyFile(_Base):
         file = self.fp
         if file is None or getattr(file, "closed", False):  # by who gave it: Pillow says so
             return None
+        name = os.fsdecode(self.filename) if self.filename else "<file>"
+        unread = vars(self).get("_fastpipe_unread")
+        try:
+            data, header = unread or self._read_from_start(file, name)
+        except DecodeError:
+            return None
+        known = (header.format, header.width, header.height) == (self.format, *self.size)
+        if not known or not readers.get_reader("core").accepts(header) or not _is_whole(data, header):
+            return None
+        open_by_pillow = partial(_opened, self._fastpipe_pillow, self.filename)
+        encoded, on_mistake = Encoded(data, header, name), self._fastpipe_on_mistake
+        source = LazySource(encoded, 1, open_by_pillow, self._fastpipe_check, on_mistake)
+        BYTES.add(source, len(data))
+        return source
+
+    def _read_from_start(self, file: IO[bytes], name: str) -> tuple[bytes, Header]:
+        """The file's bytes and its header, as fastpipe reads it."""
         position = file.tell()
         file.seek(0, os.SEEK_END)
         length = file.tell()
@@ -109,19 +128,7 @@ class _LazyFile(_Base):
             copy.seek(position)
             self._read_from(copy)
             file.close()
-        name = os.fsdecode(self.filename) if self.filename else "<file>"
-        try:
-            header = readers.parse_header(data, name)
-        except DecodeError:
-            return None
-        known = (header.format, header.width, header.height) == (self.format, *self.size)
-        if not known or not readers.get_reader("core").accepts(header) or not _is_whole(data, header):
-            return None
-        open_by_pillow = partial(_opened, self._fastpipe_pillow, self.filename)
-        encoded, on_mistake = Encoded(data, header, name), self._fastpipe_on_mistake
-        source = LazySource(encoded, 1, open_by_pillow, self._fastpipe_check, on_mistake)
-        BYTES.add(source, len(data))
-        return source
+        return data, readers.parse_header(data, name)
 
     def _read_from(self, file: IO[bytes]) -> None:
         """Goes on with another file of the same content."""
@@ -139,7 +146,7 @@ class _LazyFile(_Base):
             return None
         self._fastpipe_is_used = True
         calls: tuple[PlainCall, ...] = () if self._mode in _OWN_MODES else (_in_rgb,)
-        return LazyImage(source, "L" if self._mode == "L" else "RGB", copied_info(self), calls=calls)
+        return LazyImage(source, "L" if self._mode == "L" else "RGB", info_for_next(self), calls=calls)
 
     def _fastpipe_claim(self, *given: Any) -> Any:
         """See `LazyImage._fastpipe_claim`."""
@@ -220,7 +227,7 @@ class _LazyFile(_Base):
     # -- what is recorded; see `_recorded` for the rest
 
     def convert(self, mode: Any = None, *arguments: Any, **options: Any) -> Image.Image:
-        to_rgb = mode == "RGB" and not arguments and not options and "transparency" not in self.info
+        to_rgb = mode == "RGB" and not arguments and not options and not is_transparent(self)
         lazy = self._fastpipe_lazy((*_OWN_MODES, *_TO_RGB) if to_rgb else _OWN_MODES)
         if lazy is None:
             return super().convert(mode, *arguments, **options)
@@ -248,12 +255,13 @@ def _in_rgb(image: Image.Image) -> Image.Image:
     return image.convert("RGB")
 
 
-class _LazyJpeg(_LazyFile, JpegImagePlugin.JpegImageFile):
+class _LazyJpeg(_LazyFile, UnreadJpeg):
     _fastpipe_pillow = JpegImagePlugin.JpegImageFile
 
     def _decode(self) -> None:
         lazy = self._fastpipe_lazy()
         if lazy is not None:
+            lazy.info = {}
             self.im = lazy.im
 
 
@@ -327,17 +335,44 @@ def adopt(image: Image.Image, check: Check | None = None, on_mistake: OnMistake 
     else:
         return image
     if core.available():
-        own = vars(image)
-        own["_fastpipe_opened"] = [*image.tile], image._mode, image._size
-        own["_fastpipe_lock"] = threading.RLock()
-        if check is not None:
-            own["_fastpipe_check"] = check
-        if on_mistake is not None:
-            own["_fastpipe_on_mistake"] = on_mistake
+        vars(image)["_fastpipe_opened"] = [*image.tile], image._mode, image._size
+        _begin(image, check, on_mistake)
         CLASS.__set__(image, kind)
         if image.filename:  # else it was opened by whoever gave it
             OPEN_FILES.add(image)
     return image
+
+
+def _begin(image: Any, check: Check | None, on_mistake: OnMistake | None) -> None:
+    own = vars(image)
+    own["_fastpipe_lock"] = threading.RLock()
+    if check is not None:
+        own["_fastpipe_check"] = check
+    if on_mistake is not None:
+        own["_fastpipe_on_mistake"] = on_mistake
+
+
+def open_lazily(
+    opener: Callable[..., Any],
+    file: Any,
+    filename: Any,
+    check: Check | None = None,
+    on_mistake: OnMistake | None = None,
+) -> Any:
+    """Opens a file as one of Pillow's openers does, to be decoded by the core from now on if the core can.
+
+    Args:
+        opener: the one that was registered for the file's format.
+        file, filename: as ``Image.open`` gives them to it.
+        check, on_mistake: as of `adopt`.
+    """
+    if opener is JpegImagePlugin.jpeg_factory and check is None and core.available():
+        image = open_unread(_LazyJpeg, file, filename)
+        if image is not None:
+            vars(image)["_fastpipe_opened"] = None, image._mode, image._size
+            _begin(image, None, on_mistake)
+            return image
+    return adopt(opener(file, filename), check, on_mistake)
 
 
 def open_image(source: str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes]) -> Image.Image:
@@ -383,7 +418,7 @@ class _LazyOpener:
         self.opener = opener
 
     def __call__(self, file: Any = None, filename: Any = None) -> Any:
-        return adopt(self.opener(file, filename))
+        return open_lazily(self.opener, file, filename)
 
 
 class PillowOpener:

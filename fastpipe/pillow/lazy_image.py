@@ -33,7 +33,7 @@ from fastpipe.ops import (
 )
 from fastpipe.pillow.lazy_operations import TRANSPOSITIONS, BoxResize, PointTable, warp_of
 from fastpipe.pillow.lazy_source import Check, LazySource
-from fastpipe.program.on_image import copied_info, to_array
+from fastpipe.program.on_image import copied_info, is_transparent, to_array
 from fastpipe.types import Box, ImageShape, Size, Step
 
 CLASS: Any = vars(object)["__class__"]
@@ -101,7 +101,8 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
     Args:
         source: the file.
         mode: ``"RGB"`` or ``"L"``; a colour image can't be in L.
-        info: as Pillow's ``info``; the image's own from now on.
+        info: as Pillow's ``info``; the image's own from now on. None for what Pillow reads from the file's header,
+            when somebody asks for it.
         steps: what has been done to the file's pixels.
         size: ``(width, height)`` after the steps.
         coloured: the image that this one shows in gray.
@@ -122,10 +123,14 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
         calls: tuple[PlainCall, ...] | None = None,
     ) -> None:
         super().__init__()
-        vars(self).pop("_im")
+        own = vars(self)
+        del own["_im"]
+        if info is None:
+            del own["info"]
+        else:
+            self.info = info
         self._mode = mode
         self._size = (source.shape.width, source.shape.height) if size is None else size
-        self.info = {} if info is None else info
         self._fastpipe = _Record(source, steps, coloured, calls)
         source.add_image(self)
         if source.check is not None:
@@ -139,6 +144,12 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
     @__class__.setter
     def __class__(self, kind: type[Any]) -> None:  # as who derives from Pillow's class does
         CLASS.__set__(_made(self), kind)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "info":  # whichever thread reads it first
+            record = _record_of(self)
+            return vars(self)["info"] if record is None else vars(self).setdefault("info", record.source.info())
+        raise AttributeError(f"'Image' object has no attribute {name!r}", name=name, obj=self)
 
     # -- the pixels
 
@@ -178,7 +189,7 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
         whole = (*shown, *crop, *steps)
         if self.mode == "RGB" and program.result.channels == 3 and len(whole) <= _MOST_STEPS:
             size = program.result.width, program.result.height
-            return LazyImage(source, "RGB", copied_info(self), whole, size), len(steps), False
+            return LazyImage(source, "RGB", info_for_next(self), whole, size), len(steps), False
         made = source.run(program)
         made.info = copied_info(self)
         return made, len(steps), False
@@ -279,7 +290,7 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
         if record is not None and not matrix:
             if not mode or mode == self._mode:
                 return self.copy()
-            if mode in ("RGB", "L") and "transparency" not in self.info:
+            if mode in ("RGB", "L") and not is_transparent(self):
                 # Gray is RGB until it is made; in RGB the fourth byte, too, is what the conversion leaves.
                 is_gray = self._mode == "L" and (not record.steps or record.steps[-1] is GRAY_IN_THREE)
                 steps = () if is_gray else (GRAY_IN_THREE,)
@@ -406,10 +417,12 @@ def _with_pixels(image: Image.Image, made: Image.Image) -> None:
 
 def _plain(image: Image.Image) -> Image.Image:
     """The image as a plain one; without pixels if it has none."""
-    vars(image).setdefault("_im", None)
+    own = vars(image)
+    own.setdefault("_im", None)
+    _ = image.info  # which a plain image has
     if isinstance(image, LazyImage):
         CLASS.__set__(image, Image.Image)
-    vars(image).pop("_fastpipe", None)
+    own.pop("_fastpipe", None)
     return image
 
 
@@ -423,8 +436,13 @@ def _then(
         shape = step.output_shape(shape)
     size = shape.width, shape.height
     calls = None if record.calls is None or plain is None else (*record.calls, plain)
-    info = copied_info(image) if keeps_info else {}
+    info = info_for_next(image) if keeps_info else {}
     return LazyImage(record.source, image._mode, info, (*record.steps, *steps), size, calls=calls)
+
+
+def info_for_next(image: Image.Image) -> dict[Any, Any] | None:
+    """The ``info`` of an image that is made of this one: a copy; None where nobody has asked for this one's yet."""
+    return copied_info(image) if "info" in vars(image) else None
 
 
 def _resizing(

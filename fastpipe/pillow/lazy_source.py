@@ -85,6 +85,7 @@ class LazySource:
         self._decoded, self._parts, self._expected = 0.0, 0, 0
         self._whole: Image.Image | None = None
         self._is_sound: bool | None = None
+        self._info: dict[Any, Any] | None = None
         self._images: list[weakref.ref[Image.Image]] = []
         self._most_images = 8
 
@@ -124,6 +125,12 @@ class LazySource:
         if self._open_by_pillow is None or self.orientation != 1:
             return None
         return self._open_by_pillow(self.encoded.content)
+
+    def info(self) -> dict[Any, Any]:
+        """Pillow's ``info`` of the file, a copy for whoever asks; empty where nobody has a way to open it by Pillow."""
+        if self._info is None:
+            self._info = {} if self._open_by_pillow is None else self._open_by_pillow(self.encoded.content).info
+        return self._info.copy()
 
     def expect(self, parts: int) -> None:
         """Tells how many parts will be wanted, so that the whole is decoded at once where that is less work."""

@@ -52,13 +52,21 @@ def shape_of(image: Any) -> ImageShape | None:
     if isinstance(image, Image.Image):
         channels = _CHANNELS.get(image.mode)
         width, height = image.size
-        if channels is None or not width or not height or "transparency" in image.info:
+        if channels is None or not width or not height or is_transparent(image):
             return None
         return ImageShape(height, width, channels)
     if not isinstance(image, np.ndarray) or image.dtype is not _UINT8 or not image.size:
         return None
     height, width, *channels = image.shape
     return ImageShape(height, width, *(channels or [1])) if channels in ([], [1], [3]) else None
+
+
+def is_transparent(image: Image.Image) -> bool:
+    """True if one of the image's colours stands for transparency, which a conversion would take into account.
+
+    An image whose ``info`` nobody has read yet is of a JPEG, which has no such colour.
+    """
+    return "transparency" in vars(image).get("info", ())
 
 
 def run_on_image(program: Program, image: Any, out: torch.Tensor | None = None, *, in_rows: bool = False) -> Any:
@@ -140,7 +148,7 @@ def run_operation(operation: Operation, image: Any, box: Box | None = None) -> A
         jobs = None if memo is None else memo.jobs
         if jobs:
             known = jobs.get((image.mode, image.size))
-            if known and core.available() and "transparency" not in image.info:
+            if known and core.available() and not is_transparent(image):
                 made = None if hasattr(type(image), "_fastpipe_claim") else known.run_on(image, known.keeps_info)
                 if made is not None:
                     return made
