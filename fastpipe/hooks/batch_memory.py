@@ -41,7 +41,9 @@ class FetcherMemory:
     """Facts about the samples of one of torch's fetchers, learned from its batches so far.
 
     Attributes:
-        unused: numbers of results, in a sample, that are no part of the batch as they are, or that somebody keeps.
+        unused: numbers of results, in a sample, that somebody keeps, or that two batches in a row didn't have as they
+            are.
+        missed: those that the last batch didn't have as they are.
         results: how many a sample has, where the data set makes several samples at once.
     """
 
@@ -49,6 +51,7 @@ class FetcherMemory:
 
     def __init__(self) -> None:
         self.unused: set[int] = set()
+        self.missed: set[int] = set()
         self.results = 1
 
     @classmethod
@@ -212,11 +215,13 @@ class _BatchPlaces:
 
         None where torch is to make it.
         """
-        if len(batch) == self._count and _are_alike(batch) and not is_pending(batch[0]):
+        if len(batch) == self._count and _are_alike(batch, in_memory=False) and not is_pending(batch[0]):
             first = batch[0].data_ptr()
             for buffer in self._buffers.values():
                 if buffer.address == first and buffer.batch is None:
-                    return buffer.collated(batch)
+                    whole = buffer.collated(batch)
+                    if whole is not None:
+                        return whole
         return None if self._is_shared else _stacked(batch)
 
     def settle(self) -> None:
@@ -227,9 +232,10 @@ class _BatchPlaces:
             for buffer in self._buffers.values():
                 buffer.part()
             return
-        for number, buffer in self._buffers.items():
-            if buffer.part() or buffer.batch is None:
-                memory.unused.add(number)
+        missed = {number for number, buffer in self._buffers.items() if buffer.batch is None}
+        kept = {number for number, buffer in self._buffers.items() if buffer.part()}
+        memory.unused |= kept | (missed & memory.missed)
+        memory.missed = missed
 
 
 class _Buffer:
@@ -242,6 +248,8 @@ class _Buffer:
 
     def __init__(self, count: int, size: int, storage: Any) -> None:
         self._count, self._size, self._storage = count, size, storage
+        self._taken: set[int] = set()
+        self._shape: tuple[int, ...] | None = None
         if storage is None:
             self._bytes = reused_bytes(count * size)
         else:
@@ -262,25 +270,33 @@ class _Buffer:
         return cls(count, size, storage)
 
     def place(self, place: int, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor | None:
-        """A tensor in a place; None if it doesn't fill that."""
+        """A tensor in a place; None if it isn't of the shape of the first, or doesn't fill it."""
         count = math.prod(shape)
-        if count * dtype.itemsize != self._size:
+        if count * dtype.itemsize != self._size or shape != (self._shape or shape):
             return None
+        self._shape = shape
+        self._taken.add(place)
         return torch.frombuffer(self._bytes, dtype=dtype, count=count, offset=place * self._size).view(shape)
 
     def collated(self, batch: Sequence[torch.Tensor]) -> torch.Tensor | None:
-        """The batch, if each tensor fills its place, in the order in which torch's batch has its values."""
+        """The batch, in the order in which torch's batch has its values; None where a tensor isn't in its place.
+
+        Those are copied there that got no place: they lie otherwise in memory.
+        """
         first, size = batch[0], self._size
         if first.nbytes != size or not first.is_contiguous():
             return None
-        if any(tensor.data_ptr() != self.address + place * size for place, tensor in enumerate(batch)):
+        apart = [number for number, one in enumerate(batch) if one.data_ptr() != self.address + number * size]
+        if self._taken.intersection(apart):
             return None
         if self._storage is None:
             whole = torch.frombuffer(self._bytes, dtype=first.dtype)
         else:
             whole = torch.empty(0, dtype=first.dtype).set_(self._storage)
-        self.batch = whole.view(len(batch), *first.shape)
-        return self.batch
+        self.batch = made = whole.view(len(batch), *first.shape)
+        for number in apart:
+            made[number].copy_(batch[number])
+        return made
 
     def part(self) -> bool:
         """True if somebody has kept samples: then the batch becomes a copy."""
@@ -293,8 +309,8 @@ class _Buffer:
         return True
 
 
-def _are_alike(batch: Any) -> bool:
-    """Whether these are tensors whose values alone make the batch, of one shape, dtype and layout."""
+def _are_alike(batch: Any, *, in_memory: bool = True) -> bool:
+    """Whether these are tensors whose values alone make the batch, of one shape, dtype and, in memory, layout."""
     if not isinstance(batch, (list, tuple)) or len(batch) < 2:
         return False
     first = batch[0]
@@ -309,7 +325,7 @@ def _are_alike(batch: Any) -> bool:
             type(one) is not kind
             or one.dtype is not dtype
             or one.shape != shape
-            or one.stride() != strides
+            or (in_memory and one.stride() != strides)
             or one.requires_grad
             or one.is_neg()
             or one.is_conj()

@@ -141,6 +141,7 @@ class TensorResize(Resize):
 
     takes_arrays_alone: ClassVar[bool] = True
     moves_ahead: ClassVar[bool] = True
+    narrows: ClassVar[bool] = False
     windows: ClassVar[type[ResizeWindow]] = TensorResizeWindow
 
     def apply(self, image: Any) -> Any:

@@ -107,6 +107,8 @@ class _Template(NamedTuple):
     """A program that other images get but for the part of them that it begins with.
 
     Attributes:
+        moved: the order in which steps run, as `_Order.moved`.
+        layout: the layout of torchvision's tensor after the first step; None where that doesn't depend on the step.
         made: one such program.
         front: how many steps from the front say which part of the image that is: none, or one.
         steps: the program's steps, after these; None where some are drawn for each image: those from `front` to `end`.
@@ -114,6 +116,8 @@ class _Template(NamedTuple):
         resizes: `steps` begin with a resize to a fixed size, which no other image of that size gets.
     """
 
+    moved: tuple[int, ...]
+    layout: Layout | None
     made: Program
     front: int
     steps: tuple[Step, ...] | None
@@ -122,10 +126,14 @@ class _Template(NamedTuple):
 
     def program(self, steps: tuple[Step, ...], shape: ImageShape) -> Program | None:
         """The program of steps of the same kind; None where they need more thought."""
-        made, front, local, end, resizes = self
+        moved, layout, made, front, local, end, resizes = self
+        if moved:
+            steps = tuple([steps[number] for number in moved])
         request, inner = _WHOLE, shape
         if front:
             step: Any = steps[0]
+            if layout is not None and layout_behind(step, shape, "rows") != layout:
+                return None
             inner = step.output_shape(shape)
             found = step.required_region(_all_of(inner), shape)
             if found is None or found[1]:
@@ -225,26 +233,32 @@ def _lowered(steps: tuple[Step, ...], stored: ImageShape, orientation: int) -> t
     made: Program = new_namedtuple(
         Program, (stored, request, local, *tail[:2], shapes[-1], tail[2], in_rows, keeps_info, None)
     )
-    if not is_plain or turned or order.moved or not behind or order.cut > 1:
+    if not is_plain or turned or not behind or order.cut > 1:
         return made, None
-    return made, _template(made, order, on_pixels, behind)
+    return made, _template(made, order, stored, on_pixels, behind)
 
 
-def _template(made: Program, order: _Order, on_pixels: tuple[Step, ...], behind: tuple[Step, ...]) -> _Template | None:
+def _template(
+    made: Program, order: _Order, stored: ImageShape, on_pixels: tuple[Step, ...], behind: tuple[Step, ...]
+) -> _Template | None:
     front = order.cut
     local = on_pixels[front:]
     reshaping = [number for number in range(front, order.pixels) if order.reshaping[number]]
-    resizes = reshaping == [front] and type(local[0]) is Resize and local[0].fixed and memo_of(local[0]) is not None
+    first = local[0] if reshaping == [front] else None
+    resizes = isinstance(first, Resize) and first.fixed and memo_of(first) is not None
     is_known = not front or isinstance(on_pixels[0], Operation)
     if not is_known or made.steps != local or not _are_interned(behind) or (reshaping and not resizes):
         return None
     if made.result[2] != made.shape[2]:
         return None
+    layout: Layout | None = None
+    if front and isinstance(on_pixels[0], Operation) and order.in_rows and order.ahead == order.pixels:
+        layout = layout_behind(on_pixels[0], stored, "rows")
     if not _are_interned(local):
-        return _Template(made, front, None, order.pixels, resizes)
+        return _Template(order.moved, layout, made, front, None, order.pixels, resizes)
     # From any image the resize makes the same shape, from which on all is the same for the core.
     kept = made._replace(memo=Memo(has_jobs=False)) if resizes or not local else made
-    return _Template(kept, front, local, order.pixels, resizes)
+    return _Template(order.moved, layout, kept, front, local, order.pixels, resizes)
 
 
 class _Order(NamedTuple):
@@ -320,7 +334,7 @@ def _shapes(steps: Sequence[Step], shape: ImageShape, order: _Order) -> tuple[li
     for step, reshapes in zip(steps, order.reshaping, strict=True):
         if reshapes:
             behind = step.output_shape(shape)
-            if type(step) is Resize and behind == shape:
+            if isinstance(step, Resize) and behind == shape:
                 does_nothing = True
             shape = behind
         shapes.append(shape)

@@ -275,6 +275,26 @@ class TestMemory:
             assert [image.data_ptr() for image in images] == dataset.places
             dataset.places.clear()
 
+    def test_samples_that_lie_otherwise_are_copied_to_their_places(self, photos: list[str]) -> None:
+        v2 = module("torchvision.transforms.v2")
+        end = [v2.Resize((128, 128)), v2.ToDtype(torch.float32, scale=True)]
+        narrow, wide = v2.Compose([v2.PILToTensor(), v2.CenterCrop(96), *end]), v2.Compose([v2.PILToTensor(), *end])
+
+        class Mixed(Recording):
+            def __getitem__(self, index: int) -> Any:
+                self.transform = wide if index % 10 in (3, 7) else narrow
+                return super().__getitem__(index)
+
+        for workers in (0, 2):
+            assert_as_plain(Mixed(photos, None, (13,)), batch_size=10, shuffle=False, num_workers=workers)
+        dataset = Mixed(photos, None)
+        with fastpipe.install(check=0):
+            for images, _ in DataLoader(dataset, batch_size=10):
+                assert images.is_contiguous()
+                moved = [image.data_ptr() != place for image, place in zip(images, dataset.places, strict=True)]
+                assert [number for number, is_moved in enumerate(moved) if is_moved] == [3, 7]
+                dataset.places.clear()
+
     def test_memory_is_used_again(self, photos: list[str], installed: None) -> None:
         dataset = Recording(photos, train())
         loader = DataLoader(dataset, batch_size=10)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import itertools
 from typing import Any
@@ -12,7 +13,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
-from torchvision_here import torchvision
+from torchvision_here import module, torchvision
 
 from fastpipe import ops
 from fastpipe import transforms as T
@@ -297,6 +298,35 @@ def test_what_is_kept_of_a_chain_is_what_it_comes_to_anew() -> None:
                 assert drawn in expected.steps
     finally:
         torch.set_default_dtype(dtype)
+
+
+def _anew(step: Any) -> Any:
+    """An equal step of which nothing is kept."""
+    return type(step)(*(getattr(step, one.name) for one in dataclasses.fields(step) if one.init))
+
+
+@pytest.mark.parametrize("first", ["PILToTensor", "ToImage", "none"])
+def test_what_is_kept_of_a_chain_on_tensors_is_what_it_comes_to_anew(first: str) -> None:
+    """v2's work on a tensor, which runs ahead of the conversion; its memory's layout is said for each crop."""
+    v2 = module("torchvision.transforms.v2")
+    before = [] if first == "none" else [getattr(v2, first)()]
+    chain = [v2.RandomCrop((5, 6)), v2.Resize((8, 9)), v2.RandomHorizontalFlip(1.0)]
+    end = [v2.ToImage()] if first == "none" else []
+    pipeline = compile_pipeline(v2.Compose([*before, *chain, *end, v2.ToDtype(torch.float32, scale=True)]))
+    assert not pipeline.unplanned
+    shapes = [ImageShape(23, 37), ImageShape(8, 9), ImageShape(23, 37, 1), ImageShape(10, 24), ImageShape(9, 1)]
+    layouts = set()
+    for number, shape in itertools.product(range(3), shapes):
+        drawn = pipeline.steps(ImageShape(40, 40, shape.channels))
+        place = next(place for place, step in enumerate(drawn) if isinstance(step, Crop))
+        crops = [Crop(3, 0, 4, 1), Crop(3, 0, 4, shape.width), Crop(0, 0, 8, 9), Crop(-1, 0, 7, 4), Crop(0, 0, 1, 1)]
+        for crop in crops:
+            steps = (*drawn[:place], crop, *drawn[place + 1 :])
+            made = lower(steps, shape)
+            expected = lower(tuple(map(_anew, steps)), shape)
+            assert made._replace(memo=None) == expected, (number, shape, crop)
+            layouts.add(made.in_rows)
+    assert layouts == ({True} if first == "none" else {False, True})
 
 
 def test_kept_operations_run_as_fresh_ones_do() -> None:
