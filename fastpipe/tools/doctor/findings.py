@@ -30,7 +30,7 @@ WORTH_PACKING = 1.2
 
 SLOW = 0.3
 """The share of the time from which transforms that run one by one are worth another look."""
-_SLOW = "look whether all of them are needed for every image, or can run on a smaller one, behind the crop and resize"
+_SLOW = "look whether all of them are needed for every image, or can run on a smaller one, after the crop and resize"
 
 
 @dataclass(frozen=True, slots=True)
