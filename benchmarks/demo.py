@@ -261,6 +261,8 @@ def print_rows(rows: list[Row]) -> None:
     table = Table(
         title="fastpipe beside torchvision; ms: an image, in one process; img/s: with workers",
         title_justify="left",
+        caption="imports exchanged: fastpipe's ImageFolder and transforms in torch's DataLoader",
+        caption_justify="left",
         box=rich.box.SIMPLE_HEAD if console.is_terminal else rich.box.ASCII,
     )
     for column in ("", "fastpipe", "torchvision", "result"):

@@ -23,7 +23,7 @@ ENTRY_POINTS = "fastpipe.readers"
 _BUILT_IN: dict[str, tuple[str, str]] = {
     "core": (
         "fastpipe.readers.core:CoreReader",
-        "install torch-fastpipe where a C compiler is; leave FASTPIPE_CORE alone",
+        "install torch-fastpipe where a C compiler is, and FASTPIPE_CORE isn't off",
     ),
     "cv2": ("fastpipe.readers.cv2:OpenCvReader", "pip install opencv-python-headless"),
     "imageio": ("fastpipe.readers.imageio:ImageioReader", "pip install imageio"),
