@@ -94,6 +94,7 @@ def make_photos(folder: Path, images: int) -> dict[str, Path]:
     roots = {}
     for format, kinds in MIXES.items():
         count = images if format == "jpeg" else max(1, images // 4)
+        say(f"Making {count} photos as {format} ...")
         roots[format] = folder / format
         make_folder(roots[format], 2, max(1, count // 2), kinds=kinds, seed=len(roots) * 10_000)
     return roots
@@ -190,7 +191,7 @@ def compare_speed(roots: dict[str, Path], config: MachineConfig, torchvision: An
             contenders[format, name, "torchvision"] = (reference.__getitem__, len(reference))
     times: dict[tuple[str, str, str], list[float]] = {key: [] for key in contenders}
     for number in range(rounds + 1):
-        say(f"Timing one process: round {number + 1} of {rounds + 1} ...")
+        say(f"Timing one process: {f'round {number} of {rounds}' if number else 'a round to warm up'} ...")
         for key, (sample, count) in contenders.items():
             torch.manual_seed(number)
             start = time.perf_counter()
@@ -235,7 +236,7 @@ def compare_loaders(root: Path, config: MachineConfig, torchvision: Any, rounds:
     loaders["fastpipe.DataLoader"] = loader(fastpipe.DataLoader, ours)
     rates: dict[str, list[float]] = {who: [] for who in loaders}
     for number in range(rounds + 1):
-        say(f"Timing loaders with workers: round {number + 1} of {rounds + 1} ...")
+        say(f"Timing loaders with workers: {f'round {number} of {rounds}' if number else 'their start'} ...")
         for who, batches in loaders.items():
             with fastpipe.install() if who == "fastpipe run" else nullcontext():
                 start = time.perf_counter()
@@ -260,6 +261,8 @@ def print_rows(rows: list[Row]) -> None:
     table = Table(
         title="fastpipe beside torchvision; ms: an image, in one process; img/s: with workers",
         title_justify="left",
+        caption="imports exchanged: fastpipe's ImageFolder and transforms in torch's DataLoader",
+        caption_justify="left",
         box=rich.box.SIMPLE_HEAD if console.is_terminal else rich.box.ASCII,
     )
     for column in ("", "fastpipe", "torchvision", "result"):
@@ -276,10 +279,9 @@ def demo(arguments: argparse.Namespace, out: Path) -> bool:
     if (out / "photos").exists():
         raise DatasetError(f"{out / 'photos'} exists already; give --out a folder without one")
     if arguments.path is None:
-        print(f"Making {arguments.images} photos as JPEG and a quarter as many as PNG and WebP ...")
         roots = make_photos(out / "photos", arguments.images)
     else:
-        print(f"Taking a sample of {arguments.path} ...")
+        say(f"Taking a sample of {arguments.path} ...")
         roots = copy_photos(arguments.path, out / "photos", arguments.images)
         if not roots:
             raise DatasetError(f"{arguments.path} holds no image of format {', '.join(SUFFIXES)}")
@@ -289,7 +291,7 @@ def demo(arguments: argparse.Namespace, out: Path) -> bool:
     else:
         file = out / "config.toml"
         os.environ["FASTPIPE_CONFIG"] = str(file)  # for this demo, its workers included
-    print("Measuring the readers ...\n")
+    say("Measuring the readers, in one process and in workers: up to a minute ...\n")
     options = [f"--rounds={arguments.rounds}", f"--images={min(arguments.images, 24)}"]
     app(["configure", str(out / "photos"), *options], standalone_mode=False)
     config = MachineConfig.load(file)

@@ -148,8 +148,8 @@ What to expect:
 - So it gains most where images are large against the crop, transforms are many, or workers are the limit. Small images
   gain as much, by the work around the pixels: `benchmarks/pipeline.py` takes any folder. It gains least where the disk
   is the limit.
-- JPEG in regions needs the core, or libjpeg-turbo 3, PNG the core (`fastpipe doctor` says which is there). WebP is
-  decoded whole. Of a PNG everything above a crop's last row is inflated.
+- Decoding a region alone needs the core (`fastpipe doctor --versions` says whether it is there), and a JPEG or a PNG.
+  Other formats are decoded whole. Of a PNG everything above a crop's last row is inflated.
 """
 
 
@@ -254,8 +254,8 @@ def readme_part(found: dict[str, Any]) -> str:
 
 {table(head, rows)}
 
-With the imports exchanged alone, torch's `DataLoader` puts the samples together; `fastpipe.DataLoader` makes
-whole batches.
+Imports exchanged: `transforms` and `ImageFolder` are fastpipe's, and torch's `DataLoader` puts the samples together.
+`fastpipe.DataLoader`, which the lines above import as well, makes whole batches.
 
 Single operations on arrays are {pil} times as fast as torchvision's on PIL images and {tensor} times as fast as its
 tensor backend (geometric means). [All figures, and how to repeat them][performance]; `scripts/demo PHOTOS`

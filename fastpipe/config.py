@@ -179,7 +179,7 @@ class MachineConfig:
         file = self.path() if path is None else Path(path)
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
-            with atomic_write(file) as out:
+            with atomic_write(os.path.realpath(file), keeps_mode=True) as out:  # a link stays one
                 out.write(self.to_toml().encode())
         except OSError as error:
             raise ConfigError(f"can't write the config file {file}: {error.strerror or error}") from error

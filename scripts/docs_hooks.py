@@ -22,6 +22,8 @@ _FETCHED = re.compile(
     r"<(?:script|img|link|iframe|source|audio|video)\b[^>]*?\b(?:src|href)=[\"']?((?:https?:)?//[^\"' >]+)"
 )
 _CODE = re.compile(r"<pre\b[^>]*>(.*?)</pre>", re.DOTALL)
+_TABLE = re.compile(r"<table>(.*?)</table>", re.DOTALL)
+_CELL = re.compile(r"<td>(.*?)</td>", re.DOTALL)
 LONGEST_LINE = 90
 """Characters of a line of code that a page shows on a screen of 1,280 pixels."""
 _LINKS_ONLY = re.compile(r"<link\b[^>]*\brel=[\"']?(?:canonical|prev|next|alternate)")
@@ -76,8 +78,19 @@ def long_lines(html: str) -> list[str]:
     return [line for block in blocks for line in block.splitlines() if len(line) > LONGEST_LINE]
 
 
+def untyped_parameters(html: str) -> list[str]:
+    """The parameters that a page of the reference shows without a type: those that the signature doesn't have, too."""
+    tables = [table for table in _TABLE.findall(html) if "<th>Default</th>" in table]
+    rows = [_CELL.findall(row) for table in tables for row in table.split("<tr")[2:]]
+    names = [[unescape(re.sub(r"<[^>]+>", "", cell)).strip() for cell in row] for row in rows]
+    return [name for name, type_, *_ in names if not type_]
+
+
 def on_post_page(output: str, page: Any, **_: Any) -> str:
-    """Refuses a page that needs another server, as the site has to work without a network, and code that is cut off."""
+    """Refuses a page that needs another server, code that is cut off, and parameters without a type.
+
+    The site has to work without a network.
+    """
     assets = fetched_assets(output)
     if assets:
         raise PluginError(f"{page.file.src_uri} fetches {', '.join(assets)}: put it into docs/ and link it from there")
@@ -85,6 +98,9 @@ def on_post_page(output: str, page: Any, **_: Any) -> str:
     if long:
         lines = "".join(f"\n  {line}" for line in long)
         raise PluginError(f"{page.file.src_uri} cuts off code of more than {LONGEST_LINE} characters:{lines}")
+    untyped = untyped_parameters(output)
+    if untyped:
+        raise PluginError(f"{page.file.src_uri} has parameters without a type: {', '.join(untyped)}")
     return output
 
 

@@ -56,6 +56,17 @@ def test_save_makes_the_folder_and_leaves_only_the_file(tmp_path: Path) -> None:
     assert MachineConfig.load(file).readers == {"jpeg": "pil"}
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows keeps other permissions, and lets few make links")
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    kept = MachineConfig(readers={"jpeg": "pil"}).save(tmp_path / "kept.toml")
+    kept.chmod(0o640)
+    (tmp_path / "config.toml").symlink_to(kept)
+    MachineConfig(readers={"jpeg": "cv2"}).save(tmp_path / "config.toml")
+    assert (tmp_path / "config.toml").is_symlink()
+    assert MachineConfig.load(kept).readers == {"jpeg": "cv2"}
+    assert kept.stat().st_mode & 0o777 == 0o640
+
+
 def test_a_failed_save_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = measured_here().save(tmp_path / "config.toml")
     before = file.read_bytes()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -11,6 +12,8 @@ from collections.abc import Sequence
 from fastpipe.cli._interrupt import INTERRUPTED, say_interrupted
 from fastpipe.errors import FastpipeError, FastpipeWarning
 from fastpipe.hooks.run import ScriptAsked, ask_at_once, run_script
+
+_NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -45,14 +48,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except FastpipeError as error:
         print(f"fastpipe: error: {error}", file=sys.stderr)
         sys.exit(1)
-    except BrokenPipeError:
-        # The other end of the pipe has read enough. What is still buffered must not fail again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the other end of the pipe has read enough
+        _drop_output()
+        sys.exit(1)
+    except OSError as error:
+        if error.errno not in _NO_ROOM or error.filename is not None:
+            raise
+        print(f"fastpipe: error: the output can't be written: {error.strerror}", file=sys.stderr)
+        _drop_output()
         sys.exit(1)
     finally:
         sys.excepthook = hook  # typer sets its own
     if asked is not None:
         run_script(asked.script, **asked.options)
+
+
+def _drop_output() -> None:
+    """Sends standard output nowhere: what is still buffered must not fail again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _show_warnings_in_a_line() -> None:

@@ -22,8 +22,8 @@ LIBRARY = Path(__file__).parent / {"win32": "fastpipe_core.dll", "darwin": "libf
 
 _VARIABLE = "FASTPIPE_CORE"
 _INSTALL = (
-    "install fastpipe again where a C compiler works, or with FASTPIPE_BUILD_CORE=zig, which brings one along; "
-    "FASTPIPE_BUILD_CORE=require shows what fails"
+    "install torch-fastpipe again (pip install . in its checkout) where a C compiler works, or with "
+    "FASTPIPE_BUILD_CORE=zig, which brings one along; FASTPIPE_BUILD_CORE=require shows what fails"
 )
 
 

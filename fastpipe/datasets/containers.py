@@ -37,7 +37,8 @@ class ImageShards(ImageList):
             again.
         headers: keep each image's header in the index, too.
         cache: the `fastpipe.Cache` that keeps samples of a store on this machine; None for none.
-        options: `ImageList`'s: ``seed=``, ``on_error=``, ``reader=`` and so on.
+        loader, reader, config, apply_exif, max_pixels, seed, threads: as in `ImageFolder`.
+        on_error, bad_files_log, max_bad_fraction: as in `ImageFolder`.
 
     Raises:
         DatasetError: no shard is found; one is compressed or damaged, or a sample has no label, or several images:
@@ -84,7 +85,8 @@ class ImageTable(ImageList):
             again.
         headers: keep each image's header in the index, too.
         cache: the `fastpipe.Cache` that keeps images of a store on this machine; None for none.
-        options: `ImageList`'s: ``seed=``, ``on_error=``, ``reader=`` and so on.
+        loader, reader, config, apply_exif, max_pixels, seed, threads: as in `ImageFolder`.
+        on_error, bad_files_log, max_bad_fraction: as in `ImageFolder`.
 
     Raises:
         DatasetError: pyarrow isn't installed, no file is found, a column is missing or no image, or a file is damaged:

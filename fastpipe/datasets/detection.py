@@ -107,7 +107,8 @@ class CocoDetection(Wrappable):
         transform: takes the image.
         target_transform: takes the target.
         transforms: takes both; not with the other two.
-        options: those of `ImageFolder`: ``reader``, ``seed``, ``threads``, ``on_error``, ….
+        loader, reader, config, apply_exif, max_pixels, seed, threads: as in `ImageFolder`.
+        on_error, bad_files_log, max_bad_fraction: as in `ImageFolder`.
 
     Attributes:
         ids: the images' ids, sorted.
@@ -282,7 +283,8 @@ class VOCDetection(_Voc):
         transform: takes the image.
         target_transform: takes the target.
         transforms: takes both; not with the other two.
-        options: those of `ImageFolder`.
+        loader, reader, config, apply_exif, max_pixels, seed, threads: as in `ImageFolder`.
+        on_error, bad_files_log, max_bad_fraction: as in `ImageFolder`.
 
     Raises:
         RuntimeError: the dataset isn't there.
@@ -351,7 +353,9 @@ class VOCSegmentation(_Voc):
     A target is the mask's PIL image; with `wrap_dataset_for_transforms_v2` it is a ``tv_tensors.Mask`` ``(1, H, W)``.
 
     Args:
-        root, year, image_set, download, transform, target_transform, transforms, options: as in `VOCDetection`.
+        root, year, image_set, download, transform, target_transform, transforms: as in `VOCDetection`.
+        loader, reader, config, apply_exif, max_pixels, seed, threads: as in `ImageFolder`.
+        on_error, bad_files_log, max_bad_fraction: as in `ImageFolder`.
 
     Raises:
         RuntimeError: the dataset isn't there.

@@ -142,7 +142,8 @@ class SampleDataset(JointDataset):
         transforms: takes the image and the rest, as many arguments as the function gives; or an albumentations
             ``Compose``: a dict after the path is its named arguments (``mask=``, ``bboxes=``, label fields, …), and
             the sample is the image and a dict.
-        options: those of `ImageFolder`: ``reader``, ``seed``, ``threads``, ``on_error``, ….
+        loader, reader, config, apply_exif, max_pixels, seed, threads: as in `ImageFolder`.
+        on_error, bad_files_log, max_bad_fraction: as in `ImageFolder`.
 
     Raises:
         DatasetError: the function gives something else, or the length is negative.

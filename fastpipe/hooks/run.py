@@ -152,10 +152,13 @@ def _report_at_exit(owner: int, path: str | None, quiet: bool) -> None:
         return
     made = report()
     rank = os.environ.get("RANK", "0")
-    if path is not None:
-        made.write(path if rank == "0" else _with_rank(path, rank))
     if not quiet and rank == "0":
         print(f"\n{made}", file=sys.stderr, flush=True)
+    if path is not None:
+        try:
+            made.write(path if rank == "0" else _with_rank(path, rank))
+        except ConfigError as error:  # such as a full disk: the script is done, and ends as it would
+            print(f"fastpipe: error: {error}", file=sys.stderr, flush=True)
 
 
 def _with_rank(path: str, rank: str) -> str:

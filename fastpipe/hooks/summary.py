@@ -63,7 +63,7 @@ class Report:
         from fastpipe.reporting.output import round_times, write_file, write_json
 
         if Path(path).suffix == ".json":
-            write_json(path, round_times(self.to_dict()))
+            write_json(path, round_times(self.to_dict()), "--report")
         else:
             page = f"<!doctype html><meta charset=utf-8><title>fastpipe</title>{self._repr_html_()}"
             write_file(path, page, "--report")

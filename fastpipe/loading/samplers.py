@@ -132,7 +132,7 @@ class SequentialSampler(ResumableSampler, TorchSequentialSampler):
     """0, 1, 2, … as torch's `SequentialSampler` gives them; resumes in the middle.
 
     Args:
-        data_source: the dataset.
+        data_source (Sized): the dataset.
     """
 
     def _order_length(self) -> int:

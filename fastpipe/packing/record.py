@@ -151,13 +151,20 @@ def open_record(
             record = Record(file, stream, {"schema": _SCHEMA, **about}, target)
             yield record
     except BaseException:
-        if record is not None and record.is_empty() and not in_the_way():
+        unused = record.is_empty() if record is not None else not _has_line(file)
+        if unused and not in_the_way():
             os.unlink(file)
         raise
     finally:
         with contextlib.suppress(OSError):
             os.unlink(f"{file}.lock")
         lock.release()
+
+
+def _has_line(file: str) -> bool:
+    """Whether a file has a whole line: a record that a full disk didn't let begin has none."""
+    with open(file, "rb") as lines:
+        return lines.readline().endswith(b"\n")
 
 
 class Record:

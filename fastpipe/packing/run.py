@@ -217,7 +217,8 @@ def _run(
             raise
         except OSError as error:
             raise DatasetError(
-                f"{error}. What was done is kept: when that is mended, the same command goes on from there."
+                f"{target.path}: {error}. What was done is kept: when that is mended, the same command goes on from "
+                "there."
             ) from error
 
 

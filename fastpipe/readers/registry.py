@@ -21,7 +21,10 @@ ENTRY_POINTS = "fastpipe.readers"
 
 # name → (class, what to do where it doesn't load)
 _BUILT_IN: dict[str, tuple[str, str]] = {
-    "core": ("fastpipe.readers.core:CoreReader", "install fastpipe where a C compiler is, and FASTPIPE_CORE isn't off"),
+    "core": (
+        "fastpipe.readers.core:CoreReader",
+        "install torch-fastpipe where a C compiler is, and FASTPIPE_CORE isn't off",
+    ),
     "cv2": ("fastpipe.readers.cv2:OpenCvReader", "pip install opencv-python-headless"),
     "imageio": ("fastpipe.readers.imageio:ImageioReader", "pip install imageio"),
     "pil": ("fastpipe.readers.pil:PillowReader", "pip install pillow"),

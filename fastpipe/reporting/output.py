@@ -92,13 +92,13 @@ def write_bytes(path: str | os.PathLike[str], data: Iterable[bytes | memoryview]
         raise _unwritable(path, option, error) from error
 
 
-def write_json(path: str, values: Mapping[str, Any]) -> None:
+def write_json(path: str, values: Mapping[str, Any], option: str = "--json") -> None:
     """Writes JSON to a file, or to standard output for ``"-"``; raises ConfigError where it can't."""
     text = json.dumps(values, indent=2, ensure_ascii=False) + "\n"
     if path == "-":
         sys.stdout.write(text)
     else:
-        write_file(path, text, "--json")
+        write_file(path, text, option)
 
 
 def write_json_if_asked(json: str | None, values: Mapping[str, Any], quiet: bool) -> bool:

@@ -83,7 +83,8 @@ def test_the_best_instructions_are_found(needs_core: None) -> None:
 def test_no_library(tmp_path: Path) -> None:
     found = library.load("", tmp_path / library.LIBRARY.name)
     assert found.functions is None
-    assert found.reason.startswith(f"the core wasn't compiled ({library.LIBRARY.name} isn't there): install fastpipe")
+    assert found.reason.startswith(f"the core wasn't compiled ({library.LIBRARY.name} isn't there)")
+    assert "install torch-fastpipe again (pip install . in its checkout)" in found.reason
     (tmp_path / library.LIBRARY.name).write_bytes(b"no library")
     assert "the core doesn't load" in library.load("", tmp_path / library.LIBRARY.name).reason
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import importlib
 import os
+import subprocess
+import sys
 import threading
 import warnings
 from pathlib import Path
@@ -18,6 +21,7 @@ import fastpipe
 from fastpipe.cli import main
 from fastpipe.config import MachineConfig
 from fastpipe.errors import ConfigError, DatasetError, FastpipeWarning
+from fastpipe.hooks import run
 from fastpipe.reporting.output import write_file, write_json
 
 FULL = "File too large|could be written"
@@ -89,23 +93,14 @@ def test_reports(tmp_path, room):
 def test_pictures(photos, tmp_path, room, command, capsys):
     """As the commands write them: a good picture that was there stays, and nothing half is left."""
     picture = tmp_path / "picture.png"
-    arguments = [command, str(photos), "--out", str(picture), "--quiet"]
-    arguments += ["--images=1"] if command == "verify" else []
+    small = ["--images=1"] if command == "verify" else ["--n=1", "--views=1"]
+    arguments = [command, str(photos), "--out", str(picture), "--quiet", *small]
     for existing in (False, True):
         if existing:
             Image.new("RGB", (300, 200), (10, 20, 30)).save(picture)
         before = contents(tmp_path)
         with full_disk(room), pytest.raises(SystemExit) as ended:
-            main(
-                [
-                    command,
-                    str(photos),
-                    "--out",
-                    str(picture),
-                    "--quiet",
-                    *(["--images=1"] if command == "verify" else []),
-                ]
-            )
+            main(arguments)
         assert ended.value.code == 1
         assert "fastpipe: error: can't write" in (said := capsys.readouterr().err)
         assert "File too large" in said
@@ -114,6 +109,49 @@ def test_pictures(photos, tmp_path, room, command, capsys):
         main(arguments)
     with Image.open(picture) as image:
         image.load()
+
+
+@pytest.mark.parametrize(
+    "arguments", ["check --report=", "check --json=", "explain --json=", "index --json=", "verify --images=1 --json="]
+)
+def test_what_a_command_writes(photos, tmp_path, arguments, capsys):
+    """The error names the option whose file it is."""
+    command, *options, option = arguments.split()
+    file = tmp_path / "written.json"
+    written = [command, str(photos), "--quiet", *options, f"{option}{file}"]
+    for folder in (photos, *photos.iterdir()):
+        os.utime(folder, (0, 0))  # one that has just been changed is listed, and its index kept, again
+    with contextlib.suppress(SystemExit):
+        main(written)
+    before = file.read_bytes()
+    with full_disk(5), pytest.raises(SystemExit) as ended:
+        main(written)
+    assert ended.value.code == 1
+    said = capsys.readouterr().err
+    assert f"fastpipe: error: can't write {file}: File too large; give {option.rstrip('=')} a place" in said
+    assert contents(tmp_path)["written.json"] == before
+    assert [name for name in contents(tmp_path) if name.endswith(".part")] == []
+
+
+@pytest.mark.parametrize("ending", ["json", "html"])
+def test_the_report_of_a_script(tmp_path, ending, capsys):
+    """The script is done by then: a line, no traceback."""
+    report = tmp_path / f"report.{ending}"
+    report.write_text("the old one")
+    with full_disk(5):
+        run._report_at_exit(os.getpid(), str(report), quiet=True)
+    said = f"fastpipe: error: can't write {report}: File too large; give --report a place that can be written\n"
+    assert capsys.readouterr().err == said
+    assert contents(tmp_path) == {report.name: b"the old one"}
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_output_that_can_t_be_written():
+    with open("/dev/full", "wb") as full:
+        command = [sys.executable, "-m", "fastpipe", "explain", "--help"]
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr == "fastpipe: error: the output can't be written: No space left on device\n"
 
 
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])

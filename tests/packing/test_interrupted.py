@@ -195,6 +195,7 @@ def test_a_disk_that_is_full_in_the_middle(folder: Path, tmp_path: Path, monkeyp
         monkeypatch.setattr(Record, "_write", failing)
         with pytest.raises(DatasetError, match=r"No space left.*the same command goes on"):
             pack(folder, tmp_path / f"{full}" / "out.zip", jobs=1)
+        assert (tmp_path / f"{full}").exists() == (full > 1), "where nothing was done, nothing is left"
         monkeypatch.setattr(run.OpenPart, "_put", write)
         monkeypatch.setattr(Record, "_write", commit)
         pack(folder, tmp_path / f"{full}" / "out.zip", jobs=1)

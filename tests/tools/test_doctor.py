@@ -244,6 +244,9 @@ def test_an_ill_folder(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert [trial.workers for trial in diagnosis.scaling.trials] == [1, 2, 4]
     broken = next(finding for finding in diagnosis.findings if finding.name == "a transform that isn't planned")
     assert "is called with each image" in broken.what
+    for finding in diagnosis.findings:
+        if finding.name in ("the CPUs can't feed the GPU", "too little shared memory"):
+            assert ("cuda" in finding.remedy) == torch.cuda.is_available()
     assert told[-1] == "done"
     assert "trying 4 workers" in told
 

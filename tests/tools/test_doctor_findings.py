@@ -278,7 +278,7 @@ def test_progressive_files_are_packed_or_made_baseline_never_both() -> None:
 
 
 def test_broken_plan() -> None:
-    """albumentations' transforms in an ImageFolder: nothing has to be done."""
+    """A little of the time is nothing to do anything about; where it is much, the cure is told."""
     found = find.broken_plan("Blur()", "it draws by itself", stages(core=800, python=200))
     assert (found.severity, found.remedy) == ("note", "")
     assert "200 µs an image, 20% of the time" in found.what
@@ -286,6 +286,8 @@ def test_broken_plan() -> None:
     slow = find.broken_plan("Lambda()", "nobody knows what it does", stages(core=600, python=400))
     assert slow.severity == "advice"
     assert slow.remedy.startswith("Look whether all of them are needed for every image")
+    theirs = find.broken_plan("Compose()", "it draws by itself", stages(core=600, python=400), "albumentations")
+    assert "of fastpipe.transforms, with its Albumentations(…) around the rest" in theirs.remedy
 
 
 def test_own_loader() -> None:

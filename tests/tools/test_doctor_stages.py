@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -22,6 +23,7 @@ import fastpipe
 from fastpipe import core, readers
 from fastpipe import transforms as T
 from fastpipe.environment import memory, usable_cpus
+from fastpipe.errors import DatasetError
 from fastpipe.executor import BatchSpec
 from fastpipe.executor.image_stages import ImageStages
 from fastpipe.loading.collate import BatchCollate
@@ -216,6 +218,10 @@ def test_samples_that_cannot_be_made_are_told_from_the_rest(tmp_path: Path) -> N
     assert try_samples(dataset, range(6), 0.0).good == [0]  # one at least, and no more than there is time for
 
 
+def sides(image: Any) -> Any:
+    return torch.zeros(int(torch.randint(1, 1 << 20, ())))
+
+
 def boom(image: Any) -> Any:
     raise RuntimeError(f"boom\nof {image.width}")
 
@@ -226,6 +232,12 @@ def test_an_error_of_the_users_transform_names_its_line(tmp_path: Path) -> None:
     line = f"{__file__}, line {boom.__code__.co_firstlineno + 1}"
     tried = try_samples(dataset, [0], 1.0)
     assert tried.bad == [FailedSample(0, f"RuntimeError: boom of 20 ({line})", line)]
+    # Of code that raises now and then, and didn't when samples were tried, the cure isn't another size.
+    with pytest.raises(DatasetError, match=f"RuntimeError: boom .*Mend the code there: {re.escape(line)}.$"):
+        timed(dataset)
+    odd = fastpipe.ImageList(([str(tmp_path / "0.jpg")] * 2, [0, 0]), T.Compose([T.Lambda(sides)]))
+    with pytest.raises(DatasetError, match=r"can't be made a batch: .*end the transform in a resize or crop"):
+        timed(odd)
 
 
 def photo(height: int, width: int, **options: Any) -> bytes:

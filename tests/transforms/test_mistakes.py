@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import corpus
@@ -10,8 +11,9 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from torchvision_here import module
+from torchvision_here import module, torchvision
 
+import fastpipe
 import fastpipe.transforms as T
 from fastpipe import core, ops
 from fastpipe.errors import CoreError
@@ -81,3 +83,24 @@ def test_a_refusal_is_pillow_s_to_do(image: Image.Image, monkeypatch: pytest.Mon
 def test_a_mistake_of_the_user_s_is_told_as_torchvision_tells_it(image: Image.Image, wrong: Any) -> None:
     with pytest.raises((TypeError, ValueError)):
         wrong(image)
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        lambda library: [library.Resize(20), library.Normalize([0.5] * 3, [0.5] * 3)],
+        lambda library: [library.ToTensor(), library.ToTensor()],
+        lambda library: [library.ToTensor(), library.Normalize([0.5] * 4, [0.5] * 4)],
+        lambda library: [library.RandomCrop(500), library.ToTensor()],
+        lambda library: [library.ConvertImageDtype(torch.float32)],
+        lambda library: [library.ToTensor(), library.PILToTensor()],
+    ],
+)
+def test_a_mistake_in_a_data_set_s_transform_is_torchvision_s_error(tmp_path: Path, members: Any) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "0.jpg").write_bytes(corpus.jpeg(90, 120))
+    with pytest.raises(Exception) as theirs:  # noqa: PT011
+        torchvision.datasets.ImageFolder(tmp_path, torchvision.transforms.Compose(members(torchvision.transforms)))[0]
+    with pytest.raises(theirs.type) as ours:
+        fastpipe.ImageFolder(tmp_path, T.Compose(members(T)))[0]
+    assert str(ours.value) == str(theirs.value)

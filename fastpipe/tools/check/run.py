@@ -72,10 +72,10 @@ def check(
         ConfigError: an argument is out of range, or the report can't be written.
         FastpipeError: the processes die or hang whatever file they read.
     """
-    outputs = [] if report is None else [(report, ending_of(report))]
-    outputs += [] if json is None else [(json, ".json")]
-    for file, option in ((report, "--report"), (json, "--json")):
-        check_writable(None if file is None else local_path(file), option)
+    outputs = [] if report is None else [(report, ending_of(report), "--report")]
+    outputs += [] if json is None else [(json, ".json", "--json")]
+    for file, _, option in outputs:
+        check_writable(local_path(file), option)
     begun = time.perf_counter()
     if decode not in get_args(Decode):
         raise ConfigError(f"decode={decode!r}: choose one of {', '.join(map(repr, get_args(Decode)))}")
@@ -109,8 +109,8 @@ def check(
             findings.put(number, seen)
             bar.advance()
     result = _result(index, findings, decode, rules, time.perf_counter() - begun)
-    for file, ending in outputs:
-        write_report(result, file, ending)
+    for file, ending, option in outputs:
+        write_report(result, file, ending, option)
     return result
 
 

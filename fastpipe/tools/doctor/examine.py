@@ -238,7 +238,7 @@ def _plan_finding(examined: Subject, stages: StageProfile) -> findings.Finding |
     if not rest:
         return None
     broken = diagnose(rest[0])
-    return findings.broken_plan(broken.transform, broken.reason, stages)
+    return findings.broken_plan(broken.transform, broken.reason, stages, type(rest[0]).__module__.partition(".")[0])
 
 
 def _missing_reader(examined: Subject, paths: Sequence[str]) -> findings.Finding | None:

@@ -30,7 +30,11 @@ WORTH_PACKING = 1.2
 
 SLOW = 0.3
 """The share of the time from which transforms that run one by one are worth another look."""
-_SLOW = "look whether all of them are needed for every image, or can run on a smaller one, behind the crop and resize"
+_SLOW = "look whether all of them are needed for every image, or can run on a smaller one, after the crop and resize"
+_ALBUMENTATIONS = (
+    "take crop, flip, ToTensor and Normalize of fastpipe.transforms, with its Albumentations(…) around the rest: "
+    "whole batches are made in the core (with other pixels, as these filter where they shrink)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,15 +142,16 @@ def bad_files(bad: Sequence[FailedSample], tried: int) -> Finding | None:
     )
 
 
-def broken_plan(transform: str, reason: str, stages: StageProfile) -> Finding:
+def broken_plan(transform: str, reason: str, stages: StageProfile, library: str = "") -> Finding:
     """A transform that isn't known is called with each image; what stands after it is planned on what it gives."""
     own, share = stages.us.get("python", 0.0), stages.share("python")
+    cure = _ALBUMENTATIONS if library == "albumentations" else _SLOW
     return Finding(
         "a transform that isn't planned",
         "advice" if share > SLOW else "note",
         f"{transform} is called with each image: {reason}. What isn't planned takes {own:,.0f} µs an image, "
         f"{share:.0%} of the time.",
-        sentences([_SLOW]) if share > SLOW else "",
+        sentences([cure]) if share > SLOW else "",
     )
 
 

@@ -78,9 +78,11 @@ def time_stages(
     try:
         first = collate(samples_at(indices[:2]))
     except Exception as error:  # a user's collate_fn may raise anything
+        cure = "Tensors of one size can: end the transform in a resize or crop and ToTensor."
+        if line := users_line(error):
+            cure = f"Mend the code there: {line}."
         raise DatasetError(
-            f"samples {', '.join(map(str, indices[:2]))} can't be made a batch: {describe_error(error)}. Tensors of "
-            "one size can: end the transform in a resize or crop and ToTensor."
+            f"samples {', '.join(map(str, indices[:2]))} can't be made a batch: {describe_error(error)}. {cure}"
         ) from error
     image_bytes = max(1, tensor_bytes(first) // min(2, len(indices)))
     size = min(batch_size, max(1, int(seconds * 1e6 / 8 / max(1.0, guess_us))))

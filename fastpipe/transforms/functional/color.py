@@ -178,8 +178,8 @@ def to_grayscale(img, num_output_channels=1):  # type: ignore[no-untyped-def]
     """The gray version of a PIL image of any mode, or of an ndarray; `rgb_to_grayscale` takes tensors.
 
     Args:
-        img: PIL image or ndarray.
-        num_output_channels: 1, or 3 equal ones.
+        img (Image | ndarray): PIL image or ndarray.
+        num_output_channels (int): 1, or 3 equal ones.
 
     Raises:
         TypeError: ``img`` is neither.

@@ -150,9 +150,9 @@ def to_pil_image(pic, mode=None):  # type: ignore[no-untyped-def] # torchvision'
     Floating values are taken as [0, 1] and become 8 bits, unless the mode is F. Not for TorchScript.
 
     Args:
-        pic: tensor or ndarray of 1 to 4 channels.
-        mode: Pillow's mode of the result; by default L, LA, RGB or RGBA for 8 bits, I;16, I or F for one channel of
-            int16, int32 or float32.
+        pic (Tensor | ndarray): 1 to 4 channels.
+        mode (str | None): Pillow's mode of the result; by default L, LA, RGB or RGBA for 8 bits, I;16, I or F for one
+            channel of int16, int32 or float32.
 
     Raises:
         TypeError: ``pic`` is neither, or its dtype has no mode.
