@@ -1,7 +1,7 @@
 """JPEG and PNG files that Pillow opens, decoded by fastpipe's core: `open_image`, and an opener for ``Image.open``.
 
 The image is of Pillow's class, with everything that this has. Pillow reads the header, of most JPEGs when somebody asks
-for more than size and mode (`fastpipe.pillow.unread`). The pixels are the core's, and cropping, resizing, converting and
+for more than size and mode (`fastpipe.pillow.unread`). The pixels are the core's; cropping, resizing, converting and
 the like give a `LazyImage`. What the core refuses is Pillow's to decode.
 """
 

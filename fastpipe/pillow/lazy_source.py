@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from fastpipe import core, readers
-from fastpipe.core.packed import PACKED_FORMAT
 from fastpipe.ops import Crop, Operation
 from fastpipe.pending import is_pending
 from fastpipe.program.encoded import Encoded
 from fastpipe.program.execute import decode_by_core
 from fastpipe.program.lower import add_steps, lower
 from fastpipe.program.on_image import run, run_on_image, to_array, to_pil
+from fastpipe.program.parts import Parts
 from fastpipe.program.program import Program
 from fastpipe.types import Box, DecodeRequest, ImageShape, Step
 
@@ -40,11 +40,6 @@ class Check(Protocol):
 
 
 _PIXEL_BYTES = {"RGB": 4, "L": 1}  # of Pillow's images
-
-_BY_ROWS = {"PNG": 0.9, PACKED_FORMAT: 0.0}
-"""Share of a decode's time that goes by the rows down to the last one that is needed, by format; see `_of_rows`."""
-
-_JPEG_BY_ROWS = 0.5  # measured on photos of 500×375: the last 8×8 pixels take half of the time that all take
 
 
 class LazySource:
@@ -82,7 +77,7 @@ class LazySource:
         self.orientation = orientation
         self._open_by_pillow = open_by_pillow
         self.error: Exception | None = None
-        self._decoded, self._parts, self._expected = 0.0, 0, 0
+        self._parts = Parts(encoded.header)
         self._whole: Image.Image | None = None
         self._is_sound: bool | None = None
         self._info: dict[Any, Any] | None = None
@@ -134,7 +129,7 @@ class LazySource:
 
     def expect(self, parts: int) -> None:
         """Tells how many parts will be wanted, so that the whole is decoded at once where that is less work."""
-        self._decoded, self._parts, self._expected = 0.0, 0, parts
+        self._parts.expect(parts)
 
     def takes(self, program: Program) -> bool:
         """Whether the core does all steps of a program, in one job."""
@@ -203,7 +198,7 @@ class LazySource:
         return made
 
     def _run(self, program: Program, out: torch.Tensor | None, in_rows: bool, **options: bool) -> Any:
-        if self._whole is None and self._pays_whole(program.box):
+        if self._parts.add(program.box, whole_is_there=self._whole is not None):
             self._whole = self._decode_whole()
         if self._whole is not None:
             return run_on_image(program, self._whole, out, in_rows=in_rows)
@@ -232,21 +227,6 @@ class LazySource:
         limit = readers.pixel_limit(self.encoded.max_pixels)
         made = decode_by_core(program, self.encoded, into, limit, in_rows, as_pil, all_steps=all_steps)
         return to_pil(made) if as_pil else made
-
-    def _pays_whole(self, box: Box) -> bool:
-        """Counts a part that is wanted; whether the whole image is less work than it and the parts to come.
-
-        Where nobody has said how many come: whether all until now would have taken longer than the whole image.
-        """
-        height, width = self.encoded.header.size
-        by_rows = _BY_ROWS.get(self.encoded.header.format, _JPEG_BY_ROWS)
-        share = by_rows * box.bottom / height + (1 - by_rows) * box.height * box.width / (height * width)
-        before, self._decoded = self._decoded, self._decoded + share
-        self._parts += 1
-        to_come = self._expected - self._parts
-        if to_come >= 0:  # as large, on average, as those until now
-            return share + to_come * self._decoded / self._parts > 1
-        return before > 0 and self._decoded > 1
 
     def _decode_whole(self) -> Image.Image:
         stored = lower((), ImageShape(*self.encoded.header.size))

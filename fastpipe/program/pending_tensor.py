@@ -44,6 +44,7 @@ from fastpipe.program.encoded import Encoded
 from fastpipe.program.execute import decode_by_core
 from fastpipe.program.lower import add_steps, lower
 from fastpipe.program.on_image import run, run_on_image
+from fastpipe.program.parts import Parts
 from fastpipe.program.program import Program
 from fastpipe.types import Box, ImageShape, Step
 
@@ -99,7 +100,7 @@ class TensorSource:
         self._orientation = orientation
         self._library = library
         self.is_turned = orientation >= 5
-        self._decoded = 0.0  # of the image's area, by one part after the other
+        self._parts = Parts(encoded.header)
 
     def program(self, steps: tuple[Step, ...]) -> Program:
         """The program from the file to a tensor, and further steps on that."""
@@ -118,7 +119,7 @@ class TensorSource:
             out: a tensor of the result's shape and dtype, with any strides.
             in_rows: a new one lies in rows of pixels, as torchvision leaves it.
         """
-        if self.array is None and self._pays_whole(program.box):
+        if self._parts.add(program.box, whole_is_there=self.array is not None):
             self.decode()
         if self.array is None:
             try:
@@ -142,12 +143,6 @@ class TensorSource:
         if made is None:
             raise _RefusedError
         return made
-
-    def _pays_whole(self, box: Box) -> bool:
-        """Counts a part that is wanted; whether the parts until now have been more work than the whole image."""
-        height, width = self._encoded.header.size
-        before, self._decoded = self._decoded, self._decoded + box.height * box.width / (height * width)
-        return before > 0 and self._decoded > 1
 
 
 class _RefusedError(Exception):
