@@ -240,6 +240,15 @@ def read_original(data: bytes) -> OriginalSection | None:
     return OriginalSection(about, length, bytes(text[start:]), padding, ends, section[at:])
 
 
+def with_original(packed: bytes, section: bytes) -> bytes:
+    """The file with another section of the JPEG's own bytes, and right checksums; ``b""`` leaves it out."""
+    data = bytearray(packed)
+    (size,) = struct.unpack_from("<I", data, 68)
+    del data[len(data) - size :]
+    struct.pack_into("<I", data, 68, len(section))
+    return mended(bytes(data + section))
+
+
 def _usual_text(data: bytes) -> bytes:
     """The text that outlines are copied from."""
     count, height, width = data[10], *struct.unpack_from("<II", data, 12)

@@ -22,11 +22,11 @@ from struct import unpack_from
 from typing import Any, NamedTuple
 
 from fastpipe.core.addresses import address_of_bytes
-from fastpipe.core.headers import PACKED_FORMAT
+from fastpipe.core.headers import PACKED_FORMAT, read_header
 from fastpipe.core.library import loaded, native, status_text
 from fastpipe.core.structs import Status
 from fastpipe.errors import DecodeError, NotPackableError
-from fastpipe.types import Box
+from fastpipe.types import Box, Header
 
 __all__ = [
     "LONGEST_HEAD",
@@ -149,7 +149,7 @@ def pack(
 
 
 def unpack(packed: bytes, max_bytes: int = 0) -> bytes:
-    """Makes the JPEG of a packed image again, byte for byte: its SHA-256 is compared.
+    """Makes the JPEG of a packed image again, byte for byte: its SHA-256 is compared, and its coefficients.
 
     Where its own bytes were discarded, it is another JPEG with the same coefficients and metadata, so the same pixels
     in every decoder: sequential, with optimised Huffman codes.
@@ -166,7 +166,7 @@ def unpack(packed: bytes, max_bytes: int = 0) -> bytes:
     status, made = _convert(native().fpc_unpack, packed, max_bytes)
     reason = "" if status == Status.OK else status_text(status)
     if not reason and (original := original_of(packed)) is not None:
-        reason = "" if hashlib.sha256(made).digest() == original.sha256 else "its JPEG has another SHA-256"
+        reason = _why_another(made, packed, original, max_bytes)
     if reason:
         raise DecodeError("<bytes>", PACKED_FORMAT if is_packed(packed) else None, "core", reason)
     return made
@@ -202,12 +202,7 @@ def same_coefficients(jpeg: bytes, packed: bytes, max_bytes: int = 0) -> bool:
         ReaderUnavailableError: there is no core here.
         MemoryError: there is no memory.
     """
-    same = ctypes.c_int(0)
-    one, other = (address_of_bytes(jpeg), len(jpeg)), (address_of_bytes(packed), len(packed))
-    status = native().fpc_same_coefficients(_packer(), *one, *other, max_bytes, ctypes.byref(same))
-    if status == Status.NO_MEMORY:
-        raise MemoryError("the core found no memory for an image")
-    return bool(same.value)
+    return _compare(jpeg, packed, max_bytes)[1]
 
 
 def is_packed(data: bytes) -> bool:
@@ -243,6 +238,30 @@ def segments_of(head: bytes) -> tuple[int, int]:
     """
     start = unpack_from("<I", head, 36)[0] + unpack_from("<Q", head, 40)[0]
     return start, start + unpack_from("<Q", head, 48)[0]
+
+
+def _why_another(jpeg: bytes, packed: bytes, original: Original, max_bytes: int) -> str:
+    """Why the JPEG that a packed image kept isn't the packed one; empty if it is."""
+    if hashlib.sha256(jpeg).digest() != original.sha256:
+        return "its JPEG has another SHA-256"
+    # Whoever makes a file up gives it the SHA-256 of anything.
+    status, same = _compare(jpeg, packed, max_bytes)
+    if status != Status.OK:
+        return status_text(status)
+    one, other = read_header(jpeg), read_header(packed)  # EXIF after a progressive file's first scan isn't read
+    if same and isinstance(one, Header) and isinstance(other, Header) and one.orientation == other.orientation:
+        return ""
+    return "the JPEG that it keeps is another image"
+
+
+def _compare(jpeg: bytes, packed: bytes, max_bytes: int) -> tuple[int, bool]:
+    """The status of decoding a JPEG and a packed image, and whether they have the same coefficients."""
+    same = ctypes.c_int(0)
+    one, other = (address_of_bytes(jpeg), len(jpeg)), (address_of_bytes(packed), len(packed))
+    status = native().fpc_same_coefficients(_packer(), *one, *other, max_bytes, ctypes.byref(same))
+    if status == Status.NO_MEMORY:
+        raise MemoryError("the core found no memory for an image")
+    return status, bool(same.value)
 
 
 def _convert(function: Any, data: bytes, max_bytes: int, *more: Any) -> tuple[int, bytes]:

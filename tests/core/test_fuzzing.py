@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from fuzz import core as runner
 
 RUN = Path(__file__).resolve().parents[1] / "fuzz/core.py"
 
@@ -55,6 +56,17 @@ def test_a_wrong_pixel_and_a_crash_are_found(tmp_path: Path, monkeypatch: pytest
     assert report["inputs"] == 39
     assert report["found"] > 5
     assert (tmp_path / "5-31.jpeg").exists()
+
+
+@pytest.mark.usefixtures("needs_core")
+def test_packed_images_that_are_decoded_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those whose damage the SHA-256 of the JPEG's own bytes sees: nearly all."""
+    monkeypatch.setattr(runner, "same_coefficients", lambda jpeg, packed: False)
+    checker = runner.Checker()
+    checks = [checker.check(runner.damaged(7, number, ("packed",)), number) for number in range(150)]
+    found = [bool(found) for found, outcome in checks if outcome == runner.DECODED]
+    assert len(found) > 30
+    assert sum(found) > 0.9 * len(found)
 
 
 @pytest.mark.usefixtures("needs_core")

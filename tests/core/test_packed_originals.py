@@ -6,6 +6,7 @@ import hashlib
 import io
 import re
 import struct
+from collections.abc import Callable
 from typing import Any
 
 import core_jobs
@@ -15,7 +16,7 @@ import packed_reference
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from packed_reference import mended
+from packed_reference import mended, with_original
 from PIL import Image
 
 from fastpipe import core
@@ -104,6 +105,17 @@ def scans(data: bytes) -> list[tuple[int, int]]:
                 at += 1
             found.append((start, at))
     return found
+
+
+def outline_of(data: bytes) -> bytes:
+    """The file without scans' data, and with the markers alone of segments of applications and comments."""
+    found, at = data[:2], 2
+    ends = dict(scans(data))
+    while data[at + 1] != 0xD9:
+        marker, size = data[at + 1], 2 + struct.unpack_from(">H", data, at + 2)[0]
+        found += data[at : at + (2 if marker >= 0xE0 else size)]
+        at = ends.get(at + size, at + size)
+    return found + b"\xff\xd9"
 
 
 def restarts(data: bytes) -> list[int]:
@@ -221,13 +233,7 @@ def test_the_page_says_what_is_kept(options: dict[str, Any]) -> None:
     assert section is not None
     assert section.about == hashlib.sha256(data).digest() + struct.pack("<q", 77) + b".jpg"
     assert section.length == len(data)
-    expected, at = data[:2], 2
-    ends = dict(scans(data))
-    while data[at + 1] != 0xD9:
-        marker, size = data[at + 1], 2 + struct.unpack_from(">H", data, at + 2)[0]
-        expected += data[at : at + (2 if marker >= 0xE0 else size)]
-        at = ends.get(at + size, at + size)
-    assert section.outline == expected + b"\xff\xd9"
+    assert section.outline == outline_of(data)
     assert (section.padding, section.ends, section.dummies) == (1, b"", b"")
 
 
@@ -268,3 +274,39 @@ def test_other_rows_under_the_same_section() -> None:
     struct.pack_into("<I", mixed, 68, sizes[0])
     with pytest.raises(DecodeError, match=r"SHA-256|codes"):
         unpack(mended(bytes(mixed)))
+
+
+def number(value: int) -> bytes:
+    return bytes([value]) if value < 128 else bytes([value & 127 | 128]) + number(value >> 7)
+
+
+def keeping(packed: bytes, jpeg: bytes) -> bytes:
+    """The packed image with a section that makes that JPEG, whose coefficients and segments are the packed ones."""
+    about, outline = hashlib.sha256(jpeg).digest() + bytes(8), outline_of(jpeg)
+    tokens = number(2 * len(outline)) + outline
+    sizes = [number(len(jpeg)), number(len(outline)), number(len(tokens))]
+    return with_original(packed, number(len(about)) + about + b"".join(sizes) + tokens + b"\1\0")
+
+
+def with_exif_after_a_scan(data: bytes) -> bytes:
+    exif, tables, (_, end) = data.index(b"\xff\xe1"), data.index(b"\xff\xdb"), scans(data)[0]
+    return data[:exif] + data[tables:end] + data[exif:tables] + data[end:]
+
+
+OTHERS: dict[str, Callable[[bytes], bytes]] = {
+    "another table": lambda data: corpus.patched(data, data.index(b"\xff\xdb") + 9, 77),
+    "another size": lambda data: corpus.patched(data, data.index(b"\xff\xc2") + 6, 20),
+    "another orientation": with_exif_after_a_scan,
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_a_section_of_another_image(other: str) -> None:
+    """Refused, though the SHA-256 that it has is that image's: what is unpacked has the pixels that are read."""
+    data = saved(23, 30, exif=corpus.exif(6), progressive=True)
+    packed = pack(data)
+    assert unpack(keeping(packed, data)) == data
+    jpeg = OTHERS[other](data)
+    assert jpeg != data
+    with pytest.raises(DecodeError, match="the JPEG that it keeps is another image"):
+        unpack(keeping(packed, jpeg))

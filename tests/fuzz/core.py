@@ -274,20 +274,23 @@ class Checker:
         pixels = whole[0]
         if any((one is None) != (pixels is None) for one in whole):
             found.append("instruction sets end differently")
+        outcome = REFUSED if pixels is None else DECODED
+        own = int.from_bytes(packed[68:72], "little")
+        if 0 < own <= len(packed) - 72:
+            # Nearly all damage is seen by the SHA-256 of the JPEG's own bytes: without these, all else is compared.
+            found += self._check_packed(packed_reference.with_original(packed, b""), header)[0]
         try:
             jpeg = unpack(packed)
         except DecodeError as error:
             # What stands behind the image has a checksum that only `unpack` looks at.
-            # Of the JPEG's own bytes it looks at all, and at their SHA-256.
-            own = int.from_bytes(packed[68:72], "little")
             if pixels is not None and packed_reference.mended(packed) == packed and not own:
                 found.append(f"it is decoded, and can't be unpacked: {error}")
-            return found, REFUSED if pixels is None else DECODED
+            return found, outcome
         expected = _pillow(jpeg)
         if expected is None:
             return [*found, "what it is unpacked to is refused by Pillow"], REFUSED
         found += self._differences(jpeg, core.read_header(jpeg), packed, expected)
-        return found, REFUSED if pixels is None else DECODED
+        return found, outcome
 
     def _differences(self, jpeg: bytes, header: Header | core.Status, packed: bytes, expected: np.ndarray) -> list[str]:
         """What differs between a JPEG, of which Pillow gives the expected pixels, and its packed image."""

@@ -358,6 +358,16 @@ static void pack_exactly(const uint8_t *data, size_t length) {
     free(jpeg);
 }
 
+/* A packed image that is decoded is unpacked, unless that takes too much memory or its trailer is damaged. */
+static void check_refusal(int status, const uint8_t *data, size_t length) {
+    fpc_header header;
+    int decoded_as;
+    if (status == FPC_TOO_LARGE || status == FPC_NO_MEMORY || status == FPC_BAD_CHECKSUM) return;
+    uint8_t *pixels = decode_whole(contexts[0], data, length, &header, &decoded_as);
+    if (pixels != NULL) fail("a packed image is decoded, and not unpacked", status, 0);
+    free(pixels);
+}
+
 static void pack_and_unpack(source *from, const uint8_t *data, size_t length) {
     const bool is_packed = length >= 4 && memcmp(data,
                                                  "\x89"
@@ -367,9 +377,23 @@ static void pack_and_unpack(source *from, const uint8_t *data, size_t length) {
     uint8_t *copy;
     size_t size;
     int same = 0;
-    if (pack_or_unpack(data, length, most, is_packed, NULL, &copy, &size) != FPC_OK) return;
-    if (is_packed && packed_get(data + 68, 4) != 0) { /* its SHA-256 would say whether this is the JPEG */
+    const int made = pack_or_unpack(data, length, most, is_packed, NULL, &copy, &size);
+    const uint64_t original = is_packed && length >= PACKED_FIXED ? packed_get(data + 68, 4) : 0;
+    if (original != 0) {
+        /* Whether this is the JPEG, its SHA-256 and its coefficients say to Python. Without it all else is compared. */
         free(copy);
+        if (original > length - PACKED_FIXED) return;
+        uint8_t *rest = malloc(length - (size_t)original);
+        if (rest == NULL) abort();
+        memcpy(rest, data, length - (size_t)original);
+        packed_put(rest + 68, 0, 4);
+        mend_packed(rest, length - (size_t)original);
+        pack_and_unpack(from, rest, length - (size_t)original);
+        free(rest);
+        return;
+    }
+    if (made != FPC_OK) {
+        if (is_packed) check_refusal(made, data, length);
         return;
     }
     const uint8_t *jpeg = is_packed ? copy : data, *packed = is_packed ? data : copy;
