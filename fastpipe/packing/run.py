@@ -216,10 +216,9 @@ def _run(
         except FastpipeError:
             raise
         except OSError as error:
-            raise DatasetError(
-                f"{target.path}: {error}. What was done is kept: when that is mended, the same command goes on from "
-                "there."
-            ) from error
+            kept = "What was done is kept: when that is mended, the same command goes on from there."
+            is_begun = os.path.exists(target.record)
+            raise DatasetError(f"{target.path}: {error}. {kept if is_begun else 'Nothing was written.'}") from error
 
 
 class _Flow:
