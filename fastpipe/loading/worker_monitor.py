@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import copy
 import errno
@@ -12,7 +13,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -37,6 +38,7 @@ _DIED = ("exited unexpectedly", "killed by signal")
 _POLL_S = 5.0
 _KILLED_S = 1.0
 _DYING_S = 1.0
+_SOON_S = 0.1
 _NAMED_WORKERS = 4  # workers in a message
 _CAUSES = {
     "SIGKILL": "Something outside killed it, most often the system or the container for using too much memory: `dmesg` "
@@ -161,6 +163,10 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
             super()._shutdown_workers()
         finally:
             _channels.pop(id(self), None)
+
+    def __del__(self) -> None:
+        with _interrupts_deferred(_interrupt_soon):  # Python ignores what is raised here: the training would go on
+            super().__del__()
 
     def _get_data(self) -> Any:
         try:
@@ -297,12 +303,15 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
 
 
 @contextlib.contextmanager
-def _interrupts_deferred() -> Iterator[None]:
+def _interrupts_deferred(interrupt: Callable[[], None] | None = None) -> Iterator[None]:
     """Has Ctrl-C wait until the block is over: one that comes while a process is forked would be lost.
 
     Python runs its handler at the first instruction after the fork, most often in a function of
     ``os.register_at_fork``, as its own logging has one, and ignores what is raised there: the training goes on. And a
     worker that is forked meanwhile gets as far as where it ignores Ctrl-C.
+
+    Args:
+        interrupt: what is called after the block if Ctrl-C came; None for the handler, here and now.
     """
     handler = signal.getsignal(signal.SIGINT)
     if not callable(handler) or threading.current_thread() is not threading.main_thread():
@@ -314,8 +323,25 @@ def _interrupts_deferred() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, handler)
-        if came:
+        if came and interrupt is not None:
+            interrupt()
+        elif came:
             handler(*came[-1])
+
+
+def _interrupt_soon() -> None:
+    """Has Ctrl-C come again in a moment, as the main thread is where nothing can be raised."""
+
+    def interrupt() -> None:
+        if sys.platform == "win32":
+            _thread.interrupt_main()
+        else:  # also out of a call of the system
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    timer = threading.Timer(_SOON_S, interrupt)
+    timer.daemon = True
+    with contextlib.suppress(RuntimeError):  # the interpreter is ending
+        timer.start()
 
 
 def timed_out(timeout_s: float, who: str) -> LoaderError:

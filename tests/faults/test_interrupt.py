@@ -18,6 +18,7 @@ from faults.photos import write_photos
 
 import fastpipe
 from fastpipe import transforms as T
+from fastpipe.loading.worker_monitor import MonitoredIterator
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals to a process group are POSIX")
 
@@ -196,3 +197,31 @@ def test_an_interrupt_while_a_worker_is_forked_is_not_lost(tmp_path, interrupt_a
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert all_gone([worker.pid for worker in multiprocessing.active_children()])
     assert len(list(loader)) == len(loader)
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("persistent", [False, True])
+def test_an_interrupt_while_workers_end_with_their_iterator_is_not_lost(tmp_path, monkeypatch, persistent):
+    """Python ignores what is raised in ``__del__``, where torch ends the workers of a loop that was broken off."""
+    end = MonitoredIterator._shutdown_workers
+
+    def interrupted(self):
+        signal.raise_signal(signal.SIGINT)
+        end(self)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    dataset = fastpipe.ImageFolder(write_photos(tmp_path), T.ToTensor())
+    loader = fastpipe.DataLoader(dataset, num_workers=2, persistent_workers=persistent)
+    try:
+        batches = iter(loader)
+        next(batches)
+        workers = [worker.pid for worker in multiprocessing.active_children()]
+        assert len(workers) == 2
+        monkeypatch.setattr(MonitoredIterator, "_shutdown_workers", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            del batches, loader
+            time.sleep(60)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        assert all_gone(workers)
+    finally:
+        signal.signal(signal.SIGINT, before)
