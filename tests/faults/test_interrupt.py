@@ -218,7 +218,7 @@ def test_an_interrupt_while_workers_end_with_their_iterator_is_not_lost(tmp_path
         workers = [worker.pid for worker in multiprocessing.active_children()]
         assert len(workers) == 2
         monkeypatch.setattr(MonitoredIterator, "_shutdown_workers", interrupted)
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - it comes after the first of these lines
             del batches, loader
             time.sleep(60)
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
