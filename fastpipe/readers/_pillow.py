@@ -24,12 +24,12 @@ def open_any_size(file: IO[bytes]) -> Image.Image:
         for name in [name for name in Image.ID if name not in tried]:
             tried.add(name)
             plugin, accept = Image.OPEN[name]
-            accepted = accept is None or accept(start)
-            if accepted and not isinstance(accepted, str):  # a text says why not
-                file.seek(0)
-                try:
+            try:
+                accepted = accept is None or accept(start)
+                if accepted and not isinstance(accepted, str):  # a text says why not
+                    file.seek(0)
                     return plugin(file, "")
-                except (SyntaxError, IndexError, TypeError, struct.error):
-                    continue  # as Pillow does: not this plugin's
+            except (SyntaxError, IndexError, TypeError, struct.error):
+                continue  # as Pillow does: not this plugin's
     file.seek(0)
     return Image.open(file)  # raises, with its warnings

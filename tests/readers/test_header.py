@@ -8,7 +8,7 @@ from pathlib import Path
 
 import corpus
 import pytest
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 from fastpipe import core, readers
 from fastpipe.errors import DecodeError
@@ -130,3 +130,12 @@ def test_no_pixel_is_allocated_on_a_headers_word() -> None:
 def test_orientations_in_both_byte_orders(orientation: int, big_endian: bool) -> None:
     data = corpus.with_segment(corpus.jpeg(8, 8), 0xE1, corpus.exif(orientation, big_endian))
     assert readers.parse_header(data).orientation == orientation
+
+
+@pytest.mark.parametrize("data", [b"a", b"abc", b"II*", b"BM", b"\xff\xd8", b"hello"], ids=repr)
+def test_a_file_of_few_bytes_is_no_image(data: bytes) -> None:
+    """Also where a plugin of Pillow's wants more to see whether it is its own."""
+    with pytest.raises(UnidentifiedImageError):
+        Image.open(io.BytesIO(data))
+    with pytest.raises(DecodeError, match="not an image that Pillow recognises"):
+        readers.read_header(data)
