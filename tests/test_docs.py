@@ -277,6 +277,29 @@ def test_the_reference_s_first_page_has_the_names_of_the_package():
     assert all(f"`fastpipe.{name}`" in text for name in fastpipe.__all__)
 
 
+def test_the_pages_have_at_most_25_000_words():
+    """With their code, without the reference."""
+    assert sum(len(path.read_text(encoding="utf-8").split()) for path in DOCS.glob("*.md")) <= 25_000
+
+
+def test_no_line_of_code_is_cut_off_on_the_site():
+    """`scripts/docs_hooks.py` says how long one may be, and breaks what notebooks print."""
+    pages = DOCS.rglob("*.md")
+    code = [block for path in pages for block in re.findall(r"^ *```.*?^ *```", path.read_text("utf-8"), re.M | re.S)]
+    for path in (DOCS.parent / "notebooks").glob("*.ipynb"):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        code += ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    assert len(code) > 100
+    assert not [line for block in code for line in block.splitlines() if len(line) > 90]
+
+
+def test_the_site_is_built_with_warnings_as_errors():
+    """mkdocs counts no warning where it is told to be quiet."""
+    (command,) = re.findall(r"^exec mkdocs build .*$", (DOCS.parent / "scripts/docs").read_text("utf-8"), re.M)
+    assert "--strict" in command
+    assert not {"--quiet", "-q"} & {*command.split()}
+
+
 @pytest.mark.parametrize("path", WRITTEN, ids=lambda path: path.name)
 def test_commands_on_the_pages_exist(path):
     from typer.main import get_command

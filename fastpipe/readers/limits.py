@@ -13,8 +13,10 @@ from fastpipe.errors import ConfigError, DecodeError
 from fastpipe.types import Header
 
 MaxPixels = int | Literal["auto"] | None
-"""The most pixels that an image may have: a number, "auto" for the limit that Pillow has, None for none."""
-"""A limit, None for no limit, or ``"auto"``: ``FASTPIPE_MAX_PIXELS``, else ``PIL.Image.MAX_IMAGE_PIXELS`` of now."""
+"""The most pixels that an image may have: a number, None for no limit, or ``"auto"``.
+
+``"auto"`` is ``FASTPIPE_MAX_PIXELS``, else ``PIL.Image.MAX_IMAGE_PIXELS`` of now.
+"""
 
 _VARIABLE = "FASTPIPE_MAX_PIXELS"
 
