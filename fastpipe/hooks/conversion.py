@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
+from torch import Tensor
 from torch.utils.data import (
     BatchSampler,
     Dataset,
@@ -91,7 +92,7 @@ def convert(thing: Any) -> Any:
 
     Raises:
         DatasetError: Python can't derive from the data set's class.
-        PlanError: it is no data set, loader or transform, or a function.
+        PlanError: it is no data set, loader or transform, but a function, a class or a value.
     """
     made = _converted(thing)
     if made is not thing and callable(made):
@@ -108,7 +109,8 @@ def _converted(thing: Any) -> Any:
         return made
     if isinstance(thing, (list, tuple)) and thing:  # as timm's separate=True gives three
         return type(thing)(map(_transform, thing))
-    has_samples = hasattr(type(thing), "__getitem__") and not callable(thing) and not isinstance(thing, (str, bytes))
+    is_value = type(thing) is dict or isinstance(thing, (str, bytes, Tensor))
+    has_samples = hasattr(type(thing), "__getitem__") and not callable(thing) and not is_value
     return _dataset(thing) if is_known(thing) or isinstance(thing, Dataset) or has_samples else _transform(thing)
 
 
@@ -218,7 +220,11 @@ def _transform(transform: Any) -> Any:
 def _hooked_callable(transform: Any) -> Any:
     if is_hooked(transform):
         return transform
-    if isinstance(transform, type) or inspect.isroutine(transform) or isinstance(transform, functools.partial):
+    if isinstance(transform, type):
+        raise PlanError(
+            f"fastpipe.convert takes no class, as {one_line(transform)} is one: make an object of it first."
+        )
+    if inspect.isroutine(transform) or isinstance(transform, functools.partial):
         raise PlanError(
             f"fastpipe.convert takes no function, as {one_line(transform)} is one: convert the transforms that it "
             "calls, or the data set that calls it. Or start the script with `fastpipe run`, or call "

@@ -312,16 +312,21 @@ def test_albumentations_are_taken():
     assert flat(ours(image)) == flat(image.transpose(Image.Transpose.FLIP_LEFT_RIGHT))
 
 
-@pytest.mark.parametrize("thing", [7, "train", object(), [7], None])
+@pytest.mark.parametrize("thing", [7, "train", object(), [7], None, {"a": 1}, torch.zeros(3)])
 def test_what_is_no_transform_is_named(thing: Any):
     with pytest.raises(PlanError, match=r"fastpipe\.convert takes a transform, a data set or a DataLoader, not a "):
         fastpipe.convert(thing)
 
 
-@pytest.mark.parametrize("thing", [print, lambda image: image, Image.Image.convert, V1.CenterCrop])
+@pytest.mark.parametrize("thing", [print, lambda image: image, Image.Image.convert])
 def test_functions_are_named_with_a_way_out(thing: Any):
     with pytest.raises(PlanError, match=r"takes no function.*`fastpipe run`.*fastpipe\.install\(\)"):
         fastpipe.convert(thing)
+
+
+def test_a_class_is_no_object_of_it():
+    with pytest.raises(PlanError, match=r"takes no class, as .*CenterCrop.* is one: make an object of it first"):
+        fastpipe.convert(V1.CenterCrop)
 
 
 def test_hooks_are_seen():
