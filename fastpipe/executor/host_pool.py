@@ -9,6 +9,9 @@ from __future__ import annotations
 import math
 import weakref
 from collections import deque
+from collections.abc import Callable
+from functools import partial
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -20,9 +23,22 @@ SMALL = 1 << 20
 _KEPT = 4  # free pieces
 _ALIGNMENT = 64
 
+
+class _Lent(weakref.ref["NDArray[np.uint8]"]):
+    """A weak reference to an array that lies on a piece; once the array is gone, it stands for the free piece."""
+
+    __slots__ = ("give_back", "piece")
+    piece: NDArray[np.uint8]
+    give_back: Callable[[], object]
+
+
 # Without a lock: between any two lines the collector may give a piece back, and a signal's handler or another thread
 # take one, too. Each call of the deque's is done at once, and who looks at a piece has it alone.
-_free: deque[NDArray[np.uint8]] = deque(maxlen=_KEPT)
+_free: deque[_Lent] = deque(maxlen=_KEPT)
+_lent: dict[int, _Lent] = {}
+
+# No line of Python's runs as an array goes: Ctrl-C that came there would be ignored.
+_give_back = methodcaller("give_back")
 
 
 def reused(shape: tuple[int, ...], dtype: torch.dtype, pinned: bool = False) -> torch.Tensor:
@@ -47,17 +63,20 @@ def reused_bytes(size: int) -> NDArray[np.uint8]:
     piece = _take(size)
     start = -piece.__array_interface__["data"][0] % _ALIGNMENT
     view = piece[start : start + size]
-    weakref.finalize(view, _free.append, piece).atexit = False
+    lent = _Lent(view, _give_back)
+    lent.piece = piece
+    lent.give_back = partial(_free.extend, map(_lent.pop, (id(lent),)))
+    _lent[id(lent)] = lent
     return view
 
 
 def _take(size: int) -> NDArray[np.uint8]:
     for _ in range(len(_free)):
         try:
-            piece = _free.popleft()
+            free = _free.popleft()
         except IndexError:  # others took them meanwhile
             break
-        if size + _ALIGNMENT <= piece.size <= 2 * size + _ALIGNMENT:
-            return piece
-        _free.append(piece)
+        if size + _ALIGNMENT <= free.piece.size <= 2 * size + _ALIGNMENT:
+            return free.piece
+        _free.append(free)
     return np.empty(size + _ALIGNMENT, np.uint8)

@@ -77,6 +77,21 @@ def test_few_pieces_are_kept_and_none_that_is_too_large() -> None:
     assert small.shape == (3, 300, 300)
 
 
+def test_no_line_of_pythons_runs_as_memory_is_given_back() -> None:
+    """An exception there, as Ctrl-C's, would be ignored."""
+    _free.clear()
+    made = [reused((2_000_000,), torch.uint8)]
+    events: list[str] = []
+    before = sys.getprofile()
+    sys.setprofile(lambda frame, event, _: events.append(f"{event} {frame.f_code.co_name}"))
+    try:
+        made.clear()
+    finally:
+        sys.setprofile(before)
+    assert len(_free) == 1
+    assert not [event for event in events if event.startswith("call")]
+
+
 MEGABYTES = 1_000_000
 
 
