@@ -129,11 +129,7 @@ class DistributedSampler(ResumableSampler, TorchDistributedSampler[Any]):
 
 
 class SequentialSampler(ResumableSampler, TorchSequentialSampler):
-    """0, 1, 2, … as torch's `SequentialSampler` gives them; resumes in the middle.
-
-    Args:
-        data_source (Sized): the dataset.
-    """
+    """0, 1, 2, … for each sample of a dataset, as torch's `SequentialSampler` gives them; resumes in the middle."""
 
     def _order_length(self) -> int:
         return length_in(self.data_source, self.epoch)
