@@ -47,7 +47,7 @@ class AlbumentationsStages(ImageStages):
         image = image_pixels(task.image)
         try:
             parts = self._dataset.named_targets_of(task.target, image.size, transform)
-        except Exception as error:
+        except Exception as error:  # raised again by the policy, unless the file is bad
             self.policy.failed(task, error)
             return
         data, names = named_arguments(parts, image.size, transform)

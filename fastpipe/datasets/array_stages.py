@@ -118,7 +118,7 @@ class ArrayStages(ImageStages):
                     raise errors[0]
             form = self._form_of(task, source)
             task.encoded, task.shape = ArrayFile(form, source), form.size
-        except Exception as error:
+        except Exception as error:  # raised again by the policy, unless the file is bad
             self.policy.failed(task, error)
 
     def _form_of(self, task: SampleTask, content: str | bytes) -> Form:

@@ -69,7 +69,7 @@ class TargetStages(ImageStages):
         if task.shape is not None:
             try:
                 self._make_targets(task, task.shape.size)
-            except Exception as error:
+            except Exception as error:  # raised again by the policy, unless the file is bad
                 self.policy.failed(task, error)
                 return
             super().draw_one(task, generators, fixed)
@@ -120,7 +120,7 @@ class JointStages(TargetStages):
             shape: Any = task.shape
             targets = self._targets_of(task.target, shape.size)
             task.steps, task.target = self._drawn(task, shape, targets, generators)
-        except Exception as error:
+        except Exception as error:  # raised again by the policy, unless the file is bad
             self.policy.failed(task, error)
 
     def _drawn(

@@ -58,7 +58,7 @@ def with_lazy_images(method: GetItem) -> GetItem:
             sample = method(self, index)
             load_images(sample)
             return sample
-        except Exception:
+        except Exception:  # raised again; the user's code may have wrapped a file's error in one of its own
             for source in given:
                 if source.error is not None:  # the file's fault, wherever it showed
                     raise with_location(source.error, index, source.encoded.source) from source.error.__cause__

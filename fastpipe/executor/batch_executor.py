@@ -382,7 +382,7 @@ class PendingBatch:
     def _make(self, task: SampleTask, out: Any) -> None:
         try:
             self._stages.make(task, out)
-        except Exception as error:
+        except Exception as error:  # raised again by the policy, unless the file is bad
             self._policy.failed(task, error)
 
     def _substitute(self, position: int) -> None:

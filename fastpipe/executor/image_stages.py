@@ -166,7 +166,7 @@ class ImageStages:
             task.shape = ImageShape(header.height, header.width)
             if options.apply_exif:
                 self._orient(task)
-        except Exception as error:
+        except Exception as error:  # raised again by the policy, unless the file is bad
             self.policy.failed(task, error)
 
     def _orient(self, task: SampleTask) -> None:
@@ -213,7 +213,7 @@ class ImageStages:
                 task.steps = self.pipeline.steps(task.shape, generators, fixed)
             if self.target_transform is not None and not self.pipeline.unplanned:
                 self.transform_target(task)
-        except Exception as error:
+        except Exception as error:  # with a note that names the sample
             raise self.policy.in_user_code(task, error) from error.__cause__
 
     def transform_target(self, task: SampleTask) -> None:
@@ -365,7 +365,7 @@ class ImageStages:
                 try:
                     self.run_rest(task)
                     load_images(self.sample_of(task))
-                except Exception as error:
+                except Exception as error:  # the user's code may raise anything
                     if file is None or file.error is None:
                         raise self.policy.in_user_code(task, error) from error.__cause__
                     self.policy.failed(task, file.error)

@@ -46,7 +46,7 @@ def path_of(dataset: Any, index: int) -> str | None:
         items = getattr(dataset, name, None)
         try:
             item = items[index] if items is not None and not isinstance(items, torch.Tensor) else None
-        except (TypeError, LookupError):
+        except (TypeError, LookupError):  # an attribute of that name which is no list of samples
             continue
         first = item[0] if isinstance(item, (tuple, list)) and item else item
         if isinstance(first, (str, os.PathLike)) and os.path.isfile(first):

@@ -140,7 +140,7 @@ class Cluster:
         def make() -> None:
             try:
                 made.put(dask.Client(self._address, timeout=_START_S, set_as_default=False))
-            except Exception as error:
+            except Exception as error:  # raised by the thread that waits
                 made.put(error)
 
         threading.Thread(target=make, daemon=True).start()
@@ -195,7 +195,7 @@ class Cluster:
 
     def _close(self) -> None:
         if self._client is not None:
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(Exception):  # the scheduler may be gone
                 self._client.close()
         self._client = self._journal = None
 

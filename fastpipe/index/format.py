@@ -177,7 +177,7 @@ def read_table(location: Path, generation: str) -> tuple[dict[str, Any], Table]:
     header, arrays = read(location, generation)
     try:
         table = Table(**arrays)
-    except TypeError as error:
+    except TypeError as error:  # the class's, which has an argument for each array
         raise UnusableIndex(f"arrays are missing: {error}") from error
     _check_shapes(table)
     return header, table

@@ -152,9 +152,10 @@ class _Given:
 def note_given(loader: DataLoader[Any], epochs: Iterable[SharedEpoch]) -> None:
     """Notes that a loader gave all batches of the epoch that its datasets are at."""
     try:
-        given = _Given(weakref.ref(loader), weakref.ref(loader.dataset), _settings(loader))
+        dataset = weakref.ref(loader.dataset)
     except TypeError:  # a dataset with slots
         return
+    given = _Given(weakref.ref(loader), dataset, _settings(loader))
     for epoch in epochs:
         epoch.given = given
 

@@ -91,7 +91,7 @@ class Iteration(Iterator[Any]):
             self._touch()
             self._leave_for_good()
             raise
-        except Exception:
+        except Exception:  # raised again
             self._leave_for_good()
             raise
         except KeyboardInterrupt as error:  # without the way to where torch waits, which is nobody's concern

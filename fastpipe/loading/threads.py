@@ -204,7 +204,7 @@ class ThreadIterator(_BaseDataLoaderIter):
         task = self._maker.at or task
         indices = task.indices if isinstance(task.indices, list) else [task.indices]
         named = ""
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(Exception):  # a data set of the user's, in a message about it
             dataset: Any = self._dataset
             named = f", {dataset.sample(indices[0])[0]} the first"
         return f"The batch that is being made has the samples {', '.join(map(str, indices[:8]))}…{named}."

@@ -135,7 +135,7 @@ def _batch(obj: Any) -> bytes:
         into = io.BytesIO()
         _Pickler(into, pickle.HIGHEST_PROTOCOL).dump(obj)
         return into.getvalue()
-    except Exception as error:
+    except Exception as error:  # a sample may be of any class
         traceback.print_exception(error)
         sys.stderr.flush()
         if no_descriptors_left(error):

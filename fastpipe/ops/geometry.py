@@ -423,7 +423,7 @@ def center_crop_to(size: Any) -> CenterCrop:
     kind, sides = (type(size), size) if type(size) in _SEQUENCES else (None, (size,))
     try:
         return _interned_center_crop(kind, *sides)
-    except TypeError:
+    except TypeError:  # not hashable; any other is raised again
         return CenterCrop(size)
 
 
@@ -435,7 +435,7 @@ def pad_by(padding: Any, fill: Any = 0, padding_mode: str = "constant") -> Pad:
     fill_kind, fills = (type(fill), fill) if type(fill) in _SEQUENCES else (None, (fill,))
     try:
         return _interned_pad(kind, fill_kind, padding_mode, len(sides), *sides, *fills)
-    except TypeError:
+    except TypeError:  # not hashable; any other is raised again
         return Pad(padding, fill, padding_mode)
 
 
@@ -445,7 +445,7 @@ def resize_to(size: Any, interpolation: Any, max_size: int | None = None, antial
     kind, sides = (type(size), size) if type(size) in _SEQUENCES else (None, (size,))
     try:
         return _interned_resize(kind, interpolation, max_size, antialias, *sides)
-    except TypeError:
+    except TypeError:  # not hashable; any other is raised again
         return Resize(size, interpolation, max_size, antialias)
 
 

@@ -71,7 +71,7 @@ def find_object(place: str) -> Any:
         ) from error
     except PlanError:
         raise
-    except Exception as error:
+    except Exception as error:  # the user's script may raise anything
         raise PlanError(f"{place!r}: importing {module_name} fails: {describe_error(error)}") from error
     for part in name.split("."):
         if not hasattr(found, part):
@@ -144,7 +144,7 @@ def _made(place: str, found: Any) -> Any:
         return found  # a function of the image, which is a transform as well
     try:
         made = found()
-    except Exception as error:
+    except Exception as error:  # the user's function may raise anything
         raise PlanError(f"{place!r}: calling it fails: {describe_error(error)}") from error
     if made is None:
         raise PlanError(f"{place!r} is {_described(found)} that returns None: let it return the transform")

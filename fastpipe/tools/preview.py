@@ -222,7 +222,7 @@ class _Maker:
         name, folder = Path(path).name, Path(path).parent.name
         try:
             loaded = self._loaded(path)
-        except Exception as error:
+        except Exception as error:  # the user's loader may raise anything
             yield [self._failure(error, path, name)]
             return
         whole = pictures_of(loaded)[0]
