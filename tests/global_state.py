@@ -421,7 +421,6 @@ def _tools(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
     images = sorted(path for path in root.rglob("*.jpg") if path.name != "bad.jpg")
     yield "verify", lambda: fastpipe.verify(drawn, images, images=4)
     yield "verify with foreign transforms", lambda: fastpipe.verify(own, images, images=2)
-    yield "preview beside torchvision", lambda: fastpipe.preview(good, [1], diff="torchvision")
 
 
 def _measuring(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
