@@ -438,7 +438,7 @@ def _measuring(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
         except (FastpipeError, ImportError):
             continue
     small = {"images": 2, "rounds": 1, "workers": 1}
-    yield "bench", lambda: bench(root, formats=["jpeg"], **small).to_html()
+    yield "bench", lambda: bench(root, formats=["jpeg"], **small)
 
     def configure() -> None:
         result = bench(root, readers=["pil"], formats=["jpeg"], **small)
