@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -83,7 +83,7 @@ def doctor(
 
     if plot is not None:
         check_matplotlib(plot)
-    subject: Any = path if dataset is None else find_object(dataset)
+    subject = path if dataset is None else find_object(dataset)
     chosen = None if transform is None else load_transform(transform)
     with SlowBar(shown=not quiet) as bar:
         diagnosis = examine(

@@ -102,7 +102,7 @@ class JointStages(TargetStages):
     def _make_targets(self, task: SampleTask, size: tuple[int, int]) -> None:
         task.target = task.image, *with_masks(self._targets_of(task.target, size))
 
-    def places(self, count: int, options: Any) -> None:
+    def places(self, count: int, options: object) -> None:
         """No places, None: samples are collated, as what they are made of is the transforms' to say."""
 
     def _rest_calls(self) -> list[Any]:
@@ -148,7 +148,7 @@ class JointStages(TargetStages):
             raise PlanError(f"the transforms look at the pixels of sample {task.source_index}: they have no recipe.")
         return Recipe(shape, steps)
 
-    def make(self, task: SampleTask, out: Any) -> None:
+    def make(self, task: SampleTask, out: torch.Tensor | None) -> None:
         if task.steps is None and self.loader is None:
             return  # the transforms have run on the image itself
         super().make(task, out)
@@ -162,7 +162,7 @@ class JointStages(TargetStages):
         return task.target
 
 
-def _run(transforms: Sequence[Any], sample: Any) -> Any:
+def _run(transforms: Sequence[Any], sample: object) -> Any:
     for transform in transforms:
         sample = transform(*sample) if isinstance(sample, tuple) and len(sample) > 1 else transform(sample)
     return sample

@@ -37,7 +37,7 @@ def loaded_by(dataset: Any) -> tuple[str, GraphBreak] | None:
     return f"all of the image, by {loader}", GraphBreak(loader, "it loads whole images", is_loading=True)
 
 
-def path_of(dataset: Any, index: int) -> str | None:
+def path_of(dataset: object, index: int) -> str | None:
     """The file of a sample; None for a dataset that doesn't show it."""
     dataset, index = locate(dataset, index)
     if isinstance(dataset, ImageDataset):

@@ -61,7 +61,7 @@ class BatchMaker:
 
     def __init__(
         self,
-        dataset: Any,
+        dataset: object,
         batches: bool,
         collate: Callable[[Any], Any],
         streams: Streams,

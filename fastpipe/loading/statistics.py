@@ -124,7 +124,7 @@ class LoaderMeter:
             for dataset in self.datasets:
                 dataset._fastpipe.measure(self.times.row(0))
 
-    def note(self, asked: float, got: float, batch: Any, collated: bool, ready: int) -> None:
+    def note(self, asked: float, got: float, batch: object, collated: bool, ready: int) -> None:
         """Notes a batch: when it was asked for and when it came, and how many were ready then."""
         self.rows.extend((got, got - asked, images_in(batch) if collated else 1, ready))
 
@@ -168,7 +168,7 @@ def gathered(own: LoaderStatistics) -> LoaderStatistics:
     return LoaderStatistics(own, ranks=ranks, slowest=f"rank {slowest['rank']} ({slowest['host']})")
 
 
-def images_in(batch: Any) -> int:
+def images_in(batch: object) -> int:
     """Samples in a batch: the first dimension of the first tensor in it, or the length of a list of samples."""
     if isinstance(batch, torch.Tensor):
         return len(batch) if batch.dim() else 1
@@ -254,7 +254,7 @@ def _cores(idle: float) -> str:
     return "1 core is" if count == 1 else f"{count} cores are"
 
 
-def _flattened(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+def _flattened(name: str, value: object) -> Iterator[tuple[str, Any]]:
     if isinstance(value, Mapping):
         for key, part in value.items():
             yield from _flattened(f"{name}/{key}" if name else str(key), part)

@@ -271,7 +271,7 @@ class Margin(Pad):
 
     rgbx_pad: ClassVar[int] = 0
 
-    def apply(self, image: Any) -> Any:
+    def apply(self, image: object) -> Any:
         if not isinstance(image, Image.Image):
             return Pad.apply(self, image)
         left, top, right, bottom = padding_ltrb(self.padding)
@@ -463,12 +463,12 @@ def _interned_crop(top: int, left: int, height: int, width: int) -> Crop:
 
 
 @lru_cache(maxsize=64, typed=True)
-def _interned_center_crop(kind: Any, *sides: Any) -> CenterCrop:
+def _interned_center_crop(kind: object, *sides: Any) -> CenterCrop:
     return interned(CenterCrop(_as_given(kind, sides)))
 
 
 @lru_cache(maxsize=256, typed=True)
-def _interned_pad(kind: Any, fill_kind: Any, padding_mode: str, count: int, *numbers: Any) -> Pad:
+def _interned_pad(kind: object, fill_kind: object, padding_mode: str, count: int, *numbers: Any) -> Pad:
     return interned(Pad(_as_given(kind, numbers[:count]), _as_given(fill_kind, numbers[count:]), padding_mode))
 
 

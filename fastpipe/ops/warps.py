@@ -33,7 +33,7 @@ def _takes(operation: Rotate | Affine | PerspectiveBy, shape: ImageShape) -> boo
 _NEAREST = InterpolationMode.NEAREST, InterpolationMode.NEAREST_EXACT
 
 
-def least_pixels_of_warp(interpolation: Any, channels: int) -> float:
+def least_pixels_of_warp(interpolation: object, channels: int) -> float:
     """`Operation.least_pixels` of a rotation, an affine warp that turns or shears, or a perspective."""
     if interpolation in _NEAREST:
         return 40_000 if channels == 3 else NEVER
@@ -163,7 +163,7 @@ class AffineBy(Operation):
     fill: Any = None
 
     def apply(self, image: Any) -> Any:
-        resample: Any = pil_modes_mapping[self.interpolation]
+        resample = pil_modes_mapping[self.interpolation]
 
         def warped(picture: Image.Image) -> Image.Image:
             return picture.transform(picture.size, Image.Transform.AFFINE, self.matrix, resample, fillcolor=self.fill)

@@ -251,7 +251,7 @@ class _Maker:
         return Cell(blank, (title, f"can't be shown: {reason}"))
 
     def _drawing(self, index: int, number: int) -> _Drawing:
-        dataset: Any = self.dataset
+        dataset = self.dataset
         color, joint = _COLORS[number % len(_COLORS)], recipes.is_joint(dataset)
         if dataset.seed is not None and dataset.plans and not joint:
             epoch = dataset.epoch + number
@@ -316,7 +316,7 @@ def _outlined(whole: Image.Image, drawings: Sequence[_Drawing], side: int) -> Im
     return small
 
 
-def marked(picture: Image.Image, targets: Any) -> Image.Image:
+def marked(picture: Image.Image, targets: object) -> Image.Image:
     """The picture with what ``tv_tensors`` in ``targets`` say: an outline a box, a point, a colour a mask or class.
 
     Those of another size than the picture are left out. Targets may be in lists, tuples and dicts of any depth.

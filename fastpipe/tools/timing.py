@@ -107,7 +107,7 @@ class Workers:
     They hold a subject, such as a dataset; without workers all runs in this process. Options are torch's DataLoader's.
     """
 
-    def __init__(self, subject: Any, count: int, **options: Any) -> None:
+    def __init__(self, subject: object, count: int, **options: Any) -> None:
         import torch
         from torch.utils.data import DataLoader
 
@@ -143,7 +143,7 @@ class _Host:
     Otherwise it is the subject, for a ``worker_init_fn`` that looks at it or changes it.
     """
 
-    def __init__(self, subject: Any) -> None:
+    def __init__(self, subject: object) -> None:
         object.__setattr__(self, "_hosted", subject)
 
     def __getitem__(self, work: Callable[[Any], Any]) -> Any:
@@ -155,12 +155,12 @@ class _Host:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._hosted, name)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         setattr(self._hosted, name, value)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _Host, (self._hosted,)
 
 
-def _as_it_is(value: Any) -> Any:
+def _as_it_is(value: object) -> Any:
     return value

@@ -75,7 +75,7 @@ class AutoAugment(_Policy):
         self,
         policy: AutoAugmentPolicy = AutoAugmentPolicy.IMAGENET,
         interpolation: InterpolationMode = InterpolationMode.NEAREST,
-        fill: Any = None,
+        fill: object = None,
     ) -> None:
         super().__init__()
         self.policy = AutoAugmentPolicy.adopt(policy)
@@ -175,7 +175,7 @@ class RandAugment(_Policy):
         magnitude: int = 9,
         num_magnitude_bins: int = 31,
         interpolation: InterpolationMode = InterpolationMode.NEAREST,
-        fill: Any = None,
+        fill: object = None,
     ) -> None:
         super().__init__()
         self.num_ops = num_ops
@@ -219,7 +219,7 @@ class TrivialAugmentWide(_Policy):
         self,
         num_magnitude_bins: int = 31,
         interpolation: InterpolationMode = InterpolationMode.NEAREST,
-        fill: Any = None,
+        fill: object = None,
     ) -> None:
         super().__init__()
         self.num_magnitude_bins = num_magnitude_bins

@@ -325,7 +325,7 @@ class ElasticTransform(Transform):
         return (ops.ElasticTransform(displacement, self.interpolation, self.fill),)
 
 
-def _setup_pair(value: Any, name: str) -> Any:
+def _setup_pair(value: object, name: str) -> Any:
     if isinstance(value, float):
         return [value, value]
     if not isinstance(value, Sequence):

@@ -44,7 +44,7 @@ def has_code(objects: Iterable[Any], known: str) -> bool:
     return _hash(trees) == known
 
 
-def _canonical(node: Any) -> str:
+def _canonical(node: object) -> str:
     """A syntax tree as text, the same in all versions of Python."""
     if isinstance(node, ast.AST):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):

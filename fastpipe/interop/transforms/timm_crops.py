@@ -45,13 +45,13 @@ def one_of(interpolation: Any, python: Any) -> Any:
     return python.choice(interpolation) if isinstance(interpolation, (tuple, list)) else interpolation
 
 
-def resize(size: tuple[int, int], interpolation: Any) -> ops.Operation:
+def resize(size: tuple[int, int], interpolation: object) -> ops.Operation:
     """The operation of timm's resizes, with antialiasing."""
     made: ops.Operation = ops.interned_once(_resize_to, *size, interpolation)
     return made
 
 
-def _resize_to(height: int, width: int, interpolation: Any) -> ops.Resize:
+def _resize_to(height: int, width: int, interpolation: object) -> ops.Resize:
     return ops.Resize([height, width], interpolation_of(interpolation), None, True)
 
 
@@ -100,7 +100,7 @@ def center_crop_or_pad(shape: ImageShape, size: Any, fill: Any, padding_mode: st
     return (*steps, ops.Crop(top, left, crop_height, crop_width))
 
 
-def _fill(fill: Any) -> Any:
+def _fill(fill: object) -> Any:
     return list(fill) if isinstance(fill, (list, tuple)) else fill
 
 
@@ -114,7 +114,9 @@ class RandomCropOrPad(Drawing):
         return crop_or_pad(shape, (top, left, height, width), self.fill, self.padding_mode)
 
 
-def crop_or_pad(shape: ImageShape, place: tuple[int, int, int, int], fill: Any, padding_mode: str) -> tuple[Step, ...]:
+def crop_or_pad(
+    shape: ImageShape, place: tuple[int, int, int, int], fill: object, padding_mode: str
+) -> tuple[Step, ...]:
     """The steps of timm's function of this name; a place is top, left, height and width."""
     top, left, height, width = place
     right, bottom = left + width, top + height
