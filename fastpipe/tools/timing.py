@@ -8,7 +8,6 @@ from __future__ import annotations
 import statistics
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -80,25 +79,6 @@ def take_turns(
             done += 1
     progress(total, total, "done")
     return {key: summarize(taken) for key, taken in times.items()}
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """One thread for torch and cv2, and the global generators as they were afterwards."""
-    import cv2
-    import torch
-
-    from fastpipe.rng import preserved_globals
-
-    threads, cv2_threads = torch.get_num_threads(), cv2.getNumThreads()
-    torch.set_num_threads(1)
-    cv2.setNumThreads(1)
-    try:
-        with preserved_globals():
-            yield
-    finally:
-        torch.set_num_threads(threads)
-        cv2.setNumThreads(cv2_threads)
 
 
 class Workers:
