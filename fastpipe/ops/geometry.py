@@ -332,7 +332,7 @@ class Resize(Operation):
     narrows: ClassVar[bool] = False
     windows: ClassVar[type[ResizeWindow]] = ResizeWindow
     size: Any
-    interpolation: Any = InterpolationMode.BILINEAR
+    interpolation: InterpolationMode = InterpolationMode.BILINEAR
     max_size: int | None = None
     antialias: bool | None = None
     fixed: bool = field(init=False, repr=False)

@@ -210,14 +210,14 @@ def setup_angle(x: Any, name: str, req_sizes: tuple[int, ...] = (2,)) -> list[fl
     return [float(d) for d in x]
 
 
-def check_interpolation(interpolation: object) -> Any:
+def check_interpolation(interpolation: InterpolationMode) -> Any:
     """The argument, with one of Pillow's integers, or torchvision's mode, turned into an `InterpolationMode`."""
     if isinstance(interpolation, int):
         return interpolation_from_int(interpolation)
     return InterpolationMode.adopt(interpolation)
 
 
-def check_fill(fill: object) -> Any:
+def check_fill(fill: Fill) -> Any:
     """The argument, with 0 for None.
 
     Raises:

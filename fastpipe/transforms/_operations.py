@@ -74,7 +74,7 @@ def op_calls(
     op_name: str,
     magnitude: float,
     interpolation: InterpolationMode,
-    fill: object,
+    fill: Fill,
     affine: type[ops.Affine] = ops.Affine,
 ) -> tuple[ops.Operation, ...]:
     """The operations that `apply_op` does (TorchScript can't compile these, nor a look-up by name)."""
@@ -91,7 +91,7 @@ def _kept_calls(*arguments: Any) -> tuple[ops.Operation, ...]:
 
 
 def _op_calls(
-    op_name: str, magnitude: float, interpolation: InterpolationMode, fill: object, affine: type[ops.Affine]
+    op_name: str, magnitude: float, interpolation: InterpolationMode, fill: Fill, affine: type[ops.Affine]
 ) -> tuple[ops.Operation, ...]:
     if op_name == "Identity":
         return ()

@@ -17,7 +17,7 @@ from fastpipe.transforms._base import Filled
 from fastpipe.transforms._operations import apply_op, aug_mix_space, draw_operation, op_calls, space_for
 from fastpipe.transforms.functional import InterpolationMode
 from fastpipe.transforms.functional._types import Image
-from fastpipe.types import Generators, ImageShape, Step
+from fastpipe.types import Fill, Generators, ImageShape, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class AugMix(Filled):
         alpha: float = 1.0,
         all_ops: bool = True,
         interpolation: InterpolationMode = InterpolationMode.BILINEAR,
-        fill: object = None,
+        fill: Fill = None,
     ) -> None:
         super().__init__()
         self._PARAMETER_MAX = 10

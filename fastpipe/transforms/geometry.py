@@ -45,7 +45,7 @@ class Resize(Transform):
     def __init__(
         self,
         size: Any,
-        interpolation: Any = InterpolationMode.BILINEAR,
+        interpolation: InterpolationMode = InterpolationMode.BILINEAR,
         max_size: int | None = None,
         antialias: bool | None = True,
     ) -> None:
@@ -290,7 +290,7 @@ class RandomResizedCrop(Transform):
         size: Any,
         scale: Any = (0.08, 1.0),
         ratio: Any = (3.0 / 4.0, 4.0 / 3.0),
-        interpolation: Any = InterpolationMode.BILINEAR,
+        interpolation: InterpolationMode = InterpolationMode.BILINEAR,
         antialias: bool | None = True,
     ) -> None:
         super().__init__()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any, TypeAlias, TypeVar
 
@@ -24,7 +24,7 @@ from fastpipe import ops
 from fastpipe.ops.interpolation import interpolation_of
 from fastpipe.ops.warps import PerspectiveBy
 from fastpipe.transforms.sized_image import SizedImage, Untraceable
-from fastpipe.types import ImageShape, Step
+from fastpipe.types import Fill, ImageShape, Step
 
 _Class = TypeVar("_Class", bound=type)
 
@@ -166,12 +166,12 @@ def pad_of(padding: object, fill: object = 0, padding_mode: str = "constant") ->
 
 def _affine(
     angle: float,
-    translate: object,
+    translate: Sequence[float],
     scale: float,
-    shear: object,
+    shear: float | Sequence[float],
     interpolation: object = "nearest",
-    fill: object = None,
-    center: object = None,
+    fill: Fill = None,
+    center: Sequence[int] | None = None,
 ) -> ops.AffineOfV2:
     checked = F._geometry._affine_parse_args(angle, translate, scale, shear, F.InterpolationMode.NEAREST, center)
     angle, translate, shear, center = checked
@@ -179,17 +179,21 @@ def _affine(
 
 
 def _rotate(
-    angle: float, interpolation: object = "nearest", expand: bool = False, center: object = None, fill: object = None
+    angle: float,
+    interpolation: object = "nearest",
+    expand: bool = False,
+    center: Sequence[int] | None = None,
+    fill: Fill = None,
 ) -> ops.Rotate:
     return ops.Rotate(angle, interpolation_of(interpolation), expand, center, fill)
 
 
 def _perspective(
-    startpoints: object,
-    endpoints: object,
+    startpoints: list[list[int]],
+    endpoints: list[list[int]],
     interpolation: object = "bilinear",
-    fill: object = None,
-    coefficients: object = None,
+    fill: Fill = None,
+    coefficients: Sequence[float] | None = None,
 ) -> PerspectiveBy:
     found = F._geometry._perspective_coefficients(startpoints, endpoints, coefficients)
     return PerspectiveBy(list(found), interpolation_of(interpolation), fill)
@@ -236,7 +240,7 @@ def _resize(image: Any, antialias: Any = True, **given: Any) -> Any:
     return image if resize is None else after(image, resize)
 
 
-def _pad(image: Any, padding: Any, fill: Any = None, padding_mode: str = "constant") -> Any:
+def _pad(image: Any, padding: Any, fill: Fill = None, padding_mode: str = "constant") -> Any:
     colour = whole_colour(fill, image.shape.channels)
     if colour is None:
         raise Untraceable("pad isn't known ahead")
@@ -341,7 +345,7 @@ def _tensor_resize(image: Any, antialias: object = True, **given: Any) -> Any:
     return _plainly("resize", image, {"size": like.size, "interpolation": interpolation, "antialias": antialias})
 
 
-def _tensor_pad(image: object, padding: object, fill: object = None, padding_mode: str = "constant") -> Any:
+def _tensor_pad(image: object, padding: object, fill: Fill = None, padding_mode: str = "constant") -> Any:
     sides = pad_of(padding, 0, padding_mode).padding
     return _plainly("pad", image, {"padding": sides, "fill": fill, "padding_mode": padding_mode})
 
