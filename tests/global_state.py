@@ -350,7 +350,7 @@ def _datasets(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
 
     yield "a progress bar", bar
     yield "index build", lambda: fastpipe.ImageIndex.from_folder(root)
-    yield "index build with details", lambda: fastpipe.ImageIndex.from_folder(root, headers=True)
+    yield "index build with details", lambda: fastpipe.ImageIndex.from_folder(root, sizes=True)
     yield "ImageFolder in the cache", lambda: fastpipe.ImageFolder(root)[0]
     yield "ImageFolder, nothing drawn", all_of(still)
     yield "ImageFolder with a seed", all_of(drawn, seed=3)
