@@ -68,13 +68,13 @@ def _from_pipeline(raw: Any) -> Any:
 
 
 def _from_loader(raw: Any) -> Any:
-    first = {name: sorted(seconds)[len(seconds) // 2] for name, seconds in raw["first_batch_s"].items()}
-    return {
-        "rows": raw["rows"],
-        "rounds": len(next(iter(raw["rounds"].values()))),
-        "first_batch_s": first,
-        "workers": raw["workers"],
-    }
+    epoch, first = raw["rows"]["epoch"], raw["rows"]["first batch: of spawned workers"]
+    rows = [
+        {"loader": who, "images_per_s": 1e6 / median_us(epoch, who), "ratio": times(epoch, who, "torchvision")}
+        for who in epoch["rounds_us"]
+    ]
+    first_s = {who: median_us(first, who) / 1e6 for who in first["rounds_us"]}
+    return {"rows": rows, "rounds": rounds_of(raw), "first_batch_s": first_s, "workers": raw["workers"]}
 
 
 def _from_transforms(raw: Any) -> Any:
