@@ -18,7 +18,6 @@ __all__ = [
     "ArchiveMember",
     "Box",
     "DecodeRequest",
-    "Fill",
     "Generators",
     "Header",
     "ImageShape",
