@@ -1,357 +1,240 @@
-"""The core against what else decodes and resizes, all in one run.
+"""The core against what else decodes and resizes: JPEGs, PNGs, boxes of them, and resized and normalised images.
 
-    python benchmarks/core.py [--photos PATH] [--count 100] [--rounds 7] [--only TEXT] [--json FILE]
+    python benchmarks/core.py PHOTOS [--count 60] [--rounds 5] [--workers 2] [--only WORD] [--json FILE]
 
-One thread, bytes in memory. The photos are JPEGs from below PATH, or made here. Rounds are interleaved, and who goes
-first changes, so that drift of the machine hits all alike; a figure is the median over rounds of the time for one
-image, a ratio the median of each round's ratio to the core's time, above 1 where the core is faster. Before anything is
-timed, the core's pixels are compared with Pillow's: all of them, whole photos, boxes and resized ones.
-
-Held against: whole images 2.0 times as fast as the fastest of turbojpeg, simplejpeg, cv2 and Pillow, progressive ones
-1.3 times, a RandomResizedCrop's box 2.3 times as fast as turbojpeg's region; a resize 6 times as fast as Pillow and 2.3
-times as fast as torch's native kernel; normalised float32 3 times as fast as the fastest way without the core.
-(fastpipe's own functions resize in the core, too: their column says what one call for all saves.)
+One thread, bytes in memory. The JPEGs are baseline ones from below PHOTOS, and the same with their coefficients in
+progressive scans. PNGs are made here, in a folder that goes away: the photos, whose longer side is made 500 pixels, as
+Pillow writes them without being told and with ``optimize=True``, and masks of 20 classes with a palette. A region is
+the box that a RandomResizedCrop draws. Pipelines (RandomResizedCrop(224), flip, ToTensor, Normalize) go from PNG files
+to float tensors, one by one, and in loaders with `--workers` workers, by the clock. What the core makes is compared
+with Pillow's before anything is timed. `mark` says how many times as fast as the first it is to be.
 """
 
 from __future__ import annotations
 
-import argparse
 import io
-import json
-import platform
 import random
-import statistics
-import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-
-import corpus
 import cv2
 import numpy as np
 import simplejpeg
 import torch
+from harness import MEAN, STD, Benchmark, calls, command_line, photos, samples, torchvision, training
 from PIL import Image
-from rich.console import Console
-from rich.table import Table
+from torch.utils.data import DataLoader as StockLoader
+from torch.utils.data import RandomSampler
 
-from fastpipe import core, readers, transforms
-from fastpipe.core import Filter
-from fastpipe.transforms import functional
+import fastpipe
+from fastpipe import core, readers
+from fastpipe import transforms as T
+from fastpipe.transforms import functional as F
 from fastpipe.types import Box, DecodeRequest
 
-MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 CROP, OUT = (270, 340), (224, 224)
 """Height and width of what is resized, a usual crop of a photo, and of the result."""
 
-TARGETS = {
-    ("whole", "fastest"): 2.0,
-    ("progressive", "fastest"): 1.3,
-    ("region", "turbojpeg"): 2.3,
-    ("resize", "pillow"): 6.0,
-    ("resize", "torch"): 2.3,
-    ("normalised float32", "fastest"): 3.0,
-}
+SIDE, CLASSES, REPEAT = 500, 20, 3
+PNGS = {"default": {}, "optimize": {"optimize": True}, "masks": {}}
 
-Contender = Callable[[int], Any]
+Decode = Callable[[bytes], Any]
 
 
-def load(folder: Path | None, count: int) -> list[bytes]:
-    """The files: baseline JPEGs that the core decodes, the same ones on every run."""
-    if folder is None:
-        return [corpus.jpeg(375, 500, ("420", "444")[seed % 2], seed, 92) for seed in range(min(count, 20))]
-    paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in (".jpg", ".jpeg"))
-    random.Random(0).shuffle(paths)
-    found, refused = [], 0
+def baseline(paths: Sequence[Path], count: int) -> list[bytes]:
+    """The content of the first JPEGs in colour, in one scan."""
+    found = []
     for path in paths:
-        data = path.read_bytes()
-        header = readers.parse_header(data)
-        if header.format != "JPEG" or header.progressive or header.color_space != "YCbCr":
-            continue
-        job, out = core.Job(), np.empty((*header.size, 3), np.uint8)
-        job.read(data)
-        job.write_array(out)
-        if core.run(job):
-            refused += 1
-            continue
-        found.append(data)
+        header = readers.parse_header(data := path.read_bytes())
+        if header.format == "JPEG" and header.plain and not header.progressive and header.color_space == "YCbCr":
+            found.append(data)
         if len(found) == count:
             break
     if not found:
-        raise SystemExit(f"the core decodes no baseline JPEG in colour below {folder}")
-    print(f"{len(found)} photos, and {refused} that the core refuses", file=sys.stderr)
+        raise SystemExit("there is no baseline JPEG in colour")
     return found
 
 
-def pillow(data: bytes) -> np.ndarray[Any, Any]:
+def in_several_scans(data: bytes) -> bytes:
+    """A JPEG whose coefficients are in progressive scans."""
+    out = io.BytesIO()
     with Image.open(io.BytesIO(data)) as image:
-        return np.asarray(image.convert("RGB"))
+        image.save(out, "JPEG", quality="keep", progressive=True)
+    return out.getvalue()
 
 
-def core_decode(files: list[bytes], boxes: list[Box] | None = None) -> Contender:
-    """Header, box and pixels into a new array, as a reader gives them."""
-    job = core.Job()
-
-    def decode(index: int) -> np.ndarray[Any, Any]:
-        data = files[index]
-        if boxes is None:
-            header = core.read_header(data)
-            assert not isinstance(header, core.Status)
-            box = Box(0, 0, *header.size)
-        else:
-            box = boxes[index]
-        out = np.empty((*box.size, 3), np.uint8)
-        job.read(data, box)
-        job.write_array(out)
-        if status := core.run(job):
-            raise ValueError(core.status_text(status))
-        return out
-
-    return decode
+def pillow(data: bytes, mode: str | None = "RGB") -> np.ndarray[Any, Any]:
+    with Image.open(io.BytesIO(data)) as image:
+        return np.asarray(image if mode is None else image.convert(mode))
 
 
-def whole(files: list[bytes]) -> dict[str, Contender]:
-    """Whole images to RGB."""
-    found: dict[str, Contender] = {
-        "core": core_decode(files),
-        "simplejpeg": lambda index: simplejpeg.decode_jpeg(files[index], "RGB"),
-        "cv2": lambda index: cv2.imdecode(np.frombuffer(files[index], np.uint8), cv2.IMREAD_COLOR_RGB),
-        "pillow": lambda index: pillow(files[index]),
-    }
-    if "turbojpeg" in readers.available_readers():
-        turbo = readers.get_reader("turbojpeg")
-        found["turbojpeg"] = lambda index: turbo.decode(files[index])
-    return found
+def opencv(data: bytes, flag: int = cv2.IMREAD_COLOR_RGB) -> Any:
+    return cv2.imdecode(np.frombuffer(data, np.uint8), flag)
 
 
-def progressive(files: list[bytes]) -> dict[str, Contender]:
-    """The same photos with their coefficients in progressive scans."""
-    turned = []
-    for data in files[: max(10, len(files) // 4)]:
-        out = io.BytesIO()
-        with Image.open(io.BytesIO(data)) as image:
-            image.save(out, "JPEG", quality="keep", progressive=True)
-        turned.append(out.getvalue())
-    return whole(turned)
+def turbojpeg() -> dict[str, Any]:
+    """The reader of libjpeg-turbo 3, by its name, if it loads here."""
+    name = "turbojpeg"
+    return {name: readers.get_reader(name)} if name in readers.available_readers() else {}
 
 
-def crop_boxes(files: list[bytes]) -> list[Box]:
+def crops(files: Sequence[bytes]) -> list[Box]:
     """A RandomResizedCrop's box of each, the same ones on every run."""
     torch.manual_seed(0)
-    drawn = []
-    for data in files:
-        height, width = readers.parse_header(data).size
-        box = transforms.RandomResizedCrop.get_params(torch.empty(3, height, width), [0.08, 1.0], [3 / 4, 4 / 3])
-        drawn.append(Box(*map(int, box)))
-    return drawn
+    sizes = [readers.parse_header(data).size for data in files]
+    drawn = (T.RandomResizedCrop.get_params(torch.empty(3, *size), [0.08, 1.0], [3 / 4, 4 / 3]) for size in sizes)
+    return [Box(*map(int, box)) for box in drawn]
 
 
-def region(files: list[bytes]) -> dict[str, Contender]:
-    """A RandomResizedCrop's box of each."""
-    boxes = crop_boxes(files)
-    found: dict[str, Contender] = {"core": core_decode(files, boxes)}
-    for name in ("turbojpeg", "cv2"):
-        if name in readers.available_readers():
-            reader, scratch = readers.get_reader(name), readers.Scratch()
-            found[name] = lambda index, reader=reader, scratch=scratch: reader.decode_request(
-                files[index], DecodeRequest(boxes[index]), scratch
-            )
-    return found
+def of_box(data: bytes, box: Box, decode: Decode = pillow) -> np.ndarray[Any, Any]:
+    """A box cut out of the whole image."""
+    part: np.ndarray[Any, Any] = decode(data)[box.top : box.bottom, box.left : box.right]
+    return part
 
 
-def crops(files: list[bytes]) -> list[np.ndarray[Any, Any]]:
-    """Pieces of that size of the photos' beginnings, made larger where a photo is smaller."""
-    found = []
-    for data in files[:20]:
-        image = Image.fromarray(pillow(data))
-        found.append(np.asarray(image.resize(CROP[::-1], Image.Resampling.BICUBIC)).copy())
-    return found
+def decoding(bench: Benchmark, name: str, files: Sequence[bytes], others: dict[str, Decode], mark: float) -> None:
+    """Whole images, by other decoders and by the core."""
+    own = readers.get_reader("core").decode
+    contenders = {who: calls(decode, files) for who, decode in {**others, "fastpipe": own}.items()}
+    bench.row(name, contenders, len(files), equal=["fastpipe"], reference=calls(pillow, files), mark=mark)
 
 
-def core_resize(images: list[np.ndarray[Any, Any]], normalized: bool) -> Contender:
-    job = core.Job()
-    job.resize(CROP, (0, 0), OUT, (0, 0, *OUT), Filter.BILINEAR, _vertical_first(CROP, OUT))
-    array, tensor = np.empty((*OUT, 3), np.uint8), torch.empty((3, *OUT))
-    if normalized:
-        job.write_tensor(tensor, MEAN, STD)
-    else:
-        job.write_array(array)
-
-    def resize(index: int) -> Any:
-        job.read_pixels(images[index])
-        if status := core.run(job):
-            raise ValueError(core.status_text(status))
-        return tensor if normalized else array
-
-    return resize
-
-
-def _vertical_first(crop: tuple[int, int], out: tuple[int, int]) -> bool:
-    """Pillow's order of the passes, since version 13."""
-    rows, columns = crop[0] - out[0], crop[1] - out[1]
-    return int(Image.__version__.partition(".")[0]) >= 13 and rows > 0 and rows > 2 * columns
-
-
-def resize(files: list[bytes]) -> dict[str, Contender]:
-    """270×340 uint8 to 224×224, bilinear with antialiasing."""
-    images = crops(files)
-    pictures = [Image.fromarray(image) for image in images]
-    tensors = [torch.from_numpy(image).permute(2, 0, 1)[None] for image in images]  # channels last, torch's best
-    return {
-        "core": core_resize(images, False),
-        "pillow": lambda index: pictures[index].resize(OUT[::-1], Image.Resampling.BILINEAR),
-        "torch": lambda index: torch.nn.functional.interpolate(
-            tensors[index], OUT, mode="bilinear", antialias=True, align_corners=False
-        ),
-        "fastpipe": lambda index: functional.resize(images[index], list(OUT)),
+def regions(bench: Benchmark, name: str, files: Sequence[bytes], others: dict[str, Any], mark: float) -> None:
+    """A box of each image: by readers that decode regions, and cut out by other decoders."""
+    pairs, scratch = list(zip(files, crops(files), strict=True)), readers.Scratch()
+    contenders = {
+        who: calls(
+            lambda pair, how=how: (
+                of_box(*pair, how) if callable(how) else how.decode_request(pair[0], DecodeRequest(pair[1]), scratch)
+            ),
+            pairs,
+        )
+        for who, how in {**others, "fastpipe": readers.get_reader("core")}.items()
     }
+    reference = calls(lambda pair: of_box(*pair), pairs)
+    bench.row(name, contenders, len(files), equal=["fastpipe"], reference=reference, mark=mark)
 
 
-def normalised(files: list[bytes]) -> dict[str, Contender]:
-    """The same, and on to a normalised float32 tensor (C, H, W)."""
-    images = crops(files)
-    pictures = [Image.fromarray(image) for image in images]
-    tensors = [torch.from_numpy(image).permute(2, 0, 1)[None] for image in images]
+def jpegs(bench: Benchmark, files: Sequence[bytes]) -> None:
+    turbo = turbojpeg()
+    others: dict[str, Decode] = {
+        "simplejpeg": lambda data: simplejpeg.decode_jpeg(data, "RGB"),
+        **{name: reader.decode for name, reader in turbo.items()},
+        "opencv": opencv,
+        "pillow": pillow,
+    }
+    decoding(bench, "jpeg: whole", files, others, 2.0)
+    decoding(bench, "jpeg: progressive", [*map(in_several_scans, files[: max(10, len(files) // 4)])], others, 1.3)
+    regions(bench, "jpeg: region", files, turbo or {"opencv": opencv}, 2.3)
+
+
+def resizing(bench: Benchmark, files: Sequence[bytes]) -> None:
+    """Photos of 270×340 to 224×224, bilinear with antialiasing; and on to normalised floats (C, H, W)."""
+    images = [Image.fromarray(pillow(data)).resize(CROP[::-1], Image.Resampling.BICUBIC) for data in files[:20]]
+    tensors = [torch.from_numpy(np.array(image)).permute(2, 0, 1)[None] for image in images]  # torch's best layout
     mean, std = (torch.tensor(values).view(3, 1, 1) for values in (MEAN, STD))
 
-    def by_torch(index: int) -> torch.Tensor:
-        small = torch.nn.functional.interpolate(
-            tensors[index], OUT, mode="bilinear", antialias=True, align_corners=False
-        )[0]
-        return small.contiguous().to(torch.float32).div_(255).sub_(mean).div_(std)
+    def by_torch(tensor: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.interpolate(tensor, OUT, mode="bilinear", antialias=True, align_corners=False)[0]
 
-    def by_pillow(index: int) -> torch.Tensor:
-        small = pictures[index].resize(OUT[::-1], Image.Resampling.BILINEAR)
-        return functional.normalize(functional.to_tensor(small), MEAN, STD)
+    def normalised_by_torch(tensor: torch.Tensor) -> torch.Tensor:
+        return by_torch(tensor).contiguous().to(torch.float32).div_(255).sub_(mean).div_(std)
 
-    def by_fastpipe(index: int) -> torch.Tensor:
-        return functional.normalize(functional.to_tensor(functional.resize(images[index], list(OUT))), MEAN, STD)
+    def by_pillow(image: Image.Image) -> Image.Image:
+        return image.resize(OUT[::-1], Image.Resampling.BILINEAR)
 
-    return {"core": core_resize(images, True), "torch": by_torch, "pillow": by_pillow, "fastpipe": by_fastpipe}
-
-
-ROWS: dict[str, Callable[[list[bytes]], dict[str, Contender]]] = {
-    "whole": whole,
-    "region": region,
-    "progressive": progressive,
-    "resize": resize,
-    "normalised float32": normalised,
-}
-
-
-def check(files: list[bytes]) -> None:
-    """That the core gives Pillow's pixels; ends the program where it doesn't."""
-    boxes = crop_boxes(files)
-    of_whole, of_box = core_decode(files), core_decode(files, boxes)
-    for index, (data, box) in enumerate(zip(files, boxes, strict=True)):
-        expected = pillow(data)
-        part = expected[box.top : box.bottom, box.left : box.right]
-        if not (np.array_equal(of_whole(index), expected) and np.array_equal(of_box(index), part)):
-            raise SystemExit(f"photo {index}: the core's pixels aren't Pillow's")
-    contenders = resize(files)
-    for index in range(len(files[:20])):
-        if not np.array_equal(contenders["core"](index), np.asarray(contenders["pillow"](index))):
-            raise SystemExit(f"resized photo {index}: the core's pixels aren't Pillow's")
-    contenders = normalised(files)
-    for index in range(len(files[:20])):
-        if not torch.equal(contenders["core"](index), contenders["pillow"](index)):
-            raise SystemExit(f"normalised photo {index}: the core's numbers aren't Pillow's and torch's")
-    print(
-        f"{len(files)} whole photos and {len(files)} boxes equal Pillow's, and so do the resized ones", file=sys.stderr
-    )
+    theirs = torchvision.transforms.functional
+    ways: dict[str, tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any], float]] = {
+        "resize": (by_torch, by_pillow, lambda image: F.resize(image, OUT), 2.3),
+        "resize, normalised": (
+            normalised_by_torch,
+            lambda image: theirs.normalize(theirs.to_tensor(by_pillow(image)), MEAN, STD),
+            T.Compose([T.Resize(OUT), T.ToTensor(), T.Normalize(MEAN, STD)]),
+            3.0,
+        ),
+    }
+    for name, (torchs, pillows, ours, mark) in ways.items():
+        contenders = {
+            "torch": calls(torchs, tensors),
+            "pillow": calls(pillows, images),
+            "fastpipe": calls(ours, images),
+        }
+        reference = contenders["pillow"]
+        bench.row(name, contenders, len(images), equal=["fastpipe"], reference=reference, mark=mark, least_s=0.05)
 
 
-def measure(contenders: dict[str, Contender], count: int, rounds: int) -> dict[str, list[float]]:
-    """Microseconds an image, one figure a round, for each contender."""
-    times: dict[str, list[float]] = {name: [] for name in contenders}
-    names = list(contenders)
-    for number in range(rounds + 1):  # the first one warms up
-        for name in names[number % len(names) :] + names[: number % len(names)]:
-            contender = contenders[name]
-            began = time.perf_counter()
-            for index in range(count):
-                contender(index)
-            if number:
-                times[name].append((time.perf_counter() - began) / count * 1e6)
-    return times
+def make_pngs(paths: Sequence[Path], count: int, folder: Path) -> None:
+    """The PNGs, below a folder for each kind, as ImageFolder takes them."""
+    made = 0
+    for path in paths:
+        with Image.open(path) as image:
+            if image.mode != "RGB" or made == count:
+                continue
+            share = SIDE / max(image.size)
+            small = image.resize((max(1, round(image.width * share)), max(1, round(image.height * share))), 1)
+        small.info.clear()
+        steps = small.convert("L").resize((small.width // 16 + 1, small.height // 16 + 1), Image.Resampling.BOX)
+        levels = np.asarray(steps.resize(small.size, Image.Resampling.BICUBIC)).astype(np.uint16) * CLASSES // 256
+        mask = Image.frombytes("P", small.size, levels.astype(np.uint8).tobytes())
+        mask.putpalette(random.Random(3).randbytes(3 * CLASSES))
+        for kind, options in PNGS.items():
+            target = folder / kind / str(made % 2)
+            target.mkdir(parents=True, exist_ok=True)
+            (mask if kind == "masks" else small).save(target / f"{made:04}.png", **options)
+        made += 1
 
 
-def summary(times: dict[str, list[float]]) -> dict[str, float]:
-    """Medians, and ratios to the core's time; "fastest" is of the others, by their medians, but our own."""
-    found = {f"{name} µs": statistics.median(values) for name, values in times.items()}
-    others = [name for name in times if name != "core"]
-    for name in others:
-        pairs = zip(times[name], times["core"], strict=True)
-        found[f"× {name}"] = statistics.median(other / own for other, own in pairs)
-    fastest = min((name for name in others if name != "fastpipe"), key=lambda name: found[f"{name} µs"])
-    found["× fastest"] = found[f"× {fastest}"]
-    return found
+def pngs(bench: Benchmark, folder: Path) -> None:
+    for kind in PNGS:
+        files = [path.read_bytes() for path in sorted((folder / kind).rglob("*.png"))]
+        others = {"opencv": opencv, "pillow": pillow}
+        decoding(bench, f"png {kind}: whole", files, others, 3.0)
+        regions(bench, f"png {kind}: region", files, others, 3.5)
+        if kind == "masks":
+            contenders = {
+                "opencv": calls(lambda data: opencv(data, cv2.IMREAD_UNCHANGED), files),
+                "pillow": calls(lambda data: pillow(data, None), files),
+                "fastpipe": calls(lambda data: readers.read_image(data, reader="core", mode="P"), files),
+            }
+            reference = contenders["pillow"]
+            bench.row("png masks: indices", contenders, len(files), equal=["fastpipe"], reference=reference, mark=3.0)
+        else:
+            pipelines(bench, f"png {kind}", folder / kind)
+
+
+def pipelines(bench: Benchmark, name: str, folder: Path) -> None:
+    """From files to floats: one by one, and in loaders."""
+    ours = fastpipe.ImageFolder(folder, training(T))
+    theirs = torchvision.datasets.ImageFolder(folder, training(torchvision.transforms))
+    count, workers = len(ours), bench.options.workers
+    contenders = {"torchvision": samples(theirs, count), "fastpipe": samples(ours, count)}
+    bench.row(f"{name}: pipeline", contenders, count, mark=3.0)
+    options: dict[str, Any] = {"batch_size": 32, "sampler": RandomSampler(range(count), num_samples=count * REPEAT)}
+    with_workers = {**options, "num_workers": workers, "persistent_workers": True}
+    for kind, own in (("loader", with_workers), ("loader on threads", {**options, "threads": workers})):
+        if bench.wants(f"{name}: {kind}"):
+            loaders = {"torchvision": StockLoader(theirs, **with_workers), "fastpipe": fastpipe.DataLoader(ours, **own)}
+            passes = {who: (lambda loader=loader: loader) for who, loader in loaders.items()}
+            bench.row(f"{name}: {kind}", passes, count * REPEAT, equal=(), mark=3.0, clock=time.perf_counter)
 
 
 def main() -> None:
-    """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--photos", type=Path, help="a folder of photos; photo-like images are made without it")
-    parser.add_argument("--count", type=int, default=100, help="photos (%(default)s)")
-    parser.add_argument("--rounds", type=int, default=7, help="(%(default)s)")
-    parser.add_argument("--only", default="", help="only rows whose name contains this")
-    parser.add_argument("--json", type=Path, help="also write everything there")
-    given = parser.parse_args()
-    if not core.available():
-        raise SystemExit(core.why_not())
-    torch.set_num_threads(1)
-    cv2.setNumThreads(1)
-    files = load(given.photos, given.count)
-    check(files)
-    results: dict[str, dict[str, float]] = {}
-    for name, row in ROWS.items():
-        if given.only.lower() not in name:
-            continue
-        contenders = row(files)
-        count = {"progressive": max(10, len(files) // 4)}.get(name, len(files))
-        count = min(count, len(files), 20 if name in ("resize", "normalised float32") else len(files))
-        repeats = 5 if name in ("resize", "normalised float32") else 1
-        if repeats > 1:
-            contenders = {
-                one: (lambda index, run=run, count=count: run(index % count)) for one, run in contenders.items()
-            }
-        results[name] = summary(measure(contenders, count * repeats, given.rounds))
-    show(results)
-    if given.json:
-        versions = {"pillow": Image.__version__, "torch": torch.__version__, "opencv": cv2.__version__}
-        report = {"isa": core.isa(), "python": platform.python_version(), **versions, "photos": len(files)}
-        report |= {"rounds": given.rounds, "rows": results, "misses": misses(results)}
-        given.json.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def misses(results: dict[str, dict[str, float]]) -> list[str]:
-    """The targets that were missed, with the figure."""
-    return [
-        f"{row}: {results[row][f'× {name}']:.2f} × {name}, target {least}"
-        for (row, name), least in TARGETS.items()
-        if row in results and results[row].get(f"× {name}", least) < least
-    ]
-
-
-def show(results: dict[str, dict[str, float]]) -> None:
-    console = Console(width=max(110, Console().width))
-    table = Table(title=f"One image, one thread, microseconds (the core: {core.isa()}; in brackets: times as fast)")
-    names = list(dict.fromkeys(key[:-3] for result in results.values() for key in result if key.endswith(" µs")))
-    table.add_column("")
-    for name in names:
-        table.add_column(name, justify="right")
-    for row, result in results.items():
-        cells = []
-        for name in names:
-            spent, ratio = result.get(f"{name} µs"), result.get(f"× {name}")
-            cells.append("" if spent is None else f"{spent:.0f}" + ("" if ratio is None else f" ({ratio:.2f})"))
-        table.add_row(row, *cells)
-    console.print(table)
-    for line in misses(results) or ["all targets met"]:
-        console.print(line if line == "all targets met" else f"missed: {line}")
+    parser = command_line(__doc__)
+    parser.add_argument("--count", type=int, default=60, help="files of each kind (%(default)s)")
+    parser.add_argument("--workers", type=int, default=2, help="of loaders (%(default)s)")
+    bench = Benchmark(parser.parse_args(), f"the core ({core.isa()})" if core.available() else core.why_not())
+    options = bench.options
+    paths = photos(options.photos, 5 * options.count)
+    files = baseline(paths, options.count)
+    jpegs(bench, files)
+    resizing(bench, files)
+    with tempfile.TemporaryDirectory() as made:
+        make_pngs(paths, options.count, Path(made))
+        pngs(bench, Path(made))
+    bench.finish(count=options.count, workers=options.workers)
 
 
 if __name__ == "__main__":

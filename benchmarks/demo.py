@@ -7,18 +7,17 @@ photos, in any layout, and copies it, so that nothing is written among them. The
 
 1. measures the readers on them and writes the choice to a config: one beside the photos, or with --write-config
    this machine's own;
-2. compares 1,000 draws, decoded regions and finished samples with torchvision's and Pillow's, bit for bit;
+2. compares finished samples with torchvision's, bit for bit, and where the random numbers end;
 3. times both `ImageFolder`s in one process and one thread, rounds interleaved;
 4. times torch's `DataLoader` by `fastpipe run` and with the imports exchanged, and `fastpipe.DataLoader`, with workers.
 
-Exits with 1 where a draw or a sample isn't torchvision's. Without torchvision it shows fastpipe's own figures.
+Exits with 1 where a sample isn't torchvision's. Without torchvision it shows fastpipe's own figures.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import random
 import shutil
 import statistics
 import sys
@@ -33,26 +32,21 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))  # for `tv`, torchvision beside a CPU torch
 
 import cv2
-import numpy as np
 import rich.box
 import torch
-from PIL import Image
 from rich.table import Table
 from torch.utils.data import DataLoader, RandomSampler
 
 import fastpipe
-from fastpipe import readers
 from fastpipe import transforms as T
 from fastpipe.cli.app import app
 from fastpipe.config import MachineConfig
 from fastpipe.errors import DatasetError, FastpipeError
 from fastpipe.reporting.output import make_console
 from fastpipe.tools.bench.measure import default_workers
-from fastpipe.tools.bench.samples import MIXES, crop_box, make_folder, sample_folder
-from fastpipe.types import Generators
+from fastpipe.tools.bench.samples import MIXES, make_folder, sample_folder
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
-DRAWS = 1000
 REPEATED = 8  # a worker's epoch goes through the photos so often: a shorter one is mostly its beginning
 SUFFIXES = {"jpeg": ".jpg", "png": ".png", "webp": ".webp", "bmp": ".bmp", "tiff": ".tiff", "ppm": ".ppm"}
 
@@ -121,43 +115,6 @@ def recipes(module: Any) -> dict[str, Any]:
         "training, float": module.Compose([*train, *tensor]),
         "evaluation, float": module.Compose([module.Resize(256), module.CenterCrop(224), *tensor]),
     }
-
-
-def compare_draws(roots: dict[str, Path], torchvision: Any) -> Row:
-    """Crop and flip of 1,000 seeds, and where torch's generator stands afterwards."""
-    theirs = torchvision.transforms.RandomResizedCrop
-    transform = T.Compose([T.RandomResizedCrop(224), T.RandomHorizontalFlip()])
-    datasets = [fastpipe.ImageFolder(root, transform) for root in roots.values()]
-    places = [(dataset, index) for dataset in datasets for index in range(len(dataset))]
-    equal = 0
-    for seed in range(DRAWS):
-        dataset, index = places[seed % len(places)]
-        torch.manual_seed(seed)
-        recipe = dataset.recipe(index, generators=Generators())  # the global ones, which it then advances
-        state = torch.get_rng_state()
-        crop = next((step for step in recipe.steps if step.op == "crop"), None)
-        height, width = recipe.shape.size
-        ours = (0, 0, height, width) if crop is None else tuple(crop[k] for k in ("top", "left", "height", "width"))
-        flipped = any(step.op == "hflip" for step in recipe.steps)
-        torch.manual_seed(seed)
-        box = theirs.get_params(torch.empty(3, height, width), [0.08, 1.0], [3 / 4, 4 / 3])
-        flip = bool(torch.rand(1) < 0.5)
-        equal += (ours, flipped) == (tuple(box), flip) and torch.equal(state, torch.get_rng_state())
-    return equal_row("draws of crop and flip", equal, DRAWS)
-
-
-def compare_regions(roots: dict[str, Path], config: MachineConfig) -> Row:
-    """A region of every file, decoded alone, against Pillow's full decode."""
-    rng, equal, count = random.Random(0), 0, 0
-    for root in roots.values():
-        for path, _ in fastpipe.ImageFolder(root).samples:
-            with Image.open(path) as image:
-                full = np.asarray(image.convert("RGB"))
-            box = crop_box(full.shape[:2], rng)
-            region = readers.read_image(path, region=box, config=config)
-            equal += np.array_equal(region, full[box.top : box.bottom, box.left : box.right])
-            count += 1
-    return equal_row("regions of Pillow's", equal, count)
 
 
 def compare_samples(roots: dict[str, Path], config: MachineConfig, torchvision: Any) -> list[Row]:
@@ -300,12 +257,7 @@ def demo(arguments: argparse.Namespace, out: Path) -> bool:
     cv2.setNumThreads(1)
     rows = []
     if torchvision is not None:
-        say(f"\nComparing {DRAWS:,} draws with torchvision's ...")
-        rows.append(compare_draws(roots, torchvision))
-    say("Comparing decoded regions with Pillow's ...")
-    rows.append(compare_regions(roots, config))
-    if torchvision is not None:
-        say("Comparing finished samples with torchvision's ...")
+        say("\nComparing finished samples with torchvision's ...")
         rows += compare_samples(roots, config, torchvision)
     rows += compare_speed(roots, config, torchvision, arguments.rounds)
     first = next(iter(roots.values()))

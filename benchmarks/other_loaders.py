@@ -24,42 +24,27 @@ it can compare by a file of its own; its format keeps images re-encoded, or raw.
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import io
-import json
 import os
-import statistics
-import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-
 import numpy as np
 import torch
+from harness import MEAN, STD, Benchmark, Pass, command_line, torchvision, training
 from PIL import Image
-from rich.table import Table
 from torch.utils.data import DataLoader as StockLoader
-from torchvision_here import torchvision
 
 import fastpipe
 from fastpipe import transforms as T
-from fastpipe.reporting.output import make_console
 
-MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 BATCH, SIDE = 32, 224
 
 Epoch = Callable[[], Iterable[Any]]
-
-
-def recipe(module: Any) -> Any:
-    crop, flip = module.RandomResizedCrop(SIDE), module.RandomHorizontalFlip()
-    return module.Compose([crop, flip, module.ToTensor(), module.Normalize(MEAN, STD)])
 
 
 def stock(dataset: Any, kind: Any = StockLoader) -> Epoch:
@@ -69,12 +54,12 @@ def stock(dataset: Any, kind: Any = StockLoader) -> Epoch:
 
 
 def of_torchvision(photos: Path, work: Path) -> Epoch:
-    dataset = torchvision.datasets.ImageFolder(photos, recipe(torchvision.transforms))
+    dataset = torchvision.datasets.ImageFolder(photos, training(torchvision.transforms))
     return stock(dataset)
 
 
 def of_fastpipe(photos: Path, work: Path) -> Epoch:
-    return stock(fastpipe.ImageFolder(photos, recipe(T)), fastpipe.DataLoader)
+    return stock(fastpipe.ImageFolder(photos, training(T)), fastpipe.DataLoader)
 
 
 def of_packed(photos: Path, work: Path) -> Epoch:
@@ -92,7 +77,7 @@ def of_litdata(photos: Path, work: Path) -> Epoch:
     if not chunks.exists():
         files = [(path, label) for path, label in torchvision.datasets.ImageFolder(photos).samples]
         litdata.optimize(_bytes_of, files, str(chunks), chunk_bytes="64MB", num_workers=1)
-    transform = recipe(torchvision.transforms)
+    transform = training(torchvision.transforms)
 
     class Photos(litdata.StreamingDataset):  # type: ignore[name-defined,misc]
         def __getitem__(self, index: Any) -> tuple[Any, int]:
@@ -112,7 +97,7 @@ def of_dali(photos: Path, work: Path) -> Epoch:
     from nvidia.dali.plugin.pytorch import DALIGenericIterator, LastBatchPolicy
 
     @pipeline_def(batch_size=BATCH, num_threads=1, device_id=None, prefetch_queue_depth=1)
-    def training() -> Any:
+    def pipeline() -> Any:
         files, labels = fn.readers.file(file_root=str(photos), name="files")
         crops = fn.decoders.image_random_crop(
             files, device="cpu", output_type=types.RGB, random_area=[0.08, 1], random_aspect_ratio=[3 / 4, 4 / 3]
@@ -128,7 +113,7 @@ def of_dali(photos: Path, work: Path) -> Epoch:
         )
         return images, labels
 
-    made = training()
+    made = pipeline()
     made.build()
     names, policy = ["images", "labels"], LastBatchPolicy.PARTIAL
     batches = DALIGenericIterator(made, names, reader_name="files", last_batch_policy=policy, auto_reset=False)
@@ -199,55 +184,40 @@ def version_of(distributions: tuple[str, ...]) -> str:
     return fastpipe.__version__
 
 
-def timed(epoch: Epoch, expected: int) -> float:
-    """Microseconds of processor time an image; all of them have to come, and in the right form."""
-    start, seen = time.process_time(), 0
-    for images, _ in epoch():
-        assert images.dtype == torch.float32, images.dtype
-        assert tuple(images.shape[1:]) == (3, SIDE, SIDE), images.shape
-        seen += len(images)
-    assert seen == expected, f"{seen} of {expected} images"
-    return (time.process_time() - start) / seen * 1e6
+def checked(epoch: Epoch, expected: int) -> Pass:
+    """The batches of an epoch: all images have to come, and in the right form."""
+
+    def batches() -> Iterator[Any]:
+        seen = 0
+        for images, labels in epoch():
+            assert images.dtype == torch.float32, images.dtype
+            assert tuple(images.shape[1:]) == (3, SIDE, SIDE), images.shape
+            seen += len(images)
+            yield images, labels
+        assert seen == expected, f"{seen} of {expected} images"
+
+    return batches
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("photos", type=Path, help="a folder of images, one folder a class")
-    parser.add_argument("--images", type=int, default=128, help="how many of them, at most")
+    parser = command_line(__doc__)
+    parser.add_argument("--images", type=int, default=128, help="how many photos, at most")
     parser.add_argument("--repeat", type=int, default=4, help="how often an epoch goes through them")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--json", type=Path, help="also write the figures to this file")
-    arguments = parser.parse_args()
-    torch.set_num_threads(1)
+    bench = Benchmark(parser.parse_args(), "photos to float32 batches, one thread")
+    options = bench.options
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
-        photos, count = some_of(arguments.photos, work / "photos", arguments.images, arguments.repeat)
-        epochs: dict[str, Epoch] = {}
-        for name, (make, module, _) in CONTENDERS.items():
+        photos, count = some_of(options.photos, work / "photos", options.images, options.repeat)
+        passes: dict[str, Pass] = {}
+        for name, (make, module, distributions) in CONTENDERS.items():
             try:
                 importlib.import_module(module)
-                epochs[name] = make(photos, work)
+                passes[name] = checked(make(photos, work), count)
+                print(f"{name} {version_of(distributions)}")
             except ImportError as error:
                 print(f"{name} is left out: {error}")
-        times: dict[str, list[float]] = {name: [] for name in epochs}
-        for round_ in range(arguments.rounds + 1):
-            for name, epoch in epochs.items():
-                figure = timed(epoch, count)
-                if round_:  # the first, uncounted round warms caches
-                    times[name].append(figure)
-    table = Table(title=f"{count} photos to float32 batches, one thread", title_justify="left")
-    for column in ("", "version", "µs an image", "torchvision to it"):
-        table.add_column(column, justify="left" if column in ("", "version") else "right")
-    rows = []
-    for name, found in times.items():
-        row: dict[str, Any] = {"name": name, "version": version_of(CONTENDERS[name][2])}
-        row["us"] = statistics.median(found)
-        row["ratio"] = statistics.median(b / a for a, b in zip(found, times["torchvision"], strict=True))
-        rows.append(row)
-        table.add_row(name, row["version"], f"{row['us']:,.0f}", f"{row['ratio']:.2f}×")
-    make_console().print(table)
-    if arguments.json:
-        arguments.json.write_text(json.dumps({"rows": rows, "images": count, "rounds": arguments.rounds}, indent=2))
+        bench.row("training", passes, count, equal=[name for name in passes if name.startswith("fastpipe")])
+    bench.finish(images=count)
 
 
 def some_of(photos: Path, folder: Path, most: int, repeat: int) -> tuple[Path, int]:

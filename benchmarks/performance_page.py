@@ -10,7 +10,7 @@ older figures, marked with their own date and machine:
     python benchmarks/loader.py PHOTOS --json FOLDER/loader.json
     python benchmarks/transforms.py --photos PHOTOS --json FOLDER/transforms.json
     python benchmarks/index.py --json FOLDER/index.json
-    python benchmarks/png.py PHOTOS --json FOLDER/png.json
+    python benchmarks/core.py PHOTOS --only png --json FOLDER/png.json
     python benchmarks/third_party/run_imread.py PHOTOS --json FOLDER/imread.json
     scripts/gpu PHOTOS --only feeds --out FOLDER
 
@@ -68,13 +68,13 @@ def _from_pipeline(raw: Any) -> Any:
 
 
 def _from_loader(raw: Any) -> Any:
-    first = {name: sorted(seconds)[len(seconds) // 2] for name, seconds in raw["first_batch_s"].items()}
-    return {
-        "rows": raw["rows"],
-        "rounds": len(next(iter(raw["rounds"].values()))),
-        "first_batch_s": first,
-        "workers": raw["workers"],
-    }
+    epoch, first = raw["rows"]["epoch"], raw["rows"]["first batch: of spawned workers"]
+    rows = [
+        {"loader": who, "images_per_s": 1e6 / median_us(epoch, who), "ratio": times(epoch, who, "torchvision")}
+        for who in epoch["rounds_us"]
+    ]
+    first_s = {who: median_us(first, who) / 1e6 for who in first["rounds_us"]}
+    return {"rows": rows, "rounds": rounds_of(raw), "first_batch_s": first_s, "workers": raw["workers"]}
 
 
 def _from_transforms(raw: Any) -> Any:
@@ -82,8 +82,19 @@ def _from_transforms(raw: Any) -> Any:
     return {"rows": rows, "geometric_means": raw["geometric_means"], "rounds": raw["rounds"]}
 
 
+def _from_png(raw: Any) -> Any:
+    rows = {
+        name.removeprefix("png ").replace(": ", ", "): {
+            "ms": {who: median_us(row, who) / 1e3 for who in row["rounds_us"]},
+            "times": {who: times(row, "fastpipe", who) for who in row["rounds_us"]},
+        }
+        for name, row in raw["rows"].items()
+    }
+    return {"count": raw["count"], "workers": raw["workers"], "rounds": rounds_of(raw), "rows": rows}
+
+
 REDUCED: dict[str, Callable[[Any], Any]] = {
-    "png": lambda raw: raw,
+    "png": _from_png,
     "pipeline": _from_pipeline,
     "loader": _from_loader,
     "transforms": _from_transforms,

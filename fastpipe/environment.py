@@ -179,7 +179,7 @@ def shared_memory_room() -> Room | None:
     """The room in shared memory; None where that isn't a file system that can be asked (not on Linux)."""
     try:
         status = os.statvfs(SHARED_MEMORY)
-    except (AttributeError, OSError):
+    except (AttributeError, OSError):  # the former on Windows
         return None
     return Room(status.f_bavail * status.f_frsize, status.f_blocks * status.f_frsize)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     import torch
@@ -28,6 +28,9 @@ __all__ = [
     "Step",
     "new_namedtuple",
 ]
+
+Fill: TypeAlias = float | Sequence[float] | None
+"""What is put where an image has no pixels: a number, one for each channel, or None for black."""
 
 
 class ArchiveMember(str):

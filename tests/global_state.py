@@ -350,7 +350,7 @@ def _datasets(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
 
     yield "a progress bar", bar
     yield "index build", lambda: fastpipe.ImageIndex.from_folder(root)
-    yield "index build with details", lambda: fastpipe.ImageIndex.from_folder(root, headers=True)
+    yield "index build with details", lambda: fastpipe.ImageIndex.from_folder(root, sizes=True)
     yield "ImageFolder in the cache", lambda: fastpipe.ImageFolder(root)[0]
     yield "ImageFolder, nothing drawn", all_of(still)
     yield "ImageFolder with a seed", all_of(drawn, seed=3)
@@ -421,7 +421,6 @@ def _tools(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
     images = sorted(path for path in root.rglob("*.jpg") if path.name != "bad.jpg")
     yield "verify", lambda: fastpipe.verify(drawn, images, images=4)
     yield "verify with foreign transforms", lambda: fastpipe.verify(own, images, images=2)
-    yield "preview beside torchvision", lambda: fastpipe.preview(good, [1], diff="torchvision")
 
 
 def _measuring(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
@@ -439,7 +438,7 @@ def _measuring(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
         except (FastpipeError, ImportError):
             continue
     small = {"images": 2, "rounds": 1, "workers": 1}
-    yield "bench", lambda: bench(root, formats=["jpeg"], **small).to_html()
+    yield "bench", lambda: bench(root, formats=["jpeg"], **small)
 
     def configure() -> None:
         result = bench(root, readers=["pil"], formats=["jpeg"], **small)

@@ -117,7 +117,6 @@ OPTIONAL = {
     "fsspec",
     "imageio",
     "matplotlib",
-    "prometheus_client",
     "psutil",
     "pyarrow",
     "timm",

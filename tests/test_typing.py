@@ -95,7 +95,7 @@ checked = fastpipe.check("train", report="bad.csv")
 broken: list[str] = [row.path for row in checked.rows if row.bad]
 diagnosis = fastpipe.doctor(loader, gpu_rate=3000.0)
 advice: list[str] = [finding.remedy for finding in diagnosis.findings]
-fastpipe.preview(train, [0, 3], diff="torchvision").save("grid.png")
+fastpipe.preview(train, [0, 3]).save("grid.png")
 certificate = fastpipe.verify(transform, ["a.jpg", "b.jpg"])
 good: bool = certificate.holds
 skipping = ImageFolder("train", transform, on_error="skip", max_bad_fraction=0.05)

@@ -100,7 +100,7 @@ def load_batch(
     return held.load()
 
 
-def _checked(item: Any, name: str) -> str | bytes:
+def _checked(item: object, name: str) -> str | bytes:
     if isinstance(item, (bytes, str)):
         return item
     if isinstance(item, (bytearray, memoryview)):
@@ -152,7 +152,7 @@ class _Items(ImageDataset):
     def _fastpipe_policy(self) -> BadFilePolicy:
         return _ItemPolicy(self)
 
-    def _fastpipe_stages(self, kind: Callable[..., Any] = ImageStages, **options: Any) -> Any:
+    def _fastpipe_stages(self, kind: Callable[..., ImageStages] = ImageStages, **options: Any) -> ImageStages:
         return super()._fastpipe_stages(kind, generators=self._generators, out=self._out, shared=False, **options)
 
     def load(self) -> torch.Tensor:
@@ -162,7 +162,7 @@ class _Items(ImageDataset):
         made = self.executor.run(range(len(self)), None, options)
         if isinstance(made, list) and not made:
             raise BadFilesError(f"all {len(self)} items are bad, the first: {self._first_left_out()}")
-        images: Any = BatchCollate(options)(made)[0]
+        images = BatchCollate(options)(made)[0]
         if self._left_out and self._answer == "skip":
             warn_again(
                 f"{len(self._left_out)} of {len(self)} items can't be read and are left out of the batch, the first: "

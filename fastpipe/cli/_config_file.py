@@ -30,7 +30,7 @@ def measure(json: str | None, quiet: bool, path: str | None, **options: Any) -> 
         result = bench(path, progress=bar.show, **options)
     config = to_config(result.measurement, result.choices, earlier)
     written = config.save()  # first of all: a closed pipe must not cost the measurement
-    if give_report(result, json, None, quiet):
+    if give_report(result, json, quiet):
         print(f"\nWritten to {written}:")
         _print_readers(config)
 

@@ -45,10 +45,6 @@ JsonOption = Annotated[
     str | None,
     typer.Option(metavar="FILE", callback=writable, help="Also write everything as JSON; - for standard output."),
 ]
-HtmlOption = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", callback=writable, help="Also write the report as a page of HTML."),
-]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no text.")]
 TransformOption = Annotated[
     str | None,

@@ -1,4 +1,4 @@
-"""``fastpipe bench``: how fast each reader is here, as tables, JSON or a page."""
+"""``fastpipe bench``: how fast each reader is here, as tables or JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ def bench(
     workers: options.WorkersOption = None,
     images: options.ImagesOption = 24,
     rounds: options.RoundsOption = 7,
-    html: options.HtmlOption = None,
     json: options.JsonOption = None,
     quiet: options.QuietOption = False,
 ) -> None:
@@ -21,7 +20,7 @@ def bench(
 
     In one process and in DataLoader workers. A time counts only where the pixels are right.
 
-    Example: fastpipe bench ~/photos/train --format jpeg --workers 8 --html report.html
+    Example: fastpipe bench ~/photos/train --format jpeg --workers 8
     """
     from fastpipe.progress_bar import SlowBar
     from fastpipe.tools.bench.run import bench as measure
@@ -36,4 +35,4 @@ def bench(
             rounds=rounds,
             progress=bar.show,
         )
-    give_report(result, json, html, quiet)
+    give_report(result, json, quiet)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from fastpipe.cli._options import HtmlOption, JsonOption, QuietOption, TransformOption, writable
+from fastpipe.cli._options import JsonOption, QuietOption, TransformOption, writable
 from fastpipe.cli._report import give_report
 from fastpipe.tools.import_object import find_object, load_transform
 
@@ -49,7 +49,6 @@ def doctor(
         str | None,
         typer.Option(metavar="FILE", callback=writable, help="Also draw a picture (.png, .svg, .pdf)."),
     ] = None,
-    html: HtmlOption = None,
     json: JsonOption = None,
     versions: Annotated[
         bool, typer.Option("--versions", help="Only print the versions of what is installed, and of what is inside.")
@@ -82,9 +81,9 @@ def doctor(
     from fastpipe.reporting.plots import check_matplotlib
     from fastpipe.tools.doctor.examine import doctor as examine
 
-    if plot is not None or html is not None:
+    if plot is not None:
         check_matplotlib(plot)
-    subject: Any = path if dataset is None else find_object(dataset)
+    subject = path if dataset is None else find_object(dataset)
     chosen = None if transform is None else load_transform(transform)
     with SlowBar(shown=not quiet) as bar:
         diagnosis = examine(
@@ -98,7 +97,7 @@ def doctor(
         )
     if plot is not None:
         diagnosis.plot(plot)
-    if give_report(diagnosis, json, html, quiet) and plot is not None:
+    if give_report(diagnosis, json, quiet) and plot is not None:
         print(f"\nPicture: {plot}")
     if not diagnosis.healthy:
         raise typer.Exit(1)

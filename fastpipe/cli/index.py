@@ -24,9 +24,6 @@ def index(
             "files, of which --label says where labels are."
         ),
     ],
-    headers: Annotated[
-        bool, typer.Option("--headers", help="Also read each file's header: format, size in pixels, EXIF, …")
-    ] = False,
     refresh: Annotated[
         bool,
         typer.Option(
@@ -54,7 +51,7 @@ def index(
 
     Training then starts at once, however many files there are.
 
-    Example: fastpipe index ~/photos/train --headers --stats
+    Example: fastpipe index ~/photos/train --stats
     """
     from fastpipe.datasets import ImageIndex, index_statistics
     from fastpipe.errors import DatasetError
@@ -68,7 +65,7 @@ def index(
     try:
         location: Path | str = "auto" if at is None else at
         with cluster_at(scheduler, ("index", root, image, label), quiet=quiet) as cluster:
-            options = BuildOptions(True, headers, refresh, not quiet, cluster)
+            options = BuildOptions(True, refresh, not quiet, cluster)
             made = open_container(root, image=image, label=label, location=location, options=options)
             if made is None:
                 made = ImageIndex.load_or_build(folder_source(root, IMG_EXTENSIONS, options), location)
@@ -103,18 +100,8 @@ def _print(made: ImageIndex, statistics: dict[str, Any]) -> None:
             table.add_row(f"  {name}", count)
 
     add("files a class", dict(classes))
-    kinds = statistics["formats"] if "formats" in statistics else statistics["endings"]
-    add(
-        "files a format" if "formats" in statistics else "files an ending",
-        {name or "unknown": count for name, count in kinds.items()},
-    )
-    for name, heading in (("bytes", "size of a file, bytes"), ("height", "height, pixels"), ("width", "width, pixels")):
-        if name in statistics:
-            add(heading, statistics[name])
-    for name in ("empty", "unreachable", "progressive", "cmyk", "animated", "unreadable"):
-        if name in statistics:
-            table.add_row(f"{'CMYK' if name == 'cmyk' else name} files", statistics[name])
-    if "orientations" in statistics:
-        turned = {f"orientation {number}": count for number, count in statistics["orientations"].items()}
-        add("files turned by EXIF", turned, sum(turned.values()))
+    add("files an ending", {name or "none": count for name, count in statistics["endings"].items()})
+    add("size of a file, bytes", statistics["bytes"])
+    for name in ("empty", "unreachable"):
+        table.add_row(f"{name} files", statistics[name])
     print(table)

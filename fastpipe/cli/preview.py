@@ -17,18 +17,12 @@ def preview(
     n: Annotated[
         int, typer.Option("--n", "-n", metavar="N", min=1, max=400, help="How many files, from all over the folder.")
     ] = 8,
-    views: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Augmentations of each (default: 3; with --diff 1).")
-    ] = None,
+    views: Annotated[int, typer.Option(metavar="N", min=1, help="Augmentations of each.")] = 3,
     out: Annotated[
         str,
         typer.Option("--out", "-o", metavar="FILE", help="The picture to write; above 40 rows in several, FILE-2 …"),
     ] = "preview.png",
     seed: SeedOption = 0,
-    diff: Annotated[
-        str | None,
-        typer.Option(metavar="torchvision", help="Add torchvision's result and the amplified difference."),
-    ] = None,
     side: Annotated[
         int, typer.Option(metavar="N", min=16, help="The largest side of a picture in it, in pixels.")
     ] = 224,
@@ -44,11 +38,9 @@ def preview(
     from fastpipe.reporting.pictures import check_picture, save_picture
     from fastpipe.tools.preview import preview_files
 
-    if diff not in (None, "torchvision"):
-        raise typer.BadParameter(f"--diff {diff}: fastpipe compares with torchvision")
     check_picture(out)
     found = load_transform(transform)
-    sheet = preview_files(path, found, n, views=views, seed=seed, diff=diff, side=side, progress=not quiet)
+    sheet = preview_files(path, found, n, views=views, seed=seed, side=side, progress=not quiet)
     root, ending = os.path.splitext(out)
     for number, picture in enumerate(sheet.pages, 1):
         file = out if number == 1 else f"{root}-{number}{ending}"
@@ -56,8 +48,6 @@ def preview(
         if not quiet:
             print(f"Written to {file}: {picture.width}x{picture.height} pixels")
     if not quiet:
-        for note in sheet.notes:
-            print(wrap_text(f"Note: {note}"))
         for failure in sheet.failed:
             print(wrap_text(f"Not shown: {failure}"))
     raise typer.Exit(1 if len(sheet.failed) == sheet.samples else 0)

@@ -47,15 +47,15 @@ def run_on_image(
         return None
     width, height = image.size
     context = thread_context()
+    made = sink = to = None
+    if result is not None:
+        made = pillow.core.new("L" if result[2] == 1 else "RGB", (result[1], result[0]))
     try:
         source = image.im.__arrow_c_array__()
-        if result is None:
-            made = sink = to = None
-        else:
-            made = pillow.core.new("L" if result[2] == 1 else "RGB", (result[1], result[0]))
+        if made is not None:
             sink = made.__arrow_c_array__()  # what shows the memory has to live as long as it is used
             to = id(sink) + CAPSULE_POINTER_AT
-    except (AttributeError, ValueError):
+    except ValueError:  # several blocks of memory, of an image or of the result
         return None
     status = context.run_on_image(
         context.address, job, height * width, offset, id(source) + CAPSULE_POINTER_AT, to, out

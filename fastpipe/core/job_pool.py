@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
 
 from fastpipe.core.jobs import Job, PreparedJob
 from fastpipe.core.library import status_text
@@ -37,7 +36,7 @@ def _borrowed() -> Job:
         return Job()
 
 
-def run_prepared(prepared: PreparedJob, source: int, sink: int, keep: Any) -> int:
+def run_prepared(prepared: PreparedJob, source: int, sink: int, keep: object) -> int:
     """Runs a prepared job in this thread; arguments as of `Job.fill`. Returns its `Status`, as a plain int."""
     job = _borrowed()
     job.fill(prepared, source, sink, keep)

@@ -50,7 +50,7 @@ _TENSOR_TYPES = {
 _known_types: dict[Any, DType] = {}
 
 
-def _type_of(dtype: Any) -> DType | None:
+def _type_of(dtype: object) -> DType | None:
     """The `DType` for a torch dtype, found by its name, so that torch needn't be imported."""
     found = _TENSOR_TYPES.get(str(dtype))
     if found is not None:

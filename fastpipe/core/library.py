@@ -80,7 +80,7 @@ def load(word: str, library: Path = LIBRARY) -> Loaded:
             _declare(functions)
             quick = ctypes.PyDLL(str(library))
             _declare(quick)
-    except (OSError, AttributeError) as error:
+    except (OSError, AttributeError) as error:  # the latter for a function that a library of another build lacks
         return Loaded(None, reason=f"the core doesn't load ({error}): {_INSTALL}")
     if found != ABI:
         return Loaded(None, reason=f"the core is of another version of fastpipe (ABI {found}, not {ABI}): {_INSTALL}")

@@ -95,7 +95,7 @@ def _memory_in(pixels: Any, pillow: _Pillow) -> PillowMemory | None:
         return None
     try:
         capsule = pixels.__arrow_c_array__()
-    except (AttributeError, ValueError):
+    except ValueError:  # several blocks of memory
         return None
     address = pillow.pixels_in(id(capsule) + CAPSULE_POINTER_AT, width * height, size)
     if not address:

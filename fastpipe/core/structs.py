@@ -136,7 +136,7 @@ class Arithmetic(IntFlag):
     BY_FACTOR = 4
 
 
-def _of(kind: Any, *names: str) -> list[tuple[str, Any]]:
+def _of(kind: object, *names: str) -> list[tuple[str, Any]]:
     """Fields of one type, in order."""
     return [(name, kind) for name in names]
 

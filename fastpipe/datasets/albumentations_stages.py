@@ -37,7 +37,7 @@ class AlbumentationsStages(ImageStages):
         super().__init__(*given, **options)
         self._dataset = dataset
 
-    def places(self, count: int, options: Any) -> None:
+    def places(self, count: int, options: object) -> None:
         """No places, None: samples are collated, as what they are made of is the transform's to say."""
 
     def run_rest(self, task: SampleTask) -> None:
@@ -47,7 +47,7 @@ class AlbumentationsStages(ImageStages):
         image = image_pixels(task.image)
         try:
             parts = self._dataset.named_targets_of(task.target, image.size, transform)
-        except Exception as error:
+        except Exception as error:  # raised again by the policy, unless the file is bad
             self.policy.failed(task, error)
             return
         data, names = named_arguments(parts, image.size, transform)
@@ -68,7 +68,7 @@ class AlbumentationsStages(ImageStages):
 
 
 def named_arguments(
-    parts: Sequence[Any], size: tuple[int, int], transform: Any
+    parts: Sequence[Any], size: tuple[int, int], transform: object
 ) -> tuple[dict[str, Any], dict[tuple[int, Any], str]]:
     """The arguments of a transform that the parts of a sample are, and the name that each value has among them.
 
@@ -117,7 +117,7 @@ def _argument(key: Any, value: Any, transform: Any) -> str | None:
     return key if usual is None or key in transform.available_keys else usual
 
 
-def _array(name: str, value: Any, size: tuple[int, int], transform: Any) -> Any:
+def _array(name: str, value: object, size: tuple[int, int], transform: object) -> Any:
     """A value as albumentations takes it."""
     if isinstance(value, MaskFile):
         return _mask(value, size)
@@ -136,7 +136,7 @@ def _mask(file: MaskFile, size: tuple[int, int]) -> Pixels:
     return Pixels(size, file.values)
 
 
-def boxes_in_format(boxes: Boxes, size: tuple[int, int], transform: Any) -> Array:
+def boxes_in_format(boxes: Boxes, size: tuple[int, int], transform: object) -> Array:
     """Boxes ``(N, 4)`` as the transform's ``bbox_params`` say.
 
     Raises:
@@ -161,7 +161,7 @@ def boxes_in_format(boxes: Boxes, size: tuple[int, int], transform: Any) -> Arra
     return corners / np.array([size[1], size[0]] * 2) if wanted in _OF_THE_SIZE else corners
 
 
-def bbox_format(transform: Any) -> str:
+def bbox_format(transform: object) -> str:
     """The format of a transform's boxes."""
     processor = getattr(transform, "processors", {}).get("bboxes")
     if processor is None:

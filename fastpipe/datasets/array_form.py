@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import DTypeLike
 
 from fastpipe import core, readers
 from fastpipe.errors import DatasetError, DecodeError
@@ -117,7 +118,7 @@ def _parsed(start: bytes, path: str) -> Form:
     return Form(header, stored, dtype, tuple(shape), in_order)
 
 
-def raw_form(dtype: Any, shape: Sequence[int]) -> Form:
+def raw_form(dtype: torch.dtype | DTypeLike, shape: Sequence[int]) -> Form:
     """The form of files without a header.
 
     Args:

@@ -11,7 +11,17 @@ from torch.utils.data import get_worker_info
 from fastpipe import core
 from fastpipe.datasets.array_form import ArrayFile, Form, form_of, load_array
 from fastpipe.errors import DatasetError
-from fastpipe.executor import BatchSpec, CoreRun, ImageBatch, ImageStages, SampleTask, ThreadResources, batch_memory
+from fastpipe.executor import (
+    BatchSpec,
+    CoreRun,
+    ImageBatch,
+    ImageStages,
+    SampleTask,
+    SlotAllocator,
+    ThreadResources,
+    batch_memory,
+)
+from fastpipe.executor.shm_pool import Slot
 from fastpipe.sources import fetched
 from fastpipe.types import Generators, Recipe
 
@@ -26,35 +36,35 @@ class ArrayBatch:
         options: what is wanted.
 
     Attributes:
-        arrays: the tensor, once an array was accepted.
+        images: the tensor, once an array was accepted.
     """
 
     def __init__(self, count: int, options: BatchSpec) -> None:
         self._count = count
         self._options = options
-        self._slot: Any = None
-        self.arrays: torch.Tensor | None = None
+        self._slot: Slot | None = None
+        self.images: torch.Tensor | None = None
 
     def accept(self, task: SampleTask) -> bool:
         """Gives an array its place; False where it doesn't fit beside the ones before."""
         form: Form = task.encoded.form
         shape = form.cropped(_box(task))
-        if self.arrays is None:
+        if self.images is None:
             shared = get_worker_info() is not None
-            self.arrays, self._slot = batch_memory((self._count, *shape), form.dtype, self._options, shared)
-        return tuple(self.arrays.shape[1:]) == shape and self.arrays.dtype == form.dtype
+            self.images, self._slot = batch_memory((self._count, *shape), form.dtype, self._options, shared)
+        return tuple(self.images.shape[1:]) == shape and self.images.dtype == form.dtype
 
     def place(self, position: int) -> torch.Tensor:
-        assert self.arrays is not None
-        return self.arrays[position]
+        assert self.images is not None
+        return self.images[position]
 
     def finish(self, targets: list[Any], positions: Sequence[int]) -> ImageBatch:
         """The batch of these places, which rise; the others are left out."""
-        assert self.arrays is not None
+        assert self.images is not None
         for place, position in enumerate(positions):
             if place != position:
-                self.arrays[place].copy_(self.arrays[position])
-        return ImageBatch(self.arrays[: len(positions)], targets, None, self._slot)
+                self.images[place].copy_(self.images[position])
+        return ImageBatch(self.images[: len(positions)], targets, None, self._slot)
 
 
 class ArrayStages(ImageStages):
@@ -71,7 +81,7 @@ class ArrayStages(ImageStages):
         self._form, self._form_is_given = form, form_is_given
         self._crops = bool(self.pipeline.drawn)
 
-    def places(self, count: int, options: BatchSpec) -> Any:
+    def places(self, count: int, options: BatchSpec) -> ArrayBatch | None:
         if self.pipeline.unplanned or options.dtype is not None or options.channels_last:
             return None  # what is collated is converted there
         return ArrayBatch(count, options)
@@ -118,7 +128,7 @@ class ArrayStages(ImageStages):
                     raise errors[0]
             form = self._form_of(task, source)
             task.encoded, task.shape = ArrayFile(form, source), form.size
-        except Exception as error:
+        except Exception as error:  # raised again by the policy, unless the file is bad
             self.policy.failed(task, error)
 
     def _form_of(self, task: SampleTask, content: str | bytes) -> Form:
@@ -136,12 +146,15 @@ class ArrayStages(ImageStages):
     def lower(self, tasks: Sequence[SampleTask]) -> None:
         """Does nothing: a window is read as it was drawn."""
 
-    def start(self, tasks: Sequence[SampleTask], places: Any, resources: ThreadResources | None) -> CoreRun:
+    def start(
+        self, tasks: Sequence[SampleTask], places: SlotAllocator | None, resources: ThreadResources | None
+    ) -> CoreRun:
         """Reads each array into its place in the batch, all of one form in one call of the core."""
         if places is None or not tasks or resources is None or not tasks[0].encoded.form.in_order:
             return CoreRun(list(tasks))
         form: Form = tasks[0].encoded.form
-        out = places.arrays
+        out = places.images
+        assert out is not None  # the tasks were accepted
         stride = out[0].numel() * out.itemsize
         rejected: list[SampleTask] = []
         alike: list[SampleTask] = []
@@ -158,7 +171,7 @@ class ArrayStages(ImageStages):
         rejected += [task for task, status in zip(alike, statuses, strict=True) if status != core.Status.OK]
         return CoreRun(rejected)
 
-    def make(self, task: SampleTask, out: Any) -> None:
+    def make(self, task: SampleTask, out: torch.Tensor | None) -> None:
         content = task.encoded.content
         form = self._form_of(task, content) if out is None else task.encoded.form  # a list may have several
         made = load_array(task.path, form, _box(task), content)

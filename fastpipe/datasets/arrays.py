@@ -7,7 +7,10 @@ import os
 import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
+
+import torch
+from numpy.typing import DTypeLike
 
 from fastpipe.datasets.array_form import Form, form_of, raw_form
 from fastpipe.datasets.array_stages import ArrayStages
@@ -16,12 +19,14 @@ from fastpipe.datasets.folder import ImageFolder
 from fastpipe.datasets.image_list import ImageList
 from fastpipe.datasets.options import SampleOptions, Unpack, with_options
 from fastpipe.errors import DatasetError
+from fastpipe.executor import ImageStages
 from fastpipe.index.image_index import ImageIndex
 from fastpipe.index.list_files import Column
 from fastpipe.sources import ByteSource, Cache
 from fastpipe.transforms.geometry import RandomCrop
 from fastpipe.transforms.pipeline import Pipeline
 
+DataType: TypeAlias = "torch.dtype | DTypeLike"
 _RAW = (".bin", ".raw", ".dat")
 
 
@@ -32,10 +37,17 @@ class Arrays(ImageDataset):
     __given: bool = False
     __crop: RandomCrop | None = None
 
-    def __init__(self, *given: Any, crop: Any, dtype: Any, shape: Any, **options: Any) -> None:
+    def __init__(
+        self,
+        *given: Any,
+        crop: int | Sequence[int] | None,
+        dtype: DataType | None,
+        shape: Sequence[int] | None,
+        **options: Any,
+    ) -> None:
         if (dtype is None) != (shape is None):
             raise DatasetError("raw arrays need both dtype= and shape=; .npy files say both themselves.")
-        if dtype is not None:
+        if dtype is not None and shape is not None:
             self.__form, self.__given = raw_form(dtype, shape), True
         if crop is not None:
             self.__crop = RandomCrop(crop)
@@ -66,7 +78,7 @@ class Arrays(ImageDataset):
             raise DatasetError("there is no array in this dataset.")
         return self.__form
 
-    def _fastpipe_stages(self, kind: Callable[..., Any] = ArrayStages, **options: Any) -> Any:
+    def _fastpipe_stages(self, kind: Callable[..., ImageStages] = ArrayStages, **options: Any) -> ImageStages:
         dataset = weakref.proxy(self)  # which holds the stages
         return super()._fastpipe_stages(kind, form=lambda: dataset.form, form_is_given=self.__given, **options)
 
@@ -110,7 +122,7 @@ class ArrayFolder(Arrays, ImageFolder):
         target_transform: Callable[..., Any] | None = None,
         *,
         crop: int | Sequence[int] | None = None,
-        dtype: Any = None,
+        dtype: DataType | None = None,
         shape: Sequence[int] | None = None,
         extensions: tuple[str, ...] | None = None,
         allow_empty: bool = False,
@@ -153,12 +165,12 @@ class ArrayList(Arrays, ImageList):
     @with_options(SampleOptions)
     def __init__(
         self,
-        source: Any,
+        source: str | os.PathLike[str] | ImageIndex | Sequence[Any],
         transform: Callable[..., Any] | None = None,
         target_transform: Callable[..., Any] | None = None,
         *,
         crop: int | Sequence[int] | None = None,
-        dtype: Any = None,
+        dtype: DataType | None = None,
         shape: Sequence[int] | None = None,
         root: str | os.PathLike[str] | ByteSource | None = None,
         columns: tuple[Column, Column] = ("path", "label"),

@@ -151,7 +151,7 @@ class BadFilePolicy:
     def _answers(self, bad: BadFile, task: SampleTask) -> Iterator[SampleTask]:
         asked = bad
         for _ in range(_TRIES):
-            answer: Any = self._dataset.on_error(bad)
+            answer = self._dataset.on_error(bad)
             if answer is None:
                 self._note(asked, SKIPPED)
                 return

@@ -170,7 +170,7 @@ def same_target(
         yield from matches(np.arange(start, start + count) % count)
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(one: object, other: object) -> bool:
     try:
         return bool(one == other)
     except Exception:  # arrays and tensors say neither yes nor no

@@ -178,7 +178,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
 
     # -- how samples are made
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         super().__setattr__(name, value)
         state = self.__dict__.get("_fastpipe")
         if state is not None:
@@ -202,7 +202,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         """
         return self._fastpipe_compiled(self.transform)
 
-    def _fastpipe_compiled(self, transform: Any, **options: Any) -> Pipeline:
+    def _fastpipe_compiled(self, transform: object, **options: Any) -> Pipeline:
         state = self._fastpipe
         if state.pipeline is None or not state.pipeline.is_of(transform):
             state.pipeline = compile_pipeline(transform, **options)
@@ -227,7 +227,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
     def _fastpipe_policy(self) -> BadFilePolicy:
         return BadFilePolicy(self)
 
-    def _fastpipe_stages(self, kind: Callable[..., Any] = ImageStages, **options: Any) -> Any:
+    def _fastpipe_stages(self, kind: Callable[..., ImageStages] = ImageStages, **options: Any) -> ImageStages:
         """The stages that make samples: of a class derived from `ImageStages`, with what it takes beyond that."""
         return kind(
             self.pipeline,

@@ -171,7 +171,7 @@ def parse(path: str) -> dict[str, Array]:
             raise DatasetError(f"{path} is no JSON: {error}.") from error
     try:
         return _arrays_of(content)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError) as error:  # as JSON of another form leads to
         raise DatasetError(
             f"{path} isn't in COCO's format ({type(error).__name__}: {error}): it has images with id and "
             "file_name, and annotations with id, image_id, bbox and category_id."

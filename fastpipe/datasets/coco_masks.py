@@ -34,7 +34,7 @@ def load_masks(segmentations: Sequence[Any], size: tuple[int, int], box: Box, ke
     return torch.from_numpy(masks)
 
 
-def _run_lengths(part: Any, size: tuple[int, int]) -> Array:
+def _run_lengths(part: object, size: tuple[int, int]) -> Array:
     """A segmentation's run lengths, column by column, of zeros and ones in turn."""
     if isinstance(part, dict):
         counts = part["counts"]

@@ -35,7 +35,6 @@ class ImageShards(ImageList):
             that are all integers are the targets as they stand; others are class names, as in `ImageList`.
         index: where the list of samples is kept between runs, as in `ImageFolder`. A shard that changed is listed
             again.
-        headers: keep each image's header in the index, too.
         cache: the `fastpipe.Cache` that keeps samples of a store on this machine; None for none.
         loader, reader, config, apply_exif, max_pixels, seed, threads: as in `ImageFolder`.
         on_error, bad_files_log, max_bad_fraction: as in `ImageFolder`.
@@ -56,11 +55,10 @@ class ImageShards(ImageList):
         image: str | None = None,
         label: str | None = "cls",
         index: str | os.PathLike[str] | None = "auto",
-        headers: bool = False,
         cache: Cache | None = None,
         **options: Unpack[ImageOptions],
     ) -> None:
-        source = ShardSource.of(shards, image, label, BuildOptions(headers=headers), cache)
+        source = ShardSource.of(shards, image, label, BuildOptions(), cache)
         root = source.bytes_from or source.root
         super().__init__(ImageIndex.load_or_build(source, index), transform, target_transform, root=root, **options)
 
@@ -83,7 +81,6 @@ class ImageTable(ImageList):
             of them 0. The names of a `datasets.ClassLabel` are the classes.
         index: where the list of samples is kept between runs, as in `ImageFolder`. A file that changed is gone through
             again.
-        headers: keep each image's header in the index, too.
         cache: the `fastpipe.Cache` that keeps images of a store on this machine; None for none.
         loader, reader, config, apply_exif, max_pixels, seed, threads: as in `ImageFolder`.
         on_error, bad_files_log, max_bad_fraction: as in `ImageFolder`.
@@ -104,10 +101,9 @@ class ImageTable(ImageList):
         image: str = "image",
         label: str | None = "label",
         index: str | os.PathLike[str] | None = "auto",
-        headers: bool = False,
         cache: Cache | None = None,
         **options: Unpack[ImageOptions],
     ) -> None:
-        source = TableSource.of(tables, image, label, BuildOptions(headers=headers), cache)
+        source = TableSource.of(tables, image, label, BuildOptions(), cache)
         root = source.bytes_from or source.root
         super().__init__(ImageIndex.load_or_build(source, index), transform, target_transform, root=root, **options)

@@ -64,7 +64,7 @@ class Wrappable(JointDataset):
         return other
 
 
-def wrap_dataset_for_transforms_v2(dataset: Any, target_keys: Collection[str] | str | None = None) -> Any:
+def wrap_dataset_for_transforms_v2(dataset: object, target_keys: Collection[str] | str | None = None) -> Any:
     """A dataset whose targets are what v2's transforms take, as torchvision's function of that name makes them.
 
     Args:
@@ -333,7 +333,7 @@ class VOCDetection(_Voc):
         found: dict[str, Any] = {}
         children = list(node)
         if children:
-            inner: Any = defaultdict(list)
+            inner = defaultdict(list)
             for child in map(VOCDetection.parse_voc_xml, children):
                 for name, value in child.items():
                     inner[name].append(value)

@@ -24,7 +24,7 @@ def gil_bound_part(dataset: Any, base: type[Any]) -> str:
     return "the function on_error" if draws else ""
 
 
-def _draws_nothing(function: Any) -> bool:
+def _draws_nothing(function: object) -> bool:
     """True if a function is a builtin known to draw nothing, such as ``int``, ``abs`` or a dict's ``__getitem__``."""
     owner = getattr(function, "__self__", None)
     return function in (int, float, str, bool) or (
@@ -32,5 +32,5 @@ def _draws_nothing(function: Any) -> bool:
     )
 
 
-def _name(transform: Any) -> str:
+def _name(transform: object) -> str:
     return getattr(transform, "__name__", None) or type(transform).__name__

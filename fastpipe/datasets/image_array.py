@@ -10,7 +10,7 @@ from PIL import Image
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.options import SampleOptions, Unpack, with_options
 from fastpipe.errors import DatasetError
-from fastpipe.executor import PixelArray, PixelStages
+from fastpipe.executor import ImageStages, PixelArray, PixelStages
 
 
 class ImageArray(ImageDataset):
@@ -80,5 +80,5 @@ class ImageArray(ImageDataset):
         """The target of a sample; override it where that is more than a look into `targets`."""
         return self.targets[index]
 
-    def _fastpipe_stages(self, kind: Callable[..., Any] = PixelStages, **options: Any) -> Any:
+    def _fastpipe_stages(self, kind: Callable[..., ImageStages] = PixelStages, **options: Any) -> ImageStages:
         return super()._fastpipe_stages(kind, array=PixelArray(self.data, self.channels_first), **options)

@@ -64,7 +64,7 @@ class ImageList(IndexedDataset):
     @with_options(ImageOptions)
     def __init__(
         self,
-        source: Any,
+        source: str | os.PathLike[str] | ImageIndex | Sequence[Any],
         transform: Callable[..., Any] | None = None,
         target_transform: Callable[..., Any] | None = None,
         *,
@@ -171,7 +171,7 @@ class ImageList(IndexedDataset):
         )
 
 
-def _index_of_rows(rows: Any, root: Any) -> ImageIndex:
+def _index_of_rows(rows: object, root: Any) -> ImageIndex:
     store = source_of(root, None)
     return index_of_rows(rows, _name_of(root, store) or "", store)
 
@@ -182,7 +182,7 @@ def _name_of(root: Any, store: ByteSource | None) -> str | None:
     return None if root is None else local_path(root)
 
 
-def _positions(indices: Any, count: int) -> Array:
+def _positions(indices: object, count: int) -> Array:
     if isinstance(indices, slice):
         return np.arange(*indices.indices(count))
     picks: Array = np.asarray(indices)

@@ -16,6 +16,7 @@ from fastpipe.datasets.options import ImageOptions, Unpack, with_options
 from fastpipe.datasets.standard_transform import StandardTransform, is_standard
 from fastpipe.datasets.target_values import Boxes, KeyPoints, MaskFile
 from fastpipe.errors import DatasetError, PlanError
+from fastpipe.executor import ImageStages
 from fastpipe.transforms.albumentations_targets import run_of
 from fastpipe.transforms.pipeline import Pipeline
 from fastpipe.types import Recipe
@@ -67,7 +68,7 @@ class JointDataset(ImageDataset):
             raise IndexError(f"sample {index} of {len(self)}")
         return index + len(self) if index < 0 else index
 
-    def targets_of(self, target: Any, size: tuple[int, int]) -> tuple[Any, ...]:
+    def targets_of(self, target: object, size: tuple[int, int]) -> tuple[Any, ...]:
         """The arguments of `transforms` beside the image, by what `sample` says and the image's ``(height, width)``.
 
         Masks may be stand-ins; `Boxes`, `KeyPoints` and `MaskFile` become torchvision's classes.
@@ -92,7 +93,7 @@ class JointDataset(ImageDataset):
         joint = self._fastpipe_joint
         return super().pipeline if joint is None else self._fastpipe_compiled(joint, v2_alone=True)
 
-    def _fastpipe_stages(self, kind: Callable[..., Any] = TargetStages, **options: Any) -> Any:
+    def _fastpipe_stages(self, kind: Callable[..., ImageStages] = TargetStages, **options: Any) -> ImageStages:
         joint = self._fastpipe_joint
         if joint is not None:
             kind = JointStages if run_of(joint) is None else AlbumentationsStages
@@ -105,10 +106,10 @@ class JointDataset(ImageDataset):
         raise PlanError("a recipe says nothing of boxes and masks: take dataset[index] with a seed, which repeats.")
 
 
-def placed(target: Any, size: tuple[int, int]) -> Any:
+def placed(target: object, size: tuple[int, int]) -> Any:
     """A target with `Boxes` and the like as torchvision's classes, on an image of that ``(height, width)``."""
 
-    def place(leaf: Any) -> Any:
+    def place(leaf: object) -> Any:
         if isinstance(leaf, Boxes):
             return v2_samples().box_tensor(leaf.data, leaf.format, size)
         if isinstance(leaf, KeyPoints):

@@ -69,7 +69,7 @@ class TargetStages(ImageStages):
         if task.shape is not None:
             try:
                 self._make_targets(task, task.shape.size)
-            except Exception as error:
+            except Exception as error:  # raised again by the policy, unless the file is bad
                 self.policy.failed(task, error)
                 return
             super().draw_one(task, generators, fixed)
@@ -102,7 +102,7 @@ class JointStages(TargetStages):
     def _make_targets(self, task: SampleTask, size: tuple[int, int]) -> None:
         task.target = task.image, *with_masks(self._targets_of(task.target, size))
 
-    def places(self, count: int, options: Any) -> None:
+    def places(self, count: int, options: object) -> None:
         """No places, None: samples are collated, as what they are made of is the transforms' to say."""
 
     def _rest_calls(self) -> list[Any]:
@@ -120,7 +120,7 @@ class JointStages(TargetStages):
             shape: Any = task.shape
             targets = self._targets_of(task.target, shape.size)
             task.steps, task.target = self._drawn(task, shape, targets, generators)
-        except Exception as error:
+        except Exception as error:  # raised again by the policy, unless the file is bad
             self.policy.failed(task, error)
 
     def _drawn(
@@ -148,7 +148,7 @@ class JointStages(TargetStages):
             raise PlanError(f"the transforms look at the pixels of sample {task.source_index}: they have no recipe.")
         return Recipe(shape, steps)
 
-    def make(self, task: SampleTask, out: Any) -> None:
+    def make(self, task: SampleTask, out: torch.Tensor | None) -> None:
         if task.steps is None and self.loader is None:
             return  # the transforms have run on the image itself
         super().make(task, out)
@@ -162,7 +162,7 @@ class JointStages(TargetStages):
         return task.target
 
 
-def _run(transforms: Sequence[Any], sample: Any) -> Any:
+def _run(transforms: Sequence[Any], sample: object) -> Any:
     for transform in transforms:
         sample = transform(*sample) if isinstance(sample, tuple) and len(sample) > 1 else transform(sample)
     return sample

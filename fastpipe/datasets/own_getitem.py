@@ -26,7 +26,7 @@ class _Calls(threading.local):
 _calls = _Calls()
 
 
-def wants_lazy_images(dataset: Any) -> bool:
+def wants_lazy_images(dataset: object) -> bool:
     """Whether the samples that are asked for are for the dataset's own ``__getitem__``, in this thread.
 
     Not where bad files are forgiven: they are to be found before the sample is handed out.
@@ -35,7 +35,7 @@ def wants_lazy_images(dataset: Any) -> bool:
     return bool(running) and running[-1][0] is dataset and dataset.on_error == "raise"
 
 
-def note_lazy_images(dataset: Any, sample: Any) -> None:
+def note_lazy_images(dataset: object, sample: object) -> None:
     """Notes the images of a sample that is handed to the dataset's own ``__getitem__``: their errors are told there."""
     if wants_lazy_images(dataset):
         parts = sample if isinstance(sample, tuple) else (sample,)
@@ -48,7 +48,7 @@ def with_lazy_images(method: GetItem) -> GetItem:
         return method
 
     @functools.wraps(method)
-    def __getitem__(self: Any, index: Any) -> Any:
+    def __getitem__(self: object, index: Any) -> Any:
         running = _calls.running
         if any(dataset is self for dataset, _ in running):
             return method(self, index)
@@ -58,7 +58,7 @@ def with_lazy_images(method: GetItem) -> GetItem:
             sample = method(self, index)
             load_images(sample)
             return sample
-        except Exception:
+        except Exception:  # raised again; the user's code may have wrapped a file's error in one of its own
             for source in given:
                 if source.error is not None:  # the file's fault, wherever it showed
                     raise with_location(source.error, index, source.encoded.source) from source.error.__cause__

@@ -24,7 +24,7 @@ class StandardTransform:
         self.transform = transform
         self.target_transform = target_transform
 
-    def __call__(self, input: Any, target: Any) -> tuple[Any, Any]:
+    def __call__(self, input: object, target: object) -> tuple[Any, Any]:
         return (
             input if self.transform is None else self.transform(input),
             target if self.target_transform is None else self.target_transform(target),
@@ -39,7 +39,7 @@ class StandardTransform:
         return "\n".join(lines)
 
 
-def is_standard(transforms: Any) -> bool:
+def is_standard(transforms: object) -> bool:
     """Whether an object is a `StandardTransform`, this one or torchvision's: each half sees its own part alone."""
     kind = type(transforms)
     theirs = ("torchvision.datasets.vision", "StandardTransform")

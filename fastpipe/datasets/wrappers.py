@@ -42,12 +42,12 @@ class EpochSubset(Subset[Any]):
         return found
 
 
-def is_wrapper(dataset: Any) -> bool:
+def is_wrapper(dataset: object) -> bool:
     """Whether a dataset is torch's `Subset` or `ConcatDataset`, or a class derived from one."""
     return isinstance(dataset, (Subset, ConcatDataset))
 
 
-def is_transparent(dataset: Any) -> bool:
+def is_transparent(dataset: object) -> bool:
     """Whether a wrapper's samples are those of the datasets in it; a class derived from torch's may make others."""
     kind = type(dataset)
     return is_wrapper(dataset) and any(
@@ -56,7 +56,7 @@ def is_transparent(dataset: Any) -> bool:
     )
 
 
-def inner_datasets(dataset: Any) -> dict[str, Any]:
+def inner_datasets(dataset: object) -> dict[str, Any]:
     """The datasets within a `Subset` or `ConcatDataset`, by the attribute that each is; empty for other datasets."""
     if isinstance(dataset, Subset):
         return {"dataset": dataset.dataset}
@@ -66,7 +66,7 @@ def inner_datasets(dataset: Any) -> dict[str, Any]:
 
 
 def behind_subsets(
-    dataset: Any,
+    dataset: object,
     indices: Sequence[Any] = (),
     epochs: Epochs = _CURRENT,
     through: Callable[[Any], bool] = is_wrapper,
@@ -94,7 +94,7 @@ def _inner(subset: Subset[Any], places: Sequence[Any], epochs: Epochs) -> Sequen
 
 
 def locate(
-    dataset: Any, index: int, epochs: Epochs = _CURRENT, through: Callable[[Any], bool] = is_wrapper
+    dataset: object, index: int, epochs: Epochs = _CURRENT, through: Callable[[Any], bool] = is_wrapper
 ) -> tuple[Any, int]:
     """The dataset behind `Subset`s and `ConcatDataset`s that has a sample, and its index there; see `behind_subsets`.
 
@@ -126,17 +126,17 @@ def image_datasets(dataset: Any) -> Iterator[ImageDataset]:
                 todo += reversed(_held(one))
 
 
-def _is_ours(dataset: Any) -> bool:
+def _is_ours(dataset: object) -> bool:
     return issubclass(type(dataset), ImageDataset)
 
 
-def _held(wrapper: Any) -> list[Any]:
+def _held(wrapper: object) -> list[Any]:
     """The datasets that a wrapper holds, each once: in its attributes, and in lists and dicts there."""
     found = (part for value in _attributes(wrapper) for part in _datasets_in(value, _NESTED))
     return list({id(part): part for part in found}.values())
 
 
-def _attributes(wrapper: Any) -> Iterator[Any]:
+def _attributes(wrapper: object) -> Iterator[Any]:
     """The values of an object's attributes, in its ``__dict__`` and in slots; no code of its class runs."""
     try:
         own = object.__getattribute__(wrapper, "__dict__")

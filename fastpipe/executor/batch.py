@@ -217,7 +217,7 @@ def batch_memory(
 def _new_shared(size: int) -> torch.Tensor:
     # What torch's default_collate does in a worker, through the same function.
     try:
-        storage: Any = torch.UntypedStorage._new_shared(size)  # type: ignore[no-untyped-call]
+        storage = torch.UntypedStorage._new_shared(size)  # type: ignore[no-untyped-call]
     except RuntimeError as error:
         if reason := no_descriptors_left(error):
             raise LoaderError(f"{reason}.") from error

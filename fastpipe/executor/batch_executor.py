@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, overload
+
+import torch
 
 from fastpipe import core
 from fastpipe.executor.batch import BatchSpec, ImageBatch
 from fastpipe.executor.stage_times import Row, Stage, StageListener
 from fastpipe.executor.tasks import FailurePolicy, SampleTask
 from fastpipe.sources.threads import Threads, kept_threads
+from fastpipe.transforms.pipeline import Pipeline
 from fastpipe.types import Generators, Recipe
 
 CHUNK = 64
@@ -127,10 +130,14 @@ class CoreRun:
 class SlotAllocator(Protocol):
     """The places of a batch that is made in one tensor; `BatchBuilder` has them."""
 
+    @property
+    def images(self) -> torch.Tensor | None:
+        """The tensor, once a task was accepted."""
+
     def accept(self, task: SampleTask) -> bool:
         """Gives a task the place of its position; False where its result doesn't fit beside those before."""
 
-    def place(self, position: int) -> Any:
+    def place(self, position: int) -> torch.Tensor:
         """The tensor that a result goes into."""
 
     def finish(self, targets: list[Any], positions: Sequence[int]) -> ImageBatch:
@@ -146,7 +153,7 @@ class Stages(Protocol):
             generators.
     """
 
-    compiled: Any
+    compiled: Pipeline
     one_by_one: bool
 
     def places(self, count: int, options: BatchSpec) -> SlotAllocator | None:
@@ -166,7 +173,7 @@ class Stages(Protocol):
     ) -> CoreRun:
         """Starts tasks in the core, in their places if there are some, and returns meanwhile."""
 
-    def make(self, task: SampleTask, out: Any) -> None:
+    def make(self, task: SampleTask, out: torch.Tensor | None) -> None:
         """Makes what is left of a task when the core has run; draws nothing, so that threads may do it."""
 
     def release(self, tasks: Sequence[SampleTask], resources: ThreadResources | None) -> None:
@@ -210,7 +217,13 @@ class BatchExecutor:
         self.threads = threads
         self._pool: Threads | None = None
 
-    def run(self, indices: Sequence[int], epoch: int | None = None, options: BatchSpec | None = None) -> Any:
+    @overload
+    def run(self, indices: Sequence[int], epoch: int | None = None, options: None = None) -> list[Any]: ...
+    @overload
+    def run(self, indices: Sequence[int], epoch: int | None, options: BatchSpec | None) -> list[Any] | ImageBatch: ...
+    def run(
+        self, indices: Sequence[int], epoch: int | None = None, options: BatchSpec | None = None
+    ) -> list[Any] | ImageBatch:
         """Samples: an `ImageBatch` where options are given and all fit into one tensor, else a list.
 
         Args:
@@ -379,10 +392,10 @@ class PendingBatch:
                 tell(Stage.PYTHON)
         self._stages.release(tasks, self._resources)
 
-    def _make(self, task: SampleTask, out: Any) -> None:
+    def _make(self, task: SampleTask, out: torch.Tensor | None) -> None:
         try:
             self._stages.make(task, out)
-        except Exception as error:
+        except Exception as error:  # raised again by the policy, unless the file is bad
             self._policy.failed(task, error)
 
     def _substitute(self, position: int) -> None:

@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 from operator import methodcaller
-from typing import Any
 
 import numpy as np
 import torch
@@ -53,7 +52,7 @@ def reused(shape: tuple[int, ...], dtype: torch.dtype, pinned: bool = False) -> 
     size = math.prod(shape) * dtype.itemsize
     if size < SMALL:
         return torch.empty(shape, dtype=dtype)
-    flat: Any = torch.from_numpy(reused_bytes(size))  # torch keeps the array as long as anything is on its memory
+    flat = torch.from_numpy(reused_bytes(size))  # torch keeps the array as long as anything is on its memory
     result: torch.Tensor = flat.view(dtype).view(shape)
     return result
 

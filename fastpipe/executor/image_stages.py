@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from PIL import Image
 from torch.utils.data import get_worker_info
 
@@ -15,7 +16,7 @@ from fastpipe.config import MachineConfig
 from fastpipe.core.packed import PACKED_FORMAT
 from fastpipe.errors import PlanError
 from fastpipe.executor.batch import BatchBuilder, BatchSpec
-from fastpipe.executor.batch_executor import CoreRun, ThreadResources
+from fastpipe.executor.batch_executor import CoreRun, SlotAllocator, ThreadResources
 from fastpipe.executor.tasks import FailurePolicy, SampleTask
 from fastpipe.kernels import memory
 from fastpipe.pillow.lazy_image import LazyImage, load_images, source_of
@@ -87,7 +88,7 @@ class ImageStages:
         loader: Callable[[str], Any] | None = None,
         generators: Generators | None = None,
         seeded: bool = False,
-        out: Any = None,
+        out: torch.Tensor | None = None,
         shared: bool | None = None,
     ) -> None:
         self.compiled = pipeline
@@ -106,7 +107,7 @@ class ImageStages:
         self._for_core: dict[tuple[Any, ...], bool] = {}  # by what a choice depends on
         self._alone = _Sinks(None)  # of images that aren't in a batch's tensor
 
-    def places(self, count: int, options: BatchSpec) -> BatchBuilder | None:
+    def places(self, count: int, options: BatchSpec) -> SlotAllocator | None:
         if self.pipeline.unplanned or self.loader is not None:
             return None
         shared = get_worker_info() is not None if self._shared is None else self._shared
@@ -166,7 +167,7 @@ class ImageStages:
             task.shape = ImageShape(header.height, header.width)
             if options.apply_exif:
                 self._orient(task)
-        except Exception as error:
+        except Exception as error:  # raised again by the policy, unless the file is bad
             self.policy.failed(task, error)
 
     def _orient(self, task: SampleTask) -> None:
@@ -213,7 +214,7 @@ class ImageStages:
                 task.steps = self.pipeline.steps(task.shape, generators, fixed)
             if self.target_transform is not None and not self.pipeline.unplanned:
                 self.transform_target(task)
-        except Exception as error:
+        except Exception as error:  # with a note that names the sample
             raise self.policy.in_user_code(task, error) from error.__cause__
 
     def transform_target(self, task: SampleTask) -> None:
@@ -255,7 +256,9 @@ class ImageStages:
 
     # -- run
 
-    def start(self, tasks: Sequence[SampleTask], places: Any, resources: ThreadResources | None) -> CoreRun:
+    def start(
+        self, tasks: Sequence[SampleTask], places: SlotAllocator | None, resources: ThreadResources | None
+    ) -> CoreRun:
         if not tasks or resources is None or self.pipeline.unplanned or self.loader is not None:
             return CoreRun(list(tasks))
         jobs = resources.jobs(len(tasks))
@@ -269,7 +272,7 @@ class ImageStages:
         free = iter(jobs)
         job = next(free)
         for task in tasks:
-            program: Any = task.program
+            program = task.program
             if (
                 program is not None
                 and self._is_for_core(task)
@@ -308,7 +311,7 @@ class ImageStages:
             found = self._for_core[kind] = chosen.name == "core"
         return found
 
-    def make(self, task: SampleTask, out: Any) -> None:
+    def make(self, task: SampleTask, out: torch.Tensor | None) -> None:
         program = task.program
         if program is None:
             if self.loader is not None:
@@ -324,9 +327,10 @@ class ImageStages:
 
     def _is_lazy(self, task: SampleTask) -> bool:
         """Whether code of the user's gets the image, which may need a part of it alone, and the core decodes it."""
-        program: Any = task.program
+        program = task.program
         return (
-            (bool(self.pipeline.unplanned) or task.for_own_code)
+            program is not None
+            and (bool(self.pipeline.unplanned) or task.for_own_code)
             and not task.is_substitute
             and program.conversion is None
             and not program.after
@@ -365,7 +369,7 @@ class ImageStages:
                 try:
                     self.run_rest(task)
                     load_images(self.sample_of(task))
-                except Exception as error:
+                except Exception as error:  # the user's code may raise anything
                     if file is None or file.error is None:
                         raise self.policy.in_user_code(task, error) from error.__cause__
                     self.policy.failed(task, file.error)
@@ -405,7 +409,7 @@ class _Sinks:
         memory: the tensor of the batch; None where each image has its own.
     """
 
-    def __init__(self, builder: BatchBuilder | None) -> None:
+    def __init__(self, builder: SlotAllocator | None) -> None:
         self.memory = None if builder is None else builder.images
         direct = self.memory is not None and self.memory.dtype in DIRECT
         self._places = core.BatchSink(self.memory) if self.memory is not None and direct else None
@@ -421,11 +425,12 @@ class _Sinks:
             return True
         return self._places is not None and not (program.after and self.memory.dtype != conversion.dtype)
 
-    def write(self, job: core.Job, position: int, program: Program) -> Any:
+    def write(self, job: core.Job, position: int, program: Program) -> torch.Tensor | None:
         """Sets a job's sink to a place; returns the tensor, or None if it is one of a batch and is finished then."""
-        conversion: Any = program.conversion
+        conversion = program.conversion
+        assert conversion is not None  # or `take` would have said so
         shape, places = program.result, self._places
-        out: Any = None
+        out = None
         if places is None:
             out = memory.new_result((shape[2], shape[0], shape[1]), conversion.dtype)
             address = out.data_ptr()
@@ -433,7 +438,9 @@ class _Sinks:
             address = places.first + position * places.step
         known_conversion, known_shape, sink = self._known
         if conversion is not known_conversion or shape != known_shape:
-            sink = (core.BatchSink(out[None]) if places is None else places).sink(*conversion.arithmetic)
+            batch = places if out is None else core.BatchSink(out[None])
+            assert batch is not None
+            sink = batch.sink(*conversion.arithmetic)
             self._known = conversion, shape, sink
         job.write_to(address, sink)
         if self.memory is not None and program.after:

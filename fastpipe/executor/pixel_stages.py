@@ -39,7 +39,7 @@ class PixelArray:
 
     __slots__ = ("_first", "_step", "_strides", "pixels", "shape")
 
-    def __init__(self, data: Any, channels_first: bool = False) -> None:
+    def __init__(self, data: object, channels_first: bool = False) -> None:
         self.pixels = _channels_last(data, channels_first)
         self.shape = ImageShape(*self.pixels.shape[1:])
         self._step, *strides = self.pixels.strides
@@ -65,7 +65,7 @@ class PixelArray:
         return Image.fromarray(pixels if self.shape.channels == 3 else pixels[:, :, 0])
 
 
-def _channels_last(data: Any, channels_first: bool) -> NDArray[np.uint8]:
+def _channels_last(data: object, channels_first: bool) -> NDArray[np.uint8]:
     """The data as an array ``(N, H, W, C)`` on the same memory."""
     array = data.numpy() if isinstance(data, torch.Tensor) and data.device.type == "cpu" else data
     if isinstance(array, np.ndarray) and array.dtype == np.uint8:
@@ -119,8 +119,9 @@ class PixelStages(ImageStages):
     def _is_for_core(self, task: SampleTask) -> bool:
         return True
 
-    def make(self, task: SampleTask, out: Any) -> None:
-        program: Any = task.program
+    def make(self, task: SampleTask, out: torch.Tensor | None) -> None:
+        program = task.program
+        assert program is not None
         if task.image is not None:
             task.image = finish_tensor(program, task.image, out)
             return

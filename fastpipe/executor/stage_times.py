@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from enum import IntEnum
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias, cast
 
 import numpy as np
 import torch
@@ -33,7 +33,7 @@ class StageTimes:
 
     def row(self, process: int) -> Row:
         """The row of a process, to add to: images, then seconds by `Stage`."""
-        row: Any = self._rows[process].numpy().data  # an item of an array would be another object of numpy's
+        row = self._rows[process].numpy().data  # an item of an array would be another object of numpy's
         return cast(Row, row)
 
     def total(self) -> NDArray[np.float64]:

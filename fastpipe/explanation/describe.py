@@ -28,7 +28,7 @@ _MADE = "an image of"
 
 
 @preserved_globals()
-def explain(subject: Any, *, shape: ImageShape | None = None) -> Explanation:
+def explain(subject: object, *, shape: ImageShape | None = None) -> Explanation:
     """Explains what runs where for a transform, a data set or a loader; ``print`` it.
 
     The example is drawn from generators of its own: the global ones don't move.
@@ -133,7 +133,7 @@ def _examples(dataset: Any, shape: ImageShape | None) -> tuple[list[Header], str
     return made, f"{_MADE} {height}×{width}"
 
 
-def _example(dataset: Any, index: int) -> tuple[Header, str] | None:
+def _example(dataset: object, index: int) -> tuple[Header, str] | None:
     """The header of a dataset's file, as the dataset turns it, and the file's name; None where it can't be read."""
     try:
         path = path_of(dataset, index)
@@ -154,7 +154,7 @@ def _made_header(format: str, height: int, width: int) -> Header:
     )
 
 
-def _decoders(subject: Any, headers: Sequence[Header], program: Program) -> tuple[tuple[str, str], ...]:
+def _decoders(subject: object, headers: Sequence[Header], program: Program) -> tuple[tuple[str, str], ...]:
     """The readers of each format, and what they decode; with counts where files of one format differ."""
     found: dict[str, Counter[str]] = {}
     for header in headers:
@@ -169,7 +169,7 @@ def _counted(how: Counter[str]) -> str:
     return "; ".join(f"{text} ({count} of {how.total()} files)" for text, count in how.most_common())
 
 
-def _decoder(subject: Any, header: Header, program: Program) -> str:
+def _decoder(subject: object, header: Header, program: Program) -> str:
     """The reader that decodes such a file, and how much of it."""
     reader = readers.choose(header, program.request, getattr(subject, "reader", None), getattr(subject, "config", None))
     text = str(reader.name)

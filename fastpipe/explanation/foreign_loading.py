@@ -37,7 +37,7 @@ def loaded_by(dataset: Any) -> tuple[str, GraphBreak] | None:
     return f"all of the image, by {loader}", GraphBreak(loader, "it loads whole images", is_loading=True)
 
 
-def path_of(dataset: Any, index: int) -> str | None:
+def path_of(dataset: object, index: int) -> str | None:
     """The file of a sample; None for a dataset that doesn't show it."""
     dataset, index = locate(dataset, index)
     if isinstance(dataset, ImageDataset):
@@ -46,7 +46,7 @@ def path_of(dataset: Any, index: int) -> str | None:
         items = getattr(dataset, name, None)
         try:
             item = items[index] if items is not None and not isinstance(items, torch.Tensor) else None
-        except (TypeError, LookupError):
+        except (TypeError, LookupError):  # an attribute of that name which is no list of samples
             continue
         first = item[0] if isinstance(item, (tuple, list)) and item else item
         if isinstance(first, (str, os.PathLike)) and os.path.isfile(first):

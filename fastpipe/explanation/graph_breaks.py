@@ -48,7 +48,7 @@ class GraphBreak:
     is_loading: bool = False
 
 
-def one_line(transform: Any) -> str:
+def one_line(transform: object) -> str:
     """A transform's repr without line breaks and addresses."""
     inner = transform.func if isinstance(transform, functools.partial) else transform
     if inspect.isroutine(inner):
@@ -69,7 +69,7 @@ def _joined(text: str) -> str:
     return joined
 
 
-def named_with_library(transform: Any) -> str:
+def named_with_library(transform: object) -> str:
     """`one_line` of a planned transform; with the library's name for another library's."""
     library = type(transform).__module__.partition(".")[0]
     text, adapter = one_line(transform), planned(transform)
@@ -78,13 +78,13 @@ def named_with_library(transform: Any) -> str:
     return text if library == "fastpipe" or adapter is transform else f"{library}'s {text}, planned"
 
 
-def shortened(transform: Any, length: int = 100) -> str:
+def shortened(transform: object, length: int = 100) -> str:
     """`one_line`, or only the class's name where that is longer."""
     text = one_line(transform)
     return text if len(text) <= length else f"{type(transform).__name__}(…)"
 
 
-def diagnose(transform: Any) -> GraphBreak:
+def diagnose(transform: object) -> GraphBreak:
     """The reason that keeps a transform that isn't drawable from being planned."""
     return GraphBreak(one_line(transform), _reason(transform))
 
@@ -111,7 +111,7 @@ def _reason(transform: Any) -> str:
     return _UNKNOWN
 
 
-def _members(transform: Any) -> Sequence[Any]:
+def _members(transform: object) -> Sequence[Any]:
     """The members of a composite that is known."""
     if not any(getattr(planned(transform), name, None) for name in ("_can_draw", "_plans_itself")):
         return ()
@@ -122,7 +122,7 @@ def _members(transform: Any) -> Sequence[Any]:
     return () if inner is None or isinstance(transform, torch.nn.Module) else (inner,)
 
 
-def _replaced(transform: Any) -> str:
+def _replaced(transform: object) -> str:
     """The methods that a subclass replaces of a class that is known, in words; empty for any other object."""
     lineage = type(transform).__mro__
     position = next((i for i, base in enumerate(lineage) if base.__module__.startswith(_OURS_AND_KNOWN)), None)
@@ -143,7 +143,7 @@ def drawn_by_library(transform: Any) -> tuple[Any, ...]:
     return drawn_by_itself(transform.transform if is_wrapped else transform)
 
 
-def _about_albumentations(transform: Any, why: str) -> str:
+def _about_albumentations(transform: object, why: str) -> str:
     if drawn_by_itself(transform):
         return f"{why}: it is called sample by sample"
     first = next(iter(getattr(transform, "transforms", ())), transform)

@@ -37,7 +37,7 @@ class Subject:
     others: tuple[tuple[str, Any], ...] = ()
 
 
-def subject_of(given: Any) -> Subject:
+def subject_of(given: object) -> Subject:
     """The subject that a transform, a data set or a loader means: whatever `fastpipe.convert` takes.
 
     Raises:
@@ -67,7 +67,7 @@ class _Sequence:
     def __init__(self, transforms: Any) -> None:
         self.transforms = list(transforms)
 
-    def __call__(self, image: Any) -> Any:
+    def __call__(self, image: object) -> Any:
         for transform in self.transforms:
             image = transform(image)
         return image
@@ -88,12 +88,12 @@ def _within(given: Any) -> list[tuple[str, Any]]:
     return []
 
 
-def _is_dataset(given: Any) -> bool:
+def _is_dataset(given: object) -> bool:
     has_items = hasattr(type(given), "__getitem__") and not isinstance(given, (str, bytes, list, tuple, dict, type))
     return isinstance(given, Dataset) or (has_items and (hasattr(given, "transform") or not callable(given)))
 
 
-def _of_dataset(dataset: Any) -> Subject:
+def _of_dataset(dataset: object) -> Subject:
     joint = getattr(dataset, "_fastpipe_joint", None)  # transforms of image and targets together
     if joint is not None:
         return Subject(joint, dataset, "transforms")
@@ -105,7 +105,7 @@ def _of_dataset(dataset: Any) -> Subject:
     return Subject(transform, dataset, name)
 
 
-def _transform_in(dataset: Any) -> tuple[str, Any]:
+def _transform_in(dataset: object) -> tuple[str, Any]:
     """The attribute of a data set that is its transform, and the transform; empty and None where there is none."""
     own = getattr(dataset, "__dict__", {})
     for name in ("transform", "transforms"):

@@ -144,7 +144,7 @@ class GrowingDataset(EpochSubset):
         return _Indices(self)
 
     @indices.setter
-    def indices(self, value: Any) -> None:
+    def indices(self, value: object) -> None:
         raise AttributeError("the indices of an epoch can't be set: an epoch has what has arrived by its beginning")
 
     def inner(self, places: Sequence[int], epoch: int | None = None) -> list[int]:
@@ -383,7 +383,7 @@ class _Indices(Sequence[int]):
         return np.array(self[:], np.int64 if dtype is None else dtype)
 
 
-def _with_cache(source: Any, cache: Cache | None, seed: int) -> tuple[ImageDataset, ImageIndex, Cache]:
+def _with_cache(source: object, cache: Cache | None, seed: int) -> tuple[ImageDataset, ImageIndex, Cache]:
     """A copy of a dataset that reads through a cache and has a seed; its index, and the cache."""
     index = getattr(source, "_fastpipe_index", None)
     if index is None or index.source is None:

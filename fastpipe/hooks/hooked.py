@@ -61,7 +61,7 @@ def hooked(thing: Any) -> Any:
     kind: Any = type(thing)
     try:
         made = object.__new__(_class_of(kind))
-    except TypeError as error:
+    except TypeError as error:  # a class that is final, or written in C
         raise DatasetError(
             f"fastpipe.convert can't derive from {kind.__module__}.{kind.__qualname__}: {error}. Start the script with "
             "`fastpipe run`, which needs no other class."

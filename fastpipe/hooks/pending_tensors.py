@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from fastpipe.errors import PlanError
 from fastpipe.hooks.checking import check_call, same_pixels
 from fastpipe.hooks.compose import ComposeCalls, calls_back
-from fastpipe.hooks.ledger import Site
+from fastpipe.hooks.ledger import LEDGER, Site
 from fastpipe.hooks.patches import Patches, is_plain, plainly
 
 if TYPE_CHECKING:
@@ -121,29 +122,40 @@ def _wrapping(plain: Callable[..., Any]) -> Callable[..., Any]:
 def _recorded(function: Any, kernel: Any, image: Any, *args: Any, **kwargs: Any) -> Any:
     """The tensor that a function gives: without pixels, if it can be."""
     from fastpipe.program.pending_tensor import record_of, with_pixels
+    from fastpipe.transforms.sized_image import Untraceable
 
     record = record_of(image)
-    made = None if record is None or is_plain() else _behind(record, function, image, args, kwargs)
-    return kernel(with_pixels(image), *args, **kwargs) if made is None else made
+    if record is None or is_plain():
+        return kernel(with_pixels(image), *args, **kwargs)
+    failed: Exception | None = None
+    made = None
+    try:
+        made = _behind(record, function, image, args, kwargs)
+    except (PlanError, Untraceable):
+        pass
+    except Exception as error:  # the library says what is wrong, unless it is a mistake of fastpipe's
+        failed = error
+    if made is None:
+        made = kernel(with_pixels(image), *args, **kwargs)
+    if failed is not None:
+        LEDGER.site("function", function.__name__).leave_failed(failed)
+    return made
 
 
 def _behind(record: Record, function: Any, image: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The tensor without pixels that a function gives; None where the library is to do it, or to say what is wrong."""
+    """The tensor without pixels that a function gives; None where the library is to do it."""
     from fastpipe.program.pending_tensor import then
     from fastpipe.transforms.compose_plan import torch_modes_active
     from fastpipe.transforms.v2._proxies import given_by_name, image_steps, stand_in
 
     if torch_modes_active() or given_by_name(function.__name__, args, kwargs).get("inplace"):
         return None
-    try:
-        steps = image_steps(function(stand_in(record.shape), *args, **kwargs))
-        if not steps:
-            return image
-        if function.__name__ == "rgb_to_grayscale":  # three channels of one memory
-            return None
-        return then(image, steps, type(image).plain, record.account.after(partial(_call, function, args, kwargs)))
-    except Exception:  # the library says what is wrong
+    steps = image_steps(function(stand_in(record.shape), *args, **kwargs))
+    if not steps:
+        return image
+    if function.__name__ == "rgb_to_grayscale":  # three channels of one memory
         return None
+    return then(image, steps, type(image).plain, record.account.after(partial(_call, function, args, kwargs)))
 
 
 def _call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], image: Any) -> Any:
@@ -209,6 +221,7 @@ def _drawn(run: Pipeline, tensor: Any, record: Record, site: Site) -> Any:
 
     from fastpipe.program.pending_tensor import then
     from fastpipe.rng import drawing
+    from fastpipe.transforms.sized_image import Untraceable
 
     turn = drawing(globally=True, with_python=run.draws_from_python)
     try:
@@ -225,6 +238,11 @@ def _drawn(run: Pipeline, tensor: Any, record: Record, site: Site) -> Any:
             whole = *record.steps, *steps
             made = record.source.run(whole, record.source.program(whole), in_rows=True)
         return made
-    except Exception:  # the transforms, called one after the other, say what is wrong
+    except (PlanError, Untraceable):
         turn.rewind()
         return _called(run, tensor)
+    except Exception as error:  # the transforms, called one after the other, say what is wrong
+        turn.rewind()
+        made = _called(run, tensor)
+        site.leave_failed(error)  # nothing was: it is a mistake of fastpipe's
+        return made

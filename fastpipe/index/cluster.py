@@ -47,7 +47,7 @@ class Cluster:
         FastpipeError: Dask isn't installed, nobody answers at the address, or there is no worker.
     """
 
-    def __init__(self, address: str, about: Any = None, *, quiet: bool = False) -> None:
+    def __init__(self, address: str, about: object = None, *, quiet: bool = False) -> None:
         self._address = address
         self._about = about
         self._quiet = quiet
@@ -140,7 +140,7 @@ class Cluster:
         def make() -> None:
             try:
                 made.put(dask.Client(self._address, timeout=_START_S, set_as_default=False))
-            except Exception as error:
+            except Exception as error:  # raised by the thread that waits
                 made.put(error)
 
         threading.Thread(target=make, daemon=True).start()
@@ -195,13 +195,13 @@ class Cluster:
 
     def _close(self) -> None:
         if self._client is not None:
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(Exception):  # the scheduler may be gone
                 self._client.close()
         self._client = self._journal = None
 
 
 def cluster_at(
-    address: str | None, about: Any = None, *, quiet: bool = False
+    address: str | None, about: object = None, *, quiet: bool = False
 ) -> contextlib.AbstractContextManager[Cluster | None]:
     """The cluster of a scheduler, for a ``with``; None without an address."""
     return contextlib.nullcontext() if address is None else Cluster(address, about, quiet=quiet)
@@ -235,7 +235,7 @@ def _versions() -> dict[str, str]:
     return {"fastpipe": sys.modules["fastpipe"].__version__, "pillow": PIL.__version__}
 
 
-def _done(function: Callable[[Any], Any], item: Any, versions: dict[str, str]) -> Any:
+def _done(function: Callable[[Any], Any], item: object, versions: dict[str, str]) -> Any:
     """Runs in a worker."""
     if versions != _versions():
         raise FastpipeError(
@@ -245,6 +245,6 @@ def _done(function: Callable[[Any], Any], item: Any, versions: dict[str, str]) -
     return function(item)
 
 
-def _key(function: Callable[[Any], Any], item: Any) -> bytes:
+def _key(function: Callable[[Any], Any], item: object) -> bytes:
     text = f"{function.__module__}.{function.__qualname__}".encode()
     return hashlib.blake2b(text + pickle.dumps(item, protocol=4), digest_size=16).digest()

@@ -52,7 +52,7 @@ class ContainerListing(NamedTuple):
         self.sizes.append(size)
 
 
-def label_text(label: Any, called: str) -> str:
+def label_text(label: object, called: str) -> str:
     """A label as a text; raises DatasetError where it is neither an integer nor a name."""
     if isinstance(label, bool) or not isinstance(label, (int, str)) or label == "":
         raise DatasetError(f"{called} is {label!r:.60}: neither an integer nor a name.")

@@ -35,14 +35,11 @@ from fastpipe.index.table import ENCODING, SCHEMA, Array, Table
 from fastpipe.paths import local_path
 
 FORMAT = "fastpipe image index"
-VERSION = 2
+VERSION = 3
 
 _MAGIC = b"fastpipe index\n\0"
 _GENERATION = re.compile(r"([0-9a-f]{16})\.index")
-_ENTRY_ARRAYS = (
-    *("labels", "values", "sizes", "versions", "heights", "widths", "formats", "orientations", "flags"),
-    *("containers", "starts"),
-)
+_ENTRY_ARRAYS = ("labels", "values", "sizes", "versions", "containers", "starts")
 _ALIGNMENT = 64  # bytes, of arrays in the file
 _KEPT_S = 24 * 3600.0
 _CRC_BLOCK = 1 << 24
@@ -177,7 +174,7 @@ def read_table(location: Path, generation: str) -> tuple[dict[str, Any], Table]:
     header, arrays = read(location, generation)
     try:
         table = Table(**arrays)
-    except TypeError as error:
+    except TypeError as error:  # the class's, which has an argument for each array
         raise UnusableIndex(f"arrays are missing: {error}") from error
     _check_shapes(table)
     return header, table

@@ -33,7 +33,6 @@ class ImageIndex(IndexedFiles):
         classes: class names; the labels count them from 0, but for lists with integer labels (see `class_values`).
         class_values: the label of each class.
         table: the arrays.
-        formats: the names that ``table.formats`` counts; empty without headers.
         location: the folder on disk, None in memory.
         generation: which of the states of that folder this is.
         origin: how it came about: ``"opened"``, or why and what was built.
@@ -48,7 +47,6 @@ class ImageIndex(IndexedFiles):
         location: str | os.PathLike[str] | None = "auto",
         extensions: tuple[str, ...] = IMG_EXTENSIONS,
         sizes: bool = False,
-        headers: bool = False,
         refresh: bool = False,
         progress: bool = True,
     ) -> ImageIndex:
@@ -56,7 +54,7 @@ class ImageIndex(IndexedFiles):
 
         What is kept at `location` is opened if it is whole, of this root, and no folder has changed since. Else the
         folders that changed are listed again, or all of them, and the result is written there. A file that is
-        rewritten under its old name doesn't change its folder: its size and header stay those of the last look.
+        rewritten under its old name doesn't change its folder: its size stays that of the last look.
 
         Args:
             root: the folder that holds one folder a class; or a zip or tar of it, or a `fastpipe.ByteSource`, as
@@ -65,7 +63,6 @@ class ImageIndex(IndexedFiles):
                 (``FASTPIPE_CACHE`` overrides), None to keep it in memory only.
             extensions: lower-case endings of the files that count.
             sizes: also ask for each file's size: about four times as slow as listing alone.
-            headers: also read each file's header (and size).
             refresh: list every folder and look at every file again, even where nothing seems to have changed.
             progress: whether a terminal gets a progress bar after two seconds.
 
@@ -74,7 +71,7 @@ class ImageIndex(IndexedFiles):
             DatasetError: a link leads back to a folder above it, an archive is compressed or damaged, or `location`
                 can't be written.
         """
-        options = BuildOptions(sizes or headers, headers, refresh, progress)
+        options = BuildOptions(sizes, refresh, progress)
         return cls.load_or_build(folder_source(root, tuple(extensions), options), location)
 
     @classmethod

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from fastpipe.index.indexed_files import IndexedFiles
-from fastpipe.index.metadata import DEFAULT_OPTIONS, BuildOptions, with_metadata
+from fastpipe.index.metadata import DEFAULT_OPTIONS, BuildOptions, with_sizes
 from fastpipe.index.parts import KnownParts
 from fastpipe.index.table import Array, Table
 from fastpipe.sources import ByteSource
@@ -88,5 +88,5 @@ class IndexSource(abc.ABC):
             source=self.bytes_from,
         )
         old = None if known is None else known.index
-        made = with_metadata(made, old, old_rows, self.options)
+        made = with_sizes(made, old, old_rows, self.options)
         return old if old is not None and made.equals(old) else made

@@ -38,7 +38,6 @@ class IndexedFiles:
         root: str,
         classes: Sequence[str],
         class_values: Sequence[int] | None = None,
-        formats: Sequence[str] = (),
         rooted: bool = True,
         location: Path | None = None,
         generation: str = "",
@@ -57,7 +56,6 @@ class IndexedFiles:
             self.prefix = root.rstrip("/") + "/"
         self.classes = tuple(classes)
         self.class_values = tuple(range(len(self.classes))) if class_values is None else tuple(class_values)
-        self.formats = tuple(formats)
         self.location = location
         self.generation = generation
         self.origin = origin
@@ -175,9 +173,9 @@ class IndexedFiles:
         """The same index, whose files come from another source of the same name, as one with a cache is."""
         return self if source is self.source else self._copy(source=source)
 
-    def with_metadata(self, arrays: dict[str, Array], formats: Sequence[str]) -> Self:
-        """The same files with other arrays beside their paths; in memory."""
-        return self._copy(table=replace(self.table, **arrays), formats=tuple(formats))
+    def with_sizes(self, sizes: Array) -> Self:
+        """The same files with their sizes; in memory."""
+        return self._copy(table=replace(self.table, sizes=sizes))
 
     def _copy(self, **changes: Any) -> Self:
         other = type(self).__new__(type(self))  # copy.copy would open it again
@@ -199,7 +197,7 @@ class IndexedFiles:
 
     def header(self) -> dict[str, Any]:
         """The header of the index on disk, beside its arrays, as JSON has it."""
-        lists = {name: list(getattr(self, name)) for name in ("classes", "class_values", "formats")}
+        lists = {name: list(getattr(self, name)) for name in ("classes", "class_values")}
         return {**lists, "rooted": self.rooted}
 
     def __repr__(self) -> str:
@@ -214,7 +212,7 @@ def open_index(
     name = generation or format.last_generation(location)
     header, table = format.read_table(location, name)
     try:
-        about: dict[str, Any] = {key: header[key] for key in ("classes", "class_values", "formats", "rooted")}
+        about: dict[str, Any] = {key: header[key] for key in ("classes", "class_values", "rooted")}
     except KeyError as error:
         raise format.UnusableIndex(f"its header has no {error}") from None
     about |= {"location": location, "generation": name, "identity": header.get("identity")}

@@ -71,7 +71,7 @@ class Journal:
             row = self._rows.execute("SELECT result FROM done WHERE key = ?", (key,)).fetchone()
         return None if row is None else json.loads(row[0])
 
-    def put(self, key: bytes, result: Any) -> None:
+    def put(self, key: bytes, result: object) -> None:
         """Keeps what was found, which JSON can hold."""
         row = key, json.dumps(result), time.time()
         with self._lock:

@@ -48,7 +48,7 @@ class _View(Sequence[Item]):
             raise IndexError(f"index {item} is out of range: there are {self.size} samples")
         return self._at(number)
 
-    def __setitem__(self, item: Any, value: Any) -> None:
+    def __setitem__(self, item: object, value: object) -> None:
         raise TypeError(
             f"{type(self).__name__} are a view of an index and can't be changed in place. "
             "Assign a list to the dataset instead: dataset.samples = list(dataset.samples)."
@@ -116,7 +116,7 @@ class Targets(_View[int]):
         labels = self.index_.labels
         return labels.astype((np.float64 if labels.dtype.kind == "f" else np.int64) if dtype is None else dtype)
 
-    def count(self, value: Any) -> int:
+    def count(self, value: object) -> int:
         """The number of samples with this target."""
         return int(np.count_nonzero(self.index_.labels == value)) if np.isscalar(value) else 0
 

@@ -61,7 +61,7 @@ Row = tuple[int, str, str | float]
 """A row of a list: its number, the path, the label."""
 
 
-def read_list(source: Any, columns: tuple[Column, Column]) -> tuple[Iterator[Block], bool]:
+def read_list(source: object, columns: tuple[Column, Column]) -> tuple[Iterator[Block], bool]:
     """The rows of a source, and whether its labels are text that may stand for integers.
 
     Args:
@@ -206,7 +206,7 @@ def _from_sequences(paths: Any, labels: Any) -> Iterator[Block]:
         yield Block("item", numbers, some, given)
 
 
-def _checked_item(number: int, path: Any, label: Any) -> Row:
+def _checked_item(number: int, path: object, label: object) -> Row:
     if isinstance(label, (float, np.floating)):
         return (*_checked("item", number, path, 0)[:2], float(label))
     return _checked("item", number, path, label)
@@ -245,7 +245,7 @@ def table_of(blocks: Iterable[Block], texts: bool, root: str) -> tuple[Table, li
 
     def packed() -> Iterator[bytes]:
         nonlocal rooted
-        first: Any = None
+        first = None
         for block in blocks:
             if not texts:
                 first = block.labels[0] if first is None else first

@@ -1,7 +1,7 @@
 """Parts of an index, folders or containers: listed now, or taken over from an older index where they haven't changed.
 
 `merge` puts them one after the other, and remembers for each file its row in the older index, so that what was known
-of it (sizes, headers) goes over, too.
+of it (sizes) goes over, too.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ class ShardSource(ContainerSource):
         data = read_member(file, path, member)
         try:
             label = json.loads(data)[field] if field else data.decode().strip()
-        except (ValueError, LookupError, TypeError) as error:
+        except (ValueError, LookupError, TypeError) as error:  # no text, no JSON, no such field, or no object
             wanted = f"JSON with a field {field!r}" if field else "text"
             raise DatasetError(f"{path}: {member.name} is no {wanted} ({type(error).__name__}: {error}).") from error
         return label_text(label, f"{path}: the label in {member.name}")

@@ -22,13 +22,9 @@ I4 = Array
 F8 = Array
 I8 = Array
 U1 = Array
-U4 = Array
 """Arrays of these NumPy types, little-endian on disk; see `SCHEMA`."""
 
 ENCODING, ERRORS = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
-
-FLAGS = {"progressive": 1, "cmyk": 2, "animated": 4, "unreadable": 128}
-"""Bits of `Table.flags`."""
 
 _BLOCK = 1 << 16
 _SCANNED = 1 << 20  # bytes
@@ -53,10 +49,6 @@ class Table:
         sizes: int64 ``(n,)`` bytes; -1 where the file can't be reached. None where not asked for.
         versions: int64 ``(n,)``; of files in a store, what changes when a file changes; 0 where the store can't tell
             (see `fastpipe.types.RemoteFile`).
-        heights, widths: uint32 ``(n,)`` pixels, from the headers. None, as the next three, where not asked for.
-        formats: uint8 ``(n,)``; a position in the index's list of format names.
-        orientations: uint8 ``(n,)``; the EXIF orientation, 1 to 8.
-        flags: uint8 ``(n,)``; see `FLAGS`.
         containers: int32 ``(n,)``; the container that holds each file, as a position in `part_paths`. None, as the
             next, where files lie by themselves. With it, `sizes` are there.
         starts: int64 ``(n,)``; where the file's bytes begin in it.
@@ -71,11 +63,6 @@ class Table:
     part_states: I8 | None = None
     sizes: I8 | None = None
     versions: I8 | None = None
-    heights: U4 | None = None
-    widths: U4 | None = None
-    formats: U1 | None = None
-    orientations: U1 | None = None
-    flags: U1 | None = None
     containers: I4 | None = None
     starts: I8 | None = None
 

@@ -106,13 +106,13 @@ class TableSource(ContainerSource):
             images = batch.column(batch.schema.get_field_index(self.image))
             if column != self.image:
                 images = pyarrow.compute.struct_field(images, "bytes")
-            labels: Any = ["0"] * len(images)
+            labels = ["0"] * len(images)
             if self.label is not None:
                 labels = batch.column(batch.schema.get_field_index(self.label)).to_pylist()
             for image, label in zip(images, labels, strict=True):
                 yield image.as_buffer(), label
 
-    def _checked(self, path: str, row: int, image: Any, label: Any) -> str:
+    def _checked(self, path: str, row: int, image: object, label: object) -> str:
         if image is None:
             raise DatasetError(f"{path}: row {row} has no image in its column {self.image!r}.")
         return label_text(label, f"{path}: the label of row {row}")

@@ -171,7 +171,11 @@ def _by_table(name: str) -> Kernel:
 
 
 def _resize(
-    image: Tensor, size: Any, interpolation: Any = "bilinear", max_size: int | None = None, antialias: Any = True
+    image: Tensor,
+    size: object,
+    interpolation: object = "bilinear",
+    max_size: int | None = None,
+    antialias: object = True,
 ) -> Tensor | None:
     mode = _geometry()._check_interpolation(interpolation).value
     if not antialias or not planes.takes(image) or not resizes_natively(mode):
@@ -202,9 +206,9 @@ def _resized_crop(
     left: int,
     height: int,
     width: int,
-    size: Any,
-    interpolation: Any = "bilinear",
-    antialias: Any = True,
+    size: object,
+    interpolation: object = "bilinear",
+    antialias: object = True,
 ) -> Tensor | None:
     if not planes.takes(image):
         return None
@@ -250,10 +254,10 @@ def affine(
 def rotation(
     size: tuple[int, int],
     angle: float,
-    interpolation: Any = "nearest",
+    interpolation: object = "nearest",
     expand: bool = False,
-    center: Any = None,
-    fill: Any = None,
+    center: object = None,
+    fill: object = None,
 ) -> Warp | None:
     """torchvision's ``rotate`` of a tensor of that height and width; None for quarter turns, which only move pixels."""
     angle = angle % 360
@@ -296,11 +300,11 @@ def _warped(warp_of: Callable[..., Warp | None]) -> Kernel:
 
 def _perspective(
     image: Tensor,
-    startpoints: Any,
-    endpoints: Any,
-    interpolation: Any = "bilinear",
+    startpoints: object,
+    endpoints: object,
+    interpolation: object = "bilinear",
     fill: Any = None,
-    coefficients: Any = None,
+    coefficients: object = None,
 ) -> Tensor | None:
     if not planes.takes(image):
         return None

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from fastpipe import core
+from fastpipe.types import Fill
 
-Fill = float | Sequence[float] | None
 FILTERS = {
     "nearest": core.Filter.NEAREST,
     "nearest-exact": core.Filter.NEAREST,  # to Pillow the two are one

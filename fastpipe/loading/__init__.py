@@ -2,7 +2,6 @@
 
 from fastpipe.loading import samplers
 from fastpipe.loading.loader import DataLoader
-from fastpipe.loading.prometheus import export_to_prometheus
 from fastpipe.loading.statistics import LoaderStatistics
 from fastpipe.loading.tuning import Trial, Tuning, tune
 
@@ -11,7 +10,6 @@ __all__ = [
     "LoaderStatistics",
     "Trial",
     "Tuning",
-    "export_to_prometheus",
     "samplers",
     "tune",
 ]

@@ -61,7 +61,7 @@ class BatchMaker:
 
     def __init__(
         self,
-        dataset: Any,
+        dataset: object,
         batches: bool,
         collate: Callable[[Any], Any],
         streams: Streams,
@@ -145,7 +145,7 @@ class BatchMaker:
             try:
                 with streams.in_place(), in_epochs(task.options.epochs):
                     task.result = self._result(None, task)
-            except BaseException as error:
+            except BaseException as error:  # raised where the batch is asked for
                 task.error = error
             task.done = True
 
@@ -188,7 +188,7 @@ class BatchMaker:
             if task.wanted and not task.done:
                 with streams.active():
                     task.result = self._result(pending, task)
-        except BaseException as error:
+        except BaseException as error:  # raised where the batch is asked for
             task.error = error
         self._notify(task)
 

@@ -29,7 +29,7 @@ _ROOM_FOR_A_WORKER = 1 << 30  # bytes: containers often have 64 MB, less than a 
 
 
 def workers_and_threads(
-    workers: int | None, threads: int | Literal["auto"] | None, dataset: Any, context: Any
+    workers: int | None, threads: int | Literal["auto"] | None, dataset: object, context: object
 ) -> tuple[int, int | None]:
     """The numbers of workers and of the threads that decode a batch in each process, where either is left open.
 
@@ -50,7 +50,7 @@ def workers_and_threads(
     return workers, max(1, cpus - 1 if workers == 1 else cpus // max(workers, 1))
 
 
-def _worker_pays(dataset: Any, context: Any, cpus: int) -> bool:
+def _worker_pays(dataset: Any, context: object, cpus: int) -> bool:
     """Whether threads had better be in a worker than in the training process, whose launches of kernels they delay.
 
     A worker has to start for each epoch, which takes longer than it saves in one of few images, and where processes
@@ -87,7 +87,7 @@ def check_output(
         )
 
 
-def check_state(state: Any) -> None:
+def check_state(state: object) -> None:
     """Raises a DatasetError, which says what was given, where a state is none of `DataLoader.state_dict`'s."""
     if _is_state(state):
         return
@@ -100,7 +100,7 @@ def check_state(state: Any) -> None:
     raise DatasetError(f"load_state_dict got {what}, and takes what DataLoader.state_dict() returned{cure}.")
 
 
-def _is_state(value: Any) -> bool:
+def _is_state(value: object) -> bool:
     """Whether something is what `DataLoader.state_dict` gives."""
     return isinstance(value, Mapping) and isinstance(value.get("sampler"), Mapping) and "epoch" in value["sampler"]
 
@@ -152,14 +152,15 @@ class _Given:
 def note_given(loader: DataLoader[Any], epochs: Iterable[SharedEpoch]) -> None:
     """Notes that a loader gave all batches of the epoch that its datasets are at."""
     try:
-        given = _Given(weakref.ref(loader), weakref.ref(loader.dataset), _settings(loader))
+        dataset = weakref.ref(loader.dataset)
     except TypeError:  # a dataset with slots
         return
+    given = _Given(weakref.ref(loader), dataset, _settings(loader))
     for epoch in epochs:
         epoch.given = given
 
 
-def warn_of_repetition(loader: DataLoader[Any], epochs: Iterable[SharedEpoch], sampler: Any) -> None:
+def warn_of_repetition(loader: DataLoader[Any], epochs: Iterable[SharedEpoch], sampler: object) -> None:
     """Warns, once for a dataset, if a new loader repeats the epoch of an equal one that is gone.
 
     Two loaders that are there together, of other settings, or without shuffling, are compared with each other or serve

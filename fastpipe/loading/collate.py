@@ -123,7 +123,7 @@ class CollateGood:
 
     collate: Callable[[Any], Any]
 
-    def __call__(self, samples: Any) -> Any:
+    def __call__(self, samples: object) -> Any:
         if isinstance(samples, list):
             samples = [sample for sample in samples if sample is not None] or None
         return EmptyBatch() if samples is None else self.collate(samples)
@@ -138,7 +138,7 @@ def to_device(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
     return tensor.to(device, non_blocking=device.type == "cuda")
 
 
-def map_tensors(function: Callable[[Any], Any], batch: Any) -> Any:
+def map_tensors(function: Callable[[Any], Any], batch: object) -> Any:
     """A batch with a function applied to each tensor in it, in lists, tuples, named tuples and mappings of any depth.
 
     Deferred images count as one tensor.
@@ -156,12 +156,12 @@ def map_tensors(function: Callable[[Any], Any], batch: Any) -> Any:
     return batch
 
 
-def batch_tensors(batch: Any) -> list[torch.Tensor]:
+def batch_tensors(batch: object) -> list[torch.Tensor]:
     """The tensors of a batch, those of images that are normalised later among them."""
     found: list[torch.Tensor] = []
     map_tensors(lambda part: found.append(part.images if isinstance(part, DeferredImages) else part), batch)
     return found
 
 
-def tensor_bytes(batch: Any) -> int:
+def tensor_bytes(batch: object) -> int:
     return sum(tensor.nbytes for tensor in batch_tensors(batch))

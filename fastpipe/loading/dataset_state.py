@@ -32,7 +32,7 @@ def describe_dataset(dataset: Any, epoch: int = 0) -> dict[str, Any]:
     return {"length": len(dataset), "samples": [_digest(dataset, index) for index in _compared(len(dataset))]}
 
 
-def check_dataset(saved: Mapping[str, Any] | None, dataset: Any, allow_changes: bool) -> bool:
+def check_dataset(saved: Mapping[str, Any] | None, dataset: object, allow_changes: bool) -> bool:
     """Warns and returns True if this isn't the dataset that a state was saved with.
 
     Args:
@@ -56,7 +56,7 @@ def check_dataset(saved: Mapping[str, Any] | None, dataset: Any, allow_changes: 
     return True
 
 
-def _difference(saved: Mapping[str, Any] | None, dataset: Any) -> str:
+def _difference(saved: Mapping[str, Any] | None, dataset: object) -> str:
     """The difference in words; empty where none is seen. An epoch that isn't decided gets the saved content."""
     if isinstance(dataset, EpochSubset):
         content = (saved or {}).get("content")
@@ -81,7 +81,7 @@ def _compared(length: int) -> list[int]:
     return np.unique(np.linspace(0, length - 1, min(length, _COMPARED)).astype(np.int64)).tolist() if length else []
 
 
-def _has_names(dataset: Any) -> bool:
+def _has_names(dataset: object) -> bool:
     if isinstance(dataset, EpochSubset):  # its content is an epoch's
         return False
     if is_wrapper(dataset):
@@ -89,13 +89,13 @@ def _has_names(dataset: Any) -> bool:
     return isinstance(dataset, ImageDataset)
 
 
-def _named(dataset: Any, index: int) -> tuple[str, Any]:
+def _named(dataset: object, index: int) -> tuple[str, Any]:
     inner, place = locate(dataset, index)
     named: tuple[str, Any] = inner.sample(place)
     return named
 
 
-def _digest(dataset: Any, index: int) -> str:
+def _digest(dataset: object, index: int) -> str:
     name, target = _named(dataset, index)
     short = "/".join(PurePath(name).parts[-3:]) if isinstance(name, str) else repr(name)
     known = target if isinstance(target, (int, str, float, np.generic)) else ""

@@ -77,13 +77,13 @@ class CopiedAhead(DeviceBatches):
             self._ended = True
             raise failed
         batch, copied = self._copies.popleft()
-        current: Any = torch.cuda.current_stream(self.device)
+        current = torch.cuda.current_stream(self.device)
         current.wait_event(copied)
         # The memory is the copies' stream's: it must not be used again there while the training loop reads it.
         map_tensors(lambda tensor: tensor.record_stream(current), batch)
         return batch
 
-    def _copied(self, batch: Any) -> tuple[Any, Any]:
+    def _copied(self, batch: object) -> tuple[Any, Any]:
         with torch.cuda.stream(self._stream):
             return _moved(batch, self.device), self._stream.record_event()
 
@@ -93,7 +93,7 @@ def on_device(source: Source, device: torch.device) -> DeviceBatches:
     return CopiedAhead(source, device) if device.type == "cuda" else DeviceBatches(source, device)
 
 
-def _moved(batch: Any, device: torch.device) -> Any:
+def _moved(batch: object, device: torch.device) -> Any:
     def place(part: torch.Tensor | DeferredImages) -> torch.Tensor:
         return part.finish(device) if isinstance(part, DeferredImages) else to_device(part, device)
 

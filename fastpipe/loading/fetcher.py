@@ -25,7 +25,7 @@ class BatchFetcher:
     dataset: Any
     options: BatchSpec
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: object) -> Any:
         with in_epochs(self.options.epochs):
             return self.dataset[index]
 
@@ -68,7 +68,7 @@ def sample_of(dataset: Any, index: Any, options: BatchSpec) -> Any:
     return dataset[index]
 
 
-def gives_batches(dataset: Any) -> bool:
+def gives_batches(dataset: object) -> bool:
     """Whether a dataset of fastpipe's makes the loader's batches, and nobody in between wants a list."""
     dataset, _ = behind_subsets(dataset, through=is_transparent)
     return (

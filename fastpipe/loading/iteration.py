@@ -91,7 +91,7 @@ class Iteration(Iterator[Any]):
             self._touch()
             self._leave_for_good()
             raise
-        except Exception:
+        except Exception:  # raised again
             self._leave_for_good()
             raise
         except KeyboardInterrupt as error:  # without the way to where torch waits, which is nobody's concern
@@ -175,7 +175,7 @@ running: weakref.WeakSet[Iteration] = weakref.WeakSet()
 """Iterations that somebody is in the middle of."""
 
 
-def take_over(iterator: Any) -> bool:
+def take_over(iterator: object) -> bool:
     """Takes one of torch's iterators from the iterations in the middle of it; False if a batch is being waited for."""
     sources = [one.source for one in running if iterator is not None and one.iterator is iterator]
     if any(source.is_asked for source in sources):
@@ -197,13 +197,13 @@ def current_progress(loader: Any) -> Progress:
     return max(alive, key=lambda progress: progress.touched, default=last)
 
 
-def begin_epoch(dataset: Any, samples: int) -> None:
+def begin_epoch(dataset: object, samples: int) -> None:
     """Tells each image dataset of a loader's how many of an epoch's samples it will be asked for."""
     for part, share in split_samples(dataset, samples):
         part.begin_epoch(round(share))
 
 
-def end_epoch(dataset: Any) -> None:
+def end_epoch(dataset: object) -> None:
     """Tells each image dataset that the epoch is over."""
     for part in image_datasets(dataset):
         part.end_epoch()

@@ -283,7 +283,7 @@ class DataLoader(TorchDataLoader[Any]):
         Returns:
             The epoch of each dataset that has a seed.
         """
-        sampler: Any = self._sampler()
+        sampler = self._sampler()
         counts_too = hasattr(sampler, "next_epoch")
         seeded = _seeded(image_datasets(self.dataset))
         following = [count.get() for count in seeded.values()]
@@ -378,7 +378,7 @@ class DataLoader(TorchDataLoader[Any]):
         self._epoch = None
         self._progress = Progress(sampler, is_loaded=True, finished=state["sampler"].get("finished", False))
 
-    def prepare(self, accelerator: Any) -> Any:
+    def prepare(self, accelerator: object) -> Any:
         """Does what ``accelerator.prepare(loader)`` does, but with this class making the batches, `threads` included.
 
         ``accelerator.prepare`` itself puts torch's loader in this one's place; what was prepared here it leaves alone.
@@ -417,12 +417,12 @@ class DataLoader(TorchDataLoader[Any]):
 
     def _all_batches(self) -> Any:
         """The source of all ranks' batches: Accelerate's batch sampler takes this rank's from it."""
-        batches: Any = self.batch_sampler
+        batches = self.batch_sampler
         return getattr(batches, "batch_sampler", batches)
 
     def _samples_a_step(self) -> int:
         """Indices that the sampler gives for one batch of this loader's, and of the other ranks' that share it."""
-        batches: Any = self.batch_sampler
+        batches = self.batch_sampler
         if batches is None:
             return 1
         ranks = 1 if getattr(batches, "split_batches", False) else getattr(batches, "num_processes", 1)

@@ -163,7 +163,7 @@ class ResumableSampler:
         self.is_chosen = True
         self._over = self._finished = state.get("finished", False)
 
-    def _check_kind(self, state: Any) -> None:
+    def _check_kind(self, state: object) -> None:
         """Raises a DatasetError for what no sampler of this kind has saved."""
         mine = {*self._settings(), *self._saved_too}
         keys = set(state) if isinstance(state, Mapping) else set()

@@ -124,13 +124,13 @@ class LoaderMeter:
             for dataset in self.datasets:
                 dataset._fastpipe.measure(self.times.row(0))
 
-    def note(self, asked: float, got: float, batch: Any, collated: bool, ready: int) -> None:
+    def note(self, asked: float, got: float, batch: object, collated: bool, ready: int) -> None:
         """Notes a batch: when it was asked for and when it came, and how many were ready then."""
         self.rows.extend((got, got - asked, images_in(batch) if collated else 1, ready))
 
     def statistics(self, workers: int, threads: int, bad_files: Any) -> LoaderStatistics:
         end = time.perf_counter() if self.ended is None else self.ended
-        # A copy: another thread may ask, Prometheus's for one, and an array that is looked at can't grow.
+        # A copy: another thread may ask, and an array that is looked at can't grow.
         rows = np.frombuffer(self.rows[:], np.float64).reshape(-1, 4)
         seconds = end - self.began
         cache = {"hits": 0, "misses": 0, "fetched_bytes": 0} if self.caches else {}
@@ -168,7 +168,7 @@ def gathered(own: LoaderStatistics) -> LoaderStatistics:
     return LoaderStatistics(own, ranks=ranks, slowest=f"rank {slowest['rank']} ({slowest['host']})")
 
 
-def images_in(batch: Any) -> int:
+def images_in(batch: object) -> int:
     """Samples in a batch: the first dimension of the first tensor in it, or the length of a list of samples."""
     if isinstance(batch, torch.Tensor):
         return len(batch) if batch.dim() else 1
@@ -254,7 +254,7 @@ def _cores(idle: float) -> str:
     return "1 core is" if count == 1 else f"{count} cores are"
 
 
-def _flattened(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+def _flattened(name: str, value: object) -> Iterator[tuple[str, Any]]:
     if isinstance(value, Mapping):
         for key, part in value.items():
             yield from _flattened(f"{name}/{key}" if name else str(key), part)

@@ -46,7 +46,7 @@ Ahead = tuple[Iterator[Any], Mapping[SharedEpoch, int]]
 """The sampler's output for an epoch to come, and the datasets' epochs in it."""
 
 
-def gil_bound_part_within(dataset: Any) -> str:
+def gil_bound_part_within(dataset: object) -> str:
     """Why a dataset's samples can't be made ahead in a thread; empty if they can."""
     if is_transparent(dataset):
         return next(filter(None, map(gil_bound_part_within, inner_datasets(dataset).values())), "")
@@ -152,7 +152,7 @@ class ThreadIterator(_BaseDataLoaderIter):
                 return
         self._maker.end()
 
-    def _task(self, indices: Any) -> BatchTask:
+    def _task(self, indices: object) -> BatchTask:
         if self._ahead:
             task = self._ahead[0]
             if task.indices == indices and task.options == self._options:
@@ -204,7 +204,7 @@ class ThreadIterator(_BaseDataLoaderIter):
         task = self._maker.at or task
         indices = task.indices if isinstance(task.indices, list) else [task.indices]
         named = ""
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(Exception):  # a data set of the user's, in a message about it
             dataset: Any = self._dataset
             named = f", {dataset.sample(indices[0])[0]} the first"
         return f"The batch that is being made has the samples {', '.join(map(str, indices[:8]))}…{named}."

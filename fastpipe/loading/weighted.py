@@ -138,7 +138,7 @@ class ClassBalancedSampler(WeightedSampler):
         super().__init__(1.0 / counts[classes], num_samples, replacement, seed, num_replicas, rank, drop_last)
 
 
-def targets_of(thing: Any) -> NDArray[Any]:
+def targets_of(thing: object) -> NDArray[Any]:
     """The class of each sample of a dataset, or of a sequence of classes, as an array ``(n,)``."""
     if isinstance(thing, Subset):
         return targets_of(thing.dataset)[np.asarray(thing.indices, dtype=np.int64)]

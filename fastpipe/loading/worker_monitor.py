@@ -109,7 +109,7 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
         try:
             with _interrupts_deferred():
                 super().__init__(given)
-        except Exception as error:
+        except Exception as error:  # raised again, or as what it comes from
             self._worker_pids_set = True  # torch says so a step after it has set them
             self._unregister_workers()
             better = self._explained(error)
@@ -276,7 +276,7 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
         number, seconds = last[0]
         for dataset in self.datasets:
             if number < len(dataset):
-                with contextlib.suppress(Exception):
+                with contextlib.suppress(Exception):  # `sample` may be the user's; a message needs no more
                     return f" began {dataset.sample(number)[0]} (sample {number}) {seconds:.1f} s ago"
                 return f" began sample {number} {seconds:.1f} s ago"
             number -= len(dataset)

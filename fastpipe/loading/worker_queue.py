@@ -58,7 +58,7 @@ class DirectQueue(queues.Queue):  # type: ignore[type-arg]
     _closed: bool
     _send_bytes: Any
 
-    def put(self, obj: Any, block: bool = True, timeout: float | None = None) -> None:
+    def put(self, obj: object, block: bool = True, timeout: float | None = None) -> None:
         message = _dumps(obj) if get_worker_info() is None else _batch(obj)
         if self._closed or self._thread is not None or not self._write(message):
             super().put(_Pickled(message), block, timeout)
@@ -92,7 +92,7 @@ class _Pickled:
 class _Pickler(ForkingPickler):
     """Sends small tensors by value, and others as torch does."""
 
-    def reducer_override(self, obj: Any) -> Any:
+    def reducer_override(self, obj: object) -> Any:
         if type(obj) is not torch.Tensor or not _is_small(obj):
             return NotImplemented
         flat = obj.detach().resolve_conj().resolve_neg().reshape(-1).view(torch.uint8)
@@ -113,7 +113,7 @@ def _tensor_of(data: bytearray, dtype: torch.dtype, shape: tuple[int, ...]) -> t
     return torch.frombuffer(data, dtype=dtype).reshape(shape) if data else torch.empty(shape, dtype=dtype)
 
 
-def _dumps(obj: Any) -> bytes:
+def _dumps(obj: object) -> bytes:
     """Pickles a batch's number and indices.
 
     Where these are integers, without a pickler: its buffer has malloc tidy up what all the small tensors of a step of
@@ -129,13 +129,13 @@ def _dumps(obj: Any) -> bytes:
         return bytes(ForkingPickler.dumps(obj))
 
 
-def _batch(obj: Any) -> bytes:
+def _batch(obj: object) -> bytes:
     """Pickles a batch; a worker that can't ends, so that the main process hears of it: it would wait for ever."""
     try:
         into = io.BytesIO()
         _Pickler(into, pickle.HIGHEST_PROTOCOL).dump(obj)
         return into.getvalue()
-    except Exception as error:
+    except Exception as error:  # a sample may be of any class
         traceback.print_exception(error)
         sys.stderr.flush()
         if no_descriptors_left(error):

@@ -117,7 +117,7 @@ class Operation:
         # The class's own, as arguments may be lists and tensors; not a method in Python: caches ask for every image.
         cls.__hash__ = type.__hash__.__get__(cls)  # type: ignore[method-assign]
 
-    def apply(self, image: Any) -> Any:
+    def apply(self, image: object) -> Any:
         """The operation on a PIL image, an ndarray ``(H, W, C)`` or a tensor ``(…, C, H, W)``."""
         return getattr(imported("fastpipe.transforms.functional"), self.op)(image, **self.arguments())
 
@@ -240,7 +240,7 @@ def register(cls: Class) -> Class:
     return cls
 
 
-def contracts_of(step: Any) -> tuple[Contract, ...]:
+def contracts_of(step: object) -> tuple[Contract, ...]:
     """The promises for a step on a uint8 array: one, or for several views of an image each that occurs.
 
     A step of another kind may say its promise in a sentence, as ``step.promise``.
@@ -277,7 +277,7 @@ def _equal(value: Any, other: Any) -> bool:
     return bool(value == other)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, Enum):
         return str(value.value)
     if isinstance(value, (torch.Tensor, np.ndarray)):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fastpipe.core import Job
 
 
-def _constant(values: Any) -> NDArray[np.uint8]:
+def _constant(values: object) -> NDArray[np.uint8]:
     """A table that every image of an operation shares; read-only."""
     table: NDArray[np.uint8] = np.array(values, np.uint8)
     table.flags.writeable = False
@@ -283,7 +283,7 @@ class LookUp(TableOperation):
     pointwise: ClassVar[bool] = True
     operations: tuple[TableOperation, ...]
 
-    def apply(self, image: Any) -> Any:
+    def apply(self, image: object) -> Any:
         if isinstance(image, np.ndarray):
             return kernels.apply_table(image, self.table())
         for operation in self.operations:

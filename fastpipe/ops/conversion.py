@@ -179,7 +179,7 @@ _PLAIN = {
 }
 
 
-def _normalization(mean: Any, std: Any, channels: int) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
+def _normalization(mean: object, std: object, channels: int) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
     """A number a channel each, or None where `Normalize`'s arguments ask for torchvision's error."""
     means, stds = (tuple(torch.as_tensor(values, dtype=torch.float32).reshape(-1).tolist()) for values in (mean, std))
     if len(means) not in (1, channels) or len(stds) not in (1, channels) or 0.0 in stds:

@@ -27,11 +27,11 @@ class TorchvisionEnum(Enum):
         theirs = getattr(sys.modules.get("torchvision.transforms"), ours.__name__, None)
         return theirs if isinstance(theirs, type) else ours
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
+    def __reduce_ex__(self, protocol: object) -> Any:
         return type(self), (self._value_,)
 
     @classmethod
-    def adopt(cls, value: Any) -> Any:
+    def adopt(cls, value: object) -> Any:
         """Our member for torchvision's; any other value as it is."""
         return _adopted(cls, value) if isinstance(value, Enum) else value
 

@@ -67,7 +67,7 @@ class AdjustSharpness(Enhancement):
 _LARGEST_RADIUS = 1 << 20  # the core's
 
 
-def radii_of(radius: Any) -> tuple[float, float] | None:
+def radii_of(radius: object) -> tuple[float, float] | None:
     """A blur's radii along rows and down columns, from a number or a tuple of two.
 
     None for what Pillow has to decide about, such as a list, which may change until then.

@@ -271,7 +271,7 @@ class Margin(Pad):
 
     rgbx_pad: ClassVar[int] = 0
 
-    def apply(self, image: Any) -> Any:
+    def apply(self, image: object) -> Any:
         if not isinstance(image, Image.Image):
             return Pad.apply(self, image)
         left, top, right, bottom = padding_ltrb(self.padding)
@@ -332,7 +332,7 @@ class Resize(Operation):
     narrows: ClassVar[bool] = False
     windows: ClassVar[type[ResizeWindow]] = ResizeWindow
     size: Any
-    interpolation: Any = InterpolationMode.BILINEAR
+    interpolation: InterpolationMode = InterpolationMode.BILINEAR
     max_size: int | None = None
     antialias: bool | None = None
     fixed: bool = field(init=False, repr=False)
@@ -423,7 +423,7 @@ def center_crop_to(size: Any) -> CenterCrop:
     kind, sides = (type(size), size) if type(size) in _SEQUENCES else (None, (size,))
     try:
         return _interned_center_crop(kind, *sides)
-    except TypeError:
+    except TypeError:  # not hashable; any other is raised again
         return CenterCrop(size)
 
 
@@ -435,7 +435,7 @@ def pad_by(padding: Any, fill: Any = 0, padding_mode: str = "constant") -> Pad:
     fill_kind, fills = (type(fill), fill) if type(fill) in _SEQUENCES else (None, (fill,))
     try:
         return _interned_pad(kind, fill_kind, padding_mode, len(sides), *sides, *fills)
-    except TypeError:
+    except TypeError:  # not hashable; any other is raised again
         return Pad(padding, fill, padding_mode)
 
 
@@ -445,7 +445,7 @@ def resize_to(size: Any, interpolation: Any, max_size: int | None = None, antial
     kind, sides = (type(size), size) if type(size) in _SEQUENCES else (None, (size,))
     try:
         return _interned_resize(kind, interpolation, max_size, antialias, *sides)
-    except TypeError:
+    except TypeError:  # not hashable; any other is raised again
         return Resize(size, interpolation, max_size, antialias)
 
 
@@ -463,12 +463,12 @@ def _interned_crop(top: int, left: int, height: int, width: int) -> Crop:
 
 
 @lru_cache(maxsize=64, typed=True)
-def _interned_center_crop(kind: Any, *sides: Any) -> CenterCrop:
+def _interned_center_crop(kind: object, *sides: Any) -> CenterCrop:
     return interned(CenterCrop(_as_given(kind, sides)))
 
 
 @lru_cache(maxsize=256, typed=True)
-def _interned_pad(kind: Any, fill_kind: Any, padding_mode: str, count: int, *numbers: Any) -> Pad:
+def _interned_pad(kind: object, fill_kind: object, padding_mode: str, count: int, *numbers: Any) -> Pad:
     return interned(Pad(_as_given(kind, numbers[:count]), _as_given(fill_kind, numbers[count:]), padding_mode))
 
 

@@ -58,7 +58,7 @@ def _by_torchvision(image: Any, name: str, given: dict[str, Any]) -> Any:
     return np.ascontiguousarray(made if image.ndim == 3 or made.shape[2] > 1 else made[..., 0])
 
 
-def _applied(operation: Operation, image: Any, name: str, given: dict[str, Any]) -> Any:
+def _applied(operation: Operation, image: object, name: str, given: dict[str, Any]) -> Any:
     """An operation's result, by the core or torchvision, on an array; on a tensor by torchvision."""
     if isinstance(image, torch.Tensor):
         return functional(name)(image, **as_theirs(given))
@@ -128,7 +128,7 @@ class TensorResizeWindow(ResizeWindow):
     takes_arrays_alone: ClassVar[bool] = True
     add: ClassVar[Callable[..., bool]] = staticmethod(_add_resize)
 
-    def apply(self, image: Any) -> Any:
+    def apply(self, image: object) -> Any:
         return _by_core(self, image)
 
     def __str__(self) -> str:
@@ -144,7 +144,7 @@ class TensorResize(Resize):
     narrows: ClassVar[bool] = False
     windows: ClassVar[type[ResizeWindow]] = TensorResizeWindow
 
-    def apply(self, image: Any) -> Any:
+    def apply(self, image: object) -> Any:
         given = {"size": self.size, "interpolation": self.interpolation, "antialias": True}
         return _applied(self, image, "resize", given)
 
@@ -172,7 +172,7 @@ class OnPixels(FunctionOfV2):
     takes_arrays_alone: ClassVar[bool] = True
     moves_ahead: ClassVar[bool] = True
 
-    def apply(self, image: Any) -> Any:
+    def apply(self, image: object) -> Any:
         if self.name == "adjust_contrast" and isinstance(image, np.ndarray):
             made = _contrast_of_large(image, **self.given)
             if made is not None:

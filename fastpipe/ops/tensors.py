@@ -30,7 +30,7 @@ from fastpipe.types import Box, ImageShape
 class ToImage(PilToTensor):
     """``(H, W, C)`` to ``(C, H, W)``, uint8, as a ``tv_tensors.Image``."""
 
-    def apply(self, image: Any) -> Any:
+    def apply(self, image: object) -> Any:
         return functional("to_image")(image)
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
@@ -165,7 +165,7 @@ class TensorOperation(FunctionOfV2):
         function = functional(self.name)
         if not self.by_pixel or image.ndim != 3 or image.shape[1] * image.shape[2] < 2 * memory.STRIP:
             return function(image, **self.given)
-        out: Any = None
+        out = None
         for rows in memory.strips(image):
             strip = function(image[:, rows], **self.given)
             if out is None:

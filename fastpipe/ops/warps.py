@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
+from torch import Tensor
 
 from fastpipe.core import Kind
 from fastpipe.kernels import warp as kernels
@@ -17,7 +19,7 @@ from fastpipe.ops.base import NEVER, Operation, register
 from fastpipe.ops.interpolation import InterpolationMode, pil_modes_mapping
 from fastpipe.ops.matrices import inverse_affine_matrix, inverse_affine_matrix_of_v2, perspective_coeffs
 from fastpipe.ops.tensor_shape import functional
-from fastpipe.types import ImageShape
+from fastpipe.types import Fill, ImageShape
 
 if TYPE_CHECKING:
     from fastpipe.core import Job
@@ -33,7 +35,7 @@ def _takes(operation: Rotate | Affine | PerspectiveBy, shape: ImageShape) -> boo
 _NEAREST = InterpolationMode.NEAREST, InterpolationMode.NEAREST_EXACT
 
 
-def least_pixels_of_warp(interpolation: Any, channels: int) -> float:
+def least_pixels_of_warp(interpolation: InterpolationMode, channels: int) -> float:
     """`Operation.least_pixels` of a rotation, an affine warp that turns or shears, or a perspective."""
     if interpolation in _NEAREST:
         return 40_000 if channels == 3 else NEVER
@@ -51,10 +53,10 @@ class Rotate(Operation):
 
     op: ClassVar[str] = "rotate"
     angle: float
-    interpolation: Any = InterpolationMode.NEAREST
+    interpolation: InterpolationMode = InterpolationMode.NEAREST
     expand: bool = False
-    center: Any = None
-    fill: Any = None
+    center: Sequence[int] | None = None
+    fill: Fill = None
 
     def least_pixels(self, channels: int) -> float:
         return least_pixels_of_warp(self.interpolation, channels)
@@ -90,12 +92,12 @@ class Affine(Operation):
     op: ClassVar[str] = "affine"
     _matrix_of: ClassVar[Any] = staticmethod(inverse_affine_matrix)
     angle: float
-    translate: Any
+    translate: Sequence[float]
     scale: float
-    shear: Any
-    interpolation: Any = InterpolationMode.NEAREST
-    fill: Any = None
-    center: Any = None
+    shear: float | Sequence[float]
+    interpolation: InterpolationMode = InterpolationMode.NEAREST
+    fill: Fill = None
+    center: Sequence[int] | None = None
 
     def least_pixels(self, channels: int) -> float:
         if self.interpolation not in _NEAREST or self.angle or any(self._shears()):
@@ -163,7 +165,7 @@ class AffineBy(Operation):
     fill: Any = None
 
     def apply(self, image: Any) -> Any:
-        resample: Any = pil_modes_mapping[self.interpolation]
+        resample = pil_modes_mapping[self.interpolation]
 
         def warped(picture: Image.Image) -> Image.Image:
             return picture.transform(picture.size, Image.Transform.AFFINE, self.matrix, resample, fillcolor=self.fill)
@@ -195,10 +197,10 @@ class Perspective(Operation):
     """Four points ``(x, y)`` moved to four others."""
 
     op: ClassVar[str] = "perspective"
-    startpoints: Any
-    endpoints: Any
-    interpolation: Any = InterpolationMode.BILINEAR
-    fill: Any = None
+    startpoints: list[list[int]]
+    endpoints: list[list[int]]
+    interpolation: InterpolationMode = InterpolationMode.BILINEAR
+    fill: Fill = None
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
         coefficients = perspective_coeffs(self.startpoints, self.endpoints)
@@ -221,9 +223,9 @@ class ElasticTransform(Operation):
     op: ClassVar[str] = "elastic_transform"
     phrase: ClassVar[str] = "warped elastically"
     drops_info: ClassVar[bool] = True
-    displacement: Any
-    interpolation: Any = InterpolationMode.BILINEAR
-    fill: Any = None
+    displacement: Tensor
+    interpolation: InterpolationMode = InterpolationMode.BILINEAR
+    fill: Fill = None
 
     def point_transform(self, shape: ImageShape) -> None:
         return None
@@ -236,9 +238,9 @@ class PerspectiveBy(Operation):
     op: ClassVar[str] = "perspective"
     phrase: ClassVar[str] = "seen in perspective"
     takes_arrays_alone: ClassVar[bool] = True
-    coefficients: Any
-    interpolation: Any = InterpolationMode.BILINEAR
-    fill: Any = None
+    coefficients: Sequence[float]
+    interpolation: InterpolationMode = InterpolationMode.BILINEAR
+    fill: Fill = None
 
     def least_pixels(self, channels: int) -> float:
         return least_pixels_of_warp(self.interpolation, channels)

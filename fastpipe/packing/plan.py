@@ -63,7 +63,7 @@ class Layout:
     def about(self) -> dict[str, Any]:
         """The values that the target's bytes depend on: what is begun with some goes on with the same."""
         source = self.source
-        labels: Any = None
+        labels = None
         if source.index is not None and source.kind != "images" and (self.listed or self.as_samples):
             labels = "names" if source.labels_are_names else [*source.index.classes]
         return {

@@ -306,7 +306,7 @@ def _row(line: bytes) -> Row | None:
     try:
         row = Row(*json.loads(line if line.endswith(b"\n") else b""))
         return row._replace(places=tuple(MemberOffset(*place) for place in row.places))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError):  # half a line is no JSON, or one of too few fields
         return None
 
 

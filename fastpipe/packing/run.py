@@ -60,7 +60,7 @@ _FILES_OF_A_TASK = {"loose": 512, "archive": 64}  # on a cluster
 
 
 def pack(
-    source: Any,
+    source: object,
     target: str | os.PathLike[str],
     *,
     shard_size: int | str = "1 GB",
@@ -125,7 +125,7 @@ def pack(
 
 
 def unpack(
-    source: Any,
+    source: object,
     target: str | os.PathLike[str],
     *,
     shard_size: int | str = "1 GB",
@@ -155,7 +155,7 @@ def unpack(
 
 
 def _run(
-    given: Any,
+    given: object,
     to: str | os.PathLike[str],
     conversion: Conversion,
     shard_size: int | str,

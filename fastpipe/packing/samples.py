@@ -9,7 +9,6 @@ import os
 import posixpath
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 from fastpipe.index.archives import Member, check_member, list_members
 from fastpipe.index.containers import ContainerSource
@@ -97,7 +96,7 @@ def _other_columns(source: TableSource, path: str) -> Iterator[bytes | None]:
                 yield json.dumps(row, default=_as_text, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
-def _as_text(value: Any) -> str:
+def _as_text(value: object) -> str:
     return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
 
 

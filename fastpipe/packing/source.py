@@ -201,7 +201,7 @@ class PackSource:
         return {ending: count for ending, count in found.most_common() if count > 0}
 
 
-def open_source(given: Any, image: str | None, label: str | None, options: BuildOptions) -> PackSource:
+def open_source(given: object, image: str | None, label: str | None, options: BuildOptions) -> PackSource:
     """The source that a path, a URL, an index or a data set names.
 
     Args:

@@ -43,7 +43,7 @@ MakePixels = Callable[[Program, "torch.Tensor | None", bool], Any]
 """Runs a program up to its conversion, from some source: the program, the tensor to write to or None, `in_rows`."""
 
 
-def shape_of(image: Any) -> ImageShape | None:
+def shape_of(image: object) -> ImageShape | None:
     """The shape of an image that a program can start from; None for any other.
 
     Such are PIL images in mode RGB or L, without a transparent colour, which Pillow would convert with the pixels, and
@@ -101,7 +101,7 @@ def run_on_image(program: Program, image: Any, out: torch.Tensor | None = None, 
     return made
 
 
-def _run_again(program: Program, image: Any, in_rows: bool, jobs: dict[Hashable, Any]) -> Any:
+def _run_again(program: Program, image: object, in_rows: bool, jobs: dict[Hashable, Any]) -> Any:
     """`run_on_image` by one of the program's jobs, or one that is made now; None where there can't be one."""
     if not core.available() or hasattr(type(image), "_fastpipe_claim"):
         return None
@@ -121,7 +121,7 @@ _UNKNOWN = object()
 _MOST_LAYOUTS = 8
 
 
-def run_steps(steps: Sequence[Step], image: Any) -> Any:
+def run_steps(steps: Sequence[Step], image: object) -> Any:
     """The result of drawn steps on a PIL image or an array: of several as a program, where they make one."""
     shape = shape_of(image) if len(steps) > 1 and core.available() else None
     if shape is not None:
@@ -132,7 +132,7 @@ def run_steps(steps: Sequence[Step], image: Any) -> Any:
     return image
 
 
-def run_operation(operation: Operation, image: Any, box: Box | None = None) -> Any:
+def run_operation(operation: Operation, image: object, box: Box | None = None) -> Any:
     """Runs one operation by the core on a PIL image, or on a box inside of it; returns a new PIL image.
 
     None where Pillow is to do it: the object is no PIL image that `shape_of` knows, or of too few pixels, the box isn't
@@ -235,13 +235,13 @@ def _cut(image: Any, box: Box | None) -> Any:
     return image[box.top : box.bottom, box.left : box.right]
 
 
-def _applied(step: Step, image: Any) -> Any:
+def _applied(step: Step, image: object) -> Any:
     if isinstance(image, Image.Image) and getattr(step, "takes_arrays_alone", False):
         return to_pil(step.apply(np.asarray(image)))
     return step.apply(image)
 
 
-def _view(image: Any, steps: tuple[Step, ...]) -> Any:
+def _view(image: object, steps: tuple[Step, ...]) -> Any:
     cut = next((n for n, step in enumerate(steps) if isinstance(step, _CONVERSIONS)), None)
     made = on_pixels(image, steps if cut is None else steps[:cut], None if cut is None else steps[cut], None)
     for step in () if cut is None else steps[cut + 1 :]:
@@ -323,7 +323,9 @@ def tensor_sink(
     return out
 
 
-def _converted(image: Any, conversion: ToPlanarTensor | ToNormalizedTensor, out: torch.Tensor | None) -> torch.Tensor:
+def _converted(
+    image: object, conversion: ToPlanarTensor | ToNormalizedTensor, out: torch.Tensor | None
+) -> torch.Tensor:
     """The conversion by kernels on arrays."""
     image = np.asarray(image)
     if out is None:
@@ -357,7 +359,7 @@ def _tensor_shape(shape: ImageShape) -> tuple[int, int, int]:
     return shape.channels, shape.height, shape.width
 
 
-def to_pil(image: Any) -> Any:
+def to_pil(image: object) -> Any:
     """An array ``(H, W)`` or ``(H, W, 1 or 3)``, also in a list, as PIL images of their own; others as they are."""
     if isinstance(image, list):
         return [to_pil(view) for view in image]

@@ -95,7 +95,7 @@ class Prepared(NamedTuple):
         return made if done else None
 
 
-def prepared_program(program: Program, image: Any, in_rows: bool) -> Prepared | None:
+def prepared_program(program: Program, image: object, in_rows: bool) -> Prepared | None:
     """Prepares a program for images of this one's shape and layout; None where its job isn't all there is to do."""
     conversion = program.conversion
     if program.after or (conversion is None and isinstance(image, np.ndarray)):
@@ -106,7 +106,7 @@ def prepared_program(program: Program, image: Any, in_rows: bool) -> Prepared | 
 
 
 def prepared(
-    steps: tuple[Step, ...], conversion: Any, image: Any, shape: ImageShape, box: Box, in_rows: bool = False
+    steps: tuple[Step, ...], conversion: Any, image: object, shape: ImageShape, box: Box, in_rows: bool = False
 ) -> Prepared | None:
     """Prepares steps on a box of images of the shape and layout of this one; None where the core lacks any."""
     job = core.thread_job()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from PIL import Image
@@ -216,7 +216,7 @@ def _decode(
     pillow = get_reader(_PILLOW)
     assert isinstance(pillow, PillowReader)
     got = pillow.resolve(header, request)
-    own: Any = Image.MAX_IMAGE_PIXELS
+    own = Image.MAX_IMAGE_PIXELS
     beyond = own is not None and header.height * header.width > own
     try:
         return pillow.decode_request(data, got, out, any_size=beyond), got

@@ -127,7 +127,7 @@ def upright_orientation(data: bytes, header: Header) -> int:
         return header.orientation
 
 
-def _valid_orientation(value: Any) -> int:
+def _valid_orientation(value: object) -> int:
     """The value if it equals one of the eight orientations, else 1; as Pillow has it, a float or fraction may."""
     return next((orientation for orientation in range(1, 9) if orientation == value), 1)
 

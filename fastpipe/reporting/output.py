@@ -108,7 +108,7 @@ def write_json_if_asked(json: str | None, values: Mapping[str, Any], quiet: bool
     return not quiet and json != "-"
 
 
-def round_times(value: Any) -> Any:
+def round_times(value: object) -> Any:
     """The same value with every time in it rounded to a nanosecond: what a clock gives, and no more digits."""
     if isinstance(value, dict):
         return {key: round_times(item) for key, item in value.items()}

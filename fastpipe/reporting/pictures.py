@@ -29,7 +29,7 @@ _GAP = 8
 _TEXT_PX = 13
 
 
-def arrays_of(result: Any, undo: Normalizations = ()) -> list[NDArray[Any]]:
+def arrays_of(result: object, undo: Normalizations = ()) -> list[NDArray[Any]]:
     """A transform's result as arrays ``(H, W, C)`` on the scale of 0 to 255: uint8, or float64 from floats.
 
     Args:
@@ -68,7 +68,7 @@ def _array_of(image: torch.Tensor, undo: Normalizations) -> NDArray[Any]:
     return (image * 255).permute(1, 2, 0).numpy()
 
 
-def pictures_of(result: Any, undo: Normalizations = ()) -> list[Image.Image]:
+def pictures_of(result: object, undo: Normalizations = ()) -> list[Image.Image]:
     """A transform's result as RGB images to look at; arguments as `arrays_of`'s.
 
     Values far outside of the range (from transforms that nobody here knows) are stretched into it.

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import html
 import importlib
 import io
 import os
-import re
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
@@ -78,18 +76,3 @@ def save(figure: Figure, file: str | os.PathLike[str]) -> None:
     except ValueError as error:
         raise ConfigError(f"can't write the picture {file}: {error}; give a file such as picture.png") from error
     write_bytes(file, [out.getbuffer()], "--plot")
-
-
-def to_svg(figure: Figure, title: str) -> str:
-    """A figure of `style` as SVG for within a page: its text takes the page's colour, ``--faint`` its lines'.
-
-    The title, plain words, is what those hear who don't see it.
-    """
-    out = io.StringIO()
-    with style():
-        figure.savefig(out, format="svg", bbox_inches="tight", transparent=True, metadata={"Date": None})
-    svg = out.getvalue()
-    svg = svg[svg.index("<svg") :].replace(INK, "currentColor").replace(FAINT, "var(--faint)")
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'(<svg [^>]*?) width="[^"]*"| height="[^"]*pt"', lambda found: found[1] or "", svg, count=2)
-    return svg.replace("<svg ", f'<svg role="img" aria-label="{html.escape(title)}" ', 1)

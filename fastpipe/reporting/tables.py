@@ -63,7 +63,7 @@ class ReportTable(Table):
         return render_text(lambda console: console.print(self))
 
 
-def _text(cell: Any) -> str:
+def _text(cell: object) -> str:
     return "–" if cell is None else f"{cell:,.0f}" if isinstance(cell, (int, float)) else str(cell)
 
 

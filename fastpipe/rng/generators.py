@@ -103,7 +103,7 @@ def numpy_of(generators: Generators) -> Any:
 
 def _numpy_keyed(key: Any) -> Any:
     """numpy's legacy generator, which libraries draw from, seeded by a key."""
-    legacy: Any = np.random
+    legacy = np.random
     return legacy.RandomState(key & 0xFFFFFFFF)
 
 
@@ -161,7 +161,7 @@ class drawing:
             return given
         return StreamGenerators(self._stream, python, numpy=numpy)
 
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
         if self._stream is not None:
             self._stream.flush()
             self._before = self._stream.found
@@ -194,7 +194,7 @@ class ThreadGenerators:
         self.stream = MT19937Stream(torch)
         self._streamed = StreamGenerators(self.stream, python, numpy=numpy)
 
-    def streamed(self, python: Any, numpy: Any) -> StreamGenerators:
+    def streamed(self, python: object, numpy: object) -> StreamGenerators:
         """The generators with the kept stream and these two: the same object as long as it will do."""
         kept = self._streamed
         changed = kept._python is not python or kept._numpy is not numpy

@@ -277,7 +277,7 @@ def matches_torch() -> bool:
     """
     try:
         return _layout_agrees() and _exp_agrees() and _numbers_agree(0) and _numbers_agree(2**63 - 1)
-    except (RuntimeError, TypeError, ValueError, AttributeError, struct.error):
+    except (RuntimeError, struct.error):  # a state of another length, or one that torch refuses
         return False
 
 

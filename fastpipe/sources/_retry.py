@@ -49,7 +49,7 @@ def with_retries(action: Callable[[], Value], url: str, tries: int) -> Value:
         except WrongLengthError:
             if number >= min(tries, 2):
                 raise
-        except Exception as error:
+        except Exception as error:  # a store's client may raise anything; none is swallowed
             final = _final(error, url)
             if final is not None:
                 raise final from (None if final is error else error)

@@ -132,7 +132,7 @@ class ByteSource(abc.ABC):
     def _read_or_error(self, file: RemoteFile) -> Fetched:
         try:
             return self.read_file(file)
-        except Exception as error:
+        except Exception as error:  # in the place of its file's bytes, so that the others are read
             return error
 
     def __getstate__(self) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def _attempt(broken: list[str], text: str, end: str = ".") -> Iterator[None]:
     """Notes that what is done within raises."""
     try:
         yield
-    except Exception as error:
+    except Exception as error:  # of a source that is somebody's own
         broken.append(f"{text} raises {error!r}{end}")
 
 
@@ -121,7 +121,7 @@ def _look_elsewhere(source: ByteSource, whole: dict[Entry, bytes], broken: list[
         broken.append("fetch() gives something else than read().")
     try:
         copy = pickle.loads(pickle.dumps(source))
-    except Exception as error:
+    except Exception as error:  # of a source that is somebody's own
         broken.append(f"it can't be pickled, as workers need it: {error!r}. Leave connections out of its state.")
         return
     if copy.identity != source.identity:

@@ -148,7 +148,7 @@ class RemoteSource(ByteSource):
                 limits["end"] = offset + length
             try:
                 data = bytes(self._call("cat_file", self._path(key), **limits))
-            except Exception as error:
+            except Exception as error:  # clients say so in errors of their own
                 if not _is_behind_the_end(error):
                     raise
         if 0 <= length < len(data):

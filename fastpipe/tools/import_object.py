@@ -63,7 +63,7 @@ def find_object(place: str) -> Any:
     if not (module_name and colon and name) or is_path:
         raise PlanError(f"{place!r}: {_HOW}")
     try:
-        found: Any = _load_file(place, module_name) if is_file else _import(place, module_name)
+        found = _load_file(place, module_name) if is_file else _import(place, module_name)
     except SystemExit as error:
         raise PlanError(
             f"{place!r}: importing {module_name} ends the program: put what a script does behind "
@@ -71,7 +71,7 @@ def find_object(place: str) -> Any:
         ) from error
     except PlanError:
         raise
-    except Exception as error:
+    except Exception as error:  # the user's script may raise anything
         raise PlanError(f"{place!r}: importing {module_name} fails: {describe_error(error)}") from error
     for part in name.split("."):
         if not hasattr(found, part):
@@ -127,7 +127,7 @@ def _search_in(folder: str) -> None:
         sys.path.insert(0, folder)
 
 
-def _made(place: str, found: Any) -> Any:
+def _made(place: str, found: object) -> Any:
     """The object itself or, for a function or class that needs no arguments, what it makes."""
     if not (inspect.isroutine(found) or inspect.isclass(found) or isinstance(found, functools.partial)):
         return found
@@ -144,14 +144,14 @@ def _made(place: str, found: Any) -> Any:
         return found  # a function of the image, which is a transform as well
     try:
         made = found()
-    except Exception as error:
+    except Exception as error:  # the user's function may raise anything
         raise PlanError(f"{place!r}: calling it fails: {describe_error(error)}") from error
     if made is None:
         raise PlanError(f"{place!r} is {_described(found)} that returns None: let it return the transform")
     return made
 
 
-def _described(found: Any) -> str:
+def _described(found: object) -> str:
     if isinstance(found, ModuleType):
         return f"module {found.__name__}"
     if inspect.isclass(found):

@@ -127,7 +127,7 @@ def open_dataset(path: str | os.PathLike[str], transform: Any) -> ImageDataset:
     return ImageList(index, transform, root=index.root or None)
 
 
-def index_of(source: Any, options: BuildOptions = DEFAULT_OPTIONS) -> ImageIndex:
+def index_of(source: object, options: BuildOptions = DEFAULT_OPTIONS) -> ImageIndex:
     """The files of a folder, the folder of an index, a list or an image, of an `ImageIndex` or a dataset.
 
     Args:
@@ -237,13 +237,13 @@ class Subject:
     @property
     def _own_collate(self) -> Any:
         """The user's function; None where the loader has its own, which it makes anew."""
-        collate: Any = self.loader.collate_fn
+        collate = self.loader.collate_fn
         while isinstance(collate, (BatchCollate, CollateGood)):
             collate = collate.collate
         return None if collate in (default_collate, default_convert) else collate
 
 
-def subject_of(given: Any, transform: Any, batch_size: int | None, workers: int | None) -> Subject:
+def subject_of(given: object, transform: object, batch_size: int | None, workers: int | None) -> Subject:
     """Makes a subject of what was given.
 
     Args:

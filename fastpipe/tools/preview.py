@@ -17,19 +17,16 @@ from PIL import Image, ImageDraw
 from torch.utils.data import Dataset
 
 from fastpipe import readers
-from fastpipe import transforms as fastpipe_transforms
 from fastpipe.datasets import ImageDataset
 from fastpipe.datasets.wrappers import behind_subsets
 from fastpipe.errors import DatasetError, DecodeError, FastpipeError, PlanError
 from fastpipe.explanation.graph_breaks import shortened
 from fastpipe.progress_bar import SlowBar
-from fastpipe.reporting.pictures import Cell, arrays_of, fitted, grid, pictures_of, same_size
+from fastpipe.reporting.pictures import Cell, fitted, grid, pictures_of
 from fastpipe.rng import keyed_globals, preserved_globals, sample_key
 from fastpipe.tools import recipes
 from fastpipe.tools.inputs import dataset_of
-from fastpipe.tools.torchvision_mirror import import_torchvision, is_torchvisions, mirror
 from fastpipe.tools.users_code import describe_error, users_line
-from fastpipe.tools.verify_result import difference_cell
 from fastpipe.transforms.pipeline import flatten
 from fastpipe.types import Recipe
 
@@ -46,7 +43,6 @@ _MARKS = (
 )
 _ROWS_A_PAGE = 40
 _MOST_OF_ONE = 4  # pictures shown of a sample that is several images
-_AMPLIFIED = 64
 _LONG = 48  # characters of a transform whose parameters are nobody's to know
 _UNSEEN = frozenset({"ConvertImageDtype", "Normalize", "PILToTensor", "ToPILImage", "ToTensor"})
 
@@ -60,14 +56,12 @@ class Sheet:
         samples: how many samples were asked for.
         failed: for each sample that can't be shown, its path and the reason.
         broken: of these, the samples for which the transform raised an error that names no mistake of the file's.
-        notes: what couldn't be compared with torchvision, and why.
     """
 
     pages: list[Image.Image]
     samples: int
     failed: list[str] = field(default_factory=list)
     broken: int = 0
-    notes: list[str] = field(default_factory=list)
 
     @property
     def picture(self) -> Image.Image:
@@ -80,9 +74,8 @@ def preview(
     dataset: Dataset[Any],
     indices: int | Sequence[int] = 8,
     *,
-    views: int | None = None,
+    views: int = 3,
     seed: int = 0,
-    diff: str | None = None,
     side: int = 224,
 ) -> Image.Image:
     """A picture of some samples: the original of each, augmentations, and their drawn parameters in words.
@@ -94,16 +87,14 @@ def preview(
         dataset: an `ImageFolder`, `ImageList` or another dataset of fastpipe, or a ``torch.utils.data.Subset`` of it.
             One with a seed shows its epochs, from the current one on; one without shows what `seed` draws.
         indices: which samples, or how many, spread over the dataset.
-        views: augmentations of each; None for 3, with ``diff`` for 1.
+        views: augmentations of each.
         seed: of the random numbers, for a dataset without a seed of its own.
-        diff: ``"torchvision"`` adds what torchvision makes of the same random numbers, and the difference, amplified.
         side: the largest width and height of a picture in it, in pixels.
 
     Raises:
         DatasetError: the dataset is none of fastpipe's, or an index isn't in it.
-        FastpipeError: ``diff`` is asked for, and torchvision doesn't load.
         PlanError: the transform gives something that is no image, or fails for all samples: its line is named.
-        ValueError: another ``diff``, or a number out of its range.
+        ValueError: a number is out of its range.
     """
     behind, _ = behind_subsets(dataset)
     if not isinstance(behind, ImageDataset):
@@ -113,7 +104,7 @@ def preview(
         )
     _, chosen = behind_subsets(dataset, _indices(cast(Sized, dataset), indices))
     chosen = _indices(behind, chosen)
-    return _sheet(behind, chosen, views, seed, diff, side, numbered=True, most=sys.maxsize).pages[0]
+    return _sheet(behind, chosen, views, seed, side, numbered=True, most=sys.maxsize).pages[0]
 
 
 @preserved_globals()
@@ -122,9 +113,8 @@ def preview_files(
     transform: Callable[[Any], Any] | None,
     count: int = 8,
     *,
-    views: int | None = None,
+    views: int = 3,
     seed: int = 0,
-    diff: str | None = None,
     side: int = 224,
     progress: bool = False,
 ) -> Sheet:
@@ -132,23 +122,20 @@ def preview_files(
 
     Args:
         files: as `choose_files` takes them.
-        transform: any; with ``diff``, the fastpipe twin of one that is made of torchvision's classes.
+        transform: any.
         count: how many files.
-        views, seed, diff, side: as in `preview`.
+        views, seed, side: as in `preview`.
         progress: show a bar on a terminal where it takes long.
     """
-    if diff is not None and any(map(is_torchvisions, flatten(transform))):
-        transform = mirror(transform, fastpipe_transforms, [])
     dataset = dataset_of(files, transform, count, seed)
-    return _sheet(dataset, range(len(dataset)), views, seed, diff, side, progress=progress)
+    return _sheet(dataset, range(len(dataset)), views, seed, side, progress=progress)
 
 
 def _sheet(
     dataset: ImageDataset,
     indices: Sequence[int],
-    views: int | None,
+    views: int,
     seed: int,
-    diff: str | None,
     side: int,
     *,
     numbered: bool = False,
@@ -156,19 +143,15 @@ def _sheet(
     most: int = _ROWS_A_PAGE,
 ) -> Sheet:
     """The preview of these samples; ``numbered`` names their indices, ``most`` is for the rows of a page."""
-    if diff not in (None, "torchvision"):
-        raise ValueError(f"diff={diff!r}: fastpipe compares with 'torchvision'.")
-    views = (1 if diff else 3) if views is None else views
     if views < 1 or side < 16:
         raise ValueError(f"views={views}, side={side}: give at least 1 view and 16 pixels.")
     sheet = Sheet([], len(indices))
-    twin = None if diff is None else mirror(dataset.transform, import_torchvision().transforms, sheet.notes)
-    maker = _Maker(dataset, views, seed, side, numbered, twin, sheet)
+    maker = _Maker(dataset, views, seed, side, numbered, sheet)
     rows: list[list[Cell]] = []
     with SlowBar("Drawing", progress) as bar:
         bar.expect(len(indices))
         for index in indices:
-            rows += maker.rows(index)
+            rows.append(maker.row(index))
             bar.advance()
     if sheet.broken and len(sheet.failed) == sheet.samples:
         of = "" if sheet.samples == 1 else f"all {sheet.samples} samples, such as "
@@ -212,33 +195,26 @@ class _Maker:
     seed: int
     side: int
     numbered: bool
-    twin: Callable[[Any], Any] | None  # torchvision's transform, to compare with
     sheet: Sheet  # whose `failed` gets what can't be shown
     error: Exception | None = None  # the transform's last one
 
-    def rows(self, index: int) -> Iterator[list[Cell]]:
-        """One row for the sample; beside torchvision's, one for each drawing."""
+    def row(self, index: int) -> list[Cell]:
+        """The sample's original, and its augmentations."""
         path, _ = self.dataset.sample(index)
         name, folder = Path(path).name, Path(path).parent.name
         try:
             loaded = self._loaded(path)
-        except Exception as error:
-            yield [self._failure(error, path, name)]
-            return
+        except Exception as error:  # the user's loader may raise anything
+            return [self._failure(error, path, name)]
         whole = pictures_of(loaded)[0]
         place = f"sample {index}, in {folder}" if self.numbered else f"in {folder}"
         about = (name, place, f"{whole.height}x{whole.width} pixels (height x width)")
         try:
             drawings = [self._drawing(index, number) for number in range(self.views)]
         except Exception as error:  # the user's code may raise anything
-            yield [Cell(fitted(whole, self.side), about), self._transform_failure(error, path)]
-            return
-        if self.twin is None:
-            cells = [cell for drawing in drawings for cell in self._cells(drawing)]
-            yield [Cell(_outlined(whole, drawings, self.side), about), *cells]
-            return
-        for drawing in drawings:
-            yield [Cell(_outlined(whole, [drawing], self.side), about), *self._compared(drawing, self.twin, loaded)]
+            return [Cell(fitted(whole, self.side), about), self._transform_failure(error, path)]
+        cells = [cell for drawing in drawings for cell in self._cells(drawing)]
+        return [Cell(_outlined(whole, drawings, self.side), about), *cells]
 
     def _loaded(self, path: str) -> Any:
         """The original, as the dataset's transform gets it where it isn't planned."""
@@ -275,7 +251,7 @@ class _Maker:
         return Cell(blank, (title, f"can't be shown: {reason}"))
 
     def _drawing(self, index: int, number: int) -> _Drawing:
-        dataset: Any = self.dataset
+        dataset = self.dataset
         color, joint = _COLORS[number % len(_COLORS)], recipes.is_joint(dataset)
         if dataset.seed is not None and dataset.plans and not joint:
             epoch = dataset.epoch + number
@@ -300,22 +276,6 @@ class _Maker:
                 title += f", image {number + 1} of {len(pictures)}"
             size = f"{picture.height}x{picture.width}"
             yield Cell(picture, (f"{title}: {size}", *self._words(drawing, number)), drawing.color)
-
-    def _compared(self, drawing: _Drawing, twin: Callable[[Any], Any], loaded: Any) -> Iterator[Cell]:
-        """fastpipe's result, torchvision's, and the difference, for each image of a sample."""
-        with keyed_globals(drawing.key):
-            reference = twin(loaded)
-        undo = self._normalizations(drawing)
-        ours, theirs = (pictures_of(result, undo)[:_MOST_OF_ONE] for result in (drawing.result, reference))
-        arrays = arrays_of(drawing.result, undo), arrays_of(reference, undo)
-        alike = same_size(*arrays)
-        for number, pair in enumerate(zip(ours, theirs, strict=False)):
-            yield Cell(pair[0], (f"fastpipe, {drawing.title}", *self._words(drawing, number)), drawing.color)
-            yield Cell(pair[1], ("torchvision", *self.sheet.notes))
-            if alike:
-                yield difference_cell(arrays[0][number], arrays[1][number], self.side, _AMPLIFIED)
-            else:
-                yield Cell(Image.new("RGB", (64, 64), (200, 60, 40)), ("not of the same size",))
 
     def _normalizations(self, drawing: _Drawing) -> Any:
         return recipes.normalizations(drawing.recipe.steps if drawing.recipe else (), self._rest(drawing))
@@ -356,7 +316,7 @@ def _outlined(whole: Image.Image, drawings: Sequence[_Drawing], side: int) -> Im
     return small
 
 
-def marked(picture: Image.Image, targets: Any) -> Image.Image:
+def marked(picture: Image.Image, targets: object) -> Image.Image:
     """The picture with what ``tv_tensors`` in ``targets`` say: an outline a box, a point, a colour a mask or class.
 
     Those of another size than the picture are left out. Targets may be in lists, tuples and dicts of any depth.

@@ -46,7 +46,7 @@ def _sizing_step(dataset: ImageDataset, height: int, width: int) -> Operation | 
     return next((step for step in operations if step.op.endswith(("crop", "resize"))), None)
 
 
-def is_joint(dataset: Any) -> bool:
+def is_joint(dataset: object) -> bool:
     """Whether the transforms of a dataset see the image and its targets together."""
     return isinstance(dataset, JointDataset) and dataset._fastpipe_joint is not None
 

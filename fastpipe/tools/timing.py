@@ -8,7 +8,6 @@ from __future__ import annotations
 import statistics
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -82,32 +81,13 @@ def take_turns(
     return {key: summarize(taken) for key, taken in times.items()}
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """One thread for torch and cv2, and the global generators as they were afterwards."""
-    import cv2
-    import torch
-
-    from fastpipe.rng import preserved_globals
-
-    threads, cv2_threads = torch.get_num_threads(), cv2.getNumThreads()
-    torch.set_num_threads(1)
-    cv2.setNumThreads(1)
-    try:
-        with preserved_globals():
-            yield
-    finally:
-        torch.set_num_threads(threads)
-        cv2.setNumThreads(cv2_threads)
-
-
 class Workers:
     """DataLoader workers that run what they are told on what they hold, and stay between the calls.
 
     They hold a subject, such as a dataset; without workers all runs in this process. Options are torch's DataLoader's.
     """
 
-    def __init__(self, subject: Any, count: int, **options: Any) -> None:
+    def __init__(self, subject: object, count: int, **options: Any) -> None:
         import torch
         from torch.utils.data import DataLoader
 
@@ -143,7 +123,7 @@ class _Host:
     Otherwise it is the subject, for a ``worker_init_fn`` that looks at it or changes it.
     """
 
-    def __init__(self, subject: Any) -> None:
+    def __init__(self, subject: object) -> None:
         object.__setattr__(self, "_hosted", subject)
 
     def __getitem__(self, work: Callable[[Any], Any]) -> Any:
@@ -155,12 +135,12 @@ class _Host:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._hosted, name)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         setattr(self._hosted, name, value)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _Host, (self._hosted,)
 
 
-def _as_it_is(value: Any) -> Any:
+def _as_it_is(value: object) -> Any:
     return value

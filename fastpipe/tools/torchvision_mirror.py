@@ -45,13 +45,13 @@ def import_torchvision() -> Any:
 
 
 def _declare_operators() -> None:
-    library: Any = cast(Any, torch.library).Library("torchvision", "FRAGMENT")
+    library = cast(Any, torch.library).Library("torchvision", "FRAGMENT")
     for name in ("nms", "qnms"):
         library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
     _kept.append(library)
 
 
-def is_torchvisions(transform: Any) -> bool:
+def is_torchvisions(transform: object) -> bool:
     """Whether a transform is one of torchvision's own, a `Compose` of them included."""
     return type(transform).__module__.partition(".")[0] == "torchvision"
 
@@ -100,7 +100,7 @@ def mirror(transform: Any, into: Any, notes: list[str]) -> Any:
 class _PlainViews(MultiView):
     """A `MultiView` that calls its transforms as they are: those of torchvision's don't become programs."""
 
-    def __call__(self, img: Any) -> list[Any]:
+    def __call__(self, img: object) -> list[Any]:
         return [view(img) for view in self._each()]
 
 
@@ -110,7 +110,7 @@ def _class_like(kind: type, library: str) -> Any:
     return getattr(importlib.import_module(library + version), kind.__name__, None)
 
 
-def _is_altered(transform: Any) -> bool:
+def _is_altered(transform: object) -> bool:
     hooks = getattr(transform, "_forward_hooks", None) or getattr(transform, "_forward_pre_hooks", None)
     return bool(hooks) or any(name in vars(transform) for name in _METHODS)
 

@@ -251,7 +251,7 @@ def load_reference(path: str, apply_exif: bool = False) -> Image.Image:
             return (ImageOps.exif_transpose(opened) if apply_exif else opened).convert("RGB")
 
 
-def differences(actual: Any, expected: Any) -> list[str]:
+def differences(actual: object, expected: object) -> list[str]:
     """The parts of a sample that aren't equal, by their places in it, such as ``[1]['boxes']``."""
     ours, our_structure = tree_flatten_with_path(actual)
     theirs, their_structure = tree_flatten_with_path(expected)
@@ -268,7 +268,7 @@ def differences(actual: Any, expected: Any) -> list[str]:
     return said
 
 
-def digest(sample: Any) -> bytes:
+def digest(sample: object) -> bytes:
     """The hash of all of a sample: its structure, types, metadata of boxes and masks, and every byte."""
     leaves, structure = tree_flatten(sample)
     found = hashlib.sha256(str(structure).encode())
@@ -279,7 +279,7 @@ def digest(sample: Any) -> bytes:
     return found.digest()
 
 
-def _parts(leaf: Any) -> tuple[str, bytes]:
+def _parts(leaf: object) -> tuple[str, bytes]:
     """The form of a part of a sample (type, size, metadata), and its content."""
     name = type(leaf).__name__
     if isinstance(leaf, torch.Tensor):

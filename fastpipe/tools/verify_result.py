@@ -229,18 +229,17 @@ class Certificate:
         return grid([cells], side=side, heading=heading)
 
 
-def difference_cell(ours: NDArray[Any], theirs: NDArray[Any], side: int, factor: int = 0) -> Cell:
+def difference_cell(ours: NDArray[Any], theirs: NDArray[Any], side: int) -> Cell:
     """The difference of two images made visible, with its figures; where few values differ, each is shown larger.
 
     Args:
         ours, theirs: ``(H, W, C)`` on the scale of 0 to 255.
         side: of the picture, in pixels.
-        factor: what a difference of 1 becomes; 0 for what makes most of them visible.
     """
     apart = Difference()
     apart.add(ours, theirs)
     # The largest alone would leave the others black: a pixel of 75 among thousands of 1 to 5.
-    factor = factor or max(1, 255 // max(apart.p999, 1))
+    factor = max(1, 255 // max(apart.p999, 1))
     lines = [f"difference x {factor}", "no difference"]
     few = 0 < apart.differing < _FEW
     if apart.max:

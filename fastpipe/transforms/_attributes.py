@@ -19,16 +19,16 @@ class Attribute:
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
 
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
         if instance is None or self._name not in vars(instance):
             raise AttributeError(self._name)
         return self._convert(vars(instance)[self._name])
 
-    def __set__(self, instance: Any, value: Any) -> None:
+    def __set__(self, instance: object, value: object) -> None:
         vars(instance)[self._name] = value
 
 
-def by_class(value: Any) -> Any:
+def by_class(value: object) -> Any:
     """A dict by the classes of inputs, such as a fill for each, that finds a stand-in as the class it stands for."""
     return _ByClass(value) if type(value) is dict else value
 
@@ -37,5 +37,5 @@ class _ByClass(dict[Any, Any]):
     def __contains__(self, key: object) -> bool:
         return super().__contains__(getattr(key, "stands_for", key))
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> Any:
         return super().__getitem__(getattr(key, "stands_for", key))

@@ -23,7 +23,7 @@ _HARMLESS = frozenset({"__init__", "__repr__", "__str__", "extra_repr"})
 _CALLS = frozenset({"__call__", "__getattr__", "__getattribute__", "_call_impl", "forward"})
 
 
-def drawable(transform: Any) -> bool:
+def drawable(transform: object) -> bool:
     """Whether a transform's parameters can be drawn from an image's size alone, by its ``draw``.
 
     True where the class defines ``draw(self, shape, generators)``, nothing below that class replaces a method that
@@ -67,7 +67,7 @@ def _methods_to_keep(cls: Any) -> frozenset[str] | None:
 
 def _draws_from_shape(cls: type) -> bool:
     """A foreign class may well have a ``draw`` of another meaning."""
-    draw: Any = getattr(cls, "draw", None)
+    draw = getattr(cls, "draw", None)
     return inspect.isfunction(draw) and list(inspect.signature(draw).parameters)[1:] == ["shape", "generators"]
 
 
@@ -75,7 +75,7 @@ def _is_ours(base: type) -> bool:
     return base.__module__.startswith("fastpipe.transforms.")
 
 
-def draws_from_stream(transform: Any) -> bool:
+def draws_from_stream(transform: object) -> bool:
     """Whether a transform's ``draw`` is fastpipe's own, which takes an `MT19937Stream`."""
     draw = getattr(type(transform), "draw", None)
     return str(getattr(draw, "__module__", "")).startswith("fastpipe.")
@@ -185,7 +185,7 @@ def setup_size(size: Any, error_msg: str) -> Any:
     return size
 
 
-def check_length(x: Any, name: str, req_sizes: tuple[int, ...]) -> None:
+def check_length(x: object, name: str, req_sizes: tuple[int, ...]) -> None:
     """Raises TypeError unless ``x`` is a sequence, ValueError unless its length is one of ``req_sizes``."""
     message = f"{name} should be a sequence of length {' or '.join(str(size) for size in req_sizes)}."
     if not isinstance(x, Sequence):
@@ -210,14 +210,14 @@ def setup_angle(x: Any, name: str, req_sizes: tuple[int, ...] = (2,)) -> list[fl
     return [float(d) for d in x]
 
 
-def check_interpolation(interpolation: Any) -> Any:
+def check_interpolation(interpolation: InterpolationMode) -> Any:
     """The argument, with one of Pillow's integers, or torchvision's mode, turned into an `InterpolationMode`."""
     if isinstance(interpolation, int):
         return interpolation_from_int(interpolation)
     return InterpolationMode.adopt(interpolation)
 
 
-def check_fill(fill: Any) -> Any:
+def check_fill(fill: Fill) -> Any:
     """The argument, with 0 for None.
 
     Raises:
@@ -230,7 +230,7 @@ def check_fill(fill: Any) -> Any:
     return fill
 
 
-def check_scale_and_ratio(scale: Any, ratio: Any) -> None:
+def check_scale_and_ratio(scale: object, ratio: object) -> None:
     """Raises TypeError unless both are sequences; warns of bounds the wrong way round."""
     if not isinstance(scale, Sequence):
         raise TypeError("Scale should be a sequence")

@@ -71,7 +71,11 @@ def apply_op(img: Image, op_name: str, magnitude: float, interpolation: Interpol
 
 
 def op_calls(
-    op_name: str, magnitude: float, interpolation: InterpolationMode, fill: Any, affine: type[ops.Affine] = ops.Affine
+    op_name: str,
+    magnitude: float,
+    interpolation: InterpolationMode,
+    fill: Fill,
+    affine: type[ops.Affine] = ops.Affine,
 ) -> tuple[ops.Operation, ...]:
     """The operations that `apply_op` does (TorchScript can't compile these, nor a look-up by name)."""
     if isinstance(fill, list):
@@ -87,7 +91,7 @@ def _kept_calls(*arguments: Any) -> tuple[ops.Operation, ...]:
 
 
 def _op_calls(
-    op_name: str, magnitude: float, interpolation: InterpolationMode, fill: Any, affine: type[ops.Affine]
+    op_name: str, magnitude: float, interpolation: InterpolationMode, fill: Fill, affine: type[ops.Affine]
 ) -> tuple[ops.Operation, ...]:
     if op_name == "Identity":
         return ()

@@ -32,7 +32,7 @@ NEUTRAL_NAMES = frozenset(
 Adapt = Callable[[Any], Any]
 
 
-def planned(transform: Any) -> Any:
+def planned(transform: object) -> Any:
     """The object that draws for a transform.
 
     For one that a recipe knows, an adapter: an object of a class of fastpipe's that shares its attributes, so that
@@ -55,15 +55,15 @@ def recipe_of(kind: type) -> Any:
     return None
 
 
-def why_not(transform: Any) -> str:
+def why_not(transform: object) -> str:
     """The reason why a recipe doesn't plan an object of its library; empty for objects of no such library."""
     recipe = recipe_of(type(transform))
     return "" if recipe is None else str(recipe.why_not(type(transform)))
 
 
-def drawn_by_itself(transform: Any) -> tuple[Any, ...]:
+def drawn_by_itself(transform: object) -> tuple[Any, ...]:
     """The members of another library's transform that its own code draws before an image is decoded."""
-    find: Any = getattr(recipe_of(type(transform)), "planned_members", None)
+    find = getattr(recipe_of(type(transform)), "planned_members", None)
     return () if find is None else tuple(find(transform))
 
 

@@ -39,7 +39,7 @@ class Albumentations:
         PlanError: the transform needs masks, boxes, key points or other data beside the image.
     """
 
-    def __init__(self, transform: Any) -> None:
+    def __init__(self, transform: object) -> None:
         if not callable(transform) or not hasattr(transform, "set_random_state"):
             raise TypeError(
                 f"transform should be an albumentations transform, Compose, OneOf, …. Got {type(transform).__name__}"
@@ -50,7 +50,7 @@ class Albumentations:
                 raise _missing_targets(member, ", ".join(sorted(missing)))
         self.transform = transform
 
-    def __call__(self, img: Any) -> Any:
+    def __call__(self, img: object) -> Any:
         return SeededCall(self.transform, random_seed(TorchStream())).apply(img)
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
@@ -83,7 +83,7 @@ class SeededCall:
     transform: Any
     seed: int
 
-    def apply(self, image: Any) -> Any:
+    def apply(self, image: object) -> Any:
         given = image
         if isinstance(image, torch.Tensor):
             if image.device.type != "cpu" or image.ndim != 3 or image.dtype not in (torch.uint8, torch.float32):
@@ -101,11 +101,11 @@ class SeededCall:
             return _as_pil(result, image.mode)
         return torch.from_numpy(np.ascontiguousarray(_channels_first(result)))
 
-    def _result(self, image: Any) -> Any:
+    def _result(self, image: object) -> Any:
         """The array or tensor for an image, whose pixels are copied: some transforms write into theirs."""
         with ONE_AT_A_TIME:
             set_state(self.transform, self.seed)
-            run: Any = run_of(self.transform)
+            run = run_of(self.transform)
             try:
                 if run is None:  # a class of one's own
                     return self.transform(image=np.array(image))["image"]
@@ -122,7 +122,7 @@ class SeededCall:
         return f"albumentations({type(self.transform).__name__}, seed={self.seed})"
 
 
-def _members(transform: Any) -> Iterator[Any]:
+def _members(transform: object) -> Iterator[Any]:
     """The transforms in a tree of ``Compose``, ``OneOf``, …; a single one, itself."""
     members = getattr(transform, "transforms", None)
     if isinstance(members, list | tuple):
@@ -132,7 +132,7 @@ def _members(transform: Any) -> Iterator[Any]:
         yield transform
 
 
-def _missing_targets(transform: Any, what: str) -> PlanError:
+def _missing_targets(transform: object, what: str) -> PlanError:
     return PlanError(
         f"{type(transform).__name__} needs more than the image ({what}), and a torchvision-style pipeline has only "
         "the image: call albumentations yourself where you have the rest"

@@ -55,7 +55,7 @@ class Pixels:
         return list(array) if self.as_list else array
 
 
-def image_pixels(image: Any) -> Pixels:
+def image_pixels(image: object) -> Pixels:
     """The pixels of a file, of a PIL image, which may be a lazy one, or of an array.
 
     Raises:
@@ -93,7 +93,7 @@ def _part(array: Array, box: Box, several: bool = False) -> Array:
     return array[:, rows, columns] if several else array[rows, columns]
 
 
-def run_of(transform: Any) -> Run | None:
+def run_of(transform: object) -> Run | None:
     """The call of a transform that takes named arrays; None for any other."""
     kind: Any = type(transform)
     return _run_of(kind)
@@ -101,12 +101,12 @@ def run_of(transform: Any) -> Run | None:
 
 @lru_cache(maxsize=512)
 def _run_of(kind: Any) -> Run | None:
-    find: Any = getattr(recipe_of(kind), "find_run", None)
+    find = getattr(recipe_of(kind), "find_run", None)
     found: Run | None = None if find is None else find(kind)
     return found
 
 
-def call_with_image(run: Run, transform: Any, image: Any) -> Any:
+def call_with_image(run: Run, transform: object, image: object) -> Any:
     """The image that a transform which takes named arrays gives, an array or a tensor, for a PIL image or an array."""
     return run(transform, {"image": image_pixels(image)})["image"]
 
@@ -116,7 +116,7 @@ def random_seed(stream: Stream) -> int:
     return stream.randint(0, 2**63 - 1)
 
 
-def reseed(transform: Any) -> None:
+def reseed(transform: object) -> None:
     """Seeds a transform that has generators of its own by a number that is drawn from torch's; leaves others alone."""
     if run_of(transform) is not None:
         set_state(transform, random_seed(TorchStream()))

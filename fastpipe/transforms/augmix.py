@@ -17,7 +17,7 @@ from fastpipe.transforms._base import Filled
 from fastpipe.transforms._operations import apply_op, aug_mix_space, draw_operation, op_calls, space_for
 from fastpipe.transforms.functional import InterpolationMode
 from fastpipe.transforms.functional._types import Image
-from fastpipe.types import Generators, ImageShape, Step
+from fastpipe.types import Fill, Generators, ImageShape, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Mixture:
     chains: tuple[tuple[ops.Operation, ...], ...]
     dtype: torch.dtype = torch.float32
 
-    def apply(self, image: Any) -> Any:
+    def apply(self, image: object) -> Any:
         """The mixed image; as in torchvision, operations run on tensors, which are mixed in the weights' dtype."""
         tensor = image if isinstance(image, Tensor) else F.pil_to_tensor(image)
         batch = tensor[None] if tensor.ndim == 3 else tensor
@@ -60,7 +60,7 @@ class Mixture:
         return " + ".join([f"mixture({self.weights[0]:.3f} × itself", *weighted]) + ")"
 
 
-def _run(chain: tuple[ops.Operation, ...], image: Any) -> Any:
+def _run(chain: tuple[ops.Operation, ...], image: object) -> Any:
     for call in chain:
         image = call.apply(image)
     return image
@@ -111,7 +111,7 @@ class AugMix(Filled):
         alpha: float = 1.0,
         all_ops: bool = True,
         interpolation: InterpolationMode = InterpolationMode.BILINEAR,
-        fill: Any = None,
+        fill: Fill = None,
     ) -> None:
         super().__init__()
         self._PARAMETER_MAX = 10

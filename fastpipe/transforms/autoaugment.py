@@ -27,7 +27,7 @@ from fastpipe.transforms._operations import (
 from fastpipe.transforms.augmix import AugMix
 from fastpipe.transforms.functional import InterpolationMode
 from fastpipe.transforms.functional._types import Image
-from fastpipe.types import Generators, ImageShape, Step
+from fastpipe.types import Fill, Generators, ImageShape, Step
 
 __all__ = ["AugMix", "AutoAugment", "AutoAugmentPolicy", "RandAugment", "TrivialAugmentWide"]
 
@@ -75,7 +75,7 @@ class AutoAugment(_Policy):
         self,
         policy: AutoAugmentPolicy = AutoAugmentPolicy.IMAGENET,
         interpolation: InterpolationMode = InterpolationMode.NEAREST,
-        fill: Any = None,
+        fill: Fill = None,
     ) -> None:
         super().__init__()
         self.policy = AutoAugmentPolicy.adopt(policy)
@@ -175,7 +175,7 @@ class RandAugment(_Policy):
         magnitude: int = 9,
         num_magnitude_bins: int = 31,
         interpolation: InterpolationMode = InterpolationMode.NEAREST,
-        fill: Any = None,
+        fill: Fill = None,
     ) -> None:
         super().__init__()
         self.num_ops = num_ops
@@ -219,7 +219,7 @@ class TrivialAugmentWide(_Policy):
         self,
         num_magnitude_bins: int = 31,
         interpolation: InterpolationMode = InterpolationMode.NEAREST,
-        fill: Any = None,
+        fill: Fill = None,
     ) -> None:
         super().__init__()
         self.num_magnitude_bins = num_magnitude_bins

@@ -52,7 +52,7 @@ class ColorJitter(Transform):
     @torch.jit.unused
     def _check_input(
         self,
-        value: Any,
+        value: object,
         name: str,
         center: float = 1,
         bound: tuple[float, float] = (0, float("inf")),

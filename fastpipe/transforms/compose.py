@@ -91,7 +91,7 @@ class Lambda(ReprMixin):
             raise TypeError(f"Argument lambd should be callable, got {type(lambd).__name__!r}")
         self.lambd = lambd
 
-    def __call__(self, img: Any) -> Any:
+    def __call__(self, img: object) -> Any:
         return self.lambd(img)
 
 
@@ -124,7 +124,7 @@ class RandomApply(_OfTransforms, torch.nn.Module):
 
     _repr_format = "p={0.p}"
 
-    def __init__(self, transforms: Any, p: float = 0.5) -> None:
+    def __init__(self, transforms: object, p: float = 0.5) -> None:
         super().__init__()
         self.transforms = transforms
         self.p = p
@@ -148,7 +148,7 @@ class RandomOrder(RandomTransforms):
 
     _draws_from_python = True
 
-    def __call__(self, img: Any) -> Any:
+    def __call__(self, img: object) -> Any:
         for i in _draw_order(len(self.transforms), random):
             img = self.transforms[i](img)
         return img
@@ -171,7 +171,7 @@ class RandomChoice(RandomTransforms):
 
     _draws_from_python = True
 
-    def __init__(self, transforms: Sequence[Callable[..., Any]], p: Any = None) -> None:
+    def __init__(self, transforms: Sequence[Callable[..., Any]], p: object = None) -> None:
         super().__init__(transforms)
         if p is not None and not isinstance(p, Sequence):
             raise TypeError("Argument p should be a sequence")

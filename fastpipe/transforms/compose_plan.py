@@ -64,7 +64,7 @@ class ComposePlan:
             and (not self._composites or list(map(members_within, self._composites)) == self._members)
         )
 
-    def __call__(self, image: Any) -> Any:
+    def __call__(self, image: object) -> Any:
         for run in self.runs:
             image = run_one(run, image)
         return image
@@ -75,7 +75,7 @@ def raise_mistake(error: Exception) -> None:
     raise error
 
 
-def run_one(run: Pipeline, image: Any, on_mistake: Callable[[Exception], None] = raise_mistake) -> Any:
+def run_one(run: Pipeline, image: object, on_mistake: Callable[[Exception], None] = raise_mistake) -> Any:
     """The result of one of the runs of an `ComposePlan`.
 
     Args:
@@ -114,7 +114,7 @@ def runs_of(members: Sequence[Any], *, v2_alone: bool = False) -> Iterator[Pipel
 
 def draw_and_run(
     draw: Callable[[ImageShape, Generators], tuple[Step, ...]],
-    image: Any,
+    image: object,
     shape: ImageShape,
     with_python: bool = False,
 ) -> Any:
@@ -154,14 +154,14 @@ class ComposePlanSlot:
     def __getstate__(self) -> Any:
         return self.__dict__
 
-    def _call_for(self, image: Any) -> ComposePlan | None:
+    def _call_for(self, image: object) -> ComposePlan | None:
         """The call for an image; None where its transforms are to be called one by one."""
         kind: Any = type(image)
         if kind is not Image.Image and kind is not np.ndarray and not _is_pillow(kind):
             return None
         if torch_modes_active():
             return None
-        transforms: Any = self.transforms  # type: ignore[attr-defined]
+        transforms = self.transforms  # type: ignore[attr-defined]
         known = getattr(self, "_compose_plan", None)
         if known is None or not known.holds(transforms):
             known = ComposePlan(transforms) if isinstance(transforms, LISTS) else _NONE

@@ -26,7 +26,7 @@ class ToTensor(ReprMixin):
     def __init__(self) -> None:
         pass
 
-    def __call__(self, pic: Any) -> Tensor:
+    def __call__(self, pic: object) -> Tensor:
         return F.to_tensor(pic)
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
@@ -42,7 +42,7 @@ class PILToTensor(ReprMixin):
     def __init__(self) -> None:
         pass
 
-    def __call__(self, pic: Any) -> Tensor:
+    def __call__(self, pic: object) -> Tensor:
         return F.pil_to_tensor(pic)
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
@@ -86,7 +86,7 @@ class ToPILImage:
     def __init__(self, mode: Any = None) -> None:
         self.mode = mode
 
-    def __call__(self, pic: Any) -> Any:
+    def __call__(self, pic: object) -> Any:
         return F.to_pil_image(pic, self.mode)
 
     def __repr__(self) -> str:
@@ -126,7 +126,7 @@ class Normalize(Transform):
         return (ops.Normalize(copy.deepcopy(self.mean), copy.deepcopy(self.std)),)
 
 
-def _numbers(given: Any) -> float | tuple[Any, ...] | None:
+def _numbers(given: object) -> float | tuple[Any, ...] | None:
     """The number, or those in a list, a tuple or a vector of float32, by which operations are kept; None for others."""
     if isinstance(given, float):
         return given

@@ -48,6 +48,6 @@ def _class_of(kind: Any) -> Any:
     return type(kind)(kind.__name__, (Converted, kind), names)
 
 
-def seen_through(transform: Any) -> Any:
+def seen_through(transform: object) -> Any:
     """The program of a converted transform; any other object itself."""
     return transform._program if isinstance(transform, Converted) else transform

@@ -45,7 +45,7 @@ class Resize(Transform):
     def __init__(
         self,
         size: Any,
-        interpolation: Any = InterpolationMode.BILINEAR,
+        interpolation: InterpolationMode = InterpolationMode.BILINEAR,
         max_size: int | None = None,
         antialias: bool | None = True,
     ) -> None:
@@ -208,7 +208,7 @@ class RandomCrop(Transform):
         return tuple(steps)
 
 
-def _cropped(crop: RandomCrop, img: Any) -> Any:
+def _cropped(crop: RandomCrop, img: object) -> Any:
     """The crop of an array or a PIL image with its border, made at once."""
     channels, height, width = F.get_dimensions(img)
     return run_steps(crop.draw(ImageShape(height, width, channels), Generators()), img)
@@ -290,7 +290,7 @@ class RandomResizedCrop(Transform):
         size: Any,
         scale: Any = (0.08, 1.0),
         ratio: Any = (3.0 / 4.0, 4.0 / 3.0),
-        interpolation: Any = InterpolationMode.BILINEAR,
+        interpolation: InterpolationMode = InterpolationMode.BILINEAR,
         antialias: bool | None = True,
     ) -> None:
         super().__init__()

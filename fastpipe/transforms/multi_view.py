@@ -50,7 +50,7 @@ class MultiView:
         for transform, count in zip(self.transforms, self.counts, strict=True):
             yield from [transform] * count
 
-    def __call__(self, img: Any) -> list[Any]:
+    def __call__(self, img: object) -> list[Any]:
         calls = self._calls()
         source = source_of(img)
         if source is not None:

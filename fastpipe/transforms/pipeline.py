@@ -51,7 +51,7 @@ class Pipeline:
         within = [planned(one) for transform in self.drawn for one in all_within(transform)]
         object.__setattr__(self, "draws_from_python", any(map(_draws_from_python, within)))
 
-    def is_of(self, transform: Any) -> bool:
+    def is_of(self, transform: object) -> bool:
         """True if this was compiled from a transform: not if that, or its `Compose`'s list, has changed."""
         known = self._members
         members = members_of(transform)
@@ -98,17 +98,17 @@ class Pipeline:
         return tuple([None if draw is None else draw(None, None) for draw in self._fixed])
 
 
-def _looks_at_shape(transform: Any) -> bool:
+def _looks_at_shape(transform: object) -> bool:
     """Whether what is drawn for a transform may depend on the image's shape; ours say where it doesn't."""
     return bool(vars(type(transform)).get("_looks_at_shape", True))
 
 
-def _draws_nothing(transform: Any) -> bool:
+def _draws_nothing(transform: object) -> bool:
     """Whether a transform's steps are the same for each image, as its class says of itself."""
     return bool(vars(type(transform)).get("_draws_nothing"))
 
 
-def _draws_from_python(transform: Any) -> bool:
+def _draws_from_python(transform: object) -> bool:
     """Whether a draw may take numbers of Python's generator or numpy's, as its class says of itself."""
     own = getattr(transform, "_draws_from_python", None)
     return not draws_from_stream(transform) if own is None else bool(own)
@@ -117,20 +117,20 @@ def _draws_from_python(transform: Any) -> bool:
 LISTS = (list, tuple, torch.nn.ModuleList)
 
 
-def members_within(transform: Any) -> tuple[Any, ...]:
+def members_within(transform: object) -> tuple[Any, ...]:
     """The transforms that a transform is made of, whatever it does with them."""
     found = getattr(transform, "transforms", None)
     return tuple(found) if isinstance(found, LISTS) else ()
 
 
-def all_within(transform: Any) -> Iterator[Any]:
+def all_within(transform: object) -> Iterator[Any]:
     """The transform, and all that it is made of."""
     yield transform
     for member in members_within(transform):
         yield from all_within(member)
 
 
-def _is_compose(transform: Any) -> bool:
+def _is_compose(transform: object) -> bool:
     """Whether its class says so of itself: a class derived from it may do something else."""
     return bool(vars(type(transform)).get("_is_compose"))
 
@@ -147,7 +147,7 @@ def members_of(transform: Any) -> Sequence[Any] | None:
     return members
 
 
-def flatten(transform: Any) -> Iterable[Any]:
+def flatten(transform: object) -> Iterable[Any]:
     """The transforms of a nested `Compose`, in the order in which they run; one that isn't a `Compose`, itself."""
     if transform is None:
         return
@@ -159,7 +159,7 @@ def flatten(transform: Any) -> Iterable[Any]:
         yield transform
 
 
-def compile_pipeline(transform: Any, *, v2_alone: bool = False) -> Pipeline:
+def compile_pipeline(transform: object, *, v2_alone: bool = False) -> Pipeline:
     """Splits a transform at the first member that isn't drawable (a foreign callable, a `Lambda`, …).
 
     Args:

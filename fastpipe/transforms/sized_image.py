@@ -26,7 +26,7 @@ class SizedImage(Image.Image):
         raise Untraceable("this transform looks at what else is in the file, which isn't read yet")
 
     @info.setter
-    def info(self, value: Any) -> None:
+    def info(self, value: object) -> None:
         """Ignores the value, which Pillow's constructor sets."""
 
     def load(self) -> Any:

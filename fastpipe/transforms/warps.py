@@ -12,7 +12,7 @@ from fastpipe.transforms import functional as F
 from fastpipe.transforms._base import Filled, Transform, check_fill, check_interpolation, check_length, setup_angle
 from fastpipe.transforms.functional import InterpolationMode
 from fastpipe.transforms.functional._types import Floats, Image, Ints
-from fastpipe.types import Generators, ImageShape, Step
+from fastpipe.types import Fill, Generators, ImageShape, Step
 
 
 class RandomRotation(Filled):
@@ -34,10 +34,10 @@ class RandomRotation(Filled):
     def __init__(
         self,
         degrees: Any,
-        interpolation: Any = InterpolationMode.NEAREST,
+        interpolation: InterpolationMode = InterpolationMode.NEAREST,
         expand: bool = False,
-        center: Any = None,
-        fill: Any = 0,
+        center: Sequence[int] | None = None,
+        fill: Fill = 0,
     ) -> None:
         super().__init__()
         self.degrees = setup_angle(degrees, name="degrees", req_sizes=(2,))
@@ -99,12 +99,12 @@ class RandomAffine(Filled):
     def __init__(
         self,
         degrees: Any,
-        translate: Any = None,
+        translate: Sequence[float] | None = None,
         scale: Any = None,
-        shear: Any = None,
-        interpolation: Any = InterpolationMode.NEAREST,
-        fill: Any = 0,
-        center: Any = None,
+        shear: float | Sequence[float] | None = None,
+        interpolation: InterpolationMode = InterpolationMode.NEAREST,
+        fill: Fill = 0,
+        center: Sequence[int] | None = None,
     ) -> None:
         super().__init__()
         self.degrees = setup_angle(degrees, name="degrees", req_sizes=(2,))
@@ -213,8 +213,8 @@ class RandomPerspective(Filled):
         self,
         distortion_scale: float = 0.5,
         p: float = 0.5,
-        interpolation: Any = InterpolationMode.BILINEAR,
-        fill: Any = 0,
+        interpolation: InterpolationMode = InterpolationMode.BILINEAR,
+        fill: Fill = 0,
     ) -> None:
         super().__init__()
         self.p = p
@@ -286,8 +286,8 @@ class ElasticTransform(Transform):
         self,
         alpha: Any = 50.0,
         sigma: Any = 5.0,
-        interpolation: Any = InterpolationMode.BILINEAR,
-        fill: Any = 0,
+        interpolation: InterpolationMode = InterpolationMode.BILINEAR,
+        fill: Fill = 0,
     ) -> None:
         super().__init__()
         self.alpha = _setup_pair(alpha, "alpha")
@@ -325,7 +325,7 @@ class ElasticTransform(Transform):
         return (ops.ElasticTransform(displacement, self.interpolation, self.fill),)
 
 
-def _setup_pair(value: Any, name: str) -> Any:
+def _setup_pair(value: object, name: str) -> Any:
     if isinstance(value, float):
         return [value, value]
     if not isinstance(value, Sequence):

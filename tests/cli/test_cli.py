@@ -60,14 +60,12 @@ def test_json_alone_goes_to_standard_output(folder: str) -> None:
     assert json.loads(result.stdout)["formats"].keys() == {"png"}
 
 
-def test_bench_writes_a_page(folder: str, tmp_path: Path) -> None:
-    found, page = tmp_path / "found.json", tmp_path / "report.html"
+def test_bench_names_the_command_that_repeats_it(folder: str, tmp_path: Path) -> None:
+    found = tmp_path / "found.json"
     arguments = ["bench", folder, *SMALL, "--readers", "pil", "--format", "jpeg"]
-    result = CliRunner().invoke(app, [*arguments, "--json", str(found), "--html", str(page)])
+    result = CliRunner().invoke(app, [*arguments, "--json", str(found)])
     assert result.exit_code == 0, result.output
     assert "| pil * " in result.output
-    assert f"Written: {page}" in result.output
-    assert "fastpipe bench" in page.read_text(encoding="utf-8")
     command = json.loads(found.read_text(encoding="utf-8"))["command"]
     assert command == ["fastpipe", *arguments[:2], "--readers=pil", "--format=jpeg", *command[-3:]]
     assert command[-3:] == ["--workers=0", "--images=2", "--rounds=1"]
@@ -77,12 +75,11 @@ def test_what_can_t_be_written_is_said_before_anything_is_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("fastpipe.tools.bench.run.measure", None)
-    for option in ("--json", "--html"):
-        (tmp_path / "file").touch()
-        assert exit_code(["bench", *SMALL, option, str(tmp_path / "file" / "x")]) == 1
-        assert f"give {option} a place that can be written" in capsys.readouterr().err
+    (tmp_path / "file").touch()
+    assert exit_code(["bench", *SMALL, "--json", str(tmp_path / "file" / "x")]) == 1
+    assert "give --json a place that can be written" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    assert exit_code(["doctor", str(tmp_path), "--html", str(tmp_path / "x.html")]) == 1
+    assert exit_code(["doctor", str(tmp_path), "--plot", str(tmp_path / "x.png")]) == 1
     assert capsys.readouterr().err.count("\n") == 1
 
 

@@ -173,7 +173,7 @@ def test_completion_knows_the_commands_and_their_options() -> None:
 
     assert set(COMMANDS) <= set(completed("fastpipe ", 1))
     assert completed("fastpipe con", 1) == ["configure"]
-    assert {"--html", "--rounds"} <= set(completed("fastpipe bench --", 2))
+    assert {"--json", "--rounds"} <= set(completed("fastpipe bench --", 2))
     assert "--install-completion" in CliRunner().invoke(app, ["--help"]).output
 
 

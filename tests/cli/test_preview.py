@@ -28,7 +28,7 @@ def test_a_picture_is_written(project: Path) -> None:
     assert result.exit_code == 0, result.output
     assert result.output.startswith("Written to preview.png: ")
     wide = Image.open(project / "preview.png").width
-    options = ["--n", "2", "--views", "1", "--side", "64", "--diff", "torchvision", "--out", "other.jpg", "--quiet"]
+    options = ["--n", "2", "--views", "1", "--side", "64", "--out", "other.jpg", "--quiet"]
     result = CliRunner().invoke(app, ["preview", "photos", *options, "-t", "fastpipe.transforms:RandomHorizontalFlip"])
     assert (result.exit_code, result.output) == (0, "")
     assert Image.open(project / "other.jpg").width < wide
@@ -86,12 +86,11 @@ def test_a_transform_that_raises_for_one_image_leaves_the_others(project: Path) 
     ("arguments", "code", "said"),
     [
         (["nowhere"], 1, "there is no nowhere"),
-        (["photos", "--diff", "imageio"], 2, "compares with torchvision"),
         (["nowhere", "--out", "no/such/folder.png"], 1, "can't write no/such/folder.png"),  # before it is drawn
         (["nowhere", "--out", "grid"], 1, "grid: no picture format has that extension; take .png or .jpg"),
         (["photos", "--transform", "photos"], 1, "give MODULE:NAME"),
     ],
-    ids=["path", "diff", "out", "ending", "transform"],
+    ids=["path", "out", "ending", "transform"],
 )
 def test_errors(arguments: list[str], code: int, said: str, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:

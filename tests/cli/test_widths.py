@@ -36,7 +36,7 @@ REPORTS = {
     "explain-broken": "explain train.py:transform",
     "check": "check photos",
     "verify": "verify photos --images 2",
-    "index": "index photos --stats --headers",
+    "index": "index photos --stats",
     "cache": "cache",
     "configure": "configure photos --rounds 1 --images 2 --workers 1",
     "configure-show": "configure --show",

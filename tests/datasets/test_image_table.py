@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import corpus
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -163,10 +162,3 @@ def test_a_cache_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pyte
     pq.write_table(table(), tmp_path / "a.parquet", compression="snappy")
     with pytest.raises(DatasetError, match=r"can't be unpacked into the cache folder.*FASTPIPE_CACHE"):
         fastpipe.ImageTable(tmp_path / "a.parquet", index=None)
-
-
-def test_headers_are_in_the_index(tmp_path: Path) -> None:
-    pq.write_table(table(), tmp_path / "a.parquet", compression="none")
-    found = fastpipe.ImageTable(tmp_path / "a.parquet", headers=True).index.table
-    assert found.heights is not None
-    assert np.array_equal(found.heights, np.arange(20, 29))

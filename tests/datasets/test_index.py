@@ -476,5 +476,5 @@ class TestManyFolders:
         monkeypatch.setattr(progress_bar.SlowBar, "delay_s", 0.0)
         monkeypatch.setattr(progress_bar, "_is_terminal", lambda: True)
         monkeypatch.setenv("FORCE_COLOR", "1")
-        assert samples_of(many, headers=True, progress=shown) == expected(many)
+        assert samples_of(many, sizes=True, progress=shown) == expected(many)
         assert ("looking for images" in capsys.readouterr().err) == shown

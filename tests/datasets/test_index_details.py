@@ -1,4 +1,4 @@
-"""ImageIndex with sizes and headers: read when asked for, kept, and read again for what changed."""
+"""ImageIndex with sizes: asked for when they are wanted, kept, and asked for again of what changed."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 
 from fastpipe.datasets import ImageIndex
+from fastpipe.index import metadata
 from fastpipe.sources.threads import map_in_threads
 
 
@@ -29,45 +30,38 @@ def photos(tmp_path: Path) -> Path:
     return root
 
 
-def test_headers(photos, settled):
-    index = ImageIndex.from_folder(photos, headers=True)
-    table = index.table
-    assert [index.formats[number] for number in table.formats] == ["JPEG", "JPEG", "JPEG", "PNG", "JPEG", ""]
-    rows = list(zip(table.widths.tolist(), table.heights.tolist(), table.flags.tolist(), strict=True))
-    assert rows == [(20, 10, 2), (31, 17, 0), (9, 300, 1), (5, 6, 0), (7, 8, 0), (0, 0, 128)]
-    assert table.orientations.tolist() == [1, 1, 1, 1, 6, 1]
-    assert table.sizes.tolist() == [os.path.getsize(path) for path in sorted(photos.glob("*/*"))]
-    assert ImageIndex.from_folder(photos, headers=True).origin == "opened"
+def test_sizes(photos, settled):
+    index = ImageIndex.from_folder(photos, sizes=True)
+    assert index.sizes.tolist() == [os.path.getsize(path) for path in sorted(photos.glob("*/*"))]
+    assert ImageIndex.from_folder(photos, sizes=True).origin == "opened"
 
 
-def test_only_new_files_are_read_and_numbers_of_formats_stay(photos, settled):
-    ImageIndex.from_folder(photos, headers=True)
+def test_only_files_of_folders_that_changed_are_asked_for_theirs(photos, settled, monkeypatch):
+    ImageIndex.from_folder(photos, sizes=True)
     time.sleep(0.02)
     Image.new("RGB", (3, 4)).save(photos / "a/0.webp")
+    asked = []
+    size_of = metadata._size_of
+    monkeypatch.setattr(metadata, "_size_of", lambda path: asked.append(path) or size_of(path))
     index = ImageIndex.from_folder(photos)
-    names = [index.formats[number] for number in index.table.formats]
-    assert names == ["WEBP", "JPEG", "JPEG", "JPEG", "PNG", "JPEG", ""]
-    assert index.table.widths.tolist() == [3, 20, 31, 9, 5, 7, 0]
+    assert sorted(asked) == sorted(map(str, photos.glob("a/*")))
+    assert index.sizes.tolist() == [os.path.getsize(path) for path in sorted(photos.glob("*/*"))]
 
 
 def test_asked_for_later(photos, settled):
     assert ImageIndex.from_folder(photos).sizes is None
     sizes = ImageIndex.from_folder(photos, sizes=True)
-    assert sizes.table.heights is None
     assert sizes.origin == "built: it had no sizes of the files"
-    headers = ImageIndex.from_folder(photos, headers=True)
-    assert headers.origin == "built: it had no headers of the files"
-    assert headers.sizes.tolist() == sizes.sizes.tolist()
-    assert ImageIndex.from_folder(photos, sizes=True).generation == headers.generation
+    assert ImageIndex.from_folder(photos).generation == sizes.generation
 
 
 def test_a_rewritten_file_is_seen_by_a_refresh(photos, settled):
-    before = ImageIndex.from_folder(photos, headers=True)
+    before = ImageIndex.from_folder(photos, sizes=True)
     with open(photos / "b/zero.png", "r+b") as file:
         Image.new("RGB", (2, 1)).save(file, format="PNG")
     assert ImageIndex.from_folder(photos).generation == before.generation
-    after = ImageIndex.from_folder(photos, headers=True, refresh=True)
-    assert (after.table.widths[-1], after.table.flags[-1]) == (2, 0)
+    after = ImageIndex.from_folder(photos, sizes=True, refresh=True)
+    assert (before.sizes[-1], after.sizes[-1]) == (0, os.path.getsize(photos / "b/zero.png"))
 
 
 @pytest.mark.parametrize("threads", [0, 1, 3])

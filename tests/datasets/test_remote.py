@@ -364,7 +364,7 @@ def test_the_tools_take_a_url(root: Path, capsys: pytest.CaptureFixture[str]) ->
     url = f"file://{root}"
     for arguments, words in (
         (["check", url, "--jobs", "1"], "5 files"),
-        (["index", url, "--headers", "--stats"], "5 files in 2 classes of file://"),
+        (["index", url, "--stats"], "5 files in 2 classes of file://"),
         (["explain", url], "the whole transform is planned"),
     ):
         with pytest.raises(SystemExit) as caught:

@@ -61,7 +61,7 @@ FAULTS = {
 @pytest.fixture
 def index(photos):
     """With everything that an index can know of the files: what it knows must not be trusted."""
-    return fastpipe.ImageIndex.from_folder(photos, location=None, headers=True)
+    return fastpipe.ImageIndex.from_folder(photos, location=None, sizes=True)
 
 
 def samples(loader) -> dict[int, torch.Tensor]:

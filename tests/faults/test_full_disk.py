@@ -82,7 +82,7 @@ def test_reports(tmp_path, room):
             figures.write_text("the old ones")
         before = contents(tmp_path)
         with full_disk(room), pytest.raises(ConfigError, match=FULL):
-            write_file(page, "<html>" * 1000, "--html")
+            write_file(page, "<html>" * 1000, "--report")
         with full_disk(room), pytest.raises(ConfigError, match=FULL):
             write_json(str(figures), {"figures": list(range(1000))})
         assert contents(tmp_path) == before
@@ -173,7 +173,7 @@ def test_reports_go_where_links_and_pipes_lead(tmp_path):
     page.write_text("the old one")
     page.chmod(0o640)
     (tmp_path / "link.html").symlink_to(page)
-    write_file(tmp_path / "link.html", "the new one", "--html")
+    write_file(tmp_path / "link.html", "the new one", "--report")
     assert page.read_text() == "the new one"
     assert page.stat().st_mode & 0o777 == 0o640
     assert sorted(contents(tmp_path)) == ["link.html", "page.html"]
@@ -181,7 +181,7 @@ def test_reports_go_where_links_and_pipes_lead(tmp_path):
     got = []
     reading = threading.Thread(target=lambda: got.append((tmp_path / "pipe").read_text()))
     reading.start()
-    write_file(tmp_path / "pipe", "to whoever reads", "--html")
+    write_file(tmp_path / "pipe", "to whoever reads", "--report")
     reading.join()
     assert got == ["to whoever reads"]
 

@@ -756,6 +756,29 @@ def test_a_transform_that_differs_is_told(monkeypatch: pytest.MonkeyPatch) -> No
             assert shown(recipe(opened())) == expected
 
 
+@pytest.mark.parametrize("ways", ["functions", "Compose"])
+def test_a_mistake_of_fastpipe_s_is_told_and_the_plain_result_taken(monkeypatch: pytest.MonkeyPatch, ways: str) -> None:
+    def planted(*_: object) -> None:
+        raise TypeError("planted")
+
+    def resized() -> torch.Tensor:
+        resize = v2.Resize((41, 53)) if ways == "functions" else v2.Compose([v2.Resize((41, 53))])
+        return torch.as_tensor(resize(opened()))
+
+    with plainly():
+        expected = resized()
+    monkeypatch.setattr(pending_tensor, "then", planted)
+    assert torch.equal(resized(), expected)
+    told = {reason for site in fastpipe.report().sites for reason in site.left}
+    assert told == {"fastpipe failed (TypeError: planted), and the plain way was taken"}
+
+
+def test_a_mistake_of_the_user_s_is_the_librarys_to_tell() -> None:
+    with pytest.raises(RuntimeError, match="sizes should be greater than 0"):
+        F.resize(opened(), [41, 0])
+    assert not any(site.left for site in fastpipe.report().sites)
+
+
 def test_the_account() -> None:
     fastpipe.uninstall()
     recipe = RECIPES["training"]()

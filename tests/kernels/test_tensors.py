@@ -21,7 +21,7 @@ def colors(step: int) -> torch.Tensor:
 @pytest.mark.skipif(not core.available(), reason="the core isn't there")
 @pytest.mark.parametrize("factor", [0.03, -0.05, 0.0, 0.5, -0.5, 0.123456789])
 def test_hue(factor: float) -> None:
-    """`benchmarks/v2.py` sees photos; here a cube of colours, and rows that are part of a larger image."""
+    """A cube of colours, and rows that are part of a larger image."""
     image = colors(5 if factor == 0.03 else 15)
     for given in (image, image[:, 3:], image[:, :1], image[:, :, 1:]):
         made = v2_tensors.run("adjust_hue", given, factor)

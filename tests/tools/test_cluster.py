@@ -87,13 +87,12 @@ def test_a_check_is_that_of_one_process_although_a_worker_is_killed(
 
 def test_an_index_is_that_of_one_process(cluster: Any, folder: Path, tmp_path: Path) -> None:
     time.sleep(file_states.SETTLED_NS / 1e9 + 0.1)  # until then the folders' times are kept as unknown
-    alone = ImageIndex.from_folder(folder, location=None, headers=True, progress=False)
+    alone = ImageIndex.from_folder(folder, location=None, sizes=True, progress=False)
     for root in (folder, os.path.relpath(folder)):
         with Cluster(cluster.scheduler_address) as there:
-            options = BuildOptions(sizes=True, headers=True, progress=False, cluster=there)
+            options = BuildOptions(sizes=True, progress=False, cluster=there)
             made = ImageIndex.load_or_build(folder_source(root, IMG_EXTENSIONS, options), None)
         assert made.classes == alone.classes
-        assert made.formats == alone.formats
         assert same_tables(made.table, alone.table)
 
 
@@ -105,7 +104,7 @@ def test_the_command_lists_shards(cluster: Any, tmp_path: Path) -> None:
                     member = tarfile.TarInfo(f"{shard}-{name}")
                     member.size = len(data)
                     tar.addfile(member, io.BytesIO(data))
-    arguments = ["index", str(tmp_path / "*.tar"), "--label", "cls", "--headers", "--json", "-"]
+    arguments = ["index", str(tmp_path / "*.tar"), "--label", "cls", "--json", "-"]
     alone = CliRunner().invoke(app, [*arguments, "--at", str(tmp_path / "alone")])
     address = ["--at", str(tmp_path / "together"), "--scheduler", cluster.scheduler_address]
     together = CliRunner().invoke(app, [*arguments, *address])

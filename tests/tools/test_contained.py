@@ -85,7 +85,7 @@ def test_index_on_the_command_line(root: Path, tmp_path: Path, kind: str) -> Non
     place = str(PACKED[kind](root, tmp_path))
     label = {"shards": "json:label", "one shard": "json:label", "parquet": "label"}.get(kind)
     options = [] if label is None else ["--label", label]
-    done = CliRunner().invoke(app, ["index", place, *options, "--headers", "--json", str(tmp_path / "found.json")])
+    done = CliRunner().invoke(app, ["index", place, *options, "--json", str(tmp_path / "found.json")])
     assert done.exit_code == 0, done.output
     found = json.loads((tmp_path / "found.json").read_text())
     assert found["classes"] == {"class0": 3, "class1": 3}

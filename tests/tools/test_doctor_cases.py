@@ -208,7 +208,7 @@ def test_progressive_and_oversized_files(tmp_path: Path, monkeypatch: pytest.Mon
     assert re.search(r"Measured on [234] of them", progressive.what)  # as many as there is time for
     assert "jpegtran" in progressive.remedy
     assert "short side 500 pixels" in oversized.what
-    assert "short side of 128 pixels" in oversized.remedy
+    assert "--short-side 128" in oversized.remedy
 
 
 MISSING = """

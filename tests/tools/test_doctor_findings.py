@@ -253,7 +253,7 @@ def test_reencoding() -> None:
     assert oversized is not None
     assert "short side 3000 pixels" in oversized.what
     assert "1/30 of the bytes" in oversized.what
-    assert "short side of 448 pixels" in oversized.remedy
+    assert "fastpipe pack SOURCE TARGET --short-side 448" in oversized.remedy
     assert find.reencoding(files("progressive", 0.02, 2000, 1000, others=1000), stages(core=1000)) is None
 
 

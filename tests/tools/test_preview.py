@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,9 @@ from torch.utils.data import Dataset, Subset
 from torchvision_here import torchvision
 
 import fastpipe
-from fastpipe import ops
 from fastpipe import transforms as T
 from fastpipe.config import MachineConfig
-from fastpipe.errors import DatasetError, FastpipeError, PlanError
+from fastpipe.errors import DatasetError, PlanError
 from fastpipe.reporting import pictures
 from fastpipe.reporting.pictures import Cell, arrays_of, difference, fitted, grid, pictures_of
 from fastpipe.rng import keyed_globals, sample_key
@@ -26,8 +24,6 @@ from fastpipe.tools import preview as module
 from fastpipe.tools.bench.samples import make_folder
 from fastpipe.tools.preview import preview_files
 from fastpipe.tools.recipes import normalizations
-from fastpipe.tools.torchvision_mirror import mirror
-from fastpipe.transforms import functional as F
 
 R = torchvision.transforms
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
@@ -86,58 +82,6 @@ def test_a_dataset_with_a_seed_shows_its_epochs(root: Path, cells: list[list[Cel
     for cell, epoch in zip(cells[0][1:], (7, 8), strict=True):
         dataset.set_epoch(epoch)
         assert np.array_equal(pixels(cell), dataset[2][0].permute(1, 2, 0))
-
-
-@pytest.mark.parametrize("seed", [None, 4])
-def test_beside_torchvisions(root: Path, cells: list[list[Cell]], seed: int | None) -> None:
-    dataset = dataset_of(root, T.Compose([T.RandomCrop(40), T.RandomVerticalFlip()]), seed=seed)
-    fastpipe.preview(dataset, 4, diff="torchvision", side=64)
-    assert [len(row) for row in cells] == [4] * 4
-    for _, ours, theirs, apart in cells:
-        assert np.array_equal(pixels(ours), pixels(theirs))
-        assert apart.lines == ("difference x 64", "no difference")
-        assert not pixels(apart).any()
-    cells.clear()
-    fastpipe.preview(dataset_of(root, T.Compose([T.Resize((23, 31))])), 4, diff="torchvision", side=64)
-    assert all(np.array_equal(pixels(ours), pixels(theirs)) for _, ours, theirs, _ in cells)
-    assert [pixels(apart).max() for *_, apart in cells] == [0] * len(cells)
-
-
-def test_the_difference_is_the_distance_times_64(root: Path, cells: list[list[Cell]], off_by_one: Any) -> None:
-    transform = T.Compose([T.RandomResizedCrop(48), T.ColorJitter(0.4, 0.4, 0.4, 0.2), off_by_one()])
-    fastpipe.preview(dataset_of(root, transform), [0, 1, 2], diff="torchvision", views=2, side=64, seed=9)
-    assert len(cells) == 6
-    seen = 0
-    for number, (_, ours, theirs, apart) in enumerate(cells):
-        with keyed_globals(sample_key(9, number % 2, number // 2)):
-            reference = np.asarray(mirror(transform, R, [])(Image.open(dataset_of(root, None).samples[number // 2][0])))
-        assert np.array_equal(pixels(theirs), reference)
-        distance = np.abs(pixels(ours) - reference)
-        seen += int((distance > 0).sum())
-        if (distance > 0).mean() >= 0.001:
-            assert np.array_equal(pixels(apart), np.minimum(64 * distance, 255))
-        assert apart.lines[0] == "difference x 64"
-        if distance.any():
-            most = next(step for step in range(256) if (distance <= step).mean() >= 0.999)
-            assert f"mean {distance.mean():.3f}, 99.9% {most}, max {distance.max()} of 255" in apart.lines
-            assert apart.lines[2].startswith(f"{(distance > 0).sum():,} of {distance.size:,} values differ")
-    assert seen > 100
-
-
-def test_few_differences_are_shown_larger(root: Path, cells: list[list[Cell]], monkeypatch: pytest.MonkeyPatch) -> None:
-    def one_pixel(image: Any) -> Any:
-        pixels = np.array(F.center_crop(image, 50))
-        pixels[20, 30, 1] ^= 2
-        return pixels if isinstance(image, np.ndarray) else Image.fromarray(pixels)
-
-    monkeypatch.setattr(F, "hflip", one_pixel)
-    monkeypatch.setattr(ops.HFlip, "to_core", lambda *_: False)
-    dataset = dataset_of(root, T.Compose([T.CenterCrop(50), T.RandomHorizontalFlip(1.0)]))
-    monkeypatch.setattr(torchvision.transforms.functional, "hflip", lambda image: image)
-    fastpipe.preview(dataset, [0], diff="torchvision", side=64)
-    *_, apart = cells[0]
-    assert apart.lines[1:] == ("mean 0.000, 99.9% 0, max 2 of 255", "1 of 7,500 values differ, each shown larger")
-    assert np.argwhere(pixels(apart) == 128).tolist() == [[y, x, 1] for y in (19, 20, 21) for x in (29, 30, 31)]
 
 
 def test_the_words_are_the_recipe_s(root: Path, cells: list[list[Cell]]) -> None:
@@ -200,8 +144,8 @@ def test_several_images_a_sample(root: Path, cells: list[list[Cell]]) -> None:
     for cell, steps in zip(cells[0][1:], recipe.steps[0].views, strict=True):  # each image has its own words
         assert cell.lines[1:] == ("cropped to 20x20 from row {top}, column {left}".format(**steps[0].arguments()),)
     cells.clear()
-    fastpipe.preview(dataset_of(root, T.TenCrop(20)), [0], views=1, diff="torchvision")
-    assert len(cells[0]) == 1 + 4 * 3
+    fastpipe.preview(dataset_of(root, T.TenCrop(20)), [0], views=1)
+    assert len(cells[0]) == 1 + 4
 
 
 def test_a_foreign_transform_says_so(root: Path, cells: list[list[Cell]]) -> None:
@@ -275,12 +219,10 @@ def test_a_loader_of_the_user_s_own(tmp_path: Path, cells: list[list[Cell]]) -> 
         is_valid_file=lambda path: path.endswith(".npy"),
         index=None,
     )
-    fastpipe.preview(dataset, [0], views=1, diff="torchvision", side=16)
-    original, ours, theirs, apart = cells[0]
+    fastpipe.preview(dataset, [0], views=1, side=16)
+    original, ours = cells[0]
     assert np.array_equal(pixels(original), array)
     assert np.array_equal(pixels(ours), array[2:10, 4:12])
-    assert np.array_equal(pixels(theirs), pixels(ours))
-    assert apart.lines[1] == "no difference"
 
 
 def test_a_subset_shows_its_own_samples(root: Path, cells: list[list[Cell]]) -> None:
@@ -304,24 +246,9 @@ def test_a_long_foreign_transform_is_named_with_its_members(root: Path, cells: l
     assert cells[0][1].lines[2] == "then Own(RandomResizedCrop, RandomRotation)"
 
 
-def test_what_has_no_twin_is_said(root: Path, cells: list[list[Cell]]) -> None:
-    sheet = preview_files(root, T.Compose([T.CenterCrop(9), T.Lambda(np.asarray)]), 1, diff="torchvision")
-    assert sheet.notes == []  # torchvision has a Lambda too
-    sheet = preview_files(root, T.Compose([T.CenterCrop(9), np.asarray]), 1, diff="torchvision")
-    assert sheet.notes == ["numpy.asarray has no twin: it runs as it is on both sides"]
-    assert cells[-1][2].lines == ("torchvision", *sheet.notes)
-
-
-def test_torchvisions_own_transform_beside_fastpipes_twin(root: Path, cells: list[list[Cell]]) -> None:
-    preview_files(root, R.Compose([R.RandomCrop(30)]), 2, diff="torchvision")
-    assert [len(row) for row in cells] == [4, 4]
-    assert cells[0][1].lines[1].startswith("cropped to 30x30")
-    assert cells[0][3].lines[1] == "no difference"
-
-
 def test_no_generator_moves(root: Path) -> None:
     before = torch.get_rng_state(), random.getstate()
-    preview_files(root, T.Compose([T.AutoAugment(), T.RandomOrder([T.Pad(1), T.Pad(2)])]), 2, diff="torchvision")
+    preview_files(root, T.Compose([T.AutoAugment(), T.RandomOrder([T.Pad(1), T.Pad(2)])]), 2)
     assert torch.equal(before[0], torch.get_rng_state())
     assert before[1] == random.getstate()
 
@@ -338,15 +265,11 @@ def test_errors(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for arguments, said in (
         ({"indices": 0}, "indices=0"),
         ({"views": 0}, "views=0"),
-        ({"diff": "imageio"}, "diff='imageio'"),
     ):
         with pytest.raises(ValueError, match=said):
             fastpipe.preview(dataset, **arguments)
     with pytest.raises(PlanError, match="gives str, which is no image"):
         fastpipe.preview(dataset_of(root, lambda image: "text"), 1)
-    monkeypatch.setitem(sys.modules, "torchvision", None)
-    with pytest.raises(FastpipeError, match="pip install torchvision"):
-        fastpipe.preview(dataset, diff="torchvision")
 
 
 @pytest.mark.parametrize("mode", ["L", "LA", "RGB", "RGBA"])

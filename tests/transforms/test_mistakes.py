@@ -27,6 +27,7 @@ pytestmark = pytest.mark.skipif(not core.available(), reason="the core is what f
 
 WAYS: dict[str, Callable[[Any], Any]] = {
     "Compose": lambda image: T.Compose([T.Resize((41, 53)), T.RandomHorizontalFlip(), T.ToTensor()])(image),
+    "Compose of an array": lambda image: T.Compose([T.Resize((41, 53)), T.RandomHorizontalFlip()])(np.asarray(image)),
     "Resize": lambda image: T.Resize((41, 53))(image),
     "resize": lambda image: F.resize(image, [41, 53]),
     "v2 Compose": lambda image: v2.Compose([v2.Resize((41, 53)), v2.RandomHorizontalFlip()])(image),
@@ -56,6 +57,22 @@ def test_a_planted_mistake_is_raised(
     monkeypatch.setattr(ops.Resize, "to_core", planted)
     with pytest.raises(error, match="planted"):
         WAYS[way](image)
+
+
+@pytest.mark.parametrize("error", [AttributeError, TypeError, CoreError])
+@pytest.mark.parametrize(
+    ("kind", "resize"), [(np.asarray, F.resize), (F.pil_to_tensor, v2F.resize)], ids=["array", "tensor"]
+)
+def test_a_planted_mistake_of_arrays_and_tensors_is_raised(
+    image: Image.Image, monkeypatch: pytest.MonkeyPatch, kind: Any, resize: Any, error: type[Exception]
+) -> None:
+    def planted(*_: object, **__: object) -> None:
+        raise error("planted")
+
+    resize(kind(image), [23, 31])  # what is found out once has been
+    monkeypatch.setattr(core.Job, "resize", planted)
+    with pytest.raises(error, match="planted"):
+        resize(kind(image), [41, 53])
 
 
 @pytest.mark.parametrize("way", WAYS)

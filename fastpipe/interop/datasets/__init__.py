@@ -29,7 +29,7 @@ Otherwise = Callable[[Any, str], Any]
 """Called with a data set whose samples aren't known, and with the reason; returns another data set, or raises."""
 
 
-def convert_dataset(dataset: Any, otherwise: Otherwise) -> Any:
+def convert_dataset(dataset: object, otherwise: Otherwise) -> Any:
     """A data set of another library's as fastpipe's, with the same samples; one of fastpipe's as it is.
 
     Args:
@@ -39,12 +39,12 @@ def convert_dataset(dataset: Any, otherwise: Otherwise) -> Any:
     return _Conversion(otherwise)(dataset)
 
 
-def is_known(dataset: Any) -> bool:
+def is_known(dataset: object) -> bool:
     """Whether an object's class, or one that it derives from, is in a table: its own samples may be others."""
     return isinstance(dataset, ImageDataset) or _find(type(dataset)) is not None
 
 
-def known_class(dataset: Any) -> KnownClass | None:
+def known_class(dataset: object) -> KnownClass | None:
     """The row of an object's class; None where its samples may be others than a known class would make.
 
     Raises:
@@ -65,12 +65,12 @@ class _Conversion:
         self._done: dict[int, tuple[Any, Any]] = {}
         self._otherwise = otherwise
 
-    def __call__(self, dataset: Any) -> Any:
+    def __call__(self, dataset: object) -> Any:
         if id(dataset) not in self._done:
             self._done[id(dataset)] = dataset, self._converted(dataset)  # the first keeps the id its own
         return self._done[id(dataset)][1]
 
-    def _converted(self, dataset: Any) -> Any:
+    def _converted(self, dataset: object) -> Any:
         kind = type(dataset)
         if isinstance(dataset, ImageDataset) or (
             isinstance(dataset, Dataset) and kind.__module__.startswith("fastpipe.")

@@ -38,7 +38,7 @@ class KnownClass:
     files: Callable[[Any], Callable[[int], tuple[Any, Any]]] | None = None
     in_memory: bool = False
 
-    def check(self, dataset: Any, base: type[Any]) -> None:
+    def check(self, dataset: object, base: type[Any]) -> None:
         """Raises `NotConvertible` if the object's samples may be others than its known class would make.
 
         A subclass may have a constructor and a repr of its own, and methods and attributes under new names.
@@ -64,7 +64,7 @@ class KnownClass:
                     raise NotConvertible(f"its class {between.__name__} has a {name} of its own")
 
 
-def _is_of_library(method: Any, base: type[Any]) -> bool:
+def _is_of_library(method: object, base: type[Any]) -> bool:
     """Whether a class's method is the one that a file of the class's library has."""
     function = getattr(method, "__func__", method)
     home, code = str(getattr(function, "__module__", "")), getattr(function, "__code__", None)
@@ -81,7 +81,7 @@ def look_up(table: Mapping[str, Found], module: str) -> Found | None:
     return None
 
 
-def copy_attributes(ours: Any, original: Any) -> None:
+def copy_attributes(ours: object, original: object) -> None:
     """Has a data set of ours the attributes of the one that it was made of, but for names that mean something here."""
     classes = [base for base in type(ours).__mro__ if base.__module__.startswith("fastpipe.")]
     own = vars(ours)

@@ -173,7 +173,7 @@ def set_samples(made: IndexedDataset, samples: Sequence[tuple[Any, Any]]) -> Non
 
 def _folder(kind: type[IndexedDataset], dataset: Any, _: Convert) -> Any:
     _check_loader(dataset)
-    made: Any = object.__new__(kind)
+    made = object.__new__(kind)
     ImageDataset.__init__(made, dataset.transform, dataset.target_transform)
     set_samples(made, dataset.samples)
     if isinstance(made, ImageFolder):
@@ -208,7 +208,7 @@ def _coco(dataset: Any, _: Convert) -> Any:
 
 
 def _voc(kind: type[Any], dataset: Any, _: Convert) -> Any:
-    made: Any = object.__new__(kind)
+    made = object.__new__(kind)
     JointDataset.__init__(made, transforms=dataset.transforms)
     images, targets = list(map(os.fspath, dataset.images)), list(map(os.fspath, dataset.targets))
     made.index = index_of_rows((images, [0] * len(images)))
@@ -217,7 +217,7 @@ def _voc(kind: type[Any], dataset: Any, _: Convert) -> Any:
     return _with_attributes(made, dataset)
 
 
-def _array(kind: type[_Array], dataset: Any, _: Convert) -> Any:
+def _array(kind: type[_Array], dataset: object, _: Convert) -> Any:
     try:
         return _with_attributes(kind._fastpipe_of(dataset), dataset)
     except DatasetError as error:

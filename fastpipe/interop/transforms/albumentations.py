@@ -140,7 +140,7 @@ _METHODS = frozenset(name for name in dir(A.DualTransform) if inspect.isfunction
 # -- pixels
 
 
-def _pixels(transform: Any, name: str, value: Any) -> Pixels | None:
+def _pixels(transform: Any, name: str, value: object) -> Pixels | None:
     """A named value that has pixels, which aren't to be touched before it is known which; None for any other."""
     if isinstance(value, Pixels):
         return value
@@ -223,7 +223,7 @@ class _Call:
             shape = (*self.size, *pixels.shape[2:])
         return np.ndarray(shape, np.uint8, b"\0", strides=(0,) * len(shape))
 
-    def note(self, transform: Any, params: Mapping[str, Any]) -> None:
+    def note(self, transform: object, params: Mapping[str, Any]) -> None:
         motion = ENTRIES[type(transform)].recipe(transform, params, self.size)
         self.noted.append(_Noted(transform, params, motion, self.size))
         self.size = motion.size
@@ -265,7 +265,7 @@ class _StandIn:
 
     __slots__ = ("_call", "_original")
 
-    def __init__(self, original: Any, call: _Call) -> None:
+    def __init__(self, original: object, call: _Call) -> None:
         set_ = object.__setattr__
         set_(self, "_original", original)
         set_(self, "_call", call)
@@ -277,7 +277,7 @@ class _StandIn:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._original, name)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         setattr(self._original, name, value)
 
     def __call__(self, *args: Any, **data: Any) -> Any:
@@ -292,7 +292,7 @@ class _Container(_StandIn):
 
     __slots__ = ("transforms",)
 
-    def __init__(self, original: Any, call: _Call, members: list[Any]) -> None:
+    def __init__(self, original: object, call: _Call, members: list[Any]) -> None:
         super().__init__(original, call)
         object.__setattr__(self, "transforms", members)
 

@@ -110,7 +110,7 @@ def _box(corners: Sequence[Any], size: Size) -> Box | None:
     return box if box.height > 0 and box.width > 0 and box.inside(size) else None
 
 
-def _cropped(transform: Any, params: Mapping[str, Any], size: Size) -> Motion:
+def _cropped(transform: object, params: Mapping[str, Any], size: Size) -> Motion:
     corners = params["crop_coords"]
     left, top, right, bottom = map(int, corners)
     result = Size(max(bottom - top, 0), max(right - left, 0))
@@ -133,7 +133,7 @@ def _cropped_and_padded(transform: Any, params: Mapping[str, Any], size: Size) -
     return Motion(result, box, "crop_params", refused=box is None and corners is not None)
 
 
-def _turned_by(transform: Any, params: Mapping[str, Any], size: Size) -> Motion:
+def _turned_by(transform: object, params: Mapping[str, Any], size: Size) -> Motion:
     kind: Any = type(transform)
     turn = _turn_of(kind, params.get("group_element"), params.get("factor"))
     return Motion(Size(size.width, size.height) if turn[0] else size, turn=turn)
@@ -155,22 +155,22 @@ def _resized(transform: Any, params: Mapping[str, Any], size: Size) -> Motion:
     return Motion(Size(transform.height, transform.width))
 
 
-def _scaled_to_a_side(transform: Any, params: Mapping[str, Any], size: Size) -> Motion:
+def _scaled_to_a_side(transform: object, params: Mapping[str, Any], size: Size) -> Motion:
     return Motion(Size(*(max(1, round(side * params["scale"])) for side in size)))
 
 
-def _scaled(transform: Any, params: Mapping[str, Any], size: Size) -> Motion:
+def _scaled(transform: object, params: Mapping[str, Any], size: Size) -> Motion:
     return Motion(Size(*(int(side * params["scale"]) for side in size)))
 
 
-def _padded(transform: Any, params: Mapping[str, Any], size: Size) -> Motion:
+def _padded(transform: object, params: Mapping[str, Any], size: Size) -> Motion:
     top, bottom, left, right = (params[f"pad_{side}"] for side in ("top", "bottom", "left", "right"))
     if not (top or bottom or left or right):
         return Motion(size, turn=_STAYS)
     return Motion(Size(size.height + top + bottom, size.width + left + right))
 
 
-def _stays(transform: Any, params: Mapping[str, Any], size: Size) -> Motion:
+def _stays(transform: object, params: Mapping[str, Any], size: Size) -> Motion:
     return Motion(size, turn=_STAYS)
 
 

@@ -41,7 +41,7 @@ def adapter(kind: type) -> Adapt:
     """Makes adapters of a class: objects that share the attributes of the object that they draw for."""
     new, set_ = object.__new__, object.__setattr__
 
-    def adapt(original: Any) -> Any:
+    def adapt(original: object) -> Any:
         made: Any = new(kind)
         set_(made, "__dict__", original.__dict__)  # not a copy: changes are seen
         set_(made, "original", original)

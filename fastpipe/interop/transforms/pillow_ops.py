@@ -139,7 +139,7 @@ class ToTensorOnce(ops.ToTensor):
 
     __slots__ = ()
 
-    def apply(self, image: Any) -> Any:
+    def apply(self, image: object) -> Any:
         return image if isinstance(image, torch.Tensor) else ops.Operation.apply(self, image)
 
 
@@ -148,5 +148,5 @@ class PilToTensorOnce(ops.PilToTensor):
 
     __slots__ = ()
 
-    def apply(self, image: Any) -> Any:
+    def apply(self, image: object) -> Any:
         return image if isinstance(image, torch.Tensor) else ops.Operation.apply(self, image)

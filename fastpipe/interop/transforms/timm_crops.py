@@ -7,8 +7,8 @@ from typing import Any
 
 from fastpipe import ops
 from fastpipe.interop.transforms.base import Drawing
-from fastpipe.ops.interpolation import interpolation_of
-from fastpipe.types import Generators, ImageShape, Step
+from fastpipe.ops.interpolation import InterpolationMode, interpolation_of
+from fastpipe.types import Fill, Generators, ImageShape, Step
 
 
 class RandomResizedCropAndInterpolation(Drawing):
@@ -40,18 +40,18 @@ def _resized_crop_box(height: int, width: int, scale: Any, ratio: Any, python: A
     return (height - target_h) // 2, (width - target_w) // 2, target_h, target_w
 
 
-def one_of(interpolation: Any, python: Any) -> Any:
+def one_of(interpolation: InterpolationMode, python: Any) -> Any:
     """timm's random filter."""
     return python.choice(interpolation) if isinstance(interpolation, (tuple, list)) else interpolation
 
 
-def resize(size: tuple[int, int], interpolation: Any) -> ops.Operation:
+def resize(size: tuple[int, int], interpolation: InterpolationMode) -> ops.Operation:
     """The operation of timm's resizes, with antialiasing."""
     made: ops.Operation = ops.interned_once(_resize_to, *size, interpolation)
     return made
 
 
-def _resize_to(height: int, width: int, interpolation: Any) -> ops.Resize:
+def _resize_to(height: int, width: int, interpolation: InterpolationMode) -> ops.Resize:
     return ops.Resize([height, width], interpolation_of(interpolation), None, True)
 
 
@@ -85,7 +85,7 @@ class CenterCropOrPad(Drawing):
         return center_crop_or_pad(shape, self.size, self.fill, self.padding_mode)
 
 
-def center_crop_or_pad(shape: ImageShape, size: Any, fill: Any, padding_mode: str) -> tuple[Step, ...]:
+def center_crop_or_pad(shape: ImageShape, size: Any, fill: Fill, padding_mode: str) -> tuple[Step, ...]:
     """The steps of timm's function of this name."""
     crop_height, crop_width = size
     across, down = max(crop_width - shape.width, 0), max(crop_height - shape.height, 0)
@@ -100,7 +100,7 @@ def center_crop_or_pad(shape: ImageShape, size: Any, fill: Any, padding_mode: st
     return (*steps, ops.Crop(top, left, crop_height, crop_width))
 
 
-def _fill(fill: Any) -> Any:
+def _fill(fill: Fill) -> Any:
     return list(fill) if isinstance(fill, (list, tuple)) else fill
 
 
@@ -114,7 +114,7 @@ class RandomCropOrPad(Drawing):
         return crop_or_pad(shape, (top, left, height, width), self.fill, self.padding_mode)
 
 
-def crop_or_pad(shape: ImageShape, place: tuple[int, int, int, int], fill: Any, padding_mode: str) -> tuple[Step, ...]:
+def crop_or_pad(shape: ImageShape, place: tuple[int, int, int, int], fill: Fill, padding_mode: str) -> tuple[Step, ...]:
     """The steps of timm's function of this name; a place is top, left, height and width."""
     top, left, height, width = place
     right, bottom = left + width, top + height

@@ -70,7 +70,7 @@ def _guarded(ours: Any, step: ops.Operation) -> Any:
     """A conversion that leaves tensors as they are."""
     kept = (ops.interned(step),)
 
-    def draw(self: Any, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+    def draw(self: object, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         return kept
 
     return adapter_class(ours, draw=draw)

@@ -16,12 +16,12 @@ from fastpipe.transforms.v2._planned import planned_class
 class _Members:
     """The members of a container, as adapters: torchvision's code calls them with images without pixels."""
 
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
         own = vars(instance)
         members = own["transforms"] if "transforms" in own else own["_modules"]["transforms"]
         return [planned(member) for member in members]
 
-    def __set__(self, instance: Any, value: Any) -> None:
+    def __set__(self, instance: object, value: object) -> None:
         vars(instance)["transforms"] = value
 
 

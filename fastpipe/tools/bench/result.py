@@ -1,8 +1,7 @@
-"""The result of one run of ``fastpipe bench``: as a value, as tables, as JSON and as a page."""
+"""The result of one run of ``fastpipe bench``: as a value, as tables and as JSON."""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -11,7 +10,6 @@ from rich.console import Console
 from rich.markup import escape
 
 from fastpipe.reporting.output import pluralize, round_times
-from fastpipe.reporting.page import page
 from fastpipe.reporting.tables import ReportTable, print_text
 from fastpipe.tools.bench.choose import Choice
 from fastpipe.tools.bench.measure import REQUESTS, Measurement, ReaderResult
@@ -74,20 +72,6 @@ class BenchResult:
         print_text(console, "\n" + _LEGEND)
         if self.notes:
             print_text(console, "\n" + "\n".join(self.notes))
-
-    def to_html(self) -> str:
-        """The tables, and how to repeat the run, as one page of HTML that needs nothing else."""
-        measured = self.measurement.created.replace("T", ", ").replace("+00:00", " UTC")
-        return page(f"Image readers on {self.machine}", f"Measured {measured}.", self._print_page)
-
-    def _print_page(self, console: Console) -> None:
-        self.print_on(console)
-        print_text(console, f"\nTo measure again:\n  {shlex.join(self.command)}")
-        if self.choices:
-            chosen = [f"--set={format}={one.reader}" for format, one in self.choices.items()]
-            print_text(console, f"To use the chosen readers:\n  {shlex.join(['fastpipe', 'configure', *chosen])}")
-        versions = ", ".join(f"{name} {version}" for name, version in sorted(self.measurement.versions.items()))
-        print_text(console, f"Platform: {self.platform}\nVersions: {versions}")
 
 
 def reader_table(measurement: Measurement, format: str, choice: Choice | None = None) -> ReportTable:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import starmap
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 from PIL import Image, ImageFile
@@ -34,7 +34,7 @@ _CHUNK = {"full": 16, "header": 256}
 
 
 def check(
-    source: Any,
+    source: object,
     *,
     decode: Decode = "full",
     jobs: int | None = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -14,7 +14,6 @@ from rich.text import Text
 
 from fastpipe.environment import Memory
 from fastpipe.reporting.output import encodable, format_bytes, pluralize, round_times
-from fastpipe.reporting.page import page
 from fastpipe.reporting.plots import save
 from fastpipe.reporting.tables import ReportTable, print_text, render_html, render_text
 from fastpipe.tools.doctor import findings
@@ -30,9 +29,6 @@ from fastpipe.tools.doctor.measurements import (
     WorkerThreads,
 )
 from fastpipe.tools.doctor.picture import COLORS, draw
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _BAR = 32  # characters of the longest bar
 _SEVERITY_STYLES = {"problem": "bold red", "advice": "bold yellow", "note": "bold cyan"}
@@ -148,20 +144,8 @@ class Diagnosis:
         Raises:
             ConfigError: matplotlib isn't installed, or the file can't be written.
         """
-        save(self._figure(), file)
-
-    def to_html(self) -> str:
-        """The picture and the text as one page of HTML that needs nothing else.
-
-        Raises:
-            ConfigError: matplotlib isn't installed.
-        """
-        versions = ", ".join(f"{name} {version}" for name, version in self.versions.items())
-        return page(f"fastpipe doctor: {self.subject}", versions, self.print_on, self._figure())
-
-    def _figure(self) -> Figure:
         title = f"{self.subject}: {self.samples:,} samples"
-        return draw(title, self.stages, self.transfer_us, self.scaling, self.gpu_rate, self.disk)
+        save(draw(title, self.stages, self.transfer_us, self.scaling, self.gpu_rate, self.disk), file)
 
     def print_on(self, console: Console) -> None:
         """Prints all of it."""

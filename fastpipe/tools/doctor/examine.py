@@ -48,7 +48,7 @@ _STEPS = 6
 
 
 def doctor(
-    subject: Any,
+    subject: object,
     *,
     transform: Callable[[Any], Any] | None = None,
     batch_size: int | None = None,

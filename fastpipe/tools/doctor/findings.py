@@ -115,8 +115,8 @@ def reencoding(found: Reencoding, stages: StageProfile) -> Finding | None:
         f"{found.share:.0%} of the files are much larger than what is made of them (short side {found.typical_side} "
         f"pixels). {measured} with a short side of {found.short_side}, {whole:.1f}× for the whole data set, with "
         f"1/{found.bytes_factor:.0f} of the bytes.",
-        f"Shrink a copy of them once to a short side of {found.short_side} pixels or more (JPEG, quality 90 or more). "
-        "Crops of a small part lose detail: compare the accuracy.",
+        f"Make a smaller copy once: fastpipe pack SOURCE TARGET --short-side {found.short_side}, which also packs its "
+        "JPEGs. Crops of a small part lose detail: compare the accuracy.",
     )
 
 

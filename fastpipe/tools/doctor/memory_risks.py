@@ -18,7 +18,7 @@ _LEAST = 1000  # shorter ones are no matter
 _LOOKED_AT = 500
 
 
-def object_lists(dataset: Any) -> list[ObjectList]:
+def object_lists(dataset: object) -> list[ObjectList]:
     """The large containers of Python objects among a dataset's attributes, the largest first.
 
     Looking at an object changes its reference count, and so its page of memory: a worker that was forked gets a copy
@@ -32,7 +32,7 @@ def object_lists(dataset: Any) -> list[ObjectList]:
     return sorted(found, key=lambda one: -one.bytes)
 
 
-def _look_into(dataset: Any, name: str, found: list[ObjectList], seen: set[int]) -> None:
+def _look_into(dataset: object, name: str, found: list[ObjectList], seen: set[int]) -> None:
     for attribute, value in getattr(dataset, "__dict__", {}).items():
         objects = value.dtype == object and value.ndim == 1 if isinstance(value, np.ndarray) else _is_container(value)
         if objects and len(value) >= _LEAST and id(value) not in seen:
@@ -42,7 +42,7 @@ def _look_into(dataset: Any, name: str, found: list[ObjectList], seen: set[int])
         _look_into(part, f"{name}.{where}", found, seen)
 
 
-def _is_container(value: Any) -> bool:
+def _is_container(value: object) -> bool:
     return isinstance(value, (list, tuple, dict, set, frozenset))
 
 
@@ -53,13 +53,13 @@ def _bytes(container: Collection[Any]) -> int:
     return sys.getsizeof(container) + round(sum(some) / max(1, len(some)) * len(container))
 
 
-def _item_bytes(item: Any) -> int:
+def _item_bytes(item: object) -> int:
     if isinstance(item, (int, float, bool)) and not isinstance(item, np.generic) and -5 <= item <= 256:
         return 0  # small integers are made once
     inner = sum(_item_bytes(part) for part in islice(item, 16)) if isinstance(item, (list, tuple)) else 0
     return sys.getsizeof(item) + inner
 
 
-def threads_here(dataset: Any, decoding: int, used: bool) -> WorkerThreads:
+def threads_here(dataset: object, decoding: int, used: bool) -> WorkerThreads:
     """The threads of this process, a worker that has made samples; `used`: those of libraries did work."""
     return WorkerThreads(torch.get_num_threads(), max(1, cv2.getNumThreads()), decoding, used)

@@ -16,6 +16,7 @@ from fastpipe.core.packed import pack
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.errors import FastpipeError
 from fastpipe.executor import BatchExecutor, SampleTask, Stage, StageTimes
+from fastpipe.packing.smaller import Smaller
 from fastpipe.rng import keyed_globals
 from fastpipe.tools.doctor.measurements import Reencoding
 from fastpipe.tools.recipes import resizes
@@ -24,7 +25,6 @@ from fastpipe.types import Header
 _FILES = 12
 _OVERSIZED = 3.0
 _KEPT = 2.0
-_QUALITY = 92
 _CROPS = 6
 
 
@@ -38,17 +38,6 @@ def baseline(data: bytes) -> bytes:
     out = io.BytesIO()
     with Image.open(io.BytesIO(data)) as image:
         image.save(out, "JPEG", quality="keep", subsampling="keep", progressive=False, optimize=True)
-    return out.getvalue()
-
-
-def shrunk(data: bytes, side: int) -> bytes:
-    """An image as a JPEG of quality 92 whose short side has `side` pixels."""
-    out = io.BytesIO()
-    with Image.open(io.BytesIO(data)) as image:
-        rgb = image.convert("RGB")
-        scale = side / min(rgb.size)
-        size = max(1, round(rgb.width * scale)), max(1, round(rgb.height * scale))
-        rgb.resize(size, Image.Resampling.LANCZOS, reducing_gap=3.0).save(out, "JPEG", quality=_QUALITY)
     return out.getvalue()
 
 
@@ -71,7 +60,10 @@ def try_reencoding(
     if output is not None:
         large = [i for i, h in files.items() if min(h.size) >= _OVERSIZED * max(output) and resizes(dataset, h)]
         side = target_side(output)
-        found.append(_reencoding(dataset, "oversized", large, files, lambda data: shrunk(data, side), side, seconds))
+        smaller = Smaller(short_side=side)
+        found.append(
+            _reencoding(dataset, "oversized", large, files, lambda data: smaller.apply(data)[0], side, seconds)
+        )
     if core.available():
         jpegs = [index for index, header in files.items() if header.format == "JPEG"]
         found.append(_reencoding(dataset, "packed", jpegs, files, pack, None, seconds))

@@ -117,7 +117,7 @@ def time_stages(
 
 
 @contextlib.contextmanager
-def _measured(dataset: Any) -> Iterator[Row]:
+def _measured(dataset: object) -> Iterator[Row]:
     """Has the image datasets within a dataset add the time of their stages to a row."""
     row = StageTimes(1).row(0)
     parts = list(image_datasets(dataset))

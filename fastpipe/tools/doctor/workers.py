@@ -38,7 +38,7 @@ class Probe:
         self._workers = Workers(subject.dataset, 1, worker_init_fn=init, multiprocessing_context=subject.context)
         try:
             self.run(id)
-        except (pickle.PicklingError, AttributeError, TypeError) as error:
+        except (pickle.PicklingError, AttributeError, TypeError) as error:  # pickle's, of what it can't pickle
             self.why_here = f"{type(error).__name__}: {error}".splitlines()[0]
             self._workers = Workers(subject.dataset, 0)
 

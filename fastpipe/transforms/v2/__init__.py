@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from torchvision.transforms.v2 import *  # noqa: F403
 
 
-def check_type(obj: Any, types_or_checks: Any) -> bool:
+def check_type(obj: object, types_or_checks: object) -> bool:
     """Whether an object is of one of some classes, or one of some functions says yes to it.
 
     Args:

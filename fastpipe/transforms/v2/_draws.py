@@ -117,25 +117,25 @@ def _class_of(shape: ImageShape) -> type:
     return torch.Tensor if shape.pure else tv_tensors.Image
 
 
-def _color_jitter(transform: Any, shape: ImageShape, stream: Stream) -> Steps | None:
+def _color_jitter(transform: object, shape: ImageShape, stream: Stream) -> Steps | None:
     return _behind(shape, color.draw_jitter(transform, stream))
 
 
-def _to_image(transform: Any, shape: ImageShape, stream: Stream) -> Steps:
+def _to_image(transform: object, shape: ImageShape, stream: Stream) -> Steps:
     if not isinstance(shape, ops.TensorShape):
         return (_TO_IMAGE,)
     return (_AS_TV_IMAGE,) if shape.pure else ()
 
 
-def _pil_to_tensor(transform: Any, shape: ImageShape, stream: Stream) -> Steps:
+def _pil_to_tensor(transform: object, shape: ImageShape, stream: Stream) -> Steps:
     return () if isinstance(shape, ops.TensorShape) else (_PIL_TO_TENSOR, _TO_PURE)
 
 
-def _to_tensor(transform: Any, shape: ImageShape, stream: Stream) -> Steps:
+def _to_tensor(transform: object, shape: ImageShape, stream: Stream) -> Steps:
     return () if isinstance(shape, ops.TensorShape) else (_TO_TENSOR,)
 
 
-def _to_pure_tensor(transform: Any, shape: ImageShape, stream: Stream) -> Steps:
+def _to_pure_tensor(transform: object, shape: ImageShape, stream: Stream) -> Steps:
     return (_TO_PURE,) if isinstance(shape, ops.TensorShape) and not shape.pure else ()
 
 

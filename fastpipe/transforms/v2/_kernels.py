@@ -119,7 +119,9 @@ def _is_known(name: str) -> bool:
     return name in _RUNS or (name in OPERATIONS and name not in _PILLOWS)
 
 
-def _resize(image: Any, size: Any, interpolation: Any = "bilinear", max_size: Any = None, antialias: Any = True) -> Any:
+def _resize(
+    image: Any, size: Any, interpolation: Any = "bilinear", max_size: Any = None, antialias: object = True
+) -> Any:
     if antialias is False:  # of which torchvision warns
         return None
     operation = resize_of(image.size[::-1], size, interpolation, max_size)
@@ -127,14 +129,14 @@ def _resize(image: Any, size: Any, interpolation: Any = "bilinear", max_size: An
 
 
 def _resized_crop(
-    image: Any,
+    image: object,
     top: int,
     left: int,
     height: int,
     width: int,
-    size: Any,
-    interpolation: Any = "bilinear",
-    antialias: Any = True,
+    size: object,
+    interpolation: object = "bilinear",
+    antialias: object = True,
 ) -> Any:
     if antialias is False:
         return None
@@ -142,21 +144,21 @@ def _resized_crop(
     return None if operation is None else run_operation(operation, image, Box(top, left, height, width))
 
 
-def _pad(image: Any, padding: Any, fill: Any = None, padding_mode: str = "constant") -> Any:
+def _pad(image: Any, padding: object, fill: Any = None, padding_mode: str = "constant") -> Any:
     if padding_mode == "constant":
         return None
     colour = whole_colour(fill, len(image.getbands()))
     return None if colour is None else run_operation(pad_of(padding, colour, padding_mode), image)
 
 
-def _to_tensor_in_rows(image: Any) -> Any:
+def _to_tensor_in_rows(image: object) -> Any:
     shape = shape_of(image)
     if shape is None or not core.available() or torch._C._len_torch_function_stack():  # such as of a default device
         return None
     return run_on_image(lower((_PIL_TO_TENSOR,), shape), image, in_rows=True)
 
 
-def _to_image(image: Any) -> Any:
+def _to_image(image: object) -> Any:
     made = _to_tensor_in_rows(image)
     return None if made is None else made.as_subclass(tv_tensors.Image)
 

@@ -55,7 +55,7 @@ class Planned:
             return super().forward(*inputs)  # type: ignore[misc]
         return _with_array(self, super().forward, inputs)  # type: ignore[misc]
 
-    def _call_kernel(self, functional: Any, inpt: Any, *args: Any, **kwargs: Any) -> Any:
+    def _call_kernel(self, functional: object, inpt: object, *args: Any, **kwargs: Any) -> Any:
         """Calls torchvision's; on uint8 tensors in main memory and on PIL images the core's."""
         made = by_fastpipe(functional, inpt, args, kwargs)
         return super()._call_kernel(functional, inpt, *args, **kwargs) if made is None else made  # type: ignore[misc]
@@ -282,7 +282,7 @@ def _with_picture(compose: Any, inputs: tuple[Any, ...]) -> Any:
         return None
 
 
-def _with_pixels(sample: Any, image: Any, shape: ImageShape) -> Any:
+def _with_pixels(sample: object, image: object, shape: ImageShape) -> Any:
     """A sample that torchvision's code made with a stand-in for an image of that shape, and now has its pixels."""
     steps = image_steps(sample)
     pixels = run_on_image(lower(steps, shape), image, in_rows=True) if steps else image
@@ -309,7 +309,7 @@ def _takes_arrays(transform: Any) -> bool:
     return np.ndarray in types or object in types
 
 
-def _is_image(value: Any) -> bool:
+def _is_image(value: object) -> bool:
     if not isinstance(value, np.ndarray) or value.dtype != np.uint8:
         return False
     return value.ndim == 2 or (value.ndim == 3 and value.shape[2] in (1, 3))

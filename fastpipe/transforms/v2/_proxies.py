@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any, TypeAlias, TypeVar
 
@@ -24,14 +24,14 @@ from fastpipe import ops
 from fastpipe.ops.interpolation import interpolation_of
 from fastpipe.ops.warps import PerspectiveBy
 from fastpipe.transforms.sized_image import SizedImage, Untraceable
-from fastpipe.types import ImageShape, Step
+from fastpipe.types import Fill, ImageShape, Step
 
 _Class = TypeVar("_Class", bound=type)
 
 
 def named(stand_in: _Class) -> _Class:
     """A class of stand-ins with the name of what it stands for, which torchvision's errors tell."""
-    real: Any = stand_in.stands_for  # type: ignore[attr-defined]
+    real = stand_in.stands_for  # type: ignore[attr-defined]
     stand_in.__module__, stand_in.__name__, stand_in.__qualname__ = real.__module__, real.__name__, real.__qualname__
     return stand_in
 
@@ -110,7 +110,7 @@ def _steps(image: StandIn) -> tuple[Step, ...]:
     return steps
 
 
-def image_steps(sample: Any) -> tuple[Step, ...]:
+def image_steps(sample: object) -> tuple[Step, ...]:
     """The steps of the image in a sample that torchvision's code gave.
 
     Raises:
@@ -139,7 +139,7 @@ def _parameters(name: str) -> tuple[str, ...]:
     return tuple(inspect.signature(getattr(F, name)).parameters)[1:]
 
 
-def cropped_first(on: Callable[..., Any], image: Any, given: dict[str, Any]) -> Any:
+def cropped_first(on: Callable[..., Any], image: object, given: dict[str, Any]) -> Any:
     """``resized_crop``, by what ``crop`` and ``resize`` do to an image."""
     place = {key: given[key] for key in ("top", "left", "height", "width")}
     rest = {key: value for key, value in given.items() if key not in place}
@@ -147,7 +147,7 @@ def cropped_first(on: Callable[..., Any], image: Any, given: dict[str, Any]) -> 
 
 
 def resize_of(
-    before: tuple[int, int], size: Any, interpolation: Any = "bilinear", max_size: Any = None
+    before: tuple[int, int], size: object, interpolation: object = "bilinear", max_size: object = None
 ) -> ops.Resize | None:
     """The operation of ``resize`` for an image of that ``(height, width)``; None if it changes nothing."""
     height, width = F._geometry._compute_resized_output_size(before, size=size, max_size=max_size)
@@ -158,7 +158,7 @@ def resize_of(
     return ops.resize_to([height, width], interpolation_of(interpolation))
 
 
-def pad_of(padding: Any, fill: Any = 0, padding_mode: str = "constant") -> ops.Pad:
+def pad_of(padding: object, fill: object = 0, padding_mode: str = "constant") -> ops.Pad:
     """The operation of ``pad``, its colour as operations have it."""
     left, right, top, bottom = F._geometry._parse_pad_padding(padding)
     return ops.Pad([left, top, right, bottom], fill, padding_mode)
@@ -166,12 +166,12 @@ def pad_of(padding: Any, fill: Any = 0, padding_mode: str = "constant") -> ops.P
 
 def _affine(
     angle: float,
-    translate: Any,
+    translate: Sequence[float],
     scale: float,
-    shear: Any,
-    interpolation: Any = "nearest",
-    fill: Any = None,
-    center: Any = None,
+    shear: float | Sequence[float],
+    interpolation: object = "nearest",
+    fill: Fill = None,
+    center: Sequence[int] | None = None,
 ) -> ops.AffineOfV2:
     checked = F._geometry._affine_parse_args(angle, translate, scale, shear, F.InterpolationMode.NEAREST, center)
     angle, translate, shear, center = checked
@@ -179,13 +179,21 @@ def _affine(
 
 
 def _rotate(
-    angle: float, interpolation: Any = "nearest", expand: bool = False, center: Any = None, fill: Any = None
+    angle: float,
+    interpolation: object = "nearest",
+    expand: bool = False,
+    center: Sequence[int] | None = None,
+    fill: Fill = None,
 ) -> ops.Rotate:
     return ops.Rotate(angle, interpolation_of(interpolation), expand, center, fill)
 
 
 def _perspective(
-    startpoints: Any, endpoints: Any, interpolation: Any = "bilinear", fill: Any = None, coefficients: Any = None
+    startpoints: list[list[int]],
+    endpoints: list[list[int]],
+    interpolation: object = "bilinear",
+    fill: Fill = None,
+    coefficients: Sequence[float] | None = None,
 ) -> PerspectiveBy:
     found = F._geometry._perspective_coefficients(startpoints, endpoints, coefficients)
     return PerspectiveBy(list(found), interpolation_of(interpolation), fill)
@@ -232,7 +240,7 @@ def _resize(image: Any, antialias: Any = True, **given: Any) -> Any:
     return image if resize is None else after(image, resize)
 
 
-def _pad(image: Any, padding: Any, fill: Any = None, padding_mode: str = "constant") -> Any:
+def _pad(image: Any, padding: Any, fill: Fill = None, padding_mode: str = "constant") -> Any:
     colour = whole_colour(fill, image.shape.channels)
     if colour is None:
         raise Untraceable("pad isn't known ahead")
@@ -307,7 +315,7 @@ _SAME_SIZE = ops.BY_PIXEL | {
 }
 
 
-def _on_tensor(name: str, image: Any, /, *args: Any, **kwargs: Any) -> Any:
+def _on_tensor(name: str, image: object, /, *args: Any, **kwargs: Any) -> Any:
     given = given_by_name(name, args, kwargs)
     if name == "resized_crop":
         return cropped_first(_on_tensor, image, given)
@@ -329,7 +337,7 @@ _SIZED = frozenset({*MOVES, "pad", "resize"})
 """Functions whose operation says the result's size."""
 
 
-def _tensor_resize(image: Any, antialias: Any = True, **given: Any) -> Any:
+def _tensor_resize(image: Any, antialias: object = True, **given: Any) -> Any:
     like = resize_of(tuple(image.shape[-2:]), **given)
     if like is None:
         return image
@@ -337,7 +345,7 @@ def _tensor_resize(image: Any, antialias: Any = True, **given: Any) -> Any:
     return _plainly("resize", image, {"size": like.size, "interpolation": interpolation, "antialias": antialias})
 
 
-def _tensor_pad(image: Any, padding: Any, fill: Any = None, padding_mode: str = "constant") -> Any:
+def _tensor_pad(image: object, padding: object, fill: Fill = None, padding_mode: str = "constant") -> Any:
     sides = pad_of(padding, 0, padding_mode).padding
     return _plainly("pad", image, {"padding": sides, "fill": fill, "padding_mode": padding_mode})
 
@@ -348,7 +356,7 @@ def _tensor_normalize(image: Any, mean: Any, std: Any, inplace: bool = False) ->
     return after(image, ops.Normalize(_frozen(mean), _frozen(std)))
 
 
-def _frozen(numbers: Any) -> Any:
+def _frozen(numbers: object) -> Any:
     return tuple(numbers) if isinstance(numbers, list) else numbers
 
 
@@ -377,7 +385,7 @@ _ON_TENSOR: dict[str, Callable[..., Any]] = {
 }
 
 
-def _refuse(name: str, image: Any, /, *args: Any, **kwargs: Any) -> Any:
+def _refuse(name: str, image: object, /, *args: Any, **kwargs: Any) -> Any:
     raise Untraceable(f"{name} isn't known ahead")
 
 

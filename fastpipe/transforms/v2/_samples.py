@@ -48,7 +48,7 @@ class _Later:
     dtype: torch.dtype
     shape: Any
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: object) -> Any:
         if not isinstance(index, torch.Tensor) or index.dtype != torch.bool or index.device.type == "meta":
             raise Untraceable("a part of the masks is wanted that isn't known ahead")
         if index.ndim != 1 or len(index) != self.shape[0]:
@@ -90,7 +90,7 @@ def mask_stand_in(load: Load, count: int, size: tuple[int, int]) -> Any:
 class _MaskOperation(ops.TensorOperation):
     """One of torchvision's v2 functions on a mask."""
 
-    def apply(self, image: Any) -> Any:
+    def apply(self, image: object) -> Any:
         return getattr(F, self.name)(tv_tensors.Mask(image), **self.given).as_subclass(torch.Tensor)
 
 
@@ -102,7 +102,7 @@ def _on_mask(name: str, mask: Any, /, *args: Any, **kwargs: Any) -> Any:
     if name == "resized_crop":
         return cropped_first(_on_mask, mask, given)
     count, height, width = mask.shape
-    like: Any = None
+    like = None
     if name in MOVES:
         like = MOVES[name](**given)
     elif name == "pad" and given.get("fill") in (0, None):
@@ -151,14 +151,14 @@ def draw_sample(
         for transform in transforms:
             made = transform(*sample)
             sample = (made,) if alone else made
-    result: Any = sample[0] if alone else sample
+    result = sample[0] if alone else sample
     return image_steps(result), result
 
 
-def with_pixels(sample: Any, image: Any, finish: Callable[[Any], torch.Tensor]) -> Any:
+def with_pixels(sample: object, image: object, finish: Callable[[Any], torch.Tensor]) -> Any:
     """A drawn sample with the image, and masks as ``finish`` makes them from their stand-ins."""
 
-    def put(leaf: Any) -> Any:
+    def put(leaf: object) -> Any:
         if isinstance(leaf, STAND_INS):
             return image
         if isinstance(leaf, _Later):
@@ -172,16 +172,16 @@ def with_pixels(sample: Any, image: Any, finish: Callable[[Any], torch.Tensor]) 
 # -- targets as torchvision's classes
 
 
-def box_tensor(boxes: Any, format: str, size: tuple[int, int], **options: Any) -> Any:
+def box_tensor(boxes: object, format: str, size: tuple[int, int], **options: Any) -> Any:
     """``tv_tensors.BoundingBoxes`` on an image of that ``(height, width)``."""
     return tv_tensors.BoundingBoxes(boxes, format=format, canvas_size=tuple(size), **options)
 
 
-def xyxy(boxes: Any) -> Any:
+def xyxy(boxes: object) -> Any:
     """Boxes in the format of two corners."""
     return F.convert_bounding_box_format(boxes, new_format=tv_tensors.BoundingBoxFormat.XYXY)
 
 
-def keypoint_tensor(points: Any, size: tuple[int, int]) -> Any:
+def keypoint_tensor(points: object, size: tuple[int, int]) -> Any:
     """``tv_tensors.KeyPoints`` on an image of that ``(height, width)``."""
     return tv_tensors.KeyPoints(points, canvas_size=tuple(size))

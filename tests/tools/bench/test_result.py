@@ -30,8 +30,8 @@ def test_whether_a_file_can_be_written_is_known_before(tmp_path: Path) -> None:
     check_writable(tmp_path / "old", "--json")
     assert (tmp_path / "old").read_text() == "kept"
     for place in (tmp_path / "missing" / "x.json", tmp_path):
-        with pytest.raises(ConfigError, match="give --html a place"):
-            check_writable(place, "--html")
+        with pytest.raises(ConfigError, match="give --json a place"):
+            check_writable(place, "--json")
 
 
 def test_the_tables(make_result, capsys: pytest.CaptureFixture[str]) -> None:

@@ -45,7 +45,6 @@ def _sample(folder: Any, module: Any, root: Path, seed: int, **options: Any) -> 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_random_pipelines(root: Path, seed: int) -> None:
-    """`benchmarks/v2.py --equality` does the same with 500, and more."""
     assert same(_sample(fastpipe.ImageFolder, v2, root, seed), _sample(TheirFolder, theirs, root, seed))
 
 
