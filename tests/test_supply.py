@@ -117,6 +117,7 @@ OPTIONAL = {
     "fsspec",
     "imageio",
     "matplotlib",
+    "prometheus_client",
     "psutil",
     "pyarrow",
     "timm",

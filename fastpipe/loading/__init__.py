@@ -2,6 +2,7 @@
 
 from fastpipe.loading import samplers
 from fastpipe.loading.loader import DataLoader
+from fastpipe.loading.prometheus import export_to_prometheus
 from fastpipe.loading.statistics import LoaderStatistics
 from fastpipe.loading.tuning import Trial, Tuning, tune
 
@@ -10,6 +11,7 @@ __all__ = [
     "LoaderStatistics",
     "Trial",
     "Tuning",
+    "export_to_prometheus",
     "samplers",
     "tune",
 ]

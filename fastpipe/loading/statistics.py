@@ -130,7 +130,7 @@ class LoaderMeter:
 
     def statistics(self, workers: int, threads: int, bad_files: Any) -> LoaderStatistics:
         end = time.perf_counter() if self.ended is None else self.ended
-        # A copy: another thread may ask, and an array that is looked at can't grow.
+        # A copy: another thread may ask, Prometheus's for one, and an array that is looked at can't grow.
         rows = np.frombuffer(self.rows[:], np.float64).reshape(-1, 4)
         seconds = end - self.began
         cache = {"hits": 0, "misses": 0, "fetched_bytes": 0} if self.caches else {}

@@ -18,6 +18,7 @@ import fastpipe
 from fastpipe import transforms as T
 from fastpipe.datasets import BadFileCounts
 from fastpipe.environment import busy_cpu_seconds
+from fastpipe.loading.prometheus import export_to_prometheus
 from fastpipe.loading.statistics import LoaderMeter, LoaderStatistics, gathered, images_in
 
 WAYS = ({}, {"threads": 2}, {"num_workers": 1}, {"num_workers": 2, "persistent_workers": True})
@@ -105,7 +106,7 @@ def test_the_last_minute_and_its_counts_beside_plain_sums():
 
 
 def test_statistics_are_asked_for_from_another_thread_meanwhile():
-    """As a logger's thread does; an array that somebody looks at can't grow."""
+    """As Prometheus's server does; an array that somebody looks at can't grow."""
     meter, batch, over = LoaderMeter(), torch.zeros(2), threading.Event()
 
     def ask() -> None:
@@ -269,6 +270,21 @@ def test_gathered_alone(root):
     assert found["ranks"][0]["this_epoch"]["images"] == 14
     assert found["slowest"].startswith("rank 0 (")
     assert gathered(loader.stats())["ranks"][0]["workers"] == 0
+
+
+def test_prometheus(root):
+    client = pytest.importorskip("prometheus_client")
+    registry = client.CollectorRegistry()
+    loader = fastpipe.DataLoader(dataset(root), 4)
+    export_to_prometheus(loader, registry)
+    list(loader)
+    text = client.generate_latest(registry).decode()
+    values = {line.split("{")[0]: float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if "{" in line}
+    assert values["fastpipe_loader_this_epoch_images"] == 14
+    assert values["fastpipe_loader_this_epoch_wait_seconds_p95"] == loader.stats()["this_epoch"]["wait_s"]["p95"]
+    assert "fastpipe_loader_image_microseconds_core" in values
+    assert "fastpipe_loader_last_minute_images_per_second" in values
+    del loader
 
 
 def test_named_ranges_in_torchs_profiler(root):
