@@ -54,7 +54,9 @@ def main() -> None:
     sys.exit(1 if differ or "passed" not in plain.values() else 0)
 
 
-def run(paths: list[Path], prefix: list[str], for_pytest: list[str], folder: Path | None, timeout: float) -> dict[str, str]:
+def run(
+    paths: list[Path], prefix: list[str], for_pytest: list[str], folder: Path | None, timeout: float
+) -> dict[str, str]:
     """The outcome of each test by its name: passed, failed, error or skipped.
 
     Args:

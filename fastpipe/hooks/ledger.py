@@ -153,7 +153,7 @@ class Ledger:
         check: how many of the first samples of each site are checked.
         notes: what else is to be said, such as what can't be reached any more; each once.
         is_child: it is the account of a process that another one started, which reads it.
-        command: Python's arguments that ``fastpipe run`` has, before the script's; empty where it doesn't run this process.
+        command: Python's arguments before the script's, of ``fastpipe run``; empty if this process isn't run by it.
         is_launcher: this process has started ranks by ``fastpipe run``, and does nothing else: they report.
     """
 

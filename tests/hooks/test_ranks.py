@@ -39,7 +39,11 @@ def launched(hooks: Patches, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str,
     """The programs, and their arguments, that torchrun is asked to start ranks of."""
     launcher = importlib.import_module("torch.distributed.launcher.api")
     programs: list[tuple[str, list[str]]] = []
-    monkeypatch.setattr(launcher, "launch_agent", lambda _, program, arguments, **_options: programs.append((program, arguments)))
+
+    def launch_agent(_: Any, entrypoint: str, args: list[str], **_options: Any) -> None:
+        programs.append((entrypoint, args))
+
+    monkeypatch.setattr(launcher, "launch_agent", launch_agent)
     ranks.hook(launcher, hooks)
     return programs
 
@@ -88,7 +92,8 @@ def test_lightning_starts_its_other_ranks_by_fastpipe(hooks: Patches, monkeypatc
     script.__spec__ = None
     monkeypatch.setitem(sys.modules, "__main__", script)
     monkeypatch.setattr(sys, "argv", ["train.py", "--epochs", "2"])
-    assert module._basic_subprocess_cmd() == [sys.executable, *COMMAND, str(Path("train.py").resolve()), "--epochs", "2"]
+    words = [str(Path("train.py").resolve()), "--epochs", "2"]
+    assert module._basic_subprocess_cmd() == [sys.executable, *COMMAND, *words]
 
 
 @pytest.mark.parametrize(
