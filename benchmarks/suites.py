@@ -3,6 +3,7 @@
     python benchmarks/suites.py PATH/TO/Pillow/Tests -p torch
     python benchmarks/suites.py PATH/TO/vision/test/test_transforms_v2.py PATH/TO/vision/test/test_image.py
     python benchmarks/suites.py PATH/TO/datasets/tests/features/test_image.py -p torch -n 2
+    python benchmarks/suites.py PATH/TO/albumentations/tests/test_*.py --cwd PATH/TO/albumentations -p torch
 
 Paths are of copies of the suites, of the versions that are installed here; whatever else is given goes to pytest.
 Fastpipe makes images once torch is imported: ``-p torch`` imports it for suites that do not. Where torchvision is not
@@ -32,11 +33,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("paths", nargs="+", type=Path, help="files or folders of a suite")
     parser.add_argument("--timeout", type=float, default=3600, help="seconds for each way")
+    parser.add_argument("--cwd", type=Path, help="where pytest runs; beside the first path by default")
     options, for_pytest = parser.parse_known_args()
     outcomes, seconds = {}, {}
     for way, prefix in WAYS.items():
         begun = time.perf_counter()
-        outcomes[way] = run(options.paths, prefix, for_pytest, options.timeout)
+        outcomes[way] = run(options.paths, prefix, for_pytest, options.cwd, options.timeout)
         seconds[way] = time.perf_counter() - begun
     table = ReportTable(["", *WAYS], [*WAYS])
     kinds = sorted({kind for found in outcomes.values() for kind in found.values()})
@@ -52,24 +54,27 @@ def main() -> None:
     sys.exit(1 if differ or "passed" not in plain.values() else 0)
 
 
-def run(paths: list[Path], prefix: list[str], for_pytest: list[str], timeout: float) -> dict[str, str]:
+def run(
+    paths: list[Path], prefix: list[str], for_pytest: list[str], folder: Path | None, timeout: float
+) -> dict[str, str]:
     """The outcome of each test by its name: passed, failed, error or skipped.
 
     Args:
         paths: files or folders.
         prefix: of the command, before ``-m pytest``.
         for_pytest: further arguments of pytest's.
+        folder: that it runs in; None for the one that the first path is in.
         timeout: in seconds.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        report = Path(folder) / "outcomes.xml"
+    with tempfile.TemporaryDirectory() as made:
+        report = Path(made) / "outcomes.xml"
         suite = [str(path.resolve()) for path in paths]
-        for_all = ["-q", "-p", "no:cacheprovider", "--continue-on-collection-errors", f"--junitxml={report}"]
+        cache = f"cache_dir={Path(made) / 'cache'}"
+        for_all = ["-q", "-o", cache, "--continue-on-collection-errors", f"--junitxml={report}"]
         command = [sys.executable, *prefix, "-m", "pytest", *for_all]
-        place = paths[0].resolve()
         subprocess.run(
             [*command, *for_pytest, *suite],
-            cwd=place.parent,
+            cwd=folder or paths[0].resolve().parent,
             env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
             stdout=subprocess.DEVNULL,
             timeout=timeout,

@@ -93,6 +93,7 @@ def _plain_instead(site: Site, error: Exception, plain: Callable[[], Result]) ->
 def _make_pixels(made: Any) -> None:
     """Makes the pixels of an image without: the time that they take is a part of ours."""
     if _are("PIL.Image", "Image", made):
+        made.load()  # a file that nothing was done to has no ``im`` before
         _ = made.im
 
 

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 from fastpipe.errors import ConfigError
 from fastpipe.hooks.installation import install
 from fastpipe.hooks.ledger import LEDGER
+from fastpipe.hooks.ranks import rank
 from fastpipe.hooks.summary import report
 
 
@@ -59,9 +60,12 @@ def run_script(script: Script, *, check: int = 2, report_to: str | None = None, 
         BaseException: whatever the script raises, ``SystemExit`` among it.
     """
     LEDGER.folder()  # goes when the report has been made
-    atexit.register(_report_at_exit, os.getpid(), None if report_to is None else os.path.abspath(report_to), quiet)
+    report_to = None if report_to is None else os.path.abspath(report_to)
+    atexit.register(_report_at_exit, os.getpid(), report_to, quiet)
     if hasattr(signal, "SIGUSR1") and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGUSR1, _report_now)
+    options = [*(["--quiet"] if quiet else []), *([] if report_to is None else ["--report", report_to])]
+    LEDGER.command = ("-m", "fastpipe", "run", "--check", str(check), *options)
     install(check=check)
     main = types.ModuleType("__main__")
     main.__dict__.update(__builtins__=builtins)
@@ -150,20 +154,22 @@ def _report_now(*_: object) -> None:
 def _report_at_exit(owner: int, path: str | None, quiet: bool) -> None:
     if os.getpid() != owner:  # a forked process that ended as this one does
         return
+    if LEDGER.is_launcher:
+        return
     made = report()
-    rank = os.environ.get("RANK", "0")
-    if not quiet and rank == "0":
+    number = rank()
+    if not quiet and number == "0":
         print(f"\n{made}", file=sys.stderr, flush=True)
     if path is not None:
         try:
-            made.write(path if rank == "0" else _with_rank(path, rank))
+            made.write(path if number == "0" else _with_rank(path, number))
         except ConfigError as error:  # such as a full disk: the script is done, and ends as it would
             print(f"fastpipe: error: {error}", file=sys.stderr, flush=True)
 
 
-def _with_rank(path: str, rank: str) -> str:
+def _with_rank(path: str, number: str) -> str:
     stem, ending = os.path.splitext(path)
-    return f"{stem}.rank{rank}{ending}"
+    return f"{stem}.rank{number}{ending}"
 
 
 class ScriptAsked(Exception):

@@ -132,6 +132,20 @@ def test_plain_images_are_checked(photos: list[Path]) -> None:
     assert (site.images, site.checked, site.differed) == (len(photos), 3, 0)
 
 
+@pytest.mark.parametrize("make", [lambda: T.RandomHorizontalFlip(0.0), lambda: v2.RandomCrop((61, 83))])
+def test_a_file_that_nothing_is_done_to_is_checked_and_stays_what_it_is(tmp_path: Path, make: Any) -> None:
+    (tmp_path / "photo.jpg").write_bytes(corpus.jpeg(61, 83, "420", 1))
+    one = make()
+    transform = (v2 if ".v2" in type(one).__module__ else T).Compose([one])
+    with fastpipe.install(check=2):
+        for _ in range(3):
+            image = Image.open(tmp_path / "photo.jpg")
+            assert transform(image) is image
+            assert image.format == "JPEG"
+    site = site_of(transform)
+    assert (site.checked, site.differed, site.left) == (2, 0, {})
+
+
 def test_transforms_behind_a_user_s_tensor_are_called(photos: list[Path]) -> None:
     transform = T.Compose([T.Resize(20), T.ToTensor(), lambda tensor: tensor * 255, T.Normalize([3.0], [2.0])])
     expected = [transform(Image.open(path).convert("RGB")) for path in photos]

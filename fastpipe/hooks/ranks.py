@@ -1,0 +1,69 @@
+"""Ranks that a launcher starts as Python processes of their own: by ``fastpipe run``, if that runs the launcher."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+from fastpipe.hooks.ledger import LEDGER
+from fastpipe.hooks.patches import Function, Patches
+
+_VARIABLES = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "LOCAL_RANK")
+"""By which torchrun, srun, Open MPI, other MPIs and Lightning tell a process its rank."""
+
+
+def rank() -> str:
+    """The rank of this process in a distributed run; ``"0"`` where there is none."""
+    return next((value for value in map(os.environ.get, _VARIABLES) if value and value != "0"), "0")
+
+
+def hook(module: ModuleType, patches: Patches) -> None:
+    """Replaces the functions of torchrun and of Lightning that make, or get, the command line of a rank."""
+    for name, make in _MAKERS.items():
+        if hasattr(module, name):
+            patches.wrap(module, name, make)
+
+
+def _of_torchrun(plain: Function) -> Function:
+    def launch_agent(config: Any, entrypoint: Any, args: Any, **options: Any) -> Any:
+        if entrypoint == sys.executable and args[:1] == ["-u"] and LEDGER.command:
+            LEDGER.is_launcher = True
+            args = _by_fastpipe(args)
+        return plain(config, entrypoint, args, **options)
+
+    return launch_agent
+
+
+def _of_lightning(plain: Function) -> Function:
+    def basic_subprocess_cmd() -> Sequence[str]:
+        program, *arguments = plain()
+        return [program, *_by_fastpipe(arguments)]
+
+    return basic_subprocess_cmd
+
+
+def _of_lightning_with_hydra(plain: Function) -> Function:
+    def hydra_subprocess_cmd(*args: Any, **kwargs: Any) -> Any:
+        (program, *arguments), folder = plain(*args, **kwargs)
+        return [program, *_by_fastpipe(arguments)], folder
+
+    return hydra_subprocess_cmd
+
+
+def _by_fastpipe(arguments: Sequence[str]) -> list[str]:
+    """Python's arguments with ``-m fastpipe run`` before the script's, unless they have it, or this process hasn't."""
+    first = 1 if arguments[0] == "-u" else 0
+    if [*arguments[first : first + 2]] == ["-m", "fastpipe"]:
+        return [*arguments]
+    return [*arguments[:first], *LEDGER.command, *arguments[first:]]
+
+
+_MAKERS: dict[str, Callable[[Function], Function]] = {
+    "launch_agent": _of_torchrun,
+    "_basic_subprocess_cmd": _of_lightning,
+    "_hydra_subprocess_cmd": _of_lightning_with_hydra,
+}
+"""By the name of a launcher's function: makes the one that takes its place."""
