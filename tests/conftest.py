@@ -16,6 +16,7 @@ import torch
 from hypothesis import HealthCheck, settings
 
 import fastpipe
+from fastpipe import core
 
 torch.set_num_threads(1)
 # No deadline: speed belongs in benchmarks, and a slow machine is not a failed test.
@@ -26,6 +27,12 @@ settings.register_profile("quick", settings.get_profile("all"), max_examples=20)
 def pytest_configure(config: pytest.Config) -> None:
     """Without the slow tests, properties are tried on fewer examples, too; each test file is imported behind this."""
     settings.load_profile("quick" if config.option.markexpr == "not slow" else "all")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skips what only the core makes, where nobody could compile it."""
+    if item.get_closest_marker("needs_core") and not core.available():
+        pytest.skip("fastpipe's core isn't here")
 
 
 @pytest.fixture(autouse=True)

@@ -42,6 +42,7 @@ def test_help_shows_an_example(command: str) -> None:
     assert f"Example: fastpipe {command}" in result.output
 
 
+@pytest.mark.needs_core
 def test_bench_prints_tables_and_writes_json(folder: str, tmp_path: Path) -> None:
     file = tmp_path / "bench.json"
     result = CliRunner().invoke(app, ["bench", folder, *SMALL, "--readers", "pil,cv2", "--json", str(file)])
@@ -89,6 +90,7 @@ def test_quiet_is_quiet(folder: str) -> None:
     assert current_config().readers == {"jpeg": "pil", "png": "pil"}
 
 
+@pytest.mark.needs_core
 def test_configure_show_set_reset(folder: str) -> None:
     run = CliRunner().invoke
     assert "No config file" in run(app, ["configure", "--show"]).output

@@ -103,6 +103,7 @@ def same(ours: Any, theirs: Any) -> None:
 
 
 @pytest.mark.parametrize("make", [Wrapper, ManyCrops])
+@pytest.mark.needs_core
 def test_wrappers_get_lazy_images_and_give_torchvisions_samples(folder: Path, make: Any) -> None:
     theirs = torchvision.datasets.ImageFolder(folder, make(TV))
     ours = fastpipe.ImageFolder(folder, make(T))
@@ -154,6 +155,7 @@ def derived(base: Any) -> Any:
     return Own
 
 
+@pytest.mark.needs_core
 def test_a_derived_class_gets_lazy_images(folder: Path) -> None:
     theirs = derived(torchvision.datasets.ImageFolder)(folder)
     ours = derived(fastpipe.ImageFolder)(folder)
@@ -170,6 +172,7 @@ def test_a_derived_class_gets_lazy_images(folder: Path) -> None:
             assert {type(part["list"][0]) for part, _ in batch} == {Image.Image}
 
 
+@pytest.mark.needs_core
 def test_a_class_derived_from_a_derived_one_and_a_mixin(folder: Path) -> None:
     class Mixed:
         def __getitem__(self, index: int) -> Any:
@@ -191,6 +194,7 @@ def test_a_class_derived_from_a_derived_one_and_a_mixin(folder: Path) -> None:
     assert type(fastpipe.ImageFolder.__getitem__(Own(folder), 0)[0]) is Image.Image
 
 
+@pytest.mark.needs_core
 def test_other_readers_and_orientation(folder: Path) -> None:
     for options in ({"reader": "pil"}, {"apply_exif": True}, {"seed": 3}, {"threads": 2}):
         given = []
@@ -262,6 +266,7 @@ def test_seeded_samples_repeat(folder: Path) -> None:
         assert torch.equal(one[0], other[0])
 
 
+@pytest.mark.needs_core
 def test_a_sample_dataset_with_a_function(folder: Path) -> None:
     paths = sorted(map(str, folder.rglob("*.*")))
     given = []

@@ -23,6 +23,7 @@ RUN = Path(__file__).with_name("run.py")
 
 
 @pytest.mark.slow
+@pytest.mark.needs_core
 def test_a_share_of_mutations_through_all_readers() -> None:
     names = list(readers.available_readers())
     report = watch(names, 1000, seed=20_000)

@@ -192,6 +192,7 @@ class TestSamplesAsTorch:
             for collate in (stacked, stacked_otherwise):
                 assert_as_plain(Photos(photos, train(), form), collate_fn=collate)
 
+    @pytest.mark.needs_core
     def test_transforms_in_a_collate_function_are_planned(self, photos: list[str], installed: None) -> None:
         transform = train()
 
@@ -269,12 +270,14 @@ class Recording(Photos):
 
 
 class TestMemory:
+    @pytest.mark.needs_core
     def test_a_batch_is_where_its_samples_were(self, photos: list[str], installed: None) -> None:
         dataset = Recording(photos, train())
         for images, _ in DataLoader(dataset, batch_size=10):
             assert [image.data_ptr() for image in images] == dataset.places
             dataset.places.clear()
 
+    @pytest.mark.needs_core
     def test_samples_that_lie_otherwise_are_copied_to_their_places(self, photos: list[str]) -> None:
         v2 = module("torchvision.transforms.v2")
         end = [v2.Resize((128, 128)), v2.ToDtype(torch.float32, scale=True)]
@@ -356,6 +359,7 @@ class TestMemory:
         own = 3 * 128 * 128 * 4
         assert all(size == own and own <= min(rest) and max(rest) < own + 5000 for size, *rest in sizes)
 
+    @pytest.mark.needs_core
     def test_a_sample_kept_from_each_batch_holds_no_batches(self, photos: list[str], installed: None) -> None:
         dataset = Recording(photos, train(), tuple(range(COUNT)))
         list(DataLoader(dataset, batch_size=10))

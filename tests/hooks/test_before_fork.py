@@ -42,6 +42,7 @@ def lines_of(imports: str, sample: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.needs_core
 def test_workers_import_nothing_of_ours(tmp_path: Path) -> None:
     photo = tmp_path / "photo.jpg"
     photo.write_bytes(corpus.jpeg(70, 90))

@@ -96,6 +96,7 @@ def lists(batch: list[Any]) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("keys", [("boxes", "labels"), ("boxes", "masks", "labels", "image_id")], ids=len)
 @pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.needs_core
 def test_coco_s_samples(coco: Path, recipe: str, keys: tuple[str, ...]) -> None:
     transforms = v2.Compose(RECIPES[recipe]())
     dataset = datasets.CocoDetection(coco, str(coco / "found.json"), transforms=transforms)

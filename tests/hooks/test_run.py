@@ -150,6 +150,7 @@ _NOT_NEEDED = {"click", "cv2", "filelock", "pandas", "pydantic", "rich", "sqlite
 
 
 @pytest.mark.parametrize("options", [["-q"], ["-q", "--check", "0"]], ids=" ".join)
+@pytest.mark.needs_core
 def test_images_need_no_further_library(photos: Path, options: list[str]) -> None:
     (photos / "script.py").write_text(
         f"{SCRIPT_OF_IMAGES}\nprint(sorted({{name.partition('.')[0] for name in sys.modules}}))"

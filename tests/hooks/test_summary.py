@@ -49,6 +49,7 @@ def test_a_loader_says_for_how_long_it_was_waited_for() -> None:
 
 
 @pytest.mark.parametrize("alone", [False, True])
+@pytest.mark.needs_core
 def test_the_time_before_has_the_decode_in_it(monkeypatch: pytest.MonkeyPatch, alone: bool) -> None:
     def slowly(image: Any) -> Any:
         until = time.thread_time() + 0.02

@@ -85,6 +85,7 @@ def outcome(action: Callable[[], Any]) -> Any:
         return type(error), str(error)
 
 
+@pytest.mark.needs_core
 def test_an_image_without_pixels() -> None:
     image = opened()
     assert pending_tensor.is_pending(image)
@@ -149,6 +150,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("name", KINDS)
+@pytest.mark.needs_core
 def test_kinds_that_have_no_pixels_yet(name: str) -> None:
     image = opened(KINDS[name])
     assert pending_tensor.is_pending(image)
@@ -156,6 +158,7 @@ def test_kinds_that_have_no_pixels_yet(name: str) -> None:
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.needs_core
 def test_orientations(orientation: int) -> None:
     data = corpus.save(Image.fromarray(corpus.photo(40, 56)), "JPEG", exif=corpus.exif(orientation))
     image = opened(data, apply_exif_orientation=True)
@@ -166,6 +169,7 @@ def test_orientations(orientation: int) -> None:
         assert shown(change(opened(data, apply_exif_orientation=True))) == expected
 
 
+@pytest.mark.needs_core
 def test_small_images_are_left_to_torchvision(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tensor_files, "LEAST_PIXELS", 1 << 15)
     assert not pending_tensor.is_pending(opened(corpus.jpeg(100, 300)))
@@ -440,6 +444,7 @@ def test_ways_to_look(name: str) -> None:
     assert outcome(lambda: look(F.to_dtype(opened(), torch.float32, scale=True))) == expected
 
 
+@pytest.mark.needs_core
 def test_what_is_recorded_is_pending() -> None:
     image = opened()
     for name in ("crop", "window", "flip", "resized crop", "resize, cropped", "normalize", "brightness", "to image"):
@@ -696,6 +701,7 @@ def test_recipes(name: str, check: int) -> None:
     assert not any(site.differed for site in fastpipe.report().sites)
 
 
+@pytest.mark.needs_core
 def test_samples_with_boxes() -> None:
     recipe = v2.Compose([v2.RandomHorizontalFlip(1.0), v2.Resize([50, 60]), v2.ToDtype(torch.float32, scale=True)])
 
@@ -712,6 +718,7 @@ def test_samples_with_boxes() -> None:
     assert shown(target["boxes"]) == shown(expected_target["boxes"])
 
 
+@pytest.mark.needs_core
 def test_planned_batches_have_no_pixels_before() -> None:
     recipe = RECIPES["training"]()
     samples = [recipe(opened()) for _ in range(3)]
@@ -724,6 +731,7 @@ def test_planned_batches_have_no_pixels_before() -> None:
 # -- checks and the account
 
 
+@pytest.mark.needs_core
 def test_a_difference_is_told_and_the_plain_result_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     fastpipe.uninstall()
     run = pending_tensor.TensorSource.run
@@ -744,6 +752,7 @@ def test_a_difference_is_told_and_the_plain_result_taken(monkeypatch: pytest.Mon
     assert (site.images, site.checked, site.differed, site.is_off) == (1, 1, 1, True)
 
 
+@pytest.mark.needs_core
 def test_a_transform_that_differs_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     fastpipe.uninstall()
     recipe = RECIPES["evaluation"]()
@@ -757,6 +766,7 @@ def test_a_transform_that_differs_is_told(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("ways", ["functions", "Compose"])
+@pytest.mark.needs_core
 def test_a_mistake_of_fastpipe_s_is_told_and_the_plain_result_taken(monkeypatch: pytest.MonkeyPatch, ways: str) -> None:
     def planted(*_: object) -> None:
         raise TypeError("planted")
@@ -773,12 +783,14 @@ def test_a_mistake_of_fastpipe_s_is_told_and_the_plain_result_taken(monkeypatch:
     assert told == {"fastpipe failed (TypeError: planted), and the plain way was taken"}
 
 
+@pytest.mark.needs_core
 def test_a_mistake_of_the_user_s_is_the_librarys_to_tell() -> None:
     with pytest.raises(RuntimeError, match="sizes should be greater than 0"):
         F.resize(opened(), [41, 0])
     assert not any(site.left for site in fastpipe.report().sites)
 
 
+@pytest.mark.needs_core
 def test_the_account() -> None:
     fastpipe.uninstall()
     recipe = RECIPES["training"]()

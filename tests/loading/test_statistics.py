@@ -25,6 +25,7 @@ WAYS = ({}, {"threads": 2}, {"num_workers": 1}, {"num_workers": 2, "persistent_w
 
 
 @pytest.mark.parametrize("options", WAYS)
+@pytest.mark.needs_core
 def test_counts_and_times(root, options):
     loader = fastpipe.DataLoader(dataset(root, seed=3), 4, shuffle=True, **options)
     assert loader.stats()["this_epoch"]["batches"] == 0

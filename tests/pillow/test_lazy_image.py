@@ -192,6 +192,7 @@ MADE |= {"paste": with_paste, "putpixel": with_pixel, "thumbnail": as_thumbnail,
 
 @pytest.mark.parametrize("data", [PHOTO, PNG], ids=["jpeg", "png"])
 @pytest.mark.parametrize("name", RECORDED)
+@pytest.mark.needs_core
 def test_what_is_recorded_is_pillows(data: bytes, name: str) -> None:
     theirs, ours = both(data, RECORDED[name])
     assert ours == theirs
@@ -297,6 +298,7 @@ def test_any_chain_is_pillows(name: str, chain: list[Any]) -> None:
     assert ours == theirs
 
 
+@pytest.mark.needs_core
 def test_a_lazy_image_is_a_plain_one_behind_its_pixels() -> None:
     image = fastpipe.open_image(PHOTO).crop((1, 2, 30, 40))
     assert isinstance(image, Image.Image)
@@ -348,6 +350,7 @@ def test_arrays_are_pillows(mode: str) -> None:
         assert (made.dtype, made.flags.writeable) == (expected.dtype, expected.flags.writeable)
 
 
+@pytest.mark.needs_core
 def test_the_first_array_leaves_the_image_without_pixels() -> None:
     theirs = Image.open(io.BytesIO(PHOTO)).crop((3, 4, 90, 80))
     ours = fastpipe.open_image(PHOTO).crop((3, 4, 90, 80))
@@ -373,6 +376,7 @@ def test_closed_it_is_pillows_closed_image() -> None:
         assert image.getpixel((0, 0))
 
 
+@pytest.mark.needs_core
 def test_crops_beyond_a_whole_image_are_taken_from_one_decode() -> None:
     image = fastpipe.open_image(PHOTO).convert("RGB")
     whole = Image.open(io.BytesIO(PHOTO)).convert("RGB")
@@ -385,6 +389,7 @@ def test_crops_beyond_a_whole_image_are_taken_from_one_decode() -> None:
 
 
 @pytest.mark.parametrize("enhance", [ImageEnhance.Color, ImageEnhance.Contrast], ids=["colour", "contrast"])
+@pytest.mark.needs_core
 def test_an_image_and_itself_in_gray_are_one_decode(enhance: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     decodes = []
     run = LazySource.run
@@ -394,6 +399,7 @@ def test_an_image_and_itself_in_gray_are_one_decode(enhance: Any, monkeypatch: p
     assert len(decodes) == 1
 
 
+@pytest.mark.needs_core
 def test_an_image_in_gray_stays_as_the_coloured_one_was() -> None:
     theirs = Image.open(io.BytesIO(PHOTO)).resize((50, 40)).convert("L")
     for name, values in (("paste", (0, (0, 0, 50, 50))), ("close", ()), ("load", ())):
@@ -468,6 +474,7 @@ def test_the_limit_of_pixels_is_pillows(monkeypatch: pytest.MonkeyPatch) -> None
     assert ours == theirs
 
 
+@pytest.mark.needs_core
 def test_a_path_a_file_and_bytes(tmp_path: Path) -> None:
     path = tmp_path / "photo.jpg"
     path.write_bytes(PHOTO)

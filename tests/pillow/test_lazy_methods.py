@@ -216,6 +216,7 @@ def test_each_call_is_pillows(call: str) -> None:
             assert outcome(lambda data=data, opened=opened: opened(data), chain) == expected
 
 
+@pytest.mark.needs_core
 def test_members_of_zips() -> None:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -148,6 +148,7 @@ def test_whatever_is_done_to_it_is_pillows(name: str, change: str) -> None:
     assert ours == theirs
 
 
+@pytest.mark.needs_core
 def test_closed_files(tmp_path: Path) -> None:
     for data, name in ((PHOTO, "a.jpg"), (PNG, "a.png"), (FILES["png-palette"], "b.png")):
         path = tmp_path / name
@@ -176,6 +177,7 @@ def test_closed_files(tmp_path: Path) -> None:
                 image.getpixel((0, 0))
 
 
+@pytest.mark.needs_core
 def test_its_classes_are_pillows() -> None:
     with fastpipe.register_pillow_opener():
         jpeg, png = Image.open(io.BytesIO(PHOTO)), Image.open(io.BytesIO(PNG))
@@ -191,6 +193,7 @@ def test_its_classes_are_pillows() -> None:
     assert jpeg == plain
 
 
+@pytest.mark.needs_core
 def test_registering_and_taking_it_back() -> None:
     before = dict(Image.OPEN)
     with fastpipe.register_pillow_opener():

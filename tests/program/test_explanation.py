@@ -111,6 +111,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "train"
 
 
+@pytest.mark.needs_core
 def test_a_dataset_is_explained_on_its_first_file(root: Path) -> None:
     dataset = fastpipe.ImageFolder(root, T.Compose([T.RandomCrop(20), T.ToTensor()]), config=MachineConfig())
     found = explain(dataset)
@@ -243,6 +244,7 @@ def test_a_getitem_around_fastpipes(root: Path) -> None:
     assert "one by one" in found.batch
 
 
+@pytest.mark.needs_core
 def test_every_format_of_a_dataset_s_files_is_told(root: Path) -> None:
     for number, (mode, ending) in enumerate([("RGB", "png"), ("L", "jpg"), ("RGB", "jpg"), ("CMYK", "jpg")]):
         Image.new(mode, (40, 30)).save(root / "cat" / f"1{number}.{ending}")

@@ -165,6 +165,7 @@ def test_a_result_that_does_not_fit() -> None:
         run_on_image(program, np.zeros((5, 5, 3), np.uint8), torch.zeros(3, 4, 4))
 
 
+@pytest.mark.needs_core
 def test_an_image_of_several_blocks_is_run_by_pillow(monkeypatch: pytest.MonkeyPatch) -> None:
     array = picture(60, 50)
     image = Image.fromarray(array)

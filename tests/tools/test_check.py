@@ -164,6 +164,7 @@ def test_a_png_that_is_damaged_below_a_crop(tmp_path: Path) -> None:
         ("jpeg-exif-absurd", {"warns"}),
     ],
 )
+@pytest.mark.needs_core
 def test_kinds(result: CheckResult, name: str, expected: set[str]) -> None:
     assert kinds_of(result)[name] == expected
 

@@ -65,6 +65,7 @@ def names(diagnosis: Diagnosis) -> set[str]:
 
 
 @slow_start
+@pytest.mark.needs_core
 def test_a_healthy_folder(healthy: Diagnosis) -> None:
     assert healthy.healthy
     assert (healthy.samples, healthy.tried, healthy.batch_size, healthy.workers) == (20, 20, 4, None)

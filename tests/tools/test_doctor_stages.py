@@ -112,6 +112,7 @@ class SleepyReader(Reader):
         return readers.get_reader("pil").decode(data)
 
 
+@pytest.mark.needs_core
 def test_a_slow_reader_shows_in_python(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_loaded", dict(registry._loaded))  # what other tests do with all readers is theirs
     readers.register_reader(SleepyReader())
@@ -279,6 +280,7 @@ def test_progressive_and_oversized_files_gain(tmp_path: Path) -> None:
         assert [found.kind for found in try_reencoding(dataset, range(3), (40, 40), 0.01)] == [*kinds, "packed"]
 
 
+@pytest.mark.needs_core
 def test_reencoded_files_are_what_they_are_said_to_be() -> None:
     data = photo(70, 90, progressive=True)
     made = baseline(data)

@@ -52,6 +52,7 @@ def test_stages_of_a_sample_with_boxes_and_masks(scenes: fastpipe.SampleDataset)
     assert stages.image_bytes > 1000
 
 
+@pytest.mark.needs_core
 def test_progressive_files_are_tried_and_smaller_ones_are_not(scenes: fastpipe.SampleDataset) -> None:
     """Boxes are of the photo's size: a smaller photo would be another sample."""
     found = try_reencoding(scenes, range(4), (8, 8), 0.01)

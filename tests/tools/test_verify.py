@@ -131,6 +131,7 @@ class Liar(PillowReader):
         return np.clip(pixels.astype(np.int16) + 1, 0, 255).astype(np.uint8)
 
 
+@pytest.mark.needs_core
 def test_a_reader_with_other_pixels_fails(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_loaded", dict(registry._loaded))
     register_reader(Liar())
@@ -171,6 +172,7 @@ def test_other_pixels_of_a_step_fail(root: Path, monkeypatch: pytest.MonkeyPatch
     ],
     ids=["exact", "resize", "blur", "warp"],
 )
+@pytest.mark.needs_core
 def test_a_kernel_that_is_off_by_two_fails_with_its_worst_image(
     root: Path, monkeypatch: pytest.MonkeyPatch, name: str, transform: Any
 ) -> None:

@@ -173,6 +173,7 @@ def test_samples_are_the_same_and_so_is_the_object(photos: Path, name: str) -> N
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.needs_core
 def test_transforms_are_planned(photos: Path, name: str) -> None:
     samples_of(fastpipe.convert(kinds()[name](photos)))
     planned = [site.images for site in LEDGER.total()[0] if site.name.startswith("Compose(")]
@@ -202,6 +203,7 @@ def test_albumentations_tensors_are_ordinary_ones(photos: Path) -> None:
     assert_same(found, made(lambda dataset: dataset))
 
 
+@pytest.mark.needs_core
 def test_nothing_is_hooked_elsewhere(photos: Path) -> None:
     """What the user opens and transforms beside it stays as it was, in this thread and in others, also meanwhile."""
     seen: list[Any] = []

@@ -78,6 +78,7 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return boxes
 
 
+@pytest.mark.needs_core
 def test_the_crop_is_decoded_alone(photos: Path, decoded: list[Any]) -> None:
     members = lambda: [A.Crop(9, 7, 40, 30), A.HorizontalFlip()]  # noqa: E731
     for transform in (A.Compose(members()), T.Albumentations(A.Compose(members())), T.Compose([A.Compose(members())])):
@@ -170,6 +171,7 @@ BOXES = [[3, 5, 40, 30], [10.5, 12, 22, 44]]
 POINTS = [[3, 4], [30, 31], [20.5, 12]]
 
 
+@pytest.mark.needs_core
 def test_named_arrays_of_a_sample(files: Path, decoded: list[Any]) -> None:
     def sample(number: int) -> Any:
         masks = [fastpipe.MaskFile(files / f"{name}{number}.png") for name in ("mask", "other")]

@@ -75,6 +75,7 @@ def others(monkeypatch: pytest.MonkeyPatch) -> None:
         register_reader(kind(kind.__name__.strip("_").lower()))
 
 
+@pytest.mark.needs_core
 def test_one_process_and_workers(samples: list[Sample]) -> None:
     steps: list[tuple[int, int, str]] = []
     measured = measure(samples, ["pil", "imageio"], workers=1, rounds=2, progress=lambda *step: steps.append(step))
@@ -110,6 +111,7 @@ def test_wrong_pixels_are_not_timed(samples: list[Sample]) -> None:
 
 
 @pytest.mark.usefixtures("others")
+@pytest.mark.needs_core
 def test_pillow_s_answers_are_not_a_reader_s_own(samples: list[Sample]) -> None:
     jpegs, pngs = ([sample for sample in samples if sample.format == format] for format in ("jpeg", "png"))
     subsampled = [sample.header.subsampling == "4:2:0" for sample in jpegs]

@@ -60,6 +60,7 @@ def test_a_made_folder_is_an_image_folder(tmp_path: Path) -> None:
     assert len(shapes) == 4
 
 
+@pytest.mark.needs_core
 def test_made_samples_are_mixed() -> None:
     samples = made_samples(["jpeg", "webp"], 16)
     jpeg = [sample.header for sample in samples if sample.format == "jpeg"]
