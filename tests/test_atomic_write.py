@@ -64,6 +64,7 @@ WRITERS = {
     "datasets/_bad_files_log.py": {"open"},  # lines, one whole one after the other
     "packing/record.py": {"open"},  # the same
     "packing/target.py": {"open"},  # an archive under another name until it is complete
+    "pillow/unread.py": {"save"},  # in memory
     "reporting/output.py": {"open", "write_bytes"},  # whether a file can be written; devices and pipes
     "tools/bench/samples.py": {"write_bytes"},  # made photos, for demo and tests
     "tools/check/worker.py": {"fdopen"},  # a pipe
