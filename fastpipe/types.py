@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 Fill: TypeAlias = float | Sequence[float] | None
-"""What is put where an image has no pixels: a number, one for each channel, or None for black."""
+"""The value where an image has no pixels: a number, one for each channel, or None for black."""
 
 
 class ArchiveMember(str):

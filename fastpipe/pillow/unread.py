@@ -9,30 +9,21 @@ from __future__ import annotations
 import io
 import threading
 from functools import cache
-from struct import unpack_from
+from itertools import takewhile
 from typing import Any
 
 from PIL import Image, JpegImagePlugin
 
 from fastpipe import core
+from fastpipe.readers._jpeg import segments
 from fastpipe.types import Header
 
 _READ_AT_ONCE = 1 << 18
 """Bytes of a file up to which it is read when it is opened; reading a longer one takes longer than Pillow's opening."""
 
 _OPEN: Any = JpegImagePlugin.JpegImageFile._open
-_DQT, _SOF = 0xFFDB, (0xFFC0, 0xFFC1, 0xFFC2)
-_TABLE = 65  # bytes of a quantization table of one byte a number, with its own
-_SEGMENTS = {
-    0xFFC4: (2, b""),  # DHT
-    0xFFDA: (2, b""),  # SOS
-    0xFFDD: (2, b""),  # DRI
-    0xFFFE: (2, b""),  # COM
-    0xFFE0: (16, b"JFIF\0"),
-    0xFFE2: (18, b"ICC_PROFILE\0"),
-    0xFFEE: (14, b"Adobe"),
-}
-"""Segments besides tables and frame that a header may have: the least length that they say, and how they begin."""
+_TELLING = frozenset({0xE1, 0xED})
+"""Markers of segments of which Pillow makes more than their bytes: APP1, with EXIF and XMP, and Photoshop's APP13."""
 
 
 class UnreadJpeg(JpegImagePlugin.JpegImageFile):
@@ -68,7 +59,7 @@ class UnreadJpeg(JpegImagePlugin.JpegImageFile):
     def getexif(self) -> Image.Exif:
         if "_fastpipe_unread" not in vars(self) or "info" in vars(self) or "_exif" in vars(self):
             return super().getexif()
-        self._exif = Image.Image().getexif()  # the header has none: see `_SEGMENTS`
+        self._exif = Image.Image().getexif()  # the header has none: see `_TELLING`
         return self._exif
 
 
@@ -88,7 +79,8 @@ def open_unread(kind: type[UnreadJpeg], file: Any, filename: Any) -> UnreadJpeg 
         return None
     data = file.read()
     header = core.read_header(data)
-    if not isinstance(header, Header) or header.format != "JPEG" or not _is_sure(data, header):
+    # A header that the core has read, and calls plain, Pillow is sure to open.
+    if not isinstance(header, Header) or header.format != "JPEG" or not header.plain or _tells_more(data, header):
         file.seek(0)
         return None
     image = kind.__new__(kind)
@@ -122,7 +114,7 @@ _SAME = (
 
 @cache
 def _fields_of_header() -> dict[str, Any]:
-    """What an image has when Pillow has read a JPEG's header, of one JPEG."""
+    """Fields of an image whose header Pillow has read, by their names; the values are of one JPEG."""
     file = io.BytesIO()
     Image.new("L", (1, 1)).save(file, "JPEG")
     file.seek(0)
@@ -135,24 +127,7 @@ def _same_fields() -> dict[str, Any]:
     return {name: fields[name] for name in _SAME if name in fields}
 
 
-def _is_sure(data: bytes, header: Header) -> bool:
-    """Whether Pillow is sure to open a JPEG, with these components, and without an index of further pictures."""
-    if header.channels not in (1, 3) or header.bit_depth != 8:
-        return False
-    position, frames = 2, 0
-    while position < header.data_offset:
-        kind, length = unpack_from(">HH", data, position)
-        if kind == _DQT:
-            tables = data[position + 4 : position + 2 + length : _TABLE]
-            if length % _TABLE != 2 or any(table > 15 for table in tables):
-                return False
-        elif kind in _SOF:
-            frames += 1
-            if length != 8 + 3 * header.channels:
-                return False
-        else:
-            least, begin = _SEGMENTS.get(kind, (1 << 16, b""))
-            if length < least or not data.startswith(begin, position + 4):
-                return False
-        position += 2 + length
-    return position == header.data_offset and frames == 1
+def _tells_more(data: bytes, header: Header) -> bool:
+    """Whether a segment before a JPEG's pixels is one of `_TELLING`."""
+    head = takewhile(lambda segment: segment[1] < header.data_offset, segments(data))
+    return any(marker in _TELLING for marker, _, _ in head)
