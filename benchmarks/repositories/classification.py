@@ -1,0 +1,339 @@
+"""Training and evaluation of classifiers: ImageFolder, or a data set of one's own, with one chain of transforms."""
+
+from __future__ import annotations
+
+import csv
+import glob
+import io
+import os
+import tempfile
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+from _pipelines import (
+    BICUBIC,
+    HALF,
+    MEAN,
+    PIPELINES,
+    STD,
+    F,
+    Own,
+    Photos,
+    T,
+    V,
+    evaluation,
+    folder,
+    own,
+    pipeline,
+    tensor,
+    training,
+)
+from PIL import Image
+from torch.utils.data import DataLoader, Dataset
+from torchvision_here import module, torchvision
+
+
+def timm(**arguments: Any) -> Any:
+    """A chain of timm's."""
+    return module("timm.data").create_transform(224, **arguments)
+
+
+class Preset:
+    """vision's references: a class around a Compose."""
+
+    def __init__(self, *, policy: Any = None, erasing: float = 0.0, evaluates: bool = False) -> None:
+        if evaluates:
+            chain = [T.Resize(256, antialias=True), T.CenterCrop(224)]
+        else:
+            chain = [T.RandomResizedCrop(224, antialias=True), T.RandomHorizontalFlip(0.5)]
+        if policy is not None:
+            chain.append(policy)
+        chain += [T.PILToTensor(), T.ConvertImageDtype(torch.float), T.Normalize(MEAN, STD)]
+        if erasing:
+            chain.append(T.RandomErasing(p=erasing))
+        self.transforms = T.Compose(chain)
+
+    def __call__(self, image: Any) -> Any:
+        return self.transforms(image)
+
+
+class PresetV2:
+    """The same with v2, which begins with tensors or not."""
+
+    def __init__(self, *, tensor_first: bool) -> None:
+        chain = [V.PILToTensor()] if tensor_first else []
+        chain += [V.RandomResizedCrop(224, antialias=True), V.RandomHorizontalFlip(0.5), V.TrivialAugmentWide()]
+        chain += [] if tensor_first else [V.PILToTensor()]
+        chain += [V.ToDtype(torch.float, scale=True), V.Normalize(MEAN, STD), V.RandomErasing(0.1), V.ToPureTensor()]
+        self.transforms = V.Compose(chain)
+
+    def __call__(self, image: Any) -> Any:
+        return self.transforms(image)
+
+
+MILD = T.ColorJitter(0.3, 0.3, 0.3)
+SIMPLE: dict[str, Any] = {
+    "pytorch/examples imagenet: training": lambda: training(),
+    "pytorch/examples imagenet: evaluation": lambda: evaluation(),
+    "pytorch/vision classification: training": lambda: Preset(),
+    "pytorch/vision classification: TrivialAugment, erasing": lambda: Preset(
+        policy=T.TrivialAugmentWide(), erasing=0.1
+    ),
+    "pytorch/vision classification: AutoAugment": lambda: Preset(policy=T.AutoAugment()),
+    "pytorch/vision classification: AugMix": lambda: Preset(policy=T.AugMix()),
+    "pytorch/vision classification: evaluation": lambda: Preset(evaluates=True),
+    "pytorch/vision classification: v2, tensors": lambda: PresetV2(tensor_first=True),
+    "pytorch/vision classification: v2, PIL": lambda: PresetV2(tensor_first=False),
+    "timm: training": lambda: timm(is_training=True),
+    "timm: RandAugment, erasing": lambda: timm(is_training=True, auto_augment="rand-m9-mstd0.5-inc1", re_prob=0.25),
+    "timm: AugMix": lambda: timm(is_training=True, auto_augment="augmix-m5-w4-d2"),
+    "timm: evaluation": lambda: timm(interpolation="bicubic", crop_pct=0.9),
+    "facebookresearch/mae: pretraining": lambda: training(scale=(0.2, 1.0), interpolation=BICUBIC),
+    "facebookresearch/mae: fine-tuning": lambda: timm(
+        is_training=True, auto_augment="rand-m9-mstd0.5-inc1", interpolation="bicubic", re_prob=0.25, re_mode="pixel"
+    ),
+    "facebookresearch/deit: training": lambda: timm(
+        is_training=True, color_jitter=0.4, auto_augment="rand-m9-mstd0.5-inc1", interpolation="bicubic", re_prob=0.25
+    ),
+    "facebookresearch/deit: 3Augment": lambda: timm(is_training=True, auto_augment="3a", color_jitter=0.3),
+    "facebookresearch/ConvNeXt: evaluation": lambda: evaluation(256, interpolation=BICUBIC),
+    "microsoft/Swin-Transformer: evaluation": lambda: evaluation(256, interpolation=BICUBIC),
+    "facebookresearch/ijepa: pretraining": lambda: training(scale=(0.3, 1.0)),
+    "microsoft/SimMIM: pretraining": lambda: training(size=192, scale=(0.67, 1.0), ratio=(3 / 4, 4 / 3)),
+    "openai/CLIP: preprocess": lambda: T.Compose(
+        [T.Resize(224, BICUBIC), T.CenterCrop(224), lambda image: image.convert("RGB"), *tensor(HALF, HALF)]
+    ),
+    "mosaicml/examples: ResNet": lambda: training(size=176),
+    "clovaai/CutMix-PyTorch: ImageNet": lambda: training(T.ColorJitter(0.4, 0.4, 0.4)),
+    "pytorch tutorial: transfer learning": lambda: evaluation(),
+}
+for _name, _make in SIMPLE.items():
+    PIPELINES[_name] = lambda photos, make=_make: folder(make())(photos)
+
+OWN: dict[str, Any] = {
+    "jeonsworth/ViT-pytorch: training": lambda: T.Compose(
+        [T.RandomResizedCrop((224, 224), scale=(0.05, 1.0)), *tensor(HALF, HALF)]
+    ),
+    "TACJu/TransFG: CUB training": lambda: T.Compose(
+        [T.Resize((600, 600)), T.RandomCrop((448, 448)), T.RandomHorizontalFlip(), *tensor()]
+    ),
+    "TACJu/TransFG: CUB evaluation": lambda: T.Compose([T.Resize((600, 600)), T.CenterCrop((448, 448)), *tensor()]),
+    "tjddus9597/Proxy-Anchor: training": lambda: training(),
+    "KevinMusgrave/pytorch-metric-learning: CUB": lambda: T.Compose(
+        [T.Resize(64), T.RandomResizedCrop(64, scale=(0.16, 1)), T.RandomHorizontalFlip(0.5), *tensor()]
+    ),
+    "michuanhaohao/reid-strong-baseline: training": lambda: T.Compose(
+        [T.Resize([256, 128]), T.RandomHorizontalFlip(0.5), T.Pad(10), T.RandomCrop([256, 128]), *tensor()]
+    ),
+    "KaiyangZhou/deep-person-reid: training": lambda: T.Compose(
+        [T.Resize((256, 128)), T.RandomHorizontalFlip(), MILD, *tensor()]
+    ),
+    "zoogzog/chexnet: training": lambda: training(),
+    "ISIC melanoma notebooks: training": lambda: T.Compose(
+        [
+            T.RandomRotation(20),
+            T.Resize((224, 224)),
+            T.RandomHorizontalFlip(),
+            T.RandomVerticalFlip(),
+            T.ColorJitter(0.1, 0.1, 0.1),
+            *tensor(),
+        ]
+    ),
+    "Kaggle notebooks: affine, jitter": lambda: T.Compose(
+        [T.Resize((256, 256)), T.RandomAffine(15, (0.1, 0.1), (0.9, 1.1)), T.ColorJitter(0.2, 0.2), *tensor()]
+    ),
+    "Kaggle notebooks: perspective, gray": lambda: T.Compose(
+        [T.Resize(256), T.RandomCrop(224), T.RandomPerspective(0.3), T.RandomGrayscale(0.1), *tensor()]
+    ),
+    "kentsyx/Neural-IMage-Assessment: training": lambda: T.Compose(
+        [T.Resize(256), T.RandomCrop(224), T.RandomHorizontalFlip(), T.ToTensor()]
+    ),
+    "yassouali/prototypical: miniImageNet": lambda: T.Compose([T.Resize(92), T.CenterCrop(84), *tensor()]),
+    "wyharveychen/CloserLookFewShot: evaluation": lambda: T.Compose(
+        [T.Resize([int(224 * 1.15)] * 2), T.CenterCrop(224), *tensor()]
+    ),
+}
+for _name, _make in OWN.items():
+    PIPELINES[_name] = lambda photos, make=_make: own(make())(photos)
+
+
+@pipeline("zoogzog/chexnet: ten crops")
+def ten_crops(photos: Photos) -> Iterable[Any]:
+    """Ten crops, each made a tensor by a function."""
+    normalize = T.Normalize(MEAN, STD)
+    chain = [
+        T.Resize(256),
+        T.TenCrop(224),
+        T.Lambda(lambda crops: torch.stack([T.ToTensor()(crop) for crop in crops])),
+        T.Lambda(lambda crops: torch.stack([normalize(crop) for crop in crops])),
+    ]
+    return DataLoader(Own(photos.files, T.Compose(chain)), 8)
+
+
+class TwoSizes:
+    """BEiT's: one crop, resized to the model's size and to the tokenizer's."""
+
+    def __init__(self) -> None:
+        self.common = T.Compose([T.ColorJitter(0.4, 0.4, 0.4), T.RandomHorizontalFlip(0.5)])
+        self.patch, self.visual = T.Compose(tensor()), T.Compose([T.ToTensor()])
+
+    def __call__(self, image: Any) -> Any:
+        image = self.common(image)
+        box = T.RandomResizedCrop.get_params(image, (0.08, 1.0), (3 / 4, 4 / 3))
+        first = F.resized_crop(image, *box, [224, 224], BICUBIC)
+        second = F.resized_crop(image, *box, [112, 112], T.InterpolationMode.LANCZOS)
+        return self.patch(first), self.visual(second)
+
+
+PIPELINES["microsoft/unilm BEiT: pretraining"] = folder(TwoSizes())
+
+
+class ImageJitter:
+    """CloserLookFewShot's: Pillow's enhancers by torch's numbers."""
+
+    def __call__(self, image: Any) -> Any:
+        from PIL import ImageEnhance
+
+        alphas = torch.rand(3)
+        kinds = (ImageEnhance.Brightness, ImageEnhance.Contrast, ImageEnhance.Color)
+        for kind, alpha in zip(kinds, alphas, strict=True):
+            image = kind(image).enhance(0.4 * (alpha * 2.0 - 1.0).item() + 1).convert("RGB")
+        return image
+
+
+PIPELINES["wyharveychen/CloserLookFewShot: training"] = own(
+    T.Compose([T.RandomResizedCrop(224), ImageJitter(), T.RandomHorizontalFlip(), *tensor()])
+)
+
+
+class Zipped(Dataset[Any]):
+    """Swin's: bytes out of an archive."""
+
+    def __init__(self, path: str, names: list[str], transform: Any) -> None:
+        self.path, self.names, self.transform = path, names, transform
+        self.archive: zipfile.ZipFile | None = None
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __getitem__(self, index: int) -> Any:
+        if self.archive is None:
+            self.archive = zipfile.ZipFile(self.path)
+        image = Image.open(io.BytesIO(self.archive.read(self.names[index]))).convert("RGB")
+        return self.transform(image), index
+
+
+@pipeline("microsoft/Swin-Transformer: zip")
+def swin_zip(photos: Photos) -> Iterable[Any]:
+    """The photos in an archive."""
+    path = os.path.join(tempfile.mkdtemp(), "photos.zip")
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in photos.files:
+            archive.write(name, os.path.basename(name) + str(len(archive.namelist())))
+        names = archive.namelist()
+    chain = timm(is_training=True, auto_augment="rand-m9-mstd0.5-inc1", interpolation="bicubic", re_prob=0.25)
+    return DataLoader(Zipped(path, names, chain), 16)
+
+
+@pipeline("mlfoundations/open_clip: CSV")
+def open_clip_csv(photos: Photos) -> Iterable[Any]:
+    """Rows of a CSV file: a path and a caption."""
+    chain = T.Compose(
+        [
+            T.RandomResizedCrop(224, scale=(0.9, 1.0), interpolation=BICUBIC),
+            lambda image: image.convert("RGB"),
+            *tensor(),
+        ]
+    )
+    text = io.StringIO()
+    csv.writer(text, delimiter="\t").writerows([name, "a caption"] for name in photos.files)
+    rows = list(csv.reader(io.StringIO(text.getvalue()), delimiter="\t"))
+
+    class Rows(Dataset[Any]):
+        def __len__(self) -> int:
+            return len(rows)
+
+        def __getitem__(self, index: int) -> Any:
+            return chain(Image.open(str(rows[index][0]))), torch.tensor([ord(c) for c in rows[index][1]])
+
+    return DataLoader(Rows(), 16)
+
+
+@pipeline("Kaggle notebooks: cats and dogs")
+def cats_and_dogs(photos: Photos) -> Iterable[Any]:
+    """A glob, and files opened within ``with``."""
+    chain = T.Compose([T.Resize((224, 224)), T.RandomResizedCrop(224), T.RandomHorizontalFlip(), T.ToTensor()])
+    files = sorted(glob.glob(str(photos.root / "*" / "*")))[: len(photos.files)]
+
+    class Globbed(Dataset[Any]):
+        def __len__(self) -> int:
+            return len(files)
+
+        def __getitem__(self, index: int) -> Any:
+            with Image.open(files[index]) as image:
+                return chain(image.convert("RGB")), 1 if "dog" in Path(files[index]).name else 0
+
+    return DataLoader(Globbed(), 16)
+
+
+@pipeline("kuangliu/pytorch-cifar: training")
+def cifar(photos: Photos) -> Iterable[Any]:
+    """torchvision's CIFAR10."""
+    return DataLoader(_cifar10(photos, T.Compose([T.RandomCrop(32, 4), T.RandomHorizontalFlip(), *tensor()])), 128)
+
+
+@pipeline("pytorch/examples mnist: training")
+def mnist(photos: Photos) -> Iterable[Any]:
+    """torchvision's MNIST."""
+    from _pipelines import squares
+
+    kind = torchvision.datasets.MNIST
+    dataset = kind.__new__(kind)
+    torchvision.datasets.VisionDataset.__init__(dataset, "data", transform=T.Compose(tensor([0.1307], [0.3081])))
+    pixels = torch.from_numpy(squares(photos, 28, "L")).repeat(20, 1, 1)
+    dataset.train, dataset.data, dataset.targets = True, pixels, torch.arange(len(pixels))
+    return DataLoader(dataset, 64)
+
+
+def _cifar10(photos: Photos, transform: Any) -> Any:
+    from _pipelines import squares
+
+    kind = torchvision.datasets.CIFAR10
+    dataset = kind.__new__(kind)
+    torchvision.datasets.VisionDataset.__init__(dataset, "data", transform=transform)
+    dataset.data = squares(photos, 32).repeat(20, axis=0)
+    dataset.train, dataset.targets = True, list(range(len(dataset.data)))
+    return dataset
+
+
+@pipeline("kekmodel/FixMatch-pytorch: weak and strong")
+def fixmatch(photos: Photos) -> Iterable[Any]:
+    """Two chains of one small image."""
+    base = [T.RandomHorizontalFlip(), T.RandomCrop(32, padding=int(32 * 0.125), padding_mode="reflect")]
+
+    class Both:
+        weak = T.Compose(base)
+        strong = T.Compose([*base, T.RandAugment(2, 10)])
+        last = T.Compose(tensor())
+
+        def __call__(self, image: Any) -> Any:
+            return self.last(self.weak(image)), self.last(self.strong(image))
+
+    return DataLoader(_cifar10(photos, Both()), 64)
+
+
+@pipeline("HobbitLong/SupContrast: CIFAR")
+def supcontrast(photos: Photos) -> Iterable[Any]:
+    """One chain, twice."""
+    jitter = T.RandomApply([T.ColorJitter(0.4, 0.4, 0.4, 0.1)], p=0.8)
+    crop = T.RandomResizedCrop(size=32, scale=(0.2, 1.0))
+    chain = T.Compose([crop, T.RandomHorizontalFlip(), jitter, T.RandomGrayscale(p=0.2), *tensor()])
+
+    class Twice:
+        def __call__(self, image: Any) -> Any:
+            return [chain(image), chain(image)]
+
+    return DataLoader(_cifar10(photos, Twice()), 64)

@@ -1,0 +1,349 @@
+"""Detection and segmentation: an image together with boxes or masks."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import torch
+from _pipelines import MEAN, PIPELINES, STD, F, Photos, T, V, masks_of, pipeline, tensor
+from PIL import Image, ImageFilter, ImageOps
+from torch.utils.data import DataLoader, Dataset
+from torchvision_here import module
+
+NEAREST = T.InterpolationMode.NEAREST
+
+
+class Segmented(Dataset[Any]):
+    """Pairs of an image and its mask."""
+
+    def __init__(self, pairs: list[tuple[str, str]], both: Callable[[Any, Any], Any]) -> None:
+        self.pairs, self.both = pairs, both
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def __getitem__(self, index: int) -> Any:
+        image, mask = self.pairs[index]
+        return self.both(Image.open(image).convert("RGB"), Image.open(mask))
+
+
+def segmented(name: str, batch: int | None = 8) -> Callable[[Callable[[Any, Any], Any]], Any]:
+    """Registers a function of an image and its mask."""
+
+    def register(both: Callable[[Any, Any], Any]) -> Any:
+        def make(photos: Photos) -> Iterable[Any]:
+            dataset = Segmented(masks_of(photos, Path(tempfile.mkdtemp())), both)
+            return DataLoader(dataset, batch) if batch else DataLoader(dataset, batch_size=None)
+
+        PIPELINES[name] = make
+        return both
+
+    return register
+
+
+_NORMALIZE = T.Normalize(MEAN, STD)
+_TENSOR = T.Compose(tensor())
+
+
+@segmented("pytorch/vision segmentation")
+def vision(image: Any, mask: Any) -> Any:
+    """Resize, flip, crop, as the references' own functional classes do."""
+    size = random.randint(260, 1040)
+    image, mask = F.resize(image, size, antialias=True), F.resize(mask, size, NEAREST)
+    if random.random() < 0.5:
+        image, mask = F.hflip(image), F.hflip(mask)
+    image, mask = _pad_if_smaller(image, 480), _pad_if_smaller(mask, 480, 255)
+    box = T.RandomCrop.get_params(image, (480, 480))
+    image, mask = F.crop(image, *box), F.crop(mask, *box)
+    image = _NORMALIZE(F.convert_image_dtype(F.pil_to_tensor(image), torch.float))
+    return image, torch.as_tensor(np.array(mask), dtype=torch.int64)
+
+
+def _pad_if_smaller(image: Any, size: int, fill: int = 0) -> Any:
+    width, height = image.size
+    if min(width, height) < size:
+        return F.pad(image, (0, 0, max(0, size - width), max(0, size - height)), fill=fill)
+    return image
+
+
+@segmented("pytorch/vision segmentation: evaluation", batch=None)
+def vision_evaluation(image: Any, mask: Any) -> Any:
+    """Resized alone."""
+    image, mask = F.resize(image, 520, antialias=True), F.resize(mask, 520, NEAREST)
+    image = _NORMALIZE(F.convert_image_dtype(F.pil_to_tensor(image), torch.float))
+    return image, torch.as_tensor(np.array(mask), dtype=torch.int64)
+
+
+@segmented("jfzhang95/pytorch-deeplab-xception")
+def deeplab_xception(image: Any, mask: Any) -> Any:
+    """Pillow's own calls, and numpy's floats."""
+    if random.random() < 0.5:
+        image, mask = image.transpose(Image.FLIP_LEFT_RIGHT), mask.transpose(Image.FLIP_LEFT_RIGHT)
+    short, crop = random.randint(256, 1026), 513
+    width, height = image.size
+    size = (short, int(1.0 * height * short / width)) if height > width else (int(1.0 * width * short / height), short)
+    image, mask = image.resize(size, Image.BILINEAR), mask.resize(size, Image.NEAREST)
+    if short < crop:
+        border = (0, 0, max(0, crop - size[0]), max(0, crop - size[1]))
+        image, mask = ImageOps.expand(image, border, fill=0), ImageOps.expand(mask, border, fill=0)
+    width, height = image.size
+    x, y = random.randint(0, max(0, width - crop)), random.randint(0, max(0, height - crop))
+    image, mask = image.crop((x, y, x + crop, y + crop)), mask.crop((x, y, x + crop, y + crop))
+    if random.random() < 0.5:
+        image = image.filter(ImageFilter.GaussianBlur(radius=random.random()))
+    array = np.array(image).astype(np.float32) / 255.0
+    array = ((array - MEAN) / STD).astype(np.float32)
+    return torch.from_numpy(array.transpose((2, 0, 1))), torch.from_numpy(np.array(mask).astype(np.float32))
+
+
+@segmented("milesial/Pytorch-UNet", batch=None)
+def unet(image: Any, mask: Any) -> Any:
+    """Half the size, by numpy to floats."""
+    size = int(image.size[0] * 0.5), int(image.size[1] * 0.5)
+    image, mask = image.resize(size, resample=Image.BICUBIC), mask.resize(size, resample=Image.NEAREST)
+    array = np.asarray(image).transpose((2, 0, 1)) / 255.0
+    return torch.as_tensor(array.copy()).float().contiguous(), torch.as_tensor(np.asarray(mask).copy()).long()
+
+
+@segmented("zllrunning/face-parsing.PyTorch")
+def face_parsing(image: Any, mask: Any) -> Any:
+    """Jitter, flip, a random scale, a crop."""
+    image = _FACE(image)
+    if random.random() > 0.5:
+        image, mask = image.transpose(Image.FLIP_LEFT_RIGHT), mask.transpose(Image.FLIP_LEFT_RIGHT)
+    scale = random.choice((0.75, 1.0, 1.25, 1.5))
+    size = max(448, int(image.width * scale)), max(448, int(image.height * scale))
+    image, mask = image.resize(size, Image.BILINEAR), mask.resize(size, Image.NEAREST)
+    x, y = int(random.random() * (size[0] - 448)), int(random.random() * (size[1] - 448))
+    box = x, y, x + 448, y + 448
+    return _TENSOR(image.crop(box)), np.array(mask.crop(box)).astype(np.int64)[np.newaxis]
+
+
+_FACE = T.ColorJitter(brightness=0.5, contrast=0.5, saturation=0.5)
+
+
+@segmented("xuebinqin/U-2-Net")
+def u2net(image: Any, mask: Any) -> Any:
+    """Resized to a square, a crop of both."""
+    image, mask = image.resize((320, 320), Image.BILINEAR), mask.resize((320, 320), Image.NEAREST)
+    x, y = random.randint(0, 32), random.randint(0, 32)
+    box = x, y, x + 288, y + 288
+    return _TENSOR(image.crop(box)), torch.from_numpy(np.array(mask.crop(box))).long()
+
+
+@pipeline("hszhao/semseg: PSPNet")
+def pspnet(photos: Photos) -> Iterable[Any]:
+    """cv2 for all of it."""
+    pairs = masks_of(photos, Path(tempfile.mkdtemp()))
+
+    class Semantic(Segmented):
+        def __getitem__(self, index: int) -> Any:
+            name, label = self.pairs[index]
+            image = cv2.cvtColor(cv2.imread(name, cv2.IMREAD_COLOR), cv2.COLOR_BGR2RGB)
+            mask = cv2.imread(label, cv2.IMREAD_GRAYSCALE)
+            size = 473, 473
+            image = cv2.resize(np.float32(image), size, interpolation=cv2.INTER_LINEAR)
+            mask = cv2.resize(mask, size, interpolation=cv2.INTER_NEAREST)
+            return (torch.from_numpy(image.transpose(2, 0, 1)) - 120) / 57, torch.from_numpy(mask).long()
+
+    return DataLoader(Semantic(pairs, lambda image, mask: None), 8)
+
+
+# -- boxes
+
+
+def boxes_of(number: int, width: int, height: int) -> torch.Tensor:
+    """Some boxes in an image."""
+    corners = np.random.default_rng(number).uniform(0, 0.6, (8, 2))
+    sizes = np.random.default_rng(number + 1).uniform(0.1, 0.4, (8, 2))
+    boxes = np.concatenate([corners, corners + sizes], 1) * [width, height, width, height]
+    return torch.tensor(boxes, dtype=torch.float32)
+
+
+class Detected(Dataset[Any]):
+    """Images with boxes."""
+
+    def __init__(self, files: list[str], both: Callable[[Any, dict[str, Any]], Any]) -> None:
+        self.files, self.both = files, both
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __getitem__(self, index: int) -> Any:
+        image = Image.open(self.files[index]).convert("RGB")
+        target = {"boxes": boxes_of(index, *image.size), "labels": torch.arange(8), "image_id": index}
+        return self.both(image, target)
+
+
+def detected(name: str, make_both: Callable[[], Callable[[Any, dict[str, Any]], Any]]) -> None:
+    """Registers a function of an image and its target."""
+    PIPELINES[name] = lambda photos: DataLoader(Detected(photos.files, make_both()), batch_size=None)
+
+
+def _hflip(image: Any, target: dict[str, Any]) -> Any:
+    if random.random() < 0.5:
+        width = image.size[0]
+        image = F.hflip(image)
+        boxes = target["boxes"].clone()
+        boxes[:, [0, 2]] = width - target["boxes"][:, [2, 0]]
+        target = target | {"boxes": boxes}
+    return image, target
+
+
+def _detr_resize(image: Any, target: dict[str, Any], size: int, longest: int | None = None) -> Any:
+    width, height = image.size
+    if longest is not None and max(width, height) / min(width, height) * size > longest:
+        size = round(longest * min(width, height) / max(width, height))
+    ratio = size / min(width, height)
+    resized = F.resize(image, [round(height * ratio), round(width * ratio)])
+    return resized, target | {"boxes": target["boxes"] * ratio}
+
+
+def _detr(image: Any, target: dict[str, Any]) -> Any:
+    image, target = _hflip(image, target)
+    size = random.choice([480, 512, 544, 576, 608, 640, 672, 704, 736, 768, 800])
+    if random.random() < 0.5:
+        image, target = _detr_resize(image, target, random.choice([400, 500, 600]))
+        side = random.randint(384, min(image.width, 600)), random.randint(384, min(image.height, 600))
+        y, x, height, width = T.RandomCrop.get_params(image, side[::-1])
+        image = F.crop(image, y, x, height, width)
+        target = target | {"boxes": target["boxes"] - torch.tensor([x, y, x, y])}
+    image, target = _detr_resize(image, target, size, 1333)
+    return _TENSOR(image), target
+
+
+def _reference(image: Any, target: dict[str, Any]) -> Any:
+    image, target = _hflip(image, target)
+    return F.convert_image_dtype(F.pil_to_tensor(image), torch.float), target
+
+
+def _v2(*members: Any) -> Callable[[], Callable[[Any, dict[str, Any]], Any]]:
+    """A chain of v2 on an image and its boxes."""
+    tv = module("torchvision.tv_tensors")
+
+    def make() -> Callable[[Any, dict[str, Any]], Any]:
+        chain = V.Compose([*members, V.ToImage(), V.ToDtype(torch.float32, scale=True), V.SanitizeBoundingBoxes()])
+
+        def both(image: Any, target: dict[str, Any]) -> Any:
+            boxes = tv.BoundingBoxes(target["boxes"], format="XYXY", canvas_size=(image.height, image.width))
+            return chain(image, target | {"boxes": boxes})
+
+        return both
+
+    return make
+
+
+detected("facebookresearch/detr", lambda: _detr)
+detected("pytorch/vision detection: hflip", lambda: _reference)
+detected("pytorch/vision detection: hflip, v2", _v2(V.RandomHorizontalFlip(0.5)))
+detected(
+    "pytorch/vision detection: ssd",
+    _v2(
+        V.RandomPhotometricDistort(),
+        V.RandomZoomOut(fill=[123, 117, 104]),
+        V.RandomIoUCrop(),
+        V.RandomHorizontalFlip(0.5),
+    ),
+)
+detected("pytorch/vision detection: ssdlite", _v2(V.RandomIoUCrop(), V.RandomHorizontalFlip(0.5)))
+detected(
+    "pytorch/vision detection: multiscale",
+    _v2(V.RandomShortestSize(list(range(480, 801, 32)), 1333), V.RandomHorizontalFlip(0.5)),
+)
+detected(
+    "lyuwenyu/RT-DETR",
+    _v2(
+        V.RandomPhotometricDistort(p=0.8),
+        V.RandomZoomOut(fill=0),
+        V.RandomIoUCrop(),
+        V.SanitizeBoundingBoxes(),
+        V.RandomHorizontalFlip(),
+        V.Resize((640, 640)),
+    ),
+)
+
+
+def _albumentations(*names: tuple[str, tuple[Any, ...], dict[str, Any]], **arguments: Any) -> Any:
+    A = module("albumentations")
+    last = [A.Normalize(MEAN, STD), module("albumentations.pytorch").ToTensorV2()]
+    return A.Compose([getattr(A, name)(*given, **more) for name, given, more in names] + last, seed=1, **arguments)
+
+
+@pipeline("huggingface/transformers object-detection")
+def object_detection(photos: Photos) -> Iterable[Any]:
+    """albumentations on Pillow's pixels."""
+    A = module("albumentations")
+    chain = _albumentations(
+        ("LongestMaxSize", (480,), {}),
+        ("PadIfNeeded", (480, 480), {"fill": 0}),
+        ("HorizontalFlip", (), {"p": 0.5}),
+        ("RandomBrightnessContrast", (), {"p": 0.5}),
+        ("HueSaturationValue", (), {"p": 0.1}),
+        bbox_params=A.BboxParams(format="pascal_voc", label_fields=["labels"], clip=True, min_area=1),
+    )
+
+    class Rows(Detected):
+        def __getitem__(self, index: int) -> Any:
+            image = Image.open(self.files[index])
+            boxes = boxes_of(index, *image.size).numpy()
+            made = chain(image=np.array(image.convert("RGB")), bboxes=boxes, labels=np.arange(8))
+            return made["image"], torch.as_tensor(made["bboxes"])
+
+    return DataLoader(Rows(photos.files, _reference), batch_size=None)
+
+
+def by_cv2(chain: Any) -> Callable[[Photos], Iterable[Any]]:
+    """cv2, then albumentations."""
+
+    def make(photos: Photos) -> Iterable[Any]:
+        class Read(Dataset[Any]):
+            def __len__(self) -> int:
+                return len(photos.files)
+
+            def __getitem__(self, index: int) -> Any:
+                image = cv2.cvtColor(cv2.imread(photos.files[index]), cv2.COLOR_BGR2RGB)
+                return chain(image=image)["image"], index
+
+        return DataLoader(Read(), 16)
+
+    return make
+
+
+_FLIPPED = ("HorizontalFlip", (), {"p": 0.5})
+PIPELINES["Kaggle notebooks: albumentations training"] = lambda photos: by_cv2(
+    _albumentations(("RandomResizedCrop", ((224, 224),), {}), _FLIPPED, ("ColorJitter", (), {}))
+)(photos)
+PIPELINES["Kaggle notebooks: albumentations resize, flips"] = lambda photos: by_cv2(
+    _albumentations(("Resize", (256, 256), {}), _FLIPPED, ("VerticalFlip", (), {"p": 0.5}), ("Transpose", (), {}))
+)(photos)
+PIPELINES["Kaggle notebooks: albumentations evaluation"] = lambda photos: by_cv2(
+    _albumentations(("SmallestMaxSize", (256,), {}), ("CenterCrop", (224, 224), {}))
+)(photos)
+
+
+@segmented("huggingface/transformers semantic-segmentation")
+def semantic_segmentation(image: Any, mask: Any) -> Any:
+    """albumentations on both."""
+    made = _semantic()(image=np.array(image), mask=np.array(mask))
+    return made["image"], made["mask"].long()
+
+
+_made: list[Any] = []
+
+
+def _semantic() -> Any:
+    if not _made:
+        _made.append(
+            _albumentations(
+                ("PadIfNeeded", (512, 512), {"p": 1.0, "fill_mask": 255, "fill": 0}),
+                ("RandomCrop", (512, 512), {"p": 1.0}),
+                _FLIPPED,
+            )
+        )
+    return _made[0]

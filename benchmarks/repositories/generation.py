@@ -1,0 +1,295 @@
+"""Generative models and restoration: pixels as they are, resized by Pillow, by numpy or by transforms."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+import cv2
+import numpy as np
+import torch
+from _pipelines import BICUBIC, HALF, MEAN, PIPELINES, STD, F, Own, Photos, T, own, pipeline, tensor
+from PIL import Image
+from torch.utils.data import DataLoader, Dataset
+from torchvision_here import module
+
+SYMMETRIC = partial(tensor, HALF, HALF)
+
+
+class Rows(Dataset[Any]):
+    """A function of an index."""
+
+    def __init__(self, length: int, make: Callable[[int], Any]) -> None:
+        self.length, self.make = length, make
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, index: int) -> Any:
+        return self.make(index)
+
+
+def rows(make: Callable[[str], Any], batch: int | None = 16) -> Callable[[Photos], Iterable[Any]]:
+    """A data set of one's own, of a function of a file's name; without a batch, samples of any size."""
+
+    def made(photos: Photos) -> Iterable[Any]:
+        dataset = Rows(len(photos.files), lambda index: make(photos.files[index]))
+        return DataLoader(dataset, batch) if batch else DataLoader(dataset, batch_size=None)
+
+    return made
+
+
+def add(name: str, batch: int | None = 16) -> Callable[[Callable[[str], Any]], Any]:
+    """Registers a function of a file's name."""
+
+    def register(make: Callable[[str], Any]) -> Any:
+        PIPELINES[name] = rows(make, batch)
+        return make
+
+    return register
+
+
+OWN: dict[str, Any] = {
+    "pytorch/examples dcgan": lambda: T.Compose([T.Resize(64), T.CenterCrop(64), *SYMMETRIC()]),
+    "pytorch/examples fast_neural_style": lambda: T.Compose(
+        [T.Resize(256), T.CenterCrop(256), T.ToTensor(), T.Lambda(lambda x: x.mul(255))]
+    ),
+    "lucidrains/denoising-diffusion-pytorch": lambda: T.Compose(
+        [T.Lambda(lambda x: x), T.Resize(128), T.RandomHorizontalFlip(), T.CenterCrop(128), T.ToTensor()]
+    ),
+    "ermongroup/ddim: CelebA": lambda: T.Compose([T.Resize([64, 64]), T.RandomHorizontalFlip(0.5), T.ToTensor()]),
+    "rosinality/stylegan2-pytorch": lambda: T.Compose(
+        [T.Resize((256, 256)), T.RandomHorizontalFlip(), T.ToTensor(), T.Normalize(HALF, HALF, inplace=True)]
+    ),
+    "clovaai/stargan-v2": lambda: T.Compose(
+        [
+            T.Lambda(
+                lambda x: (
+                    T.RandomResizedCrop(256, scale=[0.8, 1.0], ratio=[0.9, 1.1])(x) if random.random() < 0.5 else x
+                )
+            ),
+            T.Resize([256, 256]),
+            T.RandomHorizontalFlip(),
+            *SYMMETRIC(),
+        ]
+    ),
+    "junyanz/CycleGAN: load, crop": lambda: T.Compose(
+        [T.Resize([286, 286], BICUBIC), T.RandomCrop(256), T.RandomHorizontalFlip(), *SYMMETRIC()]
+    ),
+    "taesungp/CUT: zoomed crop": lambda: T.Compose(
+        [
+            T.Lambda(lambda x: x.resize((286, 286), Image.BICUBIC)),
+            T.Lambda(lambda x: x.crop((9, 14, 265, 270))),
+            *SYMMETRIC(),
+        ]
+    ),
+    "NVlabs/MUNIT": lambda: T.Compose(
+        [T.Resize(256), T.RandomCrop((256, 256)), T.RandomHorizontalFlip(), *SYMMETRIC()]
+    ),
+    "naoto0804/pytorch-AdaIN": lambda: T.Compose([T.Resize(size=(512, 512)), T.RandomCrop(256), T.ToTensor()]),
+    "CompVis/taming-transformers: VQGAN": lambda: T.Compose(
+        [T.Resize(256), T.RandomCrop(256), T.ToTensor(), T.Lambda(lambda x: x * 2 - 1)]
+    ),
+    "huggingface/diffusers text_to_image": lambda: T.Compose(
+        [
+            T.Resize(512, T.InterpolationMode.BILINEAR),
+            T.CenterCrop(512),
+            T.RandomHorizontalFlip(),
+            *tensor([0.5], [0.5]),
+        ]
+    ),
+    "huggingface/diffusers unconditional": lambda: T.Compose(
+        [T.Resize(64, T.InterpolationMode.BILINEAR), T.RandomCrop(64), T.RandomHorizontalFlip(), *tensor([0.5], [0.5])]
+    ),
+}
+for _name, _make in OWN.items():
+    PIPELINES[_name] = lambda photos, make=_make: own(make())(photos)
+
+
+@add("openai/guided-diffusion")
+def guided_diffusion(name: str) -> Any:
+    """Halved by BOX as long as it goes, then bicubic; the rest by numpy."""
+    array = _center_crop(Image.open(name).convert("RGB"), 256)
+    if random.random() < 0.5:
+        array = array[:, ::-1]
+    return np.transpose(array.astype(np.float32) / 127.5 - 1, [2, 0, 1])
+
+
+def _center_crop(image: Any, size: int) -> Any:
+    while min(*image.size) >= 2 * size:
+        image = image.resize(tuple(x // 2 for x in image.size), resample=Image.BOX)
+    scale = size / min(*image.size)
+    image = image.resize(tuple(round(x * scale) for x in image.size), resample=Image.BICUBIC)
+    array = np.array(image)
+    y, x = (array.shape[0] - size) // 2, (array.shape[1] - size) // 2
+    return array[y : y + size, x : x + size]
+
+
+class DiTCrop:
+    """DiT's: the same, made an image again."""
+
+    def __call__(self, image: Any) -> Any:
+        return Image.fromarray(_center_crop(image, 256))
+
+
+PIPELINES["facebookresearch/DiT"] = own(T.Compose([DiTCrop(), T.RandomHorizontalFlip(), *SYMMETRIC()]))
+
+
+@add("rinongal/textual_inversion")
+def textual_inversion(name: str) -> Any:
+    """A square cut by numpy, resized by Pillow."""
+    image = Image.open(name)
+    if image.mode != "RGB":
+        image = image.convert("RGB")
+    array = np.array(image).astype(np.uint8)
+    side = min(array.shape[0], array.shape[1])
+    y, x = (array.shape[0] - side) // 2, (array.shape[1] - side) // 2
+    image = Image.fromarray(array[y : y + side, x : x + side]).resize((512, 512), resample=Image.BICUBIC)
+    image = _FLIP(image)
+    return torch.from_numpy((np.array(image).astype(np.uint8) / 127.5 - 1.0).astype(np.float32)).permute(2, 0, 1)
+
+
+_FLIP = T.RandomHorizontalFlip(p=0.5)
+
+
+@add("CompVis/latent-diffusion: LSUN")
+def latent_diffusion(name: str) -> Any:
+    """The same with a float array at the end, of size 256."""
+    image = Image.open(name)
+    array = np.array(image if image.mode == "RGB" else image.convert("RGB")).astype(np.uint8)
+    side = min(array.shape[0], array.shape[1])
+    y, x = (array.shape[0] - side) // 2, (array.shape[1] - side) // 2
+    image = Image.fromarray(array[y : y + side, x : x + side]).resize((256, 256), resample=Image.BICUBIC)
+    return (np.array(_FLIP(image)).astype(np.uint8) / 127.5 - 1.0).astype(np.float32)
+
+
+_DREAM = T.Compose([T.Resize(512, T.InterpolationMode.BILINEAR), T.CenterCrop(512), *SYMMETRIC()])
+
+
+@add("huggingface/diffusers dreambooth")
+def dreambooth(name: str) -> Any:
+    """Turned as EXIF says, then a chain."""
+    from PIL.ImageOps import exif_transpose
+
+    image = exif_transpose(Image.open(name))
+    return _DREAM(image if image.mode == "RGB" else image.convert("RGB"))
+
+
+@add("huggingface/diffusers SDXL")
+def sdxl(name: str) -> Any:
+    """The crop's place belongs to the sample."""
+    image = _SDXL_RESIZE(Image.open(name).convert("RGB"))
+    original = image.height, image.width
+    if random.random() < 0.5:
+        image = F.hflip(image)
+    y, x, height, width = _SDXL_CROP.get_params(image, (512, 512))
+    image = F.crop(image, y, x, height, width)
+    return _SYMMETRIC(image), torch.tensor([*original, y, x])
+
+
+_SDXL_RESIZE, _SDXL_CROP, _SYMMETRIC = T.Resize(512), T.RandomCrop(512), T.Compose(SYMMETRIC())
+
+
+@add("lllyasviel/ControlNet")
+def control_net(name: str) -> Any:
+    """cv2, and floats."""
+    image = cv2.cvtColor(cv2.imread(name), cv2.COLOR_BGR2RGB)
+    target = cv2.resize(image, (512, 512), interpolation=cv2.INTER_AREA)
+    return (target.astype(np.float32) / 127.5) - 1.0
+
+
+@add("junyanz/pix2pix: aligned", batch=None)
+def aligned(name: str) -> Any:
+    """Two halves with the same crop."""
+    both = Image.open(name).convert("RGB")
+    half = both.size[0] // 2
+    x, y, flips = random.randint(0, 30), random.randint(0, 30), random.random() > 0.5
+    parts = []
+    for part in (both.crop((0, 0, half, both.size[1])), both.crop((half, 0, 2 * half, both.size[1]))):
+        part = part.resize((286, 286), Image.BICUBIC).crop((x, y, x + 256, y + 256))
+        parts.append(_SYMMETRIC(part.transpose(Image.FLIP_LEFT_RIGHT) if flips else part))
+    return parts
+
+
+@add("pytorch/examples super_resolution", batch=None)
+def super_resolution(name: str) -> Any:
+    """The luma alone, and it smaller."""
+    y, _, _ = Image.open(name).convert("YCbCr").split()
+    return _SR_INPUT(y), _SR_TARGET(y)
+
+
+_SR_INPUT = T.Compose([T.CenterCrop(256), T.Resize(128), T.ToTensor()])
+_SR_TARGET = T.Compose([T.CenterCrop(256), T.ToTensor()])
+
+
+@add("leftthomas/SRGAN")
+def srgan(name: str) -> Any:
+    """A crop that goes to a tensor and back."""
+    high = _SRGAN_HIGH(Image.open(name).convert("RGB"))
+    return _SRGAN_LOW(high), high
+
+
+_SRGAN_HIGH = T.Compose([T.RandomCrop(128, pad_if_needed=True), T.ToTensor()])
+_SRGAN_LOW = T.Compose([T.ToPILImage(), T.Resize(32, interpolation=BICUBIC), T.ToTensor()])
+
+
+@add("xinntao/BasicSR: paired crops")
+def basic_sr(name: str) -> Any:
+    """cv2, floats, a patch."""
+    image = cv2.imdecode(np.fromfile(name, np.uint8), cv2.IMREAD_COLOR).astype(np.float32) / 255.0
+    y, x = random.randint(0, max(image.shape[0] - 128, 0)), random.randint(0, max(image.shape[1] - 128, 0))
+    patch = np.resize(image[y : y + 128, x : x + 128], (128, 128, 3))
+    if random.random() < 0.5:
+        patch = np.ascontiguousarray(patch[:, ::-1])
+    return torch.from_numpy(np.ascontiguousarray(patch[:, :, ::-1].transpose(2, 0, 1)))
+
+
+@add("CompVis/stable-diffusion: by aspect", batch=None)
+def by_aspect(name: str) -> Any:
+    """Each image to the nearest of some sizes."""
+    image = Image.open(name).convert("RGB")
+    ratio = image.width / image.height
+    width, height = min(((512, 512), (576, 448), (448, 576)), key=lambda size: abs(math.log(size[0] / size[1] / ratio)))
+    return _SYMMETRIC(F.center_crop(F.resize(image, max(width, height)), [height, width]))
+
+
+@pipeline("huggingface/transformers image-classification")
+def image_classification(photos: Photos) -> Iterable[Any]:
+    """A function of a batch by `set_transform`."""
+    hf = module("datasets")
+    chain = T.Compose([T.RandomResizedCrop(224), T.RandomHorizontalFlip(), *tensor()])
+    columns = {"image": photos.files, "label": list(range(len(photos.files)))}
+    dataset = hf.Dataset.from_dict(columns).cast_column("image", hf.Image())
+
+    def train_transforms(batch: Any) -> Any:
+        batch["pixel_values"] = [chain(image.convert("RGB")) for image in batch["image"]]
+        del batch["image"]
+        return batch
+
+    dataset.set_transform(train_transforms)
+    return DataLoader(dataset, 16)
+
+
+@pipeline("huggingface/accelerate cv_example")
+def cv_example(photos: Photos) -> Iterable[Any]:
+    """A data set of one's own that opens without converting first."""
+    chain = T.Compose([T.RandomResizedCrop((224, 224), scale=(0.5, 1.0)), T.ToTensor()])
+    mean, std = torch.tensor(MEAN)[None, :, None, None], torch.tensor(STD)[None, :, None, None]
+
+    class Pets(Own):
+        def __getitem__(self, index: int) -> Any:
+            raw = Image.open(self.files[index])
+            return {"image": self.transform(raw.convert("RGB")), "label": index}
+
+    def batches() -> Iterable[Any]:
+        for batch in DataLoader(Pets(photos.files, chain), 16):
+            yield (batch["image"] - mean) / std
+
+    class Epoch:
+        def __iter__(self) -> Any:
+            return iter(batches())
+
+    return Epoch()
