@@ -10,6 +10,7 @@ import inspect
 import time
 import weakref
 from collections.abc import Callable, Iterable
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fastpipe.hooks.checking import check_call
@@ -39,14 +40,12 @@ class ComposeCalls:
 
     def planned(self, members: Any) -> ComposePlan | None:
         """The runs of the members as they are now; None where the library is to call them."""
-        from fastpipe.transforms.compose_plan import ComposePlan, torch_modes_active
-        from fastpipe.transforms.pipeline import LISTS, all_within
-
-        if self.site.is_off or torch_modes_active() or not isinstance(members, LISTS):
+        plans = _plans()
+        if self.site.is_off or plans.torch_modes_active() or not isinstance(members, plans.LISTS):
             return None
         if self._call is None or self._originals is None or not self._call.holds(members):
-            self._call = ComposePlan(members)
-            self._originals = Originals({type(one) for member in members for one in all_within(member)})
+            self._call = plans.ComposePlan(members)
+            self._originals = Originals({type(one) for member in members for one in plans.all_within(member)})
         if not self._call.draws:
             self.site.leave("none of its transforms is known")
             return None
@@ -68,9 +67,7 @@ class ComposeCalls:
             return plain(compose, image)
         if self.site.is_due():
             return self._checked(call, image)
-        from fastpipe.transforms.compose_plan import run_one
-
-        begun = time.perf_counter()
+        run_one, begun = _plans().run_one, time.perf_counter()
         for run in call.runs:
             image = run_one(run, image, self.report_mistake)
         self.site.count(time.perf_counter() - begun, has_pixels=not is_pending(image))
@@ -97,6 +94,14 @@ class ComposeCalls:
                 image = check_call(self.site, own, functools.partial(_by_library, run, twin), names, seconds)
         self.site.count_checked()
         return image
+
+
+@functools.cache
+def _plans() -> ModuleType:
+    """The module that plans, with torch and torchvision: imported at the first call."""
+    from fastpipe.transforms import compose_plan
+
+    return compose_plan
 
 
 def _by_library(run: Pipeline, image: Any) -> Any:

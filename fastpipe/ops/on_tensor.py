@@ -159,7 +159,8 @@ def as_tensor_operation(operation: Operation, shape: TensorShape) -> Operation:
     memo = memo_of(operation)
     if memo is None:
         return _as_tensor_operation(operation, shape)
-    key = *shape, shape.dtype, shape.ahead
+    # Of the shape, a resized image has but the size that it gets.
+    key = *(operation.output_shape(shape) if isinstance(operation, Resize) else shape), shape.dtype, shape.ahead
     known = memo.on_tensor.get(key)
     if known is None:
         if len(memo.on_tensor) >= _MOST_KNOWN:

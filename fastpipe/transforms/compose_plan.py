@@ -134,8 +134,10 @@ def draw_and_run(
 
 def torch_modes_active() -> bool:
     """Whether a mode of torch's is to see each transform's call; one of ours says that it isn't."""
+    if torch._C._len_torch_dispatch_stack():
+        return True
     modes = map(torch._C._get_function_stack_at, range(torch._C._len_torch_function_stack()))
-    return torch._C._len_torch_dispatch_stack() > 0 or any(getattr(mode, "sees_transforms", True) for mode in modes)
+    return any(getattr(mode, "sees_transforms", True) for mode in modes)
 
 
 @lru_cache(maxsize=256)

@@ -41,12 +41,12 @@ def _behind(shape: ImageShape, steps: Steps) -> Steps:
     """Steps as they are on pixels, or, where the image is a tensor by now, on that."""
     if not isinstance(shape, ops.TensorShape):
         return steps
-    made = []
+    made: list[Any] = []
     behind: Any = shape
     for step in steps:
-        operation: Any = step
-        made.append(ops.as_tensor_operation(operation, behind))
-        behind = made[-1].output_shape(behind)
+        if made:
+            behind = made[-1].output_shape(behind)
+        made.append(ops.as_tensor_operation(step, behind))
     return tuple(made)
 
 
