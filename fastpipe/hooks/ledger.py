@@ -153,8 +153,6 @@ class Ledger:
         check: how many of the first samples of each site are checked.
         notes: what else is to be said, such as what can't be reached any more; each once.
         is_child: it is the account of a process that another one started, which reads it.
-        command: Python's arguments before the script's, of ``fastpipe run``; empty if this process isn't run by it.
-        is_launcher: this process has started ranks by ``fastpipe run``, and does nothing else: they report.
     """
 
     def __init__(self) -> None:
@@ -164,8 +162,6 @@ class Ledger:
         self._folder: str | None = None
         self._account = ""
         self.is_child = False
-        self.command: tuple[str, ...] = ()
-        self.is_launcher = False
         self._earlier: dict[tuple[str, str], Site] = {}
         self._flushed = 0.0
         self._lock = threading.RLock()

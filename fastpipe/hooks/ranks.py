@@ -5,14 +5,30 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.patches import Function, Patches
 
 _VARIABLES = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "LOCAL_RANK")
 """By which torchrun, srun, Open MPI, other MPIs and Lightning tell a process its rank."""
+
+
+@dataclass
+class Launch:
+    """What is known of this process where ``fastpipe run`` runs it.
+
+    Attributes:
+        command: Python's arguments before the script's; empty if this process isn't run so.
+        is_launcher: this process has started ranks by that command, and does nothing else: they report.
+    """
+
+    command: tuple[str, ...] = ()
+    is_launcher: bool = False
+
+
+LAUNCH = Launch()
 
 
 def rank() -> str:
@@ -29,8 +45,8 @@ def hook(module: ModuleType, patches: Patches) -> None:
 
 def _of_torchrun(plain: Function) -> Function:
     def launch_agent(config: Any, entrypoint: Any, args: Any, **options: Any) -> Any:
-        if entrypoint == sys.executable and args[:1] == ["-u"] and LEDGER.command:
-            LEDGER.is_launcher = True
+        if entrypoint == sys.executable and args[:1] == ["-u"] and LAUNCH.command:
+            LAUNCH.is_launcher = True
             args = _by_fastpipe(args)
         return plain(config, entrypoint, args, **options)
 
@@ -58,7 +74,7 @@ def _by_fastpipe(arguments: Sequence[str]) -> list[str]:
     first = 1 if arguments[0] == "-u" else 0
     if [*arguments[first : first + 2]] == ["-m", "fastpipe"]:
         return [*arguments]
-    return [*arguments[:first], *LEDGER.command, *arguments[first:]]
+    return [*arguments[:first], *LAUNCH.command, *arguments[first:]]
 
 
 _MAKERS: dict[str, Callable[[Function], Function]] = {

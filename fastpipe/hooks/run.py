@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 from fastpipe.errors import ConfigError
 from fastpipe.hooks.installation import install
 from fastpipe.hooks.ledger import LEDGER
-from fastpipe.hooks.ranks import rank
+from fastpipe.hooks.ranks import LAUNCH, rank
 from fastpipe.hooks.summary import report
 
 
@@ -65,7 +65,7 @@ def run_script(script: Script, *, check: int = 2, report_to: str | None = None, 
     if hasattr(signal, "SIGUSR1") and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGUSR1, _report_now)
     options = [*(["--quiet"] if quiet else []), *([] if report_to is None else ["--report", report_to])]
-    LEDGER.command = ("-m", "fastpipe", "run", "--check", str(check), *options)
+    LAUNCH.command = ("-m", "fastpipe", "run", "--check", str(check), *options)
     install(check=check)
     main = types.ModuleType("__main__")
     main.__dict__.update(__builtins__=builtins)
@@ -154,7 +154,7 @@ def _report_now(*_: object) -> None:
 def _report_at_exit(owner: int, path: str | None, quiet: bool) -> None:
     if os.getpid() != owner:  # a forked process that ended as this one does
         return
-    if LEDGER.is_launcher:
+    if LAUNCH.is_launcher:
         return
     made = report()
     number = rank()

@@ -12,7 +12,6 @@ import pytest
 from run_scripts import run_python
 
 from fastpipe.hooks import ranks
-from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.patches import Patches
 
 SCRIPT = """
@@ -27,8 +26,8 @@ COMMAND = ("-m", "fastpipe", "run", "--check", "2")
 
 @pytest.fixture
 def hooks(monkeypatch: pytest.MonkeyPatch) -> Iterator[Patches]:
-    monkeypatch.setattr(LEDGER, "command", COMMAND)
-    monkeypatch.setattr(LEDGER, "is_launcher", False)
+    monkeypatch.setattr(ranks.LAUNCH, "command", COMMAND)
+    monkeypatch.setattr(ranks.LAUNCH, "is_launcher", False)
     patches = Patches()
     yield patches
     patches.undo()
@@ -64,22 +63,22 @@ def torchrun(*words: str) -> None:
 def test_torchrun_starts_its_ranks_by_fastpipe(launched: Any, words: list[str], expected: list[str]) -> None:
     torchrun(*words)
     assert launched == [(sys.executable, expected)]
-    assert LEDGER.is_launcher
+    assert ranks.LAUNCH.is_launcher
 
 
 def test_what_is_no_python_stays_as_it_is(launched: Any) -> None:
     torchrun("--no-python", "fastpipe", "run", "train.py")
     assert launched == [("fastpipe", ["run", "train.py"])]
-    assert not LEDGER.is_launcher
+    assert not ranks.LAUNCH.is_launcher
 
 
 def test_nothing_is_done_in_a_process_that_fastpipe_does_not_run(
     launched: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(LEDGER, "command", ())
+    monkeypatch.setattr(ranks.LAUNCH, "command", ())
     torchrun("train.py")
     assert launched == [(sys.executable, ["-u", "train.py"])]
-    assert not LEDGER.is_launcher
+    assert not ranks.LAUNCH.is_launcher
 
 
 @pytest.mark.slow
