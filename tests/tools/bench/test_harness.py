@@ -100,7 +100,9 @@ def test_ratios_are_those_of_the_rounds(harness):
     from fastpipe.tools.timing import summarize
 
     bench = measured(harness)
-    bench.add("a: one", {"slow": summarize([8.0, 80.0, 8.0]), "fast": summarize([2.0, 20.0, 4.0])}, None)
-    bench.add("a: other", {"slow": summarize([9.0]), "fast": summarize([9.0])}, None)
+    bench.add("a: one", {"slow": summarize([8.0, 80.0, 8.0]), "fast": summarize([2.0, 20.0, 4.0])}, None, mark=4)
+    bench.add("a: other", {"slow": summarize([9.0]), "fast": summarize([9.0])}, None, mark=1.5)
+    bench.add("alone", {"fast": summarize([9.0])}, None)
     assert bench.times("a: one", "fast", "slow") == 4
-    assert bench.means(["a: one", "a: other"]) == {"fast": pytest.approx(2)}
+    assert bench.means() == {"a": {"slow": pytest.approx(2)}}
+    assert bench.below_mark() == ["a: other: 1.00, mark 1.5"]
