@@ -17,6 +17,7 @@ from fastpipe.tools.doctor.measurements import (
     ObjectList,
     Reencoding,
     Scaling,
+    SlowOperation,
     StageProfile,
     WorkerThreads,
     WorkerTrial,
@@ -336,6 +337,16 @@ def test_bad_files() -> None:
     assert own is not None
     assert own.remedy == "Mend the code there: train.py, line 3."
     assert find.bad_files([], 100) is None
+
+
+def test_a_slow_operation_of_albumentations() -> None:
+    found = find.slow_operation(SlowOperation("ISONoise", 450.0), stages(core=400, python=600))
+    assert found is not None
+    assert found.severity == "advice"
+    assert found.what == "ISONoise takes 450 µs an image on average, 45% of the time."
+    assert find.slow_operation(SlowOperation("ISONoise", 290.0), stages(core=400, python=600)) is None
+    assert find.slow_operation(SlowOperation("ISONoise", 5000.0), stages(core=900, python=100)) is None
+    assert find.slow_operation(None, stages(core=400, python=600)) is None
 
 
 def test_not_sendable() -> None:

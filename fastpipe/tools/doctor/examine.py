@@ -30,7 +30,7 @@ from fastpipe.tools.doctor.disk import measure_disk
 from fastpipe.tools.doctor.measurements import FailedSample, Reencoding, Scaling, StageProfile, WorkerTrial
 from fastpipe.tools.doctor.memory_risks import object_lists, threads_here
 from fastpipe.tools.doctor.reencoding import try_reencoding
-from fastpipe.tools.doctor.stages import time_stages, try_samples
+from fastpipe.tools.doctor.stages import slowest_of_albumentations, time_stages, try_samples
 from fastpipe.tools.doctor.workers import (
     Probe,
     images_per_s,
@@ -121,6 +121,9 @@ def doctor(
         stages = probe.run(timing)
         used = stages.other_threads > 0.05
         threads = probe.run(partial(threads_here, decoding=_decoding_threads(examined), used=used))
+        slow = None
+        if stages.share("python") > findings.SLOW:
+            slow = probe.run(partial(slowest_of_albumentations, output=stages.output))
         step("re-encoding some files")
         reencodings: list[Reencoding] = []
         if examined.planned is not None:
@@ -174,7 +177,8 @@ def doctor(
         machine=dict(machine_fingerprint()),
         versions=dict(library_versions()),
     )
-    found = [one for one in _findings(measured, examined, probe.why_here, tried.bad, missing) if one is not None]
+    known = (missing, findings.slow_operation(slow, stages))
+    found = [one for one in _findings(measured, examined, probe.why_here, tried.bad, known) if one is not None]
     return replace(measured, findings=tuple(sorted(found, key=lambda one: _SEVERITIES.index(one.severity))))
 
 
@@ -183,7 +187,7 @@ def _findings(
     examined: Subject,
     why_here: str,
     bad: Sequence[FailedSample],
-    missing: findings.Finding | None,
+    known: Sequence[findings.Finding | None],
 ) -> Iterator[findings.Finding | None]:
     """Yields what follows from the measurements; None for what doesn't."""
     stages, scaling, gpu_rate = measured.stages, measured.scaling, measured.gpu_rate
@@ -214,7 +218,7 @@ def _findings(
     for one in reencodings:
         yield findings.reencoding(one, stages)
     yield _plan_finding(examined, stages)
-    yield missing
+    yield from known
     yield findings.stale_config(str(MachineConfig.path()), MachineConfig.load(check=False).mismatches())
     yield findings.object_copies(object_lists(examined.dataset), workers, measured.memory)
 

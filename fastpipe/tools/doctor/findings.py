@@ -15,6 +15,7 @@ from fastpipe.tools.doctor.measurements import (
     ObjectList,
     Reencoding,
     Scaling,
+    SlowOperation,
     StageProfile,
     WorkerThreads,
 )
@@ -152,6 +153,19 @@ def broken_plan(transform: str, reason: str, stages: StageProfile, library: str 
         f"{transform} is called with each image: {reason}. What isn't planned takes {own:,.0f} µs an image, "
         f"{share:.0%} of the time.",
         sentences([cure]) if share > SLOW else "",
+    )
+
+
+def slow_operation(slow: SlowOperation | None, stages: StageProfile) -> Finding | None:
+    """An operation of albumentations' takes much of the time."""
+    share = 0.0 if slow is None else min(slow.us / max(stages.total_us, 1e-9), stages.share("python"))
+    if slow is None or share <= SLOW:
+        return None
+    return Finding(
+        "a slow operation of albumentations",
+        "advice",
+        f"{slow.name} takes {slow.us:,.0f} µs an image on average, {share:.0%} of the time.",
+        "Lower its p, take a cheaper operation in its place, or call it on a smaller image, after the crop and resize.",
     )
 
 
