@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fastpipe.environment import Memory
+from fastpipe.explanation.graph_breaks import GraphBreak
 from fastpipe.tools.doctor import findings as find
 from fastpipe.tools.doctor.measurements import (
     STAGES,
@@ -280,23 +281,23 @@ def test_progressive_files_are_packed_or_made_baseline_never_both() -> None:
 
 def test_broken_plan() -> None:
     """A little of the time is nothing to do anything about; where it is much, the cure is told."""
-    found = find.broken_plan("Blur()", "it draws by itself", stages(core=800, python=200))
+    found = find.broken_plan(GraphBreak("Blur()", "it draws by itself"), stages(core=800, python=200))
     assert (found.severity, found.remedy) == ("note", "")
+    assert found.what.startswith("Blur() is called with each image: it draws by itself. ")
     assert "200 µs an image, 20% of the time" in found.what
     assert not str(found).endswith(" ")
-    slow = find.broken_plan("Lambda()", "nobody knows what it does", stages(core=600, python=400))
+    slow = find.broken_plan(GraphBreak("Lambda()", "nobody knows what it does"), stages(core=600, python=400))
     assert slow.severity == "advice"
     assert slow.remedy.startswith("Look whether all of them are needed for every image")
-    theirs = find.broken_plan("Compose()", "it draws by itself", stages(core=600, python=400), "albumentations")
+    drawing = GraphBreak("Compose()", "it draws by itself")
+    theirs = find.broken_plan(drawing, stages(core=600, python=400), "albumentations")
     assert "of fastpipe.transforms, with its Albumentations(…) around the rest" in theirs.remedy
 
 
-def test_own_loader() -> None:
-    assert "Leave loader= out" in find.own_loader("loader").remedy
-    foreign, known = find.own_loader("MyDataset"), find.own_loader("CIFAR10", is_known=True)
-    assert foreign.what.startswith("MyDataset isn't")
-    assert "fastpipe.convert(dataset), or `fastpipe run`" in foreign.remedy
-    assert "fastpipe.convert(dataset): the same samples" in known.remedy
+def test_code_that_decodes_whole_images_is_told_as_explain_tells_it() -> None:
+    found = find.decoded_whole(GraphBreak("Photos.__getitem__", "convert it, or leave it", is_loading=True))
+    assert found.what == "Photos.__getitem__ makes each image whole before the transforms see it."
+    assert found.remedy == "Convert it, or leave it."
 
 
 def test_a_missing_reader() -> None:

@@ -18,9 +18,8 @@ from fastpipe.config import MachineConfig, format_key
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.environment import library_versions, machine_fingerprint, memory, usable_cpus
 from fastpipe.errors import DatasetError, FastpipeError
-from fastpipe.explanation.foreign_loading import path_of
+from fastpipe.explanation.foreign_loading import loaded_by, path_of
 from fastpipe.explanation.graph_breaks import diagnose
-from fastpipe.interop.datasets import is_known
 from fastpipe.loading.tuning import worker_counts
 from fastpipe.progress_bar import ProgressCallback
 from fastpipe.reporting.output import pluralize
@@ -229,20 +228,17 @@ def _decoding_threads(examined: Subject) -> int:
 
 
 def _plan_finding(examined: Subject, stages: StageProfile) -> findings.Finding | None:
+    """The finding of what isn't planned, in the words of `explain`."""
     dataset = examined.dataset
     if not isinstance(dataset, ImageDataset):
-        if isinstance(getattr(dataset, "dataset", None), ImageDataset) or type(dataset).__module__.startswith(
-            "fastpipe."
-        ):
+        is_around_ours = isinstance(getattr(dataset, "dataset", None), ImageDataset)
+        if is_around_ours or type(dataset).__module__.startswith("fastpipe."):
             return None
-        return findings.own_loader(type(dataset).__name__, is_known(dataset))
-    if not dataset.plans:
-        return findings.own_loader("loader")
+    decoder, own_code = loaded_by(dataset) or ("", None)
+    if decoder and own_code is not None:
+        return findings.decoded_whole(own_code)
     rest = dataset.pipeline.unplanned
-    if not rest:
-        return None
-    broken = diagnose(rest[0])
-    return findings.broken_plan(broken.transform, broken.reason, stages, type(rest[0]).__module__.partition(".")[0])
+    return findings.broken_plan(diagnose(rest[0]), stages, type(rest[0]).__module__.partition(".")[0]) if rest else None
 
 
 def _missing_reader(examined: Subject, paths: Sequence[str]) -> findings.Finding | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fastpipe.environment import Memory
+from fastpipe.explanation.graph_breaks import GraphBreak
 from fastpipe.reporting.output import format_bytes, pluralize
 from fastpipe.tools.doctor.measurements import (
     SAME,
@@ -143,15 +144,15 @@ def bad_files(bad: Sequence[FailedSample], tried: int) -> Finding | None:
     )
 
 
-def broken_plan(transform: str, reason: str, stages: StageProfile, library: str = "") -> Finding:
+def broken_plan(broken: GraphBreak, stages: StageProfile, library: str = "") -> Finding:
     """A transform that isn't known is called with each image; what stands after it is planned on what it gives."""
     own, share = stages.us.get("python", 0.0), stages.share("python")
     cure = _ALBUMENTATIONS if library == "albumentations" else _SLOW
     return Finding(
         "a transform that isn't planned",
         "advice" if share > SLOW else "note",
-        f"{transform} is called with each image: {reason}. What isn't planned takes {own:,.0f} µs an image, "
-        f"{share:.0%} of the time.",
+        f"{broken.transform} is called with each image: {broken.reason}. What isn't planned takes {own:,.0f} µs an "
+        f"image, {share:.0%} of the time.",
         sentences([cure]) if share > SLOW else "",
     )
 
@@ -177,17 +178,13 @@ def without_contradictions(tried: Sequence[Reencoding], stages: StageProfile) ->
     return [one for one in tried if one.kind != left_out]
 
 
-def own_loader(kind: str, is_known: bool = False) -> Finding:
-    """The finding that whole images are decoded, or made one by one, as the data set's own code does."""
-    what = "The dataset has a loader of its own" if kind == "loader" else f"{kind} isn't a dataset of fastpipe's"
-    cure = "Leave loader= out" if kind == "loader" else "One line does it, dataset = fastpipe.convert(dataset)"
-    if kind != "loader" and not is_known:
-        cure += ", or `fastpipe run` for the script as it is"
+def decoded_whole(broken: GraphBreak) -> Finding:
+    """Whole images are decoded, or samples made one by one, as code of the data set's own does."""
     return Finding(
         "images are decoded whole",
         "advice",
-        f"{what}: each image is made whole before the transforms see it.",
-        f"{cure}: the same samples, and no pixel is made that isn't needed.",
+        f"{broken.transform} makes each image whole before the transforms see it.",
+        sentences([broken.reason]),
     )
 
 

@@ -73,9 +73,7 @@ def check_matplotlib(file: str | os.PathLike[str] | None = None) -> None:
     formats = FigureCanvasAgg.get_supported_filetypes()
     if file is not None and os.path.splitext(file)[1][1:].lower() not in formats:
         known = ", ".join(formats)
-        raise ConfigError(
-            f"can't write the picture {file}: it ends in none of {known}; give a file such as picture.png"
-        )
+        raise ConfigError(f"can't write the picture {file}: {known} are known; give a file such as picture.png")
 
 
 def save(figure: Figure, file: str | os.PathLike[str]) -> None:
