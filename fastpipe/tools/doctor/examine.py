@@ -202,9 +202,7 @@ def _findings(
     }
     yield findings.slow_machine(scaling, gpu_rate, gains, has_gpu)
     judged = None if findings.is_busy(stages) else measured.workers
-    instead = measured.threads_instead
-    other_number = findings.too_few_workers(scaling, judged, gpu_rate, instead)
-    other_number = other_number or findings.too_many_workers(scaling, judged, gpu_rate, instead)
+    other_number = findings.other_workers(scaling, judged, gpu_rate, measured.threads_instead)
     yield other_number
     yield findings.shared_memory(stages, measured.batch_size, workers, measured.prefetch, measured.memory, has_gpu)
     # Where another number of workers is advised, threads are counted for that one.

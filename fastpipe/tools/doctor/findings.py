@@ -228,49 +228,36 @@ def object_copies(lists: Sequence[ObjectList], workers: int, memory: Memory) -> 
     )
 
 
-def too_few_workers(scaling: Scaling, workers: int | None, gpu_rate: float | None, instead: str = "") -> Finding | None:
-    """More workers would deliver more, and the GPU, where its rate is known, could use it.
+def other_workers(scaling: Scaling, workers: int | None, gpu_rate: float | None, instead: str = "") -> Finding | None:
+    """More workers would deliver more, and the GPU could use it; or fewer as much: each costs memory and a start.
 
     `instead` is another setting that delivers as much, such as threads.
     """
     if workers is None:
         return None
     # Without workers the main process works, about as fast as one worker.
-    now, more = scaling.rate(max(1, workers)), scaling.recommended(gpu_rate)
-    rate = scaling.rate(more)
-    if now is None or rate is None or more <= workers or rate < now * FASTER:
+    now, good = scaling.rate(max(1, workers)), scaling.recommended(gpu_rate)
+    rate = scaling.rate(good)
+    if now is None or rate is None:
         return None
-    if gpu_rate is not None and now >= gpu_rate * (1 - SAME):
-        return None
-    waits = "" if gpu_rate is None else f" of the {gpu_rate:,.0f} that the GPU takes"
-    return Finding(
-        "too few workers",
-        "advice" if gpu_rate is None else "problem",
-        f"num_workers={workers} delivers {now:,.0f} images/s{waits}; num_workers={more} delivers {rate:,.0f}.",
-        f"Set num_workers={more}{instead}.",
-    )
-
-
-def too_many_workers(
-    scaling: Scaling, workers: int | None, gpu_rate: float | None, instead: str = ""
-) -> Finding | None:
-    """Fewer workers would deliver as much, or all that the GPU takes: each costs memory and the time of its start.
-
-    `instead` is as in `too_few_workers`.
-    """
-    if workers is None or workers < 2:
-        return None
-    now, fewer = scaling.rate(workers), scaling.recommended(gpu_rate)
-    rate = scaling.rate(fewer)
-    if now is None or rate is None or fewer >= workers * 0.8:
+    is_enough = gpu_rate is not None and now >= gpu_rate * (1 - SAME)
+    if good > workers and rate >= now * FASTER and not is_enough:
+        waits = "" if gpu_rate is None else f" of the {gpu_rate:,.0f} that the GPU takes"
+        return Finding(
+            "too few workers",
+            "advice" if gpu_rate is None else "problem",
+            f"num_workers={workers} delivers {now:,.0f} images/s{waits}; num_workers={good} delivers {rate:,.0f}.",
+            f"Set num_workers={good}{instead}.",
+        )
+    if workers < 2 or good >= workers * 0.8:
         return None
     takes = "" if gpu_rate is None else f", and the GPU takes {gpu_rate:,.0f}"
     crowded = f" The {scaling.cpus} CPUs have no more to give." if workers > scaling.cpus else ""
     return Finding(
         "too many workers",
         "advice",
-        f"num_workers={workers} delivers {now:,.0f} images/s, num_workers={fewer} {rate:,.0f}{takes}.{crowded}",
-        f"Set num_workers={fewer}{instead}: less memory, and a quicker start of each epoch.",
+        f"num_workers={workers} delivers {now:,.0f} images/s, num_workers={good} {rate:,.0f}{takes}.{crowded}",
+        f"Set num_workers={good}{instead}: less memory, and a quicker start of each epoch.",
     )
 
 
