@@ -72,8 +72,8 @@ def check_matplotlib(file: str | os.PathLike[str] | None = None) -> None:
         raise ConfigError(f"plots need matplotlib ({error}): pip install matplotlib") from error
     formats = FigureCanvasAgg.get_supported_filetypes()
     if file is not None and os.path.splitext(file)[1][1:].lower() not in formats:
-        known = ", ".join(formats)
-        raise ConfigError(f"can't write the picture {file}: {known} are known; give a file such as picture.png")
+        names = f"its ending names none of the formats {', '.join(formats)}"
+        raise ConfigError(f"can't write the picture {file}: {names}; give a file such as picture.png")
 
 
 def save(figure: Figure, file: str | os.PathLike[str]) -> None:
