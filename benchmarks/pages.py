@@ -88,7 +88,7 @@ def take(folder: Path, note: str) -> list[str]:
     """Keeps what the pages show of the JSON in a folder, with a note; returns the names. No path is kept."""
     machine = machine_fingerprint()
     versions = {**library_versions(), "python": platform.python_version()}
-    versions |= {name: _version(name) for name in ("torch", "albumentations")}
+    versions |= {name: _version(name) for name in ("torch", "torchvision", "albumentations", "simplejpeg")}
     about = {
         "date": datetime.now(timezone.utc).date().isoformat(),
         "machine": f"{machine['processor']}, {machine['cpus']} CPUs, {machine['system']}",

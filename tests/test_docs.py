@@ -219,6 +219,7 @@ def test_fresh_figures_are_taken_without_paths(pages, tmp_path, monkeypatch):
         "epoch": {"torchvision": {"us": 2000.0, "times": 1.0}, "float32": {"us": 500.0, "times": 4.0}}
     }
     assert found["loader"]["workers"] == 2
+    assert {"torch", "torchvision", "pillow"} <= set(found["loader"]["about"]["versions"])
     text = pages.page({"pipeline": found["pipeline"]})
     assert "Not measured so far: `scripts/gpu PHOTOS`" in text
     assert "| train | 1.20 | 2.50 (2.08×) |" in text
