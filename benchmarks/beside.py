@@ -28,7 +28,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -37,36 +37,6 @@ from typing import Any
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 SAMPLES = 250  # of a task of single samples
 BATCH = 64
-
-
-# -- both in turns
-
-
-def in_turns(
-    tasks: Sequence[Callable[[int], float]], rounds: int, ratios: list[float] | None = None
-) -> tuple[float, float, float]:
-    """Measures each task of a round for both sides, in random order.
-
-    Args:
-        tasks: functions that take a side, 0 or 1, and give what the task cost it.
-        rounds: how often all tasks are done.
-        ratios: takes each round's ratio, first to second.
-
-    Returns:
-        The median cost of a round for either side, and the median of the rounds' ratios, first to second.
-    """
-    spent = []
-    for _ in range(rounds):
-        taken = [0.0, 0.0]
-        for task in tasks:
-            for side in random.sample((0, 1), 2):
-                taken[side] += task(side)
-        spent.append(taken)
-    first, second = (statistics.median(taken[side] for taken in spent) for side in (0, 1))
-    found = [one / other for one, other in spent]
-    if ratios is not None:
-        ratios += found
-    return first, second, statistics.median(found)
 
 
 # -- a side: a process that answers each line with JSON
@@ -175,18 +145,22 @@ class Found:
 
 
 def measure(options: argparse.Namespace, found: dict[str, Found]) -> None:
-    """Adds what one process of each side takes."""
+    """Adds what one process of each side takes, in turns, who comes first by chance."""
     sides = [Side(options.new, options.photos), Side(options.old, options.photos)]
     for name, count in sides[0].rows.items():
         if options.only not in name:
             continue
         row = found.setdefault(name, Found())
         row.equal &= sides[0].ask("bytes", name) == sides[1].ask("bytes", name)  # which warms both, too
-        new, old, _ = in_turns([lambda side, name=name: sides[side].ask("time", name)], options.rounds, row.ratios)
-        row.new_us.append(new / count * 1e6)
-        row.old_us.append(old / count * 1e6)
-    for side in sides:
-        side.end()
+        taken: list[list[float]] = [[], []]
+        for _ in range(options.rounds):
+            for side in random.sample((0, 1), 2):
+                taken[side].append(sides[side].ask("time", name))
+        row.new_us.append(statistics.median(taken[0]) / count * 1e6)
+        row.old_us.append(statistics.median(taken[1]) / count * 1e6)
+        row.ratios += [new / old for new, old in zip(*taken, strict=True)]
+    for one in sides:
+        one.end()
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
-"""Whether finished samples are torchvision's, byte for byte: with the core, with its portable form, and without it.
+"""Finished samples of fastpipe against torchvision's on real photos, byte for byte, with the core and without it.
 
     python benchmarks/equality.py --photos PHOTOS [--inputs files pil opened opener] [--seeds 5] [--most N]
-                                  [--cores auto portable off] [--done FILE]
+                                  [--cores auto portable off]
 
 PHOTOS is a folder as `ImageFolder` takes it. For each photo, transform and seed, torchvision's result on the loaded
 PIL image is compared with the sample of `fastpipe.ImageFolder` (``files``), with the results of fastpipe's transforms
@@ -9,8 +9,7 @@ on that image (``pil``) and on the one of `fastpipe.open_image` (``opened``), an
 on the one that ``Image.open`` gives behind `fastpipe.register_pillow_opener` (``opener``): as uint8 and as normalised
 float32, by its hash, and the PIL image itself: class, mode, size, info and all four bytes of a pixel. Each of
 ``--cores`` is a value of `FASTPIPE_CORE` and runs in a process of its own; all have to give the same. What draws
-nothing, and what takes long, is compared at one seed. With ``--done`` a line a photo goes to FILE, and a run that was
-stopped goes on from there. Exit status 1 where anything differs.
+nothing, and what takes long, is compared at one seed. Exit status 1 where anything differs.
 """
 
 from __future__ import annotations
@@ -18,42 +17,34 @@ from __future__ import annotations
 import argparse
 import contextlib
 import hashlib
-import json
 import multiprocessing
 import os
-import random
 import sys
-from collections import Counter, defaultdict
-from concurrent.futures import Future, ProcessPoolExecutor
-from pathlib import Path
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
 from typing import Any, TypeAlias
 
 import torch
+from harness import MEAN, STD, torchvision
 from PIL import Image
+from recipe_conformance import seed_all
 from rich.console import Console
 from rich.progress import track
-from rich.table import Table
 
 import fastpipe
 from fastpipe import transforms as fastpipe_transforms
+from fastpipe.reporting.tables import ReportTable
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-from torchvision_here import torchvision
-
-MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 ONE_SEED = {
     *("ElasticTransform", "ElasticTransform, nearest", "GaussianBlur"),
     *("Resize", "Resize, bicubic", "Pad", "Grayscale", "evaluation"),
 }
 VIEWS = 3
-KINDS = ("uint8", "normalised")
 PIL = "PIL image"
+KINDS = (PIL, "uint8", "normalised")
 INPUTS = ("files", "pil", "opened", "opener")
-Samples: TypeAlias = dict[tuple[str, str, int], list[Any]]
-"""By transform, kind and seed: each view's dtype, shape and hash."""
-Found: TypeAlias = dict[str, Any]
-"""Of one photo or of many, by transform: samples ``compared``, how many of them are ``equal`` (by core);
-``different``: a line for each sample that is."""
+Samples: TypeAlias = "dict[tuple[str, str, int], list[Any]]"
+"""By transform, kind and seed: what tells each view from another, as `told` gives it."""
 
 
 def transforms(T: Any) -> dict[str, list[Any]]:
@@ -116,79 +107,99 @@ def transforms(T: Any) -> dict[str, list[Any]]:
 
 
 def ends(T: Any, kind: str) -> list[Any]:
-    if kind == PIL:
-        return []
-    return [T.PILToTensor()] if kind == "uint8" else [T.ToTensor(), T.Normalize(MEAN, STD)]
+    """What makes a kind of sample of an image."""
+    return {PIL: [], "uint8": [T.PILToTensor()], "normalised": [T.ToTensor(), T.Normalize(MEAN, STD)]}[kind]
 
 
-def seeded(seed: int) -> None:
-    torch.manual_seed(seed)
-    random.seed(seed)
+def told(view: Any) -> tuple[Any, ...]:
+    """What tells a sample from another: of an image mode, size, info and all bytes, also the fourth behind RGB."""
+    if isinstance(view, torch.Tensor):
+        return view.dtype, tuple(view.shape), hashlib.sha256(view.contiguous().numpy().data).digest()
+    pixels = view.tobytes("raw", "RGBX") if view.mode == "RGB" else view.tobytes()
+    info = sorted((str(key), repr(value)) for key, value in view.info.items())
+    return view.mode, view.size, info, hashlib.sha256(pixels).digest()
 
 
-def told(views: list[Any]) -> list[Any]:
-    if isinstance(views[0], Image.Image):
-        return [_told_image(view) for view in views]
-    return [(view.dtype, view.shape, hashlib.sha256(view.contiguous().numpy().data).digest()) for view in views]
-
-
-def _told_image(image: Image.Image) -> tuple[Any, ...]:
-    """Mode, size, info, and a hash of all bytes, with the fourth that Pillow has behind red, green and blue."""
-    pixels = image.tobytes("raw", "RGBX") if image.mode == "RGB" else image.tobytes()
-    info = sorted((str(key), repr(value)) for key, value in image.info.items())
-    return image.mode, image.size, info, hashlib.sha256(pixels).digest()
-
-
-def seeds_of(name: str, seeds: int) -> range:
-    return range(1 if name in ONE_SEED else seeds)
+def drawn(seeds: int) -> list[tuple[str, int, int]]:
+    """Each transform's name and seed, and how many views of an image it makes."""
+    return [
+        (name, seed, VIEWS if name == "MultiView" else 1)
+        for name in transforms(fastpipe_transforms)
+        for seed in range(1 if name in ONE_SEED else seeds)
+    ]
 
 
 def expected(path: str, seeds: int) -> Samples:
-    """A photo's samples by torchvision. Both kinds end alike drawings, as no end draws."""
+    """A photo's samples by torchvision. All kinds follow alike drawings, as no end draws."""
     T = torchvision.transforms
-    photo = torchvision.datasets.folder.default_loader(path)
+    photo, chains = torchvision.datasets.folder.default_loader(path), transforms(T)
     found = {}
-    for name, chain in transforms(T).items():
-        for seed in seeds_of(name, seeds):
-            seeded(seed)
-            # What people write with torchvision for several views of an image.
-            views = [T.Compose(chain)(photo) for _ in range(VIEWS if name == "MultiView" else 1)]
-            found[name, PIL, seed] = told(views)
-            for kind in KINDS:
-                found[name, kind, seed] = told([T.Compose(ends(T, kind))(view) for view in views])
+    for name, seed, count in drawn(seeds):
+        seed_all(seed)
+        views = [T.Compose(chains[name])(photo) for _ in range(count)]  # as people write several views of an image
+        for kind in KINDS:
+            found[name, kind, seed] = [told(T.Compose(ends(T, kind))(view)) for view in views]
     return found
 
 
-_datasets: dict[tuple[str, str], Any] = {}
-_composed: dict[str, dict[tuple[str, str], Any]] = {}
+class Ours:
+    """fastpipe's samples, in a process that has one of the cores.
 
+    Args:
+        photos: the folder.
+        inputs: what they are made from, of `INPUTS`.
+    """
 
-def begin(core: str, photos: str, inputs: list[str]) -> None:
-    """In the process that has this core."""
-    os.environ["FASTPIPE_CORE"] = core
-    torch.set_num_threads(1)
-    T: Any
-    for given in inputs:
-        if given != "files":
-            T = torchvision.transforms if given == "opener" else fastpipe_transforms
-            _composed[given] = {
+    def __init__(self, photos: str, inputs: list[str]) -> None:
+        self._datasets: dict[tuple[str, str], Any] = {}
+        self._composed: dict[str, dict[tuple[str, str], Any]] = {}
+        for given in inputs:
+            T: Any = torchvision.transforms if given == "opener" else fastpipe_transforms
+            composed = {
                 (name, kind): T.Compose([*chain, *ends(T, kind)])
                 for name, chain in transforms(T).items()
-                for kind in (*KINDS, PIL)
+                for kind in KINDS
             }
-    T = fastpipe_transforms
-    for name, chain in transforms(T).items():
-        for kind in KINDS if "files" in inputs else ():
-            transform: Any = T.Compose([*chain, *ends(T, kind)])
-            if name == "MultiView":
-                transform = fastpipe.MultiView(transform, VIEWS)
-            _datasets[name, kind] = fastpipe.ImageFolder(photos, transform)
+            if given != "files":
+                self._composed[given] = composed
+                continue
+            for (name, kind), transform in composed.items():
+                if kind != PIL:
+                    views = fastpipe.MultiView(transform, VIEWS) if name == "MultiView" else transform
+                    self._datasets[name, kind] = fastpipe.ImageFolder(photos, views)
 
+    def samples(self, index: int, path: str, seeds: int) -> dict[str, Samples]:
+        """A photo's samples, by what they are made from."""
+        found = {given: self._from_image(given, path, seeds) for given in self._composed}
+        return {"files": self._from_file(index, path, seeds), **found} if self._datasets else found
 
-def given(index: int, path: str, seeds: int) -> dict[str, Samples]:
-    """A photo's samples by fastpipe, by what they are made from."""
-    found = {name: _from_image(name, path, seeds) for name in _composed}
-    return {"files": _from_file(index, path, seeds), **found} if _datasets else found
+    def _from_file(self, index: int, path: str, seeds: int) -> Samples:
+        found = {}
+        for name, seed, count in drawn(seeds):
+            for kind in KINDS[1:]:
+                dataset = self._datasets[name, kind]
+                assert os.path.samefile(dataset.samples[index][0], path)
+                seed_all(seed)
+                sample = dataset[index][0]
+                found[name, kind, seed] = [told(view) for view in (sample if count > 1 else [sample])]
+        return found
+
+    def _from_image(self, given: str, path: str, seeds: int) -> Samples:
+        """A photo's samples made of its PIL image, which must stay as it is; a lazy one is opened anew for each."""
+        found = {}
+        photo = _photo(given, path)
+        before = told(_photo(given, path))
+        for name, seed, count in drawn(seeds):
+            for kind in KINDS:
+                if given != "pil":
+                    photo = _photo(given, path)
+                seed_all(seed)
+                views = [self._composed[given][name, kind](photo) for _ in range(count)]
+                made = [told(view) for view in views]  # first, as images get their pixels by it
+                is_plain = kind != PIL or all(type(view) is Image.Image for view in views)
+                stays = told(photo) == before if given == "pil" or kind == PIL else True
+                found[name, kind, seed] = made if is_plain and stays else [None] * count
+        return found
 
 
 def _photo(given: str, path: str) -> Image.Image:
@@ -199,80 +210,19 @@ def _photo(given: str, path: str) -> Image.Image:
         return photo
 
 
-def _from_image(given: str, path: str, seeds: int) -> Samples:
-    """A photo's samples made of its PIL image, which must stay as it is; a lazy one is opened anew for each."""
-    found = {}
-    photo = _photo(given, path)
-    before = _told_image(_photo(given, path))
-    for (name, kind), transform in _composed[given].items():
-        for seed in seeds_of(name, seeds):
-            if given != "pil":
-                photo = _photo(given, path)
-            seeded(seed)
-            views = [transform(photo) for _ in range(VIEWS if name == "MultiView" else 1)]
-            if kind == PIL:
-                for view in views:
-                    view.load()
-            stays = given == "pil" or kind == PIL
-            is_right = (kind != PIL or _are_plain(views)) and (not stays or _told_image(photo) == before)
-            found[name, kind, seed] = told(views) if is_right else [None]
-    return found
+_ours: list[Ours] = []  # of this process
 
 
-def _are_plain(images: list[Any]) -> bool:
-    return all(type(image) is Image.Image for image in images)
+def begin(core: str, photos: str, inputs: list[str]) -> None:
+    """In the process that has this core."""
+    os.environ["FASTPIPE_CORE"] = core
+    torch.set_num_threads(1)
+    _ours.append(Ours(photos, inputs))
 
 
-def _from_file(index: int, path: str, seeds: int) -> Samples:
-    found = {}
-    for (name, kind), dataset in _datasets.items():
-        assert os.path.samefile(dataset.samples[index][0], path)
-        for seed in seeds_of(name, seeds):
-            seeded(seed)
-            sample = dataset[index][0]
-            found[name, kind, seed] = told(sample if name == "MultiView" else [sample])
-    return found
-
-
-def compared(path: str, reference: Samples, jobs: dict[str, Future[dict[str, Samples]]]) -> Found:
-    """A photo's samples, torchvision's with those of each core."""
-    counts: Counter[str] = Counter()
-    equal: dict[str, Counter[str]] = {core: Counter() for core in jobs}
-    different = []
-    for core, job in jobs.items():
-        samples = [(source, key, ours) for source, made in job.result().items() for key, ours in made.items()]
-        counts = Counter()
-        for source, key, ours in samples:
-            name, *_ = key
-            counts[name] += len(reference[key])
-            same = [one == other for one, other in zip(reference[key], ours, strict=True)]
-            equal[core][name] += sum(same)
-            if not all(same):
-                different.append(f"{core}, from {source}: {path}, {', '.join(map(str, key))}")
-    return {"compared": counts, "equal": equal, "different": different}
-
-
-def all_of(photos: list[Found], cores: list[str]) -> Found:
-    counts: Counter[str] = Counter()
-    equal: dict[str, Counter[str]] = {core: Counter() for core in cores}
-    for found in photos:
-        counts.update(found["compared"])
-        for core in cores:
-            equal[core].update(found["equal"][core])
-    different = [line for found in photos for line in found["different"]]
-    return {"compared": counts, "equal": equal, "different": different}
-
-
-def table(found: Found, photos: int) -> Table:
-    made = Table(title=f"samples of {photos} photos with torchvision's bytes, by FASTPIPE_CORE")
-    for heading in ("transform", "samples", *found["equal"]):
-        made.add_column(heading, justify="left" if heading == "transform" else "right")
-    for name, count in found["compared"].items():
-        shares = [f"{100 * equal[name] / count:.6g}%" for equal in found["equal"].values()]
-        made.add_row(name, f"{count:,}", *shares)
-    total, *equal = (sum(one.values()) for one in (found["compared"], *found["equal"].values()))
-    made.add_row("all", f"{total:,}", *(f"{count:,}" for count in equal))
-    return made
+def given(*arguments: Any) -> dict[str, Samples]:
+    """`Ours.samples` of this process."""
+    return _ours[0].samples(*arguments)
 
 
 def main() -> None:
@@ -282,44 +232,46 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--most", type=int, help="only so many photos, spread over the folder")
     parser.add_argument("--cores", nargs="+", default=["auto", "portable", "off"], help="values of FASTPIPE_CORE")
-    parser.add_argument("--done", type=Path, help="a line a photo; what is in it isn't compared again")
     options = parser.parse_args()
     torch.set_num_threads(1)
     paths = [path for path, _ in torchvision.datasets.ImageFolder(options.photos).samples]
-    step = max(len(paths) // options.most, 1) if options.most else 1
-    run = [options.seeds, *options.inputs, *options.cores]
-    done: dict[str, Found] = {}
-    if options.done and options.done.exists():
-        lines = map(json.loads, options.done.read_text().splitlines())
-        done = {path: found for path, of_run, found in lines if of_run == run}
-    chosen = range(0, len(paths), step)
+    chosen = range(0, len(paths), max(len(paths) // options.most, 1) if options.most else 1)
+    compared: dict[str, Counter[str]] = {core: Counter() for core in options.cores}  # views, by transform
+    equal: dict[str, Counter[str]] = {core: Counter() for core in options.cores}
     spawning = multiprocessing.get_context("spawn")  # a core is chosen once in a process
-    pools = {
-        core: ProcessPoolExecutor(
-            1, mp_context=spawning, initializer=begin, initargs=(core, options.photos, options.inputs)
-        )
-        for core in options.cores
-    }
-    left = [index for index in chosen if paths[index] not in done]
-    jobs: dict[int, dict[str, Future[dict[str, Samples]]]] = defaultdict(dict)
-    for index in left:  # so that none waits for a slower one
-        for core, pool in pools.items():
-            jobs[index][core] = pool.submit(given, index, paths[index], options.seeds)
-    try:
-        for index in track(left, "comparing", console=Console(stderr=True)):
-            found = compared(paths[index], expected(paths[index], options.seeds), jobs.pop(index))
-            done[paths[index]] = found
-            for line in found["different"]:
-                print("DIFFERENT", line, file=sys.stderr, flush=True)
-            if options.done:
-                with options.done.open("a") as file:
-                    file.write(json.dumps([paths[index], run, found]) + "\n")
-    finally:
-        for pool in pools.values():
-            pool.shutdown(cancel_futures=True)
-    found = all_of([done[paths[index]] for index in chosen], options.cores)
-    Console().print(table(found, len(chosen)))
-    sys.exit(bool(found["different"]))
+    with contextlib.ExitStack() as stack:
+        pools = {
+            core: stack.enter_context(
+                ProcessPoolExecutor(
+                    1, mp_context=spawning, initializer=begin, initargs=(core, options.photos, options.inputs)
+                )
+            )
+            for core in options.cores
+        }
+        jobs = [  # of all photos, so that no core waits for a slower one
+            {core: pool.submit(given, index, paths[index], options.seeds) for core, pool in pools.items()}
+            for index in chosen
+        ]
+        for index, job in zip(track(chosen, "comparing", console=Console(stderr=True)), jobs, strict=True):
+            reference = expected(paths[index], options.seeds)
+            for core, made in job.items():
+                for source, samples in made.result().items():
+                    for key, ours in samples.items():
+                        same = [one == other for one, other in zip(reference[key], ours, strict=True)]
+                        compared[core][key[0]] += len(same)
+                        equal[core][key[0]] += sum(same)
+                        if not all(same):
+                            where = f"{core}, from {source}: {paths[index]}, {', '.join(map(str, key))}"
+                            print("DIFFERENT", where, file=sys.stderr, flush=True)
+    title = f"samples of {len(chosen)} photos with torchvision's bytes, by FASTPIPE_CORE"
+    columns = ["samples", *options.cores]
+    table = ReportTable(["transform", *columns], columns, title=title)
+    counts = compared[options.cores[0]]
+    for name, count in counts.items():
+        table.add_row(name, count, *(f"{100 * equal[core][name] / count:.6g}%" for core in options.cores))
+    table.add_row("all", counts.total(), *(equal[core].total() for core in options.cores))
+    print(table)
+    sys.exit(equal != compared)
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ import cv2
 import torch
 from PIL import Image
 from recipe_conformance import flat, seed_all, states
+from rich.console import Console
 from torchvision_here import module as module
 from torchvision_here import torchvision as torchvision
 
@@ -43,6 +44,8 @@ from fastpipe.tools.timing import Timing, speedup, take_turns
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 PACKAGES = ("torch-fastpipe", "torch", "torchvision", "pillow", "opencv-python-headless", "albumentations", "timm")
+
+WIDTH = 160  # characters of a table, at most
 
 Pass = Callable[[], Iterable[Any]]
 
@@ -130,31 +133,45 @@ class Benchmark:
         """How many times as fast a contender is as another one, in one row."""
         return speedup(self.timings[name][contender], self.timings[name][than]).median_us
 
-    def means(self, names: Iterable[str]) -> dict[str, float]:
-        """Geometric means over some rows, by contender: times as fast as the rows' first contenders."""
-        ratios: dict[str, list[float]] = {}
-        for name in names:
-            first, *others = self.timings[name]
-            for who in others:
-                ratios.setdefault(who, []).append(self.times(name, who, first))
-        return {who: statistics.geometric_mean(each) for who, each in ratios.items()}
+    def means(self) -> dict[str, dict[str, float]]:
+        """Geometric means over the rows whose names begin alike before a colon: times as fast the last contender is.
 
-    def show_means(self) -> None:
-        """Prints the geometric means of the rows whose names begin with the same word before a colon."""
+        By that beginning (``"all"`` where there is none), then by contender; for groups of several rows that end alike.
+        """
         groups: dict[str, list[str]] = {}
         for name in self.timings:
-            groups.setdefault(name.partition(":")[0] if ":" in name else "", []).append(name)
+            groups.setdefault(_group(name), []).append(name)
+        means: dict[str, dict[str, float]] = {}
         for group, names in groups.items():
-            if len(names) > 1:
-                means = ", ".join(f"{who} {mean:.2f} times" for who, mean in self.means(names).items())
-                print(f"{group or 'all'}: {means} as fast as the first (geometric mean of {len(names)})")
+            ratios: dict[str, list[float]] = {}
+            for name in names:
+                *others, last = self.timings[name]
+                for who in others:
+                    ratios.setdefault(who, []).append(self.times(name, last, who))
+            if ratios and len(names) > 1 and len({[*self.timings[name]][-1] for name in names}) == 1:
+                means[group] = {who: statistics.geometric_mean(each) for who, each in ratios.items()}
+        return means
+
+    def below_mark(self) -> list[str]:
+        """The rows whose last contender isn't as fast as it is to be, with how fast it is."""
+        rows = []
+        for name, found in self.timings.items():
+            mark, (first, *_, last) = self._about[name]["mark"], (*found, *found)
+            if mark and (times := self.times(name, last, first)) < mark:
+                rows.append(f"{name}: {times:.2f}, mark {mark:g}")
+        return rows
 
     def finish(self, **more: Any) -> None:
         """Prints the table, writes the JSON with `more` in it, and ends the process with 1 where a row isn't equal."""
         if not self.timings:
             raise SystemExit(f"no row has {self.options.only!r} in its name")
-        print(self.table())
-        self.show_means()
+        print(f"{self.title + ': ' if self.title else ''}µs of one {self.unit} (times as fast as the first)")
+        for table in self.tables():
+            Console(width=WIDTH, highlight=False).print(table)
+        for group, means in self.means().items():
+            print(f"{group}: {', '.join(f'{mean:.2f} × {who}' for who, mean in means.items())} (geometric means)")
+        for line in self.below_mark():
+            print(f"below its mark: {line}")
         if self.options.json:
             text = json.dumps(self.report() | more, indent=1, ensure_ascii=False)
             self.options.json.write_text(text + "\n", encoding="utf-8")
@@ -162,23 +179,38 @@ class Benchmark:
         if differing:
             raise SystemExit(f"not equal: {', '.join(differing)}")
 
-    def table(self) -> ReportTable:
-        """All rows: microseconds, and how many times as fast as the row's first contender."""
-        names = list(dict.fromkeys(who for found in self.timings.values() for who in found))
-        abouts = self._about.values()
-        more = [what for what in ("mark", "equal") if any(about[what] is not None for about in abouts)]
-        title = f"{self.title + ': ' if self.title else ''}µs of one {self.unit} (times as fast as the first)"
-        table = ReportTable(["", *names, *more], [*names, *more], title=title)
-        for name, found in self.timings.items():
-            first, about = next(iter(found)), self._about[name]
+    def tables(self) -> list[ReportTable]:
+        """Microseconds, and how many times as fast as the row's first contender.
+
+        Rows whose names begin alike and whose contenders are among each other's share a table.
+        """
+        tables: list[tuple[str, dict[str, None], list[str]]] = []
+        for row, found in self.timings.items():
+            for group, names, rows in tables:
+                if group == _group(row) and (found.keys() <= names.keys() or found.keys() >= names.keys()):
+                    if found.keys() > names.keys():
+                        names.clear()
+                    names.update(dict.fromkeys(found))
+                    rows.append(row)
+                    break
+            else:
+                tables.append((_group(row), dict.fromkeys(found), [row]))
+        return [self._table([*names], rows) for _, names, rows in tables]
+
+    def _table(self, names: list[str], rows: list[str]) -> ReportTable:
+        more = [what for what in ("mark", "equal") if any(self._about[row][what] is not None for row in rows)]
+        table = ReportTable(["", *names, *more], [*names, *more])
+        for row in rows:
+            found, about = self.timings[row], self._about[row]
+            first = next(iter(found))
             cells = [
-                _shown(found[who].median_us) + (f" ({self.times(name, who, first):.2f})" if who != first else "")
+                _shown(found[who].median_us) + (f" ({self.times(row, who, first):.2f})" if who != first else "")
                 if who in found
                 else ""
                 for who in names
             ]
             words = {"mark": about["mark"] and f"{about['mark']:g}", "equal": _WORDS[about["equal"]]}
-            table.add_row(name, *cells, *(words[what] for what in more))
+            table.add_row(row, *cells, *(words[what] for what in more))
         return table
 
     def report(self) -> dict[str, Any]:
@@ -187,7 +219,11 @@ class Benchmark:
             name: {**self._about[name], "rounds_us": {who: one.rounds_us for who, one in found.items()}}
             for name, found in self.timings.items()
         }
-        return {"title": self.title, "unit": self.unit, "versions": versions(), "rows": rows}
+        return {"title": self.title, "unit": self.unit, "versions": versions(), "rows": rows, "means": self.means()}
+
+
+def _group(row: str) -> str:
+    return row.partition(":")[0] if ":" in row else "all"
 
 
 def outcome(made: Pass) -> tuple[list[int], Any]:

@@ -1,70 +1,41 @@
 """Every transform on one image, against torchvision on PIL images, torchvision v2 on tensors and albumentations.
 
-    python benchmarks/transforms.py [--photos PATH] [--rounds 9] [--only TEXT] [--json FILE]
+    python benchmarks/transforms.py [--photos PHOTOS] [--rounds 9] [--only WORD] [--json FILE]
+    python benchmarks/transforms.py [--photos PHOTOS] --difference     # of albumentations' pixels from torchvision's
 
-fastpipe gets uint8 ndarrays, called as users call it: `fastpipe.transforms.functional` and the classes; and in a
-column of its own PIL images, beside torchvision on the same ones. One thread. Each figure is the processor time for
-one image, a median over rounds in which all contenders take turns, so that drift of the machine hits them alike; a
-ratio is the median of each round's ratio, above 1 where fastpipe is faster. Images are 4 photos, from below PATH or
-made here, cut to 256×256 and 375×500; PIL images are cut to 32×32, too, where a call is overhead.
+fastpipe gets uint8 ndarrays, called as users call it: `fastpipe.transforms.functional` and the classes; and in rows of
+their own PIL images, as torchvision does. One thread. Images are 4 photos, from below PHOTOS or made here, of 256×256
+and 375×500; PIL images are 32×32, too, where a call is overhead. What torchvision makes of the PIL images is what
+fastpipe has to make.
 
-Held against, on PIL images: operations and policies 4 times as fast as torchvision in the geometric mean, none below
-0.95. On arrays: no operation slower than torchvision on PIL images or on tensors; in the geometric mean 6 times as fast
-as on PIL images, 5 times as on tensors, 2 times as albumentations; and the class pipelines 5 times as fast each,
-ColorJitter 7, and policies in a plan 4. Rows that miss are listed by name. albumentations' column is its nearest
-operation, which need not give the same pixels (its resize has no antialiasing).
+Marks: on PIL images operations and policies are 4 times as fast as torchvision in the geometric mean, none below 0.95.
+On arrays no operation is slower than torchvision on PIL images; in the geometric mean they are 6 times as fast as on
+PIL images, 5 times as on tensors, 2 times as albumentations; policies 5 times as fast each, ColorJitter 7, and in a
+plan 4. albumentations' column is its nearest operation, which need not give the same pixels: with --difference a
+Markdown table says how far they are from torchvision's on 24 photos of 375×500, in 1/255: mean, 99.9th percentile, max.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import math
-import platform
-import random
-import statistics
-import sys
-import time
-import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import cv2
 import numpy as np
 import torch
+from harness import MEAN, STD, Benchmark, Pass, calls, command_line, module, pictures
 from PIL import Image
-from rich.console import Console
-from rich.progress import track
-from rich.table import Table
-from torchvision_here import torchvision
 
-import torchvision.transforms as torchvision_v1  # isort: skip
-from torchvision.transforms import v2 as torchvision_v2  # isort: skip
-
-import fastpipe
 from fastpipe import transforms as fastpipe_transforms
+from fastpipe.tools.bench.samples import photo
 from fastpipe.types import Generators, ImageShape
 
-SIZES = ((256, 256), (375, 500))
-SMALL = (32, 32)
-PHOTOS = 4
-MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
-# A round of one contender lasts about this long: long against the clock, short against drift.
-ROUND_SECONDS = 0.02
-LEAST = 1.0
-GEOMETRIC_MEANS = {"torchvision PIL": 6.0, "torchvision tensor": 5.0, "albumentations": 2.0}
-PIL, PIL_LEAST, PIL_MEAN = "fastpipe PIL", 0.95, 4.0
-PIL_RATIO = "× torchvision, both on PIL"
-PIPELINE = 5.0
-PIPELINES = {
-    "ColorJitter": 7.0,
-    "ColorJitter, in a plan": 7.0,
-    **{f"{name}, in a plan": 4.0 for name in ("RandAugment", "AutoAugment", "TrivialAugmentWide")},
-}
+torchvision_v1, torchvision_v2 = module("torchvision.transforms"), module("torchvision.transforms.v2")
+LARGE, SMALL = ((256, 256), (375, 500)), (32, 32)
+ROUND_S = 0.02  # that a contender's turn lasts: long against the clock, short against drift
+MARKS = {"ColorJitter": 7.0, "ColorJitter, in a plan": 7.0}
 
 Operation = Callable[[Any], Any]
 Build = Callable[[Any], Operation]
@@ -77,18 +48,19 @@ class Row:
     Attributes:
         build: from ``torchvision.transforms``, its v2, or ``fastpipe.transforms`` to the operation.
         albumentations: the name and arguments of albumentations' transform.
-        pipeline: whether it is a random class with a target of its own.
+        policy: whether it is a random class with a mark of its own.
         on_tensors: whether there is such an operation on tensors at all.
         on_pil: whether fastpipe has it for PIL images in this form.
+        small: whether it takes an image of 32×32.
     """
 
     name: str
     build: Build
     albumentations: tuple[str, dict[str, Any]] | None = None
-    pipeline: bool = False
+    policy: bool = False
     on_tensors: bool = True
     on_pil: bool = True
-    results: dict[str, dict[str, float]] = field(default_factory=dict)
+    small: bool = True
 
 
 def functional(name: str, *args: Any, **kwargs: Any) -> Build:
@@ -103,17 +75,17 @@ def functional(name: str, *args: Any, **kwargs: Any) -> Build:
     return build
 
 
-def transform(name: str, *args: Any, **kwargs: Any) -> Build:
-    return lambda namespace: getattr(namespace, name)(*args, **kwargs)
-
-
-def in_a_plan(name: str, *args: Any) -> Build:
-    """A class as `fastpipe.ImageFolder` runs it: drawn from the size, then applied; torchvision's as it is."""
+def policy(name: str, *args: Any, nearest: tuple[str, dict[str, Any]] | None = None) -> list[Row]:
+    """A random class, called, and as `fastpipe.ImageFolder` runs it: drawn from the size, then applied."""
 
     def build(namespace: Any) -> Operation:
-        chosen = getattr(namespace, name)(*args)
+        made: Operation = getattr(namespace, name)(*args)
+        return made
+
+    def in_a_plan(namespace: Any) -> Operation:
+        chosen: Any = build(namespace)
         if namespace is not fastpipe_transforms:
-            return chosen
+            return build(namespace)
 
         def apply(image: Any) -> Any:
             for step in chosen.draw(ImageShape(*image.shape), Generators()):
@@ -122,26 +94,23 @@ def in_a_plan(name: str, *args: Any) -> Build:
 
         return apply
 
-    return build
-
-
-def plan(name: str, *args: Any) -> Row:
-    return Row(f"{name}, in a plan", in_a_plan(name, *args), pipeline=True, on_pil=False)
+    return [Row(name, build, nearest, policy=True), Row(f"{name}, in a plan", in_a_plan, policy=True, on_pil=False)]
 
 
 def to_normalized(namespace: Any) -> Operation:
-    return namespace.Compose([namespace.ToTensor(), namespace.Normalize(MEAN, STD)])
+    chain: Operation = namespace.Compose([namespace.ToTensor(), namespace.Normalize(MEAN, STD)])
+    return chain
 
 
 def elastic(namespace: Any) -> Operation:
-    fields = {}
+    fields: dict[tuple[int, int], torch.Tensor] = {}
 
     def apply(image: Any) -> Any:
-        height, width = image.size[::-1] if isinstance(image, Image.Image) else _size(image)
-        if (height, width) not in fields:
-            torch.manual_seed(0)
-            fields[height, width] = (torch.rand(1, height, width, 2) - 0.5) * 0.05
-        return namespace.functional.elastic_transform(image, fields[height, width])
+        size = image.size[::-1] if isinstance(image, Image.Image) else _size(image)
+        if size not in fields:
+            generator = torch.Generator().manual_seed(0)
+            fields[size] = (torch.rand(1, *size, 2, generator=generator) - 0.5) * 0.05
+        return namespace.functional.elastic_transform(image, fields[size])
 
     return apply
 
@@ -169,9 +138,13 @@ ROWS = [
     Row("resize, nearest", functional("resize", [224, 224], interpolation="nearest")),
     Row("resize, bilinear", functional("resize", [224, 224]), ("Resize", {"height": 224, "width": 224})),
     Row("resize up, bilinear", functional("resize", [600, 600]), ("Resize", {"height": 600, "width": 600})),
-    Row("resize, bicubic", functional("resize", [224, 224], interpolation="bicubic")),
+    Row(
+        "resize, bicubic",
+        functional("resize", [224, 224], interpolation="bicubic"),
+        ("Resize", {"height": 224, "width": 224, "interpolation": cv2.INTER_CUBIC}),
+    ),
     Row("resized_crop", functional("resized_crop", 10, 20, 200, 180, [224, 224])),
-    Row("five_crop", functional("five_crop", [128, 128])),
+    Row("five_crop", functional("five_crop", [128, 128]), small=False),
     Row("adjust_brightness", functional("adjust_brightness", 1.3), ("ColorJitter", jitter(brightness=1.3))),
     Row("adjust_contrast", functional("adjust_contrast", 1.3), ("ColorJitter", jitter(contrast=1.3))),
     Row("adjust_saturation", functional("adjust_saturation", 1.3), ("ColorJitter", jitter(saturation=1.3))),
@@ -183,8 +156,12 @@ ROWS = [
     Row("solarize", functional("solarize", 128), ("Solarize", {"threshold_range": (0.5, 0.5), "p": 1})),
     Row("invert", functional("invert"), ("InvertImg", {"p": 1})),
     Row("equalize", functional("equalize"), ("Equalize", {"mode": "pil", "p": 1})),
-    Row("autocontrast", functional("autocontrast"), ("AutoContrast", {"p": 1})),
-    Row("adjust_sharpness", functional("adjust_sharpness", 2.0), ("Sharpen", {"p": 1})),
+    Row("autocontrast", functional("autocontrast"), ("AutoContrast", {"method": "pil", "p": 1})),
+    Row(
+        "adjust_sharpness",
+        functional("adjust_sharpness", 2.0),
+        ("Sharpen", {"alpha": (1, 1), "lightness": (1, 1), "p": 1}),
+    ),
     Row(
         "gaussian_blur 5",
         functional("gaussian_blur", [5, 5], [1.0, 1.0]),
@@ -217,238 +194,116 @@ ROWS = [
     Row("elastic_transform", elastic, ("ElasticTransform", {"p": 1})),
     Row("to_tensor", functional("to_tensor"), on_tensors=False),
     Row("to_tensor, normalize", to_normalized, on_tensors=False),
-    Row(
-        "ColorJitter",
-        transform("ColorJitter", 0.4, 0.4, 0.4, 0.1),
-        (
+    *policy(
+        *("ColorJitter", 0.4, 0.4, 0.4, 0.1),
+        nearest=(
             "ColorJitter",
             {"brightness": (0.6, 1.4), "contrast": (0.6, 1.4), "saturation": (0.6, 1.4), "hue": (-0.1, 0.1), "p": 1},
         ),
-        pipeline=True,
     ),
-    plan("ColorJitter", 0.4, 0.4, 0.4, 0.1),
-    Row("RandAugment", transform("RandAugment"), pipeline=True),
-    plan("RandAugment"),
-    Row("AutoAugment", transform("AutoAugment"), pipeline=True),
-    plan("AutoAugment"),
-    Row("TrivialAugmentWide", transform("TrivialAugmentWide"), pipeline=True),
-    plan("TrivialAugmentWide"),
-    Row("AugMix", transform("AugMix"), pipeline=True),
-    plan("AugMix"),
+    *(row for name in ("RandAugment", "AutoAugment", "TrivialAugmentWide", "AugMix") for row in policy(name)),
+]
+OTHER_PARAMETERS = ("affine, bilinear", "perspective, bilinear", "elastic_transform")
+"""Rows whose operation of albumentations does something else, or draws: their pixels aren't compared."""
+
+COMPARED_ALONE = [
+    Row(
+        "resize, bilinear, by INTER_AREA",
+        functional("resize", [224, 224]),
+        ("Resize", {"height": 224, "width": 224, "interpolation": cv2.INTER_AREA}),
+    ),
+    Row(
+        "affine, scale 0.8, bilinear",
+        functional("affine", 0.0, [0, 0], 0.8, [0.0, 0.0], interpolation="bilinear"),
+        ("Affine", {"scale": 0.8, "p": 1}),
+    ),
 ]
 
 
-def load_photos(folder: Path | None, size: tuple[int, int]) -> list[np.ndarray[Any, np.dtype[np.uint8]]]:
-    """`PHOTOS` images of that ``(height, width)``, cut from files below a folder or made here."""
-    if folder is None:
-        return [_made_photo(*size, seed) for seed in range(PHOTOS)]
-    paths = sorted(p for p in folder.rglob("*") if p.suffix.lower() in (".jpg", ".jpeg", ".png", ".webp"))
-    if not paths:
-        raise SystemExit(f"no .jpg, .jpeg, .png or .webp file below {folder}")
-    chosen = random.Random(0).sample(paths, min(PHOTOS, len(paths)))
-    photos = []
-    for path in chosen:
-        with Image.open(path) as file:
-            photos.append(np.asarray(file.convert("RGB").resize(size[::-1])))
-    return photos
-
-
-def _made_photo(height: int, width: int, seed: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """Soft shapes, edges and grain, as in a photograph."""
-    rng = np.random.default_rng(seed)
-    coarse = rng.uniform(0, 255, (height // 16, width // 16, 3)).astype(np.float32)
-    image = cv2.resize(coarse, (width, height), interpolation=cv2.INTER_CUBIC)
-    y, x = np.mgrid[:height, :width]
-    image[(x * 2 + y) % 91 < 25] *= 0.5
-    return np.clip(image + rng.normal(0, 6, image.shape), 0, 255).astype(np.uint8)
-
-
-def contenders(row: Row, photos: list[Any]) -> dict[str, tuple[Operation, list[Any]]]:
-    """Each contender's operation and images; one that can't do it (an error on the first image) is left out."""
-    pictures = [Image.fromarray(photo) for photo in photos]
-    tensors = [torch.from_numpy(photo.copy()).permute(2, 0, 1).contiguous() for photo in photos]
-    found = {
-        "fastpipe": (row.build(fastpipe_transforms), photos),
-        "torchvision PIL": (row.build(torchvision_v1), pictures),
-    }
-    if row.on_pil:
-        found[PIL] = (row.build(fastpipe_transforms), pictures)
-    small = photos[0].shape[:2] == SMALL
-    if small:
-        del found["fastpipe"]
-    if row.on_tensors and not small:
-        found["torchvision tensor"] = (row.build(torchvision_v2), tensors)
-    nearest = None if small else _albumentations(row)
-    if nearest is not None:
-        found["albumentations"] = (nearest, photos)
-    for name, (operation, images) in list(found.items()):
-        try:
-            operation(images[0])
-        except (TypeError, ValueError, RuntimeError, AttributeError) as error:
-            if name in ("fastpipe", "torchvision PIL") and not small:
-                raise
-            print(f"{row.name}: no {name} ({error})", file=sys.stderr)
-            del found[name]
-    return found
-
-
-def _albumentations(row: Row) -> Operation | None:
+def nearest_of(row: Row) -> Operation | None:
+    """albumentations' operation of a row; None where there is none, or no albumentations."""
     if row.albumentations is None:
         return None
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            import albumentations
+        library = module("albumentations")
     except ImportError:
         return None
     name, arguments = row.albumentations
-    step = getattr(albumentations, name)(**arguments)
+    step = getattr(library, name)(**arguments)
     return lambda image: step(image=image)["image"]
 
 
-def measure(row: Row, photos: list[Any], rounds: int) -> dict[str, float]:
-    """Microseconds an image for each contender, and the ratios of the others to fastpipe."""
-    field_of = contenders(row, photos)
-    if not field_of:
-        return {}
-    repeats = {}
-    for name, (operation, images) in field_of.items():
-        for image in images:
-            operation(image)
-        start = time.thread_time()
-        for image in images:
-            operation(image)
-        repeats[name] = max(1, math.ceil(ROUND_SECONDS / (time.thread_time() - start)))
-    times: dict[str, list[float]] = {name: [] for name in field_of}
-    for turn in range(rounds):
-        names = list(field_of)
-        # Who goes first changes, as the caches that one leaves behind are the next one's.
-        for name in names[turn % len(names) :] + names[: turn % len(names)]:
-            operation, images = field_of[name]
-            torch.manual_seed(turn)
-            random.seed(turn)
-            start = time.thread_time()
-            for _ in range(repeats[name]):
-                for image in images:
-                    operation(image)
-            times[name].append((time.thread_time() - start) / repeats[name] / len(images) * 1e6)
-    result = {f"{name} µs": statistics.median(values) for name, values in times.items()}
-    if PIL in times:
-        pairs = zip(times["torchvision PIL"], times[PIL], strict=True)
-        result[PIL_RATIO] = statistics.median(other / own for other, own in pairs)
-    for name in times:
-        if name not in ("fastpipe", PIL) and "fastpipe" in times:
-            pairs = zip(times[name], times["fastpipe"], strict=True)
-            result[f"× {name}"] = statistics.median(other / own for other, own in pairs)
-    return result
+def arrays_of(made: Pass) -> Pass:
+    """What a pass makes, PIL images as arrays; a gray one in three dimensions."""
+
+    def array(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(array, value))
+        if not isinstance(value, Image.Image):
+            return value
+        return np.atleast_3d(np.asarray(value))
+
+    return lambda: map(array, made())
 
 
-def misses(rows: list[Row]) -> list[str]:
-    """The rows that miss a target, with the figure."""
-    found = []
-    for row in rows:
-        for size, result in row.results.items():
-            for name, least in (
-                ("torchvision PIL", PIPELINES.get(row.name, PIPELINE) if row.pipeline else LEAST),
-                ("torchvision tensor", LEAST),
-                (PIL_RATIO[2:], PIL_LEAST),
-            ):
-                ratio = result.get(f"× {name}")
-                if ratio is not None and ratio < least:
-                    found.append(f"{row.name}, {size}: {ratio:.2f} × {name}, target {least:.2f}")
-    on_pil = mean_on_pil(rows)
-    if on_pil is not None and on_pil < PIL_MEAN:
-        found.append(f"all on PIL images in the geometric mean: {on_pil:.2f} {PIL_RATIO}, target {PIL_MEAN:.2f}")
-    means = geometric_means(rows, False)
-    for name, least in GEOMETRIC_MEANS.items():
-        mean = means.get(f"× {name}")
-        if mean is not None and mean < least:
-            found.append(f"operations in the geometric mean: {mean:.2f} × {name}, target {least:.2f}")
-    return found
+def images_of(bench: Benchmark, count: int, size: tuple[int, int]) -> list[Image.Image]:
+    """Photos, or images that look like some, of that ``(height, width)``."""
+    if bench.options.photos:
+        return pictures(bench.options.photos, count, size)
+    return [Image.fromarray(photo(seed, *size)) for seed in range(count)]
 
 
-def geometric_means(rows: list[Row], pipeline: bool) -> dict[str, float]:
-    ratios: dict[str, list[float]] = {}
-    for row in rows:
-        if row.pipeline == pipeline:
-            for result in row.results.values():
-                for key, value in result.items():
-                    if key.startswith("×"):
-                        ratios.setdefault(key, []).append(value)
-    return {key: statistics.geometric_mean(values) for key, values in ratios.items()}
+def measure(bench: Benchmark, row: Row, images: list[Image.Image]) -> None:
+    """A row on arrays, beside torchvision's of PIL images and tensors and albumentations'; and one on PIL images."""
+    size = "×".join(map(str, images[0].size[::-1]))
+    kind = "policies" if row.policy else "operations"
+    theirs = calls(row.build(torchvision_v1), images)
+    timed = partial(bench.row, count=len(images), least_s=ROUND_S)
+    if row.on_pil and (row.small or images[0].size != SMALL):
+        name = f"PIL, {kind if images[0].size != SMALL else 'small'}: {row.name}, {size}"
+        timed(name, {"torchvision": theirs, "fastpipe": calls(row.build(fastpipe_transforms), images)}, mark=0.95)
+    if images[0].size == SMALL:
+        return
+    arrays = [np.array(image) for image in images]
+    contenders: dict[str, Pass] = {"torchvision PIL": theirs}
+    if row.on_tensors:
+        tensors = [torch.from_numpy(array).permute(2, 0, 1).contiguous() for array in arrays]
+        contenders["torchvision tensor"] = calls(row.build(torchvision_v2), tensors)
+    if nearest := nearest_of(row):
+        contenders["albumentations"] = calls(nearest, arrays)
+    contenders["fastpipe"] = calls(row.build(fastpipe_transforms), arrays)
+    mark = MARKS.get(row.name, 4.0 if row.name.endswith("in a plan") else 5.0) if row.policy else 1.0
+    timed(f"arrays, {kind}: {row.name}, {size}", contenders, equal=["fastpipe"], reference=arrays_of(theirs), mark=mark)
 
 
-def mean_on_pil(rows: list[Row]) -> float | None:
-    """The geometric mean of operations and policies on PIL images, but for those of 32×32."""
-    small = "×".join(map(str, SMALL))
-    ratios = [r[PIL_RATIO] for row in rows for size, r in row.results.items() if size != small and PIL_RATIO in r]
-    return statistics.geometric_mean(ratios) if ratios else None
-
-
-def show(rows: list[Row], console: Console) -> None:
-    names = ("fastpipe", "torchvision PIL", "torchvision tensor", "albumentations", PIL)
-    table = Table(title="One image, one thread, microseconds (in brackets: times as fast)")
-    table.add_column("operation")
-    table.add_column("size")
-    for name in names:
-        table.add_column(name, justify="right")
-    for row in rows:
-        for size, result in row.results.items():
-            cells = []
-            for name in names:
-                spent, ratio = result.get(f"{name} µs"), result.get(PIL_RATIO if name == PIL else f"× {name}")
-                cells.append("" if spent is None else f"{spent:.0f}" + ("" if ratio is None else f" ({ratio:.2f})"))
-            table.add_row(row.name, size, *cells)
-    console.print(table)
-    for title, pipeline in (("operations", False), ("class pipelines", True)):
-        means = ", ".join(f"{value:.2f} {key}" for key, value in geometric_means(rows, pipeline).items())
-        console.print(f"Geometric mean of the {title}: {means or 'none measured'}")
-    on_pil = mean_on_pil(rows)
-    if on_pil is not None:
-        console.print(f"Geometric mean on PIL images: {on_pil:.2f} {PIL_RATIO}, target {PIL_MEAN:.0f}")
-    wanted = ", ".join(f"{least:.0f} × {name}" for name, least in GEOMETRIC_MEANS.items())
-    console.print(f"Targets: operations {wanted} in the geometric mean, none below {LEAST:.0f};")
-    console.print(f"class pipelines {PIPELINE:.0f} × torchvision PIL each, but for {PIPELINES}. Missed by:")
-    for line in misses(rows) or ["none"]:
-        console.print(f"  {line}")
+def show_differences(images: list[Image.Image]) -> None:
+    """Prints how far albumentations' pixels are from torchvision's, as a table in Markdown."""
+    print("| operation | albumentations: mean | 99.9% | max |\n| --- | ---: | ---: | ---: |")
+    for row in (*ROWS, *COMPARED_ALONE):
+        nearest = nearest_of(row)
+        if nearest is None or row.policy or row.name in OTHER_PARAMETERS:
+            continue
+        theirs = row.build(torchvision_v1)
+        apart = [
+            np.abs(np.asarray(theirs(image)).astype(int) - np.asarray(nearest(np.array(image)))).ravel()
+            for image in images
+        ]
+        every = np.concatenate(apart)
+        print(f"| {row.name} | {every.mean():.3f} | {np.percentile(every, 99.9):.0f} | {every.max()} |")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--photos", type=Path, help="a folder of photos; photo-like images are made without it")
-    parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--only", default="", help="only rows whose name contains this")
-    parser.add_argument("--json", type=Path, help="also write everything there")
-    arguments = parser.parse_args()
-
-    torch.set_num_threads(1)
-    cv2.setNumThreads(1)
-    console = Console()
-    rows = [row for row in ROWS if arguments.only.lower() in row.name.lower()]
-    if not rows:
-        raise SystemExit(f"no row's name contains {arguments.only!r}; the rows: {', '.join(row.name for row in ROWS)}")
-    photos = {f"{size[0]}×{size[1]}": load_photos(arguments.photos, size) for size in (*SIZES, SMALL)}
-    for row in track(rows, "measuring", console=Console(stderr=True), transient=True):
-        for size, images in photos.items():
-            if images[0].shape[:2] != SMALL or row.on_pil:
-                row.results[size] = measure(row, images, arguments.rounds)
-    show(rows, console)
-    if arguments.json:
-        report = {
-            "versions": {
-                "fastpipe": fastpipe.__version__,
-                "torchvision": torchvision.__version__,
-                "torch": torch.__version__,
-                "opencv": cv2.__version__,
-                "pillow": Image.__version__,
-                "python": platform.python_version(),
-            },
-            "rounds": arguments.rounds,
-            "rows": {row.name: row.results for row in rows},
-            "geometric_means": {"operations": geometric_means(rows, False), "pipelines": geometric_means(rows, True)},
-            "misses": misses(rows),
-        }
-        arguments.json.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    parser = command_line(__doc__, rounds=9, photos="--photos")
+    parser.add_argument("--difference", action="store_true", help="of albumentations' pixels, in place of times")
+    bench = Benchmark(parser.parse_args(), "one image")
+    if bench.options.difference:
+        show_differences(images_of(bench, 24, LARGE[1]))
+        return
+    for size in (*LARGE, SMALL):
+        images = images_of(bench, 4, size)
+        for row in ROWS:
+            measure(bench, row, images)
+    bench.finish()
 
 
 if __name__ == "__main__":

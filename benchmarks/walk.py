@@ -13,24 +13,20 @@ import argparse
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from rich.console import Console
-from rich.table import Table
+from harness import training
 
 import fastpipe
 from fastpipe import transforms as T
 from fastpipe.executor import BatchSpec
+from fastpipe.reporting.tables import ReportTable
 
 PACKAGE = str(Path(fastpipe.__file__).parent)
-MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
-CROP = [T.RandomResizedCrop(224), T.RandomHorizontalFlip(), T.ToTensor(), T.Normalize(MEAN, STD)]
-JITTER = [*CROP[:2], T.ColorJitter(0.4, 0.4, 0.4, 0.1), *CROP[2:]]
+RECIPES = {"crop and flip": (), "with ColorJitter": (T.ColorJitter(0.4, 0.4, 0.4, 0.1),)}
 BATCH = 16
-ESCAPED = r"\[i]"  # rich reads brackets as markup
 WARM = 300  # so that every order of ColorJitter's adjustments, with a flip or without, has come before
 
 
@@ -74,37 +70,29 @@ def walk(run: Callable[[], Any]) -> Walk:
     return found
 
 
-def sample(data: fastpipe.ImageFolder) -> Any:
-    return data[0]
-
-
-def batch(data: fastpipe.ImageFolder) -> Any:
-    return data.batch(range(BATCH), BatchSpec())
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--photos", required=True)
     parser.add_argument("--list", action="store_true", help="name the files")
     arguments = parser.parse_args()
-    table = Table("", "calls", "files", "moves")
+    table = ReportTable(["", "calls", "files", "moves"], ["calls", "files", "moves"])
     walks: dict[str, Walk] = {}
-    for name, steps in (("crop and flip", CROP), ("with ColorJitter", JITTER)):
+    for name, middle in RECIPES.items():
         torch.manual_seed(0)
-        data = fastpipe.ImageFolder(arguments.photos, T.Compose(steps))
-        for what, run in ((f"dataset{ESCAPED}, {name}", sample), (f"a batch of {BATCH}, {name}", batch)):
+        data = fastpipe.ImageFolder(arguments.photos, training(T, *middle))
+        runs: dict[str, Callable[[], Any]] = {
+            f"dataset[i], {name}": lambda data=data: data[0],
+            f"a batch of {BATCH}, {name}": lambda data=data: data.batch(range(BATCH), BatchSpec()),
+        }
+        for what, run in runs.items():
             for _ in range(WARM):
-                run(data)
-            walks[what] = walk(partial(run, data))
+                run()
+            walks[what] = walk(run)
     for name, one in walks.items():
-        table.add_row(name, f"{one.calls:,}", str(len(one.files)), f"{one.moves:,}")
-    console = Console()
-    console.print(table)
-    if arguments.list:
-        for name, one in walks.items():
-            console.print(f"\n{name}:")
-            for file, calls in one.files.items():
-                console.print(f"  {Path(file).relative_to(PACKAGE)}: {calls}")
+        table.add_row(name, one.calls, len(one.files), one.moves)
+    print(table)
+    for name, one in walks.items() if arguments.list else ():
+        print(f"\n{name}:", *(f"{Path(file).relative_to(PACKAGE)}: {n}" for file, n in one.files.items()), sep="\n  ")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import shutil
@@ -11,7 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["atomic_write", "rename"]
+__all__ = ["NO_ROOM", "atomic_write", "rename"]
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+"""The numbers of the errors that say that a disk, or what a user may have of it, is full."""
 
 
 @contextlib.contextmanager

@@ -160,78 +160,80 @@ def benchmark(name: str) -> types.ModuleType:
 
 
 @pytest.fixture(scope="module")
-def performance_page():
-    return benchmark("performance_page")
+def pages():
+    return benchmark("pages")
 
 
-@pytest.fixture(scope="module")
-def shown_outputs():
-    return benchmark("shown_outputs")
-
-
-def test_no_output_and_no_figure_that_is_shown_is_older_than_this_version(performance_page, shown_outputs):
-    remedy = "is of another version: run benchmarks/shown_outputs.py (benchmarks/performance_page.py for figures)"
-    shown = [(path.name, output) for path in WRITTEN for output in shown_outputs.outputs(path.read_text("utf-8"))]
+def test_no_output_and_no_figure_that_is_shown_is_older_than_this_version(pages):
+    remedy = "is of another version: run benchmarks/pages.py --outputs (--take for figures)"
+    shown = [(path.name, output) for path in WRITTEN for output in pages.outputs(path.read_text("utf-8"))]
     assert shown
     for name, output in shown:
         assert output.version == fastpipe.__version__, f"{name}: the output of {output.command} {remedy}"
-    for name, data in performance_page.read().items():
+    for name, data in pages.read().items():
         assert data["about"]["versions"]["fastpipe"] == fastpipe.__version__, f"docs/data/{name}.json {remedy}"
 
 
 @pytest.mark.parametrize("path", WRITTEN, ids=lambda path: path.name)
-def test_every_output_that_is_shown_says_what_made_it(path, shown_outputs):
-    """Else nobody could make it again: a block with a prompt is behind a mark of benchmarks/shown_outputs.py."""
+def test_every_output_that_is_shown_says_what_made_it(path, pages):
+    """Else nobody could make it again: a block with a prompt is behind a mark of benchmarks/pages.py."""
     text = path.read_text(encoding="utf-8")
-    marked = "".join(output.text for output in shown_outputs.outputs(text))
+    marked = "".join(output.text for output in pages.outputs(text))
     assert text.count("\n$ fastpipe ") == ("\n" + marked).count("\n$ fastpipe ")
 
 
 @pytest.mark.slow
-def test_what_the_pages_show_of_explain_is_what_it_prints_today(shown_outputs, tmp_path):
+def test_what_the_pages_show_of_explain_is_what_it_prints_today(pages, tmp_path):
     if not core.available():
         pytest.skip("there is no core here, which the pages' plans name")
-    shown_outputs.make_project(tmp_path)
-    shown = [output for path in WRITTEN for output in shown_outputs.outputs(path.read_text("utf-8"))]
+    pages.make_project(tmp_path)
+    shown = [output for path in WRITTEN for output in pages.outputs(path.read_text("utf-8"))]
     explained = [output for output in shown if output.command.startswith("fastpipe explain")]
     assert explained
     for output in explained:
-        printed = shown_outputs.run(output.command, tmp_path)
-        assert printed == output.text, f"run benchmarks/shown_outputs.py '{output.command}'"
+        printed = pages.run(output.command, tmp_path)
+        assert printed == output.text, f"run benchmarks/pages.py --outputs '{output.command}'"
 
 
-def test_the_performance_page_shows_the_figures_that_are_kept(performance_page):
-    found = performance_page.read()
-    assert set(performance_page.PARTS) == {*found, *performance_page.MISSING}
-    assert (DOCS / "performance.md").read_text(encoding="utf-8") == performance_page.page(found)
-    assert (DOCS / "images" / "speed.svg").read_text(encoding="utf-8") == performance_page.picture(found)
-    for name, part in performance_page.FILLED.items():
-        text = (DOCS.parent / name).read_text(encoding="utf-8")
-        assert performance_page.fill(text, part(found)) == text, f"{name}: run benchmarks/performance_page.py"
+def test_the_performance_page_shows_the_figures_that_are_kept(pages):
+    found = pages.read()
+    assert set(pages.PARTS) == {*found, *pages.MISSING}
+    assert (DOCS / "performance.md").read_text(encoding="utf-8") == pages.page(found)
+    assert (DOCS / "images" / "speed.svg").read_text(encoding="utf-8") == pages.picture(found)
+    text = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    assert pages.fill(text, pages.readme_part(found)) == text, "run benchmarks/pages.py"
 
 
-def test_fresh_figures_are_taken_without_paths(performance_page, tmp_path, monkeypatch):
-    monkeypatch.setattr(performance_page, "DOCS", tmp_path / "docs")
+def test_fresh_figures_are_taken_without_paths(pages, tmp_path, monkeypatch):
+    monkeypatch.setattr(pages, "DOCS", tmp_path / "docs")
     (tmp_path / "docs" / "data").mkdir(parents=True)
     rounds = {"torchvision": [2500.0, 2520.0, 2480.0], "fastpipe": [1200.0, 1200.0, 1190.0]}
-    raw = {"rows": {"train": {"rounds_us": rounds, "equal": True}}, "command": ["/home/me/photos"]}
+    epochs = {"torchvision": [2000.0, 2000.0, 2000.0], "float32": [500.0, 400.0, 500.0]}
+    rows = {"train": {"rounds_us": rounds, "equal": True}, "loaders: epoch": {"rounds_us": epochs, "equal": None}}
+    raw = {"rows": rows, "command": ["/home/me/photos"], "workers": 2}
     (tmp_path / "pipeline.json").write_text(json.dumps(raw), encoding="utf-8")
-    assert performance_page.take(tmp_path, "On battery.") == ["pipeline"]
+    assert pages.take(tmp_path, "On battery.") == ["pipeline", "loader"]
     assert "/home/me" not in (tmp_path / "docs" / "data" / "pipeline.json").read_text(encoding="utf-8")
-    text = performance_page.page(performance_page.read())
+    found = pages.read()
+    assert found["loader"]["rows"] == {
+        "epoch": {"torchvision": {"us": 2000.0, "times": 1.0}, "float32": {"us": 500.0, "times": 4.0}}
+    }
+    assert found["loader"]["workers"] == 2
+    assert {"torch", "torchvision", "pillow"} <= set(found["loader"]["about"]["versions"])
+    text = pages.page({"pipeline": found["pipeline"]})
     assert "Not measured so far: `scripts/gpu PHOTOS`" in text
-    assert "| train | 1.20 | 2.50 | **2.08×** |" in text
+    assert "| train | 1.20 | 2.50 (2.08×) |" in text
     assert "On battery." in text
     assert ", 3 rounds." in text
 
 
-def test_figures_of_feeds_are_shown(performance_page):
+def test_figures_of_feeds_are_shown(pages):
     rows = [
         {"feed": "torchvision", "cpus": 8, "images_per_s": 1500.0, "waited": 0.5},
         {"feed": "fastpipe", "cpus": 8, "images_per_s": 2985.0, "waited": 0.004},
     ]
     data = {"network": "resnet50", "device": "a GPU", "batch_size": 256, "resident_images_per_s": 3000.0, "rows": rows}
-    text = performance_page.PARTS["feeds"][0](data | {"cpus_needed": {"torchvision": None, "fastpipe": 8}})
+    text = pages.PARTS["feeds"][0](data | {"cpus_needed": {"torchvision": None, "fastpipe": 8}})
     assert "| torchvision | 8 | 1,500 | 50% | 50% |" in text
     assert "| fastpipe | 8 | 2,985 | 100% | 0% |" in text
     assert "CPUs needed for 99%: torchvision more than 8, fastpipe 8." in text

@@ -169,12 +169,6 @@ def _parquet(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     fastpipe.ImageList(folder / "list.parquet")
 
 
-def _plots(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    from fastpipe.reporting.plots import check_matplotlib
-
-    check_matplotlib()
-
-
 def _doctors_plot(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     picture = importlib.import_module("fastpipe.tools.doctor.picture")
     picture.draw(*[None] * 6)
@@ -192,7 +186,6 @@ USES: dict[tuple[str, str], Callable[[pytest.MonkeyPatch, Path], Any]] = {
     ("distributed", "cluster"): _cluster,
     ("fsspec", "store"): lambda _, __: fastpipe.ImageFolder("s3://bucket/train"),
     ("imageio", "reader"): _read("imageio"),
-    ("matplotlib", "plots of bench"): _plots,
     ("matplotlib", "plot of doctor"): _doctors_plot,
     ("pyarrow", "list of images"): _parquet,
     ("torchvision", "comparison"): _comparison,

@@ -9,11 +9,10 @@ import sys
 import warnings
 from collections.abc import Sequence
 
+from fastpipe.atomic_write import NO_ROOM
 from fastpipe.cli._interrupt import INTERRUPTED, say_interrupted
 from fastpipe.errors import FastpipeError, FastpipeWarning
 from fastpipe.hooks.run import ScriptAsked, ask_at_once, run_script
-
-_NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -52,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _drop_output()
         sys.exit(1)
     except OSError as error:
-        if error.errno not in _NO_ROOM or error.filename is not None:
+        if error.errno not in (*NO_ROOM, errno.EFBIG) or error.filename is not None:
             raise
         print(f"fastpipe: error: the output can't be written: {error.strerror}", file=sys.stderr)
         _drop_output()

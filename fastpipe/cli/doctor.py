@@ -78,8 +78,8 @@ def doctor(
         if number is not None and not number > 0:
             raise typer.BadParameter("give a number above 0", param_hint=name)
     from fastpipe.progress_bar import SlowBar
-    from fastpipe.reporting.plots import check_matplotlib
     from fastpipe.tools.doctor.examine import doctor as examine
+    from fastpipe.tools.doctor.picture import check_matplotlib
 
     if plot is not None:
         check_matplotlib(plot)

@@ -11,6 +11,7 @@ from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.wrappers import locate
 from fastpipe.explanation.graph_breaks import GraphBreak, one_line
 
+_WHOLE = "it loads whole images: leave loader= out, and no pixel is made that isn't needed"
 _PATH_LISTS = ("samples", "imgs", "paths", "files", "image_paths", "img_paths", "filenames")
 
 
@@ -27,14 +28,14 @@ def loaded_by(dataset: Any) -> tuple[str, GraphBreak] | None:
         decode = f"whatever {one_line(dataset.loader) if has_files else name} decodes"
         if shape_in_memory(dataset) is not None:
             decode = f"nothing: {kind.__name__} has its images in memory"
-        reason = "fastpipe.convert(dataset), or `fastpipe run` for the whole script, plans what it asks of an image"
+        reason = "one line, fastpipe.convert(dataset), or `fastpipe run` for the script, plans what it asks of an image"
         return decode, GraphBreak(name, reason, is_loading=True)
     if not owner.__module__.startswith("fastpipe."):
         return "", GraphBreak(name, "what it asks of fastpipe's is planned", is_loading=True)
     if dataset.plans:
         return None
     loader = one_line(dataset.loader)
-    return f"all of the image, by {loader}", GraphBreak(loader, "it loads whole images", is_loading=True)
+    return f"all of the image, by {loader}", GraphBreak(loader, _WHOLE, is_loading=True)
 
 
 def path_of(dataset: object, index: int) -> str | None:

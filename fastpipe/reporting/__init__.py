@@ -1,4 +1,4 @@
-"""Reports of all tools: tables and text (`tables`), plots, pictures, files (`output`)."""
+"""Reports of all tools: tables and text (`tables`), pictures, files (`output`)."""
 
 from fastpipe.progress_bar import load_rich
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import secrets
 import shutil
@@ -18,7 +17,7 @@ import filelock
 import numpy as np
 from numpy.typing import NDArray
 
-from fastpipe.atomic_write import atomic_write
+from fastpipe.atomic_write import NO_ROOM, atomic_write
 from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.sources._liveness import Owner, is_alive
 from fastpipe.sources._manifest import THERE, Manifest
@@ -27,7 +26,6 @@ MARK = "fastpipe-cache"
 """The file that says of a folder that it is a cache's."""
 
 _BLOCK = 4096  # what a file takes on a disk is a multiple of it
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 _USES = 512
 _UNSETTLED_S = 120.0  # a power cut may take what was written in this many seconds before it
 
@@ -150,7 +148,7 @@ class CacheFolder:
                 return True
             except OSError as error:
                 problem = error
-            if problem.errno not in _FULL:
+            if problem.errno not in NO_ROOM:
                 break
             with self.manifest.changing():
                 total = self.manifest.counters()["bytes"]

@@ -29,7 +29,7 @@ from fastpipe.tools import recipes
 from fastpipe.tools.inputs import choose_files
 from fastpipe.tools.torchvision_mirror import import_torchvision, is_torchvisions, mirror
 from fastpipe.tools.users_code import describe_error, users_line
-from fastpipe.tools.verify_result import Certificate, Check, Difference, Worst
+from fastpipe.tools.verify_result import Certificate, Check, Worst, distances
 from fastpipe.transforms.pipeline import flatten
 from fastpipe.types import ArchiveMember, Recipe
 
@@ -124,7 +124,6 @@ class Comparison:
         self.whole: Any = None  # the first transform's input, or the error in loading it
         self.equal = Check("finished samples equal torchvision's, byte for byte")
         self.alike = Check("files and errors handled alike")
-        self.final = Difference()
         self.worst: Worst | None = None
         self.hashes: list[bytes] = []
 
@@ -152,10 +151,10 @@ class Comparison:
             self._compare_errors(actual, expected, where)
             return
         same_end = our_end.draws_like(end)
+        self._images_of(actual)  # raises where it is no image
         self.hashes.append(digest(actual))
         if self.hashes[-1] == digest(expected) and same_end:
             self.equal.add(True, where)
-            self.final.add_equal(sum(array.size for array in self._images_of(actual)))
             return
         why = [] if same_end else ["the generators end elsewhere than torchvision's"]
         why += differences(actual, expected)
@@ -215,7 +214,7 @@ class Comparison:
         rest = self.dataset.pipeline.unplanned
         undo = recipes.normalizations(() if recipe is None else recipe.steps, rest)
         for one, other in zip(self._images_of(actual, undo), self._images_of(expected, undo), strict=True):
-            largest = self.final.add(one, other)
+            largest = float(distances(one, other).max(initial=0))
             if largest > (0 if self.worst is None else self.worst.largest):
                 words = recipes.recipe_in_words(recipe, rest)
                 original = self.whole[0] if isinstance(self.whole, tuple) else self.whole
@@ -232,7 +231,6 @@ class Comparison:
             self.equal.equal,
             hashlib.sha256(b"".join(self.hashes)).hexdigest() if compared else "",
             tuple(check for check in (self.equal, self.alike) if check.count),
-            self.final,
             self.worst,
             tuple(dict.fromkeys(self.notes)),
         )

@@ -36,7 +36,7 @@ def test_text_picture_and_json(project: Path) -> None:
     assert "PASS: equal, byte for byte" in result.output
     assert "The worst image: worst.png" in result.output
     assert Image.open(project / "worst.png").mode == "RGB"
-    assert json.loads((project / "found.json").read_text(encoding="utf-8"))["schema"] == "fastpipe-verify/1"
+    assert json.loads((project / "found.json").read_text(encoding="utf-8"))["schema"] == "fastpipe-verify/2"
     only = CliRunner().invoke(app, ["verify", *options, "--json", "-"])
     assert json.loads(only.stdout)["holds"] is True
     assert CliRunner().invoke(app, ["verify", *options, "--quiet"]).output == ""

@@ -8,14 +8,16 @@ import sys
 from pathlib import Path
 
 import corpus
+import numpy as np
 import pytest
+from PIL import Image
 from rich.cells import cell_len
 
 from fastpipe.environment import line_width
 from fastpipe.explanation import explain
 from fastpipe.reporting.output import make_console, wrap_text
 from fastpipe.tools.bench.samples import make_folder
-from fastpipe.tools.verify_result import Certificate, Check, Difference
+from fastpipe.tools.verify_result import Certificate, Check, Worst
 from fastpipe.transforms import ColorJitter, Compose, Normalize, RandomResizedCrop, ToTensor
 
 slow_start = pytest.mark.skipif(sys.platform != "linux", reason="forks workers; spawned ones start slowly")
@@ -122,8 +124,8 @@ def test_a_path_stays_whole_and_text_is_broken_at_spaces() -> None:
 
 def test_what_verify_says_of_samples_that_differ(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    final = Difference(10, 1e3, 12.5)
-    final.counts[12] = 10
+    nothing = np.zeros((1, 1, 3))
+    picture = Image.new("RGB", (1, 1))
     certificate = Certificate(
         transform="Compose()",
         files=32,
@@ -139,8 +141,7 @@ def test_what_verify_says_of_samples_that_differ(monkeypatch: pytest.MonkeyPatch
                 ["train/a.jpg, drawing 2: " + "differs " * 20],
             ),
         ),
-        final=final,
-        worst=None,
+        worst=Worst("train/a.jpg", 2, ("cropped",) * 20, 12.5, picture, nothing, nothing),
         notes=("a file could not be read, " * 9,),
     )
     text = str(certificate)

@@ -157,7 +157,7 @@ def test_output_that_can_t_be_written():
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
 def test_plots(tmp_path, ending):
     figure_module = pytest.importorskip("matplotlib.figure")
-    plots = importlib.import_module("fastpipe.reporting.plots")
+    plots = importlib.import_module("fastpipe.tools.doctor.picture")
     figure = figure_module.Figure()
     figure.subplots().plot([1, 2, 3])
     plot = tmp_path / f"plot.{ending}"

@@ -226,7 +226,7 @@ def test_loaders_and_what_they_hold(root: Path) -> None:
     both = explain(torch.utils.data.ConcatDataset([ours, theirs, ours]))
     assert both.drawn == alone.drawn
     assert both.notes[-2].startswith(f"datasets[1], ImageFolder of {root}")
-    assert "ImageFolder.__getitem__ isn't planned: fastpipe.convert(dataset)" in both.notes[-2]
+    assert "ImageFolder.__getitem__ isn't planned: one line, fastpipe.convert(dataset)" in both.notes[-2]
     assert both.notes[-1] == f"datasets[2], {alone.subject}: planned as this one"
 
 

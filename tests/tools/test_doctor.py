@@ -273,6 +273,9 @@ def test_a_loader_of_a_dataset_written_by_hand(root: Path) -> None:
     assert torch.equal(torch.get_rng_state(), seen)
     assert (diagnosis.batch_size, diagnosis.workers) == (4, 2)
     assert {"images are decoded whole", "Python objects are copied into every worker"} <= names(diagnosis)
+    whole = next(one for one in diagnosis.findings if one.name == "images are decoded whole")
+    assert whole.what.startswith("OwnDataset.__getitem__ makes each image whole")
+    assert whole.remedy.startswith("One line, fastpipe.convert(dataset), or `fastpipe run` for the script")
     assert diagnosis.disk is not None
     assert diagnosis.disk.files == 20
     assert "OwnDataset" in diagnosis.subject

@@ -253,7 +253,7 @@ def test_a_loader_of_torchvisions_kind(root: Path) -> None:
     """Whole images, decoded before the transforms see them."""
     folder = fastpipe.ImageFolder(root, SMALL, loader=lambda path: Image.open(path).convert("RGB"))
     findings = found(doctor(TorchDataLoader(folder, batch_size=4), seconds=0.3))
-    assert "Leave loader= out" in findings["images are decoded whole"].remedy
+    assert "leave loader= out" in findings["images are decoded whole"].remedy
 
 
 def test_nothing_global_is_changed(root: Path) -> None:

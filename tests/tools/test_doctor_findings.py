@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fastpipe.environment import Memory
+from fastpipe.explanation.graph_breaks import GraphBreak
 from fastpipe.tools.doctor import findings as find
 from fastpipe.tools.doctor.measurements import (
     STAGES,
@@ -17,6 +18,7 @@ from fastpipe.tools.doctor.measurements import (
     ObjectList,
     Reencoding,
     Scaling,
+    SlowOperation,
     StageProfile,
     WorkerThreads,
     WorkerTrial,
@@ -53,41 +55,39 @@ def test_scaling_interpolates_and_never_extrapolates() -> None:
 
 def test_too_few_workers() -> None:
     measured = scaling(100, 190, 360, 600)
-    for_gpu = find.too_few_workers(measured, 2, 350)
+    for_gpu = find.other_workers(measured, 2, 350)
     assert for_gpu is not None
-    assert for_gpu.severity == "problem"
+    assert (for_gpu.name, for_gpu.severity) == ("too few workers", "problem")
     assert for_gpu.remedy == "Set num_workers=4."
     assert "190 images/s of the 350" in for_gpu.what
-    without = find.too_few_workers(measured, 2, None)
+    without = find.other_workers(measured, 2, None)
     assert without is not None
     assert without.severity == "advice"
     assert without.remedy == "Set num_workers=8."
-    alone = find.too_few_workers(measured, 0, 350)  # the main process does the work of one worker
+    alone = find.other_workers(measured, 0, 350)  # the main process does the work of one worker
     assert alone is not None
     assert "num_workers=0 delivers 100" in alone.what
 
 
-@pytest.mark.parametrize(("workers", "gpu_rate"), [(None, 350), (4, 350), (2, 195), (8, None), (8, 5000), (16, None)])
-def test_enough_workers(workers: int | None, gpu_rate: float | None) -> None:
-    assert find.too_few_workers(scaling(100, 190, 360, 600), workers, gpu_rate) is None
-
-
 def test_too_many_workers() -> None:
     flat = scaling(100, 200, 205, 204, cpus=2)
-    found = find.too_many_workers(flat, 8, None)
+    found = find.other_workers(flat, 8, None)
     assert found is not None
-    assert found.severity == "advice"
+    assert (found.name, found.severity) == ("too many workers", "advice")
     assert "Set num_workers=2" in found.remedy
     assert "2 CPUs have no more" in found.what
-    for_gpu = find.too_many_workers(scaling(100, 190, 360, 600), 8, 170)
+    for_gpu = find.other_workers(scaling(100, 190, 360, 600), 8, 170)
     assert for_gpu is not None
     assert "Set num_workers=2" in for_gpu.remedy  # 170 and a tenth
     assert "CPUs" not in for_gpu.what
 
 
-@pytest.mark.parametrize(("workers", "gpu_rate"), [(None, 100), (1, 10), (8, None), (4, 350), (9, None)])
-def test_not_too_many_workers(workers: int | None, gpu_rate: float | None) -> None:
-    assert find.too_many_workers(scaling(100, 190, 360, 600), workers, gpu_rate) is None
+@pytest.mark.parametrize(
+    ("workers", "gpu_rate"),
+    [(None, 350), (4, 350), (2, 195), (8, None), (8, 5000), (16, None), (None, 100), (1, 10), (9, None)],
+)
+def test_the_right_number_of_workers(workers: int | None, gpu_rate: float | None) -> None:
+    assert find.other_workers(scaling(100, 190, 360, 600), workers, gpu_rate) is None
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -103,18 +103,18 @@ def test_one_number_of_workers_is_what_everything_says(seed: int) -> None:
         measured, workers = scaling(*rates), rng.choice((None, 0, *range(1, 10)))
         gpu_rate = rng.choice((None, 50, 98, 103, 110, 250, 1000))
         good = measured.recommended(gpu_rate)
-        few, many = (one(measured, workers, gpu_rate) for one in (find.too_few_workers, find.too_many_workers))
-        assert few is None or many is None
-        for found in (few, many):
-            if found is not None:
-                assert re.findall(r"num_workers=(\d+)", found.remedy) == [str(good)]
-                told.add(found.name)
+        found = find.other_workers(measured, workers, gpu_rate)
+        if found is not None:
+            assert workers is not None
+            assert (good > workers) == (found.name == "too few workers")
+            assert re.findall(r"num_workers=(\d+)", found.remedy) == [str(good)]
+            told.add(found.name)
     assert told == {"too few workers", "too many workers"}
 
 
 def test_threads_are_the_alternative_to_several_workers() -> None:
     instead = ", or num_workers=1, threads=4 of fastpipe.DataLoader, which deliver as much"
-    few = find.too_few_workers(scaling(100, 200, 400), 1, None, instead)
+    few = find.other_workers(scaling(100, 200, 400), 1, None, instead)
     assert few is not None
     assert few.remedy == f"Set num_workers=4{instead}."
 
@@ -279,23 +279,23 @@ def test_progressive_files_are_packed_or_made_baseline_never_both() -> None:
 
 def test_broken_plan() -> None:
     """A little of the time is nothing to do anything about; where it is much, the cure is told."""
-    found = find.broken_plan("Blur()", "it draws by itself", stages(core=800, python=200))
+    found = find.broken_plan(GraphBreak("Blur()", "it draws by itself"), stages(core=800, python=200))
     assert (found.severity, found.remedy) == ("note", "")
+    assert found.what.startswith("Blur() is called with each image: it draws by itself. ")
     assert "200 µs an image, 20% of the time" in found.what
     assert not str(found).endswith(" ")
-    slow = find.broken_plan("Lambda()", "nobody knows what it does", stages(core=600, python=400))
+    slow = find.broken_plan(GraphBreak("Lambda()", "nobody knows what it does"), stages(core=600, python=400))
     assert slow.severity == "advice"
     assert slow.remedy.startswith("Look whether all of them are needed for every image")
-    theirs = find.broken_plan("Compose()", "it draws by itself", stages(core=600, python=400), "albumentations")
+    drawing = GraphBreak("Compose()", "it draws by itself")
+    theirs = find.broken_plan(drawing, stages(core=600, python=400), "albumentations")
     assert "of fastpipe.transforms, with its Albumentations(…) around the rest" in theirs.remedy
 
 
-def test_own_loader() -> None:
-    assert "Leave loader= out" in find.own_loader("loader").remedy
-    foreign, known = find.own_loader("MyDataset"), find.own_loader("CIFAR10", is_known=True)
-    assert foreign.what.startswith("MyDataset isn't")
-    assert "fastpipe.convert(dataset), or `fastpipe run`" in foreign.remedy
-    assert "fastpipe.convert(dataset): the same samples" in known.remedy
+def test_code_that_decodes_whole_images_is_told_as_explain_tells_it() -> None:
+    found = find.decoded_whole(GraphBreak("Photos.__getitem__", "convert it, or leave it", is_loading=True))
+    assert found.what == "Photos.__getitem__ makes each image whole before the transforms see it."
+    assert found.remedy == "Convert it, or leave it."
 
 
 def test_a_missing_reader() -> None:
@@ -336,6 +336,16 @@ def test_bad_files() -> None:
     assert own is not None
     assert own.remedy == "Mend the code there: train.py, line 3."
     assert find.bad_files([], 100) is None
+
+
+def test_a_slow_operation_of_albumentations() -> None:
+    found = find.slow_operation(SlowOperation("ISONoise", 450.0), stages(core=400, python=600))
+    assert found is not None
+    assert found.severity == "advice"
+    assert found.what == "ISONoise takes 450 µs an image on average, 45% of the time."
+    assert find.slow_operation(SlowOperation("ISONoise", 290.0), stages(core=400, python=600)) is None
+    assert find.slow_operation(SlowOperation("ISONoise", 5000.0), stages(core=900, python=100)) is None
+    assert find.slow_operation(None, stages(core=400, python=600)) is None
 
 
 def test_not_sendable() -> None:

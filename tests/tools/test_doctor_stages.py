@@ -33,7 +33,7 @@ from fastpipe.tools.doctor.disk import is_resident, measure_disk
 from fastpipe.tools.doctor.measurements import STAGES, FailedSample, StageProfile
 from fastpipe.tools.doctor.memory_risks import object_lists
 from fastpipe.tools.doctor.reencoding import baseline, target_side, try_reencoding
-from fastpipe.tools.doctor.stages import time_stages, try_samples
+from fastpipe.tools.doctor.stages import slowest_of_albumentations, time_stages, try_samples
 from fastpipe.tools.doctor.workers import measure_transfer
 
 NAP_S = 0.03
@@ -165,6 +165,25 @@ def test_the_stages_of_a_dataset_written_by_hand(root: Path) -> None:
     assert list(stages.us) == ["collate", "other"]
     assert stages.us["other"] >= NAP_S * 1e6
     assert stages.output == (24, 24)
+
+
+@pytest.mark.parametrize("is_member", [True, False], ids=["in a Compose of ours", "the transform itself"])
+def test_the_slowest_operation_of_albumentations_is_named(root: Path, is_member: bool) -> None:
+    A = pytest.importorskip("albumentations")
+
+    class Sleepy(A.ImageOnlyTransform):
+        def apply(self, img: Any, **params: Any) -> Any:
+            time.sleep(0.005)
+            return img
+
+    theirs = A.Compose([A.Resize(40, 40), A.InvertImg(p=1), Sleepy(p=1)][is_member:])
+    ours = T.Compose([T.Resize((40, 40)), T.Albumentations(theirs), T.ToTensor()])
+    dataset = Subset(fastpipe.ImageFolder(root, ours if is_member else theirs), range(4))
+    found = slowest_of_albumentations(dataset, (40, 40))
+    assert found is not None
+    assert found.name == "Sleepy"
+    assert found.us >= 5000
+    assert slowest_of_albumentations(fastpipe.ImageFolder(root, T.ToTensor()), None) is None
 
 
 def test_subsets_are_timed_within(root: Path) -> None:

@@ -14,7 +14,6 @@ from rich.text import Text
 
 from fastpipe.environment import Memory
 from fastpipe.reporting.output import encodable, format_bytes, pluralize, round_times
-from fastpipe.reporting.plots import save
 from fastpipe.reporting.tables import ReportTable, print_text, render_html, render_text
 from fastpipe.tools.doctor import findings
 from fastpipe.tools.doctor.findings import Finding, shared_bytes
@@ -28,7 +27,7 @@ from fastpipe.tools.doctor.measurements import (
     Transfer,
     WorkerThreads,
 )
-from fastpipe.tools.doctor.picture import COLORS, draw
+from fastpipe.tools.doctor.picture import COLORS, draw, save
 
 _BAR = 32  # characters of the longest bar
 _SEVERITY_STYLES = {"problem": "bold red", "advice": "bold yellow", "note": "bold cyan"}

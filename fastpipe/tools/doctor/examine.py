@@ -18,9 +18,8 @@ from fastpipe.config import MachineConfig, format_key
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.environment import library_versions, machine_fingerprint, memory, usable_cpus
 from fastpipe.errors import DatasetError, FastpipeError
-from fastpipe.explanation.foreign_loading import path_of
+from fastpipe.explanation.foreign_loading import loaded_by, path_of
 from fastpipe.explanation.graph_breaks import diagnose
-from fastpipe.interop.datasets import is_known
 from fastpipe.loading.tuning import worker_counts
 from fastpipe.progress_bar import ProgressCallback
 from fastpipe.reporting.output import pluralize
@@ -30,7 +29,7 @@ from fastpipe.tools.doctor.disk import measure_disk
 from fastpipe.tools.doctor.measurements import FailedSample, Reencoding, Scaling, StageProfile, WorkerTrial
 from fastpipe.tools.doctor.memory_risks import object_lists, threads_here
 from fastpipe.tools.doctor.reencoding import try_reencoding
-from fastpipe.tools.doctor.stages import time_stages, try_samples
+from fastpipe.tools.doctor.stages import slowest_of_albumentations, time_stages, try_samples
 from fastpipe.tools.doctor.workers import (
     Probe,
     images_per_s,
@@ -121,6 +120,9 @@ def doctor(
         stages = probe.run(timing)
         used = stages.other_threads > 0.05
         threads = probe.run(partial(threads_here, decoding=_decoding_threads(examined), used=used))
+        slow = None
+        if stages.share("python") > findings.SLOW:
+            slow = probe.run(partial(slowest_of_albumentations, output=stages.output))
         step("re-encoding some files")
         reencodings: list[Reencoding] = []
         if examined.planned is not None:
@@ -174,7 +176,8 @@ def doctor(
         machine=dict(machine_fingerprint()),
         versions=dict(library_versions()),
     )
-    found = [one for one in _findings(measured, examined, probe.why_here, tried.bad, missing) if one is not None]
+    known = (missing, findings.slow_operation(slow, stages))
+    found = [one for one in _findings(measured, examined, probe.why_here, tried.bad, known) if one is not None]
     return replace(measured, findings=tuple(sorted(found, key=lambda one: _SEVERITIES.index(one.severity))))
 
 
@@ -183,7 +186,7 @@ def _findings(
     examined: Subject,
     why_here: str,
     bad: Sequence[FailedSample],
-    missing: findings.Finding | None,
+    known: Sequence[findings.Finding | None],
 ) -> Iterator[findings.Finding | None]:
     """Yields what follows from the measurements; None for what doesn't."""
     stages, scaling, gpu_rate = measured.stages, measured.scaling, measured.gpu_rate
@@ -199,9 +202,7 @@ def _findings(
     }
     yield findings.slow_machine(scaling, gpu_rate, gains, has_gpu)
     judged = None if findings.is_busy(stages) else measured.workers
-    instead = measured.threads_instead
-    other_number = findings.too_few_workers(scaling, judged, gpu_rate, instead)
-    other_number = other_number or findings.too_many_workers(scaling, judged, gpu_rate, instead)
+    other_number = findings.other_workers(scaling, judged, gpu_rate, measured.threads_instead)
     yield other_number
     yield findings.shared_memory(stages, measured.batch_size, workers, measured.prefetch, measured.memory, has_gpu)
     # Where another number of workers is advised, threads are counted for that one.
@@ -214,7 +215,7 @@ def _findings(
     for one in reencodings:
         yield findings.reencoding(one, stages)
     yield _plan_finding(examined, stages)
-    yield missing
+    yield from known
     yield findings.stale_config(str(MachineConfig.path()), MachineConfig.load(check=False).mismatches())
     yield findings.object_copies(object_lists(examined.dataset), workers, measured.memory)
 
@@ -225,20 +226,17 @@ def _decoding_threads(examined: Subject) -> int:
 
 
 def _plan_finding(examined: Subject, stages: StageProfile) -> findings.Finding | None:
+    """The finding of what isn't planned, in the words of `explain`."""
     dataset = examined.dataset
     if not isinstance(dataset, ImageDataset):
-        if isinstance(getattr(dataset, "dataset", None), ImageDataset) or type(dataset).__module__.startswith(
-            "fastpipe."
-        ):
+        is_around_ours = isinstance(getattr(dataset, "dataset", None), ImageDataset)
+        if is_around_ours or type(dataset).__module__.startswith("fastpipe."):
             return None
-        return findings.own_loader(type(dataset).__name__, is_known(dataset))
-    if not dataset.plans:
-        return findings.own_loader("loader")
+    decoder, own_code = loaded_by(dataset) or ("", None)
+    if decoder and own_code is not None:
+        return findings.decoded_whole(own_code)
     rest = dataset.pipeline.unplanned
-    if not rest:
-        return None
-    broken = diagnose(rest[0])
-    return findings.broken_plan(broken.transform, broken.reason, stages, type(rest[0]).__module__.partition(".")[0])
+    return findings.broken_plan(diagnose(rest[0]), stages, type(rest[0]).__module__.partition(".")[0]) if rest else None
 
 
 def _missing_reader(examined: Subject, paths: Sequence[str]) -> findings.Finding | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fastpipe.environment import Memory
+from fastpipe.explanation.graph_breaks import GraphBreak
 from fastpipe.reporting.output import format_bytes, pluralize
 from fastpipe.tools.doctor.measurements import (
     SAME,
@@ -15,6 +16,7 @@ from fastpipe.tools.doctor.measurements import (
     ObjectList,
     Reencoding,
     Scaling,
+    SlowOperation,
     StageProfile,
     WorkerThreads,
 )
@@ -142,16 +144,29 @@ def bad_files(bad: Sequence[FailedSample], tried: int) -> Finding | None:
     )
 
 
-def broken_plan(transform: str, reason: str, stages: StageProfile, library: str = "") -> Finding:
+def broken_plan(broken: GraphBreak, stages: StageProfile, library: str = "") -> Finding:
     """A transform that isn't known is called with each image; what stands after it is planned on what it gives."""
     own, share = stages.us.get("python", 0.0), stages.share("python")
     cure = _ALBUMENTATIONS if library == "albumentations" else _SLOW
     return Finding(
         "a transform that isn't planned",
         "advice" if share > SLOW else "note",
-        f"{transform} is called with each image: {reason}. What isn't planned takes {own:,.0f} µs an image, "
-        f"{share:.0%} of the time.",
+        f"{broken.transform} is called with each image: {broken.reason}. What isn't planned takes {own:,.0f} µs an "
+        f"image, {share:.0%} of the time.",
         sentences([cure]) if share > SLOW else "",
+    )
+
+
+def slow_operation(slow: SlowOperation | None, stages: StageProfile) -> Finding | None:
+    """An operation of albumentations' takes much of the time."""
+    share = 0.0 if slow is None else min(slow.us / max(stages.total_us, 1e-9), stages.share("python"))
+    if slow is None or share <= SLOW:
+        return None
+    return Finding(
+        "a slow operation of albumentations",
+        "advice",
+        f"{slow.name} takes {slow.us:,.0f} µs an image on average, {share:.0%} of the time.",
+        "Lower its p, take a cheaper operation in its place, or call it on a smaller image, after the crop and resize.",
     )
 
 
@@ -163,17 +178,13 @@ def without_contradictions(tried: Sequence[Reencoding], stages: StageProfile) ->
     return [one for one in tried if one.kind != left_out]
 
 
-def own_loader(kind: str, is_known: bool = False) -> Finding:
-    """The finding that whole images are decoded, or made one by one, as the data set's own code does."""
-    what = "The dataset has a loader of its own" if kind == "loader" else f"{kind} isn't a dataset of fastpipe's"
-    cure = "Leave loader= out" if kind == "loader" else "One line does it, dataset = fastpipe.convert(dataset)"
-    if kind != "loader" and not is_known:
-        cure += ", or `fastpipe run` for the script as it is"
+def decoded_whole(broken: GraphBreak) -> Finding:
+    """Whole images are decoded, or samples made one by one, as code of the data set's own does."""
     return Finding(
         "images are decoded whole",
         "advice",
-        f"{what}: each image is made whole before the transforms see it.",
-        f"{cure}: the same samples, and no pixel is made that isn't needed.",
+        f"{broken.transform} makes each image whole before the transforms see it.",
+        sentences([broken.reason]),
     )
 
 
@@ -217,49 +228,36 @@ def object_copies(lists: Sequence[ObjectList], workers: int, memory: Memory) -> 
     )
 
 
-def too_few_workers(scaling: Scaling, workers: int | None, gpu_rate: float | None, instead: str = "") -> Finding | None:
-    """More workers would deliver more, and the GPU, where its rate is known, could use it.
+def other_workers(scaling: Scaling, workers: int | None, gpu_rate: float | None, instead: str = "") -> Finding | None:
+    """More workers would deliver more, and the GPU could use it; or fewer as much: each costs memory and a start.
 
     `instead` is another setting that delivers as much, such as threads.
     """
     if workers is None:
         return None
     # Without workers the main process works, about as fast as one worker.
-    now, more = scaling.rate(max(1, workers)), scaling.recommended(gpu_rate)
-    rate = scaling.rate(more)
-    if now is None or rate is None or more <= workers or rate < now * FASTER:
+    now, good = scaling.rate(max(1, workers)), scaling.recommended(gpu_rate)
+    rate = scaling.rate(good)
+    if now is None or rate is None:
         return None
-    if gpu_rate is not None and now >= gpu_rate * (1 - SAME):
-        return None
-    waits = "" if gpu_rate is None else f" of the {gpu_rate:,.0f} that the GPU takes"
-    return Finding(
-        "too few workers",
-        "advice" if gpu_rate is None else "problem",
-        f"num_workers={workers} delivers {now:,.0f} images/s{waits}; num_workers={more} delivers {rate:,.0f}.",
-        f"Set num_workers={more}{instead}.",
-    )
-
-
-def too_many_workers(
-    scaling: Scaling, workers: int | None, gpu_rate: float | None, instead: str = ""
-) -> Finding | None:
-    """Fewer workers would deliver as much, or all that the GPU takes: each costs memory and the time of its start.
-
-    `instead` is as in `too_few_workers`.
-    """
-    if workers is None or workers < 2:
-        return None
-    now, fewer = scaling.rate(workers), scaling.recommended(gpu_rate)
-    rate = scaling.rate(fewer)
-    if now is None or rate is None or fewer >= workers * 0.8:
+    is_enough = gpu_rate is not None and now >= gpu_rate * (1 - SAME)
+    if good > workers and rate >= now * FASTER and not is_enough:
+        waits = "" if gpu_rate is None else f" of the {gpu_rate:,.0f} that the GPU takes"
+        return Finding(
+            "too few workers",
+            "advice" if gpu_rate is None else "problem",
+            f"num_workers={workers} delivers {now:,.0f} images/s{waits}; num_workers={good} delivers {rate:,.0f}.",
+            f"Set num_workers={good}{instead}.",
+        )
+    if workers < 2 or good >= workers * 0.8:
         return None
     takes = "" if gpu_rate is None else f", and the GPU takes {gpu_rate:,.0f}"
     crowded = f" The {scaling.cpus} CPUs have no more to give." if workers > scaling.cpus else ""
     return Finding(
         "too many workers",
         "advice",
-        f"num_workers={workers} delivers {now:,.0f} images/s, num_workers={fewer} {rate:,.0f}{takes}.{crowded}",
-        f"Set num_workers={fewer}{instead}: less memory, and a quicker start of each epoch.",
+        f"num_workers={workers} delivers {now:,.0f} images/s, num_workers={good} {rate:,.0f}{takes}.{crowded}",
+        f"Set num_workers={good}{instead}: less memory, and a quicker start of each epoch.",
     )
 
 

@@ -158,6 +158,14 @@ class Reencoding:
 
 
 @dataclass(frozen=True, slots=True)
+class SlowOperation:
+    """An operation of another library's, called with an image."""
+
+    name: str  # its class's
+    us: float  # microseconds a call, on average: it may do nothing, by its probability
+
+
+@dataclass(frozen=True, slots=True)
 class ObjectList:
     """A container of Python objects that a dataset carries into every worker."""
 

@@ -1,12 +1,19 @@
-"""The picture of a diagnosis: where the time goes, and what the workers deliver."""
+"""The picture of a diagnosis by matplotlib, the extra ``bench``: where the time goes, and what the workers deliver.
+
+Figures are made without pyplot, so that nothing of the user's changes.
+"""
 
 from __future__ import annotations
 
+import importlib
+import io
+import os
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from fastpipe.reporting.plots import style
+from fastpipe.errors import ConfigError
+from fastpipe.reporting.output import write_bytes
 from fastpipe.tools.doctor.measurements import Disk, Scaling, StageProfile
 
 if TYPE_CHECKING:
@@ -41,15 +48,44 @@ def draw(
     Raises:
         ConfigError: matplotlib doesn't load.
     """
-    with style():
-        from matplotlib.figure import Figure
+    check_matplotlib()
+    from matplotlib.figure import Figure
 
-        figure = Figure(figsize=(9, 5.4), layout="constrained")
-        figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
-        upper, lower = figure.subplots(2, 1, height_ratios=(1, 1.7))
-        _draw_stages(upper, stages, transfer_us)
-        _draw_workers(lower, scaling, gpu_rate, disk)
+    figure = Figure(figsize=(9, 5.4), layout="constrained")
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
+    upper, lower = figure.subplots(2, 1, height_ratios=(1, 1.7))
+    _draw_stages(upper, stages, transfer_us)
+    _draw_workers(lower, scaling, gpu_rate, disk)
     return figure
+
+
+def check_matplotlib(file: str | os.PathLike[str] | None = None) -> None:
+    """Makes sure that a picture can be drawn, before minutes are spent on what it is to show.
+
+    Raises:
+        ConfigError: matplotlib doesn't load, or the file's ending names no format that it writes.
+    """
+    try:
+        importlib.import_module("matplotlib.figure")
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+    except ImportError as error:
+        raise ConfigError(f"plots need matplotlib ({error}): pip install matplotlib") from error
+    formats = FigureCanvasAgg.get_supported_filetypes()
+    if file is not None and os.path.splitext(file)[1][1:].lower() not in formats:
+        names = f"its ending names none of the formats {', '.join(formats)}"
+        raise ConfigError(f"can't write the picture {file}: {names}; give a file such as picture.png")
+
+
+def save(figure: Figure, file: str | os.PathLike[str]) -> None:
+    """Writes a figure in the format that the file's ending names.
+
+    Raises:
+        ConfigError: it can't be written, or matplotlib has no such format.
+    """
+    check_matplotlib(file)
+    out = io.BytesIO()
+    figure.savefig(out, format=os.path.splitext(file)[1][1:].lower(), dpi=150)
+    write_bytes(file, [out.getbuffer()], "--plot")
 
 
 def _draw_stages(axes: Any, stages: StageProfile, transfer_us: float | None) -> None:
@@ -64,7 +100,7 @@ def _draw_stages(axes: Any, stages: StageProfile, transfer_us: float | None) -> 
         label = f"transfer to the GPU  {transfer_us:,.1f}, by the main process"
         axes.barh(0, transfer_us, left=start, color=COLORS["transfer"], edgecolor="white", hatch="//", label=label)
         start += transfer_us
-    axes.set_title(f"Time of an image in one worker: {stages.total_us:,.0f} µs")
+    axes.set_title(f"Time of an image in one worker: {stages.total_us:,.0f} µs", loc="left", fontsize=10)
     axes.set_xlim(0, start)
     axes.set_yticks([])
     axes.set_xlabel("µs")
@@ -90,7 +126,7 @@ def _draw_workers(axes: Any, scaling: Scaling, gpu_rate: float | None, disk: Dis
         top = max(*rates, gpu_rate or 0.0)
         if disk.cold_per_s < 2 * top:  # far above, it limits nothing and would flatten the rest
             axes.axhline(disk.cold_per_s, color=COLORS["other"], linestyle="-.", label="the disk, cold")
-    axes.set_title("What the workers deliver")
+    axes.set_title("What the workers deliver", loc="left", fontsize=10)
     axes.set_xlabel("workers")
     axes.set_ylabel("images/s")
     axes.set_xticks(workers)

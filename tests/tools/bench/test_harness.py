@@ -100,7 +100,26 @@ def test_ratios_are_those_of_the_rounds(harness):
     from fastpipe.tools.timing import summarize
 
     bench = measured(harness)
-    bench.add("a: one", {"slow": summarize([8.0, 80.0, 8.0]), "fast": summarize([2.0, 20.0, 4.0])}, None)
-    bench.add("a: other", {"slow": summarize([9.0]), "fast": summarize([9.0])}, None)
+    bench.add("a: one", {"slow": summarize([8.0, 80.0, 8.0]), "fast": summarize([2.0, 20.0, 4.0])}, None, mark=4)
+    bench.add("a: other", {"slow": summarize([9.0]), "fast": summarize([9.0])}, None, mark=1.5)
+    bench.add("alone", {"fast": summarize([9.0])}, None)
     assert bench.times("a: one", "fast", "slow") == 4
-    assert bench.means(["a: one", "a: other"]) == {"fast": pytest.approx(2)}
+    assert bench.means() == {"a": {"slow": pytest.approx(2)}}
+    assert bench.below_mark() == ["a: other: 1.00, mark 1.5"]
+
+
+def test_rows_of_one_group_and_the_same_contenders_share_a_table(harness):
+    from fastpipe.tools.timing import summarize
+
+    bench, one = measured(harness), summarize([1.0])
+    bench.add("a: some", {"x": one, "y": one}, None)
+    bench.add("a: others", {"z": one}, None)
+    bench.add("b: some", {"x": one, "y": one}, None)
+    bench.add("a: all of them", {"x": one, "w": one, "y": one}, None)
+    tables = bench.tables()
+    assert [[column.header for column in table.columns] for table in tables] == [
+        ["", "x", "w", "y"],
+        ["", "z"],
+        ["", "x", "y"],
+    ]
+    assert [table.row_count for table in tables] == [2, 1, 1]

@@ -1,0 +1,590 @@
+"""What the documentation shows of benchmarks and commands: the performance page, README's table and picture, outputs.
+
+    python benchmarks/pages.py                       # docs/data → pages and picture
+    python benchmarks/pages.py --take FOLDER         # first takes fresh figures from FOLDER into docs/data
+    python benchmarks/pages.py --outputs [WORD]      # runs the commands again whose output the pages show
+
+FOLDER holds what the benchmarks wrote on this machine; figures that it lacks stay, with their own date and machine:
+
+    python benchmarks/pipeline.py PHOTOS --json FOLDER/pipeline.json
+    python benchmarks/transforms.py --photos PHOTOS --json FOLDER/transforms.json
+    python benchmarks/index.py --json FOLDER/index.json
+    python benchmarks/core.py PHOTOS --only png --json FOLDER/png.json
+    python benchmarks/third_party/run_imread.py PHOTOS --json FOLDER/imread.json
+    scripts/gpu PHOTOS --only feeds --out FOLDER
+
+A command's output stands behind a comment that says what made it, `<!-- output of: fastpipe verify train (fastpipe
+0.1.0, 2026-11-22) -->`. The commands run in a folder with made photos in `train/` and a `recipe.py`, in 80 columns.
+The tests refuse what another version made.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import re
+import shlex
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import fastpipe
+from fastpipe.environment import library_versions, machine_fingerprint
+from fastpipe.tools.bench.samples import make_folder
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+
+# -- figures: from a benchmark's JSON to docs/data
+
+KEPT = ("count", "workers", "images", "means")
+"""What is kept of a benchmark's JSON beside its rows."""
+
+# name in docs/data → (the benchmark's file, the rows that are kept; what they are called is the pattern's group)
+TAKEN: dict[str, tuple[str, str]] = {
+    "pipeline": ("pipeline", r"([^:]+)"),
+    "loader": ("pipeline", r"loaders: (.+)"),
+    "transforms": ("transforms", r"arrays, \w+: (.+), 375×500"),
+    "png": ("png", r"png (.+)"),
+    "imread": ("imread", r"(.+)"),
+}
+AS_THEY_ARE = ("index", "feeds")
+
+
+def reduced(raw: Any, pattern: str) -> Any:
+    """The medians of a benchmark's rows: microseconds, and times as fast.
+
+    Where a contender is called fastpipe, `times` is how many times as fast it is as each; else each beside the first.
+    """
+    rows = {}
+    for name, row in raw["rows"].items():
+        found, rounds = re.fullmatch(pattern, name), row["rounds_us"]
+        if found is None:
+            continue
+        ours = rounds.get("fastpipe")
+        first = next(iter(rounds.values()))
+        rows[found[1]] = {
+            who: {
+                "us": statistics.median(own),
+                "times": statistics.median(b / a for a, b in zip(ours or own, own if ours else first, strict=True)),
+            }
+            for who, own in rounds.items()
+        }
+    some = next(iter(raw["rows"].values()))["rounds_us"]
+    return {"rounds": len(next(iter(some.values()))), "rows": rows, **{key: raw[key] for key in KEPT if key in raw}}
+
+
+def take(folder: Path, note: str) -> list[str]:
+    """Keeps what the pages show of the JSON in a folder, with a note; returns the names. No path is kept."""
+    machine = machine_fingerprint()
+    versions = {**library_versions(), "python": platform.python_version()}
+    versions |= {name: _version(name) for name in ("torch", "torchvision", "albumentations", "simplejpeg")}
+    about = {
+        "date": datetime.now(timezone.utc).date().isoformat(),
+        "machine": f"{machine['processor']}, {machine['cpus']} CPUs, {machine['system']}",
+        "note": note,
+        "versions": {name: versions[name] for name in sorted(versions) if versions[name]},
+    }
+    taken = []
+    for name, (file, pattern) in {**TAKEN, **{name: (name, "") for name in AS_THEY_ARE}}.items():
+        path = folder / f"{file}.json"
+        if not path.exists():
+            continue
+        raw = json.loads(path.read_text(encoding="utf-8"))
+        kept = reduced(raw, pattern) if pattern else raw
+        if kept.get("rows", True):
+            text = json.dumps(_rounded({"about": about, **kept}), indent=1, ensure_ascii=False)
+            (DOCS / "data" / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+            taken.append(name)
+    return taken
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def _rounded(value: Any) -> Any:
+    """Four digits: more would be noise, and a change of every line at each refresh."""
+    if isinstance(value, float):
+        return float(f"{value:.4g}")
+    if isinstance(value, dict):
+        return {key: _rounded(one) for key, one in value.items()}
+    return [_rounded(one) for one in value] if isinstance(value, list) else value
+
+
+def read() -> dict[str, Any]:
+    """What docs/data holds, by name."""
+    return {
+        name: json.loads(path.read_text(encoding="utf-8"))
+        for name in PARTS
+        if (path := DOCS / "data" / f"{name}.json").exists()
+    }
+
+
+# -- the performance page: a section from each file of docs/data
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown, figures flush right."""
+    lines = [head, ["---"] + ["---:"] * (len(head) - 1), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def beside(rows: dict[str, Any], unit_us: float = 1e3, digits: int = 2) -> str:
+    """Fastpipe's time in each row, and others', with how many times as fast fastpipe is."""
+    others = [who for who in dict.fromkeys(who for row in rows.values() for who in row) if "fastpipe" not in who]
+    lines = []
+    for name, row in rows.items():
+        figures = {who: f"{found['us'] / unit_us:,.{digits}f}" for who, found in row.items()}
+        lines.append(
+            [name, figures["fastpipe"]]
+            + [f"{figures[who]} ({row[who]['times']:.2f}×)" if who in row else "" for who in others]
+        )
+    return table(["", "fastpipe", *others], lines)
+
+
+def in_turn(row: dict[str, Any], head: Sequence[str], texts: dict[str, str] | None = None) -> str:
+    """The contenders of a row, one a line: images a second, and how many times as fast."""
+    lines = [
+        [text, f"{1e6 / row[who]['us']:,.0f}", f"{row[who]['times']:.2f}×"]
+        for who, text in (texts or dict(zip(row, row, strict=True))).items()
+        if who in row
+    ]
+    return table(head, lines)
+
+
+def pipeline_part(data: Any) -> str:
+    return f"""## From files to tensors
+
+![Images a second from files to tensors](images/speed.svg)
+
+{beside(data["rows"])}
+
+Milliseconds an image, one process, one thread. Training is `RandomResizedCrop(224)` and a flip, evaluation
+`Resize(256)` and `CenterCrop(224)`; albumentations works on images that cv2 decoded, and doesn't filter when it
+shrinks."""
+
+
+LOADERS = {
+    "torchvision": "torchvision's `ImageFolder` in torch's loader, float32",
+    "stock loader": "fastpipe's `ImageFolder` in torch's loader, float32",
+    "float32": "`fastpipe.DataLoader`, float32",
+    "uint8, here": '`fastpipe.DataLoader(device="cpu")`: normalised in the main process',
+    "uint8": "`fastpipe.DataLoader(device=…)`: normalised on the device, whose time isn't counted",
+    "threads, float32": "`fastpipe.DataLoader(num_workers=0, threads=…)`, as many threads, float32",
+    "threads, uint8": "the same with `device=…`",
+}
+
+
+def loader_part(data: Any) -> str:
+    first = ", ".join(f"{who} {found['us'] / 1e6:.1f} s" for who, found in data["rows"]["first batch"].items())
+    return f"""## With workers
+
+{in_turn(data["rows"]["epoch"], ["loader", "images/s", "to torchvision"], LOADERS)}
+
+The same training transform, {data["workers"]} persistent workers, random order. From making the loader to its first
+batch with spawned workers: {first}."""
+
+
+SHOWN = {
+    *("hflip", "crop", "pad, reflect", "resize, bilinear", "resize, bicubic", "resized_crop", "adjust_brightness"),
+    *("adjust_contrast", "adjust_saturation", "adjust_hue", "posterize", "solarize", "equalize", "autocontrast"),
+    *("adjust_sharpness", "gaussian_blur 5", "gaussian_blur 23", "rotate, bilinear", "affine, bilinear"),
+    *("perspective, bilinear", "elastic_transform", "to_tensor, normalize", "ColorJitter", "RandAugment"),
+    *("AutoAugment", "TrivialAugmentWide", "AugMix"),
+}
+"""The rows of the table of operations; the geometric means are of all that the benchmark has."""
+
+
+def transforms_part(data: Any) -> str:
+    others = ("torchvision PIL", "torchvision tensor", "albumentations")
+    means = [[kind, *(f"{found[who]:.2f}×" for who in others)] for kind, found in _array_means(data).items()]
+    return f"""## Single operations
+
+How many times as fast as the others, geometric means:
+
+{table(["", *others], means)}
+
+Some of them, on a uint8 image of 375×500, in one thread, in microseconds. A figure below 1 is where the other one is
+faster.
+
+{beside({name: row for name, row in data["rows"].items() if name in SHOWN}, 1, 0)}
+
+albumentations' operations of the same name don't all give the same pixels: [the differences](albumentations.md)."""
+
+
+def _array_means(data: Any) -> dict[str, dict[str, float]]:
+    return {name.removeprefix("arrays, "): one for name, one in data["means"].items() if name.startswith("arrays")}
+
+
+def png_part(data: Any) -> str:
+    rows = {what: row for what, row in data["rows"].items() if not what.startswith("optimize")}
+    return f"""## PNG
+
+PNGs of photos as Pillow writes them by default, and palette masks of 20 classes, {data["count"]} of each, milliseconds
+an image. A region is one that `RandomResizedCrop` draws; the pipeline is the training one, from files to float32;
+loaders have {data["workers"]} workers.
+
+{beside(rows)}"""
+
+
+def index_part(data: Any) -> str:
+    lines = []
+    if "large" in data:
+        large, vision = data["large"], data["large"]["torchvision"]
+        lines.append(table(
+            [f"{large['entries']:,} files", "fastpipe", "torchvision"],
+            [
+                ["a dataset pickled for a worker", f"{large['pickled dataset, bytes']:,} bytes",
+                 f"{vision['pickled samples, MB']:,.0f} MB"],
+                ["private memory that a worker grows by, MB", f"{max(large['worker growth, MB']):.2f}",
+                 f"{max(vision['worker growth, MB']):,.0f}"],
+                ["opening the dataset again, ms", f"{large['opening ImageFolder, ms']:,.0f}", ""],
+                ["on disk, bytes a file", f"{large['index, bytes an entry']:.0f}", ""],
+            ],
+        ))  # fmt: skip
+        if vision.get("scaled"):
+            lines.append(f"torchvision's figures are scaled up from {vision['entries']:,} files.")
+    if "scanning" in data:
+        scan = data["scanning"]
+        lines.append(
+            f"Listing {scan['files']:,} files the first time takes {scan['fastpipe, first opening, s']:.2f} s "
+            f"(torchvision: {scan['torchvision, s']:.2f} s, each time), from then on "
+            f"{scan['fastpipe, second opening, ms']:.0f} ms."
+        )
+    body = "\n\n".join(lines)
+    return f"## Many files\n\n{body}"
+
+
+def imread_part(data: Any) -> str:
+    return f"""## In somebody else's benchmark
+
+Whole JPEGs by [imread_benchmark](https://github.com/ternaus/imread_benchmark)'s own measurement (its protocol
+`decode-memory`), {data["images"]} photos as bytes in memory, one thread, each decoder by its adapter there and fastpipe
+by the one in `benchmarks/third_party`. What fastpipe gains by decoding a crop alone doesn't show in it.
+
+{in_turn(data["rows"]["whole JPEGs"], ["decoder", "images/s", "fastpipe to it"])}"""
+
+
+def feeds_part(data: Any) -> str:
+    rows, bound = data["rows"], data["resident_images_per_s"]
+    cells = []
+    for row in rows:
+        rate = row["images_per_s"]
+        cells.append([row["feed"], str(row["cpus"]), f"{rate:,.0f}", f"{rate / bound:.0%}", f"{row['waited']:.0%}"])
+    most = max(row["cpus"] for row in rows)
+    needed = ", ".join(f"{feed} {cpus or f'more than {most}'}" for feed, cpus in data["cpus_needed"].items())
+    return f"""## Feeding a GPU
+
+{data["network"]}'s training step (channels_last, bfloat16, batches of {data["batch_size"]}) on {data["device"]}, which
+trains on {bound:,.0f} images a second from a batch that stays there. Waited is the share of the time in which it had
+nothing to do.
+
+{table(["feed", "CPUs", "images/s", "of that", "waited"], cells)}
+
+CPUs needed for 99%: {needed}."""
+
+
+# name → what the page says as long as nobody has taken the figures
+MISSING = {
+    "feeds": """## Feeding a GPU
+
+Not measured so far: `scripts/gpu PHOTOS` does, on a machine with a GPU. ResNet-50's training step is fed by
+torchvision's loader, by `fastpipe.DataLoader`, and by that from packed images, on 2, 4, 8 and 16 CPUs."""
+}
+
+# name → (what makes the section, the command whose output it shows)
+PARTS: dict[str, tuple[Callable[[Any], str], str]] = {
+    "pipeline": (pipeline_part, "python benchmarks/pipeline.py PHOTOS"),
+    "loader": (loader_part, "python benchmarks/pipeline.py PHOTOS --only loaders"),
+    "transforms": (transforms_part, "python benchmarks/transforms.py --photos PHOTOS"),
+    "png": (png_part, "python benchmarks/core.py PHOTOS --only png"),
+    "index": (index_part, "python benchmarks/index.py"),
+    "imread": (imread_part, "python benchmarks/third_party/run_imread.py PHOTOS"),
+    "feeds": (feeds_part, "python benchmarks/feeds.py PHOTOS"),
+}
+
+OPENING = """# Performance
+
+<!-- Made by benchmarks/pages.py from docs/data: don't edit. -->
+
+All figures compare both sides in one run, with interleaved rounds, on the same files; a figure is the median over the
+rounds, a ratio, in brackets, the median of each round's ratio. Repeat them on your photos with the commands given;
+`scripts/demo PHOTOS` shows the main ones. Ratios change with the machine, the files' sizes and their compression.
+
+What to expect:
+
+- What fastpipe leaves out is the work on pixels that a crop throws away, and the copies between steps. What it can't
+  leave out is undoing a JPEG's Huffman coding above the crop and beside it, two thirds of the core's time for a crop.
+- So it gains most where images are large against the crop, transforms are many, or workers are the limit. Small images
+  gain as much, by the work around the pixels: `benchmarks/pipeline.py` takes any folder. It gains least where the disk
+  is the limit.
+- Decoding a region alone needs the core (`fastpipe doctor --versions` says whether it is there), and a JPEG or a PNG.
+  Other formats are decoded whole. Of a PNG everything above a crop's last row is inflated.
+"""
+LIBRARIES = ("torch", "torchvision", "albumentations", "pillow", "opencv", "turbojpeg")
+
+
+def origin(data: Any, names: Sequence[str] = LIBRARIES) -> str:
+    """The machine and the versions that the figures were taken with."""
+    about = data["about"]
+    versions = ", ".join(f"{name} {about['versions'][name]}" for name in names if name in about["versions"])
+    return f"{about['machine']}, Python {about['versions']['python']}, {versions}"
+
+
+def taken_on(data: Any, where: str) -> str:
+    """When and where the figures were taken, and what there is to note of them."""
+    about = data["about"]
+    note = f" {about['note']}" if about["note"] else ""
+    return f"Taken {about['date']}{where}.{note}"
+
+
+def page(found: dict[str, Any]) -> str:
+    """The page; the machine and the versions stand on top, and at a section that has others."""
+    ((usual, _),) = Counter(map(origin, found.values())).most_common(1)
+    parts = [f"{OPENING.rstrip()}\n\nFigures are from {usual}, where a section says nothing else."]
+    for name, (part, command) in PARTS.items():
+        if name in found:
+            data = found[name]
+            rounds = f", {data['rounds']} rounds" if "rounds" in data else ""
+            where = "" if origin(data) == usual else f", {origin(data)}"
+            parts += [part(data), f"`{command}`{rounds}. {taken_on(data, where)}"]
+        elif name in MISSING:
+            parts.append(MISSING[name])
+    return "\n\n".join(parts) + "\n"
+
+
+# -- the main figures, which README and its picture show
+
+WITH_WORKERS = {"stock loader": "imports exchanged", "float32": "`fastpipe.DataLoader`"}
+COLORS = {"torchvision": "#e6550d", "albumentations": "#969696"}
+OURS = "#3182bd"
+
+
+def picture(found: dict[str, Any]) -> str:
+    """Bars of images a second, an SVG that also reads in black and white and on a dark page."""
+    groups = {
+        name: {who: row[who]["us"] for who in ("torchvision", "albumentations", "fastpipe") if who in row}
+        for name, row in found["pipeline"]["rows"].items()
+    }
+    times = {(name, "fastpipe"): row["torchvision"]["times"] for name, row in found["pipeline"]["rows"].items()}
+    epoch, workers = found["loader"]["rows"]["epoch"], f"train, {found['loader']['workers']} workers"
+    names = {"torchvision": "torchvision", **{name: who.strip("`") for name, who in WITH_WORKERS.items()}}
+    groups[workers] = {who: epoch[name]["us"] for name, who in names.items()}
+    times |= {(workers, who): epoch[name]["times"] for name, who in names.items() if name in WITH_WORKERS}
+    scale = 360 / max(1e6 / us for bars in groups.values() for us in bars.values())
+    lines, y = [], 24
+    for name, bars in groups.items():
+        y += 16
+        lines.append(f'<text x="150" y="{y + 15}" text-anchor="end" font-weight="bold">{name}</text>')
+        for who, us in bars.items():
+            width = 1e6 / us * scale
+            ratio = f", {times[name, who]:.2f} × torchvision" if (name, who) in times else ""
+            lines.append(f'<rect x="262" y="{y}" width="{width:.1f}" height="20" fill="{COLORS.get(who, OURS)}"/>')
+            lines.append(f'<text x="256" y="{y + 15}" text-anchor="end">{who}</text>')
+            lines.append(f'<text x="{268 + width:.1f}" y="{y + 15}">{1e6 / us:,.0f}{ratio}</text>')
+            y += 24
+    lines.append(
+        f'<text x="16" y="{y + 16}" font-size="11">One process and one thread but for the last group. '
+        "albumentations doesn't filter when it shrinks: its pixels differ from torchvision's.</text>"
+    )
+    height = y + 30
+    return "\n".join([
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="820" height="{height}" viewBox="0 0 820 {height}" '
+        'font-family="sans-serif" font-size="13" role="img">',
+        "<title>Images a second from files to tensors</title>",
+        f'<rect width="820" height="{height}" fill="white"/>',
+        '<text x="16" y="24" font-size="15">Images a second from files to tensors</text>',
+        *lines,
+        "</svg>",
+    ]) + "\n"  # fmt: skip
+
+
+def readme_part(found: dict[str, Any]) -> str:
+    """What README says about speed: the picture, the main figures, and what to make of them."""
+    epoch, workers = found["loader"]["rows"]["epoch"], found["loader"]["workers"]
+    rows = [
+        (f"{name}, one process", row["torchvision"]["us"], row["fastpipe"]["us"], row["torchvision"]["times"])
+        for name, row in found["pipeline"]["rows"].items()
+    ]
+    rows += [
+        (f"train, float, {workers} workers, {who}", epoch["torchvision"]["us"], epoch[name]["us"], epoch[name]["times"])
+        for name, who in WITH_WORKERS.items()
+    ]
+    head = ["images a second, from files to tensors", "torchvision", "fastpipe", "ratio"]
+    lines = [
+        [name, f"{1e6 / theirs:,.0f}", f"{1e6 / ours:,.0f}", f"**{times:.2f}×**"] for name, theirs, ours, times in rows
+    ]
+    means = _array_means(found["transforms"])["operations"]
+    return f"""![Images a second from files to tensors][speed]
+
+{table(head, lines)}
+
+Imports exchanged: `transforms` and `ImageFolder` are fastpipe's, and torch's `DataLoader` puts the samples together.
+`fastpipe.DataLoader`, which the lines above import as well, makes whole batches.
+
+Single operations on arrays are {means["torchvision PIL"]:.1f} times as fast as torchvision's on PIL images and \
+{means["torchvision tensor"]:.1f} times as fast as its
+tensor backend (geometric means). [All figures, and how to repeat them][performance]; `scripts/demo PHOTOS`
+measures the main ones on your photos.
+
+{taken_on(found["pipeline"], f", {origin(found['pipeline'], LIBRARIES[:2])}")}"""
+
+
+BEGIN, END = "<!-- made by benchmarks/pages.py -->", "<!-- end of what is made -->"
+
+
+def fill(text: str, part: str) -> str:
+    """A page with what stands between its marks replaced."""
+    before, _, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not end:
+        raise ValueError(f"a page that shows figures has to have {BEGIN!r} and {END!r}")
+    return f"{before}{BEGIN}\n\n{part}\n\n{END}{after}"
+
+
+def write_pages(found: dict[str, Any]) -> None:
+    """Writes all that shows figures."""
+    readme = ROOT / "README.md"
+    (DOCS / "performance.md").write_text(page(found), encoding="utf-8")
+    (DOCS / "images").mkdir(exist_ok=True)
+    (DOCS / "images" / "speed.svg").write_text(picture(found), encoding="utf-8")
+    readme.write_text(fill(readme.read_text(encoding="utf-8"), readme_part(found)), encoding="utf-8")
+    print("written: docs/performance.md, docs/images/speed.svg, README.md")
+
+
+# -- what commands print
+
+OUTPUT = re.compile(
+    r"<!-- output of: (?P<command>.+?) \(fastpipe (?P<version>\S+), (?P<date>[\d-]+)(?:; (?P<note>[^)]+))?\) -->\n"
+    r"```text\n(?P<text>.*?)```\n",
+    re.DOTALL,
+)
+RECIPE = """\
+from PIL import ImageOps
+
+from fastpipe import transforms as T
+
+transform = T.Compose([
+    T.RandomResizedCrop(224),
+    T.RandomHorizontalFlip(),
+    T.ColorJitter(0.4, 0.4, 0.4),
+    T.RandomRotation(15),
+    T.ToTensor(),
+])
+broken = T.Compose([
+    T.RandomResizedCrop(224),
+    T.Lambda(ImageOps.autocontrast),
+    T.RandomHorizontalFlip(),
+    T.ToTensor(),
+])
+"""
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a command printed, as a page shows it."""
+
+    command: str
+    version: str  # of fastpipe
+    date: str
+    text: str
+    note: str = ""
+
+    @property
+    def block(self) -> str:
+        """The mark and the block of text behind it."""
+        note = f"; {self.note}" if self.note else ""
+        made = f"<!-- output of: {self.command} (fastpipe {self.version}, {self.date}{note}) -->"
+        return f"{made}\n```text\n{self.text}```\n"
+
+
+def outputs(text: str) -> Iterator[Output]:
+    """The outputs that a page's text shows."""
+    for found in OUTPUT.finditer(text):
+        yield Output(found["command"], found["version"], found["date"], found["text"], found["note"] or "")
+
+
+def make_project(folder: Path) -> None:
+    """The folder that the commands run in."""
+    make_folder(folder / "train", 5, 50)
+    (folder / "recipe.py").write_text(RECIPE, encoding="utf-8")
+
+
+def run(command: str, project: Path) -> str:
+    """What a command prints: "$ command", and its output.
+
+    A picture that it writes goes to the documentation's.
+    """
+    own = {"FASTPIPE_CACHE": ".cache", "FASTPIPE_CONFIG": ".config", "COLUMNS": "80", "PYTHONIOENCODING": "utf-8"}
+    program, *arguments = shlex.split(command)
+    if program != "fastpipe":
+        raise ValueError(f"{command}: only fastpipe's commands are run")
+    done = subprocess.run(
+        [sys.executable, "-m", "fastpipe", *arguments],
+        cwd=project,
+        env={**os.environ, **own},
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    if not done.stdout:
+        raise RuntimeError(f"{command} printed nothing: {done.stderr}")
+    lines = "\n".join(line.rstrip() for line in done.stdout.splitlines())
+    for made in project.glob("*.png"):
+        (DOCS / "images" / made.name).write_bytes(made.read_bytes())
+    return f"$ {command}\n{lines}\n"
+
+
+def run_again(part: str, note: str) -> None:
+    """Puts into the pages what the commands print today that have this part."""
+    today = datetime.now(timezone.utc).date().isoformat()
+    with tempfile.TemporaryDirectory() as folder:
+        project = Path(folder)
+        make_project(project)
+        for path in sorted([ROOT / "README.md", *DOCS.glob("*.md")]):
+            text = path.read_text(encoding="utf-8")
+            for old in outputs(text):
+                if part in old.command:
+                    printed = run(old.command, project)
+                    new = replace(old, version=fastpipe.__version__, date=today, text=printed, note=note)
+                    text = text.replace(old.block, new.block)
+                    print(f"{path.name}: {old.command}")
+            path.write_text(text, encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--take", type=Path, metavar="FOLDER", help="take fresh figures from here first")
+    parser.add_argument(
+        "--outputs", nargs="?", const="", metavar="WORD", help="run commands again, those that have this in them"
+    )
+    parser.add_argument("--note", default="", metavar="TEXT", help="a sentence about these figures or this machine")
+    asked = parser.parse_args()
+    if asked.outputs is not None:
+        run_again(asked.outputs, asked.note)
+        return
+    if asked.take:
+        taken = take(asked.take, asked.note)
+        if not taken:
+            files = sorted({file for file, _ in TAKEN.values()} | {*AS_THEY_ARE})
+            parser.error(f"{asked.take} holds none of {', '.join(f'{name}.json' for name in files)}")
+        print(f"taken: {', '.join(taken)}")
+    write_pages(read())
+
+
+if __name__ == "__main__":
+    main()
