@@ -215,7 +215,7 @@ class _BatchPlaces:
 
         None where torch is to make it.
         """
-        if len(batch) == self._count and _are_alike(batch, in_memory=False) and not is_pending(batch[0]):
+        if len(batch) == self._count and _are_alike(batch) and not is_pending(batch[0]):
             first = batch[0].data_ptr()
             for buffer in self._buffers.values():
                 if buffer.address == first and buffer.batch is None:
@@ -309,8 +309,8 @@ class _Buffer:
         return True
 
 
-def _are_alike(batch: Any, *, in_memory: bool = True) -> bool:
-    """Whether these are tensors whose values alone make the batch, of one shape, dtype and, in memory, layout."""
+def _are_alike(batch: Any) -> bool:
+    """Whether these are tensors whose values alone make the batch, of one shape and dtype; some may have no pixels."""
     if not isinstance(batch, (list, tuple)) or len(batch) < 2:
         return False
     first = batch[0]
@@ -320,12 +320,11 @@ def _are_alike(batch: Any, *, in_memory: bool = True) -> bool:
     with torch._C.DisableTorchFunctionSubclass():  # a pending tensor knows this of itself
         if first.layout is not torch.strided or first.device.type != "cpu":
             return False
-        kind, shape, strides, dtype = type(first), first.shape, first.stride(), first.dtype
+        shape, dtype = first.shape, first.dtype
         return not any(
-            type(one) is not kind
+            plain_class(one) is not plain
             or one.dtype is not dtype
             or one.shape != shape
-            or (in_memory and one.stride() != strides)
             or one.requires_grad
             or one.is_neg()
             or one.is_conj()
@@ -344,9 +343,13 @@ def _stacks_as_tensor(kind: type[Any]) -> bool:
 
 def _stacked(batch: Any) -> torch.Tensor | None:
     """A stack in memory that is used again; None where torch is to make it."""
-    if not _are_alike(batch) or batch[0].nbytes * len(batch) < SMALL:
+    if not _are_alike(batch):
         return None
     first = batch[0]
+    if first.nbytes * len(batch) < SMALL:
+        return None
+    if first.ndim > 3 and not all(one.is_contiguous() for one in batch):  # of which torch may keep the layout
+        return None
     out = reused((len(batch), *first.shape), first.dtype)
     is_plain = plain_class(first) is torch.Tensor
     plain = [*batch] if is_plain else [one.as_subclass(torch.Tensor) for one in batch]

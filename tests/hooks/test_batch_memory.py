@@ -136,6 +136,16 @@ class TestSamplesAsTorch:
         assert_as_plain(made)
         assert_as_plain([made[0].double(), made[1], made[2].clone().requires_grad_()], batch_size=3)
 
+    def test_layouts_of_several_crops(self, photos: list[str], installed: None) -> None:
+        planes = [torch.rand(10, 3, 64, 64) for _ in range(3)]
+        pixels = [one.contiguous(memory_format=torch.channels_last) for one in planes]
+        for samples in (planes, pixels, [planes[0], *pixels], [*pixels[:2], planes[2]]):
+            Photos(photos, train())[0]
+            (made,) = DataLoader(samples, batch_size=len(samples))
+            expected = torch.stack(samples)
+            assert torch.equal(made, expected)
+            assert made.stride() == expected.stride()
+
     def test_errors_are_torchs(self, photos: list[str], installed: None) -> None:
         with pytest.raises(RuntimeError, match="stack expects each tensor to be equal size"):
             epoch(Photos(photos, T.ToTensor()))

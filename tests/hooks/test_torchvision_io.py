@@ -594,6 +594,30 @@ def test_loaders(workers: int, collate: Any) -> None:
         assert [shown(list(batch)) for batch in loader] == expected
 
 
+@pytest.mark.needs_core
+@pytest.mark.parametrize("collate", [None, lambda samples: torch.stack(samples)])
+def test_batches_with_small_images_use_memory_again(monkeypatch: pytest.MonkeyPatch, collate: Any) -> None:
+    monkeypatch.setattr(tensor_files, "LEAST_PIXELS", 60 * 90)
+
+    class Mixed(_Photos):
+        def __getitem__(self, index: int) -> Any:
+            image = opened(corpus.jpeg(60, 80 + 20 * (index % 2), "420", seed=index))
+            return v2.functional.resize(image, [300, 300])
+
+    assert [fastpipe.is_pending(Mixed()[index]) for index in range(4)] == [False, True, False, True]
+    with plainly():
+        (expected,) = DataLoader(Mixed(), batch_size=6)
+    places, others = set(), []
+    for _ in range(8):
+        for batch in DataLoader(Mixed(), batch_size=6, collate_fn=collate):
+            assert torch.equal(batch, expected)
+            places.add(batch.data_ptr())
+            size = batch.shape
+            del batch
+        others.append(torch.empty(size, dtype=torch.uint8))  # which takes what the allocator has
+    assert len(places) <= 4
+
+
 def test_pickles_need_no_fastpipe(tmp_path: Path) -> None:
     for number, image in enumerate((opened(), F.to_image(opened()), F.horizontal_flip(opened()))):
         path = tmp_path / f"{number}.pickle"
