@@ -23,7 +23,7 @@ from torch.utils.data import get_worker_info
 from torch.utils.data._utils.collate import default_collate
 
 from fastpipe.executor.host_pool import SMALL, reused, reused_bytes
-from fastpipe.kernels.memory import results_in
+from fastpipe.kernels.memory import StackedResults, results_in
 from fastpipe.program.pending_tensor import is_pending, plain_class
 
 Fetch = Callable[[Any, Any], Any]
@@ -45,6 +45,7 @@ class FetcherMemory:
             are.
         missed: those that the last batch didn't have as they are.
         results: how many a sample has, where the data set makes several samples at once.
+        stacks: the collate function stacks results that have no pixels until then, as far as is known.
     """
 
     _of: ClassVar[weakref.WeakKeyDictionary[Any, FetcherMemory]] = weakref.WeakKeyDictionary()
@@ -53,6 +54,7 @@ class FetcherMemory:
         self.unused: set[int] = set()
         self.missed: set[int] = set()
         self.results = 1
+        self.stacks = True
 
     @classmethod
     def of(cls, fetcher: Any) -> FetcherMemory:
@@ -76,9 +78,7 @@ def fetch_in_places(fetcher: Any, indices: Sequence[Any], plain: Fetch, several:
     if several is not None:
         asked.dataset = several
     if fetcher.collate_fn is not default_collate:
-        asked.collate_fn = _stacking(fetcher.collate_fn)
-        with results_in(None):
-            return plain(asked, indices)
+        return _fetch_stacked(fetcher, asked, indices, plain)
     places = _BatchPlaces(FetcherMemory.of(fetcher), len(indices))
     asked.collate_fn = _Collate(places)
     if several is None:
@@ -100,12 +100,22 @@ def fetch_from_stream(fetcher: Any, indices: Sequence[Any], plain: Fetch) -> Any
         plain: its method.
     """
     asked = copy.copy(fetcher)
-    asked.collate_fn = _stacking(fetcher.collate_fn)
     try:
-        with results_in(None):
-            return plain(asked, indices)
+        return _fetch_stacked(fetcher, asked, indices, plain)
     finally:
         fetcher.ended = asked.ended
+
+
+def _fetch_stacked(fetcher: Any, asked: Any, indices: Sequence[Any], plain: Fetch) -> Any:
+    """The batch of a fetcher's copy; its results have their pixels when they are stacked, unless nobody stacks them."""
+    memory = FetcherMemory.of(fetcher)
+    results = StackedResults() if memory.stacks else None
+    asked.collate_fn = _stacking(fetcher.collate_fn)
+    with results_in(results):
+        batch = plain(asked, indices)
+    if results is not None and results.pending:
+        memory.stacks = any(map(is_pending, results.pending))
+    return batch
 
 
 class _Samples:

@@ -20,6 +20,7 @@ from fastpipe.pending import is_pending
 if TYPE_CHECKING:
     from fastpipe.transforms.compose_plan import ComposePlan
     from fastpipe.transforms.pipeline import Pipeline
+    from fastpipe.types import ImageShape, Step
 
     Forward: TypeAlias = Callable[..., Any]
 
@@ -29,11 +30,13 @@ class ComposeCalls:
 
     Args:
         compose: the library's object; its ``transforms`` may change at any time.
+        record: has functions on tensors record; to be called before a tensor without pixels is handed out.
     """
 
-    def __init__(self, compose: Any) -> None:
+    def __init__(self, compose: Any, record: Callable[[], object]) -> None:
         names = [type(member).__name__ for member in compose.transforms]
         self.site: Site = LEDGER.site("transform", f"{type(compose).__name__}({', '.join(names)})")
+        self._record = record
         self._call: ComposePlan | None = None
         self._originals: Originals | None = None
 
@@ -68,13 +71,34 @@ class ComposeCalls:
             return plain(compose, image)
         if self.site.is_due():
             return self._checked(call, image)
-        from fastpipe.transforms.compose_plan import run_one
+        from fastpipe.kernels.memory import stacked_results
+        from fastpipe.transforms.compose_plan import made_at_once, run_one
 
         begun = time.perf_counter()
+        last = made_at_once if stacked_results() is None else self._made_later
         for run in call.runs:
-            image = run_one(run, image, self.report_mistake)
-        self.site.count(time.perf_counter() - begun, has_pixels=not is_pending(image))
+            image = run_one(run, image, self.report_mistake, last if run is call.runs[-1] else made_at_once)
+        is_recorded = is_pending(image) and hasattr(type(image), "_fastpipe_lazy")
+        self.site.count(time.perf_counter() - begun, has_pixels=not is_recorded)  # a tensor counts its pixels' time
         return image
+
+    def _made_later(self, steps: tuple[Step, ...], shape: ImageShape, image: object) -> Any:
+        """The result of what was drawn, without pixels if that can be: whoever stacks it has them in the batch."""
+        from fastpipe.hooks.pending_tensors import SiteAccount
+        from fastpipe.kernels.memory import stacked_results
+        from fastpipe.transforms.compose_plan import made_at_once
+
+        results = stacked_results()
+        made = None
+        if results is not None and hasattr(type(image), "_fastpipe_lazy"):
+            from fastpipe.pillow.image_tensors import drawn_tensor
+
+            made = drawn_tensor(image, steps, shape, SiteAccount(self.site, None))
+        if results is None or made is None:
+            return made_at_once(steps, shape, image)
+        self._record()
+        results.pending.append(made)
+        return made
 
     def report_mistake(self, error: Exception) -> None:
         """Counts an image for which the plain way was taken, as ours failed."""
@@ -125,9 +149,14 @@ def _is_users(value: Any) -> bool:
 
 
 class CallsByObject:
-    """The calls of objects that may be neither hashed nor changed, by identity, for as long as an object lives."""
+    """The calls of objects that may be neither hashed nor changed, by identity, for as long as an object lives.
 
-    def __init__(self) -> None:
+    Args:
+        record: as of `ComposeCalls`.
+    """
+
+    def __init__(self, record: Callable[[], object]) -> None:
+        self._record = record
         self._known: dict[int, tuple[weakref.ref[Any], ComposeCalls]] = {}
 
     def of(self, compose: Any) -> ComposeCalls:
@@ -136,6 +165,6 @@ class CallsByObject:
         found = self._known.get(key)
         if found is not None and found[0]() is compose:
             return found[1]
-        calls = ComposeCalls(compose)
+        calls = ComposeCalls(compose, self._record)
         self._known[key] = weakref.ref(compose, lambda _: self._known.pop(key, None)), calls
         return calls

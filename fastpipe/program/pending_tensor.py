@@ -509,9 +509,16 @@ def behind_conversion(
         account: of the result.
     """
     program = source.program(steps)
-    if program.after or program.conversion is None or program.conversion.dtype is not shape.dtype:
+    if program.conversion is None or program.conversion.dtype is not shape.dtype:
         return None
-    if not _core_takes(program):
+    return record_of_program(source, steps, program, shape, account)
+
+
+def record_of_program(
+    source: TensorSource, steps: tuple[Step, ...], program: Program, shape: TensorShape, account: Account
+) -> Record | None:
+    """`behind_conversion` of steps whose program is known, and has a conversion."""
+    if program.after or not _core_takes(program):
         return None
     strides = _strides(source, steps, program, shape)
     return Record(source, steps, program, shape=shape, strides=strides, account=account)
