@@ -632,9 +632,12 @@ def _stack(tensors: Any, dim: Any = 0, *, out: Any = None) -> Any:
     return out
 
 
-_ATTRIBUTES = ("device", "dtype", "is_cpu", "is_cuda", "is_meta", "is_quantized", "is_sparse", "layout", "ndim")
+_ATTRIBUTES = (
+    *("device", "dtype", "is_cpu", "is_cuda", "is_meta", "is_quantized", "is_sparse", "itemsize", "layout"),
+    *("nbytes", "ndim", "requires_grad", "shape"),
+)
 _KNOWN = {
-    *(getattr(torch.Tensor, name).__get__ for name in (*_ATTRIBUTES, "requires_grad", "shape")),
+    *(getattr(torch.Tensor, name).__get__ for name in _ATTRIBUTES),
     *(getattr(torch.Tensor, name) for name in ("__len__", "dim", "element_size", "is_complex", "is_floating_point")),
     *(
         getattr(torch.Tensor, name)

@@ -97,6 +97,7 @@ def test_an_image_without_pixels() -> None:
         3,
     )
     assert isinstance(image, torch.Tensor)
+    assert (image.itemsize, image.nbytes) == (1, 3 * 97 * 131)
     assert not image.requires_grad
     assert pending_tensor.is_pending(image), "asking for its shape makes no pixels"
     assert fastpipe.is_pending(image)
@@ -608,6 +609,7 @@ def test_batches_with_small_images_use_memory_again(monkeypatch: pytest.MonkeyPa
     with plainly():
         (expected,) = DataLoader(Mixed(), batch_size=6)
     places, others = set(), []
+    monkeypatch.setattr(pending_tensor.Record, "_new", lambda _: pytest.fail("an image is made outside the batch"))
     for _ in range(8):
         for batch in DataLoader(Mixed(), batch_size=6, collate_fn=collate):
             assert torch.equal(batch, expected)
