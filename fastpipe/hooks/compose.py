@@ -18,6 +18,7 @@ from fastpipe.hooks.originals import Originals, is_librarys
 from fastpipe.pending import is_pending
 
 if TYPE_CHECKING:
+    from fastpipe.kernels.memory import StackedResults
     from fastpipe.transforms.compose_plan import ComposePlan
     from fastpipe.transforms.pipeline import Pipeline
     from fastpipe.types import ImageShape, Step
@@ -75,26 +76,22 @@ class ComposeCalls:
         from fastpipe.transforms.compose_plan import made_at_once, run_one
 
         begun = time.perf_counter()
-        last = made_at_once if stacked_results() is None else self._made_later
+        results = stacked_results()
+        last = made_at_once if results is None else functools.partial(self._made_later, results)
         for run in call.runs:
             image = run_one(run, image, self.report_mistake, last if run is call.runs[-1] else made_at_once)
         is_recorded = is_pending(image) and hasattr(type(image), "_fastpipe_lazy")
         self.site.count(time.perf_counter() - begun, has_pixels=not is_recorded)  # a tensor counts its pixels' time
         return image
 
-    def _made_later(self, steps: tuple[Step, ...], shape: ImageShape, image: object) -> Any:
+    def _made_later(self, results: StackedResults, steps: tuple[Step, ...], shape: ImageShape, image: object) -> Any:
         """The result of what was drawn, without pixels if that can be: whoever stacks it has them in the batch."""
         from fastpipe.hooks.pending_tensors import SiteAccount
-        from fastpipe.kernels.memory import stacked_results
+        from fastpipe.pillow.image_tensors import drawn_tensor
         from fastpipe.transforms.compose_plan import made_at_once
 
-        results = stacked_results()
-        made = None
-        if results is not None and hasattr(type(image), "_fastpipe_lazy"):
-            from fastpipe.pillow.image_tensors import drawn_tensor
-
-            made = drawn_tensor(image, steps, shape, SiteAccount(self.site, None))
-        if results is None or made is None:
+        made = drawn_tensor(image, steps, shape, SiteAccount(self.site, None))
+        if made is None:
             return made_at_once(steps, shape, image)
         self._record()
         results.pending.append(made)
