@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from fastpipe.core.arrays import ArrayForm, ArrayPart, read_arrays
 from fastpipe.core.files import Files
-from fastpipe.core.headers import read_header, scan_end
+from fastpipe.core.headers import check_jpeg, read_header, scan_end
 from fastpipe.core.image_jobs import run_on_image
 from fastpipe.core.job_pool import (
     check,
@@ -63,6 +63,7 @@ __all__ = [
     "available",
     "build",
     "check",
+    "check_jpeg",
     "check_or_unsure",
     "give_back",
     "isa",

@@ -79,6 +79,18 @@ def scan_end(data: bytes, start: int) -> int:
     return found
 
 
+def check_jpeg(data: bytes) -> int:
+    """`Status.OK`, as a plain int, if every decoder comes to the end of a JPEG without an error; else why not.
+
+    Such are files whose header is plain, in one sequential scan with all its tables that ends with the end marker.
+
+    Raises:
+        ReaderUnavailableError: there is no core here; see `why_not`.
+    """
+    status: int = quick().fpc_check_jpeg(data, len(data))
+    return status
+
+
 def header_of(height: int, width: int, rest: bytes, data_offset: int) -> Header:
     """Makes a `Header` of an fpc_header's fields."""
     format, known, plain = _kind(rest)

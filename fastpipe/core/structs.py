@@ -6,7 +6,7 @@ import ctypes
 from enum import IntEnum, IntFlag
 from typing import Any
 
-ABI = 16
+ABI = 17
 """FPC_ABI of the structs below."""
 
 

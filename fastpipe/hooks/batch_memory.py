@@ -23,7 +23,7 @@ from torch.utils.data import get_worker_info
 from torch.utils.data._utils.collate import default_collate
 
 from fastpipe.executor.host_pool import SMALL, reused, reused_bytes
-from fastpipe.kernels.memory import results_in
+from fastpipe.kernels.memory import StackedResults, results_in
 from fastpipe.program.pending_tensor import is_pending, plain_class
 
 Fetch = Callable[[Any, Any], Any]
@@ -45,6 +45,7 @@ class FetcherMemory:
             are.
         missed: those that the last batch didn't have as they are.
         results: how many a sample has, where the data set makes several samples at once.
+        stacks: the collate function stacks results that have no pixels until then, as far as is known.
     """
 
     _of: ClassVar[weakref.WeakKeyDictionary[Any, FetcherMemory]] = weakref.WeakKeyDictionary()
@@ -53,6 +54,7 @@ class FetcherMemory:
         self.unused: set[int] = set()
         self.missed: set[int] = set()
         self.results = 1
+        self.stacks = True
 
     @classmethod
     def of(cls, fetcher: Any) -> FetcherMemory:
@@ -76,9 +78,7 @@ def fetch_in_places(fetcher: Any, indices: Sequence[Any], plain: Fetch, several:
     if several is not None:
         asked.dataset = several
     if fetcher.collate_fn is not default_collate:
-        asked.collate_fn = _stacking(fetcher.collate_fn)
-        with results_in(None):
-            return plain(asked, indices)
+        return _fetch_stacked(fetcher, asked, indices, plain)
     places = _BatchPlaces(FetcherMemory.of(fetcher), len(indices))
     asked.collate_fn = _Collate(places)
     if several is None:
@@ -100,12 +100,22 @@ def fetch_from_stream(fetcher: Any, indices: Sequence[Any], plain: Fetch) -> Any
         plain: its method.
     """
     asked = copy.copy(fetcher)
-    asked.collate_fn = _stacking(fetcher.collate_fn)
     try:
-        with results_in(None):
-            return plain(asked, indices)
+        return _fetch_stacked(fetcher, asked, indices, plain)
     finally:
         fetcher.ended = asked.ended
+
+
+def _fetch_stacked(fetcher: Any, asked: Any, indices: Sequence[Any], plain: Fetch) -> Any:
+    """The batch of a fetcher's copy; its results have their pixels when they are stacked, unless nobody stacks them."""
+    memory = FetcherMemory.of(fetcher)
+    results = StackedResults() if memory.stacks else None
+    asked.collate_fn = _stacking(fetcher.collate_fn)
+    with results_in(results):
+        batch = plain(asked, indices)
+    if results is not None and results.pending:
+        memory.stacks = any(map(is_pending, results.pending))
+    return batch
 
 
 class _Samples:
@@ -215,7 +225,7 @@ class _BatchPlaces:
 
         None where torch is to make it.
         """
-        if len(batch) == self._count and _are_alike(batch, in_memory=False) and not is_pending(batch[0]):
+        if len(batch) == self._count and _are_alike(batch) and not is_pending(batch[0]):
             first = batch[0].data_ptr()
             for buffer in self._buffers.values():
                 if buffer.address == first and buffer.batch is None:
@@ -309,8 +319,8 @@ class _Buffer:
         return True
 
 
-def _are_alike(batch: Any, *, in_memory: bool = True) -> bool:
-    """Whether these are tensors whose values alone make the batch, of one shape, dtype and, in memory, layout."""
+def _are_alike(batch: Any) -> bool:
+    """Whether these are tensors whose values alone make the batch, of one shape and dtype; some may have no pixels."""
     if not isinstance(batch, (list, tuple)) or len(batch) < 2:
         return False
     first = batch[0]
@@ -320,12 +330,11 @@ def _are_alike(batch: Any, *, in_memory: bool = True) -> bool:
     with torch._C.DisableTorchFunctionSubclass():  # a pending tensor knows this of itself
         if first.layout is not torch.strided or first.device.type != "cpu":
             return False
-        kind, shape, strides, dtype = type(first), first.shape, first.stride(), first.dtype
+        shape, dtype = first.shape, first.dtype
         return not any(
-            type(one) is not kind
+            plain_class(one) is not plain
             or one.dtype is not dtype
             or one.shape != shape
-            or (in_memory and one.stride() != strides)
             or one.requires_grad
             or one.is_neg()
             or one.is_conj()
@@ -344,9 +353,13 @@ def _stacks_as_tensor(kind: type[Any]) -> bool:
 
 def _stacked(batch: Any) -> torch.Tensor | None:
     """A stack in memory that is used again; None where torch is to make it."""
-    if not _are_alike(batch) or batch[0].nbytes * len(batch) < SMALL:
+    if not _are_alike(batch):
         return None
     first = batch[0]
+    if first.nbytes * len(batch) < SMALL:
+        return None
+    if first.ndim > 3 and not all(one.is_contiguous() for one in batch):  # of which torch may keep the layout
+        return None
     out = reused((len(batch), *first.shape), first.dtype)
     is_plain = plain_class(first) is torch.Tensor
     plain = [*batch] if is_plain else [one.as_subclass(torch.Tensor) for one in batch]

@@ -19,8 +19,10 @@ from fastpipe.hooks.originals import Originals, is_librarys
 from fastpipe.pending import is_pending
 
 if TYPE_CHECKING:
+    from fastpipe.kernels.memory import StackedResults
     from fastpipe.transforms.compose_plan import ComposePlan
     from fastpipe.transforms.pipeline import Pipeline
+    from fastpipe.types import ImageShape, Step
 
     Forward: TypeAlias = Callable[..., Any]
 
@@ -30,11 +32,13 @@ class ComposeCalls:
 
     Args:
         compose: the library's object; its ``transforms`` may change at any time.
+        record: has functions on tensors record; to be called before a tensor without pixels is handed out.
     """
 
-    def __init__(self, compose: Any) -> None:
+    def __init__(self, compose: Any, record: Callable[[], object]) -> None:
         names = [type(member).__name__ for member in compose.transforms]
         self.site: Site = LEDGER.site("transform", f"{type(compose).__name__}({', '.join(names)})")
+        self._record = record
         self._call: ComposePlan | None = None
         self._originals: Originals | None = None
 
@@ -67,11 +71,28 @@ class ComposeCalls:
             return plain(compose, image)
         if self.site.is_due():
             return self._checked(call, image)
-        run_one, begun = _plans().run_one, time.perf_counter()
+        from fastpipe.kernels.memory import stacked_results
+
+        plans, results, begun = _plans(), stacked_results(), time.perf_counter()
+        last = plans.made_at_once if results is None else functools.partial(self._made_later, results)
         for run in call.runs:
-            image = run_one(run, image, self.report_mistake)
-        self.site.count(time.perf_counter() - begun, has_pixels=not is_pending(image))
+            run_last = last if run is call.runs[-1] else plans.made_at_once
+            image = plans.run_one(run, image, self.report_mistake, run_last)
+        is_recorded = is_pending(image) and hasattr(type(image), "_fastpipe_lazy")
+        self.site.count(time.perf_counter() - begun, has_pixels=not is_recorded)  # a tensor counts its pixels' time
         return image
+
+    def _made_later(self, results: StackedResults, steps: tuple[Step, ...], shape: ImageShape, image: object) -> Any:
+        """The result of what was drawn, without pixels if that can be: whoever stacks it has them in the batch."""
+        from fastpipe.hooks.pending_tensors import SiteAccount
+        from fastpipe.pillow.image_tensors import drawn_tensor
+
+        made = drawn_tensor(image, steps, shape, SiteAccount(self.site, None))
+        if made is None:
+            return _plans().made_at_once(steps, shape, image)
+        self._record()
+        results.pending.append(made)
+        return made
 
     def report_mistake(self, error: Exception) -> None:
         """Counts an image for which the plain way was taken, as ours failed."""
@@ -130,9 +151,14 @@ def _is_users(value: Any) -> bool:
 
 
 class CallsByObject:
-    """The calls of objects that may be neither hashed nor changed, by identity, for as long as an object lives."""
+    """The calls of objects that may be neither hashed nor changed, by identity, for as long as an object lives.
 
-    def __init__(self) -> None:
+    Args:
+        record: as of `ComposeCalls`.
+    """
+
+    def __init__(self, record: Callable[[], object]) -> None:
+        self._record = record
         self._known: dict[int, tuple[weakref.ref[Any], ComposeCalls]] = {}
 
     def of(self, compose: Any) -> ComposeCalls:
@@ -141,6 +167,6 @@ class CallsByObject:
         found = self._known.get(key)
         if found is not None and found[0]() is compose:
             return found[1]
-        calls = ComposeCalls(compose)
+        calls = ComposeCalls(compose, self._record)
         self._known[key] = weakref.ref(compose, lambda _: self._known.pop(key, None)), calls
         return calls

@@ -188,7 +188,7 @@ def _run(run: Pipeline, tensor: Any, site: Site) -> Any:
     from fastpipe.program.pending_tensor import record_of, with_pixels
 
     record = record_of(tensor)
-    if record is None or not run.drawn or not all(map(_is_v2, run.drawn)):
+    if record is None or not run.drawn or not _is_v2(run.drawn[0]):  # a run's are all of v1, or all of v2
         return _called(run, tensor)
     account: Any = record.account
     if account.library is None or not site.is_due() or calls_back(run.drawn):
@@ -217,8 +217,6 @@ def _called(run: Pipeline, image: Any) -> Any:
 
 def _drawn(run: Pipeline, tensor: Any, record: Record, site: Site) -> Any:
     """The tensor after a run whose transforms are drawn; they are called where that fails."""
-    import torch
-
     from fastpipe.program.pending_tensor import then
     from fastpipe.rng import drawing
     from fastpipe.transforms.sized_image import Untraceable
@@ -229,11 +227,7 @@ def _drawn(run: Pipeline, tensor: Any, record: Record, site: Site) -> Any:
             steps = run.steps(record.shape, generators)
         if not steps:
             return tensor
-        shape: Any = record.shape
-        for step in steps:
-            shape = step.output_shape(shape)
-        plain = torch.Tensor if shape.pure else sys.modules["torchvision.tv_tensors"].Image
-        made = then(tensor, steps, plain, SiteAccount(site, None))
+        made = then(tensor, steps, None, SiteAccount(site, None))
         if made is None:
             whole = *record.steps, *steps
             made = record.source.run(whole, record.source.program(whole), in_rows=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fastpipe.hooks.compose import CallsByObject
 from fastpipe.hooks.originals import is_librarys
 from fastpipe.hooks.patches import Function, Patches
+from fastpipe.hooks.pending_tensors import FunctionsOnTensors
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 def hook(module: ModuleType, patches: Patches) -> None:
     """Replaces ``Compose.__call__``."""
-    calls = CallsByObject()
+    calls = CallsByObject(FunctionsOnTensors(patches).record)
 
     def make(plain: Function) -> Function:
         def call(self: Any, *args: Any, **kwargs: Any) -> Any:

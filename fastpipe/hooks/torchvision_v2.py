@@ -13,14 +13,14 @@ from fastpipe.hooks.checking import check_call
 from fastpipe.hooks.compose import CallsByObject, calls_back
 from fastpipe.hooks.originals import is_librarys
 from fastpipe.hooks.patches import Function, Patches
-from fastpipe.hooks.pending_tensors import call_on_pending, is_pending
+from fastpipe.hooks.pending_tensors import FunctionsOnTensors, call_on_pending, is_pending
 from fastpipe.hooks.plain_images import plain_image
 from fastpipe.hooks.torchvision_v1 import is_pillow_image
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
     """Replaces ``Compose.forward``."""
-    calls, samples = CallsByObject(), _SampleCalls()
+    calls, samples = CallsByObject(FunctionsOnTensors(patches).record), _SampleCalls()
 
     def make(plain: Function) -> Function:
         def forward(self: Any, *inputs: Any) -> Any:

@@ -29,7 +29,28 @@ class ResultPlaces(Protocol):
         """An uninitialised, contiguous tensor with a storage of its own; None where there is no place for it."""
 
 
+class StackedResults:
+    """No places: somebody's function gets the results, and is likely to stack them.
+
+    Attributes:
+        pending: results whose pixels are made when they are stacked, or looked at.
+    """
+
+    def __init__(self) -> None:
+        self.pending: list[torch.Tensor] = []
+
+    def take(self, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor | None:
+        """See `ResultPlaces.take`."""
+        return None
+
+
 _thread = threading.local()
+
+
+def stacked_results() -> StackedResults | None:
+    """The results of this thread's block of `results_in`, if they are such."""
+    places = getattr(_thread, "places", None)
+    return places if isinstance(places, StackedResults) else None
 
 
 @contextmanager

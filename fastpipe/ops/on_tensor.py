@@ -159,13 +159,17 @@ def as_tensor_operation(operation: Operation, shape: TensorShape) -> Operation:
     memo = memo_of(operation)
     if memo is None:
         return _as_tensor_operation(operation, shape)
-    # Of the shape, a resized image has but the size that it gets.
-    key = *(operation.output_shape(shape) if isinstance(operation, Resize) else shape), shape.dtype, shape.ahead
+    # A resize to a given size is the same on tensors of any size.
+    size = (shape.channels,) if isinstance(operation, Resize) and operation.fixed else tuple(shape)
+    key = *size, shape.dtype, shape.ahead
     known = memo.on_tensor.get(key)
     if known is None:
         if len(memo.on_tensor) >= _MOST_KNOWN:
             memo.on_tensor.clear()
-        known = memo.on_tensor[key] = interned(_as_tensor_operation(operation, shape))
+        known = _as_tensor_operation(operation, shape)
+        if memo_of(known) is None:  # others may have got it, too
+            interned(known)
+        memo.on_tensor[key] = known
     return known
 
 

@@ -107,11 +107,14 @@ class _LazyFile(_Base):
         except DecodeError:
             return None
         known = (header.format, header.width, header.height) == (self.format, *self.size)
-        if not known or not readers.get_reader("core").accepts(header) or not _is_whole(data, header):
+        if not known or not readers.get_reader("core").accepts(header):
+            return None
+        is_sound = header.format == "JPEG" and readers.intact_jpeg(data, header)
+        if not is_sound and not _is_whole(data, header):
             return None
         open_by_pillow = partial(_opened, self._fastpipe_pillow, self.filename)
         encoded, on_mistake = Encoded(data, header, name), self._fastpipe_on_mistake
-        source = LazySource(encoded, 1, open_by_pillow, self._fastpipe_check, on_mistake)
+        source = LazySource(encoded, 1, open_by_pillow, self._fastpipe_check, on_mistake, is_sound)
         BYTES.add(source, len(data))
         return source
 

@@ -24,7 +24,7 @@ from fastpipe.ops import (
 from fastpipe.pillow.lazy_image import lazy_of, plain_way, shown_steps, source_of
 from fastpipe.pillow.lazy_source import LazySource
 from fastpipe.program.lower import lower
-from fastpipe.program.on_image import shape_of
+from fastpipe.program.on_image import run_on_image, shape_of
 from fastpipe.program.pending_tensor import (
     Account,
     Record,
@@ -32,6 +32,7 @@ from fastpipe.program.pending_tensor import (
     behind_conversion,
     pending_tensor,
     record_of,
+    record_of_program,
 )
 from fastpipe.program.program import Program
 from fastpipe.types import ImageShape, Step
@@ -40,6 +41,9 @@ ByPillow: TypeAlias = "Callable[[], Image.Image]"
 
 LEAST_PIXELS = 1 << 14
 """The smallest images that are worth the work around their tensors."""
+
+_STACKED = (torch.uint8, torch.float32)
+"""Dtypes of tensors without pixels of which a batch is made in its own memory."""
 
 _CONVERSIONS: dict[str, tuple[tuple[Step, ...], torch.dtype]] = {
     "to_tensor": ((interned_once(ToTensor),), torch.float32),
@@ -69,7 +73,16 @@ class _ShownPixels(TensorSource):
     def run(
         self, steps: tuple[Step, ...], program: Program, out: torch.Tensor | None = None, *, in_rows: bool = False
     ) -> Any:
-        return self._source.run(program, out, in_rows=in_rows)
+        source = self._source
+        try:
+            return source.run(program, out, in_rows=in_rows)
+        except Exception as error:  # ours, or Pillow's, which raises it again
+            whole = None if source.on_mistake is None else source.opened_by_pillow()
+            if source.on_mistake is None or whole is None:
+                raise
+            made = run_on_image(program, whole.convert("RGB"), out, in_rows=in_rows)
+            source.on_mistake(error)
+            return made
 
     def decode(self) -> bool:
         raise NotImplementedError("each tensor is made from the file")
@@ -101,6 +114,31 @@ def image_tensor(image: Any, name: str, account_of: Callable[[ByPillow], Account
     ahead = dtype is torch.uint8
     result = TensorShape.of((shape.height, shape.width, shape.channels), dtype, pure=True, ahead=ahead)
     work = behind_conversion(shown, (), result, account_of(by_pillow))
+    return None if work is None else pending_tensor(work)
+
+
+def drawn_tensor(image: object, steps: tuple[Step, ...], shape: ImageShape, account: Account) -> torch.Tensor | None:
+    """The tensor without pixels that steps give of an image without pixels; None where it is to be made at once.
+
+    Args:
+        image: anything.
+        steps: that were drawn for it.
+        shape: of the image, as `shape_of` gives it.
+        account: of the tensor.
+    """
+    lazy = lazy_of(image)
+    source, recorded = (None, None) if lazy is None else (source_of(lazy), shown_steps(lazy))
+    if source is None or recorded is None or shape.channels != 3 or not source.is_sound:
+        return None
+    if torch._C._get_tracing_state() is not None:
+        return None
+    shown = _ShownPixels(source, (*recorded, *steps), shape)
+    program = shown.program(())
+    conversion, (height, width, channels) = program.conversion, program.result
+    if conversion is None or conversion.dtype not in _STACKED or program.tv_image or height * width < LEAST_PIXELS:
+        return None
+    result = TensorShape.of((height, width, channels), conversion.dtype, pure=True)
+    work = record_of_program(shown, (), program, result, account)
     return None if work is None else pending_tensor(work)
 
 

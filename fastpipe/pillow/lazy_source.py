@@ -54,10 +54,11 @@ class LazySource:
             a `fastpipe.errors.DecodeError` that names the file.
         check: of this file's images, if they are to be checked.
         on_mistake: gets an error of ours where Pillow makes the same image without one; None to raise it.
+        is_sound: Pillow, which has opened the file, is sure to decode it without an error.
 
     Attributes:
         shape: of the upright image.
-        encoded, orientation, check, on_mistake: as given.
+        encoded, orientation, check, on_mistake, is_sound: as given.
         error: why the file couldn't be decoded; None as long as it could.
     """
 
@@ -68,18 +69,19 @@ class LazySource:
         open_by_pillow: Opener | None = None,
         check: Check | None = None,
         on_mistake: OnMistake | None = None,
+        is_sound: bool = False,
     ) -> None:
         height, width = encoded.header.size
         self.shape = ImageShape(width, height) if orientation >= 5 else ImageShape(height, width)
         self.encoded = encoded
         self.check = check
         self.on_mistake = on_mistake
+        self.is_sound = is_sound
         self.orientation = orientation
         self._open_by_pillow = open_by_pillow
         self.error: Exception | None = None
         self._parts = Parts(encoded.header)
         self._whole: Image.Image | None = None
-        self._is_sound: bool | None = None
         self._info: dict[Any, Any] | None = None
         self._images: list[weakref.ref[Image.Image]] = []
         self._most_images = 8
@@ -102,18 +104,6 @@ class LazySource:
                     image.load()
                     _ = image.im
         self._whole = None
-
-    @property
-    def is_sound(self) -> bool:
-        """Whether Pillow, which has opened the file, is sure to decode it without an error: a JPEG in one whole scan.
-
-        What the scan's bits say matters to nobody: libjpeg fills in what it can't make sense of.
-        """
-        if self._is_sound is None:
-            header = self.encoded.header
-            may_be = self._open_by_pillow is not None and header.format == "JPEG"
-            self._is_sound = may_be and readers.intact_jpeg(self.encoded.content, header)
-        return self._is_sound
 
     def opened_by_pillow(self) -> Image.Image | None:
         """The file as Pillow opens it; None where it isn't told how, or the image is turned."""

@@ -129,5 +129,7 @@ def _same_fields() -> dict[str, Any]:
 
 def _tells_more(data: bytes, header: Header) -> bool:
     """Whether a segment before a JPEG's pixels is one of `_TELLING`."""
+    if not any(data.find(bytes([0xFF, marker]), 0, header.data_offset) >= 0 for marker in _TELLING):
+        return False
     head = takewhile(lambda segment: segment[1] < header.data_offset, segments(data))
     return any(marker in _TELLING for marker, _, _ in head)

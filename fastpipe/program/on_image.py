@@ -96,8 +96,10 @@ def run_on_image(program: Program, image: Any, out: torch.Tensor | None = None, 
     if isinstance(made, Image.Image):
         if made is image:
             made = image.copy()
-        if program.keeps_info is not None:
-            made.info = copied_info(image) if program.keeps_info else {}
+        if program.keeps_info is False:
+            made.info = {}
+        elif program.keeps_info and "info" in vars(made):  # a lazy image without reads it when it is asked for
+            made.info = copied_info(image)
     return made
 
 

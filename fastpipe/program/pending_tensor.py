@@ -8,6 +8,7 @@ its pixels made, and it is an ordinary tensor from then on: the same object, of 
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 import weakref
@@ -456,7 +457,7 @@ def exchanged(given: Any, exchange: Callable[[Any], Any] = with_pixels) -> Any:
 # -- what is recorded
 
 
-def then(tensor: torch.Tensor, steps: Sequence[Step], plain: type, account: Account) -> torch.Tensor | None:
+def then(tensor: torch.Tensor, steps: Sequence[Step], plain: type | None, account: Account) -> torch.Tensor | None:
     """The pending tensor after further steps: of the same memory where they cut a window out of it.
 
     None where they are to be done at once: torch has a part in them, which may have something to say.
@@ -464,7 +465,7 @@ def then(tensor: torch.Tensor, steps: Sequence[Step], plain: type, account: Acco
     Args:
         tensor: a pending one that has a record.
         steps: on it.
-        plain: the class of what they give.
+        plain: the class of what they give; None for the one that they say.
         account: of what they give.
     """
     record = record_of(tensor)
@@ -494,6 +495,8 @@ def then(tensor: torch.Tensor, steps: Sequence[Step], plain: type, account: Acco
         made.strides, made.base = record.strides, record.base or record
         made.cuts = (*record.cuts, *cuts)
         made.base.windows += 1
+    if plain is None:
+        plain = torch.Tensor if shape.pure else sys.modules["torchvision.tv_tensors"].Image
     return pending_tensor(made, plain)
 
 
@@ -509,9 +512,16 @@ def behind_conversion(
         account: of the result.
     """
     program = source.program(steps)
-    if program.after or program.conversion is None or program.conversion.dtype is not shape.dtype:
+    if program.conversion is None or program.conversion.dtype is not shape.dtype:
         return None
-    if not _core_takes(program):
+    return record_of_program(source, steps, program, shape, account)
+
+
+def record_of_program(
+    source: TensorSource, steps: tuple[Step, ...], program: Program, shape: TensorShape, account: Account
+) -> Record | None:
+    """`behind_conversion` of steps whose program is known, and has a conversion."""
+    if program.after or not _core_takes(program):
         return None
     strides = _strides(source, steps, program, shape)
     return Record(source, steps, program, shape=shape, strides=strides, account=account)
@@ -625,9 +635,12 @@ def _stack(tensors: Any, dim: Any = 0, *, out: Any = None) -> Any:
     return out
 
 
-_ATTRIBUTES = ("device", "dtype", "is_cpu", "is_cuda", "is_meta", "is_quantized", "is_sparse", "layout", "ndim")
+_ATTRIBUTES = (
+    *("device", "dtype", "is_cpu", "is_cuda", "is_meta", "is_quantized", "is_sparse", "itemsize", "layout"),
+    *("nbytes", "ndim", "requires_grad", "shape"),
+)
 _KNOWN = {
-    *(getattr(torch.Tensor, name).__get__ for name in (*_ATTRIBUTES, "requires_grad", "shape")),
+    *(getattr(torch.Tensor, name).__get__ for name in _ATTRIBUTES),
     *(getattr(torch.Tensor, name) for name in ("__len__", "dim", "element_size", "is_complex", "is_floating_point")),
     *(
         getattr(torch.Tensor, name)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -26,6 +26,9 @@ from fastpipe.transforms._base import call
 from fastpipe.transforms.pipeline import LISTS, Pipeline, all_within, drawn_from, flatten, members_within
 from fastpipe.transforms.sized_image import Untraceable
 from fastpipe.types import Generators, ImageShape, Step
+
+MakeResult: TypeAlias = "Callable[[tuple[Step, ...], ImageShape, object], Any]"
+"""Gives the result of steps that were drawn for an image of that shape."""
 
 
 class ComposePlan:
@@ -70,24 +73,35 @@ class ComposePlan:
         return image
 
 
+def made_at_once(steps: tuple[Step, ...], shape: ImageShape, image: object) -> Any:
+    """The result of steps that were drawn for an image of that shape."""
+    return run_on_image(lower(steps, shape), image, in_rows=True)
+
+
 def raise_mistake(error: Exception) -> None:
     """Raises an error of ours."""
     raise error
 
 
-def run_one(run: Pipeline, image: object, on_mistake: Callable[[Exception], None] = raise_mistake) -> Any:
+def run_one(
+    run: Pipeline,
+    image: object,
+    on_mistake: Callable[[Exception], None] = raise_mistake,
+    make: MakeResult = made_at_once,
+) -> Any:
     """The result of one of the runs of an `ComposePlan`.
 
     Args:
         run: transforms that are drawn together, or one that is called.
         image: what the run before gave.
         on_mistake: gets the error of a program whose transforms succeed when they are called one by one.
+        make: gives the result of what was drawn.
     """
     shape = shape_of(image) if run.drawn else None
     failed: Exception | None = None
     if shape is not None:
         try:
-            return draw_and_run(run.steps, image, shape, run.draws_from_python)
+            return draw_and_run(run.steps, image, shape, run.draws_from_python, make)
         except (PlanError, Untraceable):
             pass
         except Exception as error:  # the transforms, called one after the other, say what is wrong
@@ -117,8 +131,9 @@ def draw_and_run(
     image: object,
     shape: ImageShape,
     with_python: bool = False,
+    make: MakeResult = made_at_once,
 ) -> Any:
-    """The result of the steps that are drawn for an image of that shape, run as a program.
+    """The result of the steps that are drawn for an image of that shape, run as a program, or as `make` has it.
 
     Where that raises, torch's generator is where it was, with ``with_python`` also Python's and numpy's.
     """
@@ -126,7 +141,7 @@ def draw_and_run(
     try:
         with turn as generators:
             steps = draw(shape, generators)
-        return run_on_image(lower(steps, shape), image, in_rows=True) if steps else image
+        return make(steps, shape, image) if steps else image
     except BaseException:
         turn.rewind()
         raise

@@ -136,6 +136,16 @@ class TestSamplesAsTorch:
         assert_as_plain(made)
         assert_as_plain([made[0].double(), made[1], made[2].clone().requires_grad_()], batch_size=3)
 
+    def test_layouts_of_several_crops(self, photos: list[str], installed: None) -> None:
+        planes = [torch.rand(10, 3, 64, 64) for _ in range(3)]
+        pixels = [one.contiguous(memory_format=torch.channels_last) for one in planes]
+        for samples in (planes, pixels, [planes[0], *pixels], [*pixels[:2], planes[2]]):
+            Photos(photos, train())[0]
+            (made,) = DataLoader(samples, batch_size=len(samples))
+            expected = torch.stack(samples)
+            assert torch.equal(made, expected)
+            assert made.stride() == expected.stride()
+
     def test_errors_are_torchs(self, photos: list[str], installed: None) -> None:
         with pytest.raises(RuntimeError, match="stack expects each tensor to be equal size"):
             epoch(Photos(photos, T.ToTensor()))
@@ -191,6 +201,70 @@ class TestSamplesAsTorch:
         for form in ("dict", "views", "sometimes"):
             for collate in (stacked, stacked_otherwise):
                 assert_as_plain(Photos(photos, train(), form), collate_fn=collate)
+
+    @pytest.mark.needs_core
+    @pytest.mark.parametrize("make", [lambda files: Photos(files, train()), lambda files: Stream(files, train(), 2)])
+    def test_what_a_collate_function_stacks_has_no_pixels_before(self, photos: list[str], make: Any) -> None:
+        def collate(samples: list[Any]) -> Any:
+            pending.append([fastpipe.is_pending(image) for image, _ in samples])
+            images = [image for image, _ in samples]
+            return torch.stack(images), images[1] * 2, v2.functional.horizontal_flip(images[2]), images
+
+        v2 = module("torchvision.transforms.v2")
+        pending: list[list[bool]] = []
+        assert_as_plain(make(photos), batch_size=10, shuffle=False, collate_fn=collate)
+        assert pending == [[False] * 10] * 2 + [[True] * 10] * 2
+
+    @pytest.mark.needs_core
+    def test_what_nobody_stacks_is_made_at_once(self, photos: list[str], installed: None) -> None:
+        def collate(samples: list[Any]) -> Any:
+            pending.append([fastpipe.is_pending(image) for image, _ in samples])
+            return [image * 2 for image, _ in samples]
+
+        pending: list[list[bool]] = []
+        list(DataLoader(Photos(photos, train()), batch_size=10, collate_fn=collate))
+        assert pending == [[True] * 10, [False] * 10]
+
+    @pytest.mark.needs_core
+    @pytest.mark.parametrize("what", ["pixels", "mistake"])
+    def test_results_that_cannot_be_made_in_the_batch(
+        self, photos: list[str], monkeypatch: pytest.MonkeyPatch, what: str
+    ) -> None:
+        from fastpipe.pillow.lazy_source import LazySource
+
+        def planted(*_: object, **__: object) -> Any:
+            raise TypeError("planted")
+
+        monkeypatch.setattr(LEDGER, "_sites", {})
+        if what == "mistake":
+            monkeypatch.setattr(LazySource, "run", planted)
+        else:  # the core refuses the file, and Pillow decodes it
+            monkeypatch.setattr(LazySource, "_decoded_by_core", lambda *_, **__: None)
+        assert_as_plain(Photos(photos, train()), batch_size=10, collate_fn=stacked)
+        left = {reason for site in LEDGER._sites.values() for reason in site.left}
+        assert (left == {"fastpipe failed (TypeError: planted), and the plain way was taken"}) is (what == "mistake")
+
+    @pytest.mark.needs_core
+    def test_a_broken_file_fails_where_it_is_transformed(self, photos: list[str], tmp_path: Path) -> None:
+        broken = tmp_path / "broken.jpg"
+        broken.write_bytes(Path(photos[1]).read_bytes()[:-200])
+
+        class Careful(Photos):
+            def __getitem__(self, index: int) -> Any:
+                try:
+                    return super().__getitem__(index)
+                except OSError:
+                    return super().__getitem__(0)
+
+        assert_as_plain(Careful([*photos[:7], str(broken)], train()), batch_size=4, collate_fn=stacked)
+
+    def test_the_account_has_what_is_stacked(
+        self, photos: list[str], installed: None, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(LEDGER, "_sites", {})
+        list(DataLoader(Photos(photos, train()), batch_size=10, collate_fn=stacked))
+        (site,) = (one for one in LEDGER._sites.values() if one.kind == "transform")
+        assert (site.images, site.timed) == (COUNT, COUNT - 1)
 
     @pytest.mark.needs_core
     def test_transforms_in_a_collate_function_are_planned(self, photos: list[str], installed: None) -> None:

@@ -97,6 +97,7 @@ def test_an_image_without_pixels() -> None:
         3,
     )
     assert isinstance(image, torch.Tensor)
+    assert (image.itemsize, image.nbytes) == (1, 3 * 97 * 131)
     assert not image.requires_grad
     assert pending_tensor.is_pending(image), "asking for its shape makes no pixels"
     assert fastpipe.is_pending(image)
@@ -592,6 +593,31 @@ def test_loaders(workers: int, collate: Any) -> None:
                 shown(list(batch)) for batch in DataLoader(_Photos(transform), batch_size=3, collate_fn=collate)
             ]
         assert [shown(list(batch)) for batch in loader] == expected
+
+
+@pytest.mark.needs_core
+@pytest.mark.parametrize("collate", [None, lambda samples: torch.stack(samples)])
+def test_batches_with_small_images_use_memory_again(monkeypatch: pytest.MonkeyPatch, collate: Any) -> None:
+    monkeypatch.setattr(tensor_files, "LEAST_PIXELS", 60 * 90)
+
+    class Mixed(_Photos):
+        def __getitem__(self, index: int) -> Any:
+            image = opened(corpus.jpeg(60, 80 + 20 * (index % 2), "420", seed=index))
+            return v2.functional.resize(image, [300, 300])
+
+    assert [fastpipe.is_pending(Mixed()[index]) for index in range(4)] == [False, True, False, True]
+    with plainly():
+        (expected,) = DataLoader(Mixed(), batch_size=6)
+    places, others = set(), []
+    monkeypatch.setattr(pending_tensor.Record, "_new", lambda _: pytest.fail("an image is made outside the batch"))
+    for _ in range(8):
+        for batch in DataLoader(Mixed(), batch_size=6, collate_fn=collate):
+            assert torch.equal(batch, expected)
+            places.add(batch.data_ptr())
+            size = batch.shape
+            del batch
+        others.append(torch.empty(size, dtype=torch.uint8))  # which takes what the allocator has
+    assert len(places) <= 4
 
 
 def test_pickles_need_no_fastpipe(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from PIL import Image, ImageCms, JpegImagePlugin
 
 import fastpipe
 from fastpipe import core
+from fastpipe import transforms as T
 
 pytestmark = pytest.mark.skipif(not core.available(), reason="Pillow reads and decodes")
 
@@ -191,6 +192,18 @@ def test_images_that_come_of_it_have_its_info(name: str) -> None:
         assert made.tobytes() == plain.resize((2, 3)).tobytes()
         assert (type(made), made.info) == (Image.Image, plain.info)
         assert image.info == plain.info
+
+
+@pytest.mark.parametrize("transform", [T.Compose([T.Resize(9), T.CenterCrop(8)]), T.Resize(9), T.GaussianBlur(3, 1.0)])
+def test_transforms_leave_it_unread(transform: Any) -> None:
+    for before in (False, True):
+        plain, image = _open(_PLAIN, lazily=False), _open(_PLAIN)
+        if before:
+            plain.info["mine"] = image.info["mine"] = 1
+        ours, theirs = transform(image), transform(plain)
+        assert _is_unread(image) is not before
+        assert fastpipe.is_pending(ours)
+        assert (ours.info, ours.tobytes()) == (theirs.info, theirs.tobytes())
 
 
 def test_threads_that_ask_at_once_get_the_same() -> None:

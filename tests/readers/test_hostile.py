@@ -13,11 +13,14 @@ from pathlib import Path
 import corpus
 import numpy as np
 import pytest
+from fuzz.mutate import mutation
 from PIL import Image, ImageOps
 
 from fastpipe import core, readers
 from fastpipe.errors import DecodeError
 from fastpipe.readers._jpeg import MAX_SCANS
+from fastpipe.readers.base import Scratch
+from fastpipe.readers.core import CoreReader
 from fastpipe.types import Box, DecodeRequest
 
 READERS = readers.available_readers()
@@ -62,6 +65,28 @@ def test_a_baseline_jpeg_is_whole_or_not() -> None:
     assert not intact(files["jpeg-420-marker-inside"])
     for name in ("jpeg-progressive", "jpeg-cmyk", "png-rgb", "png-too-few-rows", "webp"):
         assert not intact(files[name]), name
+
+
+@pytest.mark.skipif(not core.available(), reason="the core goes through the scan")
+def test_pillow_decodes_every_jpeg_that_is_intact() -> None:
+    found = {True: 0, False: 0}
+    for number in range(700):
+        _, data = mutation(11, number, ("jpeg",))
+        header = core.read_header(data)
+        if not isinstance(header, readers.Header) or header.format != "JPEG" or not header.plain or header.progressive:
+            continue
+        is_intact = readers.intact_jpeg(data, header)
+        found[is_intact] += 1
+        try:
+            CoreReader().decode_request(data, DecodeRequest(Box(0, 0, 1, 1)), Scratch())
+        except DecodeError:
+            pass
+        else:
+            assert is_intact
+        if is_intact:
+            assert readers.unbroken_jpeg(data, header)
+            Image.open(io.BytesIO(data)).load()
+    assert min(found.values()) > 50
 
 
 @pytest.mark.parametrize("reader", JPEG_READERS)

@@ -24,7 +24,7 @@ extern "C" {
 #define FPC_API __attribute__((visibility("default")))
 #endif
 
-#define FPC_ABI 16 /* changes with every struct below */
+#define FPC_ABI 17 /* changes with every struct below */
 
 /* ---- outcomes ------------------------------------------------------------------------------------------------- */
 
@@ -74,7 +74,6 @@ FPC_API int fpc_best_isa(void);
 /* ---- contexts -------------------------------------------------------------------------------------------------- */
 
 typedef struct fpc_context fpc_context;
-
 /* Scratch memory of one thread. NULL where there is no memory, or the machine lacks the instruction set. */
 FPC_API fpc_context *fpc_context_new(int isa);
 FPC_API void fpc_context_free(fpc_context *context);
@@ -96,8 +95,7 @@ typedef enum fpc_color {
     FPC_RGBA
 } fpc_color;
 
-/* The header, up to a JPEG's first scan, a PNG's first IDAT chunk or a packed image's rows: the fields of
- * fastpipe.types.Header. */
+/* fastpipe.types.Header's fields, up to a JPEG's first scan, a PNG's first IDAT chunk or a packed image's rows. */
 typedef struct fpc_header {
     int32_t height, width;
     int32_t components; /* 1 to 4; 1 with a palette */
@@ -118,9 +116,11 @@ typedef struct fpc_header {
  * FPC_UNUSUAL_HEADER: Pillow has to read it. */
 FPC_API int fpc_read_header(const uint8_t *data, size_t length, fpc_header *header);
 
-/* The position of the first marker, from one in a JPEG's entropy-coded data on, that is no restart marker (ITU-T T.81,
- * B.1.1); -1 where there is none. */
+/* The position of the first marker from one in a JPEG's scan on that is no restart marker; -1 where there is none. */
 FPC_API int64_t fpc_find_marker(const uint8_t *data, size_t length, size_t start);
+/* FPC_OK if every decoder comes to the end of a JPEG without an error, whatever its scan's bits say: a plain header,
+ * one sequential scan with all its tables, and the end marker after it. Else why not. */
+FPC_API int fpc_check_jpeg(const uint8_t *data, size_t length);
 
 /* ---- operations ------------------------------------------------------------------------------------------------ */
 

@@ -13,10 +13,10 @@ from torchvision_here import module, torchvision
 from v2_pipelines import MEAN, STD, pipeline, same, write_photos
 
 import fastpipe
-from fastpipe import core
+from fastpipe import core, ops
 from fastpipe.kernels import v2_tensors
 from fastpipe.program import lower
-from fastpipe.transforms import v2
+from fastpipe.transforms import InterpolationMode, v2
 from fastpipe.transforms.pipeline import compile_pipeline
 from fastpipe.types import ImageShape
 
@@ -127,6 +127,23 @@ def test_the_whole_program_is_the_cores() -> None:
             assert program.conversion is not None
             assert program.after == () or turned
             assert program.box.height * program.box.width < 300 * 400
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
+def test_a_resize_to_a_size_is_kept_for_tensors_of_any_size(dtype: torch.dtype) -> None:
+    resize = ops.resize_to([48, 40], InterpolationMode.BILINEAR)
+    first = ops.as_tensor_operation(resize, ops.TensorShape.of((90, 80, 3), dtype, pure=True, ahead=True))
+    memo = ops.memo_of(first)
+    for height in range(60, 200):
+        shape = ops.TensorShape.of((height, 80, 3), dtype, pure=True, ahead=True)
+        again = ops.as_tensor_operation(resize, shape)
+        assert again is first
+        assert again.output_shape(shape) == (48, 40, 3)
+        assert ops.memo_of(again) is memo
+    others = (90, 80, 1), (90, 80, 3)
+    shapes = [ops.TensorShape.of(others[0], dtype, True, True), ops.TensorShape.of(others[1], dtype, True, False)]
+    for shape in shapes:
+        assert ops.as_tensor_operation(resize, shape).output_shape(shape) == (48, 40, shape.channels)
 
 
 def test_explain_says_what_is_done(root: Path) -> None:

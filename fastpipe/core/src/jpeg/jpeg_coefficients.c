@@ -37,17 +37,10 @@ size_t fpc_jpeg_bytes(const fpc_jpeg *jpeg) {
 
 const fpc_frame *fpc_jpeg_frame(const fpc_jpeg *jpeg) { return &jpeg->frame; }
 
-/* Components, and the sizes that follow from their sampling factors. */
-static int read_components(fpc_jpeg *jpeg) {
-    const fpc_header *header = &jpeg->segments.header;
-    const uint8_t *data = jpeg->data + jpeg->segments.frame + 6;
-    fpc_frame *frame = &jpeg->frame;
-    const int count = header->components;
-    frame->header = *header;
-    jpeg->component_count = count;
+/* Components as the frame has them; FPC_OK, or a refusal. */
+static int read_components(fpc_component *components, const uint8_t *data, int count, const fpc_tables *tables) {
     for (int i = 0; i < count; i++, data += 3) {
-        fpc_component *component = &jpeg->components[i];
-        fpc_plane *plane = &frame->planes[i];
+        fpc_component *component = &components[i];
         *component = (fpc_component){
             .id = data[0], .quantization = data[2], .horizontal = data[1] >> 4, .vertical = data[1] & 15};
         if (component->horizontal < 1 || component->horizontal > 4 || component->vertical < 1 ||
@@ -55,9 +48,44 @@ static int read_components(fpc_jpeg *jpeg) {
             return FPC_UNSUPPORTED_COLOR;
         if (count == 1) component->horizontal = component->vertical = 1; /* they say nothing then */
         for (int j = 0; j < i; j++)
-            if (jpeg->components[j].id == component->id) return FPC_BAD_SCAN;
+            if (components[j].id == component->id) return FPC_BAD_SCAN;
         if (component->quantization >= FPC_MAX_TABLES) return FPC_BAD_TABLE;
-        if (!(jpeg->tables.has_quantization >> component->quantization & 1)) return FPC_BAD_TABLE;
+        if (!(tables->has_quantization >> component->quantization & 1)) return FPC_BAD_TABLE;
+    }
+    return FPC_OK;
+}
+
+/* Reads all that stands in front of the first scan's data; FPC_OK, or a refusal. */
+static int read_head(const uint8_t *data, size_t length, fpc_segments *segments, fpc_tables *tables,
+                     fpc_component *components, fpc_scan *scan) {
+    const fpc_header *header = &segments->header;
+    tables->has_quantization = tables->has_dc = tables->has_ac = tables->restart_interval = 0;
+    if (!length || !data) return FPC_TRUNCATED;
+    int status = fpc_walk(data, length, segments, tables);
+    if (status) return status;
+    if (segments->frame_marker > FPC_SOF2 || header->bit_depth != 8) return FPC_UNSUPPORTED_MODE;
+    if (header->components != 1 && header->components != 3) return FPC_UNSUPPORTED_COLOR;
+    if (segments->fault) return segments->fault;
+    int64_t pixels = (int64_t)header->height * header->width;
+    if (header->height > FPC_MAX_DIMENSION || header->width > FPC_MAX_DIMENSION) return FPC_TOO_LARGE;
+    if (pixels > MANY_PIXELS && (uint64_t)pixels / PIXELS_A_BYTE >= length) return FPC_TOO_LARGE;
+    if (!fpc_exif_is_readable(data, segments)) return FPC_UNUSUAL_HEADER;
+    /* The pixels don't depend on it: where Pillow has to read it, the upright image is for others to give. */
+    (void)fpc_read_orientation(data, segments, &segments->header.orientation);
+    status = read_components(components, data + segments->frame + 6, header->components, tables);
+    if (status) return status;
+    return fpc_read_scan(scan, data + segments->scan, segments->scan_end - segments->scan, components,
+                         header->components);
+}
+
+/* The planes, and the sizes that follow from the components' sampling factors. */
+static int lay_out(fpc_jpeg *jpeg) {
+    fpc_frame *frame = &jpeg->frame;
+    const int count = jpeg->segments.header.components;
+    frame->header = jpeg->segments.header;
+    for (int i = 0; i < count; i++) {
+        const fpc_component *component = &jpeg->components[i];
+        fpc_plane *plane = &frame->planes[i];
         memset(plane, 0, sizeof *plane);
         plane->horizontal = component->horizontal;
         plane->vertical = component->vertical;
@@ -75,34 +103,31 @@ static int read_components(fpc_jpeg *jpeg) {
 }
 
 int fpc_jpeg_open(fpc_jpeg *jpeg, const uint8_t *data, size_t length) {
-    fpc_segments *segments = &jpeg->segments;
-    const fpc_header *header = &segments->header;
-    jpeg->tables.has_quantization = jpeg->tables.has_dc = jpeg->tables.has_ac = jpeg->tables.restart_interval = 0;
     jpeg->data = data;
     jpeg->length = length;
     jpeg->component_count = 0; /* not open */
-    if (!length || !data) return FPC_TRUNCATED;
-    int status = fpc_walk(data, length, segments, &jpeg->tables);
+    int status = read_head(data, length, &jpeg->segments, &jpeg->tables, jpeg->components, &jpeg->scan);
+    if (!status) status = lay_out(jpeg);
     if (status) return status;
-    if (segments->frame_marker > FPC_SOF2 || header->bit_depth != 8) return FPC_UNSUPPORTED_MODE;
-    if (header->components != 1 && header->components != 3) return FPC_UNSUPPORTED_COLOR;
-    if (segments->fault) return segments->fault;
-    int64_t pixels = (int64_t)header->height * header->width;
-    if (header->height > FPC_MAX_DIMENSION || header->width > FPC_MAX_DIMENSION) return FPC_TOO_LARGE;
-    if (pixels > MANY_PIXELS && (uint64_t)pixels / PIXELS_A_BYTE >= length) return FPC_TOO_LARGE;
-    if (!fpc_exif_is_readable(data, segments)) return FPC_UNUSUAL_HEADER;
-    /* The pixels don't depend on it: where Pillow has to read it, the upright image is for others to give. */
-    (void)fpc_read_orientation(data, segments, &segments->header.orientation);
-    status = read_components(jpeg);
-    if (!status)
-        status = fpc_read_scan(&jpeg->scan, data + segments->scan, segments->scan_end - segments->scan,
-                               jpeg->components, header->components);
-    if (status) {
-        jpeg->component_count = 0;
-        return status;
-    }
+    const fpc_header *header = &jpeg->segments.header;
+    jpeg->component_count = header->components;
     jpeg->whole = header->progressive || jpeg->scan.count < header->components;
     return FPC_OK;
+}
+
+int fpc_check_jpeg(const uint8_t *data, size_t length) {
+    fpc_segments segments;
+    fpc_tables tables;
+    fpc_component components[FPC_MAX_COMPONENTS];
+    fpc_scan scan;
+    const int status = read_head(data, length, &segments, &tables, components, &scan);
+    if (status) return status;
+    if (!segments.header.plain || segments.header.progressive) return FPC_UNSUPPORTED_MODE;
+    for (int i = 0; i < scan.count; i++)
+        if (!(tables.has_dc >> scan.dc_table[i] & tables.has_ac >> scan.ac_table[i] & 1)) return FPC_BAD_TABLE;
+    const int64_t marker = fpc_find_marker(data, length, segments.scan_end);
+    if (marker < 0) return FPC_TRUNCATED;
+    return data[marker + 1] == FPC_EOI ? FPC_OK : FPC_BAD_MARKER;
 }
 
 /* Memory for the blocks of a box's MCU row, or of the image. Two more blocks follow each row: the first takes
