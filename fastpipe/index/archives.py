@@ -254,6 +254,10 @@ class ArchiveSource(ContainerSource):
 
     integers = False
 
+    @property
+    def about(self) -> dict[str, object]:
+        return {"kind": "archive"}
+
     def name_of(self, path: str) -> str:
         return ""
 

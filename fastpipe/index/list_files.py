@@ -22,6 +22,7 @@ from fastpipe.index.table import (
     ERRORS,
     LARGEST,
     SMALLEST,
+    Listing,
     Table,
     joined,
     number_labels,
@@ -225,8 +226,8 @@ def _checked(source: str, number: int, path: Any, label: Any) -> Row:
         raise DatasetError(f"{source} {number}: the label {label!r} is neither an integer nor a string") from None
 
 
-def table_of(blocks: Iterable[Block], texts: bool, root: str) -> tuple[Table, list[str], list[int], bool]:
-    """The rows as ``(table, classes, class values, rooted)``; where a path is absolute, all are whole: not rooted.
+def table_of(blocks: Iterable[Block], texts: bool, root: str) -> Listing:
+    """The rows; where a path is absolute, all are whole.
 
     Labels that are all integers, or all floats, stay what they are; others are classes, sorted and counted from 0.
 
@@ -268,7 +269,7 @@ def table_of(blocks: Iterable[Block], texts: bool, root: str) -> tuple[Table, li
     if not rooted:  # some stand on their own, so the root can't be put before all of them later
         whole = joined(pack_list_paths([os.path.join(root, path) for path in some]) for some, _ in table.blocks("/"))
         table = replace(table, paths=whole, offsets=offsets_of(whole))
-    return table, classes, values, rooted
+    return Listing(table, classes, values, rooted)
 
 
 def _packed(block: Block) -> bytes:

@@ -6,7 +6,7 @@ import json
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO
 
 from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.index.archives import ENDINGS, Member, check_member, list_members, read_member
@@ -38,7 +38,7 @@ class ShardSource(ContainerSource):
         return cls.over(shards, "shards", ENDINGS, options, cache, extensions=extensions, label=label)
 
     @property
-    def about(self) -> dict[str, Any]:
+    def about(self) -> dict[str, object]:
         return {"kind": "shards", "label": self.label, "given": self.given}
 
     def listing(self, path: str) -> ContainerListing:

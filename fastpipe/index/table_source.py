@@ -54,7 +54,7 @@ class TableSource(ContainerSource):
             return replace(made, class_names=_class_names(file, label))
 
     @property
-    def about(self) -> dict[str, Any]:
+    def about(self) -> dict[str, object]:
         names = None if self.class_names is None else list(self.class_names)
         return {"kind": "table", "image": self.image, "label": self.label, "given": self.given, "names": names}
 
@@ -146,15 +146,25 @@ class TableSource(ContainerSource):
                     listing.add(str(len(listing.names)), text, start + place, len(value))
         return True
 
+    def copy_of(self, path: str) -> str | None:
+        if isinstance(path, RemoteFile):
+            return None
+        try:
+            status = os.stat(path)
+            folder = format.cache_folder() / "unpacked"
+        except FileNotFoundError:  # no home folder, or the file is gone
+            return None
+        key = "\0".join([os.path.abspath(path), self.image, str(status.st_size), str(status.st_mtime_ns)])
+        return (folder / f"{hashlib.sha256(os.fsencode(key)).hexdigest()[:32]}.images").as_posix()
+
     def _unpacked(self, file: Any, path: str, column: str) -> ContainerListing:
         """The images of a compressed column, written one after the other into the cache folder."""
         listing = ContainerListing([], [], [], [])
-        status = os.stat(path)
-        key = "\0".join([os.path.abspath(path), column, str(status.st_size), str(status.st_mtime_ns)])
         try:
-            folder = format.cache_folder() / "unpacked"
-            folder.mkdir(parents=True, exist_ok=True)
-            target = folder / f"{hashlib.sha256(os.fsencode(key)).hexdigest()[:32]}.images"
+            target = self.copy_of(path)
+            if target is None:
+                raise FileNotFoundError("this user has no home folder")
+            os.makedirs(os.path.dirname(target), exist_ok=True)
             with atomic_write(target) as out:
                 for group in range(file.num_row_groups):
                     for image, label in self._rows(file, path, column, group):
@@ -172,7 +182,7 @@ class TableSource(ContainerSource):
             FastpipeWarning,
             stacklevel=2,
         )
-        return listing._replace(unpacked=target.as_posix())
+        return listing._replace(unpacked=target)
 
 
 @contextlib.contextmanager

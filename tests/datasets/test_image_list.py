@@ -275,7 +275,7 @@ class TestPieces:
         path.write_text(text_of(lines_of(200_000), " " if ending == "txt" else ","))
         tracemalloc.start()
         try:
-            table, *_ = list_files.table_of(*list_files.read_list(path, (0, 1)), "")
+            table = list_files.table_of(*list_files.read_list(path, (0, 1)), "").table
             assert tracemalloc.get_traced_memory()[1] < table.nbytes * 1.4 + 40e6
         finally:
             tracemalloc.stop()
