@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import CancelledError
+from concurrent import futures
 from typing import Any
 
 import PIL
@@ -96,66 +96,56 @@ class Cluster:
         running: dict[Any, tuple[int, bytes]] = {}
         done: queue.SimpleQueue[Any] = queue.SimpleQueue()
         limit = _AHEAD * max(1, sum(self._client.nthreads().values()))
-        more = True
         try:
-            while more or running:
-                while more and len(running) < limit:
-                    number, item = next(waiting, (-1, None))
-                    more = number >= 0
-                    if not more:
-                        break
+            while True:
+                while len(running) < limit and (asked := next(waiting, None)):
+                    number, item = asked
                     key = b"" if journal is None else _key(function, item)
                     known = None if journal is None else journal.get(key)
                     if known is not None:
                         yield number, known
-                    else:
-                        future = self._client.submit(_done, function, item, _versions(), pure=False)
-                        running[future] = number, key
-                        future.add_done_callback(done.put)
-                if running:
-                    future = self._patiently(lambda seconds: done.get(timeout=seconds))
-                    number, key = running.pop(future)
-                    try:
-                        # It is done, but where it lies may be gone by now, and then another worker does it again.
-                        result = self._patiently(future.result, future)
-                    except dask.KilledWorker as error:
-                        raise FastpipeError(
-                            f"the cluster gave up on a task that several workers died over: {error}"
-                        ) from error
-                    except CancelledError as error:
-                        raise FastpipeError(
-                            f"--scheduler {self._address}: the scheduler is gone, and its tasks with it. {_AGAIN}"
-                        ) from error
-                    if journal is not None:
-                        journal.put(key, result)
-                    yield number, result
+                        continue
+                    future = self._client.submit(_done, function, item, _versions(), pure=False)
+                    running[future] = number, key
+                    future.add_done_callback(done.put)
+                if not running:
+                    return
+                future = self._patiently(lambda seconds: done.get(timeout=seconds))
+                number, key = running.pop(future)
+                try:
+                    # It is done, but where it lies may be gone by now, and then another worker does it again.
+                    result = self._patiently(future.result, future)
+                except dask.KilledWorker as error:
+                    raise FastpipeError(
+                        f"the cluster gave up on a task that several workers died over: {error}"
+                    ) from error
+                except futures.CancelledError as error:
+                    raise FastpipeError(
+                        f"--scheduler {self._address}: the scheduler is gone, and its tasks with it. {_AGAIN}"
+                    ) from error
+                if journal is not None:
+                    journal.put(key, result)
+                yield number, result
         finally:
             if running:
                 self._client.cancel(list(running), force=True)
 
     def _connect(self, dask: Any) -> Any:
         """The client, made in a thread: one whose address takes a connection and never answers isn't made for ever."""
-        made: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        made: futures.Future[Any] = futures.Future()
 
         def make() -> None:
             try:
-                made.put(dask.Client(self._address, timeout=_START_S, set_as_default=False))
+                made.set_result(dask.Client(self._address, timeout=_START_S, set_as_default=False))
             except Exception as error:  # raised by the thread that waits
-                made.put(error)
+                made.set_exception(error)
 
         threading.Thread(target=make, daemon=True).start()
-        client = None
-        with contextlib.suppress(queue.Empty):
-            client = made.get(timeout=_SAY_S)
-        if client is None:
+        if not futures.wait([made], _SAY_S).done:
             self._say(f"waiting for an answer, for {_START_S:.0f} s at most")
-            try:
-                client = made.get(timeout=_START_S)
-            except queue.Empty:
-                client = TimeoutError("it took the connection and said nothing")
-        if isinstance(client, Exception):
-            raise client
-        return client
+            if not futures.wait([made], _START_S).done:
+                raise TimeoutError("it took the connection and said nothing")
+        return made.result()
 
     def _patiently(self, wait: Callable[[float], Any], future: Any = None) -> Any:
         """Calls `wait(seconds)` until it returns, and returns that; gives up if there is no worker for too long.

@@ -130,6 +130,23 @@ def test_what_was_done_is_not_done_again(cluster: Any, own_cache: Path) -> None:
     assert not [*(own_cache / "cluster").iterdir()]
 
 
+def test_an_index_goes_on_where_it_was_interrupted(cluster: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("class_0/one/two/three", "class_0/one/four", "class_1/one/two"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "1.jpg").write_bytes(b"")
+
+    def listed(there: Cluster) -> ImageIndex:
+        options = BuildOptions(sizes=True, progress=False, cluster=there)
+        return ImageIndex.load_or_build(folder_source(folder, IMG_EXTENSIONS, options), None)
+
+    first = Cluster(cluster.scheduler_address, "roots")
+    whole = listed(first.__enter__())
+    first.__exit__(KeyboardInterrupt, None, None)
+    with Cluster(cluster.scheduler_address, "roots") as second:
+        monkeypatch.setattr(second._client, "submit", None)
+        assert same_tables(listed(second).table, whole.table)
+
+
 def test_what_a_worker_raises_is_raised(cluster: Any) -> None:
     with Cluster(cluster.scheduler_address) as there, pytest.raises(ValueError, match="nonnegative"):
         list(there.map(math.isqrt, [4, -1]))
