@@ -35,8 +35,8 @@ class ImageList(IndexedDataset):
             - an `ImageIndex`.
 
             What is parsed of a large file is kept in fastpipe's cache folder until the file's size or times change.
-            Labels that are all integers, or in two sequences all floats, are the targets as they stand; otherwise they
-            are class names, and targets count the sorted classes from 0.
+            Labels that are all integers, or in two sequences or Parquet all floats, are the targets as they stand;
+            otherwise they are class names, and targets count the sorted classes from 0.
         transform: takes a PIL image (a fastpipe transform: is compiled).
         target_transform: takes the target.
         root: what relative paths start from; None for the current folder. Or a URL or a `fastpipe.ByteSource`: then

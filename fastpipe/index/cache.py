@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
+import json
 import os
 import re
 import warnings
@@ -17,8 +19,6 @@ from fastpipe.index.index_source import IndexSource
 from fastpipe.index.parts import Parts
 from fastpipe.index.table import Listing, Table
 from fastpipe.paths import absolute_path
-
-_SMALL = 1 << 16  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Kept:
     """
 
     listing: Listing
-    origin: str = "built in memory"
+    origin: str
     location: Path | None = None
     generation: str = ""
     identity: dict[str, Any] = field(default_factory=dict)
@@ -63,7 +63,7 @@ def load_or_build(source: IndexSource, location: str | os.PathLike[str] | None) 
         return Kept(source.list_files({}), "built: kept nowhere")
     if isinstance(location, str) and location == "auto":
         try:
-            default = _default_location(source.identity)
+            default = _default_location(source)
         except FileNotFoundError as error:
             _warn_not_kept(None, error)
             return Kept(source.list_files({}), "built: kept nowhere")
@@ -73,41 +73,34 @@ def load_or_build(source: IndexSource, location: str | os.PathLike[str] | None) 
     return _kept(source, folder, required=True)
 
 
-def keep_if_large(listing: Listing) -> Kept:
-    """The files mapped from the cache folder, if they are many; small ones stay in memory.
+@dataclass(frozen=True, kw_only=True)
+class GivenFiles(IndexSource):
+    """Files that were listed another way: their index has a name made from its content, so it is never out of date."""
 
-    They are kept under a name made from their content, so that it can't be out of date; equal ones are kept once.
-    """
-    if listing.table.nbytes <= _SMALL:
-        return Kept(listing)
-    digest = hashlib.sha256(repr(listing.header()).encode("ascii", "backslashreplace"))
-    for name, array in listing.table.arrays():
-        digest.update(name.encode())
-        digest.update(format.bytes_of(array))
-    location: Path | None = None
-    try:
-        location = format.cache_folder() / "lists" / digest.hexdigest()[:32]
-        with contextlib.suppress(format.UnusableIndex):
-            return open_kept(location)
-        with format.locked(location):
-            return _written(listing, location, "built", {})
-    except (OSError, format.UnusableIndex) as error:
-        _warn_not_kept(location, error)
-        return Kept(listing)
+    listing: Listing
 
+    kind = "lists"
 
-def _written(listing: Listing, location: Path, origin: str, identity: dict[str, Any]) -> Kept:
-    """Keeps a listing; raises OSError."""
-    generation = format.write(location, listing.table.arrays(), {**listing.header(), "identity": identity})
-    return replace(open_kept(location, generation), origin=origin)
+    @functools.cached_property
+    def identity(self) -> dict[str, object]:
+        digest = hashlib.sha256(repr(self.listing.header()).encode("ascii", "backslashreplace"))
+        for name, array in self.listing.table.arrays():
+            digest.update(name.encode())
+            digest.update(format.bytes_of(array))
+        return {"root": "", "extensions": [], "content": digest.hexdigest()}
+
+    def find_unchanged(self, kept: Listing, confirmed_ns: int) -> tuple[Parts, str]:
+        return {}, ""
+
+    def list_files(self, known: Parts) -> Listing:
+        return self.listing
 
 
-def _default_location(identity: dict[str, Any]) -> Path:
-    root, extensions, *others = identity.values()
-    parts = [root, *extensions, *map(repr, others)]
-    key = hashlib.sha256(os.fsencode("\0".join(parts))).hexdigest()[:16]
-    name = re.sub(r"[^A-Za-z0-9_-]", "_", os.path.basename(root))[:40]
-    return format.cache_folder() / "folders" / f"{name}-{key}"
+def _default_location(source: IndexSource) -> Path:
+    identity = source.identity
+    key = hashlib.sha256(json.dumps(identity).encode("ascii")).hexdigest()[:16]
+    name = re.sub(r"[^A-Za-z0-9_-]", "_", os.path.basename(str(identity["root"])))[:40]
+    return format.cache_folder() / source.kind / f"{name}-{key}"
 
 
 def _open_and_compare(source: IndexSource, location: Path) -> tuple[Kept | None, Parts, str]:
@@ -147,7 +140,9 @@ def _kept(source: IndexSource, location: Path, *, required: bool) -> Kept:
         origin = f"built: {reason}"
         if problem is None:
             try:
-                return _written(listing, location, origin, source.identity)
+                about = {**listing.header(), "identity": source.identity}
+                generation = format.write(location, listing.table.arrays(), about)
+                return replace(open_kept(location, generation), origin=origin)
             except (OSError, format.UnusableIndex) as error:
                 problem = error
     if required:

@@ -22,6 +22,7 @@ from fastpipe.sources import ByteSource, source_of
 from fastpipe.types import ArchiveMember, RemoteFile
 
 _FEW = 4  # files, of which numpy costs more than it saves
+_SMALL = 1 << 16  # bytes of a table that stays in memory
 
 
 class ImageIndex:
@@ -115,7 +116,8 @@ class ImageIndex:
             root: what relative paths start from.
             source: what has the files; None for this machine's file system.
         """
-        return cls(cache.keep_if_large(listing), root, source)
+        files = cache.GivenFiles(root=root, bytes_from=source, listing=listing)
+        return cls.load_or_build(files, "auto" if listing.table.nbytes > _SMALL else None)
 
     def take(self, picks: Array) -> ImageIndex:
         """An index of these files, int64 positions from 0 to n - 1, in this order."""
@@ -158,36 +160,28 @@ class ImageIndex:
         picks = np.array(indices)
         return zip(self.paths(picks), labels[picks].tolist(), strict=True)
 
-    def _placed(self, names: list[str], picks: Any) -> list[str]:
-        if self.source is not None:
-            return self._remote(names, picks)
-        prefix = self.prefix
-        paths = [prefix + name for name in names]
-        if self._places is None:
-            return paths
-        containers = self.containers
-        places = (array[picks].tolist() for array in self._places)
-        return [ArchiveMember(path, containers[at], *place) for path, at, *place in zip(paths, *places, strict=True)]
-
-    def _remote(self, names: list[str], picks: Any) -> list[str]:
-        """Paths of files in a store, which know how they are read."""
+    def _placed(self, names: list[str], picks: Array | slice) -> list[str]:
+        """The paths of files at some places, which know how they are read."""
         table, source, prefix = self.table, self.source, self.prefix
-        assert source is not None
-        count = len(names)
-        sizes = [-1] * count if table.sizes is None else table.sizes[picks].tolist()
-        if self._places is None:
-            versions = [0] * count if table.versions is None else table.versions[picks].tolist()
-            files = zip(names, sizes, versions, strict=True)
-            return [RemoteFile(prefix + name, source, name, 0, size, version) for name, size, version in files]
-        assert table.part_states is not None
-        containers, starts, _ = (array[picks] for array in self._places)
-        versions = table.part_states[containers, 1].tolist()
-        keys = [self.containers[at] for at in containers.tolist()]
-        parts = zip(names, keys, starts.tolist(), sizes, versions, strict=True)
-        return [
-            RemoteFile(prefix + name, source, key, start, size, version, False)
-            for name, key, start, size, version in parts
-        ]
+        paths = [prefix + name for name in names]
+        if self._places is not None:
+            containers, holders = self.containers, self._places[0][picks].tolist()
+            starts, sizes = (array[picks].tolist() for array in self._places[1:])
+            if source is None:
+                members = zip(paths, holders, starts, sizes, strict=True)
+                return [ArchiveMember(path, containers[at], start, size) for path, at, start, size in members]
+            assert table.part_states is not None
+            keys = (containers[at] for at in holders)
+            parts = zip(paths, keys, starts, sizes, table.part_states[holders, 1].tolist(), strict=True)
+            return [
+                RemoteFile(path, source, key, start, size, version, False) for path, key, start, size, version in parts
+            ]
+        if source is None:
+            return paths
+        sizes = [-1] * len(names) if table.sizes is None else table.sizes[picks].tolist()
+        versions = [0] * len(names) if table.versions is None else table.versions[picks].tolist()
+        files = zip(paths, names, sizes, versions, strict=True)
+        return [RemoteFile(path, source, name, 0, size, version) for path, name, size, version in files]
 
     @property
     def containers(self) -> tuple[str, ...]:

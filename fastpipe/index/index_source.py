@@ -6,7 +6,7 @@ import abc
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from fastpipe.index.cluster import Cluster
 from fastpipe.index.parts import Parts
@@ -61,6 +61,9 @@ class IndexSource(abc.ABC):
     extensions: tuple[str, ...] = ()
     options: BuildOptions = DEFAULT_OPTIONS
     bytes_from: ByteSource | None = None
+
+    kind: ClassVar[str] = "folders"
+    """The folder in the cache folder that has its index."""
 
     @property
     def identity(self) -> dict[str, object]:

@@ -37,6 +37,8 @@ class ListSource(IndexSource):
     path: str
     columns: tuple[Column, Column] = ("path", "label")
 
+    kind = "lists"
+
     @property
     def identity(self) -> dict[str, object]:
         own = {"kind": "list", "list": absolute_path(self.path), "columns": list(self.columns)}

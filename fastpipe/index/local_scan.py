@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -24,7 +23,7 @@ from fastpipe.index.listing import class_folders, is_folder
 from fastpipe.index.parts import Part, Parts, listed_parts, parts_of
 from fastpipe.index.table import ENCODING, ERRORS, Array, Listing, Table, unpack_paths
 from fastpipe.progress_bar import SlowBar
-from fastpipe.sources.threads import threads_for_files
+from fastpipe.sources.threads import map_in_threads, threads_for_files
 
 # Where a folder comes from memory, more threads than two only fight for the interpreter's lock (8 of them: twice as
 # slow on two cores); where it comes over a network, threads wait beside each other. A few folders tell which it is.
@@ -54,14 +53,14 @@ def _state_or_never(path: str) -> State:
 def folder_states(root: str, folders: Sequence[str]) -> Array:
     """The state of each folder now: int64 ``(m, 3)`` as `Table.part_states`; 0s after a -1 if it isn't there."""
     start = os.path.join(root, "")
-    states = []
+    paths = (start + folder if folder else root for folder in folders)
     deadline = time.monotonic() + _PATIENCE_S
-    for number, folder in enumerate(folders):
-        states.append(_state_or_never(start + folder if folder else root))
-        if time.monotonic() > deadline and number + 1 < len(folders):
-            with ThreadPoolExecutor(threads_for_files()) as pool:
-                states += pool.map(_state_or_never, (start + rest for rest in folders[number + 1 :]))
+    states: list[State] = []
+    for path in paths:
+        states.append(_state_or_never(path))
+        if time.monotonic() > deadline:
             break
+    states += [state for _, state in map_in_threads(_state_or_never, paths, threads_for_files())]
     return np.array(states, np.int64).reshape(-1, 3)
 
 

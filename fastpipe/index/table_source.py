@@ -10,7 +10,7 @@ import os
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from fastpipe.atomic_write import atomic_write
 from fastpipe.errors import DatasetError, FastpipeWarning
@@ -21,6 +21,10 @@ from fastpipe.index.index_source import BuildOptions
 from fastpipe.index.parquet import import_pyarrow, open_parquet
 from fastpipe.sources import Cache
 from fastpipe.types import RemoteFile
+
+if TYPE_CHECKING:
+    from pyarrow import Buffer
+    from pyarrow.parquet import ColumnChunkMetaData, ParquetFile
 
 _ROWS = 64  # decoded at once: a row group may be larger than memory
 
@@ -72,7 +76,7 @@ class TableSource(ContainerSource):
                 )
             return self._unpacked(file, path, column)
 
-    def _column(self, file: Any, path: str) -> str:
+    def _column(self, file: ParquetFile, path: str) -> str:
         """The leaf column that has the bytes."""
         pyarrow = import_pyarrow()
         schema = file.schema_arrow
@@ -91,7 +95,7 @@ class TableSource(ContainerSource):
             raise DatasetError(f"{path}: the column {self.image!r} holds {kind}, and no bytes of images{hint}.")
         return leaf
 
-    def _rows(self, file: Any, path: str, column: str, group: int) -> Iterator[tuple[Any, str]]:
+    def _rows(self, file: ParquetFile, path: str, column: str, group: int) -> Iterator[tuple[Buffer, str]]:
         """``(image, label)`` of each row of a row group; the image is a buffer of pyarrow's."""
         pyarrow = import_pyarrow()
         columns = [column] if self.label is None else [column, self.label]
@@ -117,7 +121,7 @@ class TableSource(ContainerSource):
             raise DatasetError(f"{path}: row {row} has no image in its column {self.image!r}.")
         return label_text(label, f"{path}: the label of row {row}")
 
-    def _located(self, file: Any, path: str, column: str, listing: ContainerListing) -> bool:
+    def _located(self, file: ParquetFile, path: str, column: str, listing: ContainerListing) -> bool:
         """Finds each image's bytes in the file itself; whether they are all there.
 
         pyarrow decodes the column, and what it gives is looked for where it should be: right after the one before. So a
@@ -157,7 +161,7 @@ class TableSource(ContainerSource):
         key = "\0".join([os.path.abspath(path), self.image, str(status.st_size), str(status.st_mtime_ns)])
         return (folder / f"{hashlib.sha256(os.fsencode(key)).hexdigest()[:32]}.images").as_posix()
 
-    def _unpacked(self, file: Any, path: str, column: str) -> ContainerListing:
+    def _unpacked(self, file: ParquetFile, path: str, column: str) -> ContainerListing:
         """The images of a compressed column, written one after the other into the cache folder."""
         listing = ContainerListing([], [], [], [])
         try:
@@ -199,13 +203,13 @@ def _digest(value: bytes) -> bytes:
     return hashlib.blake2b(value, digest_size=16).digest()
 
 
-def _chunk(file: Any, group: int, column: str) -> Any:
+def _chunk(file: ParquetFile, group: int, column: str) -> ColumnChunkMetaData:
     """A column's entry in the footer, of one row group."""
     about = file.metadata.row_group(group)
     return next(about.column(n) for n in range(about.num_columns) if about.column(n).path_in_schema == column)
 
 
-def _class_names(file: Any, label: str | None) -> tuple[str, ...] | None:
+def _class_names(file: ParquetFile, label: str | None) -> tuple[str, ...] | None:
     """The names of a `datasets.ClassLabel`, from what that library writes into the schema."""
     about = (file.schema_arrow.metadata or {}).get(b"huggingface")
     with contextlib.suppress(ValueError, KeyError, TypeError):
