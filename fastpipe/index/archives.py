@@ -255,8 +255,8 @@ class ArchiveSource(ContainerSource):
     integers = False
 
     @property
-    def about(self) -> dict[str, object]:
-        return {"kind": "archive"}
+    def identity(self) -> dict[str, object]:
+        return super().identity | {"kind": "archive"}
 
     def name_of(self, path: str) -> str:
         return ""

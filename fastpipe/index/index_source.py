@@ -70,12 +70,7 @@ class IndexSource(abc.ABC):
         """The values that tell this source's index from others: ``root``, ``extensions`` and more, as JSON has them."""
         root = os.path.abspath(self.root) if self.bytes_from is None else self.root
         store = {} if self.bytes_from is None else {"store": self.bytes_from.identity}
-        return {"root": root, "extensions": list(self.extensions), **self.about, **store}
-
-    @property
-    def about(self) -> dict[str, object]:
-        """Other arguments that the listing depends on, for `identity`."""
-        return {}
+        return {"root": root, "extensions": list(self.extensions), **store}
 
     @abc.abstractmethod
     def find_unchanged(self, kept: Listing, confirmed_ns: int) -> tuple[Parts, str]:

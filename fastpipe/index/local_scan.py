@@ -110,6 +110,7 @@ class LocalFolderSource(FolderSource):
         changed = {folders[number] for number in np.flatnonzero(~same)}
         # One that is gone, or another folder now, may be a link whose target changed: its parent has to look again.
         changed |= {folders[number].rpartition("/")[0] for number in np.flatnonzero(now[:, 2] != states[:, 2])}
+        # The root is taken along in any case: it says whether there are sizes.
         unchanged = (number for number, folder in enumerate(folders) if folder not in changed or not folder)
         known = parts_of(kept.table, ("sizes",), unchanged)
         if "" in changed:

@@ -38,8 +38,8 @@ class ShardSource(ContainerSource):
         return cls.over(shards, "shards", ENDINGS, options, cache, extensions=extensions, label=label)
 
     @property
-    def about(self) -> dict[str, object]:
-        return {"kind": "shards", "label": self.label, "given": self.given}
+    def identity(self) -> dict[str, object]:
+        return super().identity | {"kind": "shards", "label": self.label, "given": self.given}
 
     def listing(self, path: str) -> ContainerListing:
         listing = ContainerListing([], [], [], [])

@@ -58,9 +58,10 @@ class TableSource(ContainerSource):
             return replace(made, class_names=_class_names(file, label))
 
     @property
-    def about(self) -> dict[str, object]:
+    def identity(self) -> dict[str, object]:
         names = None if self.class_names is None else list(self.class_names)
-        return {"kind": "table", "image": self.image, "label": self.label, "given": self.given, "names": names}
+        own = {"kind": "table", "image": self.image, "label": self.label, "given": self.given, "names": names}
+        return super().identity | own
 
     def listing(self, path: str) -> ContainerListing:
         with open_parquet(path) as file:

@@ -94,6 +94,17 @@ def test_an_index_is_that_of_one_process(cluster: Any, folder: Path, tmp_path: P
             made = ImageIndex.load_or_build(folder_source(root, IMG_EXTENSIONS, options), None)
         assert made.classes == alone.classes
         assert same_tables(made.table, alone.table)
+    # What is kept is brought up to date.
+    ImageIndex.from_folder(folder, location=tmp_path / "index", sizes=True)
+    (folder / "class_0" / "below" / "new.jpg").write_bytes(b"12345")
+    with Cluster(cluster.scheduler_address) as there:
+        source = folder_source(folder, IMG_EXTENSIONS, BuildOptions(progress=False, cluster=there))
+        made = ImageIndex.load_or_build(source, tmp_path / "index")
+    assert made.origin == "built: 1 of 4 folders may have changed"
+    paths = made.paths(np.arange(len(made)))
+    assert paths == [path for path, _ in fastpipe.ImageFolder(folder, index=None).samples]
+    assert made.sizes is not None
+    assert made.sizes.tolist() == [os.path.getsize(path) for path in paths]
 
 
 def test_the_command_lists_shards(cluster: Any, tmp_path: Path) -> None:
