@@ -96,8 +96,8 @@ class TableSource(ContainerSource):
             raise DatasetError(f"{path}: the column {self.image!r} holds {kind}, and no bytes of images{hint}.")
         return leaf
 
-    def _rows(self, file: ParquetFile, path: str, column: str, group: int) -> Iterator[tuple[Buffer, str]]:
-        """``(image, label)`` of each row of a row group; the image is a buffer of pyarrow's."""
+    def _rows(self, file: ParquetFile, path: str, column: str, group: int, row: int) -> Iterator[tuple[Buffer, str]]:
+        """``(image, label)`` of each row of a row group, the first of which is this row of the file."""
         pyarrow = import_pyarrow()
         columns = [column] if self.label is None else [column, self.label]
         batches = file.iter_batches(batch_size=_ROWS, row_groups=[group], columns=columns)
@@ -115,12 +115,10 @@ class TableSource(ContainerSource):
             if self.label is not None:
                 labels = batch.column(batch.schema.get_field_index(self.label)).to_pylist()
             for image, label in zip(images, labels, strict=True):
-                yield image.as_buffer(), label
-
-    def _checked(self, path: str, row: int, image: object, label: object) -> str:
-        if image is None:
-            raise DatasetError(f"{path}: row {row} has no image in its column {self.image!r}.")
-        return label_text(label, f"{path}: the label of row {row}")
+                if not image.is_valid:
+                    raise DatasetError(f"{path}: row {row} has no image in its column {self.image!r}.")
+                yield image.as_buffer(), label_text(label, f"{path}: the label of row {row}")
+                row += 1
 
     def _located(self, file: ParquetFile, path: str, column: str, listing: ContainerListing) -> bool:
         """Finds each image's bytes in the file itself; whether they are all there.
@@ -136,8 +134,7 @@ class TableSource(ContainerSource):
             with _part_of(path, first, chunk.total_compressed_size) as (data, start):
                 at, end = first - start, first - start + chunk.total_compressed_size
                 seen: dict[bytes, int] = {}
-                for image, label in self._rows(file, path, column, group):
-                    text = self._checked(path, len(listing.names), image, label)
+                for image, label in self._rows(file, path, column, group, len(listing.names)):
                     value = image.to_pybytes()
                     place = seen.get(_digest(value), -1)
                     if place < 0:
@@ -148,7 +145,7 @@ class TableSource(ContainerSource):
                             return False
                         seen[_digest(value)] = place
                         at = place + len(value)
-                    listing.add(str(len(listing.names)), text, start + place, len(value))
+                    listing.add(str(len(listing.names)), label, start + place, len(value))
         return True
 
     def copy_of(self, path: str) -> str | None:
@@ -172,9 +169,8 @@ class TableSource(ContainerSource):
             os.makedirs(os.path.dirname(target), exist_ok=True)
             with atomic_write(target) as out:
                 for group in range(file.num_row_groups):
-                    for image, label in self._rows(file, path, column, group):
-                        text = self._checked(path, len(listing.names), image, label)
-                        listing.add(str(len(listing.names)), text, out.tell(), image.size)
+                    for image, label in self._rows(file, path, column, group, len(listing.names)):
+                        listing.add(str(len(listing.names)), label, out.tell(), image.size)
                         out.write(image)
         except OSError as error:
             raise DatasetError(
