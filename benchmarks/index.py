@@ -46,7 +46,7 @@ from fastpipe.datasets import ImageIndex
 from fastpipe.index import format
 from fastpipe.index.listing import IMG_EXTENSIONS
 from fastpipe.index.local_scan import LocalFolderSource, folder_states
-from fastpipe.index.table import Table, joined, offsets_of, pack_paths
+from fastpipe.index.table import Listing, Table, joined, offsets_of, pack_paths
 
 FOLDERS = 1000
 LIST_BYTES = 230
@@ -143,13 +143,8 @@ def large(root: Path, cache: Path, entries: int, draws: int, workers: int) -> di
     root.mkdir()
     table = made_up(root, entries)
     location = cache / "made-up"
-    about = {
-        "classes": class_names(),
-        "class_values": list(range(FOLDERS)),
-        "formats": [],
-        "rooted": True,
-        "identity": LocalFolderSource(root=str(root), extensions=IMG_EXTENSIONS).identity,
-    }
+    identity = LocalFolderSource(root=str(root), extensions=IMG_EXTENSIONS).identity
+    about = {**Listing(table, class_names(), range(FOLDERS)).header(), "identity": identity}
     generation = format.write(location, table.arrays(), about)
     on_disk = (location / f"{generation}.index").stat().st_size
     result: dict[str, Any] = {

@@ -22,18 +22,6 @@ from fastpipe.errors import DatasetError
 from fastpipe.index import format
 from fastpipe.index.table import Array
 
-_SCHEMA = {
-    "boxes": "f8",
-    "boxes_whole": "?",
-    "labels": "i8",
-    "records": "u1",
-    "record_offsets": "i8",
-    "starts": "i8",
-    "ids": "i8",
-    "paths": "u1",
-    "path_offsets": "i8",
-}
-
 
 class Annotations:
     """n images with m annotations, mapped from a folder or in memory.
@@ -55,7 +43,7 @@ class Annotations:
     def opened(cls, folder: Path, generation: str | None = None) -> Annotations:
         """Opens what is kept in a folder; raises `format.UnusableIndex`."""
         generation = generation or format.last_generation(folder)
-        return cls(format.read(folder, generation, _SCHEMA)[1], folder, generation)
+        return cls(format.read(folder, generation)[1], folder, generation)
 
     def __len__(self) -> int:
         return len(self.arrays["ids"])
@@ -159,7 +147,7 @@ def load_or_parse(path: str) -> Annotations:
     with format.locked(folder):
         with contextlib.suppress(format.UnusableIndex):
             return Annotations.opened(folder)
-        return Annotations.opened(folder, format.write(folder, parse(path).items(), {"made_of": made_of}, _SCHEMA))
+        return Annotations.opened(folder, format.write(folder, parse(path).items(), {"made_of": made_of}))
 
 
 def parse(path: str) -> dict[str, Array]:

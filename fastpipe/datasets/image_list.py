@@ -16,7 +16,7 @@ from fastpipe.datasets.options import ImageOptions, Unpack, with_options
 from fastpipe.index.image_index import ImageIndex
 from fastpipe.index.list_files import Column
 from fastpipe.index.list_source import ListSource, index_of_rows
-from fastpipe.index.table import Array
+from fastpipe.index.table import Array, Listing
 from fastpipe.paths import local_path
 from fastpipe.sources import ByteSource, Cache, source_of
 
@@ -35,8 +35,8 @@ class ImageList(IndexedDataset):
             - an `ImageIndex`.
 
             What is parsed of a large file is kept in fastpipe's cache folder until the file's size or times change.
-            Labels that are all integers, or in two sequences all floats, are the targets as they stand; otherwise they
-            are class names, and targets count the sorted classes from 0.
+            Labels that are all integers, or in two sequences or Parquet all floats, are the targets as they stand;
+            otherwise they are class names, and targets count the sorted classes from 0.
         transform: takes a PIL image (a fastpipe transform: is compiled).
         target_transform: takes the target.
         root: what relative paths start from; None for the current folder. Or a URL or a `fastpipe.ByteSource`: then
@@ -165,10 +165,8 @@ class ImageList(IndexedDataset):
         if index is not None:
             return index
         rows = index_of_rows(([path for path, _ in self.samples], [label for _, label in self.samples]))
-        known = self.index
-        return ImageIndex.from_table(
-            rows.table, root=rows.root, classes=known.classes, class_values=known.class_values, source=rows.source
-        )
+        listing = Listing(rows.table, self.index.classes, self.index.class_values)
+        return ImageIndex.from_listing(listing, rows.root, rows.source)
 
 
 def _index_of_rows(rows: object, root: Any) -> ImageIndex:

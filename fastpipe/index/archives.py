@@ -24,7 +24,7 @@ from fastpipe.index.containers import ContainerListing, ContainerSource
 from fastpipe.index.listing import without_classes
 from fastpipe.sources import ByteSource, CachedSource, RemoteSource
 from fastpipe.sources.cache import without_cache
-from fastpipe.sources.ranged import open_seekable, read_parts
+from fastpipe.sources.ranged import open_seekable
 from fastpipe.types import RemoteFile
 
 ENDINGS = (".tar", ".zip")
@@ -172,7 +172,7 @@ def _local_headers(path: str, file: IO[bytes], members: list[zipfile.ZipInfo]) -
     if isinstance(path, RemoteFile):
         for start in range(0, len(members), _PARTS):
             places = [(max(member.header_offset, 0), _LOCAL_HEADER) for member in members[start : start + _PARTS]]
-            for header in read_parts(path, places):
+            for header in without_cache(path.source).fetch([path.part(*place) for place in places]):
                 if isinstance(header, Exception):
                     raise header
                 assert isinstance(header, bytes)
@@ -253,6 +253,10 @@ class ArchiveSource(ContainerSource):
     """Class folders in a zip or tar; the root is the archive, or a folder in it."""
 
     integers = False
+
+    @property
+    def identity(self) -> dict[str, object]:
+        return super().identity | {"kind": "archive"}
 
     def name_of(self, path: str) -> str:
         return ""

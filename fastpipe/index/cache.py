@@ -3,94 +3,125 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
+import json
 import os
 import re
 import warnings
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.index import format
 from fastpipe.index.index_source import IndexSource
-from fastpipe.index.indexed_files import IndexedFiles, open_index
-from fastpipe.index.parts import KnownParts
+from fastpipe.index.parts import Parts
+from fastpipe.index.table import Listing, Table
 from fastpipe.paths import absolute_path
 
-_SMALL = 1 << 16  # bytes
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A listing, and where it is kept.
+
+    Attributes:
+        listing: the files; mapped from disk, or in memory.
+        origin: how it came about: ``"opened"``, or why and what was built.
+        location: the folder on disk; None in memory.
+        generation: which of the states of that folder this is.
+        identity: of the `IndexSource` that it was made of; empty where there is none.
+    """
+
+    listing: Listing
+    origin: str
+    location: Path | None = None
+    generation: str = ""
+    identity: dict[str, Any] = field(default_factory=dict)
 
 
-def load_or_build(source: IndexSource, location: str | os.PathLike[str] | None) -> IndexedFiles:
+def open_kept(location: Path, generation: str | None = None) -> Kept:
+    """Opens the index at a location, its current generation or a given one; raises UnusableIndex."""
+    generation = generation or format.last_generation(location)
+    header, arrays = format.read(location, generation)
+    try:
+        listing = Listing(Table(**arrays), header["classes"], header["class_values"], header["rooted"])
+    except (TypeError, KeyError) as error:
+        raise format.UnusableIndex(f"something is missing: {error}") from None
+    if listing.table.offsets[-1] != listing.table.paths.size:
+        raise format.UnusableIndex("the offsets don't fit the paths")
+    return Kept(listing, "opened", location, generation, header.get("identity") or {})
+
+
+def load_or_build(source: IndexSource, location: str | os.PathLike[str] | None) -> Kept:
     """The index of a source as it is now, kept at a location, ``"auto"`` for the user's cache folder; None in memory.
 
     Raises:
         DatasetError: it can't be kept at the location that was given.
     """
     if location is None:
-        return source.build(None, "kept nowhere")
+        return Kept(source.list_files({}), "built: kept nowhere")
     if isinstance(location, str) and location == "auto":
         try:
-            default = _default_location(source.identity)
+            default = _default_location(source)
         except FileNotFoundError as error:
             _warn_not_kept(None, error)
-            return source.build(None, "kept nowhere")
+            return Kept(source.list_files({}), "built: kept nowhere")
         return _kept(source, default, required=False)
     folder = Path(absolute_path(location))
     format.refuse_foreign_folder(folder)
     return _kept(source, folder, required=True)
 
 
-def keep_if_large(files: IndexedFiles) -> IndexedFiles:
-    """The files mapped from the cache folder, if they are many; small ones stay in memory.
+@dataclass(frozen=True, kw_only=True)
+class GivenFiles(IndexSource):
+    """Files that were listed another way: their index has a name made from its content, so it is never out of date."""
 
-    They are kept under a name made from their content, so that it can't be out of date; equal ones are kept once.
-    """
-    if files.table.nbytes <= _SMALL:
-        return files
-    digest = hashlib.sha256(repr(sorted(files.header().items())).encode("ascii", "backslashreplace"))
-    for name, array in files.table.arrays():
-        digest.update(name.encode())
-        digest.update(format.bytes_of(array))
-    location: Path | None = None
+    listing: Listing
+
+    kind = "lists"
+
+    @functools.cached_property
+    def identity(self) -> dict[str, object]:
+        digest = hashlib.sha256(repr(self.listing.header()).encode("ascii", "backslashreplace"))
+        for name, array in self.listing.table.arrays():
+            digest.update(name.encode())
+            digest.update(format.bytes_of(array))
+        return {"root": "", "extensions": [], "content": digest.hexdigest()}
+
+    def find_unchanged(self, kept: Listing, confirmed_ns: int) -> tuple[Parts, str]:
+        return {}, ""
+
+    def list_files(self, known: Parts) -> Listing:
+        return self.listing
+
+
+def _default_location(source: IndexSource) -> Path:
+    identity = source.identity
+    key = hashlib.sha256(json.dumps(identity).encode("ascii")).hexdigest()[:16]
+    name = re.sub(r"[^A-Za-z0-9_-]", "_", os.path.basename(str(identity["root"])))[:40]
+    return format.cache_folder() / source.kind / f"{name}-{key}"
+
+
+def _open_and_compare(source: IndexSource, location: Path) -> tuple[Kept | None, Parts, str]:
+    """Opens the index at a location: the index, what of it may be taken over, and why it won't do (``""``: it does)."""
     try:
-        location = format.cache_folder() / "lists" / digest.hexdigest()[:32]
-        with contextlib.suppress(format.UnusableIndex):
-            return open_index(location, files.root, "opened", source=files.source)
-        with format.locked(location):
-            format.write(location, files.table.arrays(), files.header())
-        return open_index(location, files.root, "built", source=files.source)
-    except (OSError, format.UnusableIndex) as error:
-        _warn_not_kept(location, error)
-        return files
-
-
-def _default_location(identity: dict[str, Any]) -> Path:
-    root, extensions, *others = identity.values()
-    parts = [root, *extensions, *map(repr, others)]
-    key = hashlib.sha256(os.fsencode("\0".join(parts))).hexdigest()[:16]
-    name = re.sub(r"[^A-Za-z0-9_-]", "_", os.path.basename(root))[:40]
-    return format.cache_folder() / "folders" / f"{name}-{key}"
-
-
-def _open_and_compare(source: IndexSource, location: Path) -> tuple[IndexedFiles | None, KnownParts | None, str]:
-    """Opens the index at a location: the index, its unchanged parts, and why it won't do (``""`` if it does)."""
-    try:
-        index = open_index(location, source.root, "opened", source=source.bytes_from)
-    except format.UnusableIndex as error:
-        return None, None, str(error)
-    if index.identity != source.identity:
-        return None, None, f"what was there is of {index.identity}"
+        kept = open_kept(location)
+        confirmed_ns = format.confirmed_ns(location, kept.generation)
+    except (format.UnusableIndex, FileNotFoundError) as error:
+        return None, {}, str(error)
+    if kept.identity != source.identity:
+        return None, {}, f"what was there is of {kept.identity}"
     if source.options.refresh:
-        damage = index.damaged_arrays()
-        return None, None, f"damaged: {', '.join(damage)}" if damage else "asked to look at everything again"
-    return index, *source.find_unchanged(index)
+        return None, {}, "asked to look at everything again"
+    return kept, *source.find_unchanged(kept.listing, confirmed_ns)
 
 
-def _kept(source: IndexSource, location: Path, *, required: bool) -> IndexedFiles:
+def _kept(source: IndexSource, location: Path, *, required: bool) -> Kept:
     """The index at a location, brought up to date there."""
-    index, known, reason = _open_and_compare(source, location)
-    if index is not None and not reason:
-        return index
+    kept, known, reason = _open_and_compare(source, location)
+    if kept is not None and not reason:
+        return kept
     with contextlib.ExitStack() as stack:
         problem: Exception | None = None
         try:
@@ -99,24 +130,25 @@ def _kept(source: IndexSource, location: Path, *, required: bool) -> IndexedFile
             problem = error
         else:
             if not source.options.refresh:  # another process may have done it meanwhile
-                index, known, reason = _open_and_compare(source, location)
-                if index is not None and not reason:
-                    return index
-        built = source.build(known, reason)
-        if built is index:
-            format.confirm(location, built.generation)  # so that whoever waited meanwhile sees it
-            return built
+                kept, known, reason = _open_and_compare(source, location)
+                if kept is not None and not reason:
+                    return kept
+        listing = source.list_files(known)
+        if kept is not None and listing.equals(kept.listing):
+            format.confirm(location, kept.generation)  # so that whoever waited meanwhile sees it
+            return kept
+        origin = f"built: {reason}"
         if problem is None:
             try:
-                about = {**built.header(), "identity": source.identity}
-                generation = format.write(location, built.table.arrays(), about)
-                return open_index(location, source.root, built.origin, generation, source.bytes_from)
+                about = {**listing.header(), "identity": source.identity}
+                generation = format.write(location, listing.table.arrays(), about)
+                return replace(open_kept(location, generation), origin=origin)
             except (OSError, format.UnusableIndex) as error:
                 problem = error
     if required:
         raise DatasetError(f"the index can't be kept at {location}: {problem}") from problem
     _warn_not_kept(location, problem)
-    return built
+    return Kept(listing, origin)
 
 
 def _warn_not_kept(location: Path | None, problem: object) -> None:

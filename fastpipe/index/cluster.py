@@ -15,8 +15,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import CancelledError
-from typing import Any
+from concurrent import futures
+from typing import Any, TypeVar
 
 import PIL
 
@@ -25,7 +25,10 @@ from fastpipe.index.format import cache_folder
 from fastpipe.index.journal import Journal
 from fastpipe.types import ArchiveMember
 
-__all__ = ["Cluster", "cluster_at", "shared_paths", "whole_path"]
+__all__ = ["Cluster", "cluster_at", "shared_paths"]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 _START_S = 60.0  # for a scheduler that doesn't answer, and for a cluster without a worker
 _SAY_S = 1.0  # after which it is said what is waited for
@@ -76,7 +79,7 @@ class Cluster:
             self._journal = Journal("cluster", repr((self._about, _versions())))
         return self
 
-    def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[tuple[int, Any]]:
+    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[tuple[int, Result]]:
         """Calls a function of a module for each item, and yields results as they become known.
 
         What a worker that dies was at is done by another one.
@@ -96,68 +99,58 @@ class Cluster:
         running: dict[Any, tuple[int, bytes]] = {}
         done: queue.SimpleQueue[Any] = queue.SimpleQueue()
         limit = _AHEAD * max(1, sum(self._client.nthreads().values()))
-        more = True
         try:
-            while more or running:
-                while more and len(running) < limit:
-                    number, item = next(waiting, (-1, None))
-                    more = number >= 0
-                    if not more:
-                        break
+            while True:
+                while len(running) < limit and (asked := next(waiting, None)):
+                    number, item = asked
                     key = b"" if journal is None else _key(function, item)
                     known = None if journal is None else journal.get(key)
                     if known is not None:
                         yield number, known
-                    else:
-                        future = self._client.submit(_done, function, item, _versions(), pure=False)
-                        running[future] = number, key
-                        future.add_done_callback(done.put)
-                if running:
-                    future = self._patiently(lambda seconds: done.get(timeout=seconds))
-                    number, key = running.pop(future)
-                    try:
-                        # It is done, but where it lies may be gone by now, and then another worker does it again.
-                        result = self._patiently(future.result, future)
-                    except dask.KilledWorker as error:
-                        raise FastpipeError(
-                            f"the cluster gave up on a task that several workers died over: {error}"
-                        ) from error
-                    except CancelledError as error:
-                        raise FastpipeError(
-                            f"--scheduler {self._address}: the scheduler is gone, and its tasks with it. {_AGAIN}"
-                        ) from error
-                    if journal is not None:
-                        journal.put(key, result)
-                    yield number, result
+                        continue
+                    future = self._client.submit(_done, function, item, _versions(), pure=False)
+                    running[future] = number, key
+                    future.add_done_callback(done.put)
+                if not running:
+                    return
+                future = self._patiently(lambda seconds: done.get(timeout=seconds))
+                number, key = running.pop(future)
+                try:
+                    # It is done, but where it lies may be gone by now, and then another worker does it again.
+                    result = self._patiently(future.result, future)
+                except dask.KilledWorker as error:
+                    raise FastpipeError(
+                        f"the cluster gave up on a task that several workers died over: {error}"
+                    ) from error
+                except futures.CancelledError as error:
+                    raise FastpipeError(
+                        f"--scheduler {self._address}: the scheduler is gone, and its tasks with it. {_AGAIN}"
+                    ) from error
+                if journal is not None:
+                    journal.put(key, result)
+                yield number, result
         finally:
             if running:
                 self._client.cancel(list(running), force=True)
 
     def _connect(self, dask: Any) -> Any:
         """The client, made in a thread: one whose address takes a connection and never answers isn't made for ever."""
-        made: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        made: futures.Future[Any] = futures.Future()
 
         def make() -> None:
             try:
-                made.put(dask.Client(self._address, timeout=_START_S, set_as_default=False))
+                made.set_result(dask.Client(self._address, timeout=_START_S, set_as_default=False))
             except Exception as error:  # raised by the thread that waits
-                made.put(error)
+                made.set_exception(error)
 
         threading.Thread(target=make, daemon=True).start()
-        client = None
-        with contextlib.suppress(queue.Empty):
-            client = made.get(timeout=_SAY_S)
-        if client is None:
+        if not futures.wait([made], _SAY_S).done:
             self._say(f"waiting for an answer, for {_START_S:.0f} s at most")
-            try:
-                client = made.get(timeout=_START_S)
-            except queue.Empty:
-                client = TimeoutError("it took the connection and said nothing")
-        if isinstance(client, Exception):
-            raise client
-        return client
+            if not futures.wait([made], _START_S).done:
+                raise TimeoutError("it took the connection and said nothing")
+        return made.result()
 
-    def _patiently(self, wait: Callable[[float], Any], future: Any = None) -> Any:
+    def _patiently(self, wait: Callable[[float], Result], future: Any = None) -> Result:
         """Calls `wait(seconds)` until it returns, and returns that; gives up if there is no worker for too long.
 
         It raises `queue.Empty` or a timeout while there is nothing yet; a timeout that a `future` ended with is raised.
@@ -207,27 +200,25 @@ def cluster_at(
     return contextlib.nullcontext() if address is None else Cluster(address, about, quiet=quiet)
 
 
-def whole_path(path: str) -> str:
-    """A path that other machines with the same disks understand."""
-    if type(path) is ArchiveMember:
-        return ArchiveMember(str(path), os.path.abspath(path.container), path.offset, path.length)
-    return path if isinstance(path, ArchiveMember) else os.path.abspath(path)
-
-
 def shared_paths(paths: Iterable[str]) -> list[str]:
-    """The `whole_path` of each path; ``""`` stays.
+    """Paths that other machines with the same disks understand; ``""`` stays.
 
     Raises:
         DatasetError: one lies in what this machine unpacked for itself.
     """
     own = os.fspath(cache_folder()) + os.sep
-    shared = [whole_path(path) if path else "" for path in paths]
-    for path in shared:
-        if type(path) is ArchiveMember and path.container.startswith(own):
-            raise DatasetError(
-                f"{path} was unpacked into this machine's cache folder, where a cluster's workers don't see it: leave "
-                "the scheduler out."
-            )
+    shared: list[str] = []
+    for path in paths:
+        if type(path) is ArchiveMember:
+            path = ArchiveMember(str(path), os.path.abspath(path.container), path.offset, path.length)
+            if path.container.startswith(own):
+                raise DatasetError(
+                    f"{path} was unpacked into this machine's cache folder, where a cluster's workers don't see it: "
+                    "leave the scheduler out."
+                )
+        elif path and not isinstance(path, ArchiveMember):  # one of a store is the same everywhere
+            path = os.path.abspath(path)
+        shared.append(path)
     return shared
 
 
@@ -235,7 +226,7 @@ def _versions() -> dict[str, str]:
     return {"fastpipe": sys.modules["fastpipe"].__version__, "pillow": PIL.__version__}
 
 
-def _done(function: Callable[[Any], Any], item: object, versions: dict[str, str]) -> Any:
+def _done(function: Callable[[Item], Result], item: Item, versions: dict[str, str]) -> Result:
     """Runs in a worker."""
     if versions != _versions():
         raise FastpipeError(
@@ -245,6 +236,6 @@ def _done(function: Callable[[Any], Any], item: object, versions: dict[str, str]
     return function(item)
 
 
-def _key(function: Callable[[Any], Any], item: object) -> bytes:
+def _key(function: Callable[[Item], object], item: Item) -> bytes:
     text = f"{function.__module__}.{function.__qualname__}".encode()
     return hashlib.blake2b(text + pickle.dumps(item, protocol=4), digest_size=16).digest()

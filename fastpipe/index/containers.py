@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,15 +11,13 @@ import numpy as np
 from typing_extensions import Self
 
 from fastpipe.errors import DatasetError
-from fastpipe.index.file_states import State, settled_state, state_of
+from fastpipe.index.file_states import NEVER_EQUAL, State, settled_state, state_of
 from fastpipe.index.glob import Paths, expand_paths, paths_digest
-from fastpipe.index.index_source import BuildOptions, IndexSource, Listing
-from fastpipe.index.indexed_files import IndexedFiles
-from fastpipe.index.parts import KnownParts, Part, merge
-from fastpipe.index.table import Table, joined, number_labels, pack_paths
+from fastpipe.index.index_source import DEFAULT_OPTIONS, BuildOptions, IndexSource
+from fastpipe.index.parts import Part, Parts, listed_parts, merge, parts_of
+from fastpipe.index.table import Listing, number_labels, pack_paths
 from fastpipe.progress_bar import SlowBar
 from fastpipe.sources import ByteSource, Cache
-from fastpipe.sources.threads import map_in_threads
 from fastpipe.types import RemoteFile
 
 _AT_ONCE = 8  # containers of a store: there it takes time to hear of the next member
@@ -93,91 +90,79 @@ class ContainerSource(IndexSource):
         """The samples of a container; raises DatasetError where it can't be used."""
         raise NotImplementedError
 
-    def find_unchanged(self, index: IndexedFiles) -> tuple[KnownParts | None, str]:
-        if index.table.containers is None:
-            return None, "what was there is of a folder"
-        known = KnownParts(index, ("starts", "sizes"))
-        names = {path: self._relative(path) for path in self.paths}
-        unchanged = {name for path, name in names.items() if name in known and _is_unchanged(known, name, path)}
-        if len(unchanged) < len(self.paths) or len(self.paths) != len(known):
-            reason = f"{len(self.paths) - len(unchanged)} of {len(self.paths)} containers may have changed"
-            return known.without(known.numbers.keys() - unchanged), reason
-        return known, self.options.missing_in(index.table)
+    def copy_of(self, path: str) -> str | None:
+        """The file that `listing` unpacks a container to, if it has to; None where it never does."""
+        return None
 
-    def list_files(self, known: KnownParts | None) -> Listing:
-        parts = self._parts(known)
-        unpacked = [part.unpacked for part in parts if part.unpacked is not None]
-        if unpacked and self.options.cluster is not None:
-            raise DatasetError(
-                f"the images of {self.paths[0]} are compressed as a column, so they are unpacked on this machine, "
-                "where a cluster's workers don't see them: leave the scheduler out."
-            )
+    def find_unchanged(self, kept: Listing, confirmed_ns: int) -> tuple[Parts, str]:
+        listed, states = listed_parts(kept.table)
+        numbers = {path: number for number, path in enumerate(listed)}
+        unchanged: dict[str, int] = {}
+        for path in self.paths:
+            copy = self.copy_of(path)
+            holders = [(self._relative(path), path)] if copy is None else [(self._relative(path), path), (copy, copy)]
+            for name, holder in holders:
+                if name in numbers and _is_as_it_was(holder, states[numbers[name]].tolist()):
+                    unchanged[self._relative(path)] = numbers[name]
+        if len(unchanged) == len(self.paths) == len(listed):
+            return {}, ""
+        # The names may be those of `class_names`: the labels are the values.
+        texts = kept.classes if self.class_names is None else map(str, kept.class_values)
+        texts_of = dict(zip(kept.class_values, texts, strict=True))
+        assert kept.table.part_starts is not None
+        known: Parts = {}
+        parts = parts_of(kept.table, ("starts", "sizes"), unchanged.values()).values()
+        for (name, number), part in zip(unchanged.items(), parts, strict=True):
+            labels = kept.table.labels[slice(*kept.table.part_starts[number : number + 2])]
+            known[name] = replace(part, labels=[texts_of[label] for label in labels.tolist()])
+        return known, f"{len(self.paths) - len(unchanged)} of {len(self.paths)} containers may have changed"
+
+    def list_files(self, known: Parts) -> Listing:
+        found = known | self._listed([path for path in self.paths if self._relative(path) not in known])
+        parts = [found[self._relative(path)] for path in self.paths]
         texts = [label for part in parts for label in part.labels]
         labels, classes, values = number_labels(texts, self.integers, (name for part in parts for name in part.classes))
         if self.class_names is not None:  # a value without a name keeps its number
             others = [value for value in values if not 0 <= value < len(self.class_names)]
             classes = [*self.class_names, *map(str, others)]
             values = [*range(len(self.class_names)), *others]
-        # What was unpacked comes after the containers themselves.
-        places = itertools.count(len(parts))
-        holders = [number if part.unpacked is None else next(places) for number, part in enumerate(parts)]
-        states = [*(part.state for part in parts), *map(state_of, unpacked)]
-        arrays, starts, old_rows = merge(parts)
-        table = Table(
-            labels=labels,
-            containers=np.repeat(np.array(holders, np.int32), np.diff(starts)),
-            part_paths=joined([pack_paths([*(part.path for part in parts), *unpacked])]),
-            part_states=np.array(states, np.int64).reshape(-1, 3),
-            part_starts=starts,
-            **arrays,
-        )
-        return Listing(table, classes, values, old_rows)
+        containers = np.repeat(np.arange(len(parts), dtype=np.int32), [*map(len, parts)])
+        return Listing(replace(merge(parts, labels), containers=containers), classes, values)
 
-    def _parts(self, known: KnownParts | None) -> list[Part]:
-        """All containers in their order."""
-        names = {path: self._relative(path) for path in self.paths}
+    def _listed(self, paths: Sequence[str]) -> Parts:
+        """The containers at some paths, by their names."""
         # Before they are listed: what changes meanwhile shows the next time.
-        states = {path: settled_state(path) for path in self.paths}
-        new = [path for path, name in names.items() if known is None or name not in known]
+        states = {path: settled_state(path) for path in paths}
         # A task needn't carry the names of all the others.
-        asked = ((replace(self, paths=(path,), options=BuildOptions()), path) for path in new)
-        cluster = self.options.cluster
-        if cluster is not None and len(new) > 1:
-            listings = cluster.map(_listing_of, asked)
-        else:
-            listings = map_in_threads(_listing_of, asked, _AT_ONCE if self.bytes_from is not None else 0)
-        found: dict[str, Part] = {}
+        asked = ((replace(self, paths=(path,), options=DEFAULT_OPTIONS), path) for path in paths)
+        options = self.options if len(paths) > 1 else DEFAULT_OPTIONS
+        found: Parts = {}
         with SlowBar("listing containers", self.options.progress) as bar:
-            bar.expect(len(new))
-            for number, listing in listings:
-                path = new[number]
-                found[path] = self._listed(path, states[path], ContainerListing(*listing))
+            bar.expect(len(paths))
+            for number, listing in options.map(_listing_of, asked, 0 if self.bytes_from is None else _AT_ONCE):
+                path = paths[number]
+                found[self._relative(path)] = self._part(path, states[path], ContainerListing(*listing))
                 bar.advance()
-        return [
-            found[path] if path in found else self._taken_over(cast(KnownParts, known), name, states[path])
-            for path, name in names.items()
-        ]
+        return found
+
+    def _part(self, path: str, state: State, listing: ContainerListing) -> Part:
+        start = self.name_of(path)
+        names, labels, starts, sizes, classes, unpacked = listing
+        if unpacked is not None and self.options.cluster is not None:
+            raise DatasetError(
+                f"the images of {path} are compressed as a column, so they are unpacked on this machine, "
+                "where a cluster's workers don't see them: leave the scheduler out."
+            )
+        if unpacked is not None and state[1] != NEVER_EQUAL:  # its name says of which state of the container it is
+            state = state_of(unpacked)
+        columns = {"starts": np.array(starts, np.int64), "sizes": np.array(sizes, np.int64)}
+        packed = pack_paths([start + name for name in names])
+        return Part(unpacked or self._relative(path), state, packed, columns, labels=labels, classes=classes)
 
     def _relative(self, path: str) -> str:
         if isinstance(path, RemoteFile):
             return path.key
         return os.path.relpath(path, self.root).replace(os.sep, "/") if self.root else path.replace(os.sep, "/")
-
-    def _listed(self, path: str, state: State, listing: ContainerListing) -> Part:
-        start = self.name_of(path)
-        names, labels, starts, sizes, classes, unpacked = listing
-        columns = {"starts": np.array(starts, np.int64), "sizes": np.array(sizes, np.int64)}
-        packed = pack_paths([start + name for name in names])
-        return Part(self._relative(path), state, packed, columns, labels=labels, classes=classes, unpacked=unpacked)
-
-    def _taken_over(self, known: KnownParts, name: str, state: State) -> Part:
-        index, holder = known.index, _holder(known, name)
-        # The names may be those of `class_names`: the labels are the values.
-        texts = index.classes if self.class_names is None else map(str, index.class_values)
-        names = dict(zip(index.class_values, texts, strict=True))
-        labels = [names[value] for value in index.labels[known.rows(name)].tolist()]
-        unpacked = None if holder == known.numbers[name] else index.containers[holder]
-        return replace(known.part(name), state=state, labels=labels, unpacked=unpacked)
 
     def name_of(self, path: str) -> str:
         """The prefix of a container's samples, relative to the root."""
@@ -197,19 +182,10 @@ def common_folder(paths: Sequence[str]) -> str:
         return ""
 
 
-def _holder(known: KnownParts, name: str) -> int:
-    """The container that holds the bytes of a container's samples: itself, or what it was unpacked to."""
-    holders = known.index.table.containers
-    assert holders is not None
-    rows = known.rows(name)
-    return int(holders[rows.start]) if rows.start < rows.stop else known.numbers[name]
-
-
-def _is_unchanged(known: KnownParts, name: str, path: str) -> bool:
-    if isinstance(path, RemoteFile):
-        return path.version != 0 and state_of(path) == known.state(name)
-    places = {known.numbers[name], _holder(known, name)}
+def _is_as_it_was(path: str, state: Sequence[int]) -> bool:
+    if isinstance(path, RemoteFile) and path.version == 0:
+        return False
     try:
-        return all(state_of(known.index.containers[one]) == tuple(known.states[one].tolist()) for one in places)
+        return state_of(path) == tuple(state)
     except OSError:  # what was unpacked is gone
         return False

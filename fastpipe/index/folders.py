@@ -7,21 +7,21 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
 from fastpipe.errors import FastpipeWarning
-from fastpipe.index.index_source import IndexSource, Listing
+from fastpipe.index.index_source import IndexSource
 from fastpipe.index.listing import without_classes
-from fastpipe.index.parts import KnownParts, Part, merge
-from fastpipe.index.table import Table, joined, pack_paths
+from fastpipe.index.parts import Part, Parts, merge
+from fastpipe.index.table import Listing
 from fastpipe.progress_bar import SlowBar
 
 _NAMED = 5  # folders in a warning
 
-Task = tuple[str, Any]
-"""A folder to visit: its path from the root on, and what the visit of the folder above told of it."""
+Task = TypeVar("Task")
+"""A folder to visit, and what the visit of the folder above told of it."""
 
 
 def walk(
@@ -51,10 +51,10 @@ class FolderSource(IndexSource):
     """The arguments of `ImageIndex.from_folder`; a subclass lists the folders."""
 
     @abc.abstractmethod
-    def folders(self, known: KnownParts | None) -> Iterable[Part]:
+    def folders(self, known: Parts) -> Iterable[Part]:
         """Lists all folders, the root among them, in any order."""
 
-    def list_files(self, known: KnownParts | None) -> Listing:
+    def list_files(self, known: Parts) -> Listing:
         # As os.walk's tuples sort, by the whole path, separators included: "a-b" before "a/b" before "ab".
         folders = sorted(
             self.folders(known), key=lambda folder: (folder.path.partition("/")[0], folder.path.replace("/", os.sep))
@@ -74,12 +74,5 @@ class FolderSource(IndexSource):
             )
         labels = {name: label for label, name in enumerate(classes)}
         folder_labels = np.array([-1, *(labels[folder.path.partition("/")[0]] for folder in below)], np.int32)
-        arrays, starts, old_rows = merge(folders)
-        table = Table(
-            labels=np.repeat(folder_labels, np.diff(starts)),
-            part_paths=joined([pack_paths([folder.path for folder in folders])]),
-            part_starts=starts,
-            part_states=np.array([folder.state for folder in folders], np.int64).reshape(-1, 3),
-            **arrays,
-        )
-        return Listing(table, classes, old_rows=old_rows)
+        table = merge(folders, np.repeat(folder_labels, [*map(len, folders)]))
+        return Listing(table, classes, range(len(classes)))

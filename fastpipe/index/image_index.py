@@ -3,32 +3,36 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
+
+import numpy as np
 
 from fastpipe.errors import DatasetError
 from fastpipe.index import cache, format
 from fastpipe.index.archives import ArchiveSource, archive_in, archive_named_by
 from fastpipe.index.index_source import BuildOptions, IndexSource
-from fastpipe.index.indexed_files import IndexedFiles, open_index
 from fastpipe.index.listing import IMG_EXTENSIONS
 from fastpipe.index.local_scan import LocalFolderSource
 from fastpipe.index.remote_scan import RemoteFolderSource
-from fastpipe.index.table import Array, Table
+from fastpipe.index.table import ENCODING, ERRORS, Array, Listing, unpack_paths
 from fastpipe.paths import local_path
 from fastpipe.sources import ByteSource, source_of
-from fastpipe.types import RemoteFile
+from fastpipe.types import ArchiveMember, RemoteFile
+
+_FEW = 4  # files, of which numpy costs more than it saves
+_SMALL = 1 << 16  # bytes of a table that stays in memory
 
 
-class ImageIndex(IndexedFiles):
+class ImageIndex:
     """n image files and their labels in arrays, without a Python object a file; usually mapped from disk.
 
     Workers map the same pages, so that their memory doesn't grow, and a pickled index is a path and a name. It never
     changes: `from_folder` gives a new one where the folder has changed.
 
     Attributes:
-        root: the folder that relative paths start from, as given.
+        root: the folder that relative paths start from, as given; ``""`` where paths are whole by themselves.
         prefix: what is put before a relative path.
         classes: class names; the labels count them from 0, but for lists with integer labels (see `class_values`).
         class_values: the label of each class.
@@ -38,6 +42,30 @@ class ImageIndex(IndexedFiles):
         origin: how it came about: ``"opened"``, or why and what was built.
         source: what has the files, or their containers; None for this machine's file system.
     """
+
+    def __init__(self, kept: cache.Kept, root: str, source: ByteSource | None = None) -> None:
+        listing = kept.listing
+        self.table = table = listing.table
+        self.root = root = root if listing.rooted else ""
+        self.source = source
+        self._separator = os.sep if source is None else "/"
+        if source is None:
+            self.prefix = os.path.join(root, "") if root else ""
+        else:
+            self.prefix = root.rstrip("/") + "/"
+        self.classes = tuple(listing.classes)
+        self.class_values = tuple(listing.class_values)
+        self.location = kept.location
+        self.generation = kept.generation
+        self.origin = kept.origin
+        self._kept = kept
+        self._bytes = table.paths.data
+        self._offsets = table.offsets
+        # Of files in containers: which one, where, how many bytes.
+        self._places = None
+        if table.containers is not None and table.starts is not None and table.sizes is not None:
+            self._places = (table.containers, table.starts, table.sizes)
+        self._containers: tuple[str, ...] | None = None
 
     @classmethod
     def from_folder(
@@ -77,52 +105,126 @@ class ImageIndex(IndexedFiles):
     @classmethod
     def load_or_build(cls, source: IndexSource, location: str | os.PathLike[str] | None) -> ImageIndex:
         """The index of a source as it is now: see `fastpipe.index.cache.load_or_build`."""
-        return cls._of(cache.load_or_build(source, location))
+        return cls(cache.load_or_build(source, location), source.root, source.bytes_from)
 
     @classmethod
-    def from_table(
-        cls,
-        table: Table,
-        *,
-        root: str,
-        classes: Sequence[str],
-        class_values: Sequence[int] | None = None,
-        source: ByteSource | None = None,
-    ) -> ImageIndex:
+    def from_listing(cls, listing: Listing, root: str, source: ByteSource | None = None) -> ImageIndex:
         """An index of files that were listed another way, kept in the cache folder if it is large.
 
         Args:
-            table: paths relative to `root`, and labels.
-            root: the folder that they start from; ``""`` where they are whole.
-            classes: class names.
-            class_values: the label of each class; None for 0, 1, ….
+            listing: the files.
+            root: what relative paths start from.
             source: what has the files; None for this machine's file system.
         """
-        files = cls(table, root=root, classes=classes, class_values=class_values, source=source)
-        return cls._of(cache.keep_if_large(files))
+        files = cache.GivenFiles(root=root, bytes_from=source, listing=listing)
+        return cls.load_or_build(files, "auto" if listing.table.nbytes > _SMALL else None)
 
     def take(self, picks: Array) -> ImageIndex:
         """An index of these files, int64 positions from 0 to n - 1, in this order."""
-        return ImageIndex.from_table(
-            self.table.take(picks),
-            root=self.root,
-            classes=self.classes,
-            class_values=self.class_values,
-            source=self.source,
+        return ImageIndex.from_listing(
+            Listing(self.table.take(picks), self.classes, self.class_values), self.root, self.source
         )
 
-    @classmethod
-    def _of(cls, files: IndexedFiles) -> ImageIndex:
-        if isinstance(files, cls):
-            return files
-        index = cls.__new__(cls)
-        index.__dict__ = files.__dict__
-        return index
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def path(self, number: int) -> str:
+        """The path of a file, from 0 to n - 1: the root as given, then the relative path.
+
+        Of a file in a container it is a `fastpipe.types.ArchiveMember`, which knows where its bytes are.
+        """
+        start, stop = self._offsets[number], self._offsets[number + 1]
+        name = self._bytes[start : stop - 1].tobytes().decode(ENCODING, ERRORS)
+        if self._separator != "/":
+            name = name.replace("/", self._separator)
+        if self.source is None and self._places is None:
+            return self.prefix + name
+        return self._placed([name], slice(number, number + 1))[0]
+
+    def blocks(self) -> Iterator[tuple[list[str], Array]]:
+        """Yields all files in blocks of ``(paths, labels)``, paths as `path` gives them: few objects alive at once."""
+        done = 0
+        for names, labels in self.table.blocks(self._separator):
+            yield self._placed(names, slice(done, done + len(names))), labels
+            done += len(names)
+
+    def paths(self, picks: Array) -> list[str]:
+        """The paths of many files, as `path` gives them: int64 positions from 0 to n - 1."""
+        return self._placed(unpack_paths(self.table.packed(picks), self._separator), picks)
+
+    def samples_at(self, indices: Sequence[int]) -> Iterable[tuple[str, int]]:
+        """The paths and labels of files at positions from 0 to n - 1."""
+        labels = self.table.targets
+        if len(indices) < _FEW:
+            return [(self.path(one), labels[one].item()) for one in indices]
+        picks = np.array(indices)
+        return zip(self.paths(picks), labels[picks].tolist(), strict=True)
+
+    def _placed(self, names: list[str], picks: Array | slice) -> list[str]:
+        """The paths of files at some places, which know how they are read."""
+        table, source, prefix = self.table, self.source, self.prefix
+        paths = [prefix + name for name in names]
+        if self._places is not None:
+            containers, holders = self.containers, self._places[0][picks].tolist()
+            starts, sizes = (array[picks].tolist() for array in self._places[1:])
+            if source is None:
+                members = zip(paths, holders, starts, sizes, strict=True)
+                return [ArchiveMember(path, containers[at], start, size) for path, at, start, size in members]
+            assert table.part_states is not None
+            keys = (containers[at] for at in holders)
+            parts = zip(paths, keys, starts, sizes, table.part_states[holders, 1].tolist(), strict=True)
+            return [
+                RemoteFile(path, source, key, start, size, version, False) for path, key, start, size, version in parts
+            ]
+        if source is None:
+            return paths
+        sizes = [-1] * len(names) if table.sizes is None else table.sizes[picks].tolist()
+        versions = [0] * len(names) if table.versions is None else table.versions[picks].tolist()
+        files = zip(paths, names, sizes, versions, strict=True)
+        return [RemoteFile(path, source, name, 0, size, version) for path, name, size, version in files]
+
+    @property
+    def containers(self) -> tuple[str, ...]:
+        """The paths of the containers that hold the files, of those in a store their keys; none where files lie by
+        themselves."""
+        if self._containers is None:
+            packed = None if self._places is None else self.table.part_paths
+            names = () if packed is None else unpack_paths(packed.tobytes(), self._separator)
+            if self.source is None:
+                names = [os.path.normpath(os.path.join(self.root, name)) for name in names]
+            self._containers = tuple(names)
+        return self._containers
+
+    @property
+    def labels(self) -> Array:
+        """int32 ``(n,)``, read-only where it is mapped; float64 of a list whose labels are floats."""
+        return self.table.targets
+
+    @property
+    def sizes(self) -> Array | None:
+        """int64 ``(n,)`` bytes, -1 where a file can't be reached; None where they weren't asked for."""
+        return self.table.sizes
+
+    def counts(self) -> Array:
+        """The number of files in each class: int64 ``(classes,)``."""
+        if self.table.folders is not None:  # files lie class by class: a look at few of them
+            return np.diff(np.searchsorted(self.labels, np.arange(len(self.classes) + 1, dtype=np.int32)))
+        values, counts = np.unique(self.labels, return_counts=True)
+        found = dict(zip(values.tolist(), counts.tolist(), strict=True))
+        return np.array([found.get(value, 0) for value in self.class_values], np.int64)
+
+    def read_through(self, source: ByteSource) -> ImageIndex:
+        """The same index, whose files come from another source of the same name, as one with a cache is."""
+        return self if source is self.source else ImageIndex(self._kept, self.root, source)
+
+    def __repr__(self) -> str:
+        where = "in memory" if self.location is None else f"at {self.location}"
+        return f"ImageIndex({len(self)} files in {len(self.classes)} classes, root={self.root!r}, {where})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.location is not None:
             return _reopened, (str(self.location), self.generation, self.root, self.source)
-        return _restored, (dict(self.table.arrays()), self.root, self.header(), self.source)
+        return ImageIndex, (self._kept, self.root, self.source)
 
 
 def folder_source(
@@ -146,14 +248,10 @@ def folder_source(
     return LocalFolderSource(root=folder, extensions=extensions, options=options)
 
 
-def _restored(arrays: dict[str, Array], root: str, header: dict[str, Any], source: ByteSource | None) -> ImageIndex:
-    return ImageIndex(Table(**arrays), root=root, source=source, **header)
-
-
 def _reopened(location: str, generation: str, root: str, source: ByteSource | None) -> ImageIndex:
     """The very generation that was pickled: a newer one may number the files otherwise."""
     try:
-        return ImageIndex._of(open_index(Path(location), root, "opened", generation, source))
+        return ImageIndex(cache.open_kept(Path(location), generation), root, source)
     except format.UnusableIndex as error:
         raise DatasetError(
             f"the index at {location} (generation {generation}) can't be opened any more: {error}. It was rebuilt or "

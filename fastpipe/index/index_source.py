@@ -4,35 +4,46 @@ from __future__ import annotations
 
 import abc
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import ClassVar, TypeVar
 
-from fastpipe.index.indexed_files import IndexedFiles
-from fastpipe.index.metadata import DEFAULT_OPTIONS, BuildOptions, with_sizes
-from fastpipe.index.parts import KnownParts
-from fastpipe.index.table import Array, Table
+from fastpipe.index.cluster import Cluster
+from fastpipe.index.parts import Parts
+from fastpipe.index.table import Listing
 from fastpipe.sources import ByteSource
+from fastpipe.sources.threads import map_in_threads
 
-__all__ = ["DEFAULT_OPTIONS", "BuildOptions", "IndexSource", "Listing"]
+__all__ = ["DEFAULT_OPTIONS", "BuildOptions", "IndexSource"]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
-class Listing(NamedTuple):
-    """The files of a source.
+@dataclass(frozen=True, slots=True)
+class BuildOptions:
+    """Options of making an index.
 
     Attributes:
-        table: paths, labels, and what else the listing itself tells.
-        classes: class names.
-        class_values: the label of each class; None for 0, 1, ….
-        old_rows: int64 ``(n,)``: each file's row in the older index, -1 for those that are new; None if all are.
-        rooted: whether the paths start from the source's root; else they are whole by themselves.
+        sizes: whether each file's size is wanted.
+        refresh: whether everything is to be looked at again, whatever is kept.
+        progress: whether a terminal gets a bar if it takes long.
+        cluster: its workers list and read; None for this process.
     """
 
-    table: Table
-    classes: Sequence[str]
-    class_values: Sequence[int] | None = None
-    old_rows: Array | None = None
-    rooted: bool = True
+    sizes: bool = False
+    refresh: bool = False
+    progress: bool = True
+    cluster: Cluster | None = None
+
+    def map(
+        self, function: Callable[[Item], Result], items: Iterable[Item], threads: int
+    ) -> Iterator[tuple[int, Result]]:
+        """Calls a function for each item: on the cluster, or by threads as `map_in_threads` does."""
+        return self.cluster.map(function, items) if self.cluster else map_in_threads(function, items, threads)
+
+
+DEFAULT_OPTIONS = BuildOptions()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,42 +62,28 @@ class IndexSource(abc.ABC):
     options: BuildOptions = DEFAULT_OPTIONS
     bytes_from: ByteSource | None = None
 
+    kind: ClassVar[str] = "folders"
+    """The folder in the cache folder that has its index."""
+
     @property
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, object]:
         """The values that tell this source's index from others: ``root``, ``extensions`` and more, as JSON has them."""
         root = os.path.abspath(self.root) if self.bytes_from is None else self.root
         store = {} if self.bytes_from is None else {"store": self.bytes_from.identity}
-        return {"root": root, "extensions": list(self.extensions), **self.about, **store}
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """Other arguments that the listing depends on, for `identity`."""
-        return {}
+        return {"root": root, "extensions": list(self.extensions), **store}
 
     @abc.abstractmethod
-    def find_unchanged(self, index: IndexedFiles) -> tuple[KnownParts | None, str]:
-        """Compares a kept index with what is there now.
+    def find_unchanged(self, kept: Listing, confirmed_ns: int) -> tuple[Parts, str]:
+        """Compares a kept listing with what is there now.
+
+        Args:
+            kept: the listing.
+            confirmed_ns: when it was last found to hold.
 
         Returns:
-            The unchanged parts, None where there are no such parts, and why the index won't do; ``""`` if it does.
+            What `list_files` may take over, and why the listing won't do; ``""`` if it does.
         """
 
     @abc.abstractmethod
-    def list_files(self, known: KnownParts | None) -> Listing:
-        """Lists all files as they are now; parts that are known haven't changed, and are taken over."""
-
-    def build(self, known: KnownParts | None, reason: str) -> IndexedFiles:
-        """A new index, or the older one itself where it turns out to hold."""
-        table, classes, values, old_rows, rooted = self.list_files(known)
-        made = IndexedFiles(
-            table,
-            root=self.root,
-            classes=classes,
-            class_values=values,
-            rooted=rooted,
-            origin=f"built: {reason}",
-            source=self.bytes_from,
-        )
-        old = None if known is None else known.index
-        made = with_sizes(made, old, old_rows, self.options)
-        return old if old is not None and made.equals(old) else made
+    def list_files(self, known: Parts) -> Listing:
+        """Lists all files as they are now, but for the parts that are known to be as they were."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import shutil
 import sqlite3
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
 import filelock
@@ -20,42 +20,36 @@ _KEPT_S = 24 * 3600.0
 
 
 class Journal:
-    """Results by a key, in a file of the cache folder, until what they are for is done; any thread may use it.
+    """Results by a key, in a folder of the cache folder, until what they are for is done; any thread may use it.
 
-    A kill costs no more than the results of the last moment. Where the folder can't be written, or another process is
-    at the same, the journal forgets: then an interrupted run begins anew.
+    A kill costs no more than the results of the last moment. Where nothing can be written, or another process is at the
+    same, the journal forgets: then an interrupted run begins anew.
 
     Args:
         kind: the folder in the cache folder.
         about: the values that the results depend on, as a text.
         anew: forget what was found before.
-
-    Attributes:
-        problem: why nothing is kept, or not everything; ``""`` if all results are.
     """
 
     def __init__(self, kind: str, about: str, anew: bool = False) -> None:
-        self.problem = ""
         self._lock = threading.Lock()
         self._rows: sqlite3.Connection | None = None
         self._alone = contextlib.ExitStack()
-        try:
-            folder = cache_folder() / kind
-            folder.mkdir(parents=True, exist_ok=True)
-            self._file = folder / f"{hashlib.sha256(about.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}.sqlite"
-            self._alone.enter_context(filelock.FileLock(f"{self._file}.lock", timeout=0))
+        with contextlib.suppress(OSError, NotImplementedError, sqlite3.Error):
+            self._folder = (
+                cache_folder() / kind / hashlib.sha256(about.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+            )
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._alone.enter_context(filelock.FileLock(self._folder / "lock", timeout=0))
             try:
                 self._rows = self._opened(anew)
             except sqlite3.DatabaseError:  # damaged: it only saves time
-                self._remove()
+                for file in self._folder.glob("results.sqlite*"):
+                    file.unlink()
                 self._rows = self._opened(anew)
-        except filelock.Timeout:
-            self.problem = "another process is at the same"
-        except (OSError, NotImplementedError, sqlite3.Error) as error:
-            self.problem = str(error)
 
     def _opened(self, anew: bool) -> sqlite3.Connection:
-        rows = sqlite3.connect(self._file, isolation_level=None, check_same_thread=False)
+        rows = sqlite3.connect(self._folder / "results.sqlite", isolation_level=None, check_same_thread=False)
         rows.execute("PRAGMA locking_mode=EXCLUSIVE")  # no shared memory, which network disks don't have
         rows.execute("PRAGMA journal_mode=WAL")
         rows.execute("PRAGMA synchronous=OFF")
@@ -73,17 +67,10 @@ class Journal:
 
     def put(self, key: bytes, result: object) -> None:
         """Keeps what was found, which JSON can hold."""
-        row = key, json.dumps(result), time.time()
-        with self._lock:
-            try:
-                if self._rows is not None:
-                    self._rows.execute("INSERT OR REPLACE INTO done VALUES (?, ?, ?)", row)
-            except sqlite3.Error as error:  # a full disk costs the going on, not the run
-                self.problem = str(error)
-
-    def _remove(self) -> None:
-        for ending in ("", "-wal", "-shm"):
-            Path(f"{self._file}{ending}").unlink(missing_ok=True)
+        if self._rows is not None:
+            row = key, json.dumps(result), time.time()
+            with self._lock, contextlib.suppress(sqlite3.Error):  # a full disk costs the going on, not the run
+                self._rows.execute("INSERT OR REPLACE INTO done VALUES (?, ?, ?)", row)
 
     def __enter__(self) -> Journal:
         return self
@@ -94,5 +81,4 @@ class Journal:
             if self._rows is not None:
                 self._rows.close()
                 if problem[0] is None:
-                    self._remove()
-                    Path(f"{self._file}.lock").unlink(missing_ok=True)
+                    shutil.rmtree(self._folder, ignore_errors=True)

@@ -22,6 +22,7 @@ from fastpipe.index.table import (
     ERRORS,
     LARGEST,
     SMALLEST,
+    Listing,
     Table,
     joined,
     number_labels,
@@ -76,7 +77,7 @@ def read_list(source: object, columns: tuple[Column, Column]) -> tuple[Iterator[
         path = local_path(source)
         ending = os.path.splitext(path)[1].lower()
         if ending == ".parquet":
-            return _in_blocks(f"{path}, row", _from_parquet(path, columns)), False
+            return _from_parquet(path, columns), False
         if ending in (".csv", ".tsv"):
             rows = _from_csv(path, "\t" if ending == ".tsv" else ",", columns)
             return _in_blocks(f"{path}, line", rows), True
@@ -173,7 +174,7 @@ def _position(column: Column, names: list[str] | None, path: str) -> int:
     return found.index(column)
 
 
-def _from_parquet(path: str, columns: tuple[Column, Column]) -> Iterator[Row]:
+def _from_parquet(path: str, columns: tuple[Column, Column]) -> Iterator[Block]:
     with open_parquet(path) as file:
         names = list(file.schema_arrow.names)
         for column in columns:
@@ -183,50 +184,49 @@ def _from_parquet(path: str, columns: tuple[Column, Column]) -> Iterator[Row]:
                     "Name the two with columns=(path, label)."
                 )
         chosen = [names[column] if isinstance(column, int) else column for column in columns]
-        number = 0
+        done = 0
         for batch in file.iter_batches(batch_size=_ROWS, columns=chosen):
             paths, labels = (batch.column(batch.schema.get_field_index(name)).to_pylist() for name in chosen)
-            for one, label in zip(paths, labels, strict=True):
-                number += 1
-                yield _checked(f"{path}, row", number, one, label)
+            yield _checked(f"{path}, row", done + 1, paths, labels)
+            done += len(paths)
 
 
-def _from_sequences(paths: Any, labels: Any) -> Iterator[Block]:
+def _from_sequences(paths: Sequence[object], labels: Any) -> Iterator[Block]:
     if len(paths) != len(labels):
         raise DatasetError(f"there are {len(paths)} paths and {len(labels)} labels: give one label a path.")
     labels = labels.tolist() if hasattr(labels, "tolist") else labels  # an array's or a tensor's numbers are Python's
     left_paths, left_labels = iter(paths), iter(labels)
     for start in range(0, len(paths), _ROWS):
-        some, given = (list(itertools.islice(left, _ROWS)) for left in (left_paths, left_labels))
-        numbers = range(start, start + len(some))
-        alike = len(some) == len(given) and set(map(type, some)) == {str} and set(map(type, given)) in ({int}, {str})
-        if not alike or not all(some):
-            checked = [_checked_item(*row) for row in zip(numbers, some, given, strict=True)]
-            some, given = [path for _, path, _ in checked], [label for _, _, label in checked]
-        yield Block("item", numbers, some, given)
+        yield _checked("item", start, *(list(itertools.islice(left, _ROWS)) for left in (left_paths, left_labels)))
 
 
-def _checked_item(number: int, path: object, label: object) -> Row:
-    if isinstance(label, (float, np.floating)):
-        return (*_checked("item", number, path, 0)[:2], float(label))
-    return _checked("item", number, path, label)
+def _checked(source: str, first: int, paths: list[Any], labels: list[Any]) -> Block:
+    """The block of rows of any types."""
+    block = Block(source, range(first, first + len(paths)), paths, labels)
+    if set(map(type, paths)) == {str} and all(paths) and set(map(type, labels)) in ({int}, {str}):
+        return block
+    for place, (path, label) in enumerate(zip(paths, labels, strict=True)):
+        name = os.fsdecode(path) if isinstance(path, (bytes, os.PathLike)) and not isinstance(path, str) else path
+        if not isinstance(name, str) or not name:
+            raise DatasetError(f"{block.where(place)}: {path!r} is not a path")
+        paths[place] = name
+        try:
+            labels[place] = _plain(label)
+        except TypeError:
+            where = block.where(place)
+            raise DatasetError(f"{where}: the label {label!r} is neither a number nor a string") from None
+    return block
 
 
-def _checked(source: str, number: int, path: Any, label: Any) -> Row:
-    if isinstance(path, (bytes, os.PathLike)) and not isinstance(path, str):
-        path = os.fsdecode(path)
-    if not isinstance(path, str) or not path:
-        raise DatasetError(f"{source} {number}: {path!r} is not a path")
+def _plain(label: Any) -> str | float:
+    """A label as Python's own type; raises TypeError where it is neither a number nor a string."""
     if isinstance(label, str):
-        return number, path, str(label)
-    try:
-        return number, path, operator.index(label)
-    except TypeError:
-        raise DatasetError(f"{source} {number}: the label {label!r} is neither an integer nor a string") from None
+        return str(label)
+    return float(label) if isinstance(label, (float, np.floating)) else operator.index(label)
 
 
-def table_of(blocks: Iterable[Block], texts: bool, root: str) -> tuple[Table, list[str], list[int], bool]:
-    """The rows as ``(table, classes, class values, rooted)``; where a path is absolute, all are whole: not rooted.
+def table_of(blocks: Iterable[Block], texts: bool, root: str) -> Listing:
+    """The rows; where a path is absolute, all are whole.
 
     Labels that are all integers, or all floats, stay what they are; others are classes, sorted and counted from 0.
 
@@ -268,7 +268,7 @@ def table_of(blocks: Iterable[Block], texts: bool, root: str) -> tuple[Table, li
     if not rooted:  # some stand on their own, so the root can't be put before all of them later
         whole = joined(pack_list_paths([os.path.join(root, path) for path in some]) for some, _ in table.blocks("/"))
         table = replace(table, paths=whole, offsets=offsets_of(whole))
-    return table, classes, values, rooted
+    return Listing(table, classes, values, rooted)
 
 
 def _packed(block: Block) -> bytes:

@@ -11,11 +11,10 @@ import numpy as np
 from fastpipe.errors import DatasetError
 from fastpipe.index.file_states import NEVER_EQUAL, settled_state, state_of
 from fastpipe.index.image_index import ImageIndex
-from fastpipe.index.index_source import IndexSource, Listing
-from fastpipe.index.indexed_files import IndexedFiles
+from fastpipe.index.index_source import IndexSource
 from fastpipe.index.list_files import Column, pack_list_paths, read_list, table_of
-from fastpipe.index.parts import KnownParts
-from fastpipe.index.table import Array, joined
+from fastpipe.index.parts import Parts, listed_parts
+from fastpipe.index.table import Array, Listing, joined
 from fastpipe.paths import absolute_path
 from fastpipe.sources import ByteSource
 from fastpipe.types import ArchiveMember, RemoteFile
@@ -38,8 +37,10 @@ class ListSource(IndexSource):
     path: str
     columns: tuple[Column, Column] = ("path", "label")
 
+    kind = "lists"
+
     @property
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, object]:
         own = {"kind": "list", "list": absolute_path(self.path), "columns": list(self.columns)}
         return {"root": self.root, "extensions": [], **own, "store": self.bytes_from is not None}
 
@@ -48,26 +49,23 @@ class ListSource(IndexSource):
         small = os.stat(self.path).st_size <= _SMALL
         return ImageIndex.load_or_build(self, None if small else "auto")
 
-    def find_unchanged(self, index: IndexedFiles) -> tuple[None, str]:
-        states = index.table.part_states
-        same = states is not None and tuple(states[0].tolist()) == state_of(self.path)
-        return None, "" if same else f"{self.path} may have changed"
+    def find_unchanged(self, kept: Listing, confirmed_ns: int) -> tuple[Parts, str]:
+        same = tuple(listed_parts(kept.table)[1][0].tolist()) == state_of(self.path)
+        return {}, "" if same else f"{self.path} may have changed"
 
-    def list_files(self, known: KnownParts | None) -> Listing:
+    def list_files(self, known: Parts) -> Listing:
         size, modified, changed = settled_state(self.path)  # before: what changes meanwhile shows the next time
-        blocks, texts = read_list(self.path, self.columns)
-        store = self.bytes_from
-        table, classes, values, rooted = table_of(blocks, texts, "" if store else self.root)
+        listing = table_of(*read_list(self.path, self.columns), "" if self.bytes_from else self.root)
         if modified == NEVER_EQUAL and changed % _MS:  # times are finer than what reading takes
             after = settled_state(self.path)
             modified = after[1] if (after[0], after[2]) == (size, changed) else NEVER_EQUAL
         table = replace(
-            table,
+            listing.table,
             part_paths=joined([pack_list_paths([os.path.basename(self.path)])]),
-            part_starts=np.array([0, len(table)], np.int64),
+            part_starts=np.array([0, len(listing.table)], np.int64),
             part_states=np.array([[size, modified, changed]], np.int64),
         )
-        return Listing(table, classes, values, rooted=rooted)
+        return replace(listing, table=table)
 
 
 def index_of_rows(rows: Any, root: str = "", source: ByteSource | None = None) -> ImageIndex:
@@ -93,12 +91,9 @@ def index_of_rows(rows: Any, root: str = "", source: ByteSource | None = None) -
             source = store
             start = len(store.url("x")) - 1
             blocks, texts = read_list(([path[start:] for path in members], labels), ("path", "label"))
-    table, classes, values, rooted = table_of(blocks, texts, "" if source is not None else root)
-    if source is not None:
-        root = source.name
-    return ImageIndex.from_table(
-        replace(table, **places), root=root if rooted else "", classes=classes, class_values=values, source=source
-    )
+    listing = table_of(blocks, texts, "" if source is not None else root)
+    listing = replace(listing, table=replace(listing.table, **places))
+    return ImageIndex.from_listing(listing, root if source is None else source.name, source)
 
 
 def _source_of(members: list[ArchiveMember]) -> ByteSource | None:

@@ -10,20 +10,19 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from fastpipe.errors import DatasetError
 from fastpipe.index.file_states import NEVER_EQUAL, State, is_settled
-from fastpipe.index.folders import FolderSource, Task, walk
-from fastpipe.index.indexed_files import IndexedFiles
+from fastpipe.index.folders import FolderSource, walk
 from fastpipe.index.listing import class_folders, is_folder
-from fastpipe.index.parts import KnownParts, Part
-from fastpipe.index.table import ENCODING, ERRORS, Array
+from fastpipe.index.parts import Part, Parts, listed_parts, parts_of
+from fastpipe.index.table import ENCODING, ERRORS, Array, Listing, Table, unpack_paths
+from fastpipe.progress_bar import SlowBar
 from fastpipe.sources.threads import map_in_threads, threads_for_files
 
 # Where a folder comes from memory, more threads than two only fight for the interpreter's lock (8 of them: twice as
@@ -34,6 +33,10 @@ _THREADS_ON_A_FAST_DISK = 2
 
 # Serial stat calls beat threads on a local disk, where one takes microseconds; on a network disk it takes longer.
 _PATIENCE_S = 0.2
+
+_UNKNOWN = -2  # in place of a size that is to be asked for
+_SIZES_AT_ONCE = 256
+_SIZES_AT_ONCE_ON_A_CLUSTER = 4096
 
 
 def _state_of(status: os.stat_result) -> State:
@@ -50,19 +53,19 @@ def _state_or_never(path: str) -> State:
 def folder_states(root: str, folders: Sequence[str]) -> Array:
     """The state of each folder now: int64 ``(m, 3)`` as `Table.part_states`; 0s after a -1 if it isn't there."""
     start = os.path.join(root, "")
-    states = []
+    paths = (start + folder if folder else root for folder in folders)
     deadline = time.monotonic() + _PATIENCE_S
-    for number, folder in enumerate(folders):
-        states.append(_state_or_never(start + folder if folder else root))
-        if time.monotonic() > deadline and number + 1 < len(folders):
-            with ThreadPoolExecutor(threads_for_files()) as pool:
-                states += pool.map(_state_or_never, (start + rest for rest in folders[number + 1 :]))
+    states: list[State] = []
+    for path in paths:
+        states.append(_state_or_never(path))
+        if time.monotonic() > deadline:
             break
+    states += [state for _, state in map_in_threads(_state_or_never, paths, threads_for_files())]
     return np.array(states, np.int64).reshape(-1, 3)
 
 
-Above = Sequence[Sequence[int]]
-"""Device and inode of the folders from the root down to one's parent: what is known of a `Task`."""
+Task = tuple[str, bool, str]
+"""A folder to visit: its path from the root on, whether it is to be listed, devices and inodes of those above it."""
 
 
 class _Listing(NamedTuple):
@@ -81,8 +84,8 @@ class _Listing(NamedTuple):
 
 _UNREADABLE = _Listing((NEVER_EQUAL, 0, 0), readable=False)
 
-Visited = tuple[_Listing | None, Above]
-"""A folder, None for one that is known, and `Above` of the folders in it."""
+Visited = tuple[_Listing | None, str]
+"""A folder, None for one that wasn't to be listed, and what a `Task` has of those above the folders in it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,78 +100,113 @@ class LocalFolderSource(FolderSource):
         if not os.path.isdir(self.root):
             class_folders(self.root)  # says what is wrong
 
-    def find_unchanged(self, index: IndexedFiles) -> tuple[KnownParts | None, str]:
-        if index.table.folders is None:
-            return None, "what was there is of a file"
-        known = KnownParts(index)
-        folders = [*known.numbers]
+    def find_unchanged(self, kept: Listing, confirmed_ns: int) -> tuple[Parts, str]:
+        folders, states = listed_parts(kept.table)
         now = folder_states(self.root, folders)
-        same = (now == known.states).all(axis=1) & (known.states[:, 0] != NEVER_EQUAL)
-        if same.all():
-            return known, self.options.missing_in(index.table)
+        same = (now == states).all(axis=1) & (states[:, 0] != NEVER_EQUAL)
+        missing = self.options.sizes and kept.table.sizes is None
+        if same.all() and not missing:
+            return {}, ""
         changed = {folders[number] for number in np.flatnonzero(~same)}
         # One that is gone, or another folder now, may be a link whose target changed: its parent has to look again.
-        changed |= {folders[number].rpartition("/")[0] for number in np.flatnonzero(now[:, 2] != known.states[:, 2])}
-        return known.without(changed), f"{len(changed)} of {len(folders)} folders may have changed"
+        changed |= {folders[number].rpartition("/")[0] for number in np.flatnonzero(now[:, 2] != states[:, 2])}
+        # The root is taken along in any case: it says whether there are sizes.
+        unchanged = (number for number, folder in enumerate(folders) if folder not in changed or not folder)
+        known = parts_of(kept.table, ("sizes",), unchanged)
+        if "" in changed:
+            known[""] = replace(known[""], state=(NEVER_EQUAL, 0, 0))
+        reason = f"{len(changed)} of {len(folders)} folders may have changed"
+        return known, reason if changed else "it had no sizes of the files"
 
-    def folders(self, known: KnownParts | None) -> Iterator[Part]:
-        """Lists the folders level by level, but for those that are known.
+    def list_files(self, known: Parts) -> Listing:
+        listing = super().list_files(known)
+        self._ask_for_sizes(listing.table)
+        return listing
+
+    def folders(self, known: Parts) -> Iterator[Part]:
+        """Lists the folders level by level, but for those that are known: the root may have changed all the same.
 
         Raises:
             DatasetError: a link leads back to a folder above it, so that there is no end to the files.
             OSError: the root can't be listed.
         """
-        return walk(lambda tasks: self._visited(tasks, known), ("", ()), "looking for images", self.options.progress)
+        sized = self.options.sizes or ("" in known and "sizes" in known[""].columns)
 
-    def _visited(self, tasks: list[Task], known: KnownParts | None) -> Iterator[tuple[Part, list[Task]]]:
-        for some, visits in self._visits(tasks, known):
-            for (path, _), (listing, above) in zip(some, visits, strict=True):
-                if listing is None:
-                    assert known is not None
-                    folder = known.part(path)
-                else:
-                    (mtime, ctime, inode), names, subfolders, readable = listing
-                    packed = names.encode(ENCODING, ERRORS)
-                    folder = Part(path, (mtime, ctime, inode), packed, subfolders=subfolders, readable=readable)
-                yield folder, [(f"{path}/{name}" if path else name, above) for name in folder.subfolders]
+        def task(path: str, above: str) -> Task:
+            return path, path not in known or known[path].state[0] == NEVER_EQUAL, above
 
-    def _visits(
-        self, tasks: list[Task], known: KnownParts | None
-    ) -> Iterator[tuple[Sequence[Task], Sequence[Visited]]]:
-        """Visits folders: those that have to be listed on the cluster, if there is one, and the others here."""
-        cluster, far = self.options.cluster, list[Task]()
-        if cluster is not None and tasks[0][0]:
-            far = [task for task in tasks if known is None or task[0] not in known]
-            tasks = [task for task in tasks if known is not None and task[0] in known]
+        def part_of(path: str, listing: _Listing | None) -> Part:
+            if listing is None:
+                part = known[path]
+            else:
+                state, names, subfolders, readable = listing
+                part = Part(path, state, names.encode(ENCODING, ERRORS), {}, subfolders, readable)
+            if sized and not part.columns:
+                part = replace(part, columns={"sizes": np.full(len(part), _UNKNOWN, np.int64)})
+            return part
 
-        probed, rest = tasks[:_PROBED], tasks[_PROBED:]
-        start, cpu = time.perf_counter(), time.thread_time()
-        visits = _visit_some((self.root, probed, self.extensions, known))
-        waited_s = (time.perf_counter() - start) - (time.thread_time() - cpu)
-        yield probed, visits
-        slow = waited_s / _PROBED > _SLOW_DISK_S
-        threads = threads_for_files() if slow else min(_THREADS_ON_A_FAST_DISK, os.cpu_count() or 1)
-        chunks = _chunks(rest, 1 if slow else _PROBED)
-        asked = ((self.root, chunk, self.extensions, known) for chunk in chunks)
-        for number, visits in map_in_threads(_visit_some, asked, threads):
+        def visit_all(tasks: list[Task]) -> Iterator[tuple[Part, list[Task]]]:
+            for some, visits in self._visits(tasks):
+                for (path, *_), (listing, above) in zip(some, visits, strict=True):
+                    part = part_of(path, listing)
+                    below = (f"{path}/{name}" if path else name for name in part.subfolders)
+                    yield part, [task(folder, above) for folder in below]
+
+        return walk(visit_all, task("", "/"), "looking for images", self.options.progress)
+
+    def _visits(self, tasks: list[Task]) -> Iterator[tuple[Sequence[Task], Sequence[Visited]]]:
+        """Visits folders, some at a time: in threads, or on the cluster, if there is one."""
+        root = os.path.abspath(self.root)
+        size, threads = _PROBED, 0
+        if self.options.cluster is None:
+            probed, tasks = tasks[:_PROBED], tasks[_PROBED:]
+            start, cpu = time.perf_counter(), time.thread_time()
+            visits = _visit_some((root, probed, self.extensions))
+            waited_s = (time.perf_counter() - start) - (time.thread_time() - cpu)
+            yield probed, visits
+            slow = waited_s / _PROBED > _SLOW_DISK_S
+            threads = threads_for_files() if slow else min(_THREADS_ON_A_FAST_DISK, os.cpu_count() or 1)
+            size = 1 if slow else _PROBED
+        chunks = [tasks[start : start + size] for start in range(0, len(tasks), size)]
+        asked = ((root, chunk, self.extensions) for chunk in chunks)
+        for number, visits in self.options.map(_visit_some, asked, threads):
             yield chunks[number], visits
-        if cluster is not None and far:
-            root, chunks = os.path.abspath(self.root), _chunks(far, _PROBED)
-            for number, visits in cluster.map(_visit_some, ((root, chunk, self.extensions, None) for chunk in chunks)):
-                yield chunks[number], visits
+
+    def _ask_for_sizes(self, table: Table) -> None:
+        """Sets the sizes that aren't known yet; -1 where a file can't be reached."""
+        if (sizes := table.sizes) is None:
+            return
+        rows = np.flatnonzero(sizes == _UNKNOWN)
+        size = _SIZES_AT_ONCE if self.options.cluster is None else _SIZES_AT_ONCE_ON_A_CLUSTER
+        chunks = [rows[start : start + size] for start in range(0, len(rows), size)]
+        start = os.path.join(os.path.abspath(self.root), "")
+        asked = ([start + path for path in unpack_paths(table.packed(picks))] for picks in chunks)
+        with SlowBar("asking for sizes", self.options.progress) as bar:
+            bar.expect(len(rows))
+            for number, found in self.options.map(_sizes_of, asked, threads_for_files()):
+                sizes[chunks[number]] = found
+                bar.advance(len(found))
 
 
-def _chunks(tasks: list[Task], size: int) -> list[list[Task]]:
-    return [tasks[start : start + size] for start in range(0, len(tasks), size)]
+def _sizes_of(paths: Iterable[str]) -> list[int]:
+    """Runs in a thread, or in a cluster's worker."""
+    return [*map(_size_of, paths)]
 
 
-def _visit_some(asked: tuple[str, list[Task], tuple[str, ...], KnownParts | None]) -> list[Visited]:
-    """Runs in a thread, or in a cluster worker."""
-    root, tasks, extensions, known = asked
-    return [_visit(root, *task, extensions, known) for task in tasks]
+def _size_of(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return -1
 
 
-def _visit(root: str, path: str, above: Above, extensions: tuple[str, ...], known: KnownParts | None) -> Visited:
+def _visit_some(asked: tuple[str, list[Task], tuple[str, ...]]) -> list[Visited]:
+    """Runs in a thread, or in a cluster's worker."""
+    root, tasks, extensions = asked
+    return [_visit(root, *task, extensions) for task in tasks]
+
+
+def _visit(root: str, path: str, is_new: bool, above: str, extensions: tuple[str, ...]) -> Visited:
     full = os.path.join(root, *path.split("/")) if path else root
     before = time.time_ns()
     try:
@@ -176,16 +214,15 @@ def _visit(root: str, path: str, above: Above, extensions: tuple[str, ...], know
     except OSError:
         if not path:
             raise
-        return _UNREADABLE, ()
-    here = [status.st_dev, status.st_ino]
+        return _UNREADABLE, ""
+    here = f"/{status.st_dev}:{status.st_ino}/"
     if status.st_ino and here in above:
         raise DatasetError(
             f"{full} is a link to a folder that holds it, so that there is no end to the files below it. "
             "Remove the link, or list the files that you mean: fastpipe.ImageList."
         )
-    is_known = known is not None and path in known
-    listing = None if is_known else _list(full, path, _state_of(status), before, extensions)
-    return listing, [*above, here]
+    listing = _list(full, path, _state_of(status), before, extensions) if is_new else None
+    return listing, above + here
 
 
 def _list(full: str, path: str, state: State, before: int, extensions: tuple[str, ...]) -> _Listing:

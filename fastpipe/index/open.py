@@ -10,10 +10,10 @@ from pathlib import Path
 from fastpipe.errors import DatasetError
 from fastpipe.index import format
 from fastpipe.index.archives import ENDINGS, archive_in
+from fastpipe.index.cache import open_kept
 from fastpipe.index.glob import expand_paths
 from fastpipe.index.image_index import ImageIndex, folder_source
 from fastpipe.index.index_source import DEFAULT_OPTIONS, BuildOptions, IndexSource
-from fastpipe.index.indexed_files import open_index
 from fastpipe.index.list_source import ListSource, index_of_rows
 from fastpipe.index.listing import IMG_EXTENSIONS, is_folder, is_image_file
 from fastpipe.index.shard_source import ShardSource
@@ -106,7 +106,7 @@ def named_index(path: str | os.PathLike[str], options: BuildOptions = DEFAULT_OP
     if not os.path.isdir(path):
         raise DatasetError(f"there is no {path}: give a folder of images, a list of them, or an image file.")
     with contextlib.suppress(format.UnusableIndex):  # a folder of images, or of something else
-        about = open_index(Path(path), "", "opened").identity
+        about = open_kept(Path(path)).identity
         root = about.get("root")
         if not root:
             raise DatasetError(f"the index at {path} is of a list: give the list itself.")

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastpipe.errors import DatasetError
 from fastpipe.sources.ranged import open_seekable
 from fastpipe.types import RemoteFile
+
+if TYPE_CHECKING:
+    from pyarrow.parquet import ParquetFile
 
 
 def import_pyarrow() -> Any:
@@ -26,7 +29,7 @@ def import_pyarrow() -> Any:
 
 
 @contextlib.contextmanager
-def open_parquet(path: str) -> Iterator[Any]:
+def open_parquet(path: str) -> Iterator[ParquetFile]:
     """A ``ParquetFile``, also of a store.
 
     Raises:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import posixpath
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO
 
 from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.index.archives import ENDINGS, Member, check_member, list_members, read_member
@@ -38,15 +40,18 @@ class ShardSource(ContainerSource):
         return cls.over(shards, "shards", ENDINGS, options, cache, extensions=extensions, label=label)
 
     @property
-    def about(self) -> dict[str, Any]:
-        return {"kind": "shards", "label": self.label, "given": self.given}
+    def identity(self) -> dict[str, object]:
+        return super().identity | {"kind": "shards", "label": self.label, "given": self.given}
 
     def listing(self, path: str) -> ContainerListing:
         listing = ContainerListing([], [], [], [])
         without: list[str] = []
         with open_seekable(path) as file:
             for key, members in _samples(path):
-                self._add(listing, path, file, key, members, without)
+                if image := self._image(path, key, members):
+                    listing.add(image.name, self._label(path, file, key, members), image.start, image.size)
+                else:
+                    without.append(key)
         if without:
             warnings.warn(
                 f"{path}: {len(without)} of its samples have no image and are left out, {without[0]} the first. "
@@ -56,26 +61,15 @@ class ShardSource(ContainerSource):
             )
         return listing
 
-    def _add(
-        self,
-        listing: ContainerListing,
-        path: str,
-        file: IO[bytes],
-        key: str,
-        members: dict[str, Member],
-        without: list[str],
-    ) -> None:
+    def _image(self, path: str, key: str, members: dict[str, Member]) -> Member | None:
         found = [ending for ending in members if "." + ending in self.extensions]
-        if not found:
-            without.append(key)
-            return
         if len(found) > 1:
             raise DatasetError(
                 f"{path}: the sample {key} has several images ({', '.join(found)}): say which with image={found[0]!r}."
             )
-        member = members[found[0]]
-        check_member(path, member)
-        listing.add(member.name, self._label(path, file, key, members), member.start, member.size)
+        for ending in found:
+            check_member(path, members[ending])
+        return members[found[0]] if found else None
 
     def _label(self, path: str, file: IO[bytes], key: str, members: dict[str, Member]) -> str:
         if self.label is None:
@@ -96,21 +90,24 @@ class ShardSource(ContainerSource):
         return label_text(label, f"{path}: the label in {member.name}")
 
 
-def _samples(path: str) -> Iterable[tuple[str, dict[str, Member]]]:
+def _samples(path: str) -> Iterator[tuple[str, dict[str, Member]]]:
     """Keys, and the members of each by their ending, as WebDataset groups neighbours."""
-    key, members = "", dict[str, Member]()
-    for member in list_members(path):
-        folder, _, name = member.name.rpartition("/")
-        stem, dot, ending = name.partition(".")
-        if member.start < 0 or not dot or not stem:  # folders, and files such as .DS_Store
-            continue
-        own = f"{folder}/{stem}" if folder else stem
-        if own != key:
-            if members:
-                yield key, members
-            key, members = own, {}
-        if ending.lower() in members:
-            raise DatasetError(f"{path}: {member.name} is in it twice.")
-        members[ending.lower()] = member
-    if members:
+    # Folders are none of theirs, nor are files such as .DS_Store.
+    files = (
+        member for member in list_members(path) if member.start >= 0 and posixpath.basename(member.name).find(".") > 0
+    )
+    for key, some in itertools.groupby(files, lambda member: _split(member.name)[0]):
+        members: dict[str, Member] = {}
+        for member in some:
+            ending = _split(member.name)[1]
+            if ending in members:
+                raise DatasetError(f"{path}: {member.name} is in it twice.")
+            members[ending] = member
         yield key, members
+
+
+def _split(name: str) -> tuple[str, str]:
+    """``"a/0001.left.JPG"`` → ``("a/0001", "left.jpg")``."""
+    folder, slash, base = name.rpartition("/")
+    stem, _, ending = base.partition(".")
+    return folder + slash + stem, ending.lower()

@@ -18,12 +18,6 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-I4 = Array
-F8 = Array
-I8 = Array
-U1 = Array
-"""Arrays of these NumPy types, little-endian on disk; see `SCHEMA`."""
-
 ENCODING, ERRORS = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
 
 _BLOCK = 1 << 16
@@ -32,7 +26,7 @@ _SCANNED = 1 << 20  # bytes
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """n files, m folders; the arrays are read-only by convention, in memory or mapped from disk.
+    """n files, m parts; the arrays are read-only by convention, in memory or mapped from disk.
 
     Attributes:
         paths: uint8; relative path bytes, a NUL after each.
@@ -40,9 +34,10 @@ class Table:
         labels: int32 ``(n,)``.
         values: float64 ``(n,)``; the targets, where they are no integers: labels are all 0 then. Else None.
         part_paths: relative paths of the parts that were listed, packed like the files': the folders, the root, ``""``,
-            first; or the containers; or the list file. None, as the two that follow, where files are nobody's parts.
-        part_starts: int64 ``(l + 1,)``; the first file of each of the first l parts: a part's files are neighbours. The
-            other parts hold what was unpacked of these. None where files were picked.
+            first; or the containers, or what they were unpacked to; or the list file. None, as the two that follow,
+            where files are nobody's parts.
+        part_starts: int64 ``(m + 1,)``; the first file of each part: a part's files are neighbours. None where files
+            were picked.
         part_states: int64 ``(m, 3)``; three numbers that change with a part: of a folder its modification time and
             change time in ns, and inode; of a file its bytes and both times. A time of -1 never equals what the system
             says: that part is listed again whenever the index is opened.
@@ -54,17 +49,17 @@ class Table:
         starts: int64 ``(n,)``; where the file's bytes begin in it.
     """
 
-    paths: U1
-    offsets: I8
-    labels: I4
-    values: F8 | None = None
-    part_paths: U1 | None = None
-    part_starts: I8 | None = None
-    part_states: I8 | None = None
-    sizes: I8 | None = None
-    versions: I8 | None = None
-    containers: I4 | None = None
-    starts: I8 | None = None
+    paths: Array
+    offsets: Array
+    labels: Array
+    values: Array | None = None
+    part_paths: Array | None = None
+    part_starts: Array | None = None
+    part_states: Array | None = None
+    sizes: Array | None = None
+    versions: Array | None = None
+    containers: Array | None = None
+    starts: Array | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -121,8 +116,29 @@ class Table:
             yield unpack_paths(data, separator), self.targets[start:stop]
 
 
-SCHEMA = {one.name: str(one.type)[:2].lower() for one in fields(Table)}
-"""The arrays by name, and the NumPy type of each."""
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What an index lists.
+
+    Attributes:
+        table: paths, labels, and what else the listing itself tells.
+        classes: class names.
+        class_values: the label of each class.
+        rooted: whether the paths start from the root that was listed; else they are whole by themselves.
+    """
+
+    table: Table
+    classes: Sequence[str]
+    class_values: Sequence[int]
+    rooted: bool = True
+
+    def header(self) -> dict[str, Any]:
+        """What belongs to the arrays on disk, as JSON has it."""
+        return {"classes": [*self.classes], "class_values": [*self.class_values], "rooted": self.rooted}
+
+    def equals(self, other: Listing) -> bool:
+        """Whether both have the same classes and the same arrays."""
+        return self.header() == other.header() and same_tables(self.table, other.table)
 
 
 def pack_paths(paths: Sequence[str]) -> bytes:

@@ -10,7 +10,7 @@ import os
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from fastpipe.atomic_write import atomic_write
 from fastpipe.errors import DatasetError, FastpipeWarning
@@ -21,6 +21,10 @@ from fastpipe.index.index_source import BuildOptions
 from fastpipe.index.parquet import import_pyarrow, open_parquet
 from fastpipe.sources import Cache
 from fastpipe.types import RemoteFile
+
+if TYPE_CHECKING:
+    from pyarrow import Buffer
+    from pyarrow.parquet import ColumnChunkMetaData, ParquetFile
 
 _ROWS = 64  # decoded at once: a row group may be larger than memory
 
@@ -54,9 +58,10 @@ class TableSource(ContainerSource):
             return replace(made, class_names=_class_names(file, label))
 
     @property
-    def about(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, object]:
         names = None if self.class_names is None else list(self.class_names)
-        return {"kind": "table", "image": self.image, "label": self.label, "given": self.given, "names": names}
+        own = {"kind": "table", "image": self.image, "label": self.label, "given": self.given, "names": names}
+        return super().identity | own
 
     def listing(self, path: str) -> ContainerListing:
         with open_parquet(path) as file:
@@ -72,7 +77,7 @@ class TableSource(ContainerSource):
                 )
             return self._unpacked(file, path, column)
 
-    def _column(self, file: Any, path: str) -> str:
+    def _column(self, file: ParquetFile, path: str) -> str:
         """The leaf column that has the bytes."""
         pyarrow = import_pyarrow()
         schema = file.schema_arrow
@@ -91,8 +96,8 @@ class TableSource(ContainerSource):
             raise DatasetError(f"{path}: the column {self.image!r} holds {kind}, and no bytes of images{hint}.")
         return leaf
 
-    def _rows(self, file: Any, path: str, column: str, group: int) -> Iterator[tuple[Any, str]]:
-        """``(image, label)`` of each row of a row group; the image is a buffer of pyarrow's."""
+    def _rows(self, file: ParquetFile, path: str, column: str, group: int, row: int) -> Iterator[tuple[Buffer, str]]:
+        """``(image, label)`` of each row of a row group, the first of which is this row of the file."""
         pyarrow = import_pyarrow()
         columns = [column] if self.label is None else [column, self.label]
         batches = file.iter_batches(batch_size=_ROWS, row_groups=[group], columns=columns)
@@ -110,14 +115,12 @@ class TableSource(ContainerSource):
             if self.label is not None:
                 labels = batch.column(batch.schema.get_field_index(self.label)).to_pylist()
             for image, label in zip(images, labels, strict=True):
-                yield image.as_buffer(), label
+                if not image.is_valid:
+                    raise DatasetError(f"{path}: row {row} has no image in its column {self.image!r}.")
+                yield image.as_buffer(), label_text(label, f"{path}: the label of row {row}")
+                row += 1
 
-    def _checked(self, path: str, row: int, image: object, label: object) -> str:
-        if image is None:
-            raise DatasetError(f"{path}: row {row} has no image in its column {self.image!r}.")
-        return label_text(label, f"{path}: the label of row {row}")
-
-    def _located(self, file: Any, path: str, column: str, listing: ContainerListing) -> bool:
+    def _located(self, file: ParquetFile, path: str, column: str, listing: ContainerListing) -> bool:
         """Finds each image's bytes in the file itself; whether they are all there.
 
         pyarrow decodes the column, and what it gives is looked for where it should be: right after the one before. So a
@@ -131,8 +134,7 @@ class TableSource(ContainerSource):
             with _part_of(path, first, chunk.total_compressed_size) as (data, start):
                 at, end = first - start, first - start + chunk.total_compressed_size
                 seen: dict[bytes, int] = {}
-                for image, label in self._rows(file, path, column, group):
-                    text = self._checked(path, len(listing.names), image, label)
+                for image, label in self._rows(file, path, column, group, len(listing.names)):
                     value = image.to_pybytes()
                     place = seen.get(_digest(value), -1)
                     if place < 0:
@@ -143,23 +145,32 @@ class TableSource(ContainerSource):
                             return False
                         seen[_digest(value)] = place
                         at = place + len(value)
-                    listing.add(str(len(listing.names)), text, start + place, len(value))
+                    listing.add(str(len(listing.names)), label, start + place, len(value))
         return True
 
-    def _unpacked(self, file: Any, path: str, column: str) -> ContainerListing:
+    def copy_of(self, path: str) -> str | None:
+        if isinstance(path, RemoteFile):
+            return None
+        try:
+            status = os.stat(path)
+            folder = format.cache_folder() / "unpacked"
+        except FileNotFoundError:  # no home folder, or the file is gone
+            return None
+        key = "\0".join([os.path.abspath(path), self.image, str(status.st_size), str(status.st_mtime_ns)])
+        return (folder / f"{hashlib.sha256(os.fsencode(key)).hexdigest()[:32]}.images").as_posix()
+
+    def _unpacked(self, file: ParquetFile, path: str, column: str) -> ContainerListing:
         """The images of a compressed column, written one after the other into the cache folder."""
         listing = ContainerListing([], [], [], [])
-        status = os.stat(path)
-        key = "\0".join([os.path.abspath(path), column, str(status.st_size), str(status.st_mtime_ns)])
         try:
-            folder = format.cache_folder() / "unpacked"
-            folder.mkdir(parents=True, exist_ok=True)
-            target = folder / f"{hashlib.sha256(os.fsencode(key)).hexdigest()[:32]}.images"
+            target = self.copy_of(path)
+            if target is None:
+                raise FileNotFoundError("this user has no home folder")
+            os.makedirs(os.path.dirname(target), exist_ok=True)
             with atomic_write(target) as out:
                 for group in range(file.num_row_groups):
-                    for image, label in self._rows(file, path, column, group):
-                        text = self._checked(path, len(listing.names), image, label)
-                        listing.add(str(len(listing.names)), text, out.tell(), image.size)
+                    for image, label in self._rows(file, path, column, group, len(listing.names)):
+                        listing.add(str(len(listing.names)), label, out.tell(), image.size)
                         out.write(image)
         except OSError as error:
             raise DatasetError(
@@ -172,7 +183,7 @@ class TableSource(ContainerSource):
             FastpipeWarning,
             stacklevel=2,
         )
-        return listing._replace(unpacked=target.as_posix())
+        return listing._replace(unpacked=target)
 
 
 @contextlib.contextmanager
@@ -189,13 +200,13 @@ def _digest(value: bytes) -> bytes:
     return hashlib.blake2b(value, digest_size=16).digest()
 
 
-def _chunk(file: Any, group: int, column: str) -> Any:
+def _chunk(file: ParquetFile, group: int, column: str) -> ColumnChunkMetaData:
     """A column's entry in the footer, of one row group."""
     about = file.metadata.row_group(group)
     return next(about.column(n) for n in range(about.num_columns) if about.column(n).path_in_schema == column)
 
 
-def _class_names(file: Any, label: str | None) -> tuple[str, ...] | None:
+def _class_names(file: ParquetFile, label: str | None) -> tuple[str, ...] | None:
     """The names of a `datasets.ClassLabel`, from what that library writes into the schema."""
     about = (file.schema_arrow.metadata or {}).get(b"huggingface")
     with contextlib.suppress(ValueError, KeyError, TypeError):

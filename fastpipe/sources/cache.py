@@ -142,13 +142,14 @@ class Cache:
             For each file the `fastpipe.types.ArchiveMember` that it is here, its bytes where there is no room to keep
             it, or the error that reading it led to.
         """
-        found: list[Any] = []
+        found: list[Fetched] = []
         for start in range(0, len(files), _AT_ONCE):
-            found += [self.find(file) for file in files[start : start + _AT_ONCE]]
-            missing = [place for place in range(start, len(found)) if found[place] is None]
-            self._opened().count(hits=len(found) - start - len(missing), misses=len(missing))
-            for place, one in zip(missing, self.fetch_missing([files[place] for place in missing]), strict=True):
-                found[place] = one
+            some = files[start : start + _AT_ONCE]
+            kept = [self.find(file) for file in some]
+            missing = [file for file, one in zip(some, kept, strict=True) if one is None]
+            self._opened().count(hits=len(some) - len(missing), misses=len(missing))
+            came = iter(self.fetch_missing(missing))
+            found += [next(came) if one is None else one for one in kept]
         return found
 
     def get(self, file: RemoteFile) -> bytes:
@@ -170,16 +171,13 @@ class Cache:
 
     def fetch_missing(self, files: Sequence[RemoteFile]) -> list[Fetched]:
         """Reads files from their sources, whether they are here or not, and keeps them; returns what `fetch` does."""
-        found: list[Any] = [None] * len(files)
+        found: dict[int, Fetched] = {}
         for source, places in by_source(files):
-            read = without_cache(source).fetch([files[place] for place in places])
-            for place, data in zip(places, read, strict=True):
-                found[place] = data
-        came = [place for place, data in enumerate(found) if isinstance(data, bytes)]
-        kept = self.put([(files[place], found[place]) for place in came])
-        for place, where in zip(came, kept, strict=True):
-            found[place] = where or found[place]
-        return found
+            found |= zip(places, without_cache(source).fetch([files[place] for place in places]), strict=True)
+        came = {place: data for place, data in found.items() if isinstance(data, bytes)}
+        kept = zip(came, self.put([(files[place], data) for place, data in came.items()]), strict=True)
+        found |= {place: where for place, where in kept if where is not None}
+        return [found[place] for place in range(len(files))]
 
     def put(self, files: Sequence[tuple[RemoteFile, bytes]]) -> list[ArchiveMember | None]:
         """Keeps files whose bytes are at hand.

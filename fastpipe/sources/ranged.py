@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Sequence
 from typing import IO, Any
 
-from fastpipe.sources.base import Fetched
-from fastpipe.sources.cache import without_cache
 from fastpipe.types import RemoteFile
 
 _BLOCK = 4 << 20
@@ -50,8 +47,3 @@ def open_seekable(path: str) -> IO[bytes]:
     if isinstance(path, RemoteFile):
         return io.BufferedReader(_Ranged(path), _BLOCK)
     return open(path, "rb")
-
-
-def read_parts(path: RemoteFile, places: Sequence[tuple[int, int]]) -> Sequence[Fetched]:
-    """Many small parts of a file, many at once; each place is an offset and a length."""
-    return without_cache(path.source).fetch([path.part(*place) for place in places])

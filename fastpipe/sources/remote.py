@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
 from fastpipe.errors import DatasetError, StoreError
@@ -16,6 +16,9 @@ from fastpipe.sources.base import RANGES_FROM, ByteSource, Entry
 from fastpipe.sources.threads import map_in_threads
 from fastpipe.types import RemoteFile
 
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
+
 __all__ = ["Folder", "RemoteSource"]
 
 _HASHES = ("md5Hash", "ETag", "etag", "content_md5", "crc32c")
@@ -23,6 +26,10 @@ _TIMES = ("mtime", "LastModified", "last_modified", "updated", "modified", "crea
 _S3 = ("s3:", "s3a:")
 _SETTLED_S = 3.0
 _S3_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "FSSPEC_S3_ENDPOINT_URL")
+
+
+FileInfo = dict[str, Any]
+"""A file or folder as a file system of fsspec tells of it: ``name``, ``type``, ``size``, and what its store has."""
 
 
 class Folder(NamedTuple):
@@ -57,7 +64,7 @@ class RemoteSource(ByteSource):
         DatasetError: fsspec or its package for that store isn't installed, or it knows no such store.
     """
 
-    _remote: tuple[int, Any, str] | None = None
+    _remote: tuple[int, AbstractFileSystem, str] | None = None
 
     def __init__(
         self,
@@ -163,16 +170,17 @@ class RemoteSource(ByteSource):
             )
         return data
 
-    def _info(self, key: str) -> Any:
+    def _info(self, key: str) -> FileInfo:
         return with_retries(lambda: self._call("info", self._path(key)), self.url(key), self.tries)
 
-    def _listed(self, folder: str) -> Any:
+    def _listed(self, folder: str) -> Iterable[FileInfo]:
         system, _ = self._opened()
         path = self._path(folder)
         if self._is_http and not path.endswith("/"):
             path += "/"
         system.invalidate_cache(path)
-        return self._call("ls", path, detail=True)
+        found: Iterable[FileInfo] = self._call("ls", path, detail=True)
+        return found
 
     def _call(self, method: str, path: str, **arguments: Any) -> Any:
         """A method of the file system, with a limit in time where that can be had."""
@@ -199,13 +207,13 @@ class RemoteSource(ByteSource):
         key = path[len(self._opened()[1].rstrip("/")) :].lstrip("/")
         return unquote(key) if self._is_http else key
 
-    def _opened(self) -> tuple[Any, str]:
+    def _opened(self) -> tuple[AbstractFileSystem, str]:
         """The file system, made in each process anew, and the URL's path in it."""
         if self._remote is None or self._remote[0] != os.getpid():
             self._remote = (os.getpid(), *self._made())
         return self._remote[1:]
 
-    def _made(self) -> tuple[Any, str]:
+    def _made(self) -> tuple[AbstractFileSystem, str]:
         try:
             import fsspec.core
         except ImportError:
@@ -230,7 +238,7 @@ class RemoteSource(ByteSource):
         return {name: value for name, value in super().__getstate__().items() if name != "_remote"}
 
 
-def _entry(key: str, about: dict[str, Any]) -> Entry:
+def _entry(key: str, about: FileInfo) -> Entry:
     size = about.get("size")
     return Entry(key, -1 if size is None else int(size), _state_of(about, (*_HASHES, *_TIMES)))
 
@@ -240,7 +248,7 @@ def _is_behind_the_end(error: Exception) -> bool:
     return status_of(error) == 416 or "range is not satisfiable" in str(error) or "InvalidRange" in str(error)
 
 
-def _settled_state(about: dict[str, Any]) -> str:
+def _settled_state(about: FileInfo) -> str:
     """A folder's time of change, if it is far enough back that another change would move it."""
     state = _state_of(about, _TIMES)
     try:
@@ -249,7 +257,7 @@ def _settled_state(about: dict[str, Any]) -> str:
         return ""
 
 
-def _state_of(about: dict[str, Any], names: tuple[str, ...]) -> str:
+def _state_of(about: FileInfo, names: tuple[str, ...]) -> str:
     """A text that changes with a file, as its store tells it."""
     for name in names:
         value = about.get(name)

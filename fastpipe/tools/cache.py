@@ -27,7 +27,7 @@ _KINDS = {
 
 
 def cache_contents() -> dict[str, Any]:
-    """The folder, and of each kind of thing in it how many there are and their bytes; locks count as bytes only.
+    """The folder, and of each kind of thing in it how many there are and their bytes.
 
     Raises:
         ConfigError: the user has no home folder, and FASTPIPE_CACHE names no other one.
@@ -39,8 +39,7 @@ def cache_contents() -> dict[str, Any]:
     kinds = {}
     for kind, meaning in _KINDS.items():
         entries = list(_entries(kind))
-        things = [entry for entry in entries if not _owner(entry)]
-        kinds[kind] = {"what": meaning, "count": len(things), "bytes": sum(map(_bytes, entries))}
+        kinds[kind] = {"what": meaning, "count": len(entries), "bytes": sum(map(_bytes, entries))}
     return {"schema": "fastpipe-cache/1", "folder": str(folder), "contents": kinds}
 
 
@@ -74,24 +73,18 @@ def clear_cache() -> list[str]:
     left = []
     for kind in _KINDS:
         for entry in _entries(kind):
-            if _owner(entry):
-                continue
-            lock = filelock.FileLock(entry / "lock" if entry.is_dir() else f"{entry}.lock")
             try:
-                with contextlib.suppress(NotImplementedError):  # some network disks can't lock
-                    lock.acquire(timeout=0)
-                shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+                if not entry.is_dir():
+                    entry.unlink()
+                    continue
+                with contextlib.ExitStack() as stack:
+                    with contextlib.suppress(NotImplementedError):  # some network disks can't lock
+                        stack.enter_context(filelock.FileLock(entry / "lock", timeout=0))
+                    shutil.rmtree(entry)
             except filelock.Timeout:
                 left.append(f"{entry}: in use")
             except OSError as error:
                 left.append(f"{entry}: {error.strerror or error}")
-            finally:
-                lock.release()
-        kept = {line.partition(": ")[0] for line in left}
-        for entry in _entries(kind):
-            if (owner := _owner(entry)) and owner not in kept:
-                with contextlib.suppress(OSError):
-                    entry.unlink()
         with contextlib.suppress(OSError):  # not empty, or not there
             (cache_folder() / kind).rmdir()
     return left
@@ -100,14 +93,6 @@ def clear_cache() -> list[str]:
 def _entries(kind: str) -> Iterator[Path]:
     with contextlib.suppress(OSError):
         yield from sorted((cache_folder() / kind).iterdir())
-
-
-def _owner(entry: Path) -> str:
-    """The path of the thing that a lock, or a file of SQLite's beside a database, belongs to; empty for others."""
-    if entry.suffix == ".lock":
-        return str(entry.with_suffix(""))
-    name, beside, _ = entry.name.partition(".sqlite-")
-    return str(entry.with_name(f"{name}.sqlite")) if beside else ""
 
 
 def _bytes(entry: Path) -> int:

@@ -26,9 +26,9 @@ def cache(tmp_path: Path) -> Path:
     (tmp_path / "photos" / "cat" / "0.jpg").write_bytes(b"")
     fastpipe.ImageFolder(tmp_path / "photos")
     cache = Path(os.environ["FASTPIPE_CACHE"])
-    (cache / "listings").mkdir()
-    for ending in ("", "-wal", "-shm", ".lock"):
-        (cache / "listings" / f"0123.sqlite{ending}").write_text("")
+    (cache / "listings" / "0123").mkdir(parents=True)
+    for name in ("results.sqlite", "results.sqlite-wal", "lock"):
+        (cache / "listings" / "0123" / name).write_text("")
     (cache / "mine.txt").write_text("not fastpipe's")
     return cache
 
@@ -70,10 +70,10 @@ def test_clearing_removes_what_is_fastpipe_s(cache: Path, tmp_path: Path) -> Non
 
 
 def test_what_is_in_use_stays(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with filelock.FileLock(cache / "listings" / "0123.sqlite.lock"):
+    with filelock.FileLock(cache / "listings" / "0123" / "lock"):
         assert run("--clear") == 1
-        assert "0123.sqlite: in use" in capsys.readouterr().out
-        assert len([*(cache / "listings").iterdir()]) == 4
+        assert "0123: in use" in capsys.readouterr().out
+        assert len([*(cache / "listings" / "0123").iterdir()]) == 3
     assert run("--clear") == 0
     assert not (cache / "listings").exists()
 

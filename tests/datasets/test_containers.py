@@ -391,7 +391,10 @@ def test_shards_that_cannot_be_used(
 
 
 def test_samples_without_an_image_are_left_out_and_said(tmp_path: Path) -> None:
-    packed.shard(tmp_path / "a.tar", {"a.jpg": b"1", "a.cls": b"0", "b.cls": b"1", ".x": b"", "folder/.DS_Store": b""})
+    packed.shard(
+        tmp_path / "a.tar",
+        {"a.jpg": b"1", "a.cls": b"0", "b.cls": b"1", ".x": b"", "f/.DS_Store": b"", "f/._a.jpg": b""},
+    )
     with pytest.warns(FastpipeWarning, match="1 of its samples have no image"):
         assert len(fastpipe.ImageShards(tmp_path / "a.tar")) == 1
     with pytest.raises(DatasetError, match="there is no"):

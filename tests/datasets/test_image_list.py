@@ -113,13 +113,15 @@ class TestParquet:
         pa = pytest.importorskip("pyarrow")
         import pyarrow.parquet
 
-        table = pa.table({"label": ["x", "a"], "path": ["1.jpg", "2.jpg"], "number": [5, 6], "share": [0.5, 1.5]})
+        columns = {"number": [5, 6], "share": [0.5, 1.5], "some": ["x", None]}
+        table = pa.table({"label": ["x", "a"], "path": ["1.jpg", "2.jpg"], **columns})
         pyarrow.parquet.write_table(table, tmp_path / "list.parquet")
         assert ImageList(tmp_path / "list.parquet").samples == [("1.jpg", 1), ("2.jpg", 0)]
         numbered = ImageList(tmp_path / "list.parquet", columns=("path", "number"))
         assert numbered.targets == [5, 6]
-        with pytest.raises(DatasetError, match=r"row 1: the label 0\.5 is neither"):
-            ImageList(tmp_path / "list.parquet", columns=("path", "share"))
+        assert ImageList(tmp_path / "list.parquet", columns=("path", "share")).targets == [0.5, 1.5]
+        with pytest.raises(DatasetError, match=r"row 2: the label None is neither a number nor a string"):
+            ImageList(tmp_path / "list.parquet", columns=("path", "some"))
         with pytest.raises(DatasetError, match="no column 'file' among 'label', 'path'"):
             ImageList(tmp_path / "list.parquet", columns=("file", "label"))
 
@@ -275,7 +277,7 @@ class TestPieces:
         path.write_text(text_of(lines_of(200_000), " " if ending == "txt" else ","))
         tracemalloc.start()
         try:
-            table, *_ = list_files.table_of(*list_files.read_list(path, (0, 1)), "")
+            table = list_files.table_of(*list_files.read_list(path, (0, 1)), "").table
             assert tracemalloc.get_traced_memory()[1] < table.nbytes * 1.4 + 40e6
         finally:
             tracemalloc.stop()

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from fastpipe.datasets import ImageIndex
-from fastpipe.index import metadata
+from fastpipe.index import local_scan
 from fastpipe.sources.threads import map_in_threads
 
 
@@ -41,8 +41,8 @@ def test_only_files_of_folders_that_changed_are_asked_for_theirs(photos, settled
     time.sleep(0.02)
     Image.new("RGB", (3, 4)).save(photos / "a/0.webp")
     asked = []
-    size_of = metadata._size_of
-    monkeypatch.setattr(metadata, "_size_of", lambda path: asked.append(path) or size_of(path))
+    size_of = local_scan._size_of
+    monkeypatch.setattr(local_scan, "_size_of", lambda path: asked.append(path) or size_of(path))
     index = ImageIndex.from_folder(photos)
     assert sorted(asked) == sorted(map(str, photos.glob("a/*")))
     assert index.sizes.tolist() == [os.path.getsize(path) for path in sorted(photos.glob("*/*"))]

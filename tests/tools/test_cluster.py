@@ -94,6 +94,17 @@ def test_an_index_is_that_of_one_process(cluster: Any, folder: Path, tmp_path: P
             made = ImageIndex.load_or_build(folder_source(root, IMG_EXTENSIONS, options), None)
         assert made.classes == alone.classes
         assert same_tables(made.table, alone.table)
+    # What is kept is brought up to date.
+    ImageIndex.from_folder(folder, location=tmp_path / "index", sizes=True)
+    (folder / "class_0" / "below" / "new.jpg").write_bytes(b"12345")
+    with Cluster(cluster.scheduler_address) as there:
+        source = folder_source(folder, IMG_EXTENSIONS, BuildOptions(progress=False, cluster=there))
+        made = ImageIndex.load_or_build(source, tmp_path / "index")
+    assert made.origin == "built: 1 of 4 folders may have changed"
+    paths = made.paths(np.arange(len(made)))
+    assert paths == [path for path, _ in fastpipe.ImageFolder(folder, index=None).samples]
+    assert made.sizes is not None
+    assert made.sizes.tolist() == [os.path.getsize(path) for path in paths]
 
 
 def test_the_command_lists_shards(cluster: Any, tmp_path: Path) -> None:
@@ -128,6 +139,23 @@ def test_what_was_done_is_not_done_again(cluster: Any, own_cache: Path) -> None:
         assert kept == [2, 3, 4, None]
         assert dict(second.map(math.isqrt, items)) == {0: 2, 1: 3, 2: 4, 3: 5}
     assert not [*(own_cache / "cluster").iterdir()]
+
+
+def test_an_index_goes_on_where_it_was_interrupted(cluster: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("class_0/one/two/three", "class_0/one/four", "class_1/one/two"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "1.jpg").write_bytes(b"")
+
+    def listed(there: Cluster) -> ImageIndex:
+        options = BuildOptions(sizes=True, progress=False, cluster=there)
+        return ImageIndex.load_or_build(folder_source(folder, IMG_EXTENSIONS, options), None)
+
+    first = Cluster(cluster.scheduler_address, "roots")
+    whole = listed(first.__enter__())
+    first.__exit__(KeyboardInterrupt, None, None)
+    with Cluster(cluster.scheduler_address, "roots") as second:
+        monkeypatch.setattr(second._client, "submit", None)
+        assert same_tables(listed(second).table, whole.table)
 
 
 def test_what_a_worker_raises_is_raised(cluster: Any) -> None:
