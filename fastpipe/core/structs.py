@@ -6,7 +6,7 @@ import ctypes
 from enum import IntEnum, IntFlag
 from typing import Any
 
-ABI = 16
+ABI = 17
 """FPC_ABI of the structs below."""
 
 
@@ -97,6 +97,7 @@ class Kind(IntEnum):
     TENSOR_AUTOCONTRAST = 24
     TENSOR_SAMPLE = 25
     TORCH_BLUR = 26
+    PERMUTE = 27
 
 
 class TensorRounding(IntFlag):
@@ -222,6 +223,12 @@ class RawGray(ctypes.Structure):
     _fields_ = (("channels", ctypes.c_int32),)
 
 
+class RawPermute(ctypes.Structure):
+    """fpc_op_permute."""
+
+    _fields_ = (("from", ctypes.c_int32 * 3),)
+
+
 class RawBlend(ctypes.Structure):
     """fpc_op_blend."""
 
@@ -281,6 +288,7 @@ class RawArguments(ctypes.Union):
         ("pad", RawPad),
         ("lut", RawLut),
         ("gray", RawGray),
+        ("permute", RawPermute),
         ("blend", RawBlend),
         ("hue", RawHue),
         ("warp", RawWarp),

@@ -85,6 +85,8 @@ int main(void) {
     FIELD(fpc_op_lut, reserved);
     SIZE(fpc_op_gray);
     FIELD(fpc_op_gray, channels);
+    SIZE(fpc_op_permute);
+    FIELD(fpc_op_permute, from);
     SIZE(fpc_op_blend);
     FIELD(fpc_op_blend, factor);
     SIZE(fpc_op_hue);
@@ -119,6 +121,7 @@ int main(void) {
     FIELD(fpc_operation, pad);
     FIELD(fpc_operation, lut);
     FIELD(fpc_operation, gray);
+    FIELD(fpc_operation, permute);
     FIELD(fpc_operation, blend);
     FIELD(fpc_operation, hue);
     FIELD(fpc_operation, warp);
@@ -180,6 +183,7 @@ int main(void) {
     NUMBER(FPC_TORCH_PASSES);
     NUMBER(FPC_OP_TENSOR_SAMPLE);
     NUMBER(FPC_OP_TORCH_BLUR);
+    NUMBER(FPC_OP_PERMUTE);
     NUMBER(FPC_V1);
     NUMBER(FPC_MULTIPLY);
     NUMBER(FPC_OP_RESIZE);

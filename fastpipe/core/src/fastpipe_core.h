@@ -24,7 +24,7 @@ extern "C" {
 #define FPC_API __attribute__((visibility("default")))
 #endif
 
-#define FPC_ABI 16 /* changes with every struct below */
+#define FPC_ABI 17 /* changes with every struct below */
 
 /* ---- outcomes ------------------------------------------------------------------------------------------------- */
 
@@ -161,6 +161,7 @@ typedef enum fpc_kind {
     FPC_OP_TENSOR_AUTOCONTRAST, /* autocontrast */
     FPC_OP_TENSOR_SAMPLE,       /* sample: affine and rotate; FPC_BILINEAR in `filter` or FPC_NEAREST */
     FPC_OP_TORCH_BLUR,          /* torch_blur: gaussian_blur, also of PIL images */
+    FPC_OP_PERMUTE,             /* permute: permute_channels, also of PIL images */
     FPC_OP_COUNT
 } fpc_kind;
 
@@ -203,6 +204,11 @@ enum { FPC_LOOK_UP_RGBX_PAD = -1 };
 typedef struct fpc_op_gray {
     int32_t channels; /* of the result: 1, or 3 that are equal */
 } fpc_op_gray;
+
+/* The channels in another order; a gray image stays what it is. */
+typedef struct fpc_op_permute {
+    int32_t from[3]; /* of each channel of the result, the input's: 0, 1 and 2, each once */
+} fpc_op_permute;
 
 /* Pillow's ImageEnhance: the image blended with another one that is made of it. */
 typedef struct fpc_op_blend {
@@ -265,6 +271,7 @@ typedef struct fpc_operation {
         fpc_op_pad pad;
         fpc_op_lut lut;
         fpc_op_gray gray;
+        fpc_op_permute permute;
         fpc_op_blend blend;
         fpc_op_hue hue;
         fpc_op_warp warp;
