@@ -18,9 +18,7 @@ class DetectionPresetTrain:
     def __init__(self):
         self.transforms = v2.Compose(
             [
-                v2.RandomShortestSize(
-                    min_size=(480, 512, 544, 576, 608, 640, 672, 704, 736, 768, 800), max_size=1333
-                ),
+                v2.RandomShortestSize(min_size=(480, 512, 544, 576, 608, 640, 672, 704, 736, 768, 800), max_size=1333),
                 v2.RandomHorizontalFlip(p=0.5),
                 v2.ToImage(),
                 v2.ToDtype(torch.float, scale=True),

@@ -55,7 +55,8 @@ def quarter_turns(image: UInt8Array, turns: int) -> UInt8Array:
     import cv2
 
     if not turns or not image.size:
-        return np.rot90(image, turns).copy()
+        turned: UInt8Array = np.rot90(image, turns).copy()
+        return turned
     codes = cv2.ROTATE_90_COUNTERCLOCKWISE, cv2.ROTATE_180, cv2.ROTATE_90_CLOCKWISE
     return like(cv2.rotate(image, codes[turns - 1]), image)
 

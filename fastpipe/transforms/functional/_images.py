@@ -254,7 +254,7 @@ def rotate(img: Any, angle: float, interpolation: InterpolationMode, expand: boo
     kernel = None
     if isinstance(img, np.ndarray):
         check_array(img)
-        turns = _quarter_turns(*img.shape[:2], angle, expand, center)
+        turns = _quarter_turns(img.shape[0], img.shape[1], angle, expand, center)
         kernel = None if turns is None else partial(geometry.quarter_turns, turns=turns)
     elif _is_small(img, interpolation) or (
         isinstance(img, Image) and _quarter_turns(img.height, img.width, angle, expand, center) is not None
