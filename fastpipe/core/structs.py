@@ -223,12 +223,6 @@ class RawGray(ctypes.Structure):
     _fields_ = (("channels", ctypes.c_int32),)
 
 
-class RawPermute(ctypes.Structure):
-    """fpc_op_permute."""
-
-    _fields_ = (("from", ctypes.c_int32 * 3),)
-
-
 class RawBlend(ctypes.Structure):
     """fpc_op_blend."""
 
@@ -288,7 +282,7 @@ class RawArguments(ctypes.Union):
         ("pad", RawPad),
         ("lut", RawLut),
         ("gray", RawGray),
-        ("permute", RawPermute),
+        ("permutation", ctypes.c_int32 * 3),
         ("blend", RawBlend),
         ("hue", RawHue),
         ("warp", RawWarp),

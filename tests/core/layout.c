@@ -85,8 +85,6 @@ int main(void) {
     FIELD(fpc_op_lut, reserved);
     SIZE(fpc_op_gray);
     FIELD(fpc_op_gray, channels);
-    SIZE(fpc_op_permute);
-    FIELD(fpc_op_permute, from);
     SIZE(fpc_op_blend);
     FIELD(fpc_op_blend, factor);
     SIZE(fpc_op_hue);
@@ -121,7 +119,7 @@ int main(void) {
     FIELD(fpc_operation, pad);
     FIELD(fpc_operation, lut);
     FIELD(fpc_operation, gray);
-    FIELD(fpc_operation, permute);
+    FIELD(fpc_operation, permutation);
     FIELD(fpc_operation, blend);
     FIELD(fpc_operation, hue);
     FIELD(fpc_operation, warp);

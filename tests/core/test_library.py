@@ -144,7 +144,6 @@ def test_structs_are_those_of_the_header(tmp_path: Path) -> None:
         ("fpc_op_pad", structs.RawPad),
         ("fpc_op_lut", structs.RawLut),
         ("fpc_op_gray", structs.RawGray),
-        ("fpc_op_permute", structs.RawPermute),
         ("fpc_op_blend", structs.RawBlend),
         ("fpc_op_hue", structs.RawHue),
         ("fpc_op_warp", structs.RawWarp),
@@ -173,7 +172,7 @@ def test_structs_are_those_of_the_header(tmp_path: Path) -> None:
         (operations._PAD, structs.RawPad),
         (operations._LUT, structs.RawLut),
         (operations._GRAY, structs.RawGray),
-        (operations._PERMUTE, structs.RawPermute),
+        (operations._PERMUTE, ctypes.c_int32 * 3),
         (operations._BLEND, structs.RawBlend),
         (operations._HUE, structs.RawHue),
         (operations._WARP, structs.RawWarp),
@@ -183,7 +182,9 @@ def test_structs_are_those_of_the_header(tmp_path: Path) -> None:
         (operations._SAMPLE, structs.RawSample),
     ],
 )
-def test_what_is_packed_is_the_operations_struct(packer: Struct, struct: type[ctypes.Structure]) -> None:
+def test_what_is_packed_is_the_operations_struct(
+    packer: Struct, struct: type[ctypes.Structure | ctypes.Array[ctypes.c_int32]]
+) -> None:
     assert packer.size == structs.RawOperation.crop.offset + ctypes.sizeof(struct)
 
 

@@ -173,7 +173,7 @@ static void add_operation(source *from, fpc_operation *operation, shape *now) {
         break;
     case FPC_OP_GRAY: now->channels = operation->gray.channels = one_in(from, 2) ? 1 : 3; break;
     case FPC_OP_PERMUTE: {
-        int32_t *channels = operation->permute.from;
+        int32_t *channels = operation->permutation;
         const int turn = below(from, 3);
         for (int c = 0; c < 3; c++) channels[c] = (c + turn) % 3;
         if (one_in(from, 2)) channels[0] ^= channels[1], channels[1] ^= channels[0], channels[0] ^= channels[1];

@@ -64,7 +64,7 @@ int fpc_add_permute(fpc_chain *chain, const fpc_operation *operation) {
     permute_stage *permute = fpc_chain_add(chain, sizeof *permute, next_permuted);
     if (!permute) return FPC_NO_MEMORY;
     fpc_stage *stage = &permute->stage;
-    const int32_t *from = operation->permute.from;
+    const int32_t *from = operation->permutation;
     int seen = 0;
     for (int c = 0; c < 3; c++) {
         if (from[c] < 0 || from[c] > 2) return FPC_BAD_OPERATION;
