@@ -23,8 +23,6 @@ def thread_job() -> Job:
     """Lends an empty job until `run_thread_job` takes it back: no signal handler or greenlet of this thread gets it."""
     job = _borrowed()
     job.clear()
-    job.box()
-    job.limit()
     return job
 
 

@@ -268,7 +268,12 @@ class Job(JobOperations):
 
     def write_new_image(self, height: int, width: int, pixel_bytes: int) -> None:
         """Sets the sink: the pixels of the image that `run_on_image` makes; as `write_image`."""
-        self.write_to(0, (width * pixel_bytes, pixel_bytes, 1, height, width, pixel_bytes, _UINT8, *_NO_ARITHMETIC))
+        self.write_pixels(0, height, width, pixel_bytes)
+
+    def write_pixels(self, address: int, height: int, width: int, channels: int) -> None:
+        """Sets the sink: uint8 memory ``(H, W, C)`` without gaps."""
+        row = width * channels
+        _SINK.pack_into(self.raw, _SINK_AT, address, row, channels, 1, height, width, channels, _UINT8, *_NO_ARITHMETIC)
 
     def write_planes(
         self,

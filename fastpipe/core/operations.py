@@ -19,6 +19,7 @@ _RESIZE = Struct("@2i12i4d")
 _PAD = Struct("@2i9i")
 _LUT = Struct("@2iP2i")
 _GRAY = Struct("@2ii")
+_PERMUTE = Struct("@2i3i")
 _BLEND = Struct("@2id")
 _HUE = Struct("@2ii")
 _BLUR = Struct("@2i2d")
@@ -195,6 +196,10 @@ class JobOperations:
     def gray(self, channels: int) -> None:
         """Converts as Pillow's ``convert("L")``, to 1 or 3 channels."""
         _GRAY.pack_into(self._operations, self._next(), Kind.GRAY, 0, channels)
+
+    def permute(self, order: Sequence[int]) -> None:
+        """Puts three channels in another order: of each of the result's the input's. Gray stays what it is."""
+        _PERMUTE.pack_into(self._operations, self._next(), Kind.PERMUTE, 0, *order)
 
     def blend(self, kind: int, factor: float) -> None:
         """Adds Pillow's ``ImageEnhance``: SATURATION, CONTRAST or SHARPNESS by a factor that float32 has."""

@@ -97,6 +97,7 @@ class Kind(IntEnum):
     TENSOR_AUTOCONTRAST = 24
     TENSOR_SAMPLE = 25
     TORCH_BLUR = 26
+    PERMUTE = 27
 
 
 class TensorRounding(IntFlag):
@@ -281,6 +282,7 @@ class RawArguments(ctypes.Union):
         ("pad", RawPad),
         ("lut", RawLut),
         ("gray", RawGray),
+        ("permutation", ctypes.c_int32 * 3),
         ("blend", RawBlend),
         ("hue", RawHue),
         ("warp", RawWarp),

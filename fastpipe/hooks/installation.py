@@ -36,6 +36,7 @@ HOOKS = {
     "torchvision.transforms.transforms": "torchvision_v1",
     "torchvision.transforms.v2._container": "torchvision_v2",
     "torchvision.transforms.v2._geometry": "torchvision_boxes",
+    "torchvision.transforms.v2.functional._color": "torchvision_images",
 }
 """By another library's module: the module of this package whose ``hook(module, patches)`` replaces functions in it.
 

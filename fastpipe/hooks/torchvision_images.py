@@ -15,6 +15,7 @@ from fastpipe.hooks.pillow import make_from_files, record, recorded
 _NAMES = {
     "torchvision.transforms._functional_pil": ("adjust_hue", "pad", "to_grayscale"),
     "torchvision.transforms.functional": ("to_tensor", "pil_to_tensor"),
+    "torchvision.transforms.v2.functional._color": ("_permute_channels_image_pil",),
 }
 """Functions that look at pixels; the others call Pillow's images, ``ImageEnhance`` and ``ImageOps``."""
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from fastpipe import core
+from fastpipe.core.addresses import address_of
 
 UInt8Array: TypeAlias = npt.NDArray[np.uint8]
 
@@ -39,7 +40,7 @@ def core_or_pillow(
         shape: the result's; None for the image's.
     """
     size = shape or image.shape
-    if image.size == 0:
+    if not image.size:
         return np.zeros(size, np.uint8)
     made = by_core(image, add, size)
     return through_pillow(image, operation) if made is None else made
@@ -47,7 +48,7 @@ def core_or_pillow(
 
 def by_core(image: UInt8Array, add: Callable[[core.Job], bool], shape: tuple[int, ...]) -> UInt8Array | None:
     """An operation that ``add`` adds to a job, with a result of that shape; None where the core can't do it."""
-    if channels(image) not in (1, 3) or image.size == 0 or not core.available():
+    if channels(image) not in (1, 3) or not image.size or not core.available():
         return None
     job = core.thread_job()
     job.read_pixels(image)
@@ -55,7 +56,7 @@ def by_core(image: UInt8Array, add: Callable[[core.Job], bool], shape: tuple[int
         core.give_back(job)
         return None
     out = np.empty(shape, np.uint8)
-    job.write_array(out)
+    job.write_pixels(address_of(out), shape[0], shape[1], 1 if len(shape) == 2 else shape[2])
     return out if core.check_or_unsure(core.run_thread_job(job)) else None
 
 

@@ -50,6 +50,17 @@ def vflip(image: UInt8Array) -> UInt8Array:
     return _flipped(image, 0)
 
 
+def quarter_turns(image: UInt8Array, turns: int) -> UInt8Array:
+    """Turned by that many quarters counter-clockwise, as a new contiguous array."""
+    import cv2
+
+    if not turns or not image.size:
+        turned: UInt8Array = np.rot90(image, turns).copy()
+        return turned
+    codes = cv2.ROTATE_90_COUNTERCLOCKWISE, cv2.ROTATE_180, cv2.ROTATE_90_CLOCKWISE
+    return like(cv2.rotate(image, codes[turns - 1]), image)
+
+
 def _flipped(image: UInt8Array, code: int) -> UInt8Array:
     import cv2
 

@@ -43,8 +43,15 @@ def resize(image: UInt8Array, height: int, width: int, interpolation: str) -> UI
         return image
     if interpolation == "nearest-exact":
         interpolation = "nearest"
-    whole, result = Size(*image.shape[:2]), Size(height, width)
-    return resize_window(image, whole, Box(0, 0, *whole), result, Box(0, 0, *result), interpolation)
+    result, window = (height, width), (0, 0, height, width)
+
+    def add(job: core.Job) -> bool:
+        return add_resize(job, None, (0, 0), result, window, interpolation)
+
+    def by_pillow(picture: Image.Image) -> Image.Image:
+        return picture.resize((width, height), Image.Resampling[interpolation.upper()])
+
+    return core_or_pillow(image, add, by_pillow, (height, width, *image.shape[2:]))
 
 
 def resize_window(

@@ -355,7 +355,7 @@ class Resize(Operation):
 
     def least_pixels(self, channels: int) -> float:
         if self.mode == "nearest":  # which takes as long as its result is large
-            least = (12_000 if channels == 3 else 8000) if core.isa() == "avx512" else 180_000
+            least = (40_000 if channels == 3 else 16_000) if core.isa() == "avx512" else 180_000
             return 0 if self.fixed and self.size[0] * self.size[1] >= least else NEVER
         return 0 if self.fixed and self.size[0] * self.size[1] >= 3000 else 3000
 

@@ -107,6 +107,11 @@ class PermuteChannels(Operation):
             return functional("permute_channels")(image, list(self.permutation))
         return image if image.ndim == 2 else np.ascontiguousarray(image[..., list(self.permutation)])  # gray: (H, W)
 
+    def to_core(self, job: Job, shape: ImageShape) -> bool:
+        if shape.channels == 3:
+            job.permute(self.permutation)
+        return True
+
     def words(self) -> str:
         return "channels in the order " + ", ".join(map(str, self.permutation))
 

@@ -62,6 +62,8 @@ class Rotate(Operation):
         return least_pixels_of_warp(self.interpolation, channels)
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
+        if not self.expand:
+            return shape
         *_, height, width = kernels.rotation(*shape.size, self.angle, self.expand, self.center)
         return ImageShape(height, width, shape.channels)
 

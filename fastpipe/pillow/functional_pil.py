@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from fastpipe.ops import AdjustHue, Pad, PilToTensor, ToTensor, fused_conversion
+from fastpipe.ops import AdjustHue, Pad, PermuteChannels, PilToTensor, ToTensor, fused_conversion
 from fastpipe.pillow.lazy_image import GRAY_IN_THREE, LazyImage, PlainCall, lazy_of, recorded
 from fastpipe.program.on_image import on_pixels, shape_of
 
@@ -41,6 +41,22 @@ def to_grayscale(img: Any, num_output_channels: Any) -> LazyImage | None:
     if lazy is None or lazy.mode != "RGB":
         return None
     return recorded(lazy, GRAY_IN_THREE, plain=_torchvisions("to_grayscale", 3), keeps_info=False)
+
+
+def _permute_channels_image_pil(image: Any, permutation: Any) -> LazyImage | None:
+    """v2's ``permute_channels`` of a colour image."""
+    lazy = lazy_of(image)
+    module = sys.modules.get("torchvision.transforms.v2.functional._color")
+    if module is None or lazy is None or lazy.mode != "RGB" or len(permutation) != 3:
+        return None
+    order = tuple(map(int, permutation))  # RandomPhotometricDistort draws a tensor
+    if sorted(order) != [0, 1, 2]:
+        return None
+
+    def plain(picture: Any) -> Any:
+        return module._permute_channels_image_pil(picture, [*order])
+
+    return recorded(lazy, PermuteChannels(order), plain=plain, keeps_info=False)
 
 
 def _torchvisions(name: str, *arguments: Any) -> PlainCall | None:

@@ -31,6 +31,7 @@ from fastpipe.kernels import memory
 from fastpipe.ops import (
     AsTvImage,
     CenterCrop,
+    ConvertImageDtype,
     Crop,
     PilToTensor,
     Resize,
@@ -52,6 +53,8 @@ from fastpipe.types import Box, ImageShape, Step
 _TO_TENSOR = interned_once(PilToTensor), interned_once(ToPureTensor)
 _AS_TV_IMAGE = interned_once(AsTvImage)
 _GRAY = interned_once(RgbToGrayscale, 1)
+_TO_FLOATS = interned_once(ConvertImageDtype, torch.float32)
+_WHITE = 255
 _CPU = torch.device("cpu")
 _KEY = "_fastpipe"
 """The attribute of a pending tensor that has its record."""
@@ -298,6 +301,34 @@ class NormalizedPixels(PendingWork):
     def _write(self, out: torch.Tensor) -> None:
         if normalized_by_factor(self.pixels, self.mean, self.factor, out.permute(1, 2, 0).numpy()) is None:
             out.copy_(self.library())
+
+
+@dataclass(slots=True, eq=False)
+class FloatsOfPixels(PendingWork):
+    """``float()`` of an image's pixels, which are to be divided by 255 as a rule: then they are never made.
+
+    Attributes:
+        pixels: the image's.
+    """
+
+    pixels: Record
+
+    @classmethod
+    def of(cls, pixels: Record, account: Account) -> FloatsOfPixels:
+        """The work that follows the pixels'."""
+        shape = TensorShape.of(tuple(pixels.shape), torch.float32, pure=True)
+        return cls(pixels, shape=shape, strides=pixels.strides, account=account)
+
+    def divided(self, account: Account) -> Record | None:
+        """The work that makes the same floats divided by 255; None where the core lacks some of it."""
+        pixels = self.pixels
+        return behind_conversion(pixels.source, (*pixels.steps, _TO_FLOATS), self.shape, account)
+
+    def _new(self) -> torch.Tensor:
+        return self.pixels._new().float()  # the image's own tensor may have been changed since
+
+    def _write(self, out: torch.Tensor) -> None:
+        out.copy_(self.pixels._new())
 
 
 def _ordinary(inference: bool) -> AbstractContextManager[Any]:
@@ -608,6 +639,28 @@ def _requires_grad(tensor: Any, requires_grad: bool = True) -> Any:
     return tensor if requires_grad is False else NotImplemented  # as it is
 
 
+def _float(tensor: Any) -> Any:
+    record = record_of(tensor)
+    if record is None or record.base is not None or record.shape.dtype is not torch.uint8 or record.shape.channels != 3:
+        return NotImplemented
+    if plain_class(tensor) is not torch.Tensor or torch._C._len_torch_dispatch_stack():
+        return NotImplemented
+    return pending_tensor(FloatsOfPixels.of(record, record.account.after(methodcaller("float"))))
+
+
+def _to(tensor: Any, *given: Any, **options: Any) -> Any:
+    is_float = (given, options) in (((torch.float32,), {}), ((), {"dtype": torch.float32}))
+    return _float(tensor) if is_float else NotImplemented
+
+
+def _divide(tensor: Any, by: Any, **options: Any) -> Any:
+    work = vars(tensor).get(_KEY) if isinstance(tensor, _Pending) else None
+    if not isinstance(work, FloatsOfPixels) or work.made is not None or options or type(by) not in (int, float):
+        return NotImplemented
+    made = work.divided(work.account.after(lambda floats: floats / by)) if by == _WHITE else None
+    return NotImplemented if made is None else pending_tensor(made)
+
+
 def _stack(tensors: Any, dim: Any = 0, *, out: Any = None) -> Any:
     """Makes a batch of pending tensors in its own memory."""
     if type(tensors) not in (list, tuple) or dim != 0 or type(dim) is not int:
@@ -652,6 +705,10 @@ _KNOWN = {
 _RECORDED: dict[Any, Callable[..., Any]] = {
     torch.Tensor.__getitem__: _get_item,
     torch.Tensor.requires_grad_: _requires_grad,
+    torch.Tensor.float: _float,
+    torch.Tensor.to: _to,
+    torch.Tensor.div: _divide,
+    torch.Tensor.__truediv__: _divide,
     torch.stack: _stack,
 }
 """The recorder of each of torch's functions that can be recorded, for the calls that it can record."""

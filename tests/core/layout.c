@@ -119,6 +119,7 @@ int main(void) {
     FIELD(fpc_operation, pad);
     FIELD(fpc_operation, lut);
     FIELD(fpc_operation, gray);
+    FIELD(fpc_operation, permutation);
     FIELD(fpc_operation, blend);
     FIELD(fpc_operation, hue);
     FIELD(fpc_operation, warp);
@@ -180,6 +181,7 @@ int main(void) {
     NUMBER(FPC_TORCH_PASSES);
     NUMBER(FPC_OP_TENSOR_SAMPLE);
     NUMBER(FPC_OP_TORCH_BLUR);
+    NUMBER(FPC_OP_PERMUTE);
     NUMBER(FPC_V1);
     NUMBER(FPC_MULTIPLY);
     NUMBER(FPC_OP_RESIZE);

@@ -75,6 +75,13 @@ def test_tables(image: np.ndarray, seed: int) -> None:
     check(image, as_picture(image).point(table.tolist() * channels), ("look_up", table.tobytes() * channels))
 
 
+@given(images(), st.permutations(range(3)))
+def test_channels_in_another_order(image: np.ndarray, order: list[int]) -> None:
+    channels = as_picture(image).split()
+    expected = Image.merge("RGB", [channels[c] for c in order]) if len(channels) == 3 else channels[0]
+    check(image, expected, ("permute", order))
+
+
 def turned(picture: Image.Image, shift: int) -> Image.Image:
     hue, saturation, value = picture.convert("HSV").split()
     hue = Image.fromarray(np.asarray(hue) + np.uint8(shift))
@@ -186,6 +193,7 @@ UNIT = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0]
     "operation",
     [
         *(("blend", kind, factor) for kind in ENHANCERS for factor in (NAN, INFINITY, -INFINITY, 1e39)),
+        *(("permute", order) for order in ((0, 1, 1), (0, 1, 3), (-1, 1, 2), (2, 2, 2))),
         *(("turn_hue", shift) for shift in (-1, 256, 2**31 - 1)),
         *(("warp", Kind.AFFINE, (20, 30), [*UNIT[:k], NAN, *UNIT[k + 1 :]]) for k in range(6)),
         ("warp", Kind.AFFINE, (20, 30), [INFINITY, *UNIT[1:]]),

@@ -127,6 +127,7 @@ def test_structs_are_those_of_the_header(tmp_path: Path) -> None:
         "FPC_TORCH_PASSES": structs.PassOrder.TORCH_PASSES,
         "FPC_OP_TENSOR_SAMPLE": structs.Kind.TENSOR_SAMPLE,
         "FPC_OP_TORCH_BLUR": structs.Kind.TORCH_BLUR,
+        "FPC_OP_PERMUTE": structs.Kind.PERMUTE,
         "FPC_V1": structs.TensorRounding.V1,
         "FPC_MULTIPLY": structs.Arithmetic.MULTIPLY,
         "FPC_OP_RESIZE": structs.Kind.RESIZE,
@@ -171,6 +172,7 @@ def test_structs_are_those_of_the_header(tmp_path: Path) -> None:
         (operations._PAD, structs.RawPad),
         (operations._LUT, structs.RawLut),
         (operations._GRAY, structs.RawGray),
+        (operations._PERMUTE, ctypes.c_int32 * 3),
         (operations._BLEND, structs.RawBlend),
         (operations._HUE, structs.RawHue),
         (operations._WARP, structs.RawWarp),
@@ -180,7 +182,9 @@ def test_structs_are_those_of_the_header(tmp_path: Path) -> None:
         (operations._SAMPLE, structs.RawSample),
     ],
 )
-def test_what_is_packed_is_the_operations_struct(packer: Struct, struct: type[ctypes.Structure]) -> None:
+def test_what_is_packed_is_the_operations_struct(
+    packer: Struct, struct: type[ctypes.Structure | ctypes.Array[ctypes.c_int32]]
+) -> None:
     assert packer.size == structs.RawOperation.crop.offset + ctypes.sizeof(struct)
 
 

@@ -172,6 +172,13 @@ static void add_operation(source *from, fpc_operation *operation, shape *now) {
         operation->lut.rgbx_pad = one_in(from, 2) ? FPC_LOOK_UP_RGBX_PAD : below(from, 256);
         break;
     case FPC_OP_GRAY: now->channels = operation->gray.channels = one_in(from, 2) ? 1 : 3; break;
+    case FPC_OP_PERMUTE: {
+        int32_t *channels = operation->permutation;
+        const int turn = below(from, 3);
+        for (int c = 0; c < 3; c++) channels[c] = (c + turn) % 3;
+        if (one_in(from, 2)) channels[0] ^= channels[1], channels[1] ^= channels[0], channels[0] ^= channels[1];
+        break;
+    }
     case FPC_OP_SATURATION:
     case FPC_OP_CONTRAST:
     case FPC_OP_SHARPNESS: operation->blend.factor = odd_factor(from); break;

@@ -57,6 +57,11 @@ CHAINS: dict[str, Callable[[Any], Any]] = {
     "by transforms": lambda image: T.Normalize([0.5], [0.3])(
         T.ConvertImageDtype(torch.float32)(T.PILToTensor()(image))
     ),
+    "divided by hand": lambda image: F.pil_to_tensor(image).float() / 255.0,
+    "floats alone": lambda image: F.pil_to_tensor(image).float(),
+    "divided by hand, of a part": lambda image: (
+        F.pil_to_tensor(image.crop((3, 1, 131, 140))).to(torch.float32).div(255)
+    ),
     "and arithmetic": lambda image: (F.to_tensor(image) - 0.5) / 0.5,
     "of a normalized one's parts": lambda image: F.normalize(F.to_tensor(image), [0.5], [0.5])[:, 3:, 2:].flip(-1),
 }
@@ -77,7 +82,10 @@ def assert_same_or_error(made: Any, plain: Callable[[], Any]) -> None:
     assert_same(made.clone(), expected.clone())
 
 
-@pytest.mark.parametrize("chain", ["to_tensor", "pil_to_tensor", "normalized", "of the reference", "of v2", "cut out"])
+KNOWN = ("to_tensor", "pil_to_tensor", "normalized", "of the reference", "of v2", "cut out", "divided by hand")
+
+
+@pytest.mark.parametrize("chain", KNOWN)
 def test_known_chains_stay_without_pixels(chain: str) -> None:
     made = CHAINS[chain](opened())
     assert fastpipe.is_pending(made)
@@ -118,6 +126,16 @@ def test_tensors_keep_what_the_image_was() -> None:
     image.paste((1, 2, 3), (0, 0, 100, 100))
     assert torch.equal(made, expected)
     assert not torch.equal(F.to_tensor(image), expected)
+
+
+def test_floats_keep_what_the_pixels_were() -> None:
+    pixels = F.pil_to_tensor(opened())
+    floats = pixels.float()
+    pixels.add_(1)
+    with plainly():
+        expected = F.pil_to_tensor(opened()).float()
+    assert torch.equal(floats / 255, expected / 255)
+    assert torch.equal(floats, expected)
 
 
 def test_small_images_and_other_default_dtypes_are_made_at_once() -> None:

@@ -244,13 +244,22 @@ def _thrown(image: Any, action: Callable[[Any], Any]) -> Any:
 
 
 LOOKS: dict[str, Callable[[Any], Any]] = {
-    "type": lambda x: (x.float(), type(x))[1],
+    "type": lambda x: (x.double(), type(x))[1],
     "class": lambda x: x.__class__.__name__,
     "repr": repr,
     "str": lambda x: f"{x}",
     "numpy": lambda x: x.numpy(),
     "asarray": np.asarray,
     "float": lambda x: x.float() / 255,
+    "floats": lambda x: x.float(),
+    "floats, divided": lambda x: x.to(torch.float32).div(255.0),
+    "floats by another": lambda x: x.to(dtype=torch.float32) / 256,
+    "floats, rounded": lambda x: x.float().div(255, rounding_mode="floor"),
+    "floats of what was changed": lambda x: (x.float(), x.add_(1), x.float() / 255),
+    "floats that are changed": lambda x: (x.float().div_(255), x),
+    "floats of a window": lambda x: (x[..., 3:60, 7:50].float() / 255, x),
+    "floats of floats": lambda x: (x.float() / 255).float() / 255,
+    "floats of an image": lambda x: F.to_image(x).float() / 255,
     "reflected": lambda x: 1.5 * x,
     "index": lambda x: x[1:, 3:9],
     "one": lambda x: x[0, 3, 4].item(),
@@ -332,7 +341,7 @@ LOOKS: dict[str, Callable[[Any], Any]] = {
     "where": lambda x: torch.where(x > 9, x, 0),
     "einsum": lambda x: torch.einsum("chw->hw", x.float()),
     "hash": lambda x: {x: 3}[x],
-    "attribute": lambda x: (setattr(x, "label", 3), x.float(), x.label, vars(x))[2:],
+    "attribute": lambda x: (setattr(x, "label", 3), x.double(), x.label, vars(x))[2:],
     "isinstance": lambda x: (isinstance(x, torch.Tensor), isinstance(x, tv_tensors.Image), torch.is_tensor(x)),
     "storage type": lambda x: (x.type(), x.layout, x.device, x.is_floating_point(), x.is_complex(), x.is_sparse),
     "named tensor": lambda x: x.names,
@@ -448,7 +457,17 @@ def test_ways_to_look(name: str) -> None:
 @pytest.mark.needs_core
 def test_what_is_recorded_is_pending() -> None:
     image = opened()
-    for name in ("crop", "window", "flip", "resized crop", "resize, cropped", "normalize", "brightness", "to image"):
+    for name in (
+        "crop",
+        "window",
+        "flip",
+        "resized crop",
+        "resize, cropped",
+        "normalize",
+        "brightness",
+        "to image",
+        "float",
+    ):
         assert pending_tensor.is_pending(LOOKS[name](image)), name
     assert pending_tensor.is_pending(image)
 

@@ -15,6 +15,7 @@ from PIL import Image, ImageOps
 
 from fastpipe import core, ops
 from fastpipe.kernels import color, geometry, resizing
+from fastpipe.program import run_operation
 from fastpipe.transforms import functional as F
 
 Array = np.ndarray[Any, np.dtype[np.uint8]]
@@ -47,10 +48,21 @@ def test_simple_ratios_are_exact(ratio: tuple[int, int]) -> None:
     assert np.array_equal(resizing.resize(image, height, width, "bilinear"), expected)
 
 
-@given(SEED, SIDE, SIDE, SIDE, SIDE)
-def test_nearest_resize_is_pillows(seed: int, rows: int, columns: int, height: int, width: int) -> None:
-    image = _noise(seed, rows, columns, 3)
-    expected = np.asarray(Image.fromarray(image).resize((width, height), Image.Resampling.NEAREST))
+@given(SEED, SIDE, st.integers(1, 900), SIDE, SIDE, st.sampled_from([(), (1,), (3,)]))
+def test_nearest_resize_is_pillows(
+    seed: int, rows: int, columns: int, height: int, width: int, channels: tuple[int, ...]
+) -> None:
+    """Of wide images, too, whose pixels are picked one by one, and not several by an instruction."""
+    image = _noise(seed, rows, columns, *channels)
+    picture = Image.fromarray(image[..., 0] if channels == (1,) else image)
+    if channels != (1,):
+        operation = ops.Resize([height, width], F.InterpolationMode.NEAREST)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(ops.Resize, "least_pixels", lambda self, channels: 0)
+            made = run_operation(operation, picture)
+        assert made is None or made.tobytes() == picture.resize((width, height), Image.Resampling.NEAREST).tobytes()
+        assert (made is None) == (not core.available() or (rows, columns) == (height, width))
+    expected = np.asarray(picture.resize((width, height), Image.Resampling.NEAREST)).reshape(height, width, *channels)
     for name in ("nearest", "nearest-exact"):
         assert np.array_equal(resizing.resize(image, height, width, name), expected)
 

@@ -116,10 +116,9 @@ typedef struct fpc_header {
  * FPC_UNUSUAL_HEADER: Pillow has to read it. */
 FPC_API int fpc_read_header(const uint8_t *data, size_t length, fpc_header *header);
 
-/* The position of the first marker from one in a JPEG's scan on that is no restart marker; -1 where there is none. */
+/* Position of the first marker but restart markers in a JPEG's scan, from `start` on (ITU-T T.81, B.1.1), or -1. */
 FPC_API int64_t fpc_find_marker(const uint8_t *data, size_t length, size_t start);
-/* FPC_OK if every decoder comes to the end of a JPEG without an error, whatever its scan's bits say: a plain header,
- * one sequential scan with all its tables, and the end marker after it. Else why not. */
+/* FPC_OK if every decoder comes to the end of a JPEG without an error, whatever its scan's bits say; else why not. */
 FPC_API int fpc_check_jpeg(const uint8_t *data, size_t length);
 
 /* ---- operations ------------------------------------------------------------------------------------------------ */
@@ -161,6 +160,7 @@ typedef enum fpc_kind {
     FPC_OP_TENSOR_AUTOCONTRAST, /* autocontrast */
     FPC_OP_TENSOR_SAMPLE,       /* sample: affine and rotate; FPC_BILINEAR in `filter` or FPC_NEAREST */
     FPC_OP_TORCH_BLUR,          /* torch_blur: gaussian_blur, also of PIL images */
+    FPC_OP_PERMUTE,             /* permutation: permute_channels, also of PIL images */
     FPC_OP_COUNT
 } fpc_kind;
 
@@ -214,8 +214,7 @@ typedef struct fpc_op_hue {
     int32_t shift; /* is added to the hue modulo 256; 0 to 255 */
 } fpc_op_hue;
 
-/* Pillow's transform: pixel (x, y) comes from (a x + b y + c, d x + e y + f), for a perspective both divided by
- * g x + h y + 1. */
+/* Pillow's transform: (x, y) comes from (a x + b y + c, d x + e y + f), in perspective divided by g x + h y + 1. */
 typedef struct fpc_op_warp {
     int32_t height, width;  /* of the result */
     int32_t filter;         /* FPC_NEAREST, FPC_BILINEAR or FPC_BICUBIC */
@@ -265,6 +264,7 @@ typedef struct fpc_operation {
         fpc_op_pad pad;
         fpc_op_lut lut;
         fpc_op_gray gray;
+        int32_t permutation[3]; /* of each channel of the result the input's: 0, 1 and 2, each once; gray stays gray */
         fpc_op_blend blend;
         fpc_op_hue hue;
         fpc_op_warp warp;

@@ -14,7 +14,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -23,9 +23,10 @@ from numpy.typing import NDArray
 from PIL.Image import Image
 from torch import Tensor
 
-from fastpipe.kernels import geometry, resizing
+from fastpipe.kernels import geometry, resizing, warp
 from fastpipe.kernels.arrays import channels, core_or_pillow
 from fastpipe.kernels.color import apply_table
+from fastpipe.kernels.conversion import array_to_tensor
 from fastpipe.ops import (
     Affine,
     Crop,
@@ -45,7 +46,7 @@ from fastpipe.ops import (
 )
 from fastpipe.ops.interpolation import InterpolationMode, pil_modes_mapping
 from fastpipe.ops.matrices import inverse_affine_matrix
-from fastpipe.program import run_operation
+from fastpipe.program import run_operation, shape_of
 from fastpipe.transforms import _functional_pil as _pil
 from fastpipe.transforms.functional.conversion import pil_to_tensor, to_pil_image
 from fastpipe.types import Box, ImageShape
@@ -199,10 +200,9 @@ def resize(img: Any, height: int, width: int, interpolation: InterpolationMode, 
         check_array(img)
         if height <= 0 or width <= 0:
             raise ValueError("height and width must be > 0")
-        operation = Resize([height, width], interpolation, None, bool(antialias))
-        return _changed_array(
-            operation, img, kernel=lambda pixels: resizing.resize(pixels, height, width, interpolation.value)
-        )
+        if img.dtype != _UINT8:
+            return _through_tensor(Resize([height, width], interpolation, None, bool(antialias)), img)
+        return resizing.resize(img, height, width, interpolation.value)
     if antialias is False:
         warnings.warn(
             "Anti-alias option is always applied for PIL Image input. Argument antialias is ignored.", stacklevel=3
@@ -251,9 +251,21 @@ def _is_small(img: Any, interpolation: InterpolationMode) -> bool:
 
 def rotate(img: Any, angle: float, interpolation: InterpolationMode, expand: bool, center: Any, fill: Any) -> Any:
     arguments = angle, pil_modes_mapping[interpolation], expand, center, fill
-    if _is_small(img, interpolation):
+    kernel = None
+    if isinstance(img, np.ndarray):
+        check_array(img)
+        turns = _quarter_turns(img.shape[0], img.shape[1], angle, expand, center)
+        kernel = None if turns is None else partial(geometry.quarter_turns, turns=turns)
+    elif _is_small(img, interpolation) or (
+        isinstance(img, Image) and _quarter_turns(img.height, img.width, angle, expand, center) is not None
+    ):
         return _pil.rotate(img, *arguments)
-    return changed(Rotate(angle, interpolation, expand, center, fill), img, *arguments, permitted=ANY)
+    return changed(Rotate(angle, interpolation, expand, center, fill), img, *arguments, permitted=ANY, kernel=kernel)
+
+
+def _quarter_turns(height: int, width: int, angle: float, expand: bool, center: Any) -> int | None:
+    """How many quarters a rotation turns that only moves pixels, which Pillow and OpenCV are at once done with."""
+    return None if angle % 90 else warp.rotation(height, width, angle, expand, center)[0]
 
 
 def affine(
@@ -299,7 +311,9 @@ def perspective(
 def elastic_transform(img: Any, displacement: Tensor, interpolation: InterpolationMode, fill: Any) -> Any:
     operation = ElasticTransform(displacement, interpolation, fill)
     if not isinstance(img, np.ndarray):
-        return to_pil_image(operation.apply(pil_to_tensor(img)), mode=img.mode)  # type: ignore[no-untyped-call]
+        if shape_of(img) is None:
+            return to_pil_image(operation.apply(pil_to_tensor(img)), mode=img.mode)  # type: ignore[no-untyped-call]
+        return _pil.from_array(elastic_transform(np.asarray(img), displacement, interpolation, fill), img.mode)
     check_array(img)
     if img.size == 0:
         return np.zeros_like(img)
@@ -307,8 +321,7 @@ def elastic_transform(img: Any, displacement: Tensor, interpolation: Interpolati
         return _through_tensor(operation, img)
     import cv2
 
-    planes = torch.from_numpy(np.stack(cv2.split(img)))  # the core takes images whose planes are one after the other
-    moved: NDArray[Any] = cv2.merge([*operation.apply(planes).numpy()])
+    moved: NDArray[Any] = cv2.merge([*operation.apply(array_to_tensor(img)).numpy()])
     return moved.reshape(img.shape)
 
 

@@ -94,7 +94,7 @@ def warps(height: int, width: int, channels: int) -> list[Case]:
     return [
         *(
             ("rotate", {"angle": angle, "interpolation": mode, "expand": expand, "center": center, "fill": fill})
-            for angle, center in ((33.3, None), (90, None), (-190, [1, 2]), (0, None))
+            for angle, center in ((33.3, None), (90, None), (180, None), (-90, None), (-190, [1, 2]), (0, None))
             for mode, fill in zip((Mode.NEAREST, Mode.BILINEAR) * 2, fills, strict=True)
             for expand in (False, True)
         ),

@@ -115,6 +115,7 @@ int fpc_jpeg_open(fpc_jpeg *jpeg, const uint8_t *data, size_t length) {
     return FPC_OK;
 }
 
+/* Such are files with a plain header, one sequential scan with all its tables, and the end marker after it. */
 int fpc_check_jpeg(const uint8_t *data, size_t length) {
     fpc_segments segments;
     fpc_tables tables;

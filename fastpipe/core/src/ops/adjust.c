@@ -41,6 +41,45 @@ int fpc_add_gray(fpc_chain *chain, const fpc_operation *operation) {
     return FPC_OK;
 }
 
+/* ---- channels in another order ---- */
+
+typedef struct permute_stage {
+    fpc_stage stage;
+    uint8_t *room, *planes[3], *ordered[3]; /* a row of the input, its channels, and these in the new order */
+} permute_stage;
+
+static int next_permuted(fpc_stage *stage, uint8_t *row) {
+    permute_stage *permute = (permute_stage *)stage;
+    if (stage->channels == 1) return fpc_pull_row(stage->from, row);
+    const uint8_t *in;
+    const int status = fpc_borrow_row(stage->from, permute->room, &in);
+    if (status != FPC_OK) return status;
+    uint8_t *const *ordered = permute->ordered;
+    stage->kernels->split_channels(in, stage->width, permute->planes);
+    stage->kernels->planes_to_rgb(ordered[0], ordered[1], ordered[2], row, stage->width);
+    return FPC_OK;
+}
+
+int fpc_add_permute(fpc_chain *chain, const fpc_operation *operation) {
+    permute_stage *permute = fpc_chain_add(chain, sizeof *permute, next_permuted);
+    if (!permute) return FPC_NO_MEMORY;
+    fpc_stage *stage = &permute->stage;
+    const int32_t *from = operation->permutation;
+    int seen = 0;
+    for (int c = 0; c < 3; c++) {
+        if (from[c] < 0 || from[c] > 2) return FPC_BAD_OPERATION;
+        seen |= 1 << from[c];
+    }
+    if (seen != 7) return FPC_BAD_OPERATION;
+    const int64_t row_bytes = fpc_row_bytes(stage->width, stage->channels),
+                  plane_bytes = fpc_row_bytes(stage->width, 1);
+    permute->room = fpc_buffer_need(&stage->slot->rows, (size_t)(row_bytes + 3 * plane_bytes));
+    if (!permute->room) return FPC_NO_MEMORY;
+    for (int c = 0; c < 3; c++) permute->planes[c] = permute->room + row_bytes + c * plane_bytes;
+    for (int c = 0; c < 3; c++) permute->ordered[c] = permute->planes[from[c]];
+    return FPC_OK;
+}
+
 /* ---- saturation: a blend with the pixel's own gray ---- */
 
 typedef struct saturation_stage {

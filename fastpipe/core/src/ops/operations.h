@@ -17,7 +17,7 @@ fpc_add_stage fpc_add_crop, fpc_add_hflip, fpc_add_vflip, fpc_add_transpose, fpc
 fpc_add_stage fpc_add_lut, fpc_add_contrast, fpc_add_autocontrast, fpc_add_equalize;
 fpc_add_stage fpc_add_tensor_contrast, fpc_add_tensor_autocontrast;
 /* adjust.c */
-fpc_add_stage fpc_add_gray, fpc_add_saturation, fpc_add_hue;
+fpc_add_stage fpc_add_gray, fpc_add_permute, fpc_add_saturation, fpc_add_hue;
 /* sharpness.c */
 fpc_add_stage fpc_add_sharpness, fpc_add_tensor_sharpness;
 /* tensors.c */

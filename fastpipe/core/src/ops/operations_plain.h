@@ -18,9 +18,8 @@ static void flip_gray(const uint8_t *in, int32_t count, uint8_t *out) {
     for (int64_t x = 0; x < count; x++) out[x] = in[count - 1 - x];
 }
 
-#if !defined(FPC_SIMD_VBMI)
 /* Copies pixels of three bytes by four bytes at once. */
-static void pick_pixels(const uint8_t *in, const fpc_picks *picks, uint8_t *out) {
+static void pick_each(const uint8_t *in, const fpc_picks *picks, uint8_t *out) {
     const int32_t *const offsets = picks->offsets; /* a copy: compilers can't know that `out` isn't in `picks` */
     const int32_t count = picks->count;
     if (picks->channels == 1) {
@@ -41,6 +40,9 @@ static void pick_pixels(const uint8_t *in, const fpc_picks *picks, uint8_t *out)
         for (; x < count; x++, out += 3) memcpy(out, in + offsets[x], 4);
     }
 }
+
+#if !defined(FPC_SIMD_VBMI)
+static void pick_pixels(const uint8_t *in, const fpc_picks *picks, uint8_t *out) { pick_each(in, picks, out); }
 #endif
 
 #ifndef FPC_SIMD_H

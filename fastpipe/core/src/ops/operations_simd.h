@@ -43,6 +43,10 @@ static void flip_rgb(const uint8_t *in, int32_t count, uint8_t *out) {
 static void pick_pixels(const uint8_t *in, const fpc_picks *picks, uint8_t *out) {
     const fpc_pick_group *const groups = picks->groups;
     const int32_t count = picks->group_count;
+    if (!count) {
+        pick_each(in, picks, out);
+        return;
+    }
     for (int32_t k = 0; k < count; k++) {
         const __m512i from = _mm512_loadu_si512(in + groups[k].in), order = _mm512_loadu_si512(groups[k].order);
         _mm512_storeu_si512(out + groups[k].out, _mm512_permutexvar_epi8(order, from));

@@ -148,6 +148,8 @@ static int next_window(fpc_stage *stage, uint8_t *out) {
     return FPC_OK;
 }
 
+#define LEAST_PICKED 4 /* pixels of a group: fewer are sooner copied one by one */
+
 /* Finds each output's pixel of FPC_NEAREST in a row of the input, and those that lie so near each other that an
  * instruction can pick them all. */
 static void make_picks(fpc_picks *picks, const fpc_axis *axis, int32_t channels) {
@@ -156,6 +158,8 @@ static void make_picks(fpc_picks *picks, const fpc_axis *axis, int32_t channels)
     picks->count = count;
     picks->channels = channels;
     picks->group_count = 0;
+    const int64_t span = picks->offsets[count - 1] - picks->offsets[0]; /* of a mirrored row less than 0 */
+    if ((span < 0 ? -span : span) * LEAST_PICKED > (int64_t)count * FPC_PICK_BYTES) return;
     for (int32_t x = 0; x < count;) {
         fpc_pick_group *group = &picks->groups[picks->group_count++];
         int32_t low = picks->offsets[x], high = low, end = x + 1;
@@ -184,6 +188,7 @@ static int next_nearest(fpc_stage *stage, uint8_t *out) {
         memcpy(out, self->kept[1], bytes);
         return FPC_OK;
     }
+    if (from->memory) from->given = row; /* what is there needn't be passed */
     const uint8_t *in = NULL;
     while (from->given <= row) {
         const int status = fpc_borrow_row(from, self->inputs[0], &in);

@@ -33,7 +33,8 @@ static int32_t constant_of(const fpc_operation *operation, int32_t height, int32
     case FPC_OP_TENSOR_HUE:
     case FPC_OP_TENSOR_AUTOCONTRAST:
     case FPC_OP_TENSOR_SAMPLE:
-    case FPC_OP_TORCH_BLUR: return 255;
+    case FPC_OP_TORCH_BLUR:
+    case FPC_OP_PERMUTE: return 255;
     case FPC_OP_PAD: return operation->pad.mode == FPC_CONSTANT ? -1 : 255; /* torchvision's, by way of numpy */
     case FPC_OP_HUE:
     case FPC_OP_AUTOCONTRAST:
@@ -147,6 +148,7 @@ static uint8_t *add_table(fpc_plane_operations *plane) {
 static void add_moved(const fpc_kernels *kernels, const fpc_operation *given, fpc_plane_operations *plane) {
     switch (given->kind) {
     case FPC_OP_GRAY:
+    case FPC_OP_PERMUTE:
     case FPC_OP_HUE:
     case FPC_OP_AUTOCONTRAST:
     case FPC_OP_EQUALIZE: return;
