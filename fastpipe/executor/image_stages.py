@@ -23,7 +23,7 @@ from fastpipe.pillow.lazy_image import LazyImage, load_images, source_of
 from fastpipe.pillow.lazy_source import LazySource
 from fastpipe.program.encoded import Encoded
 from fastpipe.program.execute import execute
-from fastpipe.program.lower import add_program, lower
+from fastpipe.program.lower import add_program, claimed_by_core, lower
 from fastpipe.program.on_image import DIRECT, finish_tensor
 from fastpipe.program.program import Program
 from fastpipe.readers.partial import PartialFile, fetch_images, fetch_rows
@@ -347,7 +347,7 @@ class ImageStages:
         source = LazySource(own, task.orientation)
         if self._takes_source and not steps:
             return source
-        if not source.takes(program):
+        if claimed_by_core(program) is None:
             image: Image.Image = source.run(program)
             return image
         return LazyImage(source, "RGB", steps=steps, size=(program.result.width, program.result.height))
@@ -396,7 +396,7 @@ class ImageStages:
 
 def _fill(job: core.Job, program: Program, encoded: Any, limits: tuple[int, int]) -> bool:
     """Fills a job with all of a program but its sink; False where the core doesn't have all of its steps."""
-    if not add_program(job, program):
+    if add_program(job, program)[1] != len(program.steps):
         return False
     encoded.give_to(job, program.request.box, limits)
     return True

@@ -42,7 +42,7 @@ from fastpipe.ops.geometry import makes_no_pixels
 from fastpipe.ops.sizes import center_crop_box
 from fastpipe.program.encoded import Encoded
 from fastpipe.program.execute import decode_by_core
-from fastpipe.program.lower import add_steps, lower
+from fastpipe.program.lower import claimed_by_core, lower
 from fastpipe.program.on_image import run, run_on_image
 from fastpipe.program.parts import Parts
 from fastpipe.program.program import Program
@@ -469,8 +469,8 @@ def then(tensor: torch.Tensor, steps: Sequence[Step], plain: type, account: Acco
     """
     record = record_of(tensor)
     assert record is not None
-    program = record.source.program((*record.steps, *steps))
-    if program.after or program.conversion is None or not _core_takes(program):
+    program = claimed_by_core(record.source.program((*record.steps, *steps)))
+    if program is None or program.after or program.conversion is None:
         return None
     shape: Any = record.shape
     whole, is_window = shape, True  # of the memory that the result shows, and whether that is the tensor's own
@@ -508,10 +508,8 @@ def behind_conversion(
         shape: of the result, with its dtype.
         account: of the result.
     """
-    program = source.program(steps)
-    if program.after or program.conversion is None or program.conversion.dtype is not shape.dtype:
-        return None
-    if not _core_takes(program):
+    program = claimed_by_core(source.program(steps))
+    if program is None or program.after or program.conversion is None or program.conversion.dtype is not shape.dtype:
         return None
     strides = _strides(source, steps, program, shape)
     return Record(source, steps, program, shape=shape, strides=strides, account=account)
@@ -523,16 +521,6 @@ def _strides(source: TensorSource, steps: Sequence[Step], program: Program, shap
     if not program.in_rows or (source.is_turned and any(isinstance(step, Resize) for step in steps)):
         return height * width, width, 1
     return (1, channels, channels * height) if source.is_turned else (1, width * channels, channels)
-
-
-def _core_takes(program: Program) -> bool:
-    """Whether the core does all steps of a program: then none of them has anything to say against its arguments."""
-    if not core.available():
-        return False
-    job = core.thread_job()
-    _, taken = add_steps(job, program.steps, ImageShape(*program.box.size))
-    core.give_back(job)
-    return taken == len(program.steps)
 
 
 def _padded(before: ImageShape, behind: ImageShape) -> ImageShape:
