@@ -277,8 +277,9 @@ class ImageStages:
                 program is not None
                 and self._is_for_core(task)
                 and sinks.take(program)
-                and _fill(job, program, task.encoded, limits)
+                and add_program(job, program)[1] == len(program.steps)
             ):
+                task.encoded.give_to(job, program.request.box, limits)
                 task.image = sinks.write(job, task.slot, program)
                 claimed.append(task)
                 job = next(free, job)
@@ -392,14 +393,6 @@ class ImageStages:
     def sample_of(self, task: SampleTask) -> Any:
         """The sample as it is handed out."""
         return task.image, task.target
-
-
-def _fill(job: core.Job, program: Program, encoded: Any, limits: tuple[int, int]) -> bool:
-    """Fills a job with all of a program but its sink; False where the core doesn't have all of its steps."""
-    if add_program(job, program)[1] != len(program.steps):
-        return False
-    encoded.give_to(job, program.request.box, limits)
-    return True
 
 
 class _Sinks:

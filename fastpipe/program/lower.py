@@ -55,7 +55,7 @@ def lower(steps: tuple[Step, ...], shape: ImageShape, *, orientation: int = 1) -
         orientation: the EXIF orientation that turns the stored image upright, 1 to 8.
     """
     # An interned step's number, and the class of one that was drawn for one image.
-    kinds = [type(step) if getattr(step, "interned", None) is None else id(step) for step in steps]
+    kinds = [id(step) if hasattr(step, "interned") else type(step) for step in steps]
     key = (*kinds, shape[2], orientation, torch.get_default_dtype())
     chain = _chains.get(key)
     if chain is None:
