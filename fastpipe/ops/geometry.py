@@ -445,9 +445,10 @@ def resize_to(size: Any, interpolation: Any, max_size: int | None = None, antial
     kind: Any
     kind, sides = (type(size), size) if type(size) in _SEQUENCES else (None, (size,))
     # An enum's hash is a function in Python, as is the property `value`.
-    mode = interpolation._value_ if type(interpolation) is InterpolationMode else interpolation
+    mode_kind: Any = type(interpolation)
+    mode = interpolation._value_ if mode_kind is InterpolationMode else interpolation
     try:
-        return _interned_resize(kind, type(interpolation), mode, max_size, antialias, *sides)
+        return _interned_resize(kind, mode_kind, mode, max_size, antialias, *sides)
     except TypeError:  # not hashable; any other is raised again
         return Resize(size, interpolation, max_size, antialias)
 
