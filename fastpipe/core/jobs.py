@@ -88,7 +88,7 @@ class Job(JobOperations):
     and tensors and bare addresses are the caller's business.
     """
 
-    __slots__ = ("_content", "_keep", "_pixels", "_pixels_at", "_pixels_content", "address")
+    __slots__ = ("_content", "_keep", "_pixels", "_pixels_at", "_pixels_content", "_sink", "address")
 
     def __init__(self, raw: RawJob | None = None) -> None:
         super().__init__(RawJob() if raw is None else raw)
@@ -98,6 +98,7 @@ class Job(JobOperations):
         self._content = memoryview(self.raw).cast("B")
         self._pixels_content = memoryview(self._pixels).cast("B")
         self._keep: Any = None
+        self._sink: tuple[Any, ...] = ()  # as of `write_to`; empty where it may be another
 
     # -- the source
 
@@ -204,7 +205,7 @@ class Job(JobOperations):
         _ADDRESS.pack_into(self._pixels_content, 0, source)
         _ADDRESS.pack_into(self._content, _PIXELS_POINTER_AT, self._pixels_at)
         _ADDRESS.pack_into(self._content, _SINK_AT, sink)
-        self._keep = keep
+        self._keep, self._sink = keep, ()
 
     # -- the sink
 
@@ -233,7 +234,12 @@ class Job(JobOperations):
 
     def write_to(self, address: int, sink: tuple[Any, ...]) -> None:
         """Sets the sink: an address, and the rest as `BatchSink.sink` gives it."""
-        _SINK.pack_into(self.raw, _SINK_AT, address, *sink)
+        if sink is self._sink:  # as for most images of a batch
+            _ADDRESS.pack_into(self.raw, _SINK_AT, address)
+        else:
+            self._sink = ()  # until all is written: a signal handler may raise in between
+            _SINK.pack_into(self.raw, _SINK_AT, address, *sink)
+            self._sink = sink
 
     def write_array(
         self,

@@ -244,16 +244,18 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         if self.on_begin is not None:
             for index in indices:
                 self.on_begin(index)
-        found = list(self.samples_at(indices))
+        samples = list(self.samples_at(indices))  # all first: it says which index is none
         places = indices
         if min(indices, default=0) < 0:
             count = len(self)
             places = [index + count if index < 0 else index for index in indices]
-        keys = [None] * len(places) if self.seed is None else sample_keys(self.seed, epoch or 0, places)
         tasks = [
-            SampleTask(place, place, path, target, path, epoch, key)
-            for place, (path, target), key in zip(places, found, keys, strict=True)
+            SampleTask(place, place, path, target, path, epoch)
+            for place, (path, target) in zip(places, samples, strict=True)
         ]
+        if self.seed is not None:
+            for task, key in zip(tasks, sample_keys(self.seed, epoch or 0, places), strict=True):
+                task.key = key
         if self._fastpipe_has_own_getitem and wants_lazy_images(self):
             for task in tasks:
                 task.for_own_code = True

@@ -8,7 +8,7 @@ submit batches. `BatchExecutor` knows no dataset: what the stages do with images
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Protocol, overload
 
 import torch
@@ -304,28 +304,29 @@ class PendingBatch:
         if tell is not None:
             tell(None)
         if self._places is not None:
-            for position in range(len(self._tasks)):
-                self._substitute(position)
-        kept = [task for task in self._tasks if task is not None]
+            for position, task in enumerate(self._tasks):
+                if task is not None and task.error is not None:
+                    self._substitute(position, task)
         result: ImageBatch | list[Any]
-        if self._places is not None and kept:
+        if self._places is not None and (kept := [task for task in self._tasks if task is not None]):
             result = self._places.finish([task.target for task in kept], [task.slot for task in kept])
         else:
-            result = [*self._finished()]
+            result = self._finished()
         if tell is not None:
             tell(Stage.PYTHON if isinstance(result, list) else Stage.COLLATE)
         return result
 
-    def _finished(self) -> Iterator[Any]:
+    def _finished(self) -> list[Any]:
         """The samples, finished one after the other: some files only turn out bad when user's code takes the pixels."""
+        samples = []
         for position in range(len(self._tasks)):
-            self._substitute(position)
             while (task := self._tasks[position]) is not None:
-                sample = self._stages.finish(task)
+                sample = self._stages.finish(task) if task.error is None else None
                 if task.error is None:
-                    yield sample
+                    samples.append(sample)
                     break
-                self._substitute(position)
+                self._substitute(position, task)
+        return samples
 
     def _submit_next(self) -> None:
         first = len(self._tasks)
@@ -398,11 +399,8 @@ class PendingBatch:
         except Exception as error:  # raised again by the policy, unless the file is bad
             self._policy.failed(task, error)
 
-    def _substitute(self, position: int) -> None:
+    def _substitute(self, position: int, task: SampleTask) -> None:
         """Leaves a bad sample out, or puts another in its place, as the policy says."""
-        task = self._tasks[position]
-        if task is None or task.error is None:
-            return
         for other in self._policy.substitutes(task):
             other.slot, other.is_substitute = position, True
             self._tasks[position] = other

@@ -23,7 +23,7 @@ from fastpipe.pillow.lazy_image import LazyImage, load_images, source_of
 from fastpipe.pillow.lazy_source import LazySource
 from fastpipe.program.encoded import Encoded
 from fastpipe.program.execute import execute
-from fastpipe.program.lower import add_program, lower
+from fastpipe.program.lower import add_program, claimed_by_core, lower
 from fastpipe.program.on_image import DIRECT, finish_tensor
 from fastpipe.program.program import Program
 from fastpipe.readers.partial import PartialFile, fetch_images, fetch_rows
@@ -277,8 +277,9 @@ class ImageStages:
                 program is not None
                 and self._is_for_core(task)
                 and sinks.take(program)
-                and _fill(job, program, task.encoded, limits)
+                and add_program(job, program)[1] == len(program.steps)
             ):
+                task.encoded.give_to(job, program.request.box, limits)
                 task.image = sinks.write(job, task.slot, program)
                 claimed.append(task)
                 job = next(free, job)
@@ -347,7 +348,7 @@ class ImageStages:
         source = LazySource(own, task.orientation)
         if self._takes_source and not steps:
             return source
-        if not source.takes(program):
+        if claimed_by_core(program) is None:
             image: Image.Image = source.run(program)
             return image
         return LazyImage(source, "RGB", steps=steps, size=(program.result.width, program.result.height))
@@ -392,14 +393,6 @@ class ImageStages:
     def sample_of(self, task: SampleTask) -> Any:
         """The sample as it is handed out."""
         return task.image, task.target
-
-
-def _fill(job: core.Job, program: Program, encoded: Any, limits: tuple[int, int]) -> bool:
-    """Fills a job with all of a program but its sink; False where the core doesn't have all of its steps."""
-    if not add_program(job, program):
-        return False
-    encoded.give_to(job, program.request.box, limits)
-    return True
 
 
 class _Sinks:

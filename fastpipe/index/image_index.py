@@ -60,7 +60,7 @@ class ImageIndex:
         self.origin = kept.origin
         self._kept = kept
         self._bytes = table.paths.data
-        self._offsets = table.offsets
+        self._offsets = table.offsets.data  # items of a memoryview are plain integers
         # Of files in containers: which one, where, how many bytes.
         self._places = None
         if table.containers is not None and table.starts is not None and table.sizes is not None:
@@ -134,7 +134,7 @@ class ImageIndex:
         Of a file in a container it is a `fastpipe.types.ArchiveMember`, which knows where its bytes are.
         """
         start, stop = self._offsets[number], self._offsets[number + 1]
-        name = self._bytes[start : stop - 1].tobytes().decode(ENCODING, ERRORS)
+        name = str(self._bytes[start : stop - 1], ENCODING, ERRORS)
         if self._separator != "/":
             name = name.replace("/", self._separator)
         if self.source is None and self._places is None:
@@ -156,7 +156,7 @@ class ImageIndex:
         """The paths and labels of files at positions from 0 to n - 1."""
         labels = self.table.targets
         if len(indices) < _FEW:
-            return [(self.path(one), labels[one].item()) for one in indices]
+            return [(self.path(one), labels.item(one)) for one in indices]
         picks = np.array(indices)
         return zip(self.paths(picks), labels[picks].tolist(), strict=True)
 

@@ -75,7 +75,8 @@ class Crop(Operation):
         return NEVER
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
-        return resized(shape, (self.height, self.width, shape[2]))
+        size = self.height, self.width, shape[2]
+        return new_namedtuple(ImageShape, size) if type(shape) is ImageShape else resized(shape, size)
 
     def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
         top, left, height, width = region
@@ -443,8 +444,11 @@ def resize_to(size: Any, interpolation: Any, max_size: int | None = None, antial
     """The image at another size."""
     kind: Any
     kind, sides = (type(size), size) if type(size) in _SEQUENCES else (None, (size,))
+    # An enum's hash is a function in Python, as is the property `value`.
+    mode_kind: Any = type(interpolation)
+    mode = interpolation._value_ if mode_kind is InterpolationMode else interpolation
     try:
-        return _interned_resize(kind, interpolation, max_size, antialias, *sides)
+        return _interned_resize(kind, mode_kind, mode, max_size, antialias, *sides)
     except TypeError:  # not hashable; any other is raised again
         return Resize(size, interpolation, max_size, antialias)
 
@@ -473,5 +477,6 @@ def _interned_pad(kind: object, fill_kind: object, padding_mode: str, count: int
 
 
 @lru_cache(maxsize=256, typed=True)
-def _interned_resize(kind: Any, interpolation: Any, max_size: Any, antialias: Any, *sides: Any) -> Resize:
+def _interned_resize(kind: Any, mode_kind: Any, mode: Any, max_size: Any, antialias: Any, *sides: Any) -> Resize:
+    interpolation = InterpolationMode(mode) if mode_kind is InterpolationMode else mode
     return interned(Resize(_as_given(kind, sides), interpolation, max_size, antialias))

@@ -33,6 +33,7 @@ from fastpipe.ops import (
 )
 from fastpipe.pillow.lazy_operations import TRANSPOSITIONS, BoxResize, PointTable, warp_of
 from fastpipe.pillow.lazy_source import Check, LazySource
+from fastpipe.program.lower import claimed_by_core, core_has
 from fastpipe.program.on_image import copied_info, is_transparent, to_array
 from fastpipe.types import Box, ImageShape, Size, Step
 
@@ -178,12 +179,13 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
         if record is None:
             return None
         source, shown = record.source, _shown(self, record)
-        program = source.program(shown, box, steps)
+        lowered = source.program(shown, box, steps)
         if conversion is not None:
-            converting = program._replace(conversion=conversion, in_rows=in_rows, memo=None)
+            converting = lowered._replace(conversion=conversion, in_rows=in_rows, memo=None)
             made = source.run_by_core(converting, out, in_rows)
             return None if made is None else (made, len(steps), True)
-        if not source.takes(program):
+        program = claimed_by_core(lowered)
+        if program is None:
             return None
         crop = () if box is None else (Crop(*box),)
         whole = (*shown, *crop, *steps)
@@ -533,7 +535,7 @@ def recorded(image: Any, *operations: Operation, plain: PlainCall | None, keeps_
     record = None if lazy is None else _open_record(lazy)
     if lazy is None or record is None:
         return None
-    if not record.source.takes_all(operations, lazy.height, lazy.width):
+    if not core_has(operations, ImageShape(lazy.height, lazy.width)):
         return None
     return _then(lazy, record, *operations, plain=plain, keeps_info=keeps_info)
 

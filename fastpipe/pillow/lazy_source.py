@@ -16,7 +16,7 @@ from fastpipe.ops import Crop, Operation
 from fastpipe.pending import is_pending
 from fastpipe.program.encoded import Encoded
 from fastpipe.program.execute import decode_by_core
-from fastpipe.program.lower import add_steps, lower
+from fastpipe.program.lower import lower
 from fastpipe.program.on_image import run, run_on_image, to_array, to_pil
 from fastpipe.program.parts import Parts
 from fastpipe.program.program import Program
@@ -120,23 +120,6 @@ class LazySource:
     def expect(self, parts: int) -> None:
         """Tells how many parts will be wanted, so that the whole is decoded at once where that is less work."""
         self._parts.expect(parts)
-
-    def takes(self, program: Program) -> bool:
-        """Whether the core does all steps of a program, in one job."""
-        if not core.available():
-            return False
-        return not program.steps or self._takes(program.steps, ImageShape(*program.box.size))
-
-    def takes_all(self, operations: tuple[Operation, ...], height: int, width: int) -> bool:
-        """Whether the core does operations on an image of that size, in one job."""
-        return core.available() and self._takes(operations, ImageShape(height, width))
-
-    @staticmethod
-    def _takes(steps: tuple[Step, ...], shape: ImageShape) -> bool:
-        job = core.thread_job()
-        _, taken = add_steps(job, steps, shape)
-        core.give_back(job)
-        return taken == len(steps)
 
     def program(self, recorded: tuple[Step, ...], box: Box | None = None, steps: tuple[Step, ...] = ()) -> Program:
         """The program from the file to the result of recorded steps, and of further ones on a box of that.

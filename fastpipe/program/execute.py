@@ -13,10 +13,9 @@ import torch
 from fastpipe import core, readers
 from fastpipe.ops import Operation
 from fastpipe.program.encoded import Encoded
-from fastpipe.program.lower import add_steps
+from fastpipe.program.lower import add_program
 from fastpipe.program.on_image import on_pixels, pillow_sink, run, tensor_sink, to_pil
 from fastpipe.program.program import Program, Views
-from fastpipe.types import ImageShape
 
 
 def execute(
@@ -82,10 +81,8 @@ def decode_by_core(
     None where it refuses the file, hasn't all steps, or leaves one to torch.
     """
     job = core.thread_job()
-    box = program.box
-    encoded.give_to(job, box, (0, readers.most_scratch(limit)))
-    shape = ImageShape(box.height, box.width)
-    shape, taken = add_steps(job, program.steps, shape)
+    encoded.give_to(job, program.box, (0, readers.most_scratch(limit)))
+    shape, taken = add_program(job, program)
     is_all = taken == len(program.steps)
     if all_steps and not is_all:
         core.give_back(job)

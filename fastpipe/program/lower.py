@@ -55,7 +55,7 @@ def lower(steps: tuple[Step, ...], shape: ImageShape, *, orientation: int = 1) -
         orientation: the EXIF orientation that turns the stored image upright, 1 to 8.
     """
     # An interned step's number, and the class of one that was drawn for one image.
-    kinds = [type(step) if getattr(step, "interned", None) is None else id(step) for step in steps]
+    kinds = [id(step) if hasattr(step, "interned") else type(step) for step in steps]
     key = (*kinds, shape[2], orientation, torch.get_default_dtype())
     chain = _chains.get(key)
     if chain is None:
@@ -161,23 +161,41 @@ _MOST_AT_ONCE = 2  # operations of the core's that a step adds
 _MOST_KEPT = 64
 
 
-def add_program(job: core.Job, program: Program) -> bool:
-    """Makes the steps of a program a job's operations; False where the core doesn't have all of them."""
-    memo, channels = program.memo, program.result[2]
+def add_program(job: core.Job, program: Program) -> tuple[ImageShape, int]:
+    """Makes the first steps of a program, as far as the core has them, a job's operations; result as of `add_steps`."""
+    steps, memo, channels = program.steps, program.memo, program.result[2]
     known = None if memo is None else memo.packed.get(channels)
     if known is not None:
         job.use(known[0])
-        return True
+        return program.result, len(steps)
     job.clear()
-    box, shape, steps = program.request.box, program.shape, program.steps
+    box, shape = program.request.box, program.shape
     if box is not None:
         shape = new_namedtuple(ImageShape, (box.height, box.width, shape.channels))
     behind, taken = add_steps(job, steps, shape)
-    if taken != len(steps):
-        return False
-    if memo is not None:
+    if memo is not None and taken == len(steps):
         memo.packed[channels] = job.packed((0, 0)), behind
-    return True
+    return behind, taken
+
+
+def claimed_by_core(program: Program) -> Program | None:
+    """A program that will run later, with its operations as the core takes them; None where the core lacks some.
+
+    That the core takes all steps says that none of them has anything to say against its arguments.
+    """
+    if not core.available():
+        return None
+    if program.memo is None:
+        program = program._replace(memo=Memo(has_jobs=False))
+    job = core.thread_job()
+    _, taken = add_program(job, program)
+    core.give_back(job)
+    return program if taken == len(program.steps) else None
+
+
+def core_has(operations: tuple[Operation, ...], shape: ImageShape) -> bool:
+    """Whether the core does operations on an image of that shape, in one job."""
+    return claimed_by_core(Program(shape, _WHOLE, operations, None, (), shape)) is not None
 
 
 def add_steps(job: core.Job, steps: tuple[Step, ...], shape: ImageShape) -> tuple[ImageShape, int]:

@@ -18,13 +18,13 @@ from PIL import Image
 from fastpipe import core
 from fastpipe.errors import PlanError
 from fastpipe.ops import AsTvImage, Operation, ToNormalizedTensor, ToPlanarTensor, memo_of
-from fastpipe.program.lower import add_steps, lower
+from fastpipe.program.lower import lower
 from fastpipe.program.mistakes import is_judging, judge
 from fastpipe.program.prepared import (
+    fill_from_pixels,
     new_tensor,
     prepared,
     prepared_program,
-    read_part,
     write_new_image,
     write_new_tensor,
 )
@@ -275,13 +275,9 @@ def _claimed(
             return claimed
     job = core.thread_job()
     is_array = isinstance(image, np.ndarray)
-    offset = 0
-    if is_array:
-        job.read_pixels(_cut(image, box))
-    else:
-        part = Box(0, 0, shape.height, shape.width) if box is None else box
-        offset = read_part(job, image.size[0], shape.channels, part)
-    shape, taken = add_steps(job, steps, shape)
+    if box is None:
+        box = Box(0, 0, shape.height, shape.width)
+    offset, shape, taken = fill_from_pixels(job, image, shape.channels, box, steps)
     finished = taken == len(steps) and conversion is not None
     if not taken and not finished:
         core.give_back(job)

@@ -44,7 +44,7 @@ from fastpipe.ops.geometry import makes_no_pixels
 from fastpipe.ops.sizes import center_crop_box
 from fastpipe.program.encoded import Encoded
 from fastpipe.program.execute import decode_by_core
-from fastpipe.program.lower import add_steps, lower
+from fastpipe.program.lower import claimed_by_core, lower
 from fastpipe.program.on_image import run, run_on_image
 from fastpipe.program.parts import Parts
 from fastpipe.program.program import Program
@@ -501,8 +501,8 @@ def then(tensor: torch.Tensor, steps: Sequence[Step], plain: type | None, accoun
     """
     record = record_of(tensor)
     assert record is not None
-    program = record.source.program((*record.steps, *steps))
-    if program.after or program.conversion is None or not _core_takes(program):
+    program = claimed_by_core(record.source.program((*record.steps, *steps)))
+    if program is None or program.after or program.conversion is None:
         return None
     shape: Any = record.shape
     whole, is_window = shape, True  # of the memory that the result shows, and whether that is the tensor's own
@@ -552,10 +552,11 @@ def record_of_program(
     source: TensorSource, steps: tuple[Step, ...], program: Program, shape: TensorShape, account: Account
 ) -> Record | None:
     """`behind_conversion` of steps whose program is known, and has a conversion."""
-    if program.after or not _core_takes(program):
+    claimed = claimed_by_core(program)
+    if claimed is None or claimed.after:
         return None
-    strides = _strides(source, steps, program, shape)
-    return Record(source, steps, program, shape=shape, strides=strides, account=account)
+    strides = _strides(source, steps, claimed, shape)
+    return Record(source, steps, claimed, shape=shape, strides=strides, account=account)
 
 
 def _strides(source: TensorSource, steps: Sequence[Step], program: Program, shape: ImageShape) -> tuple[int, int, int]:
@@ -564,16 +565,6 @@ def _strides(source: TensorSource, steps: Sequence[Step], program: Program, shap
     if not program.in_rows or (source.is_turned and any(isinstance(step, Resize) for step in steps)):
         return height * width, width, 1
     return (1, channels, channels * height) if source.is_turned else (1, width * channels, channels)
-
-
-def _core_takes(program: Program) -> bool:
-    """Whether the core does all steps of a program: then none of them has anything to say against its arguments."""
-    if not core.available():
-        return False
-    job = core.thread_job()
-    _, taken = add_steps(job, program.steps, ImageShape(*program.box.size))
-    core.give_back(job)
-    return taken == len(program.steps)
 
 
 def _padded(before: ImageShape, behind: ImageShape) -> ImageShape:

@@ -21,11 +21,29 @@ from fastpipe.types import Box, ImageShape, Step
 _PIXEL_BYTES = {1: 1, 3: 4}  # of a PIL image, by channels
 
 
-def read_part(job: core.Job, width: int, channels: int, box: Box) -> int:
-    """Sets a job's source: a box of a PIL image of that width; returns where it begins, in bytes."""
-    size = _PIXEL_BYTES[channels]
-    job.read_image_part(box.height, box.width, width * size, size)
-    return (box.top * width + box.left) * size
+def fill_from_pixels(
+    job: core.Job, image: Any, channels: int, box: Box, steps: tuple[Step, ...]
+) -> tuple[int, ImageShape, int]:
+    """Fills a job with all but its sink: a box of an image as its source, and the first steps that the core has.
+
+    Args:
+        job: an empty one.
+        image: a uint8 array, or a PIL image, whose pixels `core.run_on_image` finds.
+        channels: of the image.
+        box: inside of it.
+        steps: on the box.
+
+    Returns:
+        Bytes from the image's first pixel to the box's; the shape after the steps; and how many they are.
+    """
+    if isinstance(image, np.ndarray):
+        job.read_pixels(image[box.top : box.bottom, box.left : box.right])
+        offset = box.top * image.strides[0] + box.left * image.strides[1]
+    else:
+        size, width = _PIXEL_BYTES[channels], image.size[0]
+        job.read_image_part(box.height, box.width, width * size, size)
+        offset = (box.top * width + box.left) * size
+    return offset, *add_steps(job, steps, ImageShape(box.height, box.width, channels))
 
 
 def write_new_image(job: core.Job, shape: ImageShape) -> None:
@@ -111,12 +129,7 @@ def prepared(
     """Prepares steps on a box of images of the shape and layout of this one; None where the core lacks any."""
     job = core.thread_job()
     try:
-        if isinstance(image, np.ndarray):
-            job.read_pixels(image[box.top : box.bottom, box.left : box.right])
-            offset = box.top * image.strides[0] + box.left * image.strides[1]
-        else:
-            offset = read_part(job, shape.width, shape.channels, box)
-        result, taken = add_steps(job, steps, ImageShape(box.height, box.width, shape.channels))
+        offset, result, taken = fill_from_pixels(job, image, shape.channels, box, steps)
         if taken != len(steps):
             return None
         if conversion is None:

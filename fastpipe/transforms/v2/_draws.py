@@ -44,9 +44,10 @@ def _behind(shape: ImageShape, steps: Steps) -> Steps:
     made: list[Any] = []
     behind: Any = shape
     for step in steps:
+        operation: Any = step
         if made:
             behind = made[-1].output_shape(behind)
-        made.append(ops.as_tensor_operation(step, behind))
+        made.append(ops.as_tensor_operation(operation, behind))
     return tuple(made)
 
 
