@@ -126,7 +126,7 @@ class ImageIndex:
         )
 
     def __len__(self) -> int:
-        return len(self.table)
+        return len(self._offsets) - 1
 
     def path(self, number: int) -> str:
         """The path of a file, from 0 to n - 1: the root as given, then the relative path.

@@ -137,9 +137,10 @@ def _is_compose(transform: object) -> bool:
 
 def members_of(transform: Any) -> Sequence[Any] | None:
     """The transforms of a `Compose`, v1's or v2's, also torchvision's; None for others, a subclass included."""
-    transform = seen_through(transform)
-    if not (_is_compose(transform) or _is_compose(planned(transform))):
-        return None
+    if not _is_compose(transform):
+        transform = seen_through(transform)
+        if not (_is_compose(transform) or _is_compose(planned(transform))):
+            return None
     own = vars(transform)
     if own.get("_forward_hooks") or own.get("_forward_pre_hooks") or "forward" in own:
         return None
