@@ -43,7 +43,7 @@ class Context:
         self._look_up, self._flip = functions.fpc_look_up, functions.fpc_flip_rgb
         self.run_on_image = functions.fpc_run_on_image
         """The C function, for `fastpipe.core.image_jobs`."""
-        self._owner = os.getpid()
+        self._process, self._owner = os.getpid, os.getpid()
         self.address: int | None = functions.fpc_context_new(loaded().isa if isa is None else isa)
         if not self.address:
             raise MemoryError("no context for the core: there is no memory, or no such instruction set")
@@ -75,7 +75,8 @@ class Context:
 
     def __del__(self) -> None:
         # In a child of fork, what another thread was at may be in any state: it stays.
-        if getattr(self, "address", None) and os.getpid() == self._owner:
+        # The function is held: when the interpreter ends, modules are empty.
+        if getattr(self, "address", None) and self._process() == self._owner:
             self._free(self.address)
 
 
@@ -142,11 +143,14 @@ class JobArray(Sequence[Job]):
 class _Threads:
     """An fpc_pool, which lives as long as something refers to it, such as a run."""
 
-    __slots__ = ("__weakref__", "address", "owner")
+    __slots__ = ("__weakref__", "_end", "_process", "address", "owner")
 
     def __init__(self, threads: int, isa: Isa) -> None:
-        self.owner = os.getpid()  # first: after the next line a signal handler may raise
-        self.address: int | None = native().fpc_pool_new(threads, isa)
+        functions = native()
+        # First: after the address is there a signal handler may raise. When the interpreter ends, modules are empty.
+        self._process, self._end = os.getpid, (functions.fpc_pool_forget, functions.fpc_pool_free)
+        self.owner = os.getpid()
+        self.address: int | None = functions.fpc_pool_new(threads, isa)
         if not self.address:
             raise MemoryError(f"no pool of {threads} threads for the core")
 
@@ -154,8 +158,7 @@ class _Threads:
         if not getattr(self, "address", None):
             return
         # What other threads had goes away in a child of fork before `_forget_pools` is called there.
-        here = os.getpid() == self.owner
-        (native().fpc_pool_free if here else native().fpc_pool_forget)(self.address)
+        self._end[self._process() == self.owner](self.address)
 
 
 class InFlightRun:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import multiprocessing
 import os
 import re
@@ -213,6 +214,7 @@ def test_an_interrupt_while_workers_end_with_their_iterator_is_not_lost(tmp_path
     dataset = fastpipe.ImageFolder(write_photos(tmp_path), T.ToTensor())
     loader = fastpipe.DataLoader(dataset, num_workers=2, persistent_workers=persistent)
     try:
+        gc.collect()  # ends the workers of loops that other tests broke off
         batches = iter(loader)
         next(batches)
         workers = [worker.pid for worker in multiprocessing.active_children()]
