@@ -35,7 +35,7 @@ class Context:
         MemoryError: no memory, or the machine lacks the instruction set.
     """
 
-    __slots__ = ("_flip", "_free", "_look_up", "_owner", "_run", "address", "run_on_image")
+    __slots__ = ("_flip", "_free", "_look_up", "_owner", "_process", "_run", "address", "run_on_image")
 
     def __init__(self, isa: Isa | None = None) -> None:
         functions = native()

@@ -24,7 +24,7 @@ from torch.utils.data._utils.collate import default_collate
 
 from fastpipe.executor.host_pool import SMALL, reused, reused_bytes
 from fastpipe.kernels.memory import StackedResults, results_in
-from fastpipe.program.pending_tensor import is_pending, plain_class
+from fastpipe.program.pending_tensor import is_pending, plain_class, with_pixels
 
 Fetch = Callable[[Any, Any], Any]
 Collate = Callable[[Any], Any]
@@ -107,15 +107,21 @@ def fetch_from_stream(fetcher: Any, indices: Sequence[Any], plain: Fetch) -> Any
 
 
 def _fetch_stacked(fetcher: Any, asked: Any, indices: Sequence[Any], plain: Fetch) -> Any:
-    """The batch of a fetcher's copy; its results have their pixels when they are stacked, unless nobody stacks them."""
+    """The batch of a fetcher's copy; its results have their pixels when they are stacked, unless nobody stacks them.
+
+    Those that are still there then are ordinary tensors, whatever of the user's holds them.
+    """
     memory = FetcherMemory.of(fetcher)
-    results = StackedResults() if memory.stacks else None
+    results = StackedResults(later=memory.stacks)
     asked.collate_fn = _stacking(fetcher.collate_fn)
-    with results_in(results):
-        batch = plain(asked, indices)
-    if results is not None and results.pending:
-        memory.stacks = any(map(is_pending, results.pending))
-    return batch
+    try:
+        with results_in(results):
+            return plain(asked, indices)
+    finally:
+        if memory.stacks and results.pending:
+            memory.stacks = any(work.made is None for work in results.pending)
+        for work in results.pending:
+            with_pixels(work.owner())
 
 
 class _Samples:

@@ -16,6 +16,7 @@ _NEEDED = (
     "fastpipe.hooks.known_batches",
     "fastpipe.hooks.plain_images",
     "fastpipe.pillow.files",
+    "fastpipe.pillow.image_tensors",
     "fastpipe.rng.state",
     "fastpipe.transforms.compose_plan",
 )

@@ -19,7 +19,6 @@ from fastpipe.hooks.originals import Originals, is_librarys
 from fastpipe.pending import is_pending
 
 if TYPE_CHECKING:
-    from fastpipe.kernels.memory import StackedResults
     from fastpipe.transforms.compose_plan import ComposePlan
     from fastpipe.transforms.pipeline import Pipeline
     from fastpipe.types import ImageShape, Step
@@ -74,7 +73,7 @@ class ComposeCalls:
         from fastpipe.kernels.memory import stacked_results
 
         plans, results, begun = _plans(), stacked_results(), time.perf_counter()
-        last = plans.made_at_once if results is None else functools.partial(self._made_later, results)
+        last = self._made_later if results is not None and results.later else plans.made_at_once
         for run in call.runs:
             run_last = last if run is call.runs[-1] else plans.made_at_once
             image = plans.run_one(run, image, self.report_mistake, run_last)
@@ -82,7 +81,7 @@ class ComposeCalls:
         self.site.count(time.perf_counter() - begun, has_pixels=not is_recorded)  # a tensor counts its pixels' time
         return image
 
-    def _made_later(self, results: StackedResults, steps: tuple[Step, ...], shape: ImageShape, image: object) -> Any:
+    def _made_later(self, steps: tuple[Step, ...], shape: ImageShape, image: object) -> Any:
         """The result of what was drawn, without pixels if that can be: whoever stacks it has them in the batch."""
         from fastpipe.hooks.pending_tensors import SiteAccount
         from fastpipe.pillow.image_tensors import drawn_tensor
@@ -91,7 +90,6 @@ class ComposeCalls:
         if made is None:
             return _plans().made_at_once(steps, shape, image)
         self._record()
-        results.pending.append(made)
         return made
 
     def report_mistake(self, error: Exception) -> None:

@@ -15,16 +15,21 @@ def plain_image(image: Any) -> tuple[Any, float]:
         image: of Pillow, or an array.
 
     Returns:
-        The image, and the seconds that Pillow took; None where nobody has kept what Pillow needs for it, and of
-        anything else, such as a tensor: fastpipe leaves it to its library.
+        The image, and the seconds that Pillow took; None where nobody has kept what Pillow needs for it, of a file that
+        is broken, and of anything else, such as a tensor: fastpipe leaves it to its library.
     """
     begun = clock()
     pillow: Any = sys.modules.get("PIL.Image")
     numpy: Any = sys.modules.get("numpy")
     if pillow is not None and isinstance(image, pillow.Image):
         from fastpipe.pillow.lazy_image import shadow_of
+        from fastpipe.program.mistakes import raise_again
 
-        return shadow_of(image), clock() - begun
+        try:
+            return shadow_of(image), clock() - begun
+        except Exception as error:  # of a file that is broken: whoever is called with it has the error
+            if not raise_again(image, error):
+                raise
     if numpy is not None and isinstance(image, numpy.ndarray):
         return image.copy(), clock() - begun
     return None, 0.0

@@ -62,6 +62,9 @@ class _SampleCalls:
             plain: the library's own method.
             calls: which has the site of the object.
         """
+        from fastpipe.program.mistakes import raise_again
+        from fastpipe.rng.state import GeneratorStates
+
         known = calls.of(compose)
         call = known.planned(compose.transforms)
         if call is None:
@@ -78,12 +81,14 @@ class _SampleCalls:
                 made = check_call(known.site, own, partial(plain, compose, *given), known.site.name, seconds)
                 known.site.count_checked()
                 return made
-        begun = time.perf_counter()
+        begun, before = time.perf_counter(), GeneratorStates.of()
         try:
             made = own()
         except Exception as error:
             if not is_library_s():
                 raise
+            before.restore()
+            raise_again(_image_of(inputs), error)
             made = plain(compose, *inputs)  # raises the user's mistakes
             known.report_mistake(error)
         known.site.count(time.perf_counter() - begun)

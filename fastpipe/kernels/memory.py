@@ -29,15 +29,29 @@ class ResultPlaces(Protocol):
         """An uninitialised, contiguous tensor with a storage of its own; None where there is no place for it."""
 
 
+class PendingResult(Protocol):
+    """The work of a tensor without pixels: see `fastpipe.program.pending_tensor.PendingWork`."""
+
+    made: torch.Tensor | None
+
+    def owner(self) -> torch.Tensor | None:
+        """The tensor, as long as there is one."""
+
+
 class StackedResults:
-    """No places: somebody's function gets the results, and is likely to stack them.
+    """No places: somebody's function gets the results, and may stack them.
+
+    Args:
+        later: it is likely to: results get their pixels then.
 
     Attributes:
-        pending: results whose pixels are made when they are stacked, or looked at.
+        later: as given.
+        pending: the work of tensors whose pixels are made when they are stacked, or looked at.
     """
 
-    def __init__(self) -> None:
-        self.pending: list[torch.Tensor] = []
+    def __init__(self, later: bool) -> None:
+        self.later = later
+        self.pending: list[PendingResult] = []
 
     def take(self, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor | None:
         """See `ResultPlaces.take`."""

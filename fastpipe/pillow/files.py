@@ -299,8 +299,8 @@ def _is_whole(data: bytes, header: Header) -> bool:
     """Whether a file is whole: one that is cut off or broken raises its error at once. A PNG ends after its pixels."""
     if header.data_offset < 0:
         return False
-    if header.format == "JPEG":
-        return readers.unbroken_jpeg(data, header)
+    if header.format == "JPEG":  # what isn't intact of the others, Pillow may raise on when it decodes it
+        return header.progressive and readers.unbroken_jpeg(data, header)
     position = header.data_offset
     kind, view = b"IDAT", memoryview(data)
     while kind == b"IDAT" and position + 12 <= len(data):

@@ -268,6 +268,8 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
         place = _whole_box(box)
         if place is None or tuple(box) != (place.left, place.top, place.right, place.bottom):
             return Image.Image.reduce(self, factor, box)
+        if not place.inside(self._size[::-1]) or min(place.size) < 1:
+            return Image.Image.reduce(self, factor, box)  # which has words for that
         return self.crop(box).reduce(factor)
 
     def transpose(self, method: Any) -> Image.Image:

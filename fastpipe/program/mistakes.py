@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from types import FrameType
+from typing import Any, NoReturn
 
 _thread = threading.local()
 
@@ -31,3 +33,32 @@ def judge(error: Exception, plain: Callable[[], object]) -> None:
     finally:
         _thread.is_judging = False
     raise error
+
+
+def raise_again(image: Any, error: Exception) -> bool:
+    """Has an image's next ``load`` raise the error of its last one; False if it raised no such.
+
+    Pillow raises once for a file that is broken, and takes what pixels it has when it is asked again. A fast way that
+    has failed leaves the image as one that nobody has asked.
+
+    Args:
+        image: Pillow's, or anything else.
+        error: of a fast way.
+    """
+    trace = error.__traceback__
+    while trace is not None and not _is_load_of(image, trace.tb_frame):
+        trace = trace.tb_next
+    if trace is None:
+        return False
+
+    def load() -> NoReturn:
+        del own["load"]
+        raise error
+
+    own = vars(image)
+    own["load"] = load
+    return True
+
+
+def _is_load_of(image: Any, frame: FrameType) -> bool:
+    return frame.f_code.co_name == "load" and frame.f_locals.get("self") is image

@@ -425,6 +425,9 @@ def pending_tensor(record: PendingWork, plain: type = torch.Tensor) -> torch.Ten
     )
     record.owner = weakref.ref(made)
     made.__dict__[_KEY] = record
+    results = memory.stacked_results()
+    if results is not None:
+        results.pending.append(record)
     return made
 
 

@@ -20,6 +20,7 @@ from torch.nn.modules import module as _modules
 
 from fastpipe.errors import PlanError
 from fastpipe.program.lower import lower
+from fastpipe.program.mistakes import raise_again
 from fastpipe.program.on_image import run_on_image, shape_of
 from fastpipe.rng import drawing
 from fastpipe.transforms._base import call
@@ -106,6 +107,7 @@ def run_one(
             pass
         except Exception as error:  # the transforms, called one after the other, say what is wrong
             failed = error
+            raise_again(image, error)
     for transform in (*run.drawn, *run.unplanned):
         image = call(transform, image)
     if failed is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import pickle
 import threading
-from collections import deque
+from collections import deque, namedtuple
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -70,6 +70,13 @@ class Photos(Dataset[Any]):
         if self.form == "sometimes" and index % 5 == 2:
             made = torch.full_like(made, float(index))
         return made, index
+
+
+class Held:
+    """An object of a user's with tensors."""
+
+    def __init__(self, image: torch.Tensor, other: torch.Tensor) -> None:
+        self.image, self.other = image, other
 
 
 class Several(Photos):
@@ -203,7 +210,7 @@ class TestSamplesAsTorch:
                 assert_as_plain(Photos(photos, train(), form), collate_fn=collate)
 
     @pytest.mark.needs_core
-    @pytest.mark.parametrize("make", [lambda files: Photos(files, train()), lambda files: Stream(files, train(), 2)])
+    @pytest.mark.parametrize("make", [lambda files: Photos(files, train()), lambda files: Stream(files, train(), 0)])
     def test_what_a_collate_function_stacks_has_no_pixels_before(self, photos: list[str], make: Any) -> None:
         def collate(samples: list[Any]) -> Any:
             pending.append([fastpipe.is_pending(image) for image, _ in samples])
@@ -214,6 +221,19 @@ class TestSamplesAsTorch:
         pending: list[list[bool]] = []
         assert_as_plain(make(photos), batch_size=10, shuffle=False, collate_fn=collate)
         assert pending == [[False] * 10] * 2 + [[True] * 10] * 2
+
+    @pytest.mark.parametrize("name", ["train", "one by one"])
+    def test_what_is_held_is_an_ordinary_tensor(self, photos: list[str], installed: None, name: str) -> None:
+        def collate(samples: list[Any]) -> Any:
+            images = [image for image, _ in samples]
+            kept.append(images[0])
+            torch.stack(images[:4])
+            return Held(*images[4:6]), namedtuple("Pair", "image more")(images[6], {"deque": deque(images[7:])})
+
+        kept: list[torch.Tensor] = []
+        for held, pair in DataLoader(Photos(photos, recipes()[name]()), batch_size=10, collate_fn=collate):
+            tensors = [held.image, held.other, pair.image, *pair.more["deque"], *kept]
+            assert {type(one) for one in tensors} == {torch.Tensor}
 
     @pytest.mark.needs_core
     def test_what_nobody_stacks_is_made_at_once(self, photos: list[str], installed: None) -> None:

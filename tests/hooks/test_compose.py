@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import io
 import pickle
 import random
 import subprocess
@@ -371,3 +372,71 @@ def test_pickles_are_read_without_fastpipe(tmp_path: Path, photos: list[Path]) -
     tests = Path(__file__).resolve().parents[1]
     command = [sys.executable, "-c", code, str(tmp_path / "kept.pickle")]
     assert subprocess.run(command, capture_output=True, text=True, cwd=tests, check=True).stdout == "False\n"
+
+
+def _broken_png(mode: str) -> bytes:
+    pixels = np.random.default_rng(0).integers(0, 256, (200, 300, 3), np.uint8)
+    image = Image.fromarray(pixels) if mode == "RGB" else Image.fromarray(pixels[..., 0].astype(np.uint16) * 257)
+    file = io.BytesIO()
+    image.save(file, "PNG")
+    data = bytearray(file.getvalue())
+    data[data.index(b"IDAT") + 3000] ^= 0x55
+    return bytes(data)
+
+
+def _jpeg_without_its_code(byte: int) -> bytes:
+    """A baseline JPEG in which the first Huffman code has more codes of a length than there can be."""
+    data = bytearray(corpus.jpeg(60, 80, "420", 0))
+    data[data.index(b"\xff\xc4") + 5 + byte] = 0xFF
+    return bytes(data)
+
+
+BROKEN = {
+    "PNG": lambda: _broken_png("RGB"),
+    "PNG of 16 bits": lambda: _broken_png("I;16"),
+    "JPEG": lambda: _jpeg_without_its_code(0),
+    "JPEG that ends early": lambda: corpus.jpeg(60, 80, "420", 0)[:-400],
+}
+_CROP = v2.Compose([v2.RandomCrop(30, pad_if_needed=True), v2.ToImage()])
+
+
+def _on_sample(image: Any) -> Any:
+    return _CROP({"image": image, "label": 1})
+
+
+ON_BROKEN: dict[str, Callable[[], Callable[[Any], Any]]] = {
+    "v1": lambda: T.Compose([T.RandomResizedCrop(24), T.ColorJitter(0.4, 0.4, 0.4), T.ToTensor()]),
+    "v2": lambda: v2.Compose([v2.RandomCrop(30, pad_if_needed=True), v2.RandomRotation(20), v2.ToImage()]),
+    "v2, sample": lambda: _on_sample,
+    "convert": lambda: lambda image: image.convert("RGB") and 1,
+    "flip": lambda: lambda image: T.functional.hflip(image) and 1,
+}
+
+
+@pytest.mark.parametrize("check", [0, 2])
+@pytest.mark.parametrize("name", ON_BROKEN)
+@pytest.mark.parametrize("file", BROKEN)
+def test_a_broken_file_raises_where_pillow_raises(file: str, name: str, check: int) -> None:
+    def told(call: Callable[[Any], Any]) -> tuple[str, GeneratorStates]:
+        """The error, and where the generators are after it, of a call and of one more on the same image."""
+        seeded()
+        words = []
+        try:
+            image = Image.open(io.BytesIO(data))
+        except Exception as error:
+            return repr(error), GeneratorStates.of()
+        for _ in range(2):
+            try:
+                made = call(image)
+                words.append(made.tolist() if isinstance(made, torch.Tensor) else str(made))
+            except Exception as error:
+                words.append(repr(error))
+        return repr(words), GeneratorStates.of()
+
+    data = BROKEN[file]()
+    expected, state = told(ON_BROKEN[name]())
+    assert "Error" in expected
+    with fastpipe.install(check=check):
+        made, after = told(ON_BROKEN[name]())
+    assert made == expected
+    assert after.draws_like(state)

@@ -222,6 +222,8 @@ REFUSED: dict[str, Change] = {
     "a box beyond": lambda image: image.resize((10, 5), 2, (0, 0, 500, 5)),
     "a box of nothing": lambda image: image.resize((10, 5), 2, (5, 5, 3, 9)),
     "a box of three": lambda image: image.resize((10, 5), 2, (0, 0, 50)),
+    "a reduced box beyond": lambda image: image.reduce(2, (3, 4, 500, 50)),
+    "a reduced box of nothing": lambda image: image.reduce(2, (5, 5, 5, 9)),
     "a turn that there isn't": lambda image: image.transpose(9),
     "a warp that there isn't": lambda image: image.transform(image.size, 9, TURN),
     "a warp by a filter that there isn't": lambda image: image.transform(image.size, 0, TURN, 1, fillcolor=(1, 2, 3)),
