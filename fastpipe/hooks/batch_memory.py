@@ -9,12 +9,14 @@ user's own sees samples in memory of their own, and what it stacks is a copy: in
 from __future__ import annotations
 
 import copy
+import functools
 import math
 import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from types import CodeType
 from typing import Any, ClassVar
 
 import torch
@@ -50,19 +52,32 @@ class FetcherMemory:
 
     _of: ClassVar[weakref.WeakKeyDictionary[Any, FetcherMemory]] = weakref.WeakKeyDictionary()
 
-    def __init__(self) -> None:
+    def __init__(self, collate: Collate) -> None:
         self.unused: set[int] = set()
         self.missed: set[int] = set()
         self.results = 1
-        self.stacks = True
+        self.stacks = not _may_ask_for_types(collate)
 
     @classmethod
     def of(cls, fetcher: Any) -> FetcherMemory:
         """The memory of a fetcher."""
         found = cls._of.get(fetcher)
         if found is None:
-            found = cls._of[fetcher] = cls()
+            found = cls._of[fetcher] = cls(fetcher.collate_fn)
         return found
+
+
+def _may_ask_for_types(function: Any) -> bool:
+    """True unless a function's code says that it doesn't call ``type``: of a tensor without pixels that is another."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
+    return code is None or _calls_type(code)
+
+
+def _calls_type(code: CodeType) -> bool:
+    within = (one for one in code.co_consts if isinstance(one, CodeType))
+    return "type" in code.co_names or any(map(_calls_type, within))
 
 
 def fetch_in_places(fetcher: Any, indices: Sequence[Any], plain: Fetch, several: Any = None) -> Any:

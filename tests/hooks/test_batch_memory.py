@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import pickle
 import threading
@@ -234,6 +235,20 @@ class TestSamplesAsTorch:
         for held, pair in DataLoader(Photos(photos, recipes()[name]()), batch_size=10, collate_fn=collate):
             tensors = [held.image, held.other, pair.image, *pair.more["deque"], *kept]
             assert {type(one) for one in tensors} == {torch.Tensor}
+
+    def test_a_collate_function_that_asks_for_types_gets_ordinary_tensors(self, photos: list[str]) -> None:
+        def collate(samples: list[Any]) -> Any:
+            return torch.stack([image + 1 if type(image) is torch.Tensor else image for image, _ in samples])
+
+        class Collate:
+            def __call__(self, samples: list[Any]) -> Any:
+                return torch.stack([self.changed(image) for image, _ in samples])
+
+            def changed(self, image: torch.Tensor) -> torch.Tensor:
+                return image + 1 if isinstance(image, torch.Tensor) else image
+
+        for one in (collate, functools.partial(collate), Collate()):
+            assert_as_plain(Photos(photos, train()), batch_size=5, collate_fn=one)
 
     @pytest.mark.needs_core
     def test_what_nobody_stacks_is_made_at_once(self, photos: list[str], installed: None) -> None:
