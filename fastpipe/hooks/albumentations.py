@@ -128,7 +128,7 @@ class _Pair:
         import torch
 
         from fastpipe import core
-        from fastpipe.hooks.pending_tensors import SiteAccount
+        from fastpipe.hooks.checking import SiteAccount
         from fastpipe.program.pending_tensor import NormalizedPixels
 
         if torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack() or not core.available():

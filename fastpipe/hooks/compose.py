@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from fastpipe.hooks.checking import check_call
+from fastpipe.hooks.checking import SiteAccount, check_call
 from fastpipe.hooks.ledger import LEDGER, Site
 from fastpipe.hooks.originals import Originals, is_librarys
 from fastpipe.pending import is_pending
@@ -83,7 +83,6 @@ class ComposeCalls:
 
     def _made_later(self, steps: tuple[Step, ...], shape: ImageShape, image: object) -> Any:
         """The result of what was drawn, without pixels if that can be: whoever stacks it has them in the batch."""
-        from fastpipe.hooks.pending_tensors import SiteAccount
         from fastpipe.pillow.image_tensors import drawn_tensor
 
         made = drawn_tensor(image, steps, shape, SiteAccount(self.site, None))

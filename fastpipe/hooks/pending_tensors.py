@@ -5,19 +5,16 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fastpipe.errors import PlanError
-from fastpipe.hooks.checking import check_call, same_pixels
+from fastpipe.hooks.checking import SiteAccount, check_call
 from fastpipe.hooks.compose import ComposeCalls, calls_back
 from fastpipe.hooks.ledger import LEDGER, Site
-from fastpipe.hooks.patches import Patches, is_plain, plainly
+from fastpipe.hooks.patches import Patches, is_plain
 
 if TYPE_CHECKING:
-    import torch
-
     from fastpipe.program.pending_tensor import Record
     from fastpipe.transforms.pipeline import Pipeline
 
@@ -28,42 +25,6 @@ def is_pending(tensor: Any) -> bool:
     """True for a tensor without pixels, if there has been any."""
     made: Any = sys.modules.get("fastpipe.program.pending_tensor")
     return made is not None and made.is_pending(tensor)
-
-
-@dataclass(frozen=True, slots=True)
-class SiteAccount:
-    """The account of a tensor without pixels: a site's, which may check it.
-
-    Attributes:
-        site: that counts.
-        library: makes the same tensor by the library alone; None where that has drawn.
-        checks: the tensor is compared with that.
-    """
-
-    site: Site
-    library: Callable[[], torch.Tensor] | None
-    checks: bool = False
-
-    def count(self, seconds: float) -> None:
-        """Counts the seconds that elements took: the image was counted when it was opened."""
-        self.site.count(seconds, 0)
-
-    def check(self, made: torch.Tensor, seconds: float) -> torch.Tensor:
-        """The result, or the library's where that is another."""
-        assert self.library is not None
-        begun = time.perf_counter()
-        with plainly():
-            expected = self.library()
-        same = same_pixels(made, expected)
-        difference = "" if same else "an image had other values than the library itself gives"
-        self.site.add_check(time.perf_counter() - begun, seconds, difference)
-        self.site.count(seconds, 0)
-        return made if same else expected
-
-    def after(self, call: Callable[[Any], Any]) -> SiteAccount:
-        """The account of what the library's own call makes of the tensor."""
-        library = self.library
-        return SiteAccount(self.site, None if library is None else lambda: call(library()), self.checks)
 
 
 # -- functions

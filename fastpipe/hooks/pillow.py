@@ -121,7 +121,7 @@ def make_from_files(module: ModuleType, name: str, patches: Patches, ours: str) 
 
 
 def _account(site: Site, plain: Function, checks: bool, by_pillow: Callable[[], Any]) -> Any:
-    from fastpipe.hooks.pending_tensors import SiteAccount
+    from fastpipe.hooks.checking import SiteAccount
 
     return SiteAccount(site, lambda: plain(by_pillow()), checks)
 

@@ -11,9 +11,9 @@ import torch
 from torchvision.io import ImageReadMode
 
 from fastpipe import core, readers
+from fastpipe.hooks.checking import SiteAccount
 from fastpipe.hooks.ledger import LEDGER, Site
 from fastpipe.hooks.patches import Function, plainly
-from fastpipe.hooks.pending_tensors import SiteAccount
 from fastpipe.program.encoded import Encoded
 from fastpipe.program.pending_tensor import Record, TensorSource, pending_tensor
 from fastpipe.transforms.compose_plan import torch_modes_active

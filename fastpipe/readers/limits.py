@@ -48,13 +48,11 @@ _SCRATCH_WITHOUT_LIMIT = 1 << 32
 _SCRATCH_A_PIXEL = 8  # of a progressive JPEG's coefficients, and some more
 
 
-@functools.lru_cache(maxsize=8)
 def longest_file(limit: int | None) -> int:
     """The most bytes that an image's file may have where an image may have `limit` pixels; 0 for any number."""
     return 0 if limit is None else max(SHORT_FILE, 2 * limit * _BYTES_A_PIXEL)
 
 
-@functools.lru_cache(maxsize=8)
 def most_scratch(limit: int | None) -> int:
     """The most bytes that the core may take beside an image, of twice as many pixels as the limit; without one, 4 GiB.
 
