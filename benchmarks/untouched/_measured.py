@@ -116,3 +116,15 @@ def count_of(batch: Any) -> int:
             return len(first) if torch.is_tensor(first) and isinstance(batch, dict) else len(batch)
         batch = first
     return len(batch)
+
+
+class Compose:
+    """Transforms of an image and its target or mask, one after the other, as the references for both have it."""
+
+    def __init__(self, transforms: list[Any]) -> None:
+        self.transforms = transforms
+
+    def __call__(self, image: Any, target: Any) -> Any:
+        for transform in self.transforms:
+            image, target = transform(image, target)
+        return image, target

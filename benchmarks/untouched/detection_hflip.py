@@ -5,25 +5,13 @@ import tempfile
 from pathlib import Path
 
 import torch
-from _measured import arguments, measured, photos_in
+from _measured import Compose, arguments, measured, photos_in
 from coco_ssd import annotations_of, collate_fn
 from pycocotools import mask as coco_mask
 from torch import nn
 from torch.utils.data import DataLoader
 from torchvision import datasets, transforms
 from torchvision.transforms import functional as F
-
-
-class Compose:
-    """Transforms of an image and a target, one after the other."""
-
-    def __init__(self, transforms):
-        self.transforms = transforms
-
-    def __call__(self, image, target):
-        for transform in self.transforms:
-            image, target = transform(image, target)
-        return image, target
 
 
 class RandomHorizontalFlip(transforms.RandomHorizontalFlip):

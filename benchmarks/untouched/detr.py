@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 import torch
-from _measured import arguments, measured, photos_in
+from _measured import Compose, arguments, measured, photos_in
 from coco_ssd import annotations_of, collate_fn
 from torch.utils.data import DataLoader
 from torchvision import datasets, transforms
@@ -40,18 +40,6 @@ def crop(image, target, region):
     keep = torch.all(boxes[:, 1, :] > boxes[:, 0, :], dim=1)
     found = {"boxes": boxes.reshape(-1, 4)[keep], "labels": target["labels"][keep], "size": torch.tensor(region[2:])}
     return F.crop(image, *region), {**target, **found}
-
-
-class Compose:
-    """Transforms of an image and a target, one after the other."""
-
-    def __init__(self, transforms):
-        self.transforms = transforms
-
-    def __call__(self, image, target):
-        for transform in self.transforms:
-            image, target = transform(image, target)
-        return image, target
 
 
 class RandomHorizontalFlip:

@@ -6,23 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from _measured import arguments, measured, photos_in
+from _measured import Compose, arguments, measured, photos_in
 from PIL import Image, ImageDraw
 from torch.utils.data import DataLoader, Dataset
 from torchvision import transforms
 from torchvision.transforms import functional as F
-
-
-class Compose:
-    """Transforms of an image and a mask, one after the other."""
-
-    def __init__(self, transforms):
-        self.transforms = transforms
-
-    def __call__(self, image, target):
-        for transform in self.transforms:
-            image, target = transform(image, target)
-        return image, target
 
 
 class RandomResize:

@@ -17,7 +17,7 @@ _VARIABLES = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "LOCAL
 
 @dataclass
 class Launch:
-    """What is known of this process where ``fastpipe run`` runs it.
+    """A process that ``fastpipe run`` runs: the command, and whether it starts ranks.
 
     Attributes:
         command: Python's arguments before the script's; empty if this process isn't run so.

@@ -118,7 +118,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What an index lists.
+    """The files that an index lists, and their classes.
 
     Attributes:
         table: paths, labels, and what else the listing itself tells.
@@ -133,7 +133,7 @@ class Listing:
     rooted: bool = True
 
     def header(self) -> dict[str, Any]:
-        """What belongs to the arrays on disk, as JSON has it."""
+        """The classes, and whether paths are rooted, as JSON beside the arrays on disk."""
         return {"classes": [*self.classes], "class_values": [*self.class_values], "rooted": self.rooted}
 
     def equals(self, other: Listing) -> bool:
