@@ -124,10 +124,14 @@ class Layout:
         shard = next(left)
         state = parts.get(shard, PartState())
         for item in items:
-            full = state.planned * self.conversion.growth >= self.shard_size
-            full = full or (self.shard_samples is not None and state.samples >= self.shard_samples)
-            if full and item.begins:
+            while item.begins and self._is_full(state):  # several may be, where a run was killed before they were ended
                 shard = next(left)
                 state = parts.get(shard, PartState())
             state = PartState(state.planned + item.planned, state.samples + item.begins)
             yield shard, item
+
+    def _is_full(self, state: PartState) -> bool:
+        """Whether a numbered shard takes no more samples."""
+        if self.shard_samples is not None and state.samples >= self.shard_samples:
+            return True
+        return state.planned * self.conversion.growth >= self.shard_size

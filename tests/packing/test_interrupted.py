@@ -92,6 +92,22 @@ def test_a_record_that_was_cut_off_anywhere(folder: Path, tmp_path: Path, name: 
         assert everything(cut) == expected
 
 
+def test_two_full_shards_that_were_not_ended(folder: Path, tmp_path: Path) -> None:
+    """Killed before the second is ended, when the first, of an earlier kill, is left to the end: neither gets more."""
+    place = tmp_path / "cut"
+    pack(folder, target_in(place, "s-{000..}.tar"), shard_samples=4)
+    expected = everything(place)
+    record = next(place.rglob(f"*{NAME}"))
+    record.write_bytes(b"".join(record.read_bytes().splitlines(keepends=True)[: 1 + 2 * 4]))
+    for file in sorted(place.glob("*.tar")):
+        if file.name in ("s-000.tar", "s-001.tar"):
+            file.rename(f"{file}.part")
+        else:
+            file.unlink()
+    pack(folder, target_in(place, "s-{000..}.tar"), shard_samples=4)
+    assert everything(place) == expected
+
+
 def _parts_in(record: Path) -> list[str]:
     reader = Record.__new__(Record)
     reader.file = str(record)
