@@ -21,7 +21,7 @@ from zlib import crc32
 from PIL import Image, ImageFile, JpegImagePlugin, PngImagePlugin
 
 from fastpipe import core, readers
-from fastpipe.errors import DecodeError
+from fastpipe.core.headers import MAYBE_MPO
 from fastpipe.pillow.held import MOST_BYTES, MOST_OPEN, Held
 from fastpipe.pillow.lazy_image import CLASS, LazyImage, PendingPixels, PlainCall, info_for_next
 from fastpipe.pillow.lazy_source import Check, LazySource, OnMistake
@@ -53,10 +53,8 @@ class _LazyFile(_Base):
     _fastpipe_source: LazySource | None
     _fastpipe_check: Check | None = None
     _fastpipe_on_mistake: OnMistake | None = None
-    _fastpipe_is_used = False
-    _fastpipe_is_loading = False
     _fastpipe_is_loaded = False
-    """``load`` has been called, but there are no pixels yet."""
+    """Pillow would have the pixels by now, as ``load`` has been called, or something that is recorded."""
 
     @property
     def __class__(self) -> Any:
@@ -65,7 +63,6 @@ class _LazyFile(_Base):
 
     @__class__.setter
     def __class__(self, kind: type[Any]) -> None:  # as who derives from Pillow's class does
-        self._catch_up()
         _ = self.info  # as long as this is a class of ours: see `UnreadJpeg`
         if self._fastpipe_is_loaded:
             _ = self.im
@@ -81,7 +78,7 @@ class _LazyFile(_Base):
             and (self._mode, self._size) == self._fastpipe_opened[1:]
             and (self._fastpipe_is_loaded or vars(self).get("tile") == self._fastpipe_opened[0])
             and self.decoderconfig in ((), (1, 0))
-            and (self.fp is not None or self._fastpipe_is_used)
+            and (self.fp is not None or self._fastpipe_is_loaded)
         )
 
     def _fastpipe_is_pending(self) -> bool:
@@ -101,13 +98,8 @@ class _LazyFile(_Base):
         if file is None or getattr(file, "closed", False):  # by who gave it: Pillow says so
             return None
         name = os.fsdecode(self.filename) if self.filename else "<file>"
-        unread = vars(self).get("_fastpipe_unread")
-        try:
-            data, header = unread or self._read_from_start(file, name)
-        except DecodeError:
-            return None
-        known = (header.format, header.width, header.height) == (self.format, *self.size)
-        if not known or not readers.get_reader("core").accepts(header):
+        data, header = vars(self).get("_fastpipe_unread") or self._read_from_start(file)
+        if header is None or (header.width, header.height) != self.size or not readers.get_reader("core").accepts(header):
             return None
         is_sound = header.format == "JPEG" and readers.intact_jpeg(data, header)
         if not is_sound and not _is_whole(data, header):
@@ -118,8 +110,8 @@ class _LazyFile(_Base):
         BYTES.add(source, len(data))
         return source
 
-    def _read_from_start(self, file: IO[bytes], name: str) -> tuple[bytes, Header]:
-        """The file's bytes and its header, as fastpipe reads it."""
+    def _read_from_start(self, file: IO[bytes]) -> tuple[bytes, Header | None]:
+        """The file's bytes and its header; None where the core can't read that, as Pillow did when it opened the file."""
         position = file.tell()
         file.seek(0, os.SEEK_END)
         length = file.tell()
@@ -132,7 +124,10 @@ class _LazyFile(_Base):
             copy.seek(position)
             self._read_from(copy)
             file.close()
-        return data, readers.parse_header(data, name)
+        header = core.read_header(data)
+        if not isinstance(header, Header) or header.format not in (self.format, MAYBE_MPO):
+            return data, None
+        return data, header._replace(format=self.format)
 
     def _read_from(self, file: IO[bytes]) -> None:
         """Goes on with another file of the same content."""
@@ -148,7 +143,7 @@ class _LazyFile(_Base):
         source = self._fastpipe_read() if self._mode in modes else None
         if source is None:
             return None
-        self._fastpipe_is_used = True
+        self._be_loaded()
         calls: tuple[PlainCall, ...] = () if self._mode in _OWN_MODES else (_in_rgb,)
         return LazyImage(source, "L" if self._mode == "L" else "RGB", info_for_next(self), calls=calls)
 
@@ -162,15 +157,10 @@ class _LazyFile(_Base):
             if self._is_untouched:
                 source = self._fastpipe_read() if self._mode in _OWN_MODES else None
                 if source is not None and source.is_sound:
-                    self._fastpipe_is_loaded = self._fastpipe_is_used = True
-                    self._end_loading()
+                    self._be_loaded()
                     return PendingPixels(self)
                 self._decode()
-            self._fastpipe_is_loading = True  # Pillow sets `im` before it has the pixels
-            try:
-                return super().load()
-            finally:
-                self._fastpipe_is_loading = False
+            return super().load()
 
     @property
     def im(self) -> Any:
@@ -183,38 +173,28 @@ class _LazyFile(_Base):
     @im.setter
     def im(self, im: Any) -> None:
         Image.Image.im.__set__(self, im)  # type: ignore[attr-defined] # a property
-        if self._fastpipe_is_used and not self._fastpipe_is_loading:
-            self._end_loading()  # as `thumbnail` does, after a resize that has loaded the image, in Pillow's eyes
+
+    def _be_loaded(self) -> None:
+        with self._fastpipe_lock:
+            if not self._fastpipe_is_loaded:
+                self._fastpipe_is_loaded = True
+                self._end_loading()
 
     def _end_loading(self) -> None:
         """Leaves the file as Pillow does when it has decoded it."""
-        self.tile = []
+        self.tile, self.map = [], None
         self.readonly = 0
         if self._exclusive_fp and self.fp is not None:
             self.fp.close()
         self.fp = None
 
     def _decode(self) -> None:
-        """Decodes where Pillow's ``load`` needn't, or can't since the file has been closed."""
-        source = self._fastpipe_source if self.fp is None and self._fastpipe_is_used else None
+        """Decodes where Pillow's ``load`` can't, as it has no file any more."""
+        source = self._fastpipe_source if self._fastpipe_is_loaded else None
         if source is not None:
             opened = _opened(self._fastpipe_pillow, self.filename, source.encoded.content)
             opened.load()
             vars(self).update({**vars(opened), "info": self.info})
-
-    # -- what Pillow gives of an image that is decoded, as one is after what has been recorded
-
-    def draft(self, mode: Any, size: Any) -> Any:
-        self._catch_up()
-        return super().draft(mode, size)
-
-    def verify(self) -> None:
-        self._catch_up()
-        super().verify()
-
-    def _catch_up(self) -> None:
-        if self._fastpipe_is_used:
-            self.load()
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         # As protocols 0 and 1 write it, whose function doesn't look at the class.

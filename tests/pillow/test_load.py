@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import pickle
 import threading
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,9 @@ from typing import Any
 import corpus
 import numpy as np
 import pytest
+import torchvision_here  # noqa: F401
 from PIL import Image, ImageDraw, ImageEnhance, ImageFile, ImageOps
+from torchvision.transforms import functional as F
 
 import fastpipe
 from fastpipe import core
@@ -41,9 +44,9 @@ def attributes(image: Any) -> Any:
         "filename",
         "is_animated",
         "n_frames",
-        "palette",
     )
-    return {name: getattr(image, name, None) for name in names}, dict(image.getexif()), repr(type(image))
+    known = {name: getattr(image, name, None) for name in names}
+    return known, image.getpalette(), dict(image.getexif()), repr(type(image))
 
 
 LOOKS: dict[str, Look] = {
@@ -213,3 +216,44 @@ def test_threads_load_one_image() -> None:
         for thread in threads:
             thread.join()
         assert found == [expected] * 8
+
+
+RECORDING: dict[str, Callable[[Any], Any]] = {
+    "converted": lambda image: image.convert("RGB"),
+    "cut": lambda image: image.crop((0, 0, 5, 4)),
+    "a tensor": F.to_tensor,
+}
+
+
+@pytest.mark.parametrize("recording", RECORDING)
+@pytest.mark.parametrize("name", ["jpeg-420", "jpeg-progressive", "jpeg-gray", "png-rgb", "png-palette", "png-rgba"])
+def test_an_image_on_which_something_was_recorded_is_loaded(name: str, recording: str, tmp_path: Path) -> None:
+    path = tmp_path / "image"
+    path.write_bytes(corpus.files()[name])
+
+    def looks(opener: Any) -> Any:
+        found = []
+        for look in (attributes, lambda image: image.tobytes(), lambda image: image.im.size):
+            with opener(path) as own:
+                RECORDING[recording](own)
+            with path.open("rb") as file:
+                given = opener(file)
+                RECORDING[recording](given)
+                found.append((file.closed, given.fp, given.tile))
+            found += [look(own), look(given)]
+        return found
+
+    theirs = looks(Image.open)
+    with fastpipe.install(check=0):
+        assert looks(Image.open) == theirs
+
+
+def test_a_header_that_is_odd_is_read_once() -> None:
+    cut = b"\xff\xe1\x00\x13Exif\x00\x00MM\x00*\x00\x00\x00\x08\x00\x05\x01"
+    data = PHOTO[:2] + cut + PHOTO[2:]
+    for opener in (Image.open, fastpipe.open_image):
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            image = opener(io.BytesIO(data))
+            assert image.tobytes() == Image.open(io.BytesIO(PHOTO)).tobytes()
+        assert ["EXIF" in str(warning.message) for warning in warned] == [True]
