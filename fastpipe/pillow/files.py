@@ -200,13 +200,10 @@ class _LazyFile(_Base):
         # As protocols 0 and 1 write it, whose function doesn't look at the class.
         return copyreg._reconstructor, (self._fastpipe_pillow, object, None), self.__getstate__()  # type: ignore[attr-defined]
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, self._fastpipe_pillow) or type(other) not in (type(self), self._fastpipe_pillow):
-            return False
-        own, others = ((one.mode, one.size, one.info, one.getpalette(), one.tobytes()) for one in (self, other))
-        return own == others
-
-    __hash__ = None  # type: ignore[assignment] # as Pillow's
+    def putpalette(self, *arguments: Any, **options: Any) -> None:
+        if self._fastpipe_is_loaded:
+            _ = self.im
+        super().putpalette(*arguments, **options)  # which gives the image another mode before it loads it
 
     # -- what is recorded; see `_recorded` for the rest
 

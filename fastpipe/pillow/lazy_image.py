@@ -223,18 +223,14 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
         shape = pixels.shape if self.mode == "RGB" else pixels.shape[:2]
         return {"version": 3, "data": pixels.tobytes(), "shape": shape, "typestr": "|u1"}
 
+    def putpalette(self, *arguments: Any, **options: Any) -> None:
+        _made(self).putpalette(*arguments, **options)  # it gives the image another mode before it loads it
+
     def close(self) -> None:
         _plain(self).close()
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return _made(self).__reduce_ex__(protocol)
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, LazyImage):
-            _made(other)
-        return _made(self) == other
-
-    __hash__ = None  # type: ignore[assignment] # as Pillow's
 
     # -- what is recorded
 

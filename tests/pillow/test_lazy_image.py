@@ -325,6 +325,10 @@ def test_images_are_equal_as_pillows_are() -> None:
     assert fastpipe.open_image(PHOTO).crop((1, 2, 30, 41)) != theirs
     assert fastpipe.open_image(PHOTO) != theirs
     assert theirs != 3
+    cut = fastpipe.open_image(PHOTO[: len(PHOTO) // 2])
+    assert cut != fastpipe.open_image(corpus.jpeg(5, 4, "420"))  # whose size tells it
+    with pytest.raises(TypeError):
+        hash(fastpipe.open_image(PHOTO).copy())
     with pytest.raises(TypeError):
         hash(fastpipe.open_image(PHOTO).copy())
 

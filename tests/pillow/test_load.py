@@ -73,6 +73,8 @@ LOOKS: dict[str, Look] = {
     "turned in place": lambda image: (ImageOps.exif_transpose(image, in_place=True), image.size, image.tobytes()),
     "drawn on": lambda image: (ImageDraw.Draw(image).line((0, 0, 9, 9), 77), image.tobytes()),
     "pasted on": lambda image: (image.paste(3, (0, 0, 1, 1)), image.tobytes()),
+    "with a palette": lambda image: (image.putpalette([3, 4, 5] * 256), image.mode, image.convert("RGB").tobytes()),
+    "gray, with a palette": lambda image: with_palette(image.convert("L")),
     "with a pixel put": lambda image: (image.putpixel((0, 0), 9), image.tobytes()),
     "enhanced": lambda image: ImageEnhance.Contrast(image).enhance(1.4).tobytes(),
 }
@@ -88,6 +90,11 @@ def in_a_block(image: Any) -> Any:
     with image as same:
         same.load()
     return image.tobytes()
+
+
+def with_palette(image: Any) -> Any:
+    image.putpalette([3, 4, 5] * 256)
+    return image.mode, image.getpalette(), image.palette.mode, image.tobytes(), image.convert("RGB").tobytes()
 
 
 def outcome(opened: Any, look: Look) -> Any:
