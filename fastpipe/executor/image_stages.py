@@ -29,7 +29,6 @@ from fastpipe.program.program import Program
 from fastpipe.readers.partial import PartialFile, fetch_images, fetch_rows
 from fastpipe.rng import as_globals, drawing, keyed_generators, keyed_globals
 from fastpipe.sources import fetched
-from fastpipe.transforms._base import call
 from fastpipe.transforms.albumentations_targets import reseed, run_of
 from fastpipe.transforms.compose_plan import run_one, runs_of
 from fastpipe.transforms.pipeline import FixedSteps, Pipeline
@@ -382,11 +381,7 @@ class ImageStages:
         for run in self._rest_runs:
             if task.key is not None and run.unplanned:
                 reseed(run.unplanned[0])
-            if isinstance(task.image, Image.Image):
-                task.image = run_one(run, task.image)
-            else:  # such as an array, of which another library's transform may say that it takes none
-                for transform in (*run.drawn, *run.unplanned):
-                    task.image = call(transform, task.image)
+            task.image = run_one(run, task.image)
         if self.target_transform is not None:
             task.target = self.target_transform(task.target)
 

@@ -24,6 +24,7 @@ from fastpipe.program.mistakes import raise_again
 from fastpipe.program.on_image import run_on_image, shape_of
 from fastpipe.rng import drawing
 from fastpipe.transforms._base import call
+from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.pipeline import LISTS, Pipeline, all_within, drawn_from, flatten, members_within
 from fastpipe.transforms.sized_image import Untraceable
 from fastpipe.types import Generators, ImageShape, Step
@@ -98,7 +99,8 @@ def run_one(
         on_mistake: gets the error of a program whose transforms succeed when they are called one by one.
         make: gives the result of what was drawn.
     """
-    shape = shape_of(image) if run.drawn else None
+    is_image = bool(run.drawn) and (not isinstance(image, np.ndarray) or _takes_arrays(run.drawn[0]))
+    shape = shape_of(image) if is_image else None
     failed: Exception | None = None
     if shape is not None:
         try:
@@ -113,6 +115,14 @@ def run_one(
     if failed is not None:
         on_mistake(failed)
     return image
+
+
+def _takes_arrays(transform: Any) -> bool:
+    """Whether an array is an image to a transform: to fastpipe's own, and to others' that make a tensor of it.
+
+    What another library's would do with it is that library's to say: refuse it, or hand it on.
+    """
+    return planned(transform) is transform or type(transform).__name__ in ("ToImage", "ToTensor")
 
 
 def runs_of(members: Sequence[Any], *, v2_alone: bool = False) -> Iterator[Pipeline]:

@@ -103,6 +103,43 @@ def test_results_and_generators_are_torchvision_s(photos: list[Path], name: str,
     assert state.draws_like(plain_state)
 
 
+ON_ARRAYS: dict[str, Callable[[], list[Any]]] = {
+    "cut": lambda: [T.RandomCrop(4), T.ToTensor()],
+    "flipped": lambda: [T.RandomHorizontalFlip(1.0)],
+    "to uint8": lambda: [T.PILToTensor()],
+    "to floats": lambda: [T.ToTensor(), T.RandomHorizontalFlip(), T.Normalize([0.5], [0.5])],
+    "v2 resized": lambda: [v2.Resize(5), v2.ToImage()],
+    "v2 cut": lambda: [v2.RandomCrop(4)],
+    "v2 flipped": lambda: [v2.RandomHorizontalFlip(1.0), v2.PILToTensor()],
+    "v2 nested": lambda: [v2.RandomApply([v2.Grayscale()], 1.0)],
+    "v2 to an image": lambda: [v2.ToImage(), v2.RandomCrop(4, pad_if_needed=True)],
+}
+
+
+@pytest.mark.parametrize("name", ON_ARRAYS)
+@pytest.mark.parametrize("check", [0, 3])
+def test_an_array_that_a_callable_gives_is_no_image_to_most_transforms(
+    photos: list[Path], name: str, check: int
+) -> None:
+    def made() -> list[Any]:
+        seeded()
+        kind = v2 if name.startswith("v2") else T
+        transform = kind.Compose([np.array, *ON_ARRAYS[name]()])
+        results: list[Any] = []
+        for path in photos:
+            try:
+                results.append(transform(Image.open(path)))
+            except (TypeError, ValueError) as error:
+                results.append((type(error), str(error)))
+        return [*results, torch.rand(1).item()]
+
+    plain = made()
+    with fastpipe.install(check=check):
+        for one, other in zip(made(), plain, strict=True):
+            assert type(one) is type(other)
+            assert np.array_equal(one, other)
+
+
 @pytest.mark.parametrize("name", ["between", "v2 between", "unknown"])
 def test_the_user_s_code_runs_once(photos: list[Path], name: str) -> None:
     transform = RECIPES[name]()
