@@ -77,7 +77,7 @@ class ComposePlan:
 
 def made_at_once(steps: tuple[Step, ...], shape: ImageShape, image: object) -> Any:
     """The result of steps that were drawn for an image of that shape."""
-    return run_on_image(lower(steps, shape), image, in_rows=True)
+    return run_on_image(lower(steps, shape), image, in_rows=not isinstance(image, np.ndarray))
 
 
 def raise_mistake(error: Exception) -> None:

@@ -113,6 +113,7 @@ ON_ARRAYS: dict[str, Callable[[], list[Any]]] = {
     "v2 flipped": lambda: [v2.RandomHorizontalFlip(1.0), v2.PILToTensor()],
     "v2 nested": lambda: [v2.RandomApply([v2.Grayscale()], 1.0)],
     "v2 to an image": lambda: [v2.ToImage(), v2.RandomCrop(4, pad_if_needed=True)],
+    "v2 to an image alone": lambda: [v2.ToImage()],
 }
 
 
@@ -138,6 +139,9 @@ def test_an_array_that_a_callable_gives_is_no_image_to_most_transforms(
         for one, other in zip(made(), plain, strict=True):
             assert type(one) is type(other)
             assert np.array_equal(one, other)
+            if name == "v2 to an image alone" and isinstance(one, torch.Tensor):
+                assert one.is_contiguous()
+                assert other.is_contiguous()
 
 
 @pytest.mark.parametrize("name", ["between", "v2 between", "unknown"])
