@@ -112,7 +112,7 @@ class _LazyFile(_Base):
 
     def _read_from_start(self, file: IO[bytes]) -> tuple[bytes, Header | None]:
         """The file's bytes and its header; None where the core can't read that, as Pillow did when it opened the file."""
-        position = file.tell()
+        position = max(file.tell(), 0)  # less where a process that shares the open file has moved it
         file.seek(0, os.SEEK_END)
         length = file.tell()
         limit = readers.longest_file(readers.pixel_limit()) if length > SHORT_FILE else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import pickle
 import threading
 import warnings
@@ -264,3 +265,21 @@ def test_a_header_that_is_odd_is_read_once() -> None:
             image = opener(io.BytesIO(data))
             assert image.tobytes() == Image.open(io.BytesIO(PHOTO)).tobytes()
         assert ["EXIF" in str(warning.message) for warning in warned] == [True]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="of processes that are forked")
+@pytest.mark.parametrize("kind", ["PNG", "JPEG"])
+def test_a_file_that_a_forked_process_has_read_is_read_again(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "image"
+    noise = np.random.default_rng(1).integers(0, 256, (400, 401, 3), dtype=np.uint8)
+    path.write_bytes(corpus.save(Image.fromarray(noise), kind, **({"quality": 100} if kind == "JPEG" else {})))
+    assert path.stat().st_size > 1 << 18  # else it is read when it is opened
+    expected = Image.open(path).tobytes()
+    with fastpipe.install(check=0):
+        image = Image.open(path)
+        child = os.fork()
+        if child == 0:
+            image.load()[0, 0]
+            os._exit(0)
+        os.waitpid(child, 0)
+        assert image.tobytes() == expected
