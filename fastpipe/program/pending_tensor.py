@@ -56,6 +56,7 @@ _GRAY = interned_once(RgbToGrayscale, 1)
 _TO_FLOATS = interned_once(ConvertImageDtype, torch.float32)
 _WHITE = 255
 _CPU = torch.device("cpu")
+_CLASS: Any = vars(object)["__class__"]
 _KEY = "_fastpipe"
 """The attribute of a pending tensor that has its record."""
 
@@ -369,6 +370,15 @@ class _Pending:
     plain: type
     """The class that a tensor has when it has its pixels."""
 
+    @property
+    def __class__(self) -> Any:
+        """The class that an ordinary tensor is of."""
+        return self.plain
+
+    @__class__.setter
+    def __class__(self, kind: type[Any]) -> None:
+        _CLASS.__set__(with_pixels(self), kind)
+
     def _fastpipe_is_pending(self) -> bool:
         return _KEY in vars(self)
 
@@ -467,7 +477,7 @@ def with_pixels(tensor: Any) -> Any:
                 torch._C._swap_tensor_impl(tensor, own)
             except RuntimeError:  # somebody in C++ watches it, as a trace does
                 return record.result().as_subclass(kind)
-        tensor.__class__ = kind
+        _CLASS.__set__(tensor, kind)
         vars(tensor).pop(_KEY, None)
     return tensor
 

@@ -223,6 +223,10 @@ def test_a_file_may_be_gone_by_then(tmp_path: Path) -> None:
 # -- ways to look
 
 
+class _Labelled(torch.Tensor):
+    """A class of the user's."""
+
+
 class _Weights(torch.nn.Module):
     def forward(self, image: torch.Tensor) -> torch.Tensor:
         return image.float().mean(0)
@@ -245,7 +249,8 @@ def _thrown(image: Any, action: Callable[[Any], Any]) -> Any:
 
 LOOKS: dict[str, Callable[[Any], Any]] = {
     "type": lambda x: (x.double(), type(x))[1],
-    "class": lambda x: x.__class__.__name__,
+    "class": lambda x: (x.__class__.__name__, x.__class__ in (torch.Tensor, tv_tensors.Image)),
+    "another class": lambda x: (setattr(x, "__class__", _Labelled), type(x) is _Labelled, x.sum().item()),
     "repr": repr,
     "str": lambda x: f"{x}",
     "numpy": lambda x: x.numpy(),
