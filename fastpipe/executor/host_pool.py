@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 from operator import methodcaller
+from typing import Any
 
 import numpy as np
 import torch
@@ -52,9 +53,9 @@ def reused(shape: tuple[int, ...], dtype: torch.dtype, pinned: bool = False) -> 
     size = math.prod(shape) * dtype.itemsize
     if size < SMALL:
         return torch.empty(shape, dtype=dtype)
-    flat = torch.from_numpy(reused_bytes(size))  # torch keeps the array as long as anything is on its memory
-    result: torch.Tensor = flat.view(dtype).view(shape)
-    return result
+    memory: Any = torch.from_numpy(reused_bytes(size)).untyped_storage()  # which keeps the array
+    strides = [math.prod(shape[place + 1 :]) for place in range(len(shape))]
+    return torch.empty(0, dtype=dtype).set_(memory, 0, shape, strides)  # no view: those can't be detached in place
 
 
 def reused_bytes(size: int) -> NDArray[np.uint8]:

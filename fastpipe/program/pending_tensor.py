@@ -401,6 +401,10 @@ class _Pending:
         made = _shown_as(self, cls)
         return with_pixels(self).as_subclass(cls) if made is None else made
 
+    def set_(self, *given: Any, **options: Any) -> Any:
+        """``Tensor.set_``, which doesn't ask ``__torch_function__`` either."""
+        return with_pixels(self).set_(*exchanged(given), **options)
+
     @classmethod
     def __torch_dispatch__(
         cls, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None

@@ -43,6 +43,15 @@ def test_the_memory_of_a_batch_that_is_gone_serves_again() -> None:
     assert reused(SHAPE, torch.float32).data_ptr() == address
 
 
+def test_a_batch_is_no_view() -> None:
+    batch = reused(SHAPE, torch.float32).fill_(2)
+    assert batch.is_contiguous()
+    assert batch.detach_()[3, 2, 299, 299] == 2
+    view = batch.view(-1)
+    batch.requires_grad_()
+    assert view.requires_grad  # as the batch's own, and not as that of some other tensor
+
+
 @pytest.mark.parametrize(
     "kept",
     [

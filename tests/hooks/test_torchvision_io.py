@@ -250,6 +250,8 @@ def _thrown(image: Any, action: Callable[[Any], Any]) -> Any:
 LOOKS: dict[str, Callable[[Any], Any]] = {
     "type": lambda x: (x.double(), type(x))[1],
     "class": lambda x: (x.__class__.__name__, x.__class__ in (torch.Tensor, tv_tensors.Image)),
+    "set": lambda x: (x.set_(torch.arange(5, dtype=x.dtype)) is x, x.shape, x.tolist()),
+    "set to itself": lambda x: torch.empty(0, dtype=x.dtype).set_(x),
     "another class": lambda x: (setattr(x, "__class__", _Labelled), type(x) is _Labelled, x.sum().item()),
     "repr": repr,
     "str": lambda x: f"{x}",
