@@ -99,7 +99,7 @@ class _LazyFile(_Base):
             return None
         name = os.fsdecode(self.filename) if self.filename else "<file>"
         data, header = vars(self).get("_fastpipe_unread") or self._read_from_start(file)
-        if header is None or (header.width, header.height) != self.size or not readers.get_reader("core").accepts(header):
+        if header is None or not readers.get_reader("core").accepts(header):
             return None
         is_sound = header.format == "JPEG" and readers.intact_jpeg(data, header)
         if not is_sound and not _is_whole(data, header):
@@ -111,7 +111,7 @@ class _LazyFile(_Base):
         return source
 
     def _read_from_start(self, file: IO[bytes]) -> tuple[bytes, Header | None]:
-        """The file's bytes and its header; None where the core can't read that, as Pillow did when it opened the file."""
+        """The file's bytes and its header, which Pillow has read; None where the core reads another, or none."""
         position = max(file.tell(), 0)  # less where a process that shares the open file has moved it
         file.seek(0, os.SEEK_END)
         length = file.tell()
@@ -125,9 +125,11 @@ class _LazyFile(_Base):
             self._read_from(copy)
             file.close()
         header = core.read_header(data)
-        if not isinstance(header, Header) or header.format not in (self.format, MAYBE_MPO):
+        if not isinstance(header, Header) or (header.width, header.height) != self.size:
             return data, None
-        return data, header._replace(format=self.format)
+        if header.format == MAYBE_MPO:
+            header = header._replace(format="JPEG")
+        return data, header if header.format == self.format else None
 
     def _read_from(self, file: IO[bytes]) -> None:
         """Goes on with another file of the same content."""
