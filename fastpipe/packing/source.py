@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from fastpipe.datasets import ImageFolder, ImageIndex, ImageList
 from fastpipe.errors import ConfigError, DatasetError
@@ -19,7 +19,7 @@ from fastpipe.index.containers import ContainerSource
 from fastpipe.index.image_index import folder_source
 from fastpipe.index.index_source import BuildOptions
 from fastpipe.index.listing import IMG_EXTENSIONS
-from fastpipe.index.open import container_sources, named_index
+from fastpipe.index.open import Kind, named_images
 from fastpipe.index.parquet import open_parquet
 from fastpipe.index.shard_source import ShardSource
 from fastpipe.index.table import number_labels
@@ -30,9 +30,6 @@ from fastpipe.packing.samples import shard_items, table_items
 from fastpipe.paths import absolute_path, is_url, local_path
 from fastpipe.sources import ByteSource
 from fastpipe.types import ArchiveMember
-
-Kind = Literal["folders", "images", "list", "samples"]
-"""Class folders; images without labels; a list of images and labels; samples in shards or Parquet files."""
 
 FileFields: TypeAlias = tuple[str, str, int, int]
 """Relative name, path, size in bytes and label of a file."""
@@ -231,20 +228,14 @@ def open_source(given: object, image: str | None, label: str | None, options: Bu
     name = local_path(given) if is_url(local_path(given)) else absolute_path(given)
     if not name.lower().endswith(_TABLES) and (image or label):
         raise ConfigError("columns of images and labels are those of Parquet files: shards keep all of their members.")
-    for source, last in container_sources(given, image=image, label=label, options=options):
-        if isinstance(source, ShardSource):
-            return PackSource(name, "samples", None, source)
-        if isinstance(source, TableSource):
-            if label is None and _has_column(source.paths[0], "label"):
-                source = TableSource.of(given, source.image, "label", options)
-            return PackSource(name, "samples", ImageIndex.load_or_build(source, "auto"), source)
-        with contextlib.nullcontext() if last else contextlib.suppress(FileNotFoundError):  # no class folder
-            return PackSource(name, "folders", ImageIndex.load_or_build(source, "auto"))
-    index = named_index(given, options)
-    if index.table.folders is not None:
-        return PackSource(name, "folders", index)
-    listed = os.path.isfile(name) and not (len(index) == 1 and absolute_path(index.path(0)) == name)
-    return PackSource(name, "list" if listed else "images", index)
+    found = named_images(given, options, image=image, label=label)
+    source = found.samples
+    if isinstance(source, ShardSource):
+        return PackSource(name, "samples", None, source)
+    if isinstance(source, TableSource) and label is None and _has_column(source.paths[0], "label"):
+        source = TableSource.of(given, source.image, "label", options)
+        return PackSource(name, "samples", ImageIndex.load_or_build(source, "auto"), source)
+    return PackSource(name, found.kind, found.index, source)
 
 
 def _of_index(index: ImageIndex) -> PackSource:

@@ -22,7 +22,7 @@ from fastpipe.errors import DatasetError
 from fastpipe.executor import BatchSpec
 from fastpipe.index.index_source import DEFAULT_OPTIONS, BuildOptions
 from fastpipe.index.listing import IMG_EXTENSIONS, is_folder
-from fastpipe.index.open import OTHER_EXTENSIONS, named_index, open_container
+from fastpipe.index.open import OTHER_EXTENSIONS, named_container, named_images
 from fastpipe.loading import DataLoader
 from fastpipe.loading.collate import DRAW_NOTHING, BatchCollate, CollateGood
 from fastpipe.loading.threads import gil_bound_part_within
@@ -55,7 +55,8 @@ def choose_files(
     given = [files] if isinstance(files, (str, os.PathLike)) else list(files)
     paths = [Path(local_path(path)) for path in given]
     rng = random.Random(seed)
-    if len(paths) == 1 and (index := open_container(given[0])) is not None:
+    if len(paths) == 1 and (container := named_container(given[0])) is not None:
+        index = container.index
         return index.paths(np.array(sorted(rng.sample(range(len(index)), min(count, len(index)))), np.int64))
     missing = next((path for path in paths if not path.exists()), None)
     if missing is not None:
@@ -123,7 +124,7 @@ def open_dataset(path: str | os.PathLike[str], transform: Any) -> ImageDataset:
     Raises:
         DatasetError: there is no such path, or no image in it.
     """
-    index = named_index(path)
+    index = named_images(path).index
     return ImageList(index, transform, root=index.root or None)
 
 
@@ -150,7 +151,7 @@ def index_of(source: object, options: BuildOptions = DEFAULT_OPTIONS) -> ImageIn
         raise DatasetError(
             f"check takes a folder, a list, an image file, an ImageIndex or a dataset; not {type(source).__name__}."
         )
-    return named_index(source, options)
+    return named_images(source, options).index
 
 
 def other_images(index: ImageIndex) -> dict[str, int]:
