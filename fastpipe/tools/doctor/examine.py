@@ -16,10 +16,11 @@ import torch
 from fastpipe import readers
 from fastpipe.config import MachineConfig, format_key
 from fastpipe.datasets.base import ImageDataset
+from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.environment import library_versions, machine_fingerprint, memory, usable_cpus
 from fastpipe.errors import DatasetError, FastpipeError
 from fastpipe.explanation.foreign_loading import loaded_by, path_of
-from fastpipe.explanation.graph_breaks import diagnose
+from fastpipe.explanation.graph_breaks import diagnose, shortened
 from fastpipe.loading.tuning import worker_counts
 from fastpipe.progress_bar import ProgressCallback
 from fastpipe.reporting.output import pluralize
@@ -29,7 +30,7 @@ from fastpipe.tools.doctor.disk import measure_disk
 from fastpipe.tools.doctor.measurements import FailedSample, Reencoding, Scaling, StageProfile, WorkerTrial
 from fastpipe.tools.doctor.memory_risks import object_lists, threads_here
 from fastpipe.tools.doctor.reencoding import try_reencoding
-from fastpipe.tools.doctor.stages import slowest_of_albumentations, time_stages, try_samples
+from fastpipe.tools.doctor.stages import time_stages, try_samples
 from fastpipe.tools.doctor.workers import (
     Probe,
     images_per_s,
@@ -39,6 +40,7 @@ from fastpipe.tools.doctor.workers import (
 )
 from fastpipe.tools.import_object import standard_transform
 from fastpipe.tools.inputs import Subject, subject_of
+from fastpipe.transforms.albumentations import Albumentations
 from fastpipe.types import DecodeRequest
 
 _SAMPLES = 192
@@ -120,10 +122,7 @@ def doctor(
         stages = probe.run(timing)
         used = stages.other_threads > 0.05
         threads = probe.run(partial(threads_here, decoding=_decoding_threads(examined), used=used))
-        slow = None
-        if stages.share("python") > findings.SLOW:
-            slow = probe.run(partial(slowest_of_albumentations, output=stages.output))
-        step("re-encoding some files")
+        step("converting some files")
         reencodings: list[Reencoding] = []
         if examined.planned is not None:
             trial = partial(try_reencoding, indices=tried.good, output=stages.output, seconds=seconds * 0.075)
@@ -176,7 +175,7 @@ def doctor(
         machine=dict(machine_fingerprint()),
         versions=dict(library_versions()),
     )
-    known = (missing, findings.slow_operation(slow, stages))
+    known = (missing, findings.slow_albumentations(_albumentations_in(dataset), stages))
     found = [one for one in _findings(measured, examined, probe.why_here, tried.bad, known) if one is not None]
     return replace(measured, findings=tuple(sorted(found, key=lambda one: _SEVERITIES.index(one.severity))))
 
@@ -191,13 +190,12 @@ def _findings(
     """Yields what follows from the measurements; None for what doesn't."""
     stages, scaling, gpu_rate = measured.stages, measured.scaling, measured.gpu_rate
     workers, has_gpu = measured.planned_workers, torch.cuda.is_available()
-    reencodings = findings.without_contradictions(measured.reencodings, stages)
     yield findings.busy_machine(stages)
     yield findings.not_sendable(why_here)
     yield findings.bad_files(bad, measured.tried)
     gains = {
-        "files packed" if one.kind == "packed" else f"{one.kind} files re-encoded": gain
-        for one in reencodings
+        "files packed" if one.kind == "packed" else "oversized files made smaller": gain
+        for one in measured.reencodings
         if (gain := findings.reencoding_gain(one, stages)) > findings.FASTER
     }
     yield findings.slow_machine(scaling, gpu_rate, gains, has_gpu)
@@ -212,7 +210,7 @@ def _findings(
         delivered = scaling.best.images_per_s
         needed = delivered if gpu_rate is None else min(gpu_rate, delivered)
         yield findings.page_cache(measured.disk, measured.memory, needed)
-    for one in reencodings:
+    for one in measured.reencodings:
         yield findings.reencoding(one, stages)
     yield _plan_finding(examined, stages)
     yield from known
@@ -223,6 +221,12 @@ def _findings(
 def _decoding_threads(examined: Subject) -> int:
     asked = None if examined.options is None else examined.options.threads
     return getattr(examined.dataset, "threads", 0) if asked is None else asked
+
+
+def _albumentations_in(dataset: object) -> str:
+    """The first wrapped transform of albumentations that draws ahead, in a line; empty for none."""
+    drawn = (transform for part in image_datasets(dataset) for transform in part.pipeline.drawn)
+    return next((shortened(one) for one in drawn if isinstance(one, Albumentations)), "")
 
 
 def _plan_finding(examined: Subject, stages: StageProfile) -> findings.Finding | None:

@@ -137,15 +137,13 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True)
 class Reencoding:
-    """The gain of files of another make, measured by re-encoding some in memory."""
+    """The gain of files of another make, measured by converting some in memory."""
 
-    # ``"progressive"`` (made baseline, same size and quality), ``"oversized"`` (made smaller) or ``"packed"`` (JPEGs
-    # that were packed, with the same pixels)
-    kind: str
+    kind: str  # ``"oversized"`` (made smaller) or ``"packed"`` (JPEGs that were packed, with the same pixels)
     share: float  # of the sampled files that it concerns, 0 to 1
-    files: int  # how many were re-encoded
+    files: int  # how many were converted
     before_us: float  # microseconds such a file takes, from bytes to finished image
-    after_us: float  # the same for its re-encoded copy
+    after_us: float  # the same for its converted copy
     others_us: float  # the same for a file that it doesn't concern; 0 where there is none
     bytes_factor: float  # size of a file before by size after
     short_side: int | None  # in pixels, of the files that were made smaller; None for the other kind
@@ -155,14 +153,6 @@ class Reencoding:
     def factor(self) -> float:
         """The speed-up of such a file."""
         return self.before_us / max(self.after_us, 1e-9)
-
-
-@dataclass(frozen=True, slots=True)
-class SlowOperation:
-    """An operation of another library's, called with an image."""
-
-    name: str  # its class's
-    us: float  # microseconds a call, on average: it may do nothing, by its probability
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,12 @@
-"""The gain of files of another make: some are re-encoded or packed in memory and run through the real pipeline."""
+"""The gain of packed or smaller files: some are converted in memory and run through the real pipeline."""
 
 from __future__ import annotations
 
 import contextlib
 import copy
-import io
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-
-from PIL import Image
 
 from fastpipe import core, readers
 from fastpipe.core.packed import pack
@@ -24,42 +21,27 @@ from fastpipe.types import Header
 
 _FILES = 12
 _OVERSIZED = 3.0
-_KEPT = 2.0
 _CROPS = 6
-
-
-def target_side(output: tuple[int, int]) -> int:
-    """The short side, in pixels, at which oversized files are tried: twice the finished image's, for detail."""
-    return round(_KEPT * max(output))
-
-
-def baseline(data: bytes) -> bytes:
-    """A JPEG with its scans in one, baseline: the same tables and subsampling, pixels within a rounding."""
-    out = io.BytesIO()
-    with Image.open(io.BytesIO(data)) as image:
-        image.save(out, "JPEG", quality="keep", subsampling="keep", progressive=False, optimize=True)
-    return out.getvalue()
 
 
 def try_reencoding(
     dataset: ImageDataset, indices: Sequence[int], output: tuple[int, int] | None, seconds: float
 ) -> list[Reencoding]:
-    """Looks at sampled files of a dataset that decodes by plan, re-encodes what could gain, and takes the times.
+    """Looks at sampled files of a dataset that decodes by plan, converts what could gain, and takes the times.
 
     Args:
         dataset, indices: samples that can be made.
         output: height and width of a finished image, in pixels; None where it is none.
-        seconds: for each kind, roughly; re-encoding a few large photos may take longer.
+        seconds: for each kind, roughly; converting a few large photos may take longer.
     """
     files = {}
     for index in indices:
         with contextlib.suppress(FastpipeError, OSError):  # it was there when it was tried
             files[index] = readers.read_header(dataset.sample(index)[0])
-    progressive = [index for index, h in files.items() if h.progressive and h.format == "JPEG" and h.channels in (1, 3)]
-    found = [_reencoding(dataset, "progressive", progressive, files, baseline, None, seconds)]
+    found: list[Reencoding | None] = []
     if output is not None:
         large = [i for i, h in files.items() if min(h.size) >= _OVERSIZED * max(output) and resizes(dataset, h)]
-        side = target_side(output)
+        side = 2 * max(output)  # crops of a part of it keep their detail
         smaller = Smaller(short_side=side)
         found.append(
             _reencoding(dataset, "oversized", large, files, lambda data: smaller.apply(data)[0], side, seconds)
@@ -150,7 +132,7 @@ def _times(
     """Microseconds an image: of files as they are, as they would be, and of others.
 
     All in turn, each file with a few crops, and of two times with the same crop the shorter: the shortest of different
-    crops would be that of the smallest, which flatters baseline files, of which only the crop is decoded.
+    crops would be that of the smallest.
     """
     jobs = [(kind, index, data) for index, *pair in pairs for kind, data in enumerate(pair)]
     jobs += [(2, index, data) for index, data in others]
