@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import re
 import sys
 import time
 from dataclasses import replace
@@ -28,7 +26,7 @@ from fastpipe.loading.tuning import worker_counts
 from fastpipe.readers import ReaderStatus
 from fastpipe.tools.doctor import Diagnosis, examine
 from fastpipe.tools.doctor.examine import doctor
-from fastpipe.tools.doctor.measurements import Scaling, Threaded, Transfer, WorkerTrial
+from fastpipe.tools.doctor.measurements import Scaling, Threaded, WorkerTrial
 from fastpipe.tools.doctor.workers import Probe, measure_threads
 from fastpipe.tools.inputs import open_dataset, subject_of
 
@@ -157,27 +155,9 @@ def test_what_keeps_threads_from_it(root: Path, make: Any, why: str) -> None:
 
 
 @slow_start
-def test_the_transfer_to_a_gpu(healthy: Diagnosis, tmp_path: Path) -> None:
-    """In a column of the table and of the picture, in the dtype that the batches travel in."""
-    without = replace(healthy, transfer=None)
-    assert without.transfer_us is None
-    assert "no CUDA device" in str(without)
-    floats = replace(healthy, transfer=Transfer("Some GPU", 31.4, 7.3))
-    assert floats.transfer_us == 31.4
-    assert re.search(r"transfer +31.4 +by the main process", str(floats))
-    assert "transfer to Some GPU: 31.4 µs an image as float32; as uint8, normalised there, 7.3 µs" in str(floats)
-    assert floats.to_dict()["transfer_us"] == 31.4
-    stages = replace(healthy.stages, image_bytes=3 * 224 * 224 + 8)
-    assert replace(floats, stages=stages).transfer_us == 7.3
-    if importlib.util.find_spec("matplotlib"):
-        floats.plot(tmp_path / "gpu.svg")
-        assert b"transfer to the GPU  31.4" in (tmp_path / "gpu.svg").read_bytes()
-
-
-@slow_start
 def test_the_values_for_programs(healthy: Diagnosis) -> None:
     values = json.loads(json.dumps(healthy.to_dict()))
-    assert values["schema"] == "fastpipe-doctor/3"
+    assert values["schema"] == "fastpipe-doctor/4"
     assert values["healthy"] is True
     assert sum(values["stages"]["us"].values()) == pytest.approx(values["stages"]["total_us"], rel=1e-3)
     assert values["versions"]["fastpipe"] == fastpipe.__version__
@@ -396,13 +376,14 @@ def test_numbers_of_workers() -> None:
     assert worker_counts(2, also=0) == [1, 2]
 
 
-def test_a_reader_that_is_missing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    status = {"core": ReaderStatus("core", False, reason="it wasn't compiled")}
-    monkeypatch.setattr(examine.readers, "reader_status", lambda: status)
-    for used in ("cv2", "turbojpeg"):
-        found = examine._missing("JPEG", used)
-        assert found is not None
-        assert found.what == f"core, the fastest reader of jpeg files, doesn't load here; {used} reads them instead."
-        assert found.remedy == "it wasn't compiled."
-    assert examine._missing("JPEG", "core") is None
-    assert examine._missing("GIF", "pil") is None
+def test_a_reader_that_is_missing_is_told(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = [str(root / "nowhere.jpg"), str(root / "class0/00.jpg")]
+    subject = subject_of(fastpipe.ImageFolder(root, reader="cv2"), None, None, None)
+    for available in (False, True):
+        status = {"core": ReaderStatus("core", available, reason="it wasn't compiled")}
+        monkeypatch.setattr(examine.readers, "reader_status", lambda status=status: status)
+        found = examine._missing_reader(subject, paths)
+        assert (found is None) == available
+        if found is not None:
+            assert found.what == "core, the fastest reader of jpeg files, doesn't load here; cv2 reads them instead."
+            assert found.remedy == "it wasn't compiled."

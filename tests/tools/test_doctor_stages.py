@@ -31,10 +31,9 @@ from fastpipe.readers import Capabilities, DecodeRequest, Reader, registry
 from fastpipe.tools.doctor import disk as disk_module
 from fastpipe.tools.doctor.disk import is_resident, measure_disk
 from fastpipe.tools.doctor.measurements import STAGES, FailedSample, StageProfile
-from fastpipe.tools.doctor.memory_risks import object_lists
 from fastpipe.tools.doctor.reencoding import try_reencoding
 from fastpipe.tools.doctor.stages import time_stages, try_samples
-from fastpipe.tools.doctor.workers import measure_transfer
+from fastpipe.tools.doctor.workers import object_lists
 
 NAP_S = 0.03
 BATCHES = BatchSpec()
@@ -379,15 +378,6 @@ def test_lists_inside_torchs_datasets_are_found() -> None:
         "dataset.datasets[1].indices",
         "dataset.datasets[1].dataset.paths",
     }
-
-
-def test_transfer() -> None:
-    measured = measure_transfer(8, 9, "cpu")
-    assert measured is not None
-    assert measured.device == "cpu"
-    assert measured.float_us >= 0
-    assert measured.uint8_us > 0
-    assert (measure_transfer(8, 9) is None) == (not torch.cuda.is_available())
 
 
 def test_values_go_into_json(root: Path) -> None:

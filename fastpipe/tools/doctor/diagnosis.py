@@ -24,7 +24,6 @@ from fastpipe.tools.doctor.measurements import (
     Scaling,
     StageProfile,
     Threaded,
-    Transfer,
     WorkerThreads,
 )
 from fastpipe.tools.doctor.picture import COLORS, draw, save
@@ -32,7 +31,7 @@ from fastpipe.tools.doctor.picture import COLORS, draw, save
 _BAR = 32  # characters of the longest bar
 _SEVERITY_STYLES = {"problem": "bold red", "advice": "bold yellow", "note": "bold cyan"}
 
-SCHEMA = "fastpipe-doctor/3"
+SCHEMA = "fastpipe-doctor/4"
 """Names the layout of the JSON; the number grows when a key changes its meaning or goes."""
 
 
@@ -54,7 +53,6 @@ class Diagnosis:
         threaded: what the threads of one worker deliver in their place.
         memory: of the machine.
         threads: of each worker.
-        transfer: to the GPU; None where there is none.
         reencodings: what other files would gain.
         findings: the gravest first.
         machine: as `fastpipe.environment.machine_fingerprint` gives it.
@@ -74,7 +72,6 @@ class Diagnosis:
     threaded: Threaded
     memory: Memory
     threads: WorkerThreads
-    transfer: Transfer | None
     reencodings: tuple[Reencoding, ...]
     findings: tuple[Finding, ...]
     machine: Mapping[str, str | int]
@@ -118,19 +115,11 @@ class Diagnosis:
         setting = ", ".join(f"{name}={value}" for name, value in self.recommended.items())
         return f", or {setting} of fastpipe.DataLoader, which deliver as much"
 
-    @property
-    def transfer_us(self) -> float | None:
-        """Microseconds an image to the GPU, in the dtype that these batches travel in; None where there is no GPU."""
-        if self.transfer is None:
-            return None
-        height, width = self.stages.output or (0, 0)
-        return self.transfer.uint8_us if self.stages.image_bytes < 6 * height * width else self.transfer.float_us
-
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; times in microseconds, sizes in bytes."""
         values = asdict(self)
         values["stages"]["total_us"] = self.stages.total_us
-        more = ("healthy", "recommended", "recommended_workers", "shared_need", "transfer_us")
+        more = ("healthy", "recommended", "recommended_workers", "shared_need")
         values |= {name: getattr(self, name) for name in more}
         return {"schema": SCHEMA, **round_times(values)}
 
@@ -144,7 +133,7 @@ class Diagnosis:
             ConfigError: matplotlib isn't installed, or the file can't be written.
         """
         title = f"{self.subject}: {self.samples:,} samples"
-        save(draw(title, self.stages, self.transfer_us, self.scaling, self.gpu_rate, self.disk), file)
+        save(draw(title, self.stages, self.scaling, self.gpu_rate, self.disk), file)
 
     def print_on(self, console: Console) -> None:
         """Prints all of it."""
@@ -195,9 +184,6 @@ def _stage_table(diagnosis: Diagnosis, block: str) -> ReportTable:
         table.add_row(f"{stage:<21}", taken, f"{end - start:.0%}", bar)
         start = end
     table.add_row("all", stages.total_us, "100%", Text(f"over {stages.images} images", style="dim"))
-    us = diagnosis.transfer_us
-    by = "no CUDA device" if us is None else "by the main process"
-    table.add_row("transfer", None if us is None else f"{us:,.1f}", "", Text(by, style="dim"))
     return table
 
 
@@ -254,12 +240,6 @@ def _about_workers(diagnosis: Diagnosis) -> Iterator[str]:
     left = "how much is free isn't known here" if free is None else f"{format_bytes(free)} free"
     workers = pluralize(diagnosis.planned_workers, "worker")
     yield f"shared memory: up to {format_bytes(diagnosis.shared_need)} for {workers}; {left}"
-    transfer = diagnosis.transfer
-    if transfer is not None:
-        yield (
-            f"transfer to {transfer.device}: {transfer.float_us:.1f} µs an image as float32; as uint8, normalised "
-            f"there, {transfer.uint8_us:.1f} µs"
-        )
 
 
 def _about_threads(diagnosis: Diagnosis) -> str:

@@ -28,14 +28,14 @@ from fastpipe.tools.doctor import findings
 from fastpipe.tools.doctor.diagnosis import Diagnosis
 from fastpipe.tools.doctor.disk import measure_disk
 from fastpipe.tools.doctor.measurements import FailedSample, Reencoding, Scaling, StageProfile, WorkerTrial
-from fastpipe.tools.doctor.memory_risks import object_lists, threads_here
 from fastpipe.tools.doctor.reencoding import try_reencoding
 from fastpipe.tools.doctor.stages import time_stages, try_samples
 from fastpipe.tools.doctor.workers import (
     Probe,
     images_per_s,
     measure_threads,
-    measure_transfer,
+    object_lists,
+    threads_here,
     trial_batch_size,
 )
 from fastpipe.tools.import_object import standard_transform
@@ -45,7 +45,7 @@ from fastpipe.types import DecodeRequest
 
 _SAMPLES = 192
 _SEVERITIES = ("problem", "advice", "note")
-_STEPS = 6
+_STEPS = 5
 
 
 def doctor(
@@ -149,8 +149,6 @@ def doctor(
         seconds=share,
         workers=0 if probe.why_here else 1,
     )
-    step("asking the GPU")
-    transfer = None if stages.output is None else measure_transfer(*stages.output)
     if progress is not None:
         progress(steps, steps, "done")
 
@@ -169,7 +167,6 @@ def doctor(
         threaded=threaded,
         memory=available,
         threads=threads,
-        transfer=transfer,
         reencodings=tuple(reencodings),
         findings=(),
         machine=dict(machine_fingerprint()),
@@ -251,13 +248,10 @@ def _missing_reader(examined: Subject, paths: Sequence[str]) -> findings.Finding
     for path in paths:
         with contextlib.suppress(FastpipeError, OSError):  # it was there when it was tried
             header = readers.read_header(path)
+            first = readers.default_order(header.format)[0]
+            status = readers.reader_status().get(first)
+            if status is None or status.available:
+                return None
             used = readers.choose(header, DecodeRequest(), planned.reader, planned.config).name
-            return _missing(header.format, used)
+            return findings.missing_reader(format_key(header.format), used, first, status.reason)
     return None
-
-
-def _missing(format: str, used: str) -> findings.Finding | None:
-    first = readers.default_order(format)[0]
-    if used == first or (status := readers.reader_status()[first]).available:
-        return None
-    return findings.missing_reader(format_key(format), used, first, status.reason)

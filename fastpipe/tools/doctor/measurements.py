@@ -127,15 +127,6 @@ class WorkerThreads:
 
 
 @dataclass(frozen=True, slots=True)
-class Transfer:
-    """Moving finished batches to the training device."""
-
-    device: str  # its name
-    float_us: float  # microseconds an image that the workers normalised, from pinned memory
-    uint8_us: float  # microseconds an image that travels as uint8 and is normalised there (``DataLoader(device=…)``)
-
-
-@dataclass(frozen=True, slots=True)
 class Reencoding:
     """The gain of files of another make, measured by converting some in memory."""
 
