@@ -93,30 +93,21 @@ def same_size(one: Sequence[NDArray[Any]], other: Sequence[NDArray[Any]]) -> boo
     return len(one) == len(other) and all(a.shape == b.shape for a, b in zip(one, other, strict=True))
 
 
-def difference(one: NDArray[Any], other: NDArray[Any], factor: float, *, spread: int = 0, side: int = 0) -> Image.Image:
-    """The absolute difference of two images of one shape, on the scale of 0 to 255, times a factor.
+def difference(apart: NDArray[np.float64], factor: float, *, side: int = 0) -> Image.Image:
+    """The differences of two images, ``(H, W, C)`` on the scale of 0 to 255, times a factor.
 
-    Args:
-        one, other: ``(H, W, C)``.
-        factor: what a difference of 1 becomes.
-        spread: how many pixels around it a difference is shown on, so that a single one is seen.
-        side: made smaller to fit a square of that many pixels, with the largest difference of those that fall on one
-            pixel, where an average would hide it; 0 for as it is.
+    Made smaller to fit a square of `side` pixels, 0 for as it is: with the largest difference of those that fall on one
+    pixel, where an average would hide it.
     """
-    distance = np.abs(one.astype(np.float64) - other.astype(np.float64))
-    # float32's rounding, a few millionths of 1/255, must not show as the first step above zero.
-    shown = np.where(distance < 1e-3, 0, np.ceil(distance * factor - 1e-3))
-    picture = _picture(shown.clip(0, 255).astype(np.uint8))
+    picture = _picture(np.ceil(apart * factor).clip(0, 255).astype(np.uint8))
     longest = max(picture.size)
-    if 0 < side < longest:
-        spread = max(spread, math.ceil(longest / side / 2))
-    if spread:  # by cv2: Pillow's MaxFilter takes seconds for a large photo
-        size = 2 * spread + 1
-        picture = Image.fromarray(cv2.dilate(np.asarray(picture), np.ones((size, size), np.uint8)))
-    if 0 < side < longest:
-        width, height = (max(1, round(edge * side / longest)) for edge in picture.size)
-        picture = picture.resize((width, height), Image.Resampling.NEAREST)
-    return picture
+    if not 0 < side < longest:
+        return picture
+    size = 2 * math.ceil(longest / side / 2) + 1
+    # By cv2: Pillow's MaxFilter takes seconds for a large photo.
+    spread = Image.fromarray(cv2.dilate(np.asarray(picture), np.ones((size, size), np.uint8)))
+    width, height = (max(1, round(edge * side / longest)) for edge in picture.size)
+    return spread.resize((width, height), Image.Resampling.NEAREST)
 
 
 @dataclass(frozen=True, slots=True)
