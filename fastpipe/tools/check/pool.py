@@ -19,14 +19,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Generator, Iterator
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from fastpipe import readers
 from fastpipe.errors import FastpipeError
 from fastpipe.index.cluster import Cluster, shared_paths
-from fastpipe.tools.check.examine import Rules
+from fastpipe.tools.check.examine import Rules, Task
 from fastpipe.tools.check.findings import FileFacts, bits_of
-from fastpipe.tools.check.worker import Task
 
 _START_S = 120.0
 _STARTS = 3
@@ -69,18 +68,17 @@ class _Process:
         self.end = ""
         self._timeout_s = timeout_s
         self._answers = answers
-        try:
-            self._errors: IO[bytes] | None = tempfile.TemporaryFile()  # noqa: SIM115 - stays open
-        except OSError:
-            self._errors = None
-        code = f"import sys; sys.path[:] = {sys.path!r}; from fastpipe.tools.check.worker import main; main()"
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - stays open
+        code = f"import sys; sys.path[:] = {sys.path!r}; from fastpipe.tools.check.examine import main; main()"
         self._process = subprocess.Popen(
             [sys.executable, "-c", code],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self._errors or subprocess.DEVNULL,
+            stderr=self._errors,
             start_new_session=os.name == "posix",  # Ctrl-C in the terminal is for the parent alone
         )
+        self._tasks_in = cast("IO[bytes]", self._process.stdin)
+        self._answers_out = cast("IO[bytes]", self._process.stdout)
         self._send(rules)
         self._thread = threading.Thread(target=self._receive, daemon=True)
         self._thread.start()
@@ -97,14 +95,12 @@ class _Process:
         self.deadline = time.monotonic() + self._timeout_s
 
     def _send(self, what: object) -> None:
-        assert self._process.stdin is not None
         with contextlib.suppress(OSError, ValueError):  # it is dead, as the end of its answers will show
-            pickle.dump(what, self._process.stdin)
-            self._process.stdin.flush()
+            pickle.dump(what, self._tasks_in)
+            self._tasks_in.flush()
 
     def _receive(self) -> None:
-        assert self._process.stdout is not None
-        with self._process.stdout as answers:
+        with self._answers_out as answers:
             for line in answers:
                 self._answers.put((self, line))
         code = self._process.wait()
@@ -116,16 +112,13 @@ class _Process:
             self.end += ", as when the system is out of memory: try fewer --jobs"
         if said := self._said():
             self.end += f"; it said: {said}"
-        for pipe in (self._process.stdin, self._errors):
-            if pipe is not None:
-                with contextlib.suppress(OSError):
-                    pipe.close()
+        for pipe in (self._tasks_in, self._errors):
+            with contextlib.suppress(OSError):
+                pipe.close()
         self._answers.put((self, b""))
 
     def _said(self) -> str:
         """The last line that the process wrote to its standard error."""
-        if self._errors is None:
-            return ""
         self._errors.seek(max(self._errors.seek(0, os.SEEK_END) - _TAIL_BYTES, 0))
         lines = self._errors.read().decode(errors="replace").split("\n")
         return next((line.strip()[:200] for line in reversed(lines) if line.strip()), "")
@@ -291,7 +284,7 @@ def examine_on(
 
 
 def _examined(asked: tuple[list[Task], Rules, float]) -> list[tuple[int, FileFacts]]:
-    """Examines, in a worker, the files of a task, read by a process of their own."""
+    """Runs in a worker of a cluster: the files of a task are read by a process of their own."""
     tasks, rules, timeout_s = asked
     chunks = [tasks[start : start + _STEP] for start in range(0, len(tasks), _STEP)]
     return list(examine_all(iter(chunks), rules, 1, timeout_s))
