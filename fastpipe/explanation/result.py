@@ -21,17 +21,11 @@ _Branch = tuple[str, Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class ExplainedStep:
-    """One step on the decoded pixels.
+    """One step on the decoded pixels."""
 
-    Attributes:
-        step: as a call.
-        contract: ``"exact"`` or ``"own"``.
-        promise: the same in words.
-    """
-
-    step: str
-    contract: str
-    promise: str
+    step: str  # as a call
+    contract: str  # ``"exact"`` or ``"own"``
+    promise: str  # the same in words
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -20,21 +20,13 @@ _NAMED_LIKE_ONE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The subject of an explanation: a transform, or a data set with the loaders and wrappers around it.
+    """The subject of an explanation: a transform, or a data set with the loaders and wrappers around it."""
 
-    Attributes:
-        transform: None of a data set without one.
-        dataset: the data set that has it; None where a transform alone is explained.
-        attribute: the data set's name for it; empty if there is none.
-        around: the classes of the loaders and wrappers around the data set, from the outermost.
-        others: the data sets beside it in the same wrapper, by the words for each.
-    """
-
-    transform: Any
-    dataset: Any = None
-    attribute: str = ""
-    around: tuple[str, ...] = ()
-    others: tuple[tuple[str, Any], ...] = ()
+    transform: Any  # None of a data set without one
+    dataset: Any = None  # the data set that has it; None where a transform alone is explained
+    attribute: str = ""  # the data set's name for it; empty if there is none
+    around: tuple[str, ...] = ()  # the classes of the loaders and wrappers around the data set, from the outermost
+    others: tuple[tuple[str, Any], ...] = ()  # the data sets beside it in the same wrapper, by the words for each
 
 
 def subject_of(given: object) -> Subject:

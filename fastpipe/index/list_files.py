@@ -39,19 +39,12 @@ _PIECE = 1 << 22  # bytes of a text that are split at once
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Some rows of a list, so that one of millions isn't held as Python objects.
+    """Some rows of a list, so that one of millions isn't held as Python objects."""
 
-    Attributes:
-        source: what a row's number counts, for errors: ``"photos.txt, line"``.
-        numbers: the number of each row.
-        paths: the path of each.
-        labels: the label of each: texts, integers or floats.
-    """
-
-    source: str
-    numbers: Sequence[int]
-    paths: list[str]
-    labels: list[str | float]
+    source: str  # what a row's number counts, for errors: ``"photos.txt, line"``
+    numbers: Sequence[int]  # the number of each row
+    paths: list[str]  # the path of each
+    labels: list[str | float]  # the label of each: texts, integers or floats
 
     def where(self, place: int) -> str:
         """The name of a row in errors."""

@@ -25,17 +25,10 @@ _MS = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class ListSource(IndexSource):
-    """A text, CSV or Parquet file of paths and labels.
+    """A text, CSV or Parquet file of paths and labels."""
 
-    Attributes:
-        path: of the file.
-        columns: path's and label's, as of `ImageList`.
-        root: what relative paths start from; ``""`` for nothing.
-        bytes_from: the store that paths are keys of; None for this machine's files.
-    """
-
-    path: str
-    columns: tuple[Column, Column] = ("path", "label")
+    path: str  # of the file
+    columns: tuple[Column, Column] = ("path", "label")  # path's and label's, as of `ImageList`
 
     kind = "lists"
 

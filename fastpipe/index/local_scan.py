@@ -69,15 +69,11 @@ Task = tuple[str, bool, str]
 
 
 class _Listing(NamedTuple):
-    """A folder as a thread or a cluster's worker lists it: JSON can hold it.
+    """A folder as a thread or a cluster's worker lists it: JSON can hold it."""
 
-    Attributes:
-        state, subfolders, readable: as of `Part`.
-        names: its files' paths from the root on, a NUL after each.
-    """
-
+    # state, subfolders, readable: as of `Part`
     state: State
-    names: str = ""
+    names: str = ""  # its files' paths from the root on, a NUL after each
     subfolders: Sequence[str] = ()
     readable: bool = True
 

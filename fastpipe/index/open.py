@@ -39,17 +39,11 @@ _PATTERN = ("*", "?", "[", "{")
 
 @dataclass(frozen=True)
 class NamedImages:
-    """The images that a path names.
+    """The images that a path names."""
 
-    Attributes:
-        kind: what they are.
-        load: gives their index.
-        samples: the source of shards or Parquet files; else None.
-    """
-
-    kind: Kind
-    load: Callable[[], ImageIndex]
-    samples: ContainerSource | None = None
+    kind: Kind  # what they are
+    load: Callable[[], ImageIndex]  # gives their index
+    samples: ContainerSource | None = None  # the source of shards or Parquet files; else None
 
     @functools.cached_property
     def index(self) -> ImageIndex:

@@ -15,24 +15,16 @@ from fastpipe.index.table import Array, Table, joined, offsets_of, pack_paths, u
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A folder or a container, and its files in their order.
+    """A folder or a container, and its files in their order."""
 
-    Attributes:
-        path: relative to the root, with ``/`` between the parts; ``""`` for the root itself.
-        state: differs once the part has changed.
-        paths: of the files, from the root on, as `pack_paths` packs them.
-        columns: arrays of a `Table` that are known of the files, by name: of ``sizes``, ``versions``, ``starts``.
-        subfolders: names of the folders in a folder.
-        readable: False for a folder that can't be listed; as in torchvision, its files are missing.
-        labels, classes: of a container, as of `fastpipe.index.containers.ContainerListing`.
-    """
-
-    path: str
-    state: State
-    paths: bytes = b""
+    path: str  # relative to the root, with ``/`` between the parts; ``""`` for the root itself
+    state: State  # differs once the part has changed
+    paths: bytes = b""  # of the files, from the root on, as `pack_paths` packs them
+    # arrays of a `Table` that are known of the files, by name: of ``sizes``, ``versions``, ``starts``
     columns: Mapping[str, Array] = field(default_factory=dict)
-    subfolders: Sequence[str] = ()
-    readable: bool = True
+    subfolders: Sequence[str] = ()  # names of the folders in a folder
+    readable: bool = True  # False for a folder that can't be listed; as in torchvision, its files are missing
+    # labels and classes: of a container, as of `fastpipe.index.containers.ContainerListing`
     labels: Sequence[str] = ()
     classes: Sequence[str] = ()
 

@@ -118,19 +118,12 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The files that an index lists, and their classes.
+    """The files that an index lists, and their classes."""
 
-    Attributes:
-        table: paths, labels, and what else the listing itself tells.
-        classes: class names.
-        class_values: the label of each class.
-        rooted: whether the paths start from the root that was listed; else they are whole by themselves.
-    """
-
-    table: Table
-    classes: Sequence[str]
-    class_values: Sequence[int]
-    rooted: bool = True
+    table: Table  # paths, labels, and what else the listing itself tells
+    classes: Sequence[str]  # class names
+    class_values: Sequence[int]  # the label of each class
+    rooted: bool = True  # whether the paths start from the root that was listed; else they are whole by themselves
 
     def header(self) -> dict[str, Any]:
         """The classes, and whether paths are rooted, as JSON beside the arrays on disk."""

@@ -39,19 +39,12 @@ _TABLES = (".parquet",)
 
 @dataclass(frozen=True)
 class PackSource:
-    """A source that was named.
+    """A source that was named."""
 
-    Attributes:
-        name: the same for the same source, for the record.
-        kind: what it is.
-        index: its images; None of shards, whose members are all taken.
-        containers: the source of shards or Parquet files, else None.
-    """
-
-    name: str
-    kind: Kind
-    index: ImageIndex | None
-    containers: ContainerSource | None = None
+    name: str  # the same for the same source, for the record
+    kind: Kind  # what it is
+    index: ImageIndex | None  # its images; None of shards, whose members are all taken
+    containers: ContainerSource | None = None  # the source of shards or Parquet files, else None
 
     @property
     def images(self) -> ImageIndex:

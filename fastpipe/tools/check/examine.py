@@ -1,7 +1,7 @@
 """Examines one file after the other, in a process of its own, since a file may kill or hang whoever reads it.
 
-    in, pickled:    `Rules` once, then `Task`s in sequences: the parent's own words
-    out, JSON:      "ready" once, then a line for each file, its `FileFacts`
+The process gets pickles, `Rules` once and then sequences of `Task`s, which are the parent's own words. It answers in lines of
+JSON: "ready" once, then each file's `FileFacts`.
 """
 
 from __future__ import annotations

@@ -72,24 +72,16 @@ def names_of(bits: int) -> tuple[str, ...]:
 
 
 class FileFacts(NamedTuple):
-    """The facts about one file; JSON keeps it as a list.
+    """The facts about one file; JSON keeps it as a list."""
 
-    Attributes:
-        bits: the kinds, as `bits_of` gives them; 0 for a file like any other.
-        bytes: the file's size, -1 where it can't be reached.
-        format: Pillow's name, ``""`` where it isn't known.
-        height, width: in pixels, before any EXIF orientation; 0 where they aren't known.
-        orientation: the EXIF orientation, 1 to 8.
-        text: what the numbers can't say: an error's reason, a complaint.
-    """
-
-    bits: int
-    bytes: int = -1
-    format: str = ""
+    bits: int  # the kinds, as `bits_of` gives them; 0 for a file like any other
+    bytes: int = -1  # the file's size, -1 where it can't be reached
+    format: str = ""  # Pillow's name, ``""`` where it isn't known
+    # height and width: in pixels, before any EXIF orientation; 0 where they aren't known
     height: int = 0
     width: int = 0
-    orientation: int = 1
-    text: str = ""
+    orientation: int = 1  # the EXIF orientation, 1 to 8
+    text: str = ""  # what the numbers can't say: an error's reason, a complaint
 
 
 @dataclass(frozen=True, slots=True)
