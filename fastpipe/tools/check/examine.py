@@ -1,6 +1,6 @@
 """Examines one file after the other, in a process of its own, since a file may kill or hang whoever reads it.
 
-The process gets pickles, `Rules` once and then sequences of `Task`s, which are the parent's own words. It answers in lines of
+The process gets pickles, `Rules` once and then sequences of `Task`s: the parent's own words. It answers in lines of
 JSON: "ready" once, then each file's `FileFacts`.
 """
 
