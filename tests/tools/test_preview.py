@@ -237,16 +237,6 @@ def test_a_subset_shows_its_own_samples(root: Path, cells: list[list[Cell]]) -> 
         fastpipe.preview(Subset(dataset, [4, 2, 5]), [3])
 
 
-def test_a_long_foreign_transform_is_named_with_its_members(root: Path, cells: list[list[Cell]]) -> None:
-    class Own(R.Compose):
-        def __call__(self, image: Image.Image) -> Image.Image:
-            return super().__call__(image)
-
-    foreign = Own([R.RandomResizedCrop(20), R.RandomRotation(5)])
-    fastpipe.preview(dataset_of(root, T.Compose([T.CenterCrop(40), foreign])), [0], views=1)
-    assert cells[0][1].lines[2] == "then Own(RandomResizedCrop, RandomRotation)"
-
-
 def test_no_generator_moves(root: Path) -> None:
     before = torch.get_rng_state(), random.getstate()
     preview_files(root, T.Compose([T.AutoAugment(), T.RandomOrder([T.Pad(1), T.Pad(2)])]), 2)
