@@ -72,14 +72,9 @@ class FetchProgress:
 
 
 class GrowingState:
-    """The rows of one growing set.
+    """The rows of one growing set in its cache's manifest, under a name that is the same in all runs.
 
-    Args:
-        cache: has them in its manifest.
-        name: of the set, the same in all runs.
-        count: samples of the source.
-        start: samples that the first epoch waits for.
-        growth: what one epoch's number grows by until the next, at most.
+    `count` are the source's samples; `start` and `growth` are `GrowingDataset`'s.
     """
 
     def __init__(self, cache: Cache, name: str, count: int, start: int, growth: float) -> None:

@@ -221,12 +221,8 @@ def _plain(label: Any) -> str | float:
 def table_of(blocks: Iterable[Block], texts: bool, root: str) -> Listing:
     """The rows; where a path is absolute, all are whole.
 
-    Labels that are all integers, or all floats, stay what they are; others are classes, sorted and counted from 0.
-
-    Args:
-        blocks: the rows.
-        texts: whether labels came as text, so that ``"7"`` may be an integer.
-        root: what relative paths start from.
+    Labels that are all integers, or all floats, stay what they are; others are classes, sorted and counted from 0. As
+    `texts`, ``"7"`` may be an integer.
 
     Raises:
         DatasetError: a row is bad, or integers and strings are mixed where types tell them apart.

@@ -62,12 +62,9 @@ class ListSource(IndexSource):
 
 
 def index_of_rows(rows: Any, root: str = "", source: ByteSource | None = None) -> ImageIndex:
-    """The index of files that no list file has.
+    """The index of two sequences, paths and labels, that no list file has.
 
-    Args:
-        rows: two sequences, paths and labels.
-        root: the folder that relative paths start from.
-        source: the store that paths are keys of; None for this machine's files, and for paths that know their store.
+    Paths are relative to the root, or keys of the source, or whole, or know their store.
     """
     blocks, texts = read_list(rows, ("path", "label"))
     paths, labels = rows

@@ -63,12 +63,7 @@ def parts_of(table: Table, columns: Sequence[str], chosen: Iterable[int]) -> Par
 
 
 def merge(parts: Sequence[Part], labels: Array) -> Table:
-    """The table of parts, one after the other; all have the same columns.
-
-    Args:
-        parts: at least one.
-        labels: int32 ``(n,)``, of the files.
-    """
+    """The table of one part or more, one after the other; all have the same columns. Labels: int32 ``(n,)``."""
     paths = joined(part.paths for part in parts)
     columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns}
     return Table(

@@ -119,21 +119,13 @@ def _in_turn(sources: list[Iterator[str]]) -> Iterator[str]:
 
 
 def open_dataset(path: str | os.PathLike[str], transform: Any) -> ImageDataset:
-    """The dataset of a path: a folder of class folders, a folder of images, one image, or a list of files.
-
-    Raises:
-        DatasetError: there is no such path, or no image in it.
-    """
+    """The dataset of whatever a path names; raises DatasetError where there is no image."""
     index = named_images(path).index
     return ImageList(index, transform, root=index.root or None)
 
 
 def index_of(source: object, options: BuildOptions = DEFAULT_OPTIONS) -> ImageIndex:
-    """The files of a folder, the folder of an index, a list or an image, of an `ImageIndex` or a dataset.
-
-    Args:
-        source: one of these.
-        options: how the index is made.
+    """The files of whatever a path names, of an `ImageIndex` or a dataset.
 
     Raises:
         DatasetError: none of these, or there is no image.
@@ -245,13 +237,7 @@ class Subject:
 
 
 def subject_of(given: object, transform: object, batch_size: int | None, workers: int | None) -> Subject:
-    """Makes a subject of what was given.
-
-    Args:
-        given: a path, a map-style dataset or a loader.
-        transform: for a path.
-        batch_size: None for the loader's, or 256.
-        workers: None for the loader's, or nobody's.
+    """Makes a subject of a path, with that transform, of a map-style dataset or a loader.
 
     Raises:
         DatasetError: none of these, or nothing in it.

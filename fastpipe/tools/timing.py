@@ -60,11 +60,7 @@ def take_turns(
 ) -> dict[_Key, Timing]:
     """The times of passes, one figure a round for each.
 
-    Args:
-        passes: called with the round's number, 0 for the untimed one; give microseconds an image.
-        rounds: timed ones.
-        progress: told before each pass, by what `words` calls it.
-        words: whose turn it is.
+    A pass is called with the round's number, 0 for the untimed one, and gives microseconds an image; `words` names it.
     """
     times: dict[_Key, list[float]] = {key: [] for key in passes}
     total, done = (rounds + 1) * len(passes), 0

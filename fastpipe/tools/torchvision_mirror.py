@@ -59,12 +59,8 @@ def is_torchvisions(transform: object) -> bool:
 def mirror(transform: Any, into: Any, notes: list[str]) -> Any:
     """The same transform made of another library's classes: they have the same attributes, in v1 as in v2.
 
-    What isn't exactly a class of the other library is taken as it is.
-
-    Args:
-        transform: made of fastpipe's or torchvision's classes, v1's or v2's, and any others; None for no transform.
-        into: the module whose classes the result is made of: ``torchvision.transforms`` or ``fastpipe.transforms``.
-        notes: gets a sentence for each that is taken as it is.
+    What isn't exactly a class of the other library is taken as it is, and `notes` gets a sentence for it. `into` is
+    ``torchvision.transforms`` or ``fastpipe.transforms``.
     """
     if transform is None:
         return into.Compose([])

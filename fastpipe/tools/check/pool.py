@@ -43,29 +43,16 @@ _STEP = 16
 class _Process:
     """A process that examines files, and a thread that takes its answers, one for each file in their order.
 
-    Args:
-        rules: what it goes by.
-        tasks: the files that it gets when it is ready.
-        timeout_s: seconds for each of them.
-        answers: gets the process and each line that it answers; an empty one when it has ended.
-
-    Attributes:
-        tasks: the files whose answers are still to come.
-        ready: whether it got files.
-        deadline: the time by which the next answer has to be there, as of `time.monotonic`.
-        end: how it ended, with the last line that it wrote to its standard error.
-
-    Raises:
-        OSError: it can't be started.
+    It gets the files `tasks` when it is ready. `answers` gets each line of its, an empty one when it has ended.
     """
 
     def __init__(
         self, rules: Rules, tasks: deque[Task], timeout_s: float, answers: queue.SimpleQueue[tuple[_Process, bytes]]
     ) -> None:
-        self.tasks = tasks
-        self.ready = False
-        self.deadline = time.monotonic() + max(_START_S, timeout_s)
-        self.end = ""
+        self.tasks = tasks  # whose answers are still to come
+        self.ready = False  # whether it got them
+        self.deadline = time.monotonic() + max(_START_S, timeout_s)  # of the next answer
+        self.end = ""  # how it ended, with the last line that it wrote to its standard error
         self._timeout_s = timeout_s
         self._answers = answers
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - stays open
@@ -136,16 +123,11 @@ class _Process:
 def examine_all(
     chunks: Iterator[list[Task]], rules: Rules, jobs: int, timeout_s: float
 ) -> Generator[tuple[int, FileFacts], None, None]:
-    """The findings of each file, in the order in which it becomes known.
+    """Yields each file's number and what was found, in the order in which it becomes known.
 
     A file over which a process died or hung gets a second try, in a process of its own, when all others are done: the
-    system may have killed the first for another's memory, a disk may have stalled for a minute.
-
-    Yields:
-        A file's number, and what was found.
-
-    Raises:
-        FastpipeError: processes don't start, or die or hang over one file after the other, so that it isn't the files.
+    system may have killed the first for another's memory, a disk may have stalled for a minute. Where processes don't
+    start, or die or hang over one file after the other, so that it isn't the files, a FastpipeError is raised.
     """
     return _Pool(chunks, rules, timeout_s).results(jobs)
 
@@ -265,12 +247,7 @@ class _Pool:
 def examine_on(
     address: str, chunks: Iterator[list[Task]], rules: Rules, timeout_s: float, quiet: bool
 ) -> Generator[tuple[int, FileFacts], None, None]:
-    """`examine_all` by the workers of the scheduler at an address.
-
-    Raises:
-        DatasetError: the files lie in what this machine unpacked for itself.
-        FastpipeError: as `examine_all` and `Cluster` raise it.
-    """
+    """`examine_all` by the workers of the scheduler at an address."""
 
     def asked() -> Iterator[Any]:
         for chunk in chunks:

@@ -29,10 +29,7 @@ def try_reencoding(
 ) -> list[Reencoding]:
     """Looks at sampled files of a dataset that decodes by plan, converts what could gain, and takes the times.
 
-    Args:
-        dataset, indices: samples that can be made.
-        output: height and width of a finished image, in pixels; None where it is none.
-        seconds: for each kind, roughly; converting a few large photos may take longer.
+    `output` is height and width of a finished image, in pixels; `seconds` are for each kind, roughly.
     """
     files = {}
     for index in indices:

@@ -57,13 +57,10 @@ def time_stages(
     guess_us: float,
     most_bytes: int | None = None,
 ) -> StageProfile:
-    """Makes batches as training does, and takes the time of their stages.
+    """Makes batches of samples as training does, for some seconds, and takes the time of their stages.
 
     Args:
-        dataset, indices: samples that can be made.
-        batch_size: of the training.
         options, collate: as the loader's.
-        seconds: for all batches; at least one is made.
         guess_us: what a sample takes, roughly.
         most_bytes: that a batch may have; None for any number.
     """

@@ -125,9 +125,6 @@ def object_lists(dataset: object) -> list[ObjectList]:
 
     Looking at an object changes its reference count, and so its page of memory: a worker that was forked gets a copy
     of every page that it looks at, and in the end of all. Arrays, tensors and fastpipe's views have no such objects.
-
-    Args:
-        dataset: any; those inside torch's `Subset` and `ConcatDataset` are looked at as well.
     """
     found: list[ObjectList] = []
     _look_into(dataset, "dataset", found, set())
