@@ -194,7 +194,7 @@ def test_no_oversubscription(threads: WorkerThreads, workers: int) -> None:
 
 def disk(**changes: Any) -> Disk:
     measured: dict[str, Any] = {"files": 100, "mean_bytes": 100_000.0, "all_files": 10**6, "cached_us": 20.0}
-    return Disk(**{**measured, "resident": 0.1, "cold_us": 9000.0, "cold_per_s": 400.0, **changes})
+    return Disk(**{**measured, "resident": 0.1, "cold_per_s": 400.0, **changes})
 
 
 def test_page_cache() -> None:
@@ -214,7 +214,7 @@ def test_page_cache() -> None:
     [
         (disk(), 300),  # the disk is fast enough
         (disk(resident=1.0), 2000),  # fits into memory, and is there
-        (disk(cold_per_s=None, cold_us=None, reason="no such call"), 2000),
+        (disk(cold_per_s=None, reason="no such call"), 2000),
     ],
     ids=["fast disk", "in memory", "not measured"],
 )

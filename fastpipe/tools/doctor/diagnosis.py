@@ -197,12 +197,12 @@ def _about_disk(disk: Disk | None) -> Iterator[str]:
     )
     if disk.resident is not None:
         yield f"{disk.resident:.0%} of the {disk.files} sampled files were in the page cache"
-    if disk.cold_us is None or disk.cold_per_s is None:
+    if disk.cold_per_s is None:
         yield f"from the disk: not measured; {disk.reason}"
     else:
         yield (
-            f"from the disk {disk.cold_us:,.0f} µs a file, one after the other; {disk.readers} at once: "
-            f"{disk.cold_per_s:,.0f} files/s, {format_bytes(disk.cold_per_s * disk.mean_bytes)}/s"
+            f"from the disk, {disk.readers} at once: {disk.cold_per_s:,.0f} files/s, "
+            f"{format_bytes(disk.cold_per_s * disk.mean_bytes)}/s"
         )
 
 

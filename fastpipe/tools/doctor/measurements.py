@@ -47,9 +47,8 @@ class Disk:
     cached_us: float  # microseconds for a file that is in the page cache: opened, read and closed
     # the share of the files that was in the page cache before doctor came, 0 to 1; None where the system doesn't say
     resident: float | None = None
-    # microseconds for a file that isn't in the page cache, one after the other; None where not measured
-    cold_us: float | None = None
-    cold_per_s: float | None = None  # such files a second with `readers` reading at once; None where not measured
+    # files a second that aren't in the page cache, with `readers` reading at once; None where not measured
+    cold_per_s: float | None = None
     readers: int = 1  # how many read at once
     reason: str = ""  # why cold reads weren't measured; empty where they were
 
