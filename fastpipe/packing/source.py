@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import posixpath
@@ -22,6 +21,7 @@ from fastpipe.index.listing import IMG_EXTENSIONS
 from fastpipe.index.open import Kind, named_images
 from fastpipe.index.parquet import open_parquet
 from fastpipe.index.shard_source import ShardSource
+from fastpipe.index.statistics import files_left_out
 from fastpipe.index.table import number_labels
 from fastpipe.index.table_source import TableSource
 from fastpipe.packing.items import Item
@@ -175,20 +175,9 @@ class PackSource:
 
     def left_out(self) -> dict[str, int]:
         """The number of files, for each ending, in the source's folders or archive that aren't among its images."""
-        index = self.index
-        if index is None or self.containers is not None or index.source is not None:
+        if self.index is None or self.containers is not None or self.is_remote:
             return {}
-        found: Counter[str] = Counter()
-        if index.containers:
-            for path in index.containers:
-                found.update(_ending(member.name) for member in list_members(path) if member.start >= 0)
-        else:
-            for folder in index.table.folders or ():
-                with contextlib.suppress(OSError), os.scandir(index.prefix + folder) as entries:
-                    found.update(_ending(entry.name) for entry in entries if not entry.is_dir())
-        for row in _rows(index) if found else ():
-            found[_ending(row[0])] -= 1
-        return {ending: count for ending, count in found.most_common() if count > 0}
+        return files_left_out(self.index)
 
 
 def open_source(given: object, image: str | None, label: str | None, options: BuildOptions) -> PackSource:
@@ -300,10 +289,6 @@ def _common_start(index: ImageIndex) -> int:
         except ValueError:  # whole names and others
             return 0
     return len(folder or "")
-
-
-def _ending(name: str) -> str:
-    return posixpath.splitext(name)[1].lower()
 
 
 def _has_column(path: str, name: str) -> bool:

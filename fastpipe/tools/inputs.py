@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 import random
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +21,7 @@ from fastpipe.executor import BatchSpec
 from fastpipe.index.index_source import DEFAULT_OPTIONS, BuildOptions
 from fastpipe.index.listing import IMG_EXTENSIONS, is_folder
 from fastpipe.index.open import OTHER_EXTENSIONS, named_container, named_images
+from fastpipe.index.statistics import files_left_out
 from fastpipe.loading import DataLoader
 from fastpipe.loading.collate import DRAW_NOTHING, BatchCollate, CollateGood
 from fastpipe.loading.threads import gil_bound_part_within
@@ -147,15 +146,10 @@ def index_of(source: object, options: BuildOptions = DEFAULT_OPTIONS) -> ImageIn
 
 
 def other_images(index: ImageIndex) -> dict[str, int]:
-    """The number of images for each ending that the datasets don't read, in the folders of an index."""
-    folders = index.table.folders
-    if folders is None or index.source is not None:
+    """The number of images for each ending that the datasets don't read, in the class folders of this machine."""
+    if index.table.folders is None or index.source is not None:
         return {}
-    counts: Counter[str] = Counter()
-    for folder in folders[1:]:
-        with contextlib.suppress(OSError), os.scandir(index.prefix + folder) as entries:
-            counts.update(os.path.splitext(entry.name)[1].lower() for entry in entries)
-    return {ending: count for ending, count in counts.most_common() if ending in _OTHER_ENDINGS}
+    return {ending: count for ending, count in files_left_out(index).items() if ending in _OTHER_ENDINGS}
 
 
 @dataclass(frozen=True)
