@@ -11,10 +11,9 @@ import numpy as np
 from typing_extensions import Self
 
 from fastpipe.errors import DatasetError
-from fastpipe.index.file_states import NEVER_EQUAL, State, settled_state, state_of
 from fastpipe.index.glob import Paths, expand_paths, paths_digest
 from fastpipe.index.index_source import DEFAULT_OPTIONS, BuildOptions, IndexSource
-from fastpipe.index.parts import Part, Parts, listed_parts, merge, parts_of
+from fastpipe.index.parts import NEVER_EQUAL, Part, Parts, State, listed_parts, merge, parts_of, settled_state, state_of
 from fastpipe.index.table import Listing, number_labels, pack_paths
 from fastpipe.progress_bar import SlowBar
 from fastpipe.sources import ByteSource, Cache

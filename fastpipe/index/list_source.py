@@ -9,11 +9,10 @@ from typing import Any, cast
 import numpy as np
 
 from fastpipe.errors import DatasetError
-from fastpipe.index.file_states import NEVER_EQUAL, settled_state, state_of
 from fastpipe.index.image_index import ImageIndex
 from fastpipe.index.index_source import IndexSource
 from fastpipe.index.list_files import Column, pack_list_paths, read_list, table_of
-from fastpipe.index.parts import Parts, listed_parts
+from fastpipe.index.parts import NEVER_EQUAL, Parts, listed_parts, settled_state, state_of
 from fastpipe.index.table import Array, Listing, joined
 from fastpipe.paths import absolute_path
 from fastpipe.sources import ByteSource

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fastpipe.index.file_states import NEVER_EQUAL
 from fastpipe.index.folders import FolderSource, walk
 from fastpipe.index.journal import Journal
-from fastpipe.index.parts import Part, Parts, listed_parts, parts_of
+from fastpipe.index.parts import NEVER_EQUAL, Part, Parts, listed_parts, parts_of
 from fastpipe.index.table import Listing, pack_paths
 from fastpipe.progress_bar import SlowBar
 from fastpipe.sources import ByteSource, Entry, RemoteSource

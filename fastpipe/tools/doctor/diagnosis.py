@@ -227,7 +227,7 @@ def _about_workers(diagnosis: Diagnosis) -> Iterator[str]:
     best = diagnosis.scaling.best
     good = diagnosis.recommended_workers
     if findings.is_busy(diagnosis.stages):
-        yield f"num_workers={good} served best while the machine was busy, which says little"
+        yield "while the machine is busy, neither numbers of workers nor threads are judged"
     elif diagnosis.gpu_rate and best.images_per_s >= diagnosis.gpu_rate:
         yield f"num_workers={good} is enough for the GPU"
     elif diagnosis.gpu_rate:
@@ -235,7 +235,8 @@ def _about_workers(diagnosis: Diagnosis) -> Iterator[str]:
         yield f"num_workers={good} is the best here; the GPU would be busy {busy:.0%} of the time"
     else:
         yield f"num_workers={good} is the best here; --gpu-rate tells what that means for the training"
-    yield _about_threads(diagnosis)
+    if not findings.is_busy(diagnosis.stages):
+        yield _about_threads(diagnosis)
     free = diagnosis.memory.shared_free
     left = "how much is free isn't known here" if free is None else f"{format_bytes(free)} free"
     workers = pluralize(diagnosis.planned_workers, "worker")
@@ -247,8 +248,6 @@ def _about_threads(diagnosis: Diagnosis) -> str:
     if threaded.images_per_s is None:
         return f"workers serve better than threads would: {threaded.reason}"
     asked = f"fastpipe.DataLoader(num_workers={threaded.workers}, threads={threaded.threads})"
-    if findings.is_busy(diagnosis.stages):
-        return f"while the machine is busy, workers aren't compared with threads, {asked}"
     if "threads" not in diagnosis.recommended:
         return f"workers serve better than threads here, {asked}"
     if not threaded.workers:

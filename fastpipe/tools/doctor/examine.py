@@ -19,8 +19,8 @@ from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.environment import library_versions, machine_fingerprint, memory, usable_cpus
 from fastpipe.errors import DatasetError, FastpipeError
-from fastpipe.explanation.foreign_loading import loaded_by, path_of
 from fastpipe.explanation.graph_breaks import diagnose, shortened
+from fastpipe.explanation.subject import loaded_by, path_of
 from fastpipe.loading.tuning import worker_counts
 from fastpipe.progress_bar import ProgressCallback
 from fastpipe.reporting.output import pluralize
