@@ -141,18 +141,11 @@ def doctor(
     scaling = Scaling(tuple(trials), cpus, size)
     # After what starts workers: they had better not inherit what OpenCV sets up when it is used here.
     step("trying threads")
-    threaded = measure_threads(
-        examined,
-        tried.good,
-        threads=cpus,
-        batch_size=size,
-        seconds=share,
-        workers=0 if probe.why_here else 1,
-    )
+    own = 0 if probe.why_here else 1
+    threaded = measure_threads(examined, tried.good, threads=cpus, batch_size=size, seconds=share, workers=own)
     if progress is not None:
         progress(steps, steps, "done")
 
-    missing = _missing_reader(examined, [paths[index] for index in tried.good if index in paths])
     measured = Diagnosis(
         subject=examined.name,
         samples=count,
@@ -172,8 +165,8 @@ def doctor(
         machine=dict(machine_fingerprint()),
         versions=dict(library_versions()),
     )
-    known = (missing, findings.slow_albumentations(_albumentations_in(dataset), stages))
-    found = [one for one in _findings(measured, examined, probe.why_here, tried.bad, known) if one is not None]
+    good = [paths[index] for index in tried.good if index in paths]
+    found = [one for one in _findings(measured, examined, probe.why_here, tried.bad, good) if one is not None]
     return replace(measured, findings=tuple(sorted(found, key=lambda one: _SEVERITIES.index(one.severity))))
 
 
@@ -182,9 +175,9 @@ def _findings(
     examined: Subject,
     why_here: str,
     bad: Sequence[FailedSample],
-    known: Sequence[findings.Finding | None],
+    good: Sequence[str],
 ) -> Iterator[findings.Finding | None]:
-    """Yields what follows from the measurements; None for what doesn't."""
+    """Yields what follows from the measurements, the samples that can't be made and the files of those that can."""
     stages, scaling, gpu_rate = measured.stages, measured.scaling, measured.gpu_rate
     workers, has_gpu = measured.planned_workers, torch.cuda.is_available()
     yield findings.busy_machine(stages)
@@ -210,7 +203,8 @@ def _findings(
     for one in measured.reencodings:
         yield findings.reencoding(one, stages)
     yield _plan_finding(examined, stages)
-    yield from known
+    yield _missing_reader(examined, good)
+    yield findings.slow_albumentations(_albumentations_in(examined.dataset), stages)
     yield findings.stale_config(str(MachineConfig.path()), MachineConfig.load(check=False).mismatches())
     yield findings.object_copies(object_lists(examined.dataset), workers, measured.memory)
 

@@ -7,6 +7,7 @@ import copy
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from fastpipe import core, readers
 from fastpipe.core.packed import pack
@@ -17,6 +18,7 @@ from fastpipe.packing.smaller import Smaller
 from fastpipe.rng import keyed_globals
 from fastpipe.tools.doctor.measurements import Reencoding
 from fastpipe.tools.recipes import resizes
+from fastpipe.tools.timing import take_turns
 from fastpipe.types import Header
 
 _FILES = 12
@@ -58,40 +60,41 @@ def _reencoding(
     side: int | None,
     seconds: float,
 ) -> Reencoding | None:
-    maker, deadline = _SampleMaker(dataset), time.perf_counter() + seconds
-    pairs: list[tuple[int, bytes, bytes]] = []
+    maker, deadline, made_s = _SampleMaker(dataset), time.perf_counter() + seconds, 0.0
+    before: list[tuple[int, bytes]] = []
+    after: list[tuple[int, bytes]] = []
     for index in indices[:_FILES]:
-        if len(pairs) >= 2 and time.perf_counter() > deadline:
+        if len(before) >= 2 and time.perf_counter() > deadline:
             break
         with contextlib.suppress(Exception):  # Pillow refuses to write it so, or a user's transform a smaller one
-            data = _read(dataset, index)
+            data = readers.read_file(dataset.sample(index)[0], None)
             changed = change(data)
-            maker.make(index, changed, 0)
-            pairs.append((index, data, changed))
-    if not pairs:
+            made_s += maker.make(index, data, 0) + maker.make(index, changed, 0)
+            before.append((index, data))
+            after.append((index, changed))
+    if not before:
         return None
     concerned = set(indices)
-    others = [(index, _read(dataset, index)) for index in files if index not in concerned][: len(pairs)]
-    before, after, rest = _times(maker, pairs, [one for one in others if one[1]], deadline + seconds)
+    others: list[tuple[int, bytes]] = []
+    for index in [one for one in files if one not in concerned][: len(before)]:
+        with contextlib.suppress(OSError):  # it was there when it was tried
+            others.append((index, readers.read_file(dataset.sample(index)[0], None)))
+    passes = {"before": before, "after": after, "others": others}
+    times = take_turns(
+        {name: partial(maker.mean_us, some) for name, some in passes.items() if some},
+        max(1, min(_CROPS, int(seconds / made_s))),
+    )
     return Reencoding(
         kind=kind,
         share=len(indices) / len(files),
-        files=len(pairs),
-        before_us=before,
-        after_us=after,
-        others_us=rest,
-        bytes_factor=sum(len(data) for _, data, _ in pairs) / sum(len(changed) for *_, changed in pairs),
+        files=len(before),
+        before_us=times["before"].median_us,
+        after_us=times["after"].median_us,
+        others_us=times["others"].median_us if others else 0.0,
+        bytes_factor=sum(len(data) for _, data in before) / sum(len(data) for _, data in after),
         short_side=side,
-        typical_side=round(statistics.median(min(files[index].size) for index in concerned)),
+        typical_side=round(statistics.median(min(files[index].size) for index in indices)),
     )
-
-
-def _read(dataset: ImageDataset, index: int) -> bytes:
-    """A sample's file; empty where it is gone."""
-    try:
-        return readers.read_file(dataset.sample(index)[0], None)
-    except OSError:
-        return b""
 
 
 class _SampleMaker:
@@ -119,29 +122,6 @@ class _SampleMaker:
             self._executor.run([index], None if self._dataset.seed is None else seed)
         return sum(self._times[Stage.READ :]) - before
 
-
-def _times(
-    maker: _SampleMaker,
-    pairs: Sequence[tuple[int, bytes, bytes]],
-    others: Sequence[tuple[int, bytes]],
-    deadline: float,
-) -> tuple[float, float, float]:
-    """Microseconds an image: of files as they are, as they would be, and of others.
-
-    All in turn, each file with a few crops, and of two times with the same crop the shorter: the shortest of different
-    crops would be that of the smallest.
-    """
-    jobs = [(kind, index, data) for index, *pair in pairs for kind, data in enumerate(pair)]
-    jobs += [(2, index, data) for index, data in others]
-    taken: list[list[float]] = [[] for _ in range(3)]
-    for crop in range(_CROPS):
-        if crop and time.perf_counter() > deadline:
-            break
-        best = [float("inf")] * len(jobs)
-        for order in (range(len(jobs)), reversed(range(len(jobs)))):
-            for number in order:
-                best[number] = min(best[number], maker.make(*jobs[number][1:], crop))
-        for (kind, *_), seconds in zip(jobs, best, strict=True):
-            taken[kind].append(seconds)
-    before, after, rest = (1e6 * statistics.fmean(times) if times else 0.0 for times in taken)
-    return before, after, rest
+    def mean_us(self, files: Sequence[tuple[int, bytes]], turn: int) -> float:
+        """Microseconds an image, in the mean of some files; all draw by the turn's number, so that crops are alike."""
+        return statistics.fmean(self.make(index, data, turn) for index, data in files) * 1e6
