@@ -136,7 +136,7 @@ def measure(
         images={format: _summary(some) for format, some in held.items()},
         workers=workers,
         rounds=rounds,
-        machine=machine_fingerprint(),
+        machine=dict(machine_fingerprint()),
         versions={**library_versions(), **versions("torch")},
         created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
     )
