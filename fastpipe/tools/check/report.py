@@ -86,19 +86,11 @@ class CheckResult:
 
     def about(self) -> dict[str, Any]:
         """Everything but the rows, as values that JSON can hold."""
+        names = ("root", "decode", "size", "max_pixels", "files", "bad", "noted", "fine", "counts", "empty_classes")
         return {
             "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-            "root": self.root,
-            "decode": self.decode,
-            "size": self.size,
-            "max_pixels": self.max_pixels,
             "versions": versions("pillow"),
-            "files": self.files,
-            "bad": self.bad,
-            "noted": self.noted,
-            "fine": self.fine,
-            "counts": self.counts,
-            "empty_classes": list(self.empty_classes),
+            **{name: getattr(self, name) for name in names},
             "loose_images": self.loose,
             "other_images": self.other_images,
             "seconds": round(self.seconds, 3),
