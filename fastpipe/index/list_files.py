@@ -11,7 +11,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, SupportsIndex, cast
 
 import numpy as np
 
@@ -211,7 +211,7 @@ def _checked(source: str, first: int, paths: list[Any], labels: list[Any]) -> Bl
     return block
 
 
-def _plain(label: Any) -> str | float:
+def _plain(label: str | float | SupportsIndex) -> str | float:
     """A label as Python's own type; raises TypeError where it is neither a number nor a string."""
     if isinstance(label, str):
         return str(label)

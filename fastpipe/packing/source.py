@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias, cast
 
 from fastpipe.datasets import ImageFolder, ImageIndex, ImageList
 from fastpipe.errors import ConfigError, DatasetError
@@ -119,9 +119,10 @@ class PackSource:
             as_samples: as samples of shards, with their labels beside them; else under their own names.
         """
         for item in self._files(ending, as_samples):
-            path: Any = item.path
-            times = self._member_times.get(path.container) if isinstance(path, ArchiveMember) else None
-            yield item if times is None else item._replace(modified_ns=times.get(path.offset))
+            path = item.path
+            if isinstance(path, ArchiveMember) and (times := self._member_times.get(path.container)):
+                item = item._replace(modified_ns=times.get(path.offset))
+            yield item
 
     @functools.cached_property
     def _member_times(self) -> dict[str, dict[int, int]]:

@@ -21,7 +21,9 @@ from PIL import Image, ImageDraw, ImageFont
 from fastpipe.errors import ConfigError, PlanError
 from fastpipe.reporting.output import check_writable, write_bytes
 
-Normalizations: TypeAlias = "tuple[tuple[Any, Any], ...]"
+Font: TypeAlias = "ImageFont.FreeTypeFont | ImageFont.ImageFont"
+ChannelValues: TypeAlias = "Sequence[float] | torch.Tensor"
+Normalizations: TypeAlias = "tuple[tuple[ChannelValues, ChannelValues], ...]"
 """Mean and std of each ``Normalize`` that a sample went through, in order."""
 
 _INK, _PAPER, _FAINT, _FRAME = (25, 25, 25), (255, 255, 255), (110, 110, 110), (215, 215, 215)
@@ -192,7 +194,7 @@ def fitted(picture: Image.Image, side: int) -> Image.Image:
     return picture.resize((small[0], small[1]), Image.Resampling.BOX, reducing_gap=2)
 
 
-def _line_height(font: Any) -> int:
+def _line_height(font: Font) -> int:
     _, top, _, bottom = font.getbbox("Mg")
     return int(bottom - min(top, 0)) + 3
 
@@ -205,7 +207,7 @@ _FONTS = (
 """Looked for among the system's fonts where Pillow's own lacks a letter."""
 
 
-def _font() -> Any:
+def _font() -> Font:
     try:
         return ImageFont.load_default(size=_TEXT_PX)
     except ImportError:  # a Pillow without FreeType has one small bitmap font
@@ -213,7 +215,7 @@ def _font() -> Any:
 
 
 @functools.lru_cache(maxsize=1)
-def _other_fonts() -> tuple[Any, ...]:
+def _other_fonts() -> tuple[ImageFont.FreeTypeFont, ...]:
     names: list[str] = list(_FONTS)
     with contextlib.suppress(ImportError):
         import matplotlib as mpl
@@ -226,7 +228,7 @@ def _other_fonts() -> tuple[Any, ...]:
     return tuple(found)
 
 
-def _written(text: str) -> tuple[Any, str]:
+def _written(text: str) -> tuple[Font, str]:
     """A font that has every letter of a text; where none has, Pillow's own, and what it lacks as ``\\uXXXX``."""
     font = _font()
     if isinstance(font, ImageFont.ImageFont):  # the bitmap font raises on what isn't Latin-1
@@ -241,12 +243,12 @@ def _written(text: str) -> tuple[Any, str]:
     return font, text
 
 
-def _has(font: Any, letter: str) -> bool:
+def _has(font: ImageFont.FreeTypeFont, letter: str) -> bool:
     """Whether a font has a letter, and doesn't draw the box that stands for those that it lacks."""
     return letter.isspace() or bytes(font.getmask(letter)) != bytes(font.getmask("\U0010fffe"))
 
 
-def _text(cell: Cell, width: int) -> list[tuple[str, tuple[int, int, int], Any]]:
+def _text(cell: Cell, width: int) -> list[tuple[str, tuple[int, int, int], Font]]:
     """A cell's lines, wrapped, each with its colour and font."""
     lines = []
     for number, line in enumerate(cell.lines):
@@ -255,7 +257,7 @@ def _text(cell: Cell, width: int) -> list[tuple[str, tuple[int, int, int], Any]]
     return lines
 
 
-def _wrapped(line: str, font: Any, width: int) -> list[str]:
+def _wrapped(line: str, font: Font, width: int) -> list[str]:
     """The line broken between words, or inside a word that is too long, to fit a width in pixels."""
     letters = width
     while letters > 1 and max(map(font.getlength, textwrap.wrap(line, letters)), default=0) > width:

@@ -7,8 +7,9 @@ import os
 import random
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from multiprocessing.context import BaseContext
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from torch.utils.data import DataLoader as TorchDataLoader
@@ -27,6 +28,8 @@ from fastpipe.loading.collate import DRAW_NOTHING, BatchCollate, CollateGood
 from fastpipe.loading.threads import gil_bound_part_within
 from fastpipe.paths import local_path
 from fastpipe.tools import recipes
+
+Transform: TypeAlias = Callable[[Any], Any]
 
 _OTHER_ENDINGS = (
     *(".apng", ".avif", ".gif", ".heic", ".heif", ".ico", ".jfif", ".jp2", ".jpe", ".jxl", ".pbm", ".pnm", ".psd"),
@@ -75,7 +78,7 @@ def choose_files(
 
 def dataset_of(
     files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
-    transform: Callable[[Any], Any] | None,
+    transform: Transform | None,
     count: int,
     seed: int = 0,
 ) -> ImageList:
@@ -117,7 +120,7 @@ def _in_turn(sources: list[Iterator[str]]) -> Iterator[str]:
         sources = left
 
 
-def open_dataset(path: str | os.PathLike[str], transform: Any) -> ImageDataset:
+def open_dataset(path: str | os.PathLike[str], transform: Transform | None) -> ImageDataset:
     """The dataset of whatever a path names; raises DatasetError where there is no image."""
     index = named_images(path).index
     return ImageList(index, transform, root=index.root or None)
@@ -187,9 +190,10 @@ class Subject:
         return collate.options if asked and isinstance(collate, BatchCollate) else None
 
     @property
-    def context(self) -> Any:
+    def context(self) -> BaseContext | str | None:
         """The start method of worker processes; None for the system's way."""
-        return self.loader.multiprocessing_context
+        context: BaseContext | str | None = self.loader.multiprocessing_context
+        return context
 
     def loader_for(
         self, sampler: Iterable[int], batch_size: int, workers: int, threads: int | None = None
@@ -230,7 +234,7 @@ class Subject:
         return None if collate in (default_collate, default_convert) else collate
 
 
-def subject_of(given: object, transform: object, batch_size: int | None, workers: int | None) -> Subject:
+def subject_of(given: object, transform: Transform | None, batch_size: int | None, workers: int | None) -> Subject:
     """Makes a subject of a path, with that transform, of a map-style dataset or a loader.
 
     Raises:

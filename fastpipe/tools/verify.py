@@ -9,10 +9,11 @@ import os
 import random
 import warnings
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from PIL import Image, ImageOps
 from torch.utils._pytree import keystr, tree_flatten, tree_flatten_with_path
 
@@ -23,7 +24,7 @@ from fastpipe.core.packed import PACKED_SIGNATURE, is_packed, unpack
 from fastpipe.datasets import ImageArray, ImageDataset, ImageList, JointDataset
 from fastpipe.errors import DatasetError, PlanError
 from fastpipe.progress_bar import SlowBar
-from fastpipe.reporting.pictures import arrays_of, same_size
+from fastpipe.reporting.pictures import Normalizations, arrays_of, same_size
 from fastpipe.rng import GeneratorStates, keyed_globals, preserved_globals, sample_key
 from fastpipe.tools import recipes
 from fastpipe.tools.inputs import choose_files
@@ -121,7 +122,7 @@ class Comparison:
         self.twins = [mirror(member, module, notes) for member in members]
         self.index = 0  # of the sample at hand, as are the next two
         self.path = ""
-        self.whole: Any = None  # the first transform's input, or the error in loading it
+        self.whole: object = None  # the first transform's input, or the error in loading it
         self.equal = Check("finished samples equal torchvision's, byte for byte")
         self.alike = Check("files and errors handled alike")
         self.worst: Worst | None = None
@@ -163,24 +164,25 @@ class Comparison:
         if same_size(self._images_of(actual), self._images_of(expected)):
             self._measure(actual, expected, self._recipe(key), drawing)
 
-    def _outcome(self, key: int, make: Callable[[], Any]) -> tuple[Any, GeneratorStates]:
+    def _outcome(self, key: int, make: Callable[[], object]) -> tuple[object, GeneratorStates]:
         """Returns what is made of a sample's random numbers, or the error, and where the generators end."""
         with keyed_globals(key):
+            made: object
             try:
                 made = make()
             except Exception as error:  # such as for a crop larger than the image; foreign code may raise anything
                 made = error
             return made, GeneratorStates.of()
 
-    def _by_torchvision(self) -> Any:
+    def _by_torchvision(self) -> object:
         if isinstance(self.whole, Exception):
             raise self.whole
-        sample = copy.deepcopy(self.whole)
+        sample: Any = copy.deepcopy(self.whole)
         for twin in self.twins:
             sample = twin(*sample) if isinstance(self.whole, tuple) else twin(sample)
         return sample
 
-    def _by_fastpipe(self) -> Any:
+    def _by_fastpipe(self) -> object:
         sample = self.dataset[self.index]
         return sample if self.joint else sample[0]
 
@@ -192,24 +194,24 @@ class Comparison:
                 return recipe
         return None
 
-    def _images_of(self, sample: Any, undo: Any = ()) -> list[Any]:
+    def _images_of(self, sample: object, undo: Normalizations = ()) -> list[NDArray[Any]]:
         """The arrays of a sample's images: of what is first where there are targets."""
-        return arrays_of(sample[0] if isinstance(self.whole, tuple) else sample, undo)
+        return arrays_of(sample[0] if isinstance(self.whole, tuple) and isinstance(sample, tuple) else sample, undo)
 
-    def _compare_errors(self, actual: Any, expected: Any, where: str) -> None:
+    def _compare_errors(self, actual: object, expected: object, where: str) -> None:
         """Takes in a sample that at least one of the two libraries refuses."""
-        ours, theirs = (isinstance(one, Exception) for one in (actual, expected))
-        error = expected if theirs else actual
-        said = describe_error(error)
-        if ours and theirs:
-            own = users_line(error) and users_line(error) == users_line(actual) and self.whole is not error
+        theirs = expected if isinstance(expected, Exception) else None
+        ours = actual if isinstance(actual, Exception) else None
+        if theirs is not None and ours is not None:
+            said = describe_error(theirs)
+            own = users_line(theirs) and users_line(theirs) == users_line(ours) and self.whole is not theirs
             self.notes.append(f"the transform fails: {said}" if own else f"both refuse {self.path}: {said}")
             self.alike.add(True, where)
-        else:
-            raises, other = ("torchvision", "fastpipe") if theirs else ("fastpipe", "torchvision")
-            self.alike.add(False, f"{where}: {raises} raises {said}; {other} doesn't")
+        elif (error := theirs or ours) is not None:
+            raises, other = ("fastpipe", "torchvision") if theirs is None else ("torchvision", "fastpipe")
+            self.alike.add(False, f"{where}: {raises} raises {describe_error(error)}; {other} doesn't")
 
-    def _measure(self, actual: Any, expected: Any, recipe: Recipe | None, drawing: int) -> None:
+    def _measure(self, actual: object, expected: object, recipe: Recipe | None, drawing: int) -> None:
         """Takes in how far a sample's images, of the same sizes as torchvision's, are from these."""
         rest = self.dataset.pipeline.unplanned
         undo = recipes.normalizations(() if recipe is None else recipe.steps, rest)
@@ -217,7 +219,7 @@ class Comparison:
             largest = float(distances(one, other).max(initial=0))
             if largest > (0 if self.worst is None else self.worst.largest):
                 words = recipes.recipe_in_words(recipe, rest)
-                original = self.whole[0] if isinstance(self.whole, tuple) else self.whole
+                original = cast(Image.Image, self.whole[0] if isinstance(self.whole, tuple) else self.whole)
                 self.worst = Worst(self.path, drawing, words, largest, original, np.array(other), np.array(one))
 
     def certificate(self, files: int, drawings: int) -> Certificate:
@@ -240,7 +242,7 @@ def load_reference(path: str, apply_exif: bool = False) -> Image.Image:
     """An image as torchvision's datasets load it; of a packed one the JPEG, which Pillow reads."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        source: Any = path
+        source: str | io.BytesIO = path
         if is_packed(readers.read_start(path, len(PACKED_SIGNATURE))):
             source = io.BytesIO(unpack(readers.read_file(path, None)))
         elif isinstance(path, ArchiveMember):

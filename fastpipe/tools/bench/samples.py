@@ -205,10 +205,12 @@ def sample_folder(
     for number, name in enumerate(files):
         progress(number, len(files), "reading images")
         try:
-            sample = read_sample(name, readers.read_file(name, None), number)
-            Image.open(io.BytesIO(sample.data)).load()
+            data = readers.read_file(name, None)
+            readers.parse_header(data, name)
+            Image.open(io.BytesIO(data)).load()
         except Exception:  # not an image or a damaged one: Pillow's plugins raise nearly anything
             continue
+        sample = read_sample(name, data, number)
         taken = by_format.setdefault(sample.format, [])
         full = len(taken) >= count or (len(taken) >= _LEAST_FILES and pixels[sample.format] >= _MOST_PIXELS)
         if not full and (wanted is None or sample.format in wanted):

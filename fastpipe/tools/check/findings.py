@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from fastpipe.datasets import ImageIndex
@@ -128,14 +129,16 @@ class Findings:
             self.texts[number] = seen.text
 
     @property
-    def bits(self) -> Any:
+    def bits(self) -> NDArray[np.uint32]:
         """uint32 ``(n,)``, as `bits_of` gives them."""
-        return self.table["bits"]
+        bits: NDArray[np.uint32] = self.table["bits"]
+        return bits
 
     @property
-    def bad(self) -> Any:
+    def bad(self) -> NDArray[np.bool_]:
         """bool ``(n,)``."""
-        return self.bits & _BAD_BITS != 0
+        bad: NDArray[np.bool_] = self.bits & _BAD_BITS != 0
+        return bad
 
     def counts(self) -> dict[str, int]:
         """The number of files with each kind of finding, for the kinds that occur."""
