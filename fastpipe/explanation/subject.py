@@ -15,6 +15,7 @@ from fastpipe.datasets.wrappers import image_datasets, locate
 from fastpipe.errors import PlanError
 from fastpipe.explanation.graph_breaks import GraphBreak, one_line
 from fastpipe.transforms.adapters import recipe_of
+from fastpipe.transforms.compose import Compose
 
 _NAMED_LIKE_ONE = re.compile(
     r"(?!.*(label|target))(.*_)?(transforms?|trans|tfms?|preproc\w*|aug\w*)(_.*)?", re.IGNORECASE
@@ -49,25 +50,11 @@ def subject_of(given: object) -> Subject:
     if _is_dataset(given):
         return _of_dataset(given)
     if isinstance(given, (list, tuple)) and given and all(map(callable, given)):  # as timm's separate=True gives three
-        return Subject(_Sequence(given))
+        return Subject(Compose(given))
     if given is None or callable(given):
         return Subject(given)
     path = " For a path, `fastpipe explain PATH` on the command line." if isinstance(given, str) else ""
     raise PlanError(f"explain takes a transform, a data set or a loader, not {name}.{path}")
-
-
-class _Sequence:
-    """Transforms one after the other."""
-
-    _is_compose = True
-
-    def __init__(self, transforms: Any) -> None:
-        self.transforms = list(transforms)
-
-    def __call__(self, image: object) -> Any:
-        for transform in self.transforms:
-            image = transform(image)
-        return image
 
 
 def _within(given: Any) -> list[tuple[str, Any]]:
