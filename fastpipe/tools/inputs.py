@@ -111,13 +111,8 @@ def _images_below(folder: str, rng: random.Random, seen: set[str]) -> Iterator[s
 
 def _in_turn(sources: list[Iterator[str]]) -> Iterator[str]:
     """Yields one of each source after the other, until all are used up."""
-    while sources:
-        left = []
-        for source in sources:
-            for path in itertools.islice(source, 1):
-                left.append(source)
-                yield path
-        sources = left
+    for some in itertools.zip_longest(*sources):
+        yield from (path for path in some if path is not None)
 
 
 def open_dataset(path: str | os.PathLike[str], transform: Transform | None) -> ImageDataset:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import pickle
-import random
 import sys
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
-from itertools import islice
+from itertools import cycle, islice
 from typing import Any, TypeVar
 
 import cv2
@@ -87,7 +86,7 @@ def images_per_s(
 
     The samples are taken again and again: they stay in the page cache.
     """
-    make = partial(subject.loader_for, _Endless(indices), batch_size, workers, threads)
+    make = partial(subject.loader_for, cycle(indices), batch_size, workers, threads)
     with running(make, workers, seed=threads or workers) as loader:
         return batch_size * loader.batches_per_s(seconds)
 
@@ -103,21 +102,6 @@ def measure_threads(
         return Threaded(threads, None, f"{subject.in_python} is Python code, which holds the interpreter's lock")
     rate = images_per_s(subject, indices, workers=workers, threads=threads, batch_size=batch_size, seconds=seconds)
     return Threaded(threads, rate, workers=workers)
-
-
-class _Endless:
-    """A sampler that goes round some samples, in another order each time."""
-
-    def __init__(self, indices: Sequence[int]) -> None:
-        self.indices = list(indices)
-
-    def __iter__(self) -> Iterator[int]:
-        order = random.Random(0)
-        while True:
-            yield from order.sample(self.indices, len(self.indices))
-
-    def __len__(self) -> int:
-        return 10**12
 
 
 def object_lists(dataset: object) -> list[ObjectList]:
