@@ -18,7 +18,6 @@ from PIL import Image, ImageOps
 from torch.utils._pytree import keystr, tree_flatten, tree_flatten_with_path
 
 from fastpipe import readers
-from fastpipe import transforms as fastpipe_transforms
 from fastpipe.config import MachineConfig
 from fastpipe.core.packed import PACKED_SIGNATURE, is_packed, unpack
 from fastpipe.datasets import ImageArray, ImageDataset, ImageList, JointDataset
@@ -28,10 +27,9 @@ from fastpipe.reporting.pictures import Normalizations, arrays_of, same_size
 from fastpipe.rng import GeneratorStates, keyed_globals, preserved_globals, sample_key
 from fastpipe.tools import recipes
 from fastpipe.tools.inputs import choose_files
-from fastpipe.tools.torchvision_mirror import import_torchvision, is_torchvisions, mirror
+from fastpipe.tools.torchvision_mirror import import_torchvision, mirror
 from fastpipe.tools.users_code import describe_error, users_line
 from fastpipe.tools.verify_result import Certificate, Check, Worst, distances
-from fastpipe.transforms.pipeline import flatten
 from fastpipe.types import ArchiveMember, Recipe
 
 _METADATA = ("format", "canvas_size", "clamping_mode")
@@ -58,9 +56,9 @@ def verify(
     sample. A file or a size that one refuses, the other must refuse.
 
     Args:
-        transform: made of fastpipe's transforms, v1's or v2's, or of torchvision's, whose fastpipe twin is then
-            verified: before the import is swapped. Other callables run as they are on both sides. Or a dataset of
-            fastpipe's, such as `CocoDetection`: its own samples are verified.
+        transform: made of fastpipe's transforms, v1's or v2's, or of torchvision's, as fastpipe's data sets run them.
+            Other callables run as they are on both sides. Or a dataset of fastpipe's, such as `CocoDetection`: its own
+            samples are verified.
         files: a folder, searched with its subfolders, a file, or several; None for a dataset.
         images: how many files at most.
         drawings: how often each is drawn.
@@ -79,8 +77,7 @@ def verify(
         raise PlanError("give a transform and files, or a dataset of fastpipe's alone.")
     if images < 1 or drawings < 1:
         raise ValueError(f"images={images}, drawings={drawings}: give at least 1 of each.")
-    module = import_torchvision().transforms
-    notes: list[str] = []
+    import_torchvision()
     if isinstance(transform, ImageDataset):
         dataset = recipes.unseeded(transform)
         chosen = sorted(random.Random(seed).sample(range(len(dataset)), min(images, len(dataset))))
@@ -90,13 +87,7 @@ def verify(
         paths = choose_files([] if files is None else files, images, seed)
         chosen = list(range(len(paths)))
         dataset = ImageList((paths, chosen), transform, reader=reader, config=config)
-    made_of = "transforms" if recipes.is_joint(dataset) else "transform"
-    pipeline = getattr(dataset, made_of)
-    if any(map(is_torchvisions, flatten(pipeline))):
-        pipeline = mirror(pipeline, fastpipe_transforms, notes)
-        setattr(dataset, made_of, pipeline)
-        notes.insert(0, "the transform is torchvision's: its fastpipe twin is verified")
-    comparison = Comparison(dataset, module, notes)
+    comparison = Comparison(dataset)
     with SlowBar("Verifying", progress) as bar:
         bar.expect(len(chosen) * drawings)
         for index in chosen:
@@ -110,16 +101,16 @@ def verify(
 class Comparison:
     """A dataset of fastpipe's beside torchvision's transforms on what Pillow loads, sample by sample."""
 
-    def __init__(self, dataset: Any, module: Any, notes: list[str]) -> None:
-        """Takes a dataset without a seed, which is changed so that it raises, and ``torchvision.transforms``."""
-        self.notes = notes
+    def __init__(self, dataset: Any) -> None:
+        """Takes a dataset without a seed, which is changed so that it raises."""
+        self.notes: list[str] = []
         self.dataset = dataset
         dataset.on_error = "raise"
         self.joint = recipes.is_joint(dataset)  # transforms see image and targets together: samples are tuples then
         if not self.joint:
             dataset.target_transform = None
         members = (*dataset.pipeline.drawn, *dataset.pipeline.unplanned)
-        self.twins = [mirror(member, module, notes) for member in members]
+        self.twins = [mirror(member, self.notes) for member in members]
         self.index = 0  # of the sample at hand, as are the next two
         self.path = ""
         self.whole: object = None  # the first transform's input, or the error in loading it
