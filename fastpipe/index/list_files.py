@@ -58,9 +58,8 @@ Row = tuple[int, str, str | float]
 def read_list(source: object, columns: tuple[Column, Column]) -> tuple[Iterator[Block], bool]:
     """The rows of a source, and whether its labels are text that may stand for integers.
 
-    Args:
-        source: a path that ends in .csv, .tsv, .parquet, or anything else for "path label" lines; or two sequences.
-        columns: the columns of path and label: names, or positions from 0 in a file without a line of names.
+    The source is a path that ends in .csv, .tsv, .parquet, or anything else for "path label" lines; or two sequences.
+    Columns are names, or positions from 0 in a file without a line of names.
 
     Raises:
         DatasetError: the source is of another kind; blocks raise it where rows are bad.

@@ -164,14 +164,10 @@ SMALLEST, LARGEST = -(2**31), 2**31 - 1
 def number_labels(
     labels: Sequence[str | int], texts: bool, others: Iterable[str] = ()
 ) -> tuple[Array, list[str], list[int]]:
-    """Labels as int32 numbers, the class names, and the number of each.
+    """Labels as int32 numbers, the class names, and the number of each; `others` are classes without a label.
 
-    Labels that are all integers stay what they are; others are classes, sorted and counted from 0.
-
-    Args:
-        labels: names and integers.
-        texts: whether a text such as ``"7"`` may be an integer.
-        others: names of classes without a label.
+    Labels that are all integers, as `texts` also those such as ``"7"``, stay what they are; others are classes, sorted
+    and counted from 0.
     """
     numbers = {name: _integer(name) if texts or isinstance(name, int) else None for name in {*labels, *others}}
     found = {name: number for name, number in numbers.items() if number is not None}

@@ -44,12 +44,8 @@ def choose_files(
     """Up to ``count`` image files: those that are given, or some from all over a folder.
 
     A folder's files are taken from its subfolders in turn, in an order that the seed decides, and only as many
-    folders are listed as that needs: a folder of millions of files costs no more than a small one.
-
-    Args:
-        files: a folder, searched with its subfolders; one file, whatever its extension; or several of either.
-        count: at least 1.
-        seed: the same seed and folder give the same files.
+    folders are listed as that needs: a folder of millions of files costs no more than a small one. A file that is named
+    may have any extension.
 
     Raises:
         DatasetError: a path doesn't exist, or no image is found.
