@@ -47,11 +47,6 @@ def noise_us(one: Timing, other: Timing) -> float:
     return max(min(one.median_us, other.median_us) * _SAME, one.spread_us + other.spread_us)
 
 
-def speedup(ours: Timing, theirs: Timing) -> Timing:
-    """The ratio of theirs to ours, round by round. Its figures are ratios, whatever their names say."""
-    return summarize([b / a for a, b in zip(ours.rounds_us, theirs.rounds_us, strict=True)])
-
-
 def take_turns(
     passes: Mapping[_Key, Callable[[int], float]],
     rounds: int,

@@ -123,16 +123,9 @@ def ending_of(path: str | os.PathLike[str]) -> str:
 
 
 def write_report(result: CheckResult, file: str | os.PathLike[str], ending: str, option: str) -> None:
-    """Writes what was found, in the format of an ending. What was there before stays until all is on disk.
-
-    Raises:
-        ConfigError: it can't be written, as on a full disk; what was there before is untouched. It names the option.
-    """
+    """Writes what was found, in the format of an ending, as `write_file` does."""
     lines = {".csv": _csv_lines, ".json": json_lines, ".txt": _text_lines}[ending](result)
-    try:
-        write_file(local_path(file), lines, option)
-    except ConfigError as error:
-        raise ConfigError(f"{error}. What was there before is unchanged; check again with a file elsewhere") from error
+    write_file(local_path(file), lines, option)
 
 
 def _csv_lines(result: CheckResult) -> Iterator[str]:
