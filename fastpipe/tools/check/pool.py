@@ -19,7 +19,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Generator, Iterator
-from typing import IO, Any, cast
+from dataclasses import dataclass, field
+from typing import IO, cast
 
 from fastpipe import readers
 from fastpipe.errors import FastpipeError
@@ -132,53 +133,53 @@ def examine_all(
     return _Pool(chunks, rules, timeout_s).results(jobs)
 
 
+@dataclass
 class _Pool:
     """The processes, and the files that wait for one."""
 
-    def __init__(self, chunks: Iterator[list[Task]], rules: Rules, timeout_s: float) -> None:
-        self._chunks = chunks
-        self._rules = rules
-        self._timeout_s = timeout_s
-        self._answers: queue.SimpleQueue[tuple[_Process, bytes]] = queue.SimpleQueue()
-        self._started: list[_Process] = []
-        self._busy: set[_Process] = set()
-        self._again: deque[Task] = deque()  # what processes were lost over
-        self._tried: set[int] = set()
-        self._losses = 0  # in a row: processes that were lost over files
-        self._failures = 0  # in a row: processes that were lost before they were ready
+    chunks: Iterator[list[Task]]
+    rules: Rules
+    timeout_s: float
+    answers: queue.SimpleQueue[tuple[_Process, bytes]] = field(default_factory=queue.SimpleQueue)
+    started: list[_Process] = field(default_factory=list)
+    busy: set[_Process] = field(default_factory=set)
+    again: deque[Task] = field(default_factory=deque)  # what processes were lost over
+    tried: set[int] = field(default_factory=set)  # the numbers of these
+    losses: int = 0  # in a row: processes that were lost over files
+    failures: int = 0  # in a row: processes that were lost before they were ready
 
     def results(self, jobs: int) -> Generator[tuple[int, FileFacts], None, None]:
         """Yields what `examine_all` does, with `jobs` processes."""
         try:
             for _ in range(jobs):
                 self._start(self._take())
-            while self._busy:
+            while self.busy:
                 yield from self._next()
         finally:
-            for process in self._started:
+            for process in self.started:
                 process.kill()
-            for process in self._started:
+            for process in self.started:
                 process.join()
 
     def _next(self) -> Iterator[tuple[int, FileFacts]]:
         """Waits for an answer, and has its process go on; yields what was found, if the answer is that of a file."""
-        if self._answers.empty():  # else a late one's answer may be there
+        if self.answers.empty():  # else a late one's answer may be there
             now = time.monotonic()
-            for process in [one for one in self._busy if one.deadline < now]:
+            for process in [one for one in self.busy if one.deadline < now]:
                 yield from self._lose(process, hung=True)
         try:
-            process, line = self._answers.get(timeout=_LOOK_S)  # on Windows, Ctrl-C waits for the end of a wait
+            process, line = self.answers.get(timeout=_LOOK_S)  # on Windows, Ctrl-C waits for the end of a wait
         except queue.Empty:
             return
-        if process not in self._busy:
+        if process not in self.busy:
             return
         if not line:
             yield from self._lose(process, hung=False)
         elif not process.ready:
-            self._failures = 0
+            self.failures = 0
             process.examine(process.tasks)
         else:
-            self._losses = 0
+            self.losses = 0
             task = process.tasks.popleft()
             if process.tasks:
                 process.begin_file()
@@ -190,22 +191,22 @@ class _Pool:
 
     def _take(self) -> deque[Task]:
         """The next files to examine; empty where there are none."""
-        chunk = next(self._chunks, None)
-        return deque(chunk or [self._again.popleft() for _ in list(self._again)[:1]])
+        chunk = next(self.chunks, None)
+        return deque(chunk or [self.again.popleft() for _ in list(self.again)[:1]])
 
     def _start(self, tasks: deque[Task]) -> None:
         """Starts a process for files, if there are any."""
         if not tasks:
             return
         try:
-            process = _Process(self._rules, tasks, self._timeout_s, self._answers)
+            process = _Process(self.rules, tasks, self.timeout_s, self.answers)
         except OSError as error:  # no more processes, or no memory for one
             raise FastpipeError(f"a process that examines files doesn't start: {error}; try fewer jobs") from error
-        self._started.append(process)
-        self._busy.add(process)
+        self.started.append(process)
+        self.busy.add(process)
 
     def _end(self, process: _Process) -> None:
-        self._busy.discard(process)
+        self.busy.discard(process)
         process.kill()
 
     def _lose(self, process: _Process, hung: bool) -> Iterator[tuple[int, FileFacts]]:
@@ -213,20 +214,20 @@ class _Pool:
         self._end(process)
         how = "it gave no answer in time" if hung else process.end
         if not process.ready:
-            self._failures += 1
-            if self._failures == _STARTS:
+            self.failures += 1
+            if self.failures == _STARTS:
                 raise FastpipeError(f"the processes that examine files don't start: {how}")
             self._start(process.tasks)
             return
         task = process.tasks.popleft()
-        again = task.number not in self._tried
+        again = task.number not in self.tried
         if again:
-            self._tried.add(task.number)
-            self._again.append(task)
-            self._losses += 1
-        if self._losses == _LOSSES_IN_A_ROW:
+            self.tried.add(task.number)
+            self.again.append(task)
+            self.losses += 1
+        if self.losses == _LOSSES_IN_A_ROW:
             raise FastpipeError(
-                f"{self._losses} files in a row killed or hung the process that read them, the last one "
+                f"{self.losses} files in a row killed or hung the process that read them, the last one "
                 f"{task.path} ({how}): that is this machine, its disk or a reader, not the files. "
                 "FASTPIPE_READER=pil chooses the plainest reader; then run the check again"
             )
@@ -237,7 +238,7 @@ class _Pool:
     def _finding(self, task: Task, end: str | None) -> FileFacts:
         """The finding of a file that processes were lost over twice, the second with that end; None where it hung."""
         if end is None:  # no look at the file: the disk may stall again
-            return FileFacts(bits_of(["hang"]), text=f"not done after {self._timeout_s:g} s, twice")
+            return FileFacts(bits_of(["hang"]), text=f"not done after {self.timeout_s:g} s, twice")
         size = -1
         with contextlib.suppress(OSError):
             size = readers.stat_file(task.path)[0]
@@ -249,7 +250,7 @@ def examine_on(
 ) -> Generator[tuple[int, FileFacts], None, None]:
     """`examine_all` by the workers of the scheduler at an address."""
 
-    def asked() -> Iterator[Any]:
+    def asked() -> Iterator[tuple[list[Task], Rules, float]]:
         for chunk in chunks:
             paths = shared_paths([task.path for task in chunk])
             tasks = [task._replace(path=path) for task, path in zip(chunk, paths, strict=True)]
