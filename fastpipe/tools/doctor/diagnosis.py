@@ -23,8 +23,8 @@ from fastpipe.tools.doctor.measurements import (
     Reencoding,
     Scaling,
     StageProfile,
-    Threaded,
     WorkerThreads,
+    WorkerTrial,
 )
 from fastpipe.tools.doctor.picture import COLORS, draw, save
 
@@ -50,7 +50,8 @@ class Diagnosis:
         stages: where the time of a sample goes.
         disk: what reading the files costs; None where the dataset doesn't show its files.
         scaling: what different numbers of workers deliver.
-        threaded: what the threads of one worker deliver in their place.
+        threaded: what threads deliver in the workers' place; None where it makes no sense to try.
+        in_python: what keeps batches from being made by threads; empty where nothing does.
         memory: of the machine.
         threads: of each worker.
         reencodings: what other files would gain.
@@ -69,7 +70,8 @@ class Diagnosis:
     stages: StageProfile
     disk: Disk | None
     scaling: Scaling
-    threaded: Threaded
+    threaded: WorkerTrial | None
+    in_python: str
     memory: Memory
     threads: WorkerThreads
     reencodings: tuple[Reencoding, ...]
@@ -100,11 +102,11 @@ class Diagnosis:
     @property
     def recommended(self) -> dict[str, int]:
         """Arguments for `fastpipe.DataLoader`: one worker with threads where it delivers as much as several."""
-        workers, rate = self.recommended_workers, self.threaded.images_per_s
+        workers, threaded = self.recommended_workers, self.threaded
         wanted = self.scaling.rate(workers) or self.scaling.best.images_per_s
         wanted = min(wanted * (1 - SAME), self.gpu_rate or float("inf"))
-        if rate is not None and rate >= wanted:
-            return {"num_workers": self.threaded.workers, "threads": self.threaded.threads}
+        if threaded is not None and threaded.images_per_s >= wanted:
+            return {"num_workers": threaded.workers, "threads": threaded.threads}
         return {"num_workers": workers}
 
     @property
@@ -208,13 +210,12 @@ def _about_disk(disk: Disk | None) -> Iterator[str]:
 
 def _worker_table(diagnosis: Diagnosis, block: str) -> ReportTable:
     trials, gpu_rate = diagnosis.scaling.trials, diagnosis.gpu_rate
-    most = max([gpu_rate or 0.0, diagnosis.threaded.images_per_s or 0.0, *(trial.images_per_s for trial in trials)])
     columns = ["workers", "images/s", "times one"]
     table = ReportTable([*columns, ""], columns, framed=False)
-    rows: list[tuple[Any, float]] = [(trial.workers, trial.images_per_s) for trial in trials]
-    threaded = diagnosis.threaded
-    if threaded.images_per_s is not None:
+    rows: list[tuple[int | str, float]] = [(trial.workers, trial.images_per_s) for trial in trials]
+    if (threaded := diagnosis.threaded) is not None:
         rows.append((pluralize(threaded.threads, "thread"), threaded.images_per_s))
+    most = max(gpu_rate or 0.0, *(rate for _, rate in rows))
     for who, rate in rows:
         gain = rate / trials[0].images_per_s * trials[0].workers
         table.add_row(who, rate, f"{gain:.1f}×", Text(block * round(_BAR * rate / most), style=COLORS["read"]))
@@ -245,8 +246,9 @@ def _about_workers(diagnosis: Diagnosis) -> Iterator[str]:
 
 def _about_threads(diagnosis: Diagnosis) -> str:
     threaded = diagnosis.threaded
-    if threaded.images_per_s is None:
-        return f"workers serve better than threads would: {threaded.reason}"
+    if threaded is None:
+        held = f"{diagnosis.in_python} is Python code, which holds the interpreter's lock"
+        return f"workers serve better than threads would: {held}"
     asked = f"fastpipe.DataLoader(num_workers={threaded.workers}, threads={threaded.threads})"
     if "threads" not in diagnosis.recommended:
         return f"workers serve better than threads here, {asked}"

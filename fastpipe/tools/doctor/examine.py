@@ -33,7 +33,6 @@ from fastpipe.tools.doctor.stages import time_stages, try_samples
 from fastpipe.tools.doctor.workers import (
     Probe,
     images_per_s,
-    measure_threads,
     object_lists,
     threads_here,
     trial_batch_size,
@@ -141,8 +140,10 @@ def doctor(
     scaling = Scaling(tuple(trials), cpus, size)
     # After what starts workers: they had better not inherit what OpenCV sets up when it is used here.
     step("trying threads")
-    own = 0 if probe.why_here else 1
-    threaded = measure_threads(examined, tried.good, threads=cpus, batch_size=size, seconds=share, workers=own)
+    own, threaded = 0 if probe.why_here else 1, None
+    if not examined.in_python:
+        rate = images_per_s(examined, tried.good, workers=own, threads=cpus, batch_size=size, seconds=share)
+        threaded = WorkerTrial(own, rate, cpus)
     if progress is not None:
         progress(steps, steps, "done")
 
@@ -158,6 +159,7 @@ def doctor(
         disk=disk,
         scaling=scaling,
         threaded=threaded,
+        in_python=examined.in_python,
         memory=available,
         threads=threads,
         reencodings=tuple(reencodings),

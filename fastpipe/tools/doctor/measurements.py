@@ -60,10 +60,11 @@ class Disk:
 
 @dataclass(frozen=True, slots=True)
 class WorkerTrial:
-    """One measured number of workers."""
+    """One measured number of workers, or of threads."""
 
-    workers: int  # processes
+    workers: int  # processes; 0 for the training process itself
     images_per_s: float  # that they delivered together
+    threads: int = 0  # of the core's, that make each one's batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,16 +99,6 @@ class Scaling:
         Whatever doctor says about a number of workers follows from this one.
         """
         return (None if gpu_rate is None else self.workers_for(gpu_rate)) or self.best.workers
-
-
-@dataclass(frozen=True, slots=True)
-class Threaded:
-    """Batches made by threads of the core's, in one process."""
-
-    threads: int
-    images_per_s: float | None  # None where it makes no sense to try
-    reason: str = ""  # why; empty where it was tried
-    workers: int = 1  # 0: in the training process, since the dataset can't be sent to a worker
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ import torch
 from fastpipe.datasets.wrappers import inner_datasets
 from fastpipe.loading.tuning import running
 from fastpipe.rng import keyed_globals
-from fastpipe.tools.doctor.measurements import ObjectList, StageProfile, Threaded, WorkerThreads
+from fastpipe.tools.doctor.measurements import ObjectList, StageProfile, WorkerThreads
 from fastpipe.tools.inputs import Subject
 from fastpipe.tools.timing import Workers
 
@@ -82,26 +82,14 @@ def images_per_s(
     batch_size: int,
     seconds: float,
 ) -> float:
-    """Measures the real loader: at least two batches of every worker; with `threads`, as `measure_threads` says.
+    """Measures the real loader: at least two batches of every worker.
 
-    The samples are taken again and again: they stay in the page cache.
+    The samples are taken again and again: they stay in the page cache. Threads make batches as `fastpipe.DataLoader`
+    has them do: of one worker, as the training process then has nothing to do but to take batches, or without any.
     """
     make = partial(subject.loader_for, cycle(indices), batch_size, workers, threads)
     with running(make, workers, seed=threads or workers) as loader:
         return batch_size * loader.batches_per_s(seconds)
-
-
-def measure_threads(
-    subject: Subject, indices: Sequence[int], *, threads: int, batch_size: int, seconds: float, workers: int = 1
-) -> Threaded:
-    """Delivers batches as `fastpipe.DataLoader` makes them on threads: of one worker, or without any, of this process.
-
-    With a worker, the training process has nothing to do but to take batches, so that is what is recommended.
-    """
-    if subject.in_python:
-        return Threaded(threads, None, f"{subject.in_python} is Python code, which holds the interpreter's lock")
-    rate = images_per_s(subject, indices, workers=workers, threads=threads, batch_size=batch_size, seconds=seconds)
-    return Threaded(threads, rate, workers=workers)
 
 
 def object_lists(dataset: object) -> list[ObjectList]:
