@@ -129,7 +129,7 @@ class _Pair:
 
         from fastpipe import core
         from fastpipe.hooks.checking import SiteAccount
-        from fastpipe.program.pending_tensor import NormalizedPixels
+        from fastpipe.program.pending_work import NormalizedPixels
 
         if torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack() or not core.available():
             return False

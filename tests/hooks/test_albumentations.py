@@ -391,9 +391,9 @@ def test_batches(workers: int, collate: Any) -> None:
 
 
 def test_a_batch_holds_no_arrays_of_floats(monkeypatch: pytest.MonkeyPatch) -> None:
-    from fastpipe.program import pending_tensor
+    from fastpipe.program import pending_work
 
-    monkeypatch.setattr(pending_tensor.NormalizedPixels, "_new", None)
+    monkeypatch.setattr(pending_work.NormalizedPixels, "_new", None)
     tensors = [pair()(image=corpus.photo(131, 157, seed))["image"] for seed in range(3)]
     batch = torch.stack(tensors)
     with plainly():
@@ -404,7 +404,7 @@ def test_a_batch_holds_no_arrays_of_floats(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("batched", [False, True])
 def test_what_the_core_refuses(monkeypatch: pytest.MonkeyPatch, batched: bool) -> None:
-    monkeypatch.setattr("fastpipe.program.pending_tensor.normalized_by_factor", lambda *_: None)
+    monkeypatch.setattr("fastpipe.program.pending_work.normalized_by_factor", lambda *_: None)
     made, expected = both(pair(), image=LARGE)
     if batched:
         assert torch.equal(torch.stack([made["image"]]), torch.stack([expected["image"]]))
@@ -422,7 +422,7 @@ def test_a_difference_in_a_tensor_is_said(monkeypatch: pytest.MonkeyPatch, batch
         made[...] = image
         return made
 
-    monkeypatch.setattr("fastpipe.program.pending_tensor.normalized_by_factor", wrong)
+    monkeypatch.setattr("fastpipe.program.pending_work.normalized_by_factor", wrong)
     with fastpipe.install(check=1):
         made = pair()(image=LARGE)["image"]
         assert fastpipe.is_pending(made)
