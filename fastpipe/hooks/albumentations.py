@@ -30,6 +30,7 @@ _COMPOSITION, _PIXELS, _PYTORCH = (
     "albumentations.augmentations.pixel.transforms",
     "albumentations.pytorch.transforms",
 )
+_BOXES = "albumentations.core.bbox_utils"
 _LEAST_PIXELS = 1 << 14
 """The fewest pixels of an image whose tensor waits: the floats of smaller ones take memory that is there already."""
 
@@ -43,6 +44,8 @@ def hook(module: ModuleType, patches: Patches) -> None:
         patches.wrap(module.Normalize, "apply_with_params", _normalizing)
     elif module.__name__ == _PYTORCH:
         patches.wrap(module.ToTensorV2, "apply_with_params", _making_tensors)
+    elif module.__name__ == _BOXES:
+        patches.wrap(module, "filter_bboxes", _FilterOfBoxes)
     else:
         patches.wrap(module.Compose, "__call__", _composing)
 
@@ -228,3 +231,40 @@ def _making_tensors(plain: Function) -> Function:
         return {**made, "image": pair.tensor()}
 
     return apply_with_params
+
+
+# -- boxes
+
+
+class _FilterOfBoxes:
+    """albumentations' ``filter_bboxes``, which looks at the boxes behind each transform: once for those that it knows.
+
+    What it gives depends on its arguments alone, so that behind a transform of pixels it is what it was before.
+
+    Args:
+        plain: albumentations' function.
+    """
+
+    def __init__(self, plain: Function) -> None:
+        self._plain = plain
+        self._last: tuple[Any, Any] = None, None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        key = _key_of_boxes(*args, **kwargs)
+        asked, made = self._last
+        if key is not None and key == asked:
+            return made.copy()
+        made = self._plain(*args, **kwargs)
+        if key is not None:
+            self._last = key, made.copy()
+        return made
+
+
+def _key_of_boxes(bboxes: Any = None, shape: Any = None, *others: Any, **named: Any) -> Any:
+    """All that a result depends on; None where the arguments are others than `Compose` gives."""
+    import numpy as np
+
+    if type(bboxes) is not np.ndarray or bboxes.ndim != 2 or bboxes.dtype.kind != "f" or type(shape) is not dict:
+        return None
+    values = (*shape.items(), *others, *named.items())
+    return bboxes.tobytes(), bboxes.shape, bboxes.dtype, values, tuple(map(type, named.values()))

@@ -19,6 +19,7 @@ HOOKS = {
     "PIL.ImageEnhance": "pillow_functions",
     "PIL.ImageOps": "pillow_functions",
     "albumentations.augmentations.pixel.transforms": "albumentations",
+    "albumentations.core.bbox_utils": "albumentations",
     "albumentations.core.composition": "albumentations",
     "albumentations.pytorch.transforms": "albumentations",
     "cv2": "opencv",
