@@ -255,7 +255,7 @@ class _FilterOfBoxes:
         if key is not None and key == asked:
             return made.copy()
         made = self._plain(*args, **kwargs)
-        if key is not None:
+        if key is not None and made.size:
             self._last = key, made.copy()
         return made
 
@@ -266,5 +266,7 @@ def _key_of_boxes(bboxes: Any = None, shape: Any = None, *others: Any, **named: 
 
     if type(bboxes) is not np.ndarray or bboxes.ndim != 2 or bboxes.dtype.kind != "f" or type(shape) is not dict:
         return None
-    values = (*shape.items(), *others, *named.items())
-    return bboxes.tobytes(), bboxes.shape, bboxes.dtype, values, tuple(map(type, named.values()))
+    numbers = (*shape.values(), *others, *named.values())
+    if not {*map(type, numbers)} <= {int, float, type(None)}:
+        return None
+    return bboxes.tobytes(), bboxes.shape, bboxes.dtype, tuple(shape), tuple(named), numbers
