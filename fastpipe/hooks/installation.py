@@ -21,6 +21,7 @@ HOOKS = {
     "albumentations.augmentations.pixel.transforms": "albumentations",
     "albumentations.core.bbox_utils": "albumentations",
     "albumentations.core.composition": "albumentations",
+    "albumentations.core.transforms_interface": "albumentations",
     "albumentations.pytorch.transforms": "albumentations",
     "cv2": "opencv",
     "lightning.fabric.strategies.launchers.subprocess_script": "ranks",

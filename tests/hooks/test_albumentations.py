@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 from albumentations.augmentations.pixel import transforms as pixel_transforms
-from albumentations.core import bbox_utils
+from albumentations.core import bbox_utils, transforms_interface
 from albumentations.pytorch import ToTensorV2
 from torch.utils.data import DataLoader, Dataset
 
@@ -353,6 +353,52 @@ def test_pickles_and_copies() -> None:
     made = pair()(image=LARGE)["image"]
     assert torch.equal(made.clone(), expected["image"])
     assert torch.equal(made[:, 3:40, 5:60], expected["image"][:, 3:40, 5:60])
+
+
+# -- what is turned
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.int64])
+@pytest.mark.parametrize("shape", [(5, 7), (5, 7, 1), (6, 4, 2), (31, 17, 3), (8, 9, 4), (3, 4, 5), (1, 6, 3), (6, 1, 3)])
+def test_views_become_arrays(dtype: Any, shape: tuple[int, ...]) -> None:
+    image = np.random.default_rng(3).integers(0, 256, shape).astype(dtype)
+    wide = np.repeat(image, 2, 1)[:, : shape[1]]
+    for whole in (image, wide, np.asfortranarray(image)):
+        for view in (whole, whole[::-1], whole[:, ::-1], whole[::-1, ::-1], whole[..., ::-1], whole[:0], whole[::2]):
+            for given in (view, view.swapaxes(0, 1)):
+                made = transforms_interface.ensure_contiguous_output(given)
+                with plainly():
+                    expected = transforms_interface.ensure_contiguous_output(given)
+                assert (made is given) == (expected is given)
+                assert_same(made, expected)
+                assert made.shape == expected.shape
+                assert made.flags.writeable == expected.flags.writeable
+                assert made.flags.owndata == expected.flags.owndata
+                assert np.shares_memory(made, given) == np.shares_memory(expected, given)
+
+
+@pytest.mark.parametrize("kind", [A.Transpose, A.RandomRotate90, A.D4])
+def test_turns(monkeypatch: pytest.MonkeyPatch, kind: Any) -> None:
+    fastpipe.uninstall()
+    copied: list[Any] = []
+    mask = np.ascontiguousarray(LARGE[..., 0])
+    plain = transforms_interface.ensure_contiguous_output
+
+    def ensure_contiguous_output(arg: Any) -> Any:
+        copied.append(plain(arg) is not arg)
+        return plain(arg)
+
+    monkeypatch.setattr(transforms_interface, "ensure_contiguous_output", ensure_contiguous_output)
+    with fastpipe.install(check=0):
+        for seed in range(8):
+            transform = A.Compose([kind(p=1)], seed=seed)
+            made = transform(image=LARGE, mask=mask)
+            assert not any(copied)
+            with plainly():
+                expected = A.Compose([kind(p=1)], seed=seed)(image=LARGE, mask=mask)
+            copied.clear()
+            for name in made:
+                assert_same(made[name], expected[name])
 
 
 # -- boxes
