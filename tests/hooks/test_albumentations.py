@@ -10,12 +10,14 @@ from typing import Any
 
 import albumentations as A
 import corpus
+import hypothesis
 import numpy as np
 import pytest
 import torch
 from albumentations.augmentations.pixel import transforms as pixel_transforms
 from albumentations.core import bbox_utils, transforms_interface
 from albumentations.pytorch import ToTensorV2
+from hypothesis import strategies as st
 from torch.utils.data import DataLoader, Dataset
 
 import fastpipe
@@ -359,7 +361,9 @@ def test_pickles_and_copies() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.int64])
-@pytest.mark.parametrize("shape", [(5, 7), (5, 7, 1), (6, 4, 2), (31, 17, 3), (8, 9, 4), (3, 4, 5), (1, 6, 3), (6, 1, 3)])
+@pytest.mark.parametrize(
+    "shape", [(5, 7), (5, 7, 1), (6, 4, 2), (31, 17, 3), (8, 9, 4), (3, 4, 5), (1, 6, 3), (6, 1, 3)]
+)
 def test_views_become_arrays(dtype: Any, shape: tuple[int, ...]) -> None:
     image = np.random.default_rng(3).integers(0, 256, shape).astype(dtype)
     wide = np.repeat(image, 2, 1)[:, : shape[1]]
@@ -488,6 +492,37 @@ def test_filtered_boxes_are_the_callers_own() -> None:
     assert len(strict) == 3
     assert len(bbox_utils.filter_bboxes(boxes, {"height": 10, "width": 10})) == 3
     assert len(bbox_utils.filter_bboxes(boxes[1:], shape)) == 3
+
+
+_EDGES = st.sampled_from([0.0, -0.0, 1.0, -1e-9, 1 + 1e-6, 0.1, 0.5, np.nan, np.inf, -0.3, 1.4, 1e-9, 1 - 1e-9])
+
+
+@hypothesis.given(
+    st.lists(st.tuples(*(_EDGES,) * 4, st.just(7.0)), min_size=0, max_size=4), st.sampled_from([np.float32, float])
+)
+def test_boxes_that_are_refused(boxes: list[Any], dtype: Any) -> None:
+    array = np.array(boxes, dtype).reshape(len(boxes), 5)
+
+    def message() -> str:
+        try:
+            bbox_utils.check_bboxes(array)
+        except ValueError as error:
+            return str(error)
+        return ""
+
+    made = message()
+    with plainly():
+        assert made == message()
+
+
+def test_boxes_in_the_image_need_no_closer_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    def isclose(*args: Any, **kwargs: Any) -> Any:
+        raise AssertionError("albumentations' own check")
+
+    monkeypatch.setattr(np, "isclose", isclose)
+    bbox_utils.check_bboxes(np.array([[0.0, 0.1, 1.0, 0.4, 3.0]]))
+    with pytest.raises(AssertionError, match="own check"):
+        bbox_utils.check_bboxes(np.array([[0.0, 0.1, 1.1, 0.4, 3.0]]))
 
 
 class _Photos(Dataset[Any]):
