@@ -21,7 +21,6 @@ from fastpipe.executor import (
     ThreadResources,
     batch_memory,
 )
-from fastpipe.executor.shm_pool import Slot
 from fastpipe.sources import fetched
 from fastpipe.types import Generators, Recipe
 
@@ -42,7 +41,6 @@ class ArrayBatch:
     def __init__(self, count: int, options: BatchSpec) -> None:
         self._count = count
         self._options = options
-        self._slot: Slot | None = None
         self.images: torch.Tensor | None = None
 
     def accept(self, task: SampleTask) -> bool:
@@ -51,7 +49,7 @@ class ArrayBatch:
         shape = form.cropped(_box(task))
         if self.images is None:
             shared = get_worker_info() is not None
-            self.images, self._slot = batch_memory((self._count, *shape), form.dtype, self._options, shared)
+            self.images = batch_memory((self._count, *shape), form.dtype, self._options, shared)
         return tuple(self.images.shape[1:]) == shape and self.images.dtype == form.dtype
 
     def place(self, position: int) -> torch.Tensor:
@@ -64,7 +62,7 @@ class ArrayBatch:
         for place, position in enumerate(positions):
             if place != position:
                 self.images[place].copy_(self.images[position])
-        return ImageBatch(self.images[: len(positions)], targets, None, self._slot)
+        return ImageBatch(self.images[: len(positions)], targets)
 
 
 class ArrayStages(ImageStages):

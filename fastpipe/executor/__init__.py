@@ -13,7 +13,7 @@ from fastpipe.executor.batch_executor import (
 from fastpipe.executor.epochs import SharedEpoch
 from fastpipe.executor.image_stages import DecodeOptions, ImageStages, upright
 from fastpipe.executor.pixel_stages import PixelArray, PixelStages
-from fastpipe.executor.shm_pool import Slots, too_small
+from fastpipe.executor.shm_pool import begin_worker, close_pieces, too_small
 from fastpipe.executor.stage_times import Row, Stage, StageTimes
 from fastpipe.executor.tasks import SampleTask
 
@@ -33,12 +33,13 @@ __all__ = [
     "SampleTask",
     "SharedEpoch",
     "SlotAllocator",
-    "Slots",
     "Stage",
     "StageTimes",
     "ThreadResources",
     "batch_bytes",
     "batch_memory",
+    "begin_worker",
+    "close_pieces",
     "end_threads",
     "thread_resources",
     "too_small",

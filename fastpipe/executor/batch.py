@@ -14,11 +14,9 @@ from typing import Any
 
 import torch
 
-from fastpipe.environment import no_descriptors_left
-from fastpipe.errors import LoaderError
 from fastpipe.executor.epochs import SharedEpoch
 from fastpipe.executor.host_pool import reused
-from fastpipe.executor.shm_pool import Slot, WorkerSlots, too_small
+from fastpipe.executor.shm_pool import new_shared, worker_pieces
 from fastpipe.executor.tasks import SampleTask
 from fastpipe.ops import ToNormalizedTensor, ToPlanarTensor
 from fastpipe.program.lower import lower
@@ -37,7 +35,6 @@ class BatchSpec:
         threads: in place of the dataset's own ``threads``; None for that.
         as_list: give a list of samples all the same; the loader's user collates them.
         pinned: in memory that a device reads from at full speed, where batches stay in this process.
-        slots: of this worker's process, memory that batches are made in again and again.
         epochs: which one a dataset's samples are of, for a loader that works ahead; of others it is the current one.
     """
 
@@ -47,7 +44,6 @@ class BatchSpec:
     threads: int | None = None
     as_list: bool = False
     pinned: bool = False
-    slots: WorkerSlots | None = None
     epochs: Mapping[SharedEpoch, int] = field(default_factory=dict)
 
 
@@ -60,19 +56,13 @@ class ImageBatch:
         targets: N of them, whatever the dataset has.
         normalize: for deferred images, each one's ``(mean, std)`` on the scale of [0, 1]; None where nothing is left
             to do.
-        slot: the memory that the images are in, where that will be used again.
         multiplied: deferred images are to be multiplied by 1 / 255, not divided by 255.
     """
 
     images: torch.Tensor
     targets: list[Any]
     normalize: list[tuple[tuple[float, ...], tuple[float, ...]]] | None = None
-    slot: Slot | None = None
     multiplied: bool = False
-
-    def images_to_send(self) -> Any:
-        """The images, or what becomes them in the loader's main process. To be called once."""
-        return self.images if self.slot is None else self.slot.handed_over(self.images)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +119,6 @@ class BatchBuilder:
     images: torch.Tensor | None = None
     _numbers: dict[int, tuple[tuple[float, ...], tuple[float, ...]]] = field(default_factory=dict)
     _first: Program | None = None
-    _slot: Slot | None = None
 
     def accept(self, task: SampleTask) -> bool:
         """Gives the image of a task its place; False where it doesn't fit into a batch with the ones before.
@@ -147,7 +136,7 @@ class BatchBuilder:
             shape, dtype = (self.count, *program.result), _dtype(program, self.options)
             self._first, out = program, self.out
             if out is None:
-                self.images, self._slot = _allocate(shape, dtype, self.options, self.shared)
+                self.images = _allocate(shape, dtype, self.options, self.shared)
             elif out.dtype != dtype or (out.shape[2], out.shape[3], out.shape[1]) != program.result:
                 return False
             else:
@@ -189,39 +178,24 @@ class BatchBuilder:
             images = images[: len(positions)]
         numbers = [self._numbers[position] for position in positions] if self._numbers else None
         deferred = self._first if self.options.defer else None
-        return ImageBatch(images, targets, numbers, self._slot, deferred is not None and _multiplied(deferred))
+        return ImageBatch(images, targets, numbers, deferred is not None and _multiplied(deferred))
 
 
-def _allocate(
-    shape: Sequence[int], dtype: torch.dtype, options: BatchSpec, shared: bool
-) -> tuple[torch.Tensor, Slot | None]:
+def _allocate(shape: Sequence[int], dtype: torch.dtype, options: BatchSpec, shared: bool) -> torch.Tensor:
     """An uninitialised batch; shape is ``(N, H, W, C)``, the result ``(N, C, H, W)``."""
     count, height, width, channels = shape
     layout = (count, height, width, channels) if options.channels_last else (count, channels, height, width)
-    batch, slot = batch_memory(layout, dtype, options, shared)
-    return batch.permute(0, 3, 1, 2) if options.channels_last else batch, slot
+    batch = batch_memory(layout, dtype, options, shared)
+    return batch.permute(0, 3, 1, 2) if options.channels_last else batch
 
 
-def batch_memory(
-    shape: tuple[int, ...], dtype: torch.dtype, options: BatchSpec, shared: bool
-) -> tuple[torch.Tensor, Slot | None]:
-    """An uninitialised, contiguous batch, and the slot that it is in; `shared` for another process."""
+def batch_memory(shape: tuple[int, ...], dtype: torch.dtype, options: BatchSpec, shared: bool) -> torch.Tensor:
+    """An uninitialised, contiguous batch; `shared` for another process."""
     if not shared:
-        return reused(shape, dtype, options.pinned), None
-    size = math.prod(shape) * dtype.itemsize
-    slot = options.slots.find(size, _new_shared) if options.slots is not None and size else None
-    piece = _new_shared(size) if slot is None else slot.piece
-    return piece[:size].view(dtype).view(shape), slot
-
-
-def _new_shared(size: int) -> torch.Tensor:
-    # What torch's default_collate does in a worker, through the same function.
-    try:
-        storage = torch.UntypedStorage._new_shared(size)  # type: ignore[no-untyped-call]
-    except RuntimeError as error:
-        if reason := no_descriptors_left(error):
-            raise LoaderError(f"{reason}.") from error
-        if "shared memory" not in str(error):
-            raise
-        raise too_small(size, "this batch takes") from error
-    return torch.empty(0, dtype=torch.uint8).set_(storage)
+        return reused(shape, dtype, options.pinned)
+    count = math.prod(shape)
+    pieces = worker_pieces()
+    lent = pieces.lend(count * dtype.itemsize) if pieces is not None and count else None
+    if lent is None:
+        return new_shared(count * dtype.itemsize).view(dtype).view(shape)
+    return torch.frombuffer(lent, dtype=dtype, count=count).view(shape)

@@ -10,9 +10,9 @@ where a batch is kept for long: the piece is the batch's alone from then on, and
 from __future__ import annotations
 
 import os
-import secrets
+import sys
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,10 +21,8 @@ import torch
 from numpy.typing import NDArray
 from torch.multiprocessing.reductions import reduce_tensor
 
-from fastpipe.environment import SHARED_MEMORY, shared_memory_room
+from fastpipe.environment import SHARED_MEMORY, no_descriptors_left, shared_memory_room
 from fastpipe.errors import LoaderError
-
-_owners: weakref.WeakValueDictionary[str, Slots] = weakref.WeakValueDictionary()
 
 # What the main process writes, and the worker reads, about a piece.
 _FREE, _IN_USE, _LEFT = 0, 1, 2
@@ -47,185 +45,241 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_forking)
 
 
-class Slots:
-    """The shared memory of a loader's workers, as the main process sees it; made before the workers are.
-
-    Args:
-        workers: processes that make batches.
-        count: pieces that each of them keeps; batches beyond them are in new memory.
-    """
-
-    def __init__(self, workers: int, count: int) -> None:
-        self._token = secrets.token_hex(8)
-        self._count = count
-        zeros = torch.zeros((workers, _NUMBERS), dtype=torch.uint8)
-        self._in_use: torch.Tensor = zeros.share_memory_()  # type: ignore[no-untyped-call]
-        self._pieces: dict[tuple[int, int], tuple[NDArray[np.uint8], NDArray[np.uint8]]] = {}
-        _owners[self._token] = self
-
-    def __getstate__(self) -> tuple[str, int, torch.Tensor]:
-        return self._token, self._count, self._in_use
-
-    def __setstate__(self, state: tuple[str, int, torch.Tensor]) -> None:
-        self._token, self._count, self._in_use = state
-        self._pieces = {}
-
-    def of_worker(self, worker: int) -> WorkerSlots:
-        """The pieces of one worker, which makes batches in them."""
-        return WorkerSlots(self._token, worker, self._in_use[worker].numpy(), self._count)
-
-    def open(
-        self, worker: int, number: int, count: int, dtype: torch.dtype, piece: torch.Tensor | None, left: Sequence[int]
-    ) -> torch.Tensor:
-        """The first values of the piece that a batch came in; it is free again when nothing refers to their memory.
-
-        Args:
-            worker, number: which piece.
-            count, dtype: of the values.
-            piece: its memory, the first time.
-            left: numbers of pieces that aren't used again: their memory goes away with the batches in them.
-        """
-        for other in left:
-            self._pieces.pop((worker, other), None)
-        if piece is not None:
-            self._pieces[worker, number] = piece.numpy(), self._in_use[worker].numpy()
-        whole, in_use = self._pieces[worker, number]
-        view = whole[:]
-        # torch keeps the array for as long as there is a tensor, or anything made of one, on its memory.
-        weakref.finalize(view, _free, in_use, number, os.getpid(), _forks).atexit = False
-        return torch.frombuffer(view, dtype=dtype, count=count)
-
-
-def _free(in_use: NDArray[np.uint8], number: int, owner: int, forks: int) -> None:
-    if os.getpid() == owner:  # a process forked from it has the same objects, but no say
-        in_use[number] = _FREE if forks == _forks else _LEFT
-
-
 @dataclass(slots=True)
 class _Piece:
-    """Memory that a worker makes batches in, and when it was handed over last, as a count of batches."""
+    """Memory that a worker makes batches in.
 
-    memory: torch.Tensor
-    handed_over: int = 0
-    is_known: bool = False  # to the main process
-
-
-class WorkerSlots:
-    """The pieces of one worker, in its process.
-
-    Args:
-        token: names the loader's `Slots`.
-        worker: its number.
-        in_use: the state of each number, in shared memory.
-        count: the most pieces that it keeps.
+    Attributes:
+        memory: the memory.
+        lent: the array of the batch that is, or was, made in it; gone when nothing of this process refers to it.
+        is_sent: that batch was handed over.
+        handed_over: when the last one was, as a count of requests.
+        is_known: to the main process.
     """
 
-    def __init__(self, token: str, worker: int, in_use: NDArray[np.uint8], count: int) -> None:
-        self.token = token
-        self.worker = worker
-        self.in_use = in_use
+    memory: torch.Tensor
+    lent: weakref.ref[NDArray[np.uint8]] | None = None
+    is_sent: bool = False
+    handed_over: int = 0
+    is_known: bool = False
+
+
+class WorkerPieces:
+    """The pieces of a worker, in its process.
+
+    Args:
+        count: the most that it keeps; batches beyond them are in new memory.
+
+    Raises:
+        LoaderError: there is no room for what is noted about them.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.process = os.getpid()
         self._count = count
+        self._states = new_shared(_NUMBERS).zero_()
+        self._in_use: NDArray[np.uint8] = self._states.numpy()
+        self._is_known = False
         self._asked = 0
         self._pieces: dict[int, _Piece] = {}
+        self._numbers: dict[int, int] = {}  # of pieces, by their address
         self._left: list[int] = []  # numbers that the main process hasn't been told of
 
-    def find(self, bytes_: int, make: Callable[[int], torch.Tensor]) -> Slot | None:
-        """A piece of at least `bytes_` bytes that nobody uses; None where all are in use.
+    def lend(self, size: int) -> NDArray[np.uint8] | None:
+        """At least `size` bytes for a batch; None where all pieces are in use.
 
-        Args:
-            bytes_: of the batch.
-            make: makes a new piece, uint8 ``(bytes_,)`` in shared memory.
+        They are used again when nothing refers to this very array, and the main process has let go of the batch where
+        it was sent. Views of the array must keep it itself.
+
+        Raises:
+            LoaderError: there is no room for a new piece.
         """
         self._asked += 1
         self._leave_kept()
-        number = self._free_number()
+        number = self._number_for(size)
         if number is None:
             return None
         piece = self._pieces.get(number)
-        if piece is None or len(piece.memory) < bytes_ or self.in_use[number] == _LEFT:
-            self.in_use[number] = _FREE
-            self._pieces.pop(number, None)
+        if piece is None or len(piece.memory) < size:
+            self._drop(number)
             del piece  # given back before there is another
-            piece = self._pieces[number] = _Piece(make(bytes_))
-        return Slot(self, number, piece.memory)
+            self._in_use[number] = _FREE
+            piece = self._pieces[number] = _Piece(new_shared(size))
+            self._numbers[piece.memory.data_ptr()] = number
+        array = piece.memory.numpy()[:]
+        piece.lent, piece.is_sent = weakref.ref(array), False
+        return array
 
     def _leave_kept(self) -> None:
         """Leaves pieces to the batches that are kept in them: others take their place."""
         since = self._asked - _KEPT * self._count
         for number, piece in [*self._pieces.items()]:
-            if piece.handed_over < since and self.in_use[number] == _IN_USE:
-                del self._pieces[number]
+            if piece.handed_over < since and self._in_use[number] == _IN_USE:
+                self._drop(number)
                 self._left.append(number)
 
-    def _free_number(self) -> int | None:
-        """The number of a piece that nobody uses, or one without a piece where there may be more of them."""
-        for number in self._pieces:
-            if self.in_use[number] != _IN_USE:
-                return number
-        free = np.flatnonzero(self.in_use != _IN_USE)
-        return int(free[0]) if len(free) and len(self._pieces) < self._count else None
+    def _drop(self, number: int) -> None:
+        piece = self._pieces.pop(number, None)
+        if piece is not None:
+            del self._numbers[piece.memory.data_ptr()]
 
-    def hand_over(self, number: int) -> tuple[torch.Tensor | None, tuple[int, ...]]:
-        """Gives a piece to the main process; returns its memory, the first time, and numbers that are left."""
-        piece = self._pieces[number]
-        self.in_use[number] = _IN_USE
-        new = None if piece.is_known else piece.memory
-        piece.handed_over, piece.is_known = self._asked, True
+    def _number_for(self, size: int) -> int | None:
+        """The number of the smallest free piece of at least `size` bytes, or of one to be replaced, or of a new one."""
+        free = {}
+        for number, piece in [*self._pieces.items()]:
+            if self._in_use[number] == _LEFT:
+                self._drop(number)
+            elif self._in_use[number] == _FREE and (piece.lent is None or piece.lent() is None):
+                free[number] = len(piece.memory)
+        fitting = [number for number in free if free[number] >= size]
+        if fitting:
+            return min(fitting, key=lambda number: free[number])
+        if free:
+            return max(free, key=lambda number: free[number])
+        if len(self._pieces) >= self._count:
+            return None
+        unused = (int(number) for number in np.flatnonzero(self._in_use != _IN_USE))
+        return next((number for number in unused if number not in self._pieces), None)
+
+    def reduced(self, tensor: torch.Tensor) -> tuple[Any, ...] | None:
+        """What stands for a tensor in a pickle for the main process, which the memory is handed over to.
+
+        None for a tensor that doesn't lie in a piece that was lent, or in one whose batch was handed over before.
+        """
+        number = self._numbers.get(tensor.untyped_storage().data_ptr())
+        piece = None if number is None else self._pieces[number]
+        if piece is None or piece.is_sent or piece.lent is None or piece.lent() is None:
+            return None
+        if tensor.requires_grad or tensor.is_conj() or tensor.is_neg() or not tensor.numel():
+            return None
+        self._in_use[number] = _IN_USE
+        states = None if self._is_known else _Handle(self._states)
+        memory = None if piece.is_known else _Handle(piece.memory)  # sent once, and mapped once
         left, self._left = tuple(self._left), []
-        return new, left
+        piece.handed_over, piece.is_known, piece.is_sent, self._is_known = self._asked, True, True, True
+        layout = (tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.storage_offset())
+        return _received, (self.process, states, number, memory, left, *layout)
 
 
-@dataclass(slots=True)
-class Slot:
-    """A piece of memory for one batch."""
+_worker = 0, 0
+"""The process that is a loader's worker, and how many pieces it keeps."""
+_pieces: WorkerPieces | None = None
 
-    owner: WorkerSlots
-    number: int
-    piece: torch.Tensor
 
-    def handed_over(self, images: torch.Tensor) -> Any:
-        """A stand-in to send for the images that were made here; the piece is theirs until they are gone."""
-        owner = self.owner
-        # The main process gets a handle of the memory once, and maps it once.
-        new, left = owner.hand_over(self.number)
-        piece = None if new is None else _Handle(new)
-        layout = (tuple(images.shape), images.stride(), images.storage_offset())
-        count = len(self.piece) // images.itemsize
-        return _Sent((owner.token, owner.worker, self.number, count, images.dtype, piece, left, *layout))
+def begin_worker(count: int) -> None:
+    """Has this process, a loader's worker, keep `count` pieces."""
+    global _worker, _pieces
+    _worker, _pieces = (os.getpid(), count), None
+
+
+def worker_pieces() -> WorkerPieces | None:
+    """The pieces of this process; None where it is no worker, or each batch has memory of its own.
+
+    Raises:
+        LoaderError: there is no room for any.
+    """
+    global _pieces
+    process, count = _worker
+    if process != os.getpid() or sys.platform != "linux":
+        return None
+    if _pieces is None:
+        _pieces = WorkerPieces(count)
+    return _pieces
 
 
 @dataclass(frozen=True, slots=True)
 class _Handle:
-    """A piece on its way, shared however small it is."""
+    """Shared memory on its way, shared however small it is."""
 
-    piece: torch.Tensor
-
-    def __reduce__(self) -> Any:
-        return reduce_tensor(self.piece)  # type: ignore[no-untyped-call]
-
-
-@dataclass(frozen=True, slots=True)
-class _Sent:
-    arguments: tuple[Any, ...]
+    memory: torch.Tensor
 
     def __reduce__(self) -> Any:
-        return _received, self.arguments
+        return reduce_tensor(self.memory)  # type: ignore[no-untyped-call]
+
+
+class _Opened:
+    """The pieces of one worker, as the main process sees them.
+
+    Args:
+        states: what is known of each.
+    """
+
+    def __init__(self, states: torch.Tensor) -> None:
+        self.states: NDArray[np.uint8] = states.numpy()
+        self._pieces: dict[int, NDArray[np.uint8]] = {}
+
+    def open(self, number: int, memory: torch.Tensor | None, left: Iterable[int]) -> NDArray[np.uint8]:
+        """The piece that a batch came in; it is free again when nothing refers to this very array.
+
+        Args:
+            number: which piece.
+            memory: of the piece, the first time.
+            left: numbers of pieces that aren't used again: their memory goes away with the batches in them.
+        """
+        for other in left:
+            self._pieces.pop(other, None)
+        if memory is not None:
+            self._pieces[number] = memory.numpy()
+        array = self._pieces[number][:]
+        weakref.finalize(array, _free, self.states, number, os.getpid(), _forks).atexit = False
+        return array
+
+
+_opened: dict[int, _Opened] = {}
+"""What workers have sent, by their process."""
+
+
+def close_pieces(processes: Iterable[int]) -> None:
+    """Gives up the pieces of workers that have ended; those with batches that are still there go away with them."""
+    for process in processes:
+        _opened.pop(process, None)
+
+
+def pieces_in_use(processes: Iterable[int]) -> int:
+    """How many pieces of some workers hold a batch that is still there."""
+    return sum(int((_opened[process].states == _IN_USE).sum()) for process in processes if process in _opened)
+
+
+def _free(states: NDArray[np.uint8], number: int, owner: int, forks: int) -> None:
+    if os.getpid() == owner:  # a process forked from it has the same objects, but no say
+        states[number] = _FREE if forks == _forks else _LEFT
 
 
 def _received(
-    token: str,
     worker: int,
+    states: torch.Tensor | None,
     number: int,
-    count: int,
-    dtype: torch.dtype,
-    piece: torch.Tensor | None,
+    memory: torch.Tensor | None,
     left: tuple[int, ...],
+    dtype: torch.dtype,
     shape: tuple[int, ...],
     stride: tuple[int, ...],
     offset: int,
 ) -> torch.Tensor:
     """Makes a tensor of a batch that came from a worker; called in the main process."""
-    return _owners[token].open(worker, number, count, dtype, piece, left).as_strided(shape, stride, offset)
+    if states is not None:
+        _opened[worker] = _Opened(states)
+    # torch keeps the array for as long as there is a tensor, or anything made of one, on its memory.
+    array = _opened[worker].open(number, memory, left)
+    count = offset + 1 + sum((length - 1) * step for length, step in zip(shape, stride, strict=True))
+    return torch.frombuffer(array, dtype=dtype, count=count).as_strided(shape, stride, offset)
+
+
+def new_shared(size: int) -> torch.Tensor:
+    """New shared memory, uint8 ``(size,)``: what torch's ``default_collate`` takes in a worker.
+
+    Raises:
+        LoaderError: there is no room for it, or no file descriptor.
+    """
+    try:
+        storage = torch.UntypedStorage._new_shared(size)  # type: ignore[no-untyped-call]
+    except RuntimeError as error:
+        if reason := no_descriptors_left(error):
+            raise LoaderError(f"{reason}.") from error
+        if "shared memory" not in str(error):
+            raise
+        raise too_small(size, "this batch takes") from error
+    return torch.empty(0, dtype=torch.uint8).set_(storage)
 
 
 def too_small(needed: int, what: str) -> LoaderError:

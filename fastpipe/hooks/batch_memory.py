@@ -3,7 +3,8 @@
 A sample is a tensor with a storage of its own, as ever, which happens to lie in the batch's memory. Where torch's
 ``default_collate`` finds a batch's samples in their order there, the batch is that memory. Samples that somebody keeps
 are theirs: the batch is a copy then, and so is any other batch whose samples don't lie so. A ``collate_fn`` of the
-user's own sees samples in memory of their own, and what it stacks is a copy: in memory that is used again.
+user's own sees samples in memory of their own, and what it stacks is a copy: in memory that is used again. In a worker
+that is shared with the main process, so that a batch is sent by its place (`fastpipe.executor.shm_pool`).
 """
 
 from __future__ import annotations
@@ -19,12 +20,16 @@ from contextlib import contextmanager
 from types import CodeType
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch.overrides import TorchFunctionMode
 from torch.utils.data import get_worker_info
 from torch.utils.data._utils.collate import default_collate
 
-from fastpipe.executor.host_pool import SMALL, reused, reused_bytes
+from fastpipe.errors import LoaderError
+from fastpipe.executor.host_pool import SMALL, reused_bytes
+from fastpipe.executor.shm_pool import worker_pieces
 from fastpipe.kernels.memory import StackedResults, results_in
 from fastpipe.program.pending_tensor import is_pending, plain_class, with_pixels
 
@@ -33,6 +38,8 @@ Collate = Callable[[Any], Any]
 Stack = Callable[[Any], "torch.Tensor | None"]
 
 _default_collate: Collate = default_collate
+_SMALL_SHARED = 1 << 16
+"""Bytes of shared memory, each piece of which is new to both processes, from which on it is used again."""
 _MOST_RESULTS = 16
 """Results of a sample that get places: eight crops, two views."""
 
@@ -166,9 +173,7 @@ class _Collate:
 
 
 def _stacking(collate: Collate) -> Collate:
-    """A ``collate_fn`` that stacks in memory that is used again; as it is in a worker, which shares what it stacks."""
-    if get_worker_info() is not None:
-        return collate
+    """A ``collate_fn`` that stacks in memory that is used again."""
 
     def collate_stacking(samples: Any) -> Any:
         with _stacking_by(_stacked), _StackMode():
@@ -214,7 +219,7 @@ class _BatchPlaces:
 
     def __init__(self, memory: FetcherMemory, count: int) -> None:
         self._memory, self._count = memory, count
-        self._is_shared = get_worker_info() is not None
+        self._without: set[int] = set()
         self._buffers: dict[int, _Buffer] = {}
         self._sample, self._taken = -1, 0
 
@@ -232,14 +237,14 @@ class _BatchPlaces:
         if place >= self._count or number >= _MOST_RESULTS or number in self._memory.unused:
             return None
         buffer = self._buffers.get(number)
-        if buffer is None:
+        if buffer is None and number not in self._without:
             size = math.prod(shape) * dtype.itemsize
-            buffer = _Buffer.of(self._count, size, self._is_shared) if size * self._count >= SMALL else None
+            buffer = _Buffer.of(self._count, size)
             if buffer is None:
-                self._memory.unused.add(number)
-                return None
-            self._buffers[number] = buffer
-        return buffer.place(place, shape, dtype)
+                self._without.add(number)
+            else:
+                self._buffers[number] = buffer
+        return None if buffer is None else buffer.place(place, shape, dtype)
 
     def collated(self, batch: Any) -> torch.Tensor | None:
         """The batch of some tensors: of those in their places without a copy, of others in memory used again.
@@ -253,7 +258,7 @@ class _BatchPlaces:
                     whole = buffer.collated(batch)
                     if whole is not None:
                         return whole
-        return None if self._is_shared else _stacked(batch)
+        return _stacked(batch)
 
     def settle(self) -> None:
         """Parts the batch's memory from samples that are still there; to be called when the batch is made."""
@@ -277,28 +282,27 @@ class _Buffer:
         batch: the tensor that has all of it, once it was made.
     """
 
-    def __init__(self, count: int, size: int, storage: Any) -> None:
-        self._count, self._size, self._storage = count, size, storage
+    _bytes: NDArray[np.uint8]
+
+    def __init__(self, count: int, size: int) -> None:
+        self._count, self._size = count, size
         self._taken: set[int] = set()
         self._shape: tuple[int, ...] | None = None
-        if storage is None:
-            self._bytes = reused_bytes(count * size)
-        else:
-            self._bytes = torch.empty(0, dtype=torch.uint8).set_(storage).numpy()
-        self.address: int = self._bytes.ctypes.data
+        self.address = 0
         self.batch: torch.Tensor | None = None
-        self._references = sys.getrefcount(self._bytes)  # each storage on a place adds one, for as long as it is there
+        self._references = 0
 
     @classmethod
-    def of(cls, count: int, size: int, shared: bool) -> _Buffer | None:
-        """Memory for places of some bytes each, to be sent to another process where it is shared; None without room."""
-        if not shared:
-            return cls(count, size, None)
-        try:
-            storage: Any = torch.UntypedStorage._new_shared(count * size)  # type: ignore[no-untyped-call]
-        except RuntimeError:  # which torch's own collating is going to raise, in its own words
+    def of(cls, count: int, size: int) -> _Buffer | None:
+        """Memory for places of some bytes each; None where torch is to allocate."""
+        memory = batch_bytes(count * size)
+        if memory is None:
             return None
-        return cls(count, size, storage)
+        made = cls(count, size)
+        made._bytes, made.address = memory, memory.ctypes.data
+        del memory
+        made._references = sys.getrefcount(made._bytes)  # each storage on a place adds one, for as long as it is there
+        return made
 
     def place(self, place: int, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor | None:
         """A tensor in a place; None if it isn't of the shape of the first, or doesn't fill it."""
@@ -320,10 +324,7 @@ class _Buffer:
         apart = [number for number, one in enumerate(batch) if one.data_ptr() != self.address + number * size]
         if self._taken.intersection(apart):
             return None
-        if self._storage is None:
-            whole = torch.frombuffer(self._bytes, dtype=first.dtype)
-        else:
-            whole = torch.empty(0, dtype=first.dtype).set_(self._storage)
+        whole = torch.frombuffer(self._bytes, dtype=first.dtype, count=len(batch) * first.numel())
         self.batch = made = whole.view(len(batch), *first.shape)
         for number in apart:
             made[number].copy_(batch[number])
@@ -331,12 +332,11 @@ class _Buffer:
 
     def part(self) -> bool:
         """True if somebody has kept samples: then the batch becomes a copy."""
-        own = self._references + (self.batch is not None and self._storage is None)
-        if sys.getrefcount(self._bytes) == own:
+        if sys.getrefcount(self._bytes) == self._references + (self.batch is not None):
             return False
         if self.batch is not None:
             batch: Any = self.batch
-            batch.set_(_copied(batch, self._storage is not None))
+            batch.set_(batch.clone())
         return True
 
 
@@ -377,19 +377,25 @@ def _stacked(batch: Any) -> torch.Tensor | None:
     if not _are_alike(batch):
         return None
     first = batch[0]
-    if first.nbytes * len(batch) < SMALL:
-        return None
     if first.ndim > 3 and not all(one.is_contiguous() for one in batch):  # of which torch may keep the layout
         return None
-    out = reused((len(batch), *first.shape), first.dtype)
+    memory = batch_bytes(first.nbytes * len(batch))
+    if memory is None:
+        return None
+    out = torch.frombuffer(memory, dtype=first.dtype, count=first.numel() * len(batch)).view(len(batch), *first.shape)
     is_plain = plain_class(first) is torch.Tensor
     plain = [*batch] if is_plain else [one.as_subclass(torch.Tensor) for one in batch]
     return torch.stack(plain, out=out)
 
 
-def _copied(batch: torch.Tensor, shared: bool) -> torch.Tensor:
-    """A copy of a dense batch, in shared memory or in memory of its own."""
-    if not shared:
-        return batch.clone()
-    storage: Any = torch.UntypedStorage._new_shared(batch.nbytes)  # type: ignore[no-untyped-call]
-    return torch.empty(0, dtype=batch.dtype).set_(storage).view(batch.shape).copy_(batch)
+def batch_bytes(size: int) -> NDArray[np.uint8] | None:
+    """At least `size` uninitialised bytes, used again once this very array is gone; None where torch is to allocate."""
+    if get_worker_info() is None:
+        return reused_bytes(size) if size >= SMALL else None
+    if size < _SMALL_SHARED:
+        return None
+    try:
+        pieces = worker_pieces()
+        return None if pieces is None else pieces.lend(size)
+    except LoaderError:  # no room, as torch's own collating is going to say in its own words
+        return None

@@ -11,6 +11,7 @@ _MAKES_IMAGES = ("torchvision.transforms", "torchvision.io", "albumentations", "
 """Modules that are there in a script whose loaders' samples are images."""
 
 _NEEDED = (
+    "fastpipe.executor.worker_queue",
     "fastpipe.hooks.batch_memory",
     "fastpipe.hooks.checking",
     "fastpipe.hooks.known_batches",
@@ -22,13 +23,18 @@ _NEEDED = (
 )
 
 
+def may_make_images() -> bool:
+    """True where this process has imported what samples that are images are made with."""
+    return "PIL.Image" in sys.modules and any(name in sys.modules for name in _MAKES_IMAGES)
+
+
 def import_for_workers(loader: Any) -> None:
     """Imports it where a loader forks workers, and its samples may be images.
 
     Args:
         loader: torch's, which is about to start workers.
     """
-    if "PIL.Image" not in sys.modules or not any(name in sys.modules for name in _MAKES_IMAGES):
+    if not may_make_images():
         return
     context = loader.multiprocessing_context
     method = multiprocessing.get_start_method() if context is None else context.get_start_method()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+import weakref
+from multiprocessing.queues import Queue
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from fastpipe.hooks.before_fork import import_for_workers
+from fastpipe.hooks.before_fork import import_for_workers, may_make_images
 from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.loader_times import LoaderTimes
 from fastpipe.hooks.patches import Function, Patches, is_plain
@@ -20,6 +22,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
     utils: Any = module._utils
     patches.wrap(module._MultiProcessingDataLoaderIter, "__init__", _prepared)
     patches.wrap(module._BaseDataLoaderIter, "__next__", _timed)
+    patches.wrap(utils.worker, "_worker_loop", _working)
     patches.wrap(utils.fetch._MapDatasetFetcher, "fetch", _fetching)
     patches.wrap(utils.fetch._IterableDatasetFetcher, "fetch", _fetching_from_stream)
     by_class = utils.collate.default_collate_fn_map
@@ -46,8 +49,31 @@ def _prepared(plain: Function) -> Function:
         import_for_workers(loader)
         LEDGER.fold_ended()
         plain(self, loader)
+        weakref.finalize(self, _end, [process.pid for process in self._workers]).atexit = False
 
     return begin
+
+
+def _end(workers: list[int]) -> None:
+    """Gives up the memory of workers, with the iterator that they were of."""
+    memory: Any = sys.modules.get("fastpipe.executor.shm_pool")
+    if memory is not None:
+        memory.close_pieces(workers)
+
+
+def _working(plain: Function) -> Function:
+    """The function that a worker runs: where it may make images, it sends batches by their place."""
+
+    def work(kind: Any, dataset: Any, indices: Any, results: Any, *others: Any, **named: Any) -> Any:
+        if may_make_images() and type(results) is Queue:
+            from fastpipe.executor.shm_pool import begin_worker
+            from fastpipe.executor.worker_queue import DirectQueue
+
+            begin_worker(_PIECES)
+            results.__class__ = DirectQueue
+        return plain(kind, dataset, indices, results, *others, **named)
+
+    return work
 
 
 def _timed(plain: Function) -> Function:
@@ -129,3 +155,5 @@ _MAKES_IMAGES = "fastpipe.program.on_image"
 """A module that is there once an image has been made."""
 _LIBRARIES = {"timm", "torchvision"}
 _NESTED = 4  # wrappers that are looked into
+_PIECES = 64
+"""Results of batches that a worker has in shared memory at a time: of those made ahead, and of some that are kept."""

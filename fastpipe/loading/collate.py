@@ -68,7 +68,7 @@ class BatchCollate:
         if not isinstance(samples, ImageBatch):
             return map_tensors(self._laid_out, self._collated(samples))
         targets = default_collate(samples.targets)
-        images = samples.images_to_send()
+        images: Any = samples.images
         if samples.normalize is not None:
             same = len(set(samples.normalize)) == 1
             numbers = torch.tensor(samples.normalize[:1] if same else samples.normalize, dtype=torch.float32)

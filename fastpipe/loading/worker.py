@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
@@ -25,7 +25,7 @@ from torch.utils.data import get_worker_info
 
 from fastpipe.datasets import ImageDataset
 from fastpipe.datasets.wrappers import image_datasets
-from fastpipe.executor import SharedEpoch, Slots, StageTimes
+from fastpipe.executor import SharedEpoch, StageTimes, begin_worker
 from fastpipe.loading.fetcher import BatchFetcher
 
 _LAST_BATCH_S = 1.0
@@ -77,14 +77,14 @@ class WorkerInit:
     Attributes:
         user: the loader's ``worker_init_fn``, which runs after this.
         heartbeats: where the worker notes the samples that it begins.
-        slots: memory that batches are made in.
+        pieces: of shared memory that batches are made in again, at most.
         epochs: where a dataset's epoch isn't what the main process sets.
         times: what the time of the stages is added to.
     """
 
     user: Callable[[int], None] | None
     heartbeats: Heartbeats | None
-    slots: Slots | None
+    pieces: int
     epochs: Mapping[SharedEpoch, int]
     times: StageTimes | None
 
@@ -97,8 +97,7 @@ class WorkerInit:
         if isinstance(info.dataset, BatchFetcher):
             fetcher = info.dataset
             object.__setattr__(info, "dataset", fetcher.dataset)  # for the user, who knows no other
-            if self.slots is not None:
-                fetcher.options = replace(fetcher.options, slots=self.slots.of_worker(worker))
+            begin_worker(self.pieces)
         for count, epoch in self.epochs.items():
             count.stay(epoch)
         datasets = list(image_datasets(info.dataset))

@@ -23,10 +23,10 @@ from torch.utils.data.dataloader import _DatasetKind, _MultiProcessingDataLoader
 from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.environment import no_descriptors_left
 from fastpipe.errors import FastpipeWarning, LoaderError
-from fastpipe.executor import SharedEpoch, Slots, StageTimes
+from fastpipe.executor import SharedEpoch, StageTimes, close_pieces
+from fastpipe.executor.worker_queue import NO_DESCRIPTORS, NO_ROOM, with_direct_queues
 from fastpipe.loading.fetcher import BatchFetcher
 from fastpipe.loading.worker import Heartbeats, WorkerInit
-from fastpipe.loading.worker_queue import NO_DESCRIPTORS, NO_ROOM, with_direct_queues
 
 PATIENCE_S = 60.0
 """After so long without a batch, a loader without a timeout says what it waits for, once."""
@@ -83,14 +83,10 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
     ) -> None:
         self.datasets = tuple(image_datasets(loader.dataset))
         self.heartbeats: Heartbeats | None = None
-        self.slots: Slots | None = None
         self.times = times
         if self.datasets:
             threads = max(part.threads if loader.threads is None else loader.threads for part in self.datasets)
             self.heartbeats = Heartbeats(loader.num_workers, threads)
-            # Those that are made ahead, and two that the user's loop holds.
-            count = (loader.prefetch_factor or 2) + 2
-            self.slots = Slots(loader.num_workers, count) if sys.platform == "linux" else None
         self._sent: dict[int, Any] = {}  # what the sampler gave for each batch that workers were asked for
         self._waiting_since: float | None = None
         self._warned = False
@@ -104,7 +100,8 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
         vars(given)["persistent_workers"] = stays
         if self.datasets and loader._auto_collation and not isinstance(loader.dataset, IterableDataset):
             vars(given)["dataset"] = BatchFetcher(loader.dataset, loader._batch_spec)  # torch wouldn't have it set
-        given.worker_init_fn = WorkerInit(loader.worker_init_fn, self.heartbeats, self.slots, epochs, times)
+        pieces = (loader.prefetch_factor or 2) + 2  # for batches made ahead, and two that the user's loop holds
+        given.worker_init_fn = WorkerInit(loader.worker_init_fn, self.heartbeats, pieces, epochs, times)
         given.multiprocessing_context = with_direct_queues(loader.multiprocessing_context)
         try:
             with _interrupts_deferred():
@@ -163,6 +160,7 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
             super()._shutdown_workers()
         finally:
             _channels.pop(id(self), None)
+            close_pieces(process.pid for process in self._workers)
 
     def __del__(self) -> None:
         with _interrupts_deferred(_interrupt_soon):  # Python ignores what is raised here: the training would go on

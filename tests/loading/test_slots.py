@@ -11,6 +11,7 @@ import torch
 
 import fastpipe
 from fastpipe import transforms as T
+from fastpipe.executor.shm_pool import pieces_in_use
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere each batch has memory of its own")
 
@@ -43,7 +44,7 @@ def epochs(root, **options):
 
 def in_use(loader) -> int:
     gc.collect()
-    return int(loader._iterator.slots._in_use.sum())
+    return pieces_in_use(process.pid for process in loader._iterator._workers)
 
 
 KEPT = {

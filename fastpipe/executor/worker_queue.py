@@ -26,6 +26,7 @@ import torch
 from torch.utils.data import get_worker_info
 
 from fastpipe.environment import no_descriptors_left
+from fastpipe.executor.shm_pool import worker_pieces
 
 NO_ROOM = 74
 """Exit status of a worker that shared memory has no room for what it sends."""
@@ -90,10 +91,16 @@ class _Pickled:
 
 
 class _Pickler(ForkingPickler):
-    """Sends small tensors by value, and others as torch does."""
+    """Sends tensors in the worker's pieces by their place, small ones by value, and others as torch does."""
 
     def reducer_override(self, obj: object) -> Any:
-        if type(obj) is not torch.Tensor or not _is_small(obj):
+        if type(obj) is not torch.Tensor or obj.device.type != "cpu" or obj.layout != torch.strided:
+            return NotImplemented
+        pieces = worker_pieces()
+        in_its_place = None if pieces is None else pieces.reduced(obj)
+        if in_its_place is not None:
+            return in_its_place
+        if not _is_small(obj):
             return NotImplemented
         flat = obj.detach().resolve_conj().resolve_neg().reshape(-1).view(torch.uint8)
         return _tensor_of, (bytearray(flat.numpy()), obj.dtype, tuple(obj.shape))
@@ -101,9 +108,7 @@ class _Pickler(ForkingPickler):
 
 def _is_small(tensor: torch.Tensor) -> bool:
     return (
-        tensor.device.type == "cpu"
-        and tensor.layout == torch.strided
-        and tensor.numel() * tensor.element_size() <= _SMALL
+        tensor.numel() * tensor.element_size() <= _SMALL
         and tensor.is_contiguous()
         and not (tensor.requires_grad or tensor.is_quantized)
     )
