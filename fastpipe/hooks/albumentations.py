@@ -3,7 +3,8 @@
 Its crops are views, its flips and resizes OpenCV's at their best; what is left is ``Normalize``, whose table it looks
 up channel by channel, and the batch of the tensors that ``ToTensorV2`` makes of that: they lie in rows of pixels, the
 batch in planes. Where both stand together in a `Compose`, the tensor has no elements until somebody looks at them, or
-the batch is made: then the core writes planes, and no floats are in between. All transforms stay as they are, with
+the batch is made: then the core writes planes, and no floats are in between. Besides, OpenCV copies what is transposed
+or rotated, and boxes are looked at again where a transform has changed them. All transforms stay as they are, with
 their generators.
 """
 

@@ -132,10 +132,10 @@ def _have_freed_memory_kept() -> None:
     """Has glibc keep up to 64 MB of freed memory, as it does by itself once a block of 32 MB has been freed.
 
     It gives back what is free at its heap's end beyond twice the size of the largest block that was freed, 6 MB where a
-    script computes with images in floats: each array's pages are then the system's to clear and map anew (a quarter of
-    ControlNet's and deeplab's time). The most memory that these take is the same within 1%; ``MALLOC_TRIM_THRESHOLD_``
+    script computes with images in floats: each array's pages are then the system's to clear and map anew (a third of
+    ControlNet's time). The most memory that such a script takes is the same within 1%, and ``MALLOC_TRIM_THRESHOLD_``
     and its like keep glibc as the user set it. Nobody touches the block's pages, so that it costs 30 µs; other
-    allocators do as they did.
+    allocators do as they did. `uninstall` leaves it so.
     """
     with contextlib.suppress(MemoryError):
         bytes(_LARGEST_OF_HEAP)
