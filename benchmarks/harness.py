@@ -40,7 +40,7 @@ from torchvision_here import torchvision as torchvision
 
 from fastpipe.progress_bar import SlowBar
 from fastpipe.reporting.tables import ReportTable
-from fastpipe.tools.timing import Timing, speedup, take_turns
+from fastpipe.tools.timing import Timing, take_turns
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 PACKAGES = ("torch-fastpipe", "torch", "torchvision", "pillow", "opencv-python-headless", "albumentations", "timm")
@@ -131,7 +131,8 @@ class Benchmark:
 
     def times(self, name: str, contender: str, than: str) -> float:
         """How many times as fast a contender is as another one, in one row."""
-        return speedup(self.timings[name][contender], self.timings[name][than]).median_us
+        ours, theirs = (self.timings[name][who].rounds_us for who in (contender, than))
+        return statistics.median(b / a for a, b in zip(ours, theirs, strict=True))
 
     def means(self) -> dict[str, dict[str, float]]:
         """Geometric means over the rows whose names begin alike before a colon: times as fast the last contender is.

@@ -67,7 +67,7 @@ WRITERS = {
     "pillow/unread.py": {"save"},  # in memory
     "reporting/output.py": {"open", "write_bytes"},  # whether a file can be written; devices and pipes
     "tools/bench/samples.py": {"write_bytes"},  # made photos, for demo and tests
-    "tools/check/worker.py": {"fdopen"},  # a pipe
+    "tools/check/examine.py": {"fdopen"},  # a pipe
 }
 
 

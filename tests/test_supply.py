@@ -171,7 +171,7 @@ def _parquet(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
 
 def _doctors_plot(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     picture = importlib.import_module("fastpipe.tools.doctor.picture")
-    picture.draw(*[None] * 6)
+    picture.draw(*[None] * 5)
 
 
 def _comparison(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:

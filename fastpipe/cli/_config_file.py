@@ -9,12 +9,11 @@ from typing import Any
 import typer
 from PIL import Image
 
-from fastpipe.cli._report import give_report
 from fastpipe.config import ANY_FORMAT, MachineConfig, current_config, format_key
 from fastpipe.errors import ConfigError
 from fastpipe.progress_bar import SlowBar
 from fastpipe.readers import configured_reader, get_reader
-from fastpipe.reporting.output import wrap_text, write_json_if_asked
+from fastpipe.reporting.output import give_report, wrap_text, write_json_if_asked
 
 
 def measure(json: str | None, quiet: bool, path: str | None, **options: Any) -> None:

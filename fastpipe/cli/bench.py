@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fastpipe.cli import _options as options
-from fastpipe.cli._report import give_report
 
 
 def bench(
@@ -23,6 +22,7 @@ def bench(
     Example: fastpipe bench ~/photos/train --format jpeg --workers 8
     """
     from fastpipe.progress_bar import SlowBar
+    from fastpipe.reporting.output import give_report
     from fastpipe.tools.bench.run import bench as measure
 
     with SlowBar(shown=not quiet) as bar:

@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from fastpipe.cli._options import JsonOption, QuietOption, TransformOption, writable
-from fastpipe.cli._report import give_report
 from fastpipe.tools.import_object import find_object, load_transform
 
 
@@ -78,6 +77,7 @@ def doctor(
         if number is not None and not number > 0:
             raise typer.BadParameter("give a number above 0", param_hint=name)
     from fastpipe.progress_bar import SlowBar
+    from fastpipe.reporting.output import give_report
     from fastpipe.tools.doctor.examine import doctor as examine
     from fastpipe.tools.doctor.picture import check_matplotlib
 

@@ -59,15 +59,17 @@ def index(
     from fastpipe.index.image_index import folder_source
     from fastpipe.index.index_source import BuildOptions
     from fastpipe.index.listing import IMG_EXTENSIONS
-    from fastpipe.index.open import open_container
+    from fastpipe.index.open import named_container
     from fastpipe.reporting.output import write_json_if_asked
 
     try:
         location: Path | str = "auto" if at is None else at
         with cluster_at(scheduler, ("index", root, image, label), quiet=quiet) as cluster:
             options = BuildOptions(True, refresh, not quiet, cluster)
-            made = open_container(root, image=image, label=label, location=location, options=options)
-            if made is None:
+            found = named_container(root, image=image, label=label, location=location, options=options)
+            if found is not None:
+                made = found.index
+            else:
                 made = ImageIndex.load_or_build(folder_source(root, IMG_EXTENSIONS, options), location)
     except OSError as error:  # no such folder, or no class in it
         raise DatasetError(str(error)) from error

@@ -10,10 +10,9 @@ from typing import Any
 from fastpipe import readers
 from fastpipe.datasets.image_array import ImageArray
 from fastpipe.errors import PlanError
-from fastpipe.explanation.foreign_loading import loaded_by, path_of, shape_in_memory
 from fastpipe.explanation.graph_breaks import diagnose, drawn_by_library, named_with_library, one_line
 from fastpipe.explanation.result import ExplainedStep, Explanation
-from fastpipe.explanation.subject import Subject, subject_of
+from fastpipe.explanation.subject import Subject, loaded_by, path_of, shape_in_memory, subject_of
 from fastpipe.ops import ToPlanarTensor, contracts_of
 from fastpipe.program.lower import lower
 from fastpipe.program.program import Program, Views, steps_in_words

@@ -35,17 +35,11 @@ _UNKNOWN = "nobody knows what it does before it has run"
 
 @dataclass(frozen=True, slots=True)
 class GraphBreak:
-    """The first transform that isn't planned.
+    """The first transform that isn't planned."""
 
-    Attributes:
-        transform: it, in one line.
-        reason: why its random numbers can't be drawn from the image's size.
-        is_loading: it isn't a transform, but the code that loads the images or makes the samples.
-    """
-
-    transform: str
-    reason: str
-    is_loading: bool = False
+    transform: str  # it, in one line
+    reason: str  # why its random numbers can't be drawn from the image's size
+    is_loading: bool = False  # it isn't a transform, but the code that loads the images or makes the samples
 
 
 def one_line(transform: object) -> str:

@@ -21,56 +21,35 @@ _Branch = tuple[str, Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class ExplainedStep:
-    """One step on the decoded pixels.
+    """One step on the decoded pixels."""
 
-    Attributes:
-        step: as a call.
-        contract: ``"exact"`` or ``"own"``.
-        promise: the same in words.
-    """
-
-    step: str
-    contract: str
-    promise: str
+    step: str  # as a call
+    contract: str  # ``"exact"`` or ``"own"``
+    promise: str  # the same in words
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Explanation:
-    """A plan, for one example image: what runs where; printed, it is a tree.
+    """A plan, for one example image: what runs where; printed, it is a tree."""
 
-    Attributes:
-        subject: what is explained.
-        example: the image that it is shown for: a file of the dataset, or a made size.
-        shape: its ``(height, width)`` in pixels.
-        drawn: the transforms whose random numbers are drawn from the size.
-        recipe: what was drawn for the example, in words.
-        box: the region that is decoded, ``(top, left, height, width)``.
-        share: of the pixels, 0 to 1.
-        decoders: for each format of the first files from all over the dataset, which reader decodes what.
-        steps: what is done to the decoded pixels.
-        batch: how samples become a batch.
-        broken_by: the first transform that isn't planned, and why; None where all is.
-        rest: that transform and those after it.
-        called: those of them that are called with each image, as they are; the others are planned on what they give.
-        notes: what else there is to know.
-        loaded_by: what is decoded, and by whom, where code of the dataset's own loads the images, and nothing is
-            planned; else empty.
-    """
-
-    subject: str
-    example: str
-    shape: tuple[int, int]
-    drawn: tuple[str, ...]
-    recipe: tuple[str, ...]
-    box: tuple[int, int, int, int]
-    share: float
+    subject: str  # what is explained
+    example: str  # the image that it is shown for: a file of the dataset, or a made size
+    shape: tuple[int, int]  # its ``(height, width)`` in pixels
+    drawn: tuple[str, ...]  # the transforms whose random numbers are drawn from the size
+    recipe: tuple[str, ...]  # what was drawn for the example, in words
+    box: tuple[int, int, int, int]  # the region that is decoded, ``(top, left, height, width)``
+    share: float  # of the pixels, 0 to 1
+    # for each format of the first files from all over the dataset, which reader decodes what
     decoders: tuple[tuple[str, str], ...]
-    steps: tuple[ExplainedStep, ...]
-    batch: str
-    broken_by: GraphBreak | None
-    rest: tuple[str, ...]
+    steps: tuple[ExplainedStep, ...]  # what is done to the decoded pixels
+    batch: str  # how samples become a batch
+    broken_by: GraphBreak | None  # the first transform that isn't planned, and why; None where all is
+    rest: tuple[str, ...]  # that transform and those after it
+    # those of them that are called with each image, as they are; the others are planned on what they give
     called: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what else there is to know
+    # what is decoded, and by whom, where code of the dataset's own loads the images, and nothing is planned; else
+    # empty
     loaded_by: str = ""
 
     def to_dict(self) -> dict[str, Any]:

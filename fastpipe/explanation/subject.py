@@ -1,40 +1,38 @@
-"""The subject of `explain`: a transform, or a data set within loaders and wrappers, and its transform."""
+"""The subject of `explain`: a transform, or a data set within loaders and wrappers, and who decodes its images."""
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
 from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset
 
 from fastpipe.datasets.base import ImageDataset
-from fastpipe.datasets.wrappers import image_datasets
+from fastpipe.datasets.wrappers import image_datasets, locate
 from fastpipe.errors import PlanError
+from fastpipe.explanation.graph_breaks import GraphBreak, one_line
 from fastpipe.transforms.adapters import recipe_of
+from fastpipe.transforms.compose import Compose
 
 _NAMED_LIKE_ONE = re.compile(
     r"(?!.*(label|target))(.*_)?(transforms?|trans|tfms?|preproc\w*|aug\w*)(_.*)?", re.IGNORECASE
 )
+_WHOLE = "it loads whole images: leave loader= out, and no pixel is made that isn't needed"
+_PATH_LISTS = ("samples", "imgs", "paths", "files", "image_paths", "img_paths", "filenames")
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The subject of an explanation: a transform, or a data set with the loaders and wrappers around it.
+    """The subject of an explanation: a transform, or a data set with the loaders and wrappers around it."""
 
-    Attributes:
-        transform: None of a data set without one.
-        dataset: the data set that has it; None where a transform alone is explained.
-        attribute: the data set's name for it; empty if there is none.
-        around: the classes of the loaders and wrappers around the data set, from the outermost.
-        others: the data sets beside it in the same wrapper, by the words for each.
-    """
-
-    transform: Any
-    dataset: Any = None
-    attribute: str = ""
-    around: tuple[str, ...] = ()
-    others: tuple[tuple[str, Any], ...] = ()
+    transform: Any  # None of a data set without one
+    dataset: Any = None  # the data set that has it; None where a transform alone is explained
+    attribute: str = ""  # the data set's name for it; empty if there is none
+    around: tuple[str, ...] = ()  # the classes of the loaders and wrappers around the data set, from the outermost
+    others: tuple[tuple[str, Any], ...] = ()  # the data sets beside it in the same wrapper, by the words for each
 
 
 def subject_of(given: object) -> Subject:
@@ -52,25 +50,11 @@ def subject_of(given: object) -> Subject:
     if _is_dataset(given):
         return _of_dataset(given)
     if isinstance(given, (list, tuple)) and given and all(map(callable, given)):  # as timm's separate=True gives three
-        return Subject(_Sequence(given))
+        return Subject(Compose(given))
     if given is None or callable(given):
         return Subject(given)
     path = " For a path, `fastpipe explain PATH` on the command line." if isinstance(given, str) else ""
     raise PlanError(f"explain takes a transform, a data set or a loader, not {name}.{path}")
-
-
-class _Sequence:
-    """Transforms one after the other."""
-
-    _is_compose = True
-
-    def __init__(self, transforms: Any) -> None:
-        self.transforms = list(transforms)
-
-    def __call__(self, image: object) -> Any:
-        for transform in self.transforms:
-            image = transform(image)
-        return image
 
 
 def _within(given: Any) -> list[tuple[str, Any]]:
@@ -122,3 +106,54 @@ def _transform_in(dataset: object) -> tuple[str, Any]:
 def _is_of_library(kind: type) -> bool:
     """Whether a class is one of fastpipe's transforms, or of a library that has a recipe."""
     return kind.__module__.startswith("fastpipe.transforms.") or recipe_of(kind) is not None
+
+
+def loaded_by(dataset: Any) -> tuple[str, GraphBreak] | None:
+    """The decoder of a dataset's images, in words, and the break, if its own code loads them; None if fastpipe does.
+
+    The words are empty for a dataset derived from one of fastpipe's: what it asks of that is decoded by plan.
+    """
+    kind = type(dataset)
+    owner = next((cls for cls in kind.__mro__ if "__getitem__" in vars(cls)), kind)
+    name = f"{kind.__name__}.__getitem__"
+    if not isinstance(dataset, ImageDataset):
+        has_files = callable(getattr(dataset, "loader", None)) and hasattr(dataset, "samples")
+        decode = f"whatever {one_line(dataset.loader) if has_files else name} decodes"
+        if shape_in_memory(dataset) is not None:
+            decode = f"nothing: {kind.__name__} has its images in memory"
+        reason = "one line, fastpipe.convert(dataset), or `fastpipe run` for the script, plans what it asks of an image"
+        return decode, GraphBreak(name, reason, is_loading=True)
+    if not owner.__module__.startswith("fastpipe."):
+        return "", GraphBreak(name, "what it asks of fastpipe's is planned", is_loading=True)
+    if dataset.plans:
+        return None
+    loader = one_line(dataset.loader)
+    return f"all of the image, by {loader}", GraphBreak(loader, _WHOLE, is_loading=True)
+
+
+def path_of(dataset: object, index: int) -> str | None:
+    """The file of a sample; None for a dataset that doesn't show it."""
+    dataset, index = locate(dataset, index)
+    if isinstance(dataset, ImageDataset):
+        return dataset.sample(index)[0]
+    for name in _PATH_LISTS:
+        items = getattr(dataset, name, None)
+        try:
+            item = items[index] if items is not None and not isinstance(items, torch.Tensor) else None
+        except (TypeError, LookupError):  # an attribute of that name which is no list of samples
+            continue
+        first = item[0] if isinstance(item, (tuple, list)) and item else item
+        if isinstance(first, (str, os.PathLike)) and os.path.isfile(first):
+            return os.fspath(first)
+    return None
+
+
+def shape_in_memory(dataset: Any) -> tuple[int, int] | None:
+    """Height and width of images that a dataset keeps in an array, as torchvision's CIFAR10 and MNIST do."""
+    data = getattr(dataset, "data", None)
+    shape: tuple[int, ...] = tuple(getattr(data, "shape", ()))
+    if len(shape) not in (3, 4) or shape[0] != len(dataset):
+        return None
+    channels_first = len(shape) == 4 and shape[1] in (1, 3) and shape[3] not in (1, 3)
+    height, width = shape[2:] if channels_first else shape[1:3]
+    return int(height), int(width)

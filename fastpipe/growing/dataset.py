@@ -14,6 +14,7 @@ import warnings
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
 from typing import Any
 
 import filelock
@@ -121,7 +122,7 @@ class GrowingDataset(EpochSubset):
         self._state = GrowingState(self.cache, _name(index, seed), len(index), start, growth)
         self._order = Permutation(len(index), (seed, 0x67726F77))
         self._warned_of_return = False
-        self._process: Any = None
+        self._process: BaseProcess | None = None
         self._begun = time.time()
         self._source = source
         self._fetch()
@@ -420,7 +421,7 @@ def _name(index: ImageIndex, seed: int) -> str:
     return digest.hexdigest()[:24]
 
 
-def _end(process: Any, owner: int) -> None:
+def _end(process: BaseProcess, owner: int) -> None:
     if os.getpid() == owner:  # and not a fork, where the dataset is no more needed
         with contextlib.suppress(ValueError):  # it was closed
             process.terminate()

@@ -28,10 +28,7 @@ _LONGEST_PAUSE = 300  # in polls, while the store gives nothing but errors
 class Prefetcher:
     """Brings the next samples into the cache, as far as there is room for them; one at a time does so.
 
-    Args:
-        index: of the source, whose files are read through the cache.
-        order: in which they arrive.
-        state: says what is wanted, and is told what has arrived.
+    The state says what is wanted, and is told what has arrived.
     """
 
     def __init__(self, index: ImageIndex, order: Permutation, state: GrowingState) -> None:

@@ -29,20 +29,14 @@ Positions = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Window:
-    """A part of the order in which samples arrive: those from `first` to before `stop`, but for `missing` ones.
+    """A part of the order in which samples arrive: those from `first` to before `stop`, but for `missing` ones."""
 
-    Attributes:
-        first, stop: positions in the order; past the source's length it begins anew.
-        missing: those in between that can't be read.
-        new: how many of it weren't in the window that was decided before.
-        number: of the decision, from 1; 0 before the first.
-    """
-
+    # first and stop: positions in the order; past the source's length it begins anew
     first: int
     stop: int
-    missing: tuple[int, ...] = ()
-    new: int = 0
-    number: int = 0
+    missing: tuple[int, ...] = ()  # those in between that can't be read
+    new: int = 0  # how many of it weren't in the window that was decided before
+    number: int = 0  # of the decision, from 1; 0 before the first
 
     def __len__(self) -> int:
         return self.stop - self.first - len(self.missing)
@@ -59,44 +53,28 @@ class Window:
 
 @dataclass
 class FetchProgress:
-    """Progress of the fetching process.
+    """Progress of the fetching process."""
 
-    Attributes:
-        stop: number of positions of the order that have arrived, or are missing.
-        missing: positions that can't be read; those that left are forgotten.
-        room: how many samples there were when the cache was full the last time; None as long as it wasn't.
-        files, bytes, seconds: what was read from the store, and how long that took.
-        capacity: of the cache then, in bytes.
-        last_arrival: when something arrived last, in seconds since 1970.
-        written: when this was written.
-        idle: whether there is nothing to fetch before the next epoch.
-        error: why nothing arrives; ``""`` where it does.
-        failures: how many attempts in a row gave nothing.
-    """
-
-    stop: int = 0
-    missing: list[int] = field(default_factory=list)
+    stop: int = 0  # number of positions of the order that have arrived, or are missing
+    missing: list[int] = field(default_factory=list)  # positions that can't be read; those that left are forgotten
+    # how many samples there were when the cache was full the last time; None as long as it wasn't
     room: int | None = None
+    # files, bytes, seconds: what was read from the store, and how long that took
     files: int = 0
     bytes: int = 0
     seconds: float = 0.0
-    capacity: int = -1
-    last_arrival: float = field(default_factory=time.time)
-    written: float = 0.0
-    idle: bool = False
-    error: str = ""
-    failures: int = 0
+    capacity: int = -1  # of the cache then, in bytes
+    last_arrival: float = field(default_factory=time.time)  # when something arrived last, in seconds since 1970
+    written: float = 0.0  # when this was written
+    idle: bool = False  # whether there is nothing to fetch before the next epoch
+    error: str = ""  # why nothing arrives; ``""`` where it does
+    failures: int = 0  # how many attempts in a row gave nothing
 
 
 class GrowingState:
-    """The rows of one growing set.
+    """The rows of one growing set in its cache's manifest, under a name that is the same in all runs.
 
-    Args:
-        cache: has them in its manifest.
-        name: of the set, the same in all runs.
-        count: samples of the source.
-        start: samples that the first epoch waits for.
-        growth: what one epoch's number grows by until the next, at most.
+    `count` are the source's samples; `start` and `growth` are `GrowingDataset`'s.
     """
 
     def __init__(self, cache: Cache, name: str, count: int, start: int, growth: float) -> None:

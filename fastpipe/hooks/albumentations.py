@@ -3,7 +3,8 @@
 Its crops are views, its flips and resizes OpenCV's at their best; what is left is ``Normalize``, whose table it looks
 up channel by channel, and the batch of the tensors that ``ToTensorV2`` makes of that: they lie in rows of pixels, the
 batch in planes. Where both stand together in a `Compose`, the tensor has no elements until somebody looks at them, or
-the batch is made: then the core writes planes, and no floats are in between. All transforms stay as they are, with
+the batch is made: then the core writes planes, and no floats are in between. Besides, OpenCV copies what is transposed
+or rotated, and boxes are looked at again where a transform has changed them. All transforms stay as they are, with
 their generators.
 """
 
@@ -24,12 +25,15 @@ _FINGERPRINT = "9e5c6fe19016e82a"
 """Fingerprint of albucore's functions by which ``Normalize`` computes."""
 _PAIR_FINGERPRINT = "202d13e9d165f38d"
 """Fingerprint of albumentations' code from the array that ``Normalize`` gets to the tensor that `Compose` gives."""
+_CHECK_FINGERPRINT = "5eae0499ecdba183"
+"""Fingerprint of albumentations' ``check_bboxes``."""
 _NORMALIZE = "albumentations.Normalize"
 _COMPOSITION, _PIXELS, _PYTORCH = (
     "albumentations.core.composition",
     "albumentations.augmentations.pixel.transforms",
     "albumentations.pytorch.transforms",
 )
+_BOXES, _BASES = "albumentations.core.bbox_utils", "albumentations.core.transforms_interface"
 _LEAST_PIXELS = 1 << 14
 """The fewest pixels of an image whose tensor waits: the floats of smaller ones take memory that is there already."""
 
@@ -43,6 +47,11 @@ def hook(module: ModuleType, patches: Patches) -> None:
         patches.wrap(module.Normalize, "apply_with_params", _normalizing)
     elif module.__name__ == _PYTORCH:
         patches.wrap(module.ToTensorV2, "apply_with_params", _making_tensors)
+    elif module.__name__ == _BOXES:
+        patches.wrap(module, "filter_bboxes", _FilterOfBoxes)
+        patches.wrap(module, "check_bboxes", _checking_boxes)
+    elif module.__name__ == _BASES:
+        patches.wrap(module, "ensure_contiguous_output", _making_contiguous)
     else:
         patches.wrap(module.Compose, "__call__", _composing)
 
@@ -129,7 +138,7 @@ class _Pair:
 
         from fastpipe import core
         from fastpipe.hooks.checking import SiteAccount
-        from fastpipe.program.pending_tensor import NormalizedPixels
+        from fastpipe.program.pending_work import NormalizedPixels
 
         if torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack() or not core.available():
             return False
@@ -228,3 +237,101 @@ def _making_tensors(plain: Function) -> Function:
         return {**made, "image": pair.tensor()}
 
     return apply_with_params
+
+
+# -- what is turned
+
+
+def _making_contiguous(plain: Function) -> Function:
+    def ensure_contiguous_output(arg: Any) -> Any:
+        made = _turned(arg)
+        return plain(arg) if made is None else made
+
+    return ensure_contiguous_output
+
+
+def _turned(array: Any) -> Any:
+    """A view of an image whose rows or columns run otherwise, as an array of its own; None of any other.
+
+    ``Transpose``, ``RandomRotate90`` and ``D4`` give such views, which numpy copies value by value: OpenCV takes a
+    tenth of the time.
+    """
+    import numpy as np
+
+    if type(array) is not np.ndarray or array.flags.c_contiguous or array.dtype not in (np.uint8, np.float32):
+        return None
+    if not array.size or array.ndim not in (2, 3) or array.shape[2:] not in ((), (2,), (3,), (4,)):
+        return None
+    cv2: Any = sys.modules["cv2"]
+    upended, flipped = (stride < 0 for stride in array.strides[:2])
+    upright = array[:: -1 if upended else 1, :: -1 if flipped else 1]
+    across = upright.swapaxes(0, 1)
+    if across.flags.c_contiguous:
+        made = cv2.transpose(across)
+    elif upright.flags.c_contiguous:
+        made = upright
+    else:
+        return None
+    return cv2.flip(made, -1 if upended and flipped else int(flipped)) if upended or flipped else made
+
+
+# -- boxes
+
+
+class _FilterOfBoxes:
+    """albumentations' ``filter_bboxes``, which looks at the boxes behind each transform: once for those that it knows.
+
+    What it gives depends on its arguments alone, so that behind a transform of pixels it is what it was before.
+
+    Args:
+        plain: albumentations' function.
+    """
+
+    def __init__(self, plain: Function) -> None:
+        self._plain = plain
+        self._last: tuple[Any, Any] = None, None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        key = _key_of_boxes(*args, **kwargs)
+        asked, made = self._last
+        if key is not None and key == asked:
+            return made.copy()
+        made = self._plain(*args, **kwargs)
+        if key is not None and made.size:
+            self._last = key, made.copy()
+        return made
+
+
+def _key_of_boxes(bboxes: Any = None, shape: Any = None, *others: Any, **named: Any) -> Any:
+    """All that a result depends on; None where the arguments are others than `Compose` gives."""
+    import numpy as np
+
+    if type(bboxes) is not np.ndarray or bboxes.ndim != 2 or bboxes.dtype.kind != "f" or type(shape) is not dict:
+        return None
+    numbers = (*shape.values(), *others, *named.values())
+    if not {*map(type, numbers)} <= {int, float, type(None)}:
+        return None
+    return bboxes.tobytes(), bboxes.shape, bboxes.dtype, tuple(shape), tuple(named), numbers
+
+
+def _checking_boxes(plain: Function) -> Function:
+    """albumentations' ``check_bboxes``, to which ``np.isclose`` is left for boxes that are no ordinary ones."""
+
+    def check_bboxes(bboxes: Any) -> None:
+        import numpy as np
+
+        if type(bboxes) is np.ndarray and bboxes.ndim == 2 and bboxes.shape[1] > 3 and _check_of_boxes_is_known(plain):
+            corners = bboxes[:, :4]
+            is_inside = ((corners >= 0) & (corners <= 1)).all()
+            if is_inside and (corners[:, 2:] > corners[:, :2]).all():
+                return
+        plain(bboxes)
+
+    return check_bboxes
+
+
+@lru_cache(maxsize=1)
+def _check_of_boxes_is_known(check: Function) -> bool:
+    from fastpipe.interop.transforms.known_code import has_code
+
+    return has_code([check], _CHECK_FINGERPRINT)

@@ -9,8 +9,9 @@ import inspect
 import os
 import stat
 import sys
-from collections.abc import Callable
-from functools import partial
+import zlib
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
 from struct import Struct
 from struct import error as StructError
 from types import ModuleType
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from fastpipe.hooks.functions import FasterFunction
 from fastpipe.hooks.ledger import LEDGER
-from fastpipe.hooks.patches import Function, Patches, before
+from fastpipe.hooks.patches import Function, Patches, before, plainly
 
 if TYPE_CHECKING:
     import numpy as np
@@ -178,6 +179,8 @@ def decode(data: bytes, wanted: _Wanted) -> Pixels | str:
     if exif is None:
         return "files that OpenCV may warn about"
     channels = wanted.channels or (1 if gray else 3)
+    if channels == 1 and header.color_space == "P":
+        return _grays_of_indices(data, header)
     if header.color_space not in _COLORS[channels] or (channels == 1 and header.bit_depth != 8):
         return "other colours than the file's"
     orientation = _orientation(exif) if wanted.is_upright and exif else 1
@@ -216,6 +219,45 @@ def _decoded(data: bytes, header: Header, channels: int, is_rgb: bool, orientati
     return "files that libjpeg warns about" if warned else made
 
 
+def _grays_of_indices(data: bytes, header: Header) -> Pixels | str:
+    """A PNG with a palette in gray, such as a mask of classes."""
+    import numpy as np
+
+    from fastpipe import core
+
+    palette = _palette(data)
+    grays = _grays(palette) if len(palette) == 3 << header.bit_depth else None  # each index has a colour
+    if grays is None:
+        return "palettes that OpenCV may read otherwise"
+    job = core.thread_job()
+    job.read(data, limits=(_MOST_PIXELS, _SCRATCH + _SCRATCH_A_PIXEL * header.height * header.width))
+    made = np.empty(header.size, np.uint8)
+    job.write_array(made)
+    job.raw.indices = True
+    status = core.run(job)
+    job.raw.indices = False
+    core.give_back(job)
+    if status:
+        return core.status_text(status)
+    core.thread_context().look_up(made, grays, made)
+    return made
+
+
+@lru_cache(maxsize=64)
+def _grays(palette: bytes) -> bytes | None:
+    """The gray of each of a palette's colours, and zeros behind them: what OpenCV makes of a row of them."""
+    numpy: Any = sys.modules["numpy"]
+    count = len(palette) // 3
+    chunks = [(b"IHDR", _ihdr(count, 1, 8, 3, 0, 0, 0)), (b"PLTE", palette)]
+    chunks += [(b"IDAT", zlib.compress(bytes(1) + bytes(range(count)))), (b"IEND", b"")]
+    data = b"\x89PNG\r\n\x1a\n"
+    for name, content in chunks:
+        data += len(content).to_bytes(4, "big") + name + content + zlib.crc32(name + content).to_bytes(4, "big")
+    with plainly():
+        row = sys.modules["cv2"].imdecode(numpy.frombuffer(data, numpy.uint8), 0)
+    return None if row is None or row.shape != (1, count) else row.tobytes().ljust(256, b"\0")
+
+
 # -- what there is beside the pixels
 
 _SOS, _APP0, _APP1, _FILL = 0xDA, 0xE0, 0xE1, 0xFF
@@ -223,6 +265,7 @@ _QUIET = {b"IHDR": 13, b"PLTE": -1, b"IDAT": -1, b"IEND": 0, b"pHYs": 9, b"tIME"
 """Chunks in which libpng finds nothing to warn about, with the length that they have; -1 for any."""
 _length = Struct(">H").unpack_from
 _chunk = Struct(">I4s").unpack_from
+_ihdr = Struct(">IIBBBBB").pack
 
 
 def _exif_of_jpeg(data: bytes) -> bytes | None:
@@ -248,15 +291,27 @@ def _exif_of_jpeg(data: bytes) -> bytes | None:
 
 def _exif_of_png(data: bytes) -> bytes | None:
     """Empty, for a PNG that has nothing but quiet chunks up to its end; None for any other."""
-    position, name = 8, b""
-    while name != b"IEND":
-        if position + 12 > len(data):
+    for name, start, end in _chunks_of_png(data):
+        if end > len(data) - 4 or _QUIET.get(name, -2) not in (end - start, -1):
             return None
+        if name == b"IEND":
+            return b""
+    return None
+
+
+def _palette(data: bytes) -> bytes:
+    """The palette of a PNG of quiet chunks; empty where it has none, or several."""
+    found = [data[start:end] for name, start, end in _chunks_of_png(data) if name == b"PLTE"]
+    return found[0] if len(found) == 1 else b""
+
+
+def _chunks_of_png(data: bytes) -> Iterator[tuple[bytes, int, int]]:
+    """Name, start and end of each chunk's content, for as long as there is another one's checksum."""
+    position = 8
+    while position + 12 <= len(data):
         length, name = _chunk(data, position)
-        if _QUIET.get(name, -2) not in (length, -1):
-            return None
+        yield name, position + 8, position + 8 + length
         position += 12 + length
-    return b""
 
 
 # -- the orientation: that of EXIF data alone, as OpenCV's exif.cpp reads it

@@ -15,7 +15,7 @@ from fastpipe.hooks.ledger import LEDGER, Site
 from fastpipe.hooks.patches import Patches, is_plain
 
 if TYPE_CHECKING:
-    from fastpipe.program.pending_tensor import Record
+    from fastpipe.program.pending_work import Record
     from fastpipe.transforms.pipeline import Pipeline
 
 _V2 = "torchvision.transforms.v2.functional"

@@ -37,20 +37,14 @@ _PARTS = 256
 
 
 class Member(NamedTuple):
-    """A member of an archive.
+    """A member of an archive."""
 
-    Attributes:
-        name: with ``/`` between the parts, without ``./`` before it.
-        start, size: where its bytes begin, and how many they are; a folder begins at -1.
-        problem: why they can't be read from there; ``""`` where they can.
-        modified_ns: when it was last modified, in ns since 1970; None where the archive doesn't say.
-    """
-
-    name: str
+    name: str  # with ``/`` between the parts, without ``./`` before it
+    # start and size: where its bytes begin, and how many they are; a folder begins at -1
     start: int
     size: int
-    problem: str = ""
-    modified_ns: int | None = None
+    problem: str = ""  # why they can't be read from there; ``""`` where they can
+    modified_ns: int | None = None  # when it was last modified, in ns since 1970; None where the archive doesn't say
 
 
 def archive_in(path: str) -> str | None:

@@ -23,20 +23,13 @@ from fastpipe.paths import absolute_path
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A listing, and where it is kept.
+    """A listing, and where it is kept."""
 
-    Attributes:
-        listing: the files; mapped from disk, or in memory.
-        origin: how it came about: ``"opened"``, or why and what was built.
-        location: the folder on disk; None in memory.
-        generation: which of the states of that folder this is.
-        identity: of the `IndexSource` that it was made of; empty where there is none.
-    """
-
-    listing: Listing
-    origin: str
-    location: Path | None = None
-    generation: str = ""
+    listing: Listing  # the files; mapped from disk, or in memory
+    origin: str  # how it came about: ``"opened"``, or why and what was built
+    location: Path | None = None  # the folder on disk; None in memory
+    generation: str = ""  # which of the states of that folder this is
+    # of the `IndexSource` that it was made of; empty where there is none
     identity: dict[str, Any] = field(default_factory=dict)
 
 

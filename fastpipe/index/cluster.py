@@ -80,16 +80,10 @@ class Cluster:
         return self
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[tuple[int, Result]]:
-        """Calls a function of a module for each item, and yields results as they become known.
+        """Calls a function of a module for each item, and yields items' numbers and results as they become known.
 
-        What a worker that dies was at is done by another one.
-
-        Args:
-            function: gives what JSON can hold.
-            items: picklable; taken a few ahead.
-
-        Yields:
-            An item's number, and its result.
+        Items are picklable, and taken a few ahead; JSON can hold the results. What a worker that dies was at is done by
+        another one.
         """
         import distributed
 

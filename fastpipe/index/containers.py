@@ -11,10 +11,9 @@ import numpy as np
 from typing_extensions import Self
 
 from fastpipe.errors import DatasetError
-from fastpipe.index.file_states import NEVER_EQUAL, State, settled_state, state_of
 from fastpipe.index.glob import Paths, expand_paths, paths_digest
 from fastpipe.index.index_source import DEFAULT_OPTIONS, BuildOptions, IndexSource
-from fastpipe.index.parts import Part, Parts, listed_parts, merge, parts_of
+from fastpipe.index.parts import NEVER_EQUAL, Part, Parts, State, listed_parts, merge, parts_of, settled_state, state_of
 from fastpipe.index.table import Listing, number_labels, pack_paths
 from fastpipe.progress_bar import SlowBar
 from fastpipe.sources import ByteSource, Cache
@@ -24,22 +23,15 @@ _AT_ONCE = 8  # containers of a store: there it takes time to hear of the next m
 
 
 class ContainerListing(NamedTuple):
-    """The samples of one container, in their order; JSON can hold it.
+    """The samples of one container, in their order; JSON can hold it."""
 
-    Attributes:
-        names: in the container, with ``/`` between the parts.
-        labels: class names, or integers as text.
-        starts, sizes: where each sample's bytes begin in the container, and how many they are.
-        classes: names of classes, also of those without a sample.
-        unpacked: the file that holds the bytes where the container itself has them compressed.
-    """
-
-    names: list[str]
-    labels: list[str]
+    names: list[str]  # in the container, with ``/`` between the parts
+    labels: list[str]  # class names, or integers as text
+    # starts and sizes: where each sample's bytes begin in the container, and how many they are
     starts: list[int]
     sizes: list[int]
-    classes: Sequence[str] = ()
-    unpacked: str | None = None
+    classes: Sequence[str] = ()  # names of classes, also of those without a sample
+    unpacked: str | None = None  # the file that holds the bytes where the container itself has them compressed
 
     def add(self, name: str, label: str, start: int, size: int) -> None:
         """Adds a sample."""
@@ -58,17 +50,11 @@ def label_text(label: object, called: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class ContainerSource(IndexSource):
-    """An `IndexSource` of samples in containers; a subclass lists one container.
+    """An `IndexSource` of samples in containers; a subclass lists one container."""
 
-    Attributes:
-        paths: of the containers, in their order; all of this machine, or all `RemoteFile` in one source.
-        given: a digest of the paths and patterns that they were given by.
-        class_names: of the labels 0, 1, …; None where labels name themselves.
-    """
-
-    paths: tuple[str, ...]
-    given: str = ""
-    class_names: tuple[str, ...] | None = None
+    paths: tuple[str, ...]  # of the containers, in their order; all of this machine, or all `RemoteFile` in one source
+    given: str = ""  # a digest of the paths and patterns that they were given by
+    class_names: tuple[str, ...] | None = None  # of the labels 0, 1, …; None where labels name themselves
 
     integers = True
     """Whether labels that are all integers are the targets as they stand."""

@@ -27,12 +27,9 @@ Task = TypeVar("Task")
 def walk(
     visit: Callable[[list[Task]], Iterable[tuple[Part, Iterable[Task]]]], root: Task, text: str, progress: bool
 ) -> Iterator[Part]:
-    """Visits the root and all folders below it, level by level.
+    """Visits the root and all folders below it, level by level, under a bar.
 
-    Args:
-        visit: takes the folders of a level, and gives each in any order, with the folders in it.
-        root: the first one.
-        text, progress: of the bar.
+    `visit` takes the folders of a level, and gives each in any order, with the folders in it.
     """
     with SlowBar(text, progress) as bar:
         level = [root]

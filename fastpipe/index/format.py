@@ -110,15 +110,7 @@ def confirmed_ns(location: Path, generation: str) -> int:
 
 
 def write(location: Path, arrays: Iterable[tuple[str, Array]], about: dict[str, Any]) -> str:
-    """Writes a generation and makes it the one that holds.
-
-    Args:
-        location: the index's folder; made where it is missing.
-        arrays: by name.
-        about: what else the header keeps, as JSON.
-
-    Returns:
-        The generation's name.
+    """Writes a generation, with arrays by name and what else the header keeps, as the one that holds; its name.
 
     Raises:
         OSError: the disk is full, or read-only.

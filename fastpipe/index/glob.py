@@ -23,11 +23,8 @@ _WILD = re.compile(r"[*?\[]")
 def expand_paths(given: Paths, what: str, endings: tuple[str, ...] = (), cache: Cache | None = None) -> tuple[str, ...]:
     """The files that a path, a pattern or several of either name, each whole, in the order given; patterns sorted.
 
-    Args:
-        given: paths, patterns or URLs of one store; a source stands for all its files with one of the endings.
-        what: what they are called in errors.
-        endings: lower-case.
-        cache: what keeps the files of a store; None for nothing.
+    A source stands for all its files with one of the lower-case endings; URLs are of one store, whose files a cache may
+    keep. Errors call the files `what`.
 
     Raises:
         DatasetError: there is none.

@@ -109,13 +109,7 @@ class ImageIndex:
 
     @classmethod
     def from_listing(cls, listing: Listing, root: str, source: ByteSource | None = None) -> ImageIndex:
-        """An index of files that were listed another way, kept in the cache folder if it is large.
-
-        Args:
-            listing: the files.
-            root: what relative paths start from.
-            source: what has the files; None for this machine's file system.
-        """
+        """An index of files that were listed another way, kept in the cache folder if it is large."""
         files = cache.GivenFiles(root=root, bytes_from=source, listing=listing)
         return cls.load_or_build(files, "auto" if listing.table.nbytes > _SMALL else None)
 

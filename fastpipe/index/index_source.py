@@ -22,19 +22,12 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
-    """Options of making an index.
+    """Options of making an index."""
 
-    Attributes:
-        sizes: whether each file's size is wanted.
-        refresh: whether everything is to be looked at again, whatever is kept.
-        progress: whether a terminal gets a bar if it takes long.
-        cluster: its workers list and read; None for this process.
-    """
-
-    sizes: bool = False
-    refresh: bool = False
-    progress: bool = True
-    cluster: Cluster | None = None
+    sizes: bool = False  # whether each file's size is wanted
+    refresh: bool = False  # whether everything is to be looked at again, whatever is kept
+    progress: bool = True  # whether a terminal gets a bar if it takes long
+    cluster: Cluster | None = None  # its workers list and read; None for this process
 
     def map(
         self, function: Callable[[Item], Result], items: Iterable[Item], threads: int
@@ -48,19 +41,12 @@ DEFAULT_OPTIONS = BuildOptions()
 
 @dataclass(frozen=True, kw_only=True)
 class IndexSource(abc.ABC):
-    """Something that an index can be made of: class folders, containers, a list.
+    """Something that an index can be made of: class folders, containers, a list."""
 
-    Attributes:
-        root: the folder or URL that the index's paths start from.
-        extensions: lower-case endings of the files that count.
-        options: how the index is made.
-        bytes_from: the source of the files; None for this machine's file system.
-    """
-
-    root: str
-    extensions: tuple[str, ...] = ()
-    options: BuildOptions = DEFAULT_OPTIONS
-    bytes_from: ByteSource | None = None
+    root: str  # the folder or URL that the index's paths start from
+    extensions: tuple[str, ...] = ()  # lower-case endings of the files that count
+    options: BuildOptions = DEFAULT_OPTIONS  # how the index is made
+    bytes_from: ByteSource | None = None  # the source of the files; None for this machine's file system
 
     kind: ClassVar[str] = "folders"
     """The folder in the cache folder that has its index."""

@@ -23,12 +23,8 @@ class Journal:
     """Results by a key, in a folder of the cache folder, until what they are for is done; any thread may use it.
 
     A kill costs no more than the results of the last moment. Where nothing can be written, or another process is at the
-    same, the journal forgets: then an interrupted run begins anew.
-
-    Args:
-        kind: the folder in the cache folder.
-        about: the values that the results depend on, as a text.
-        anew: forget what was found before.
+    same, the journal forgets: then an interrupted run begins anew. `about` says what the results depend on; `anew`
+    forgets what was found before.
     """
 
     def __init__(self, kind: str, about: str, anew: bool = False) -> None:

@@ -11,7 +11,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, SupportsIndex, cast
 
 import numpy as np
 
@@ -39,19 +39,12 @@ _PIECE = 1 << 22  # bytes of a text that are split at once
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Some rows of a list, so that one of millions isn't held as Python objects.
+    """Some rows of a list, so that one of millions isn't held as Python objects."""
 
-    Attributes:
-        source: what a row's number counts, for errors: ``"photos.txt, line"``.
-        numbers: the number of each row.
-        paths: the path of each.
-        labels: the label of each: texts, integers or floats.
-    """
-
-    source: str
-    numbers: Sequence[int]
-    paths: list[str]
-    labels: list[str | float]
+    source: str  # what a row's number counts, for errors: ``"photos.txt, line"``
+    numbers: Sequence[int]  # the number of each row
+    paths: list[str]  # the path of each
+    labels: list[str | float]  # the label of each: texts, integers or floats
 
     def where(self, place: int) -> str:
         """The name of a row in errors."""
@@ -65,9 +58,8 @@ Row = tuple[int, str, str | float]
 def read_list(source: object, columns: tuple[Column, Column]) -> tuple[Iterator[Block], bool]:
     """The rows of a source, and whether its labels are text that may stand for integers.
 
-    Args:
-        source: a path that ends in .csv, .tsv, .parquet, or anything else for "path label" lines; or two sequences.
-        columns: the columns of path and label: names, or positions from 0 in a file without a line of names.
+    The source is a path that ends in .csv, .tsv, .parquet, or anything else for "path label" lines; or two sequences.
+    Columns are names, or positions from 0 in a file without a line of names.
 
     Raises:
         DatasetError: the source is of another kind; blocks raise it where rows are bad.
@@ -218,7 +210,7 @@ def _checked(source: str, first: int, paths: list[Any], labels: list[Any]) -> Bl
     return block
 
 
-def _plain(label: Any) -> str | float:
+def _plain(label: str | float | SupportsIndex) -> str | float:
     """A label as Python's own type; raises TypeError where it is neither a number nor a string."""
     if isinstance(label, str):
         return str(label)
@@ -228,12 +220,8 @@ def _plain(label: Any) -> str | float:
 def table_of(blocks: Iterable[Block], texts: bool, root: str) -> Listing:
     """The rows; where a path is absolute, all are whole.
 
-    Labels that are all integers, or all floats, stay what they are; others are classes, sorted and counted from 0.
-
-    Args:
-        blocks: the rows.
-        texts: whether labels came as text, so that ``"7"`` may be an integer.
-        root: what relative paths start from.
+    Labels that are all integers, or all floats, stay what they are; others are classes, sorted and counted from 0. As
+    `texts`, ``"7"`` may be an integer.
 
     Raises:
         DatasetError: a row is bad, or integers and strings are mixed where types tell them apart.

@@ -9,11 +9,10 @@ from typing import Any, cast
 import numpy as np
 
 from fastpipe.errors import DatasetError
-from fastpipe.index.file_states import NEVER_EQUAL, settled_state, state_of
 from fastpipe.index.image_index import ImageIndex
 from fastpipe.index.index_source import IndexSource
 from fastpipe.index.list_files import Column, pack_list_paths, read_list, table_of
-from fastpipe.index.parts import Parts, listed_parts
+from fastpipe.index.parts import NEVER_EQUAL, Parts, listed_parts, settled_state, state_of
 from fastpipe.index.table import Array, Listing, joined
 from fastpipe.paths import absolute_path
 from fastpipe.sources import ByteSource
@@ -25,17 +24,10 @@ _MS = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class ListSource(IndexSource):
-    """A text, CSV or Parquet file of paths and labels.
+    """A text, CSV or Parquet file of paths and labels."""
 
-    Attributes:
-        path: of the file.
-        columns: path's and label's, as of `ImageList`.
-        root: what relative paths start from; ``""`` for nothing.
-        bytes_from: the store that paths are keys of; None for this machine's files.
-    """
-
-    path: str
-    columns: tuple[Column, Column] = ("path", "label")
+    path: str  # of the file
+    columns: tuple[Column, Column] = ("path", "label")  # path's and label's, as of `ImageList`
 
     kind = "lists"
 
@@ -69,12 +61,9 @@ class ListSource(IndexSource):
 
 
 def index_of_rows(rows: Any, root: str = "", source: ByteSource | None = None) -> ImageIndex:
-    """The index of files that no list file has.
+    """The index of two sequences, paths and labels, that no list file has.
 
-    Args:
-        rows: two sequences, paths and labels.
-        root: the folder that relative paths start from.
-        source: the store that paths are keys of; None for this machine's files, and for paths that know their store.
+    Paths are relative to the root, or keys of the source, or whole, or know their store.
     """
     blocks, texts = read_list(rows, ("path", "label"))
     paths, labels = rows

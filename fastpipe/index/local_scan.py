@@ -12,15 +12,13 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
 from fastpipe.errors import DatasetError
-from fastpipe.index.file_states import NEVER_EQUAL, State, is_settled
 from fastpipe.index.folders import FolderSource, walk
 from fastpipe.index.listing import class_folders, is_folder
-from fastpipe.index.parts import Part, Parts, listed_parts, parts_of
+from fastpipe.index.parts import NEVER_EQUAL, Part, Parts, State, is_settled, listed_parts, parts_of
 from fastpipe.index.table import ENCODING, ERRORS, Array, Listing, Table, unpack_paths
 from fastpipe.progress_bar import SlowBar
 from fastpipe.sources.threads import map_in_threads, threads_for_files
@@ -68,23 +66,13 @@ Task = tuple[str, bool, str]
 """A folder to visit: its path from the root on, whether it is to be listed, devices and inodes of those above it."""
 
 
-class _Listing(NamedTuple):
-    """A folder as a thread or a cluster's worker lists it: JSON can hold it.
+Listed = tuple[State, str, Sequence[str], bool]
+"""A folder as JSON can hold it: its state, its files' paths from the root on, a NUL after each, the names of the
+folders in it, and whether it could be listed."""
 
-    Attributes:
-        state, subfolders, readable: as of `Part`.
-        names: its files' paths from the root on, a NUL after each.
-    """
+_UNREADABLE: Listed = ((NEVER_EQUAL, 0, 0), "", (), False)
 
-    state: State
-    names: str = ""
-    subfolders: Sequence[str] = ()
-    readable: bool = True
-
-
-_UNREADABLE = _Listing((NEVER_EQUAL, 0, 0), readable=False)
-
-Visited = tuple[_Listing | None, str]
+Visited = tuple[Listed | None, str]
 """A folder, None for one that wasn't to be listed, and what a `Task` has of those above the folders in it."""
 
 
@@ -135,20 +123,12 @@ class LocalFolderSource(FolderSource):
         def task(path: str, above: str) -> Task:
             return path, path not in known or known[path].state[0] == NEVER_EQUAL, above
 
-        def part_of(path: str, listing: _Listing | None) -> Part:
-            if listing is None:
-                part = known[path]
-            else:
-                state, names, subfolders, readable = listing
-                part = Part(path, state, names.encode(ENCODING, ERRORS), {}, subfolders, readable)
-            if sized and not part.columns:
-                part = replace(part, columns={"sizes": np.full(len(part), _UNKNOWN, np.int64)})
-            return part
-
         def visit_all(tasks: list[Task]) -> Iterator[tuple[Part, list[Task]]]:
             for some, visits in self._visits(tasks):
-                for (path, *_), (listing, above) in zip(some, visits, strict=True):
-                    part = part_of(path, listing)
+                for (path, *_), (listed, above) in zip(some, visits, strict=True):
+                    part = known[path] if listed is None else _part(path, *listed)
+                    if sized and not part.columns:
+                        part = replace(part, columns={"sizes": np.full(len(part), _UNKNOWN, np.int64)})
                     below = (f"{path}/{name}" if path else name for name in part.subfolders)
                     yield part, [task(folder, above) for folder in below]
 
@@ -188,6 +168,10 @@ class LocalFolderSource(FolderSource):
                 bar.advance(len(found))
 
 
+def _part(path: str, state: State, names: str, subfolders: Sequence[str], readable: bool) -> Part:
+    return Part(path, state, names.encode(ENCODING, ERRORS), {}, subfolders, readable)
+
+
 def _sizes_of(paths: Iterable[str]) -> list[int]:
     """Runs in a thread, or in a cluster's worker."""
     return [*map(_size_of, paths)]
@@ -221,11 +205,10 @@ def _visit(root: str, path: str, is_new: bool, above: str, extensions: tuple[str
             f"{full} is a link to a folder that holds it, so that there is no end to the files below it. "
             "Remove the link, or list the files that you mean: fastpipe.ImageList."
         )
-    listing = _list(full, path, _state_of(status), before, extensions) if is_new else None
-    return listing, above + here
+    return _list(full, path, _state_of(status), before, extensions) if is_new else None, above + here
 
 
-def _list(full: str, path: str, state: State, before: int, extensions: tuple[str, ...]) -> _Listing:
+def _list(full: str, path: str, state: State, before: int, extensions: tuple[str, ...]) -> Listed:
     mtime, ctime, inode = state
     try:
         names, subfolders, dangling = _entries(full, extensions)
@@ -240,7 +223,7 @@ def _list(full: str, path: str, state: State, before: int, extensions: tuple[str
     names.sort()
     start = path + "/"
     paths = start + f"\0{start}".join(names) + "\0" if names else ""
-    return _Listing((mtime, ctime, inode), paths, subfolders)
+    return (mtime, ctime, inode), paths, subfolders, True
 
 
 def _entries(full: str, extensions: tuple[str, ...]) -> tuple[list[str], list[str], bool]:

@@ -1,16 +1,20 @@
-"""Opens whatever a path names as an index: class folders, images, a list, an archive, shards, Parquet, a URL."""
+"""Opens whatever a path names: class folders, images, a list, an archive, shards, Parquet, a URL, an index."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
-from collections.abc import Iterator
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from fastpipe.errors import DatasetError
 from fastpipe.index import format
 from fastpipe.index.archives import ENDINGS, archive_in
 from fastpipe.index.cache import open_kept
+from fastpipe.index.containers import ContainerSource
 from fastpipe.index.glob import expand_paths
 from fastpipe.index.image_index import ImageIndex, folder_source
 from fastpipe.index.index_source import DEFAULT_OPTIONS, BuildOptions, IndexSource
@@ -20,7 +24,10 @@ from fastpipe.index.shard_source import ShardSource
 from fastpipe.index.table_source import TableSource, holds_images
 from fastpipe.paths import is_url, local_path
 
-__all__ = ["OTHER_EXTENSIONS", "container_sources", "loose_images", "named_index", "open_container"]
+__all__ = ["OTHER_EXTENSIONS", "Kind", "NamedImages", "loose_images", "named_container", "named_images"]
+
+Kind = Literal["folders", "images", "list", "samples"]
+"""Class folders; images without labels; a list of images and labels; samples in shards or Parquet files."""
 
 OTHER_EXTENSIONS = (".gif", ".jfif", ".mpo")
 """Endings of images besides `IMG_EXTENSIONS`."""
@@ -30,15 +37,29 @@ _LISTS = (".txt", ".csv", ".tsv", *_TABLES)
 _PATTERN = ("*", "?", "[", "{")
 
 
-def open_container(
+@dataclass(frozen=True)
+class NamedImages:
+    """The images that a path names."""
+
+    kind: Kind  # what they are
+    load: Callable[[], ImageIndex]  # gives their index
+    samples: ContainerSource | None = None  # the source of shards or Parquet files; else None
+
+    @functools.cached_property
+    def index(self) -> ImageIndex:
+        """Their index, listed when it is first asked for."""
+        return self.load()
+
+
+def named_container(
     path: str | os.PathLike[str],
     *,
     image: str | None = None,
     label: str | None = None,
     location: str | os.PathLike[str] | None = "auto",
     options: BuildOptions = DEFAULT_OPTIONS,
-) -> ImageIndex | None:
-    """The index of a zip or tar of class folders, of shards, or of Parquet files with a column of images.
+) -> NamedImages | None:
+    """The images of a zip or tar of class folders, of shards, or of Parquet files with a column of images.
 
     Args:
         path: one of these, or a pattern of shards or Parquet files. Or a URL of any of these, or of class folders.
@@ -52,57 +73,45 @@ def open_container(
     Raises:
         DatasetError: it can't be used: names the member.
     """
-    for source, last in container_sources(path, image=image, label=label, options=options):
-        with contextlib.nullcontext() if last else contextlib.suppress(FileNotFoundError):  # no class folder
-            return ImageIndex.load_or_build(source, location)
-    return None
-
-
-def container_sources(
-    path: str | os.PathLike[str],
-    *,
-    image: str | None = None,
-    label: str | None = None,
-    options: BuildOptions = DEFAULT_OPTIONS,
-) -> Iterator[tuple[IndexSource, bool]]:
-    """Yields the sources that a path may stand for, with `open_container`'s arguments, and whether each is the last.
-
-    There is none, one, or a second that holds where the first turns out to be an archive without a class folder.
-    """
     path, remote = local_path(path), is_url(path)
     pattern = any(mark in path for mark in _PATTERN) and (remote or not os.path.exists(path))
     listed = pattern and not remote and path.lower().endswith(ENDINGS + _TABLES)
     first = expand_paths(path, "containers")[0] if listed else path
     if first.lower().endswith(_TABLES):
         if not remote and not (os.path.isfile(first) and (image or holds_images(first))):
-            return
-        yield TableSource.of(path, image or "image", label, options), True
-        return
+            return None
+        return _samples(TableSource.of(path, image or "image", label, options), location)
     archive = first.lower().endswith(ENDINGS) if remote else archive_in(first) is not None
     if not remote and not archive:
-        return
+        return None
     if not (pattern or image or label):
-        yield folder_source(path, IMG_EXTENSIONS, options), not archive
-        if not archive:
-            return
-    yield ShardSource.of(path, image, label, options), True
+        folders = _folders(folder_source(path, IMG_EXTENSIONS, options), location)
+        with contextlib.suppress(FileNotFoundError):  # an archive without a class folder has shards' samples
+            if archive:
+                folders.index  # noqa: B018 - listed to see what is in it
+            return folders
+    return _samples(ShardSource.of(path, image, label, options), location)
 
 
-def named_index(path: str | os.PathLike[str], options: BuildOptions = DEFAULT_OPTIONS) -> ImageIndex:
-    """The images of whatever a path names: a container (see `open_container`), a folder, an index, a list, an image.
-
-    Args:
-        path: one of these.
-        options: how the index is made.
+def named_images(
+    path: str | os.PathLike[str],
+    options: BuildOptions = DEFAULT_OPTIONS,
+    *,
+    image: str | None = None,
+    label: str | None = None,
+) -> NamedImages:
+    """The images of whatever a path names: a container (see `named_container`), a folder, an index, a list, an image.
 
     Raises:
         DatasetError: none of these, or there is no image.
     """
-    if (index := open_container(path, options=options)) is not None:
-        return index
+    if (found := named_container(path, image=image, label=label, options=options)) is not None:
+        return found
     path = local_path(path)
     if os.path.isfile(path):
-        return ListSource(path=path, root="").index() if _is_list(path) else index_of_rows(([path], [0]))
+        if _is_list(path):
+            return NamedImages("list", ListSource(path=path, root="").index)
+        return NamedImages("images", lambda: index_of_rows(([path], [0])))
     if not os.path.isdir(path):
         raise DatasetError(f"there is no {path}: give a folder of images, a list of them, or an image file.")
     with contextlib.suppress(format.UnusableIndex):  # a folder of images, or of something else
@@ -112,14 +121,22 @@ def named_index(path: str | os.PathLike[str], options: BuildOptions = DEFAULT_OP
             raise DatasetError(f"the index at {path} is of a list: give the list itself.")
         if not os.path.isdir(root):
             raise DatasetError(f"the index at {path} is of containers in {root}: give these.")
-        return ImageIndex.load_or_build(folder_source(root, tuple(about["extensions"]), options), path)
+        return _folders(folder_source(root, tuple(about["extensions"]), options), path)
     with os.scandir(path) as entries:
         has_folders = any(map(is_folder, entries))
-    if has_folders and len(found := ImageIndex.load_or_build(folder_source(path, IMG_EXTENSIONS, options), "auto")):
-        return found
+    if has_folders and len((folders := _folders(folder_source(path, IMG_EXTENSIONS, options), "auto")).index):
+        return folders
     if images := loose_images(path):
-        return index_of_rows((images, [0] * len(images)), path)
+        return NamedImages("images", lambda: index_of_rows((images, [0] * len(images)), path))
     raise DatasetError(f"there is no image in {path}, neither in it nor in the folders in it.")
+
+
+def _folders(source: IndexSource, location: str | os.PathLike[str] | None) -> NamedImages:
+    return NamedImages("folders", lambda: ImageIndex.load_or_build(source, location))
+
+
+def _samples(source: ContainerSource, location: str | os.PathLike[str] | None) -> NamedImages:
+    return NamedImages("samples", lambda: ImageIndex.load_or_build(source, location), source)
 
 
 def _is_list(file: str) -> bool:

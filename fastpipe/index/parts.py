@@ -1,7 +1,9 @@
-"""Parts of an index, folders or containers: listed now, or taken over from an older index where they are the same."""
+"""Parts of an index, folders or containers: listed now, or taken over from an older one where nothing changed."""
 
 from __future__ import annotations
 
+import os
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,30 +11,53 @@ from typing import TypeAlias
 
 import numpy as np
 
-from fastpipe.index.file_states import State
 from fastpipe.index.table import Array, Table, joined, offsets_of, pack_paths, unpack_paths
+from fastpipe.types import RemoteFile
+
+State = tuple[int, int, int]
+"""Three integers that differ once a file or folder has changed."""
+
+NEVER_EQUAL = -1
+"""A modification time that makes a state differ from whatever the system says."""
+
+SETTLED_NS = 3_000_000_000
+"""Age from which on another change moves the times: they tick in steps of up to 2 s (FAT)."""
+
+
+def is_settled(mtime: int, ctime: int, now: int) -> bool:
+    """Whether the times, in ns, would move if there were another change; times of 0 are of systems that keep none."""
+    return mtime > 0 and max(mtime, ctime) <= now - SETTLED_NS
+
+
+def state_of(path: str) -> State:
+    """Bytes, modification time and change time in ns; of a file in a store its bytes, version and 0."""
+    if isinstance(path, RemoteFile):
+        return path.length, path.version, 0
+    status = os.stat(path)
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def settled_state(path: str) -> State:
+    """The state to keep of a file that is about to be read: one that changed just now may change again unseen."""
+    if isinstance(path, RemoteFile):
+        return state_of(path)
+    now = time.time_ns()
+    size, mtime, ctime = state_of(path)
+    return size, mtime if is_settled(mtime, ctime, now) else NEVER_EQUAL, ctime
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A folder or a container, and its files in their order.
+    """A folder or a container, and its files in their order."""
 
-    Attributes:
-        path: relative to the root, with ``/`` between the parts; ``""`` for the root itself.
-        state: differs once the part has changed.
-        paths: of the files, from the root on, as `pack_paths` packs them.
-        columns: arrays of a `Table` that are known of the files, by name: of ``sizes``, ``versions``, ``starts``.
-        subfolders: names of the folders in a folder.
-        readable: False for a folder that can't be listed; as in torchvision, its files are missing.
-        labels, classes: of a container, as of `fastpipe.index.containers.ContainerListing`.
-    """
-
-    path: str
-    state: State
-    paths: bytes = b""
+    path: str  # relative to the root, with ``/`` between the parts; ``""`` for the root itself
+    state: State  # differs once the part has changed
+    paths: bytes = b""  # of the files, from the root on, as `pack_paths` packs them
+    # arrays of a `Table` that are known of the files, by name: of ``sizes``, ``versions``, ``starts``
     columns: Mapping[str, Array] = field(default_factory=dict)
-    subfolders: Sequence[str] = ()
-    readable: bool = True
+    subfolders: Sequence[str] = ()  # names of the folders in a folder
+    readable: bool = True  # False for a folder that can't be listed; as in torchvision, its files are missing
+    # labels and classes: of a container, as of `fastpipe.index.containers.ContainerListing`
     labels: Sequence[str] = ()
     classes: Sequence[str] = ()
 
@@ -71,12 +96,7 @@ def parts_of(table: Table, columns: Sequence[str], chosen: Iterable[int]) -> Par
 
 
 def merge(parts: Sequence[Part], labels: Array) -> Table:
-    """The table of parts, one after the other; all have the same columns.
-
-    Args:
-        parts: at least one.
-        labels: int32 ``(n,)``, of the files.
-    """
+    """The table of one part or more, one after the other; all have the same columns. Labels: int32 ``(n,)``."""
     paths = joined(part.paths for part in parts)
     columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns}
     return Table(

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fastpipe.index.file_states import NEVER_EQUAL
 from fastpipe.index.folders import FolderSource, walk
 from fastpipe.index.journal import Journal
-from fastpipe.index.parts import Part, Parts, listed_parts, parts_of
+from fastpipe.index.parts import NEVER_EQUAL, Part, Parts, listed_parts, parts_of
 from fastpipe.index.table import Listing, pack_paths
 from fastpipe.progress_bar import SlowBar
 from fastpipe.sources import ByteSource, Entry, RemoteSource
@@ -23,15 +22,10 @@ from fastpipe.sources.threads import map_in_threads
 
 @dataclass(frozen=True, kw_only=True)
 class RemoteFolderSource(FolderSource):
-    """Class folders of a store.
+    """Class folders of a store."""
 
-    Attributes:
-        bytes_from: has the files ``class/….jpg``.
-        asked: when this was made, in ns.
-    """
-
-    bytes_from: ByteSource
-    asked: int = field(default_factory=time.time_ns)
+    bytes_from: ByteSource  # has the files ``class/….jpg``
+    asked: int = field(default_factory=time.time_ns)  # when this was made, in ns
 
     def find_unchanged(self, kept: Listing, confirmed_ns: int) -> tuple[Parts, str]:
         """The parts, to be compared when they are listed; none if another process listed the store meanwhile."""

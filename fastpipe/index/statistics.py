@@ -1,15 +1,17 @@
-"""Statistics of an index's files: `index_statistics`."""
+"""Statistics of an index's files, and of those beside them that it doesn't list."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections import Counter
 from typing import Any
 
 import numpy as np
 
+from fastpipe.index.archives import list_members
 from fastpipe.index.image_index import ImageIndex
-from fastpipe.index.table import Array
+from fastpipe.index.table import Array, Table
 
 
 def index_statistics(index: ImageIndex) -> dict[str, Any]:
@@ -23,14 +25,11 @@ def index_statistics(index: ImageIndex) -> dict[str, Any]:
         sizes: ``"bytes"`` (total, smallest, median, largest, in bytes), ``"empty"`` and ``"unreachable"`` files.
     """
     table = index.table
-    endings: Counter[str] = Counter()
-    for paths, _ in table.blocks():
-        endings.update(os.path.splitext(path)[1][1:].lower() for path in paths)
     found: dict[str, Any] = {
         "root": index.root,
         "files": len(index),
         "classes": dict(zip(index.classes, index.counts().tolist(), strict=True)),
-        "endings": dict(endings.most_common()),
+        "endings": {ending[1:]: count for ending, count in _endings(table).most_common()},
     }
     if table.sizes is not None:
         sizes = table.sizes[table.sizes >= 0]
@@ -38,6 +37,27 @@ def index_statistics(index: ImageIndex) -> dict[str, Any]:
         found["empty"] = int((sizes == 0).sum())
         found["unreachable"] = len(index) - len(sizes)
     return found
+
+
+def files_left_out(index: ImageIndex) -> dict[str, int]:
+    """The number of files for each ending in the folders or the archive of a local index that aren't its images."""
+    found: Counter[str] = Counter()
+    for path in index.containers:
+        found.update(_ending(member.name) for member in list_members(path) if member.start >= 0)
+    for folder in index.table.folders or ():
+        with contextlib.suppress(OSError), os.scandir(index.prefix + folder) as entries:
+            found.update(_ending(entry.name) for entry in entries if not entry.is_dir())
+    found.subtract(_endings(index.table) if found else ())
+    return {ending: count for ending, count in found.most_common() if count > 0}
+
+
+def _endings(table: Table) -> Counter[str]:
+    """The number of files for each ending: lower-case, with its dot."""
+    return Counter(_ending(path) for paths, _ in table.blocks() for path in paths)
+
+
+def _ending(name: str) -> str:
+    return os.path.splitext(name)[1].lower()
 
 
 def _spread(values: Array) -> dict[str, int]:

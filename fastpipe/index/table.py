@@ -26,40 +26,31 @@ _SCANNED = 1 << 20  # bytes
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """n files, m parts; the arrays are read-only by convention, in memory or mapped from disk.
+    """n files, m parts; the arrays are read-only by convention, in memory or mapped from disk."""
 
-    Attributes:
-        paths: uint8; relative path bytes, a NUL after each.
-        offsets: int64 ``(n + 1,)``; where each path starts.
-        labels: int32 ``(n,)``.
-        values: float64 ``(n,)``; the targets, where they are no integers: labels are all 0 then. Else None.
-        part_paths: relative paths of the parts that were listed, packed like the files': the folders, the root, ``""``,
-            first; or the containers, or what they were unpacked to; or the list file. None, as the two that follow,
-            where files are nobody's parts.
-        part_starts: int64 ``(m + 1,)``; the first file of each part: a part's files are neighbours. None where files
-            were picked.
-        part_states: int64 ``(m, 3)``; three numbers that change with a part: of a folder its modification time and
-            change time in ns, and inode; of a file its bytes and both times. A time of -1 never equals what the system
-            says: that part is listed again whenever the index is opened.
-        sizes: int64 ``(n,)`` bytes; -1 where the file can't be reached. None where not asked for.
-        versions: int64 ``(n,)``; of files in a store, what changes when a file changes; 0 where the store can't tell
-            (see `fastpipe.types.RemoteFile`).
-        containers: int32 ``(n,)``; the container that holds each file, as a position in `part_paths`. None, as the
-            next, where files lie by themselves. With it, `sizes` are there.
-        starts: int64 ``(n,)``; where the file's bytes begin in it.
-    """
-
-    paths: Array
-    offsets: Array
-    labels: Array
+    paths: Array  # uint8; relative path bytes, a NUL after each
+    offsets: Array  # int64 ``(n + 1,)``; where each path starts
+    labels: Array  # int32 ``(n,)``
+    # float64 ``(n,)``; the targets, where they are no integers: labels are all 0 then. Else None.
     values: Array | None = None
+    # relative paths of the parts that were listed, packed like the files': the folders, the root, ``""``, first; or
+    # the containers, or what they were unpacked to; or the list file. None, as the two that follow, where files are
+    # nobody's parts.
     part_paths: Array | None = None
+    # int64 ``(m + 1,)``; the first file of each part: a part's files are neighbours. None where files were picked.
     part_starts: Array | None = None
+    # int64 ``(m, 3)``; three numbers that change with a part: of a folder its modification time and change time in
+    # ns, and inode; of a file its bytes and both times. A time of -1 never equals what the system says: that part
+    # is listed again whenever the index is opened.
     part_states: Array | None = None
-    sizes: Array | None = None
+    sizes: Array | None = None  # int64 ``(n,)`` bytes; -1 where the file can't be reached. None where not asked for.
+    # int64 ``(n,)``; of files in a store, what changes when a file changes; 0 where the store can't tell (see
+    # `fastpipe.types.RemoteFile`)
     versions: Array | None = None
+    # int32 ``(n,)``; the container that holds each file, as a position in `part_paths`. None, as the next, where
+    # files lie by themselves. With it, `sizes` are there.
     containers: Array | None = None
-    starts: Array | None = None
+    starts: Array | None = None  # int64 ``(n,)``; where the file's bytes begin in it
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -118,19 +109,12 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The files that an index lists, and their classes.
+    """The files that an index lists, and their classes."""
 
-    Attributes:
-        table: paths, labels, and what else the listing itself tells.
-        classes: class names.
-        class_values: the label of each class.
-        rooted: whether the paths start from the root that was listed; else they are whole by themselves.
-    """
-
-    table: Table
-    classes: Sequence[str]
-    class_values: Sequence[int]
-    rooted: bool = True
+    table: Table  # paths, labels, and what else the listing itself tells
+    classes: Sequence[str]  # class names
+    class_values: Sequence[int]  # the label of each class
+    rooted: bool = True  # whether the paths start from the root that was listed; else they are whole by themselves
 
     def header(self) -> dict[str, Any]:
         """The classes, and whether paths are rooted, as JSON beside the arrays on disk."""
@@ -180,14 +164,10 @@ SMALLEST, LARGEST = -(2**31), 2**31 - 1
 def number_labels(
     labels: Sequence[str | int], texts: bool, others: Iterable[str] = ()
 ) -> tuple[Array, list[str], list[int]]:
-    """Labels as int32 numbers, the class names, and the number of each.
+    """Labels as int32 numbers, the class names, and the number of each; `others` are classes without a label.
 
-    Labels that are all integers stay what they are; others are classes, sorted and counted from 0.
-
-    Args:
-        labels: names and integers.
-        texts: whether a text such as ``"7"`` may be an integer.
-        others: names of classes without a label.
+    Labels that are all integers, as `texts` also those such as ``"7"``, stay what they are; others are classes, sorted
+    and counted from 0.
     """
     numbers = {name: _integer(name) if texts or isinstance(name, int) else None for name in {*labels, *others}}
     found = {name: number for name, number in numbers.items() if number is not None}

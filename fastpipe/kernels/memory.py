@@ -30,7 +30,7 @@ class ResultPlaces(Protocol):
 
 
 class PendingResult(Protocol):
-    """The work of a tensor without pixels: see `fastpipe.program.pending_tensor.PendingWork`."""
+    """The work of a tensor without pixels: see `fastpipe.program.pending_work.PendingWork`."""
 
     made: torch.Tensor | None
 

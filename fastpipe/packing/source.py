@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import posixpath
@@ -10,7 +9,7 @@ from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any, Literal, TypeAlias, cast
+from typing import TypeAlias, cast
 
 from fastpipe.datasets import ImageFolder, ImageIndex, ImageList
 from fastpipe.errors import ConfigError, DatasetError
@@ -19,9 +18,10 @@ from fastpipe.index.containers import ContainerSource
 from fastpipe.index.image_index import folder_source
 from fastpipe.index.index_source import BuildOptions
 from fastpipe.index.listing import IMG_EXTENSIONS
-from fastpipe.index.open import container_sources, named_index
+from fastpipe.index.open import Kind, named_images
 from fastpipe.index.parquet import open_parquet
 from fastpipe.index.shard_source import ShardSource
+from fastpipe.index.statistics import files_left_out
 from fastpipe.index.table import number_labels
 from fastpipe.index.table_source import TableSource
 from fastpipe.packing.items import Item
@@ -31,9 +31,6 @@ from fastpipe.paths import absolute_path, is_url, local_path
 from fastpipe.sources import ByteSource
 from fastpipe.types import ArchiveMember
 
-Kind = Literal["folders", "images", "list", "samples"]
-"""Class folders; images without labels; a list of images and labels; samples in shards or Parquet files."""
-
 FileFields: TypeAlias = tuple[str, str, int, int]
 """Relative name, path, size in bytes and label of a file."""
 
@@ -42,19 +39,12 @@ _TABLES = (".parquet",)
 
 @dataclass(frozen=True)
 class PackSource:
-    """A source that was named.
+    """A source that was named."""
 
-    Attributes:
-        name: the same for the same source, for the record.
-        kind: what it is.
-        index: its images; None of shards, whose members are all taken.
-        containers: the source of shards or Parquet files, else None.
-    """
-
-    name: str
-    kind: Kind
-    index: ImageIndex | None
-    containers: ContainerSource | None = None
+    name: str  # the same for the same source, for the record
+    kind: Kind  # what it is
+    index: ImageIndex | None  # its images; None of shards, whose members are all taken
+    containers: ContainerSource | None = None  # the source of shards or Parquet files, else None
 
     @property
     def images(self) -> ImageIndex:
@@ -129,9 +119,10 @@ class PackSource:
             as_samples: as samples of shards, with their labels beside them; else under their own names.
         """
         for item in self._files(ending, as_samples):
-            path: Any = item.path
-            times = self._member_times.get(path.container) if isinstance(path, ArchiveMember) else None
-            yield item if times is None else item._replace(modified_ns=times.get(path.offset))
+            path = item.path
+            if isinstance(path, ArchiveMember) and (times := self._member_times.get(path.container)):
+                item = item._replace(modified_ns=times.get(path.offset))
+            yield item
 
     @functools.cached_property
     def _member_times(self) -> dict[str, dict[int, int]]:
@@ -185,20 +176,9 @@ class PackSource:
 
     def left_out(self) -> dict[str, int]:
         """The number of files, for each ending, in the source's folders or archive that aren't among its images."""
-        index = self.index
-        if index is None or self.containers is not None or index.source is not None:
+        if self.index is None or self.containers is not None or self.is_remote:
             return {}
-        found: Counter[str] = Counter()
-        if index.containers:
-            for path in index.containers:
-                found.update(_ending(member.name) for member in list_members(path) if member.start >= 0)
-        else:
-            for folder in index.table.folders or ():
-                with contextlib.suppress(OSError), os.scandir(index.prefix + folder) as entries:
-                    found.update(_ending(entry.name) for entry in entries if not entry.is_dir())
-        for row in _rows(index) if found else ():
-            found[_ending(row[0])] -= 1
-        return {ending: count for ending, count in found.most_common() if count > 0}
+        return files_left_out(self.index)
 
 
 def open_source(given: object, image: str | None, label: str | None, options: BuildOptions) -> PackSource:
@@ -231,20 +211,14 @@ def open_source(given: object, image: str | None, label: str | None, options: Bu
     name = local_path(given) if is_url(local_path(given)) else absolute_path(given)
     if not name.lower().endswith(_TABLES) and (image or label):
         raise ConfigError("columns of images and labels are those of Parquet files: shards keep all of their members.")
-    for source, last in container_sources(given, image=image, label=label, options=options):
-        if isinstance(source, ShardSource):
-            return PackSource(name, "samples", None, source)
-        if isinstance(source, TableSource):
-            if label is None and _has_column(source.paths[0], "label"):
-                source = TableSource.of(given, source.image, "label", options)
-            return PackSource(name, "samples", ImageIndex.load_or_build(source, "auto"), source)
-        with contextlib.nullcontext() if last else contextlib.suppress(FileNotFoundError):  # no class folder
-            return PackSource(name, "folders", ImageIndex.load_or_build(source, "auto"))
-    index = named_index(given, options)
-    if index.table.folders is not None:
-        return PackSource(name, "folders", index)
-    listed = os.path.isfile(name) and not (len(index) == 1 and absolute_path(index.path(0)) == name)
-    return PackSource(name, "list" if listed else "images", index)
+    found = named_images(given, options, image=image, label=label)
+    source = found.samples
+    if isinstance(source, ShardSource):
+        return PackSource(name, "samples", None, source)
+    if isinstance(source, TableSource) and label is None and _has_column(source.paths[0], "label"):
+        source = TableSource.of(given, source.image, "label", options)
+        return PackSource(name, "samples", ImageIndex.load_or_build(source, "auto"), source)
+    return PackSource(name, found.kind, found.index, source)
 
 
 def _of_index(index: ImageIndex) -> PackSource:
@@ -316,10 +290,6 @@ def _common_start(index: ImageIndex) -> int:
         except ValueError:  # whole names and others
             return 0
     return len(folder or "")
-
-
-def _ending(name: str) -> str:
-    return posixpath.splitext(name)[1].lower()
 
 
 def _has_column(path: str, name: str) -> bool:

@@ -25,15 +25,8 @@ from fastpipe.pillow.lazy_image import lazy_of, plain_way, shown_steps, source_o
 from fastpipe.pillow.lazy_source import LazySource
 from fastpipe.program.lower import lower
 from fastpipe.program.on_image import run_on_image, shape_of
-from fastpipe.program.pending_tensor import (
-    Account,
-    Record,
-    TensorSource,
-    behind_conversion,
-    pending_tensor,
-    record_of,
-    record_of_program,
-)
+from fastpipe.program.pending_tensor import pending_tensor, record_of
+from fastpipe.program.pending_work import Account, Record, TensorSource, behind_conversion, record_of_program
 from fastpipe.program.program import Program
 from fastpipe.types import ImageShape, Step
 

@@ -7,26 +7,15 @@ its pixels made, and it is an ordinary tensor from then on: the same object, of 
 
 from __future__ import annotations
 
-import os
 import sys
-import threading
-import time
 import weakref
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import itemgetter, methodcaller
-from typing import Any, Protocol, TypeAlias
+from typing import Any
 
 import torch
-from numpy.typing import NDArray
-from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
-from torch.utils._python_dispatch import _disable_current_modes
 
-from fastpipe import core, readers
-from fastpipe.core.factors import normalized_by_factor
 from fastpipe.kernels import memory
 from fastpipe.ops import (
     AsTvImage,
@@ -34,20 +23,23 @@ from fastpipe.ops import (
     ConvertImageDtype,
     Crop,
     PilToTensor,
-    Resize,
     RgbToGrayscale,
-    TensorShape,
     ToPureTensor,
     interned_once,
 )
 from fastpipe.ops.geometry import makes_no_pixels
 from fastpipe.ops.sizes import center_crop_box
-from fastpipe.program.encoded import Encoded
-from fastpipe.program.execute import decode_by_core
-from fastpipe.program.lower import claimed_by_core, lower
-from fastpipe.program.on_image import run, run_on_image
-from fastpipe.program.parts import Parts
-from fastpipe.program.program import Program
+from fastpipe.program.lower import claimed_by_core
+from fastpipe.program.pending_work import (
+    Account,
+    Cut,
+    FloatsOfPixels,
+    PendingWork,
+    Record,
+    becoming_ordinary,
+    ordinary,
+    strides_of,
+)
 from fastpipe.types import Box, ImageShape, Step
 
 _TO_TENSOR = interned_once(PilToTensor), interned_once(ToPureTensor)
@@ -59,307 +51,6 @@ _CPU = torch.device("cpu")
 _CLASS: Any = vars(object)["__class__"]
 _KEY = "_fastpipe"
 """The attribute of a pending tensor that has its record."""
-
-Library: TypeAlias = "Callable[[], torch.Tensor]"
-_Cut: TypeAlias = "Callable[[Any], Any]"
-
-
-class Account(Protocol):
-    """An account that counts the time which pending tensors take, and may check what they become."""
-
-    @property
-    def checks(self) -> bool:
-        """Whether `check` is to see the result."""
-
-    def count(self, seconds: float) -> None:
-        """Counts the seconds that elements took."""
-
-    def check(self, made: torch.Tensor, seconds: float) -> torch.Tensor:
-        """Checks a result that was made; returns the one to go on with."""
-
-    def after(self, call: _Cut) -> Account:
-        """The account of what the library's own call makes of the tensor."""
-
-
-class TensorSource:
-    """An encoded image that pending tensors show: each decodes the part that it needs, or all take it from one decode.
-
-    Args:
-        encoded: the file, whose header says that the core decodes it.
-        channels: 3, or 1 of a gray image.
-        orientation: the EXIF orientation that is applied to it, 1 to 8.
-        library: decodes the file without the core, if that refuses it: the upright uint8 tensor ``(C, H, W)``.
-
-    Attributes:
-        shape: of the upright image.
-        array: its pixels ``(H, W, C)``, where they have been decoded for all.
-        is_turned: its rows were the file's columns.
-    """
-
-    def __init__(self, encoded: Encoded, channels: int, orientation: int, library: Library) -> None:
-        height, width = encoded.header.size
-        size = (width, height) if orientation >= 5 else (height, width)
-        self.shape = ImageShape(*size, channels)
-        self.array: NDArray[Any] | None = None
-        self._encoded = encoded
-        self._orientation = orientation
-        self._library = library
-        self.is_turned = orientation >= 5
-        self._parts = Parts(encoded.header)
-
-    def program(self, steps: tuple[Step, ...]) -> Program:
-        """The program from the file to a tensor, and further steps on that."""
-        gray = (_GRAY,) if self.shape.channels == 1 else ()
-        stored = ImageShape(self.shape.height, self.shape.width)
-        return lower((*gray, *_TO_TENSOR, *steps), stored, orientation=self._orientation)
-
-    def run(
-        self, steps: tuple[Step, ...], program: Program, out: torch.Tensor | None = None, *, in_rows: bool = False
-    ) -> Any:
-        """The tensor that steps make of the image's, in a new memory or a given one.
-
-        Args:
-            steps: on the image's tensor.
-            program: of these steps, by `program`.
-            out: a tensor of the result's shape and dtype, with any strides.
-            in_rows: a new one lies in rows of pixels, as torchvision leaves it.
-        """
-        if self._parts.add(program.box, whole_is_there=self.array is not None):
-            self.decode()
-        if self.array is None:
-            try:
-                return run(program, self._by_core, out, in_rows)
-            except _RefusedError:
-                self.array = self._library().permute(1, 2, 0).numpy()
-        return run_on_image(lower((*_TO_TENSOR, *steps), self.shape), self.array, out, in_rows=in_rows)
-
-    def decode(self) -> bool:
-        """Decodes the whole image now; False where the core refuses it."""
-        try:
-            made = run(self.program(()), self._by_core, None, True)
-        except _RefusedError:
-            return False
-        self.array = made.permute(1, 2, 0).numpy()
-        return True
-
-    def _by_core(self, program: Program, into: torch.Tensor | None, in_rows: bool) -> Any:
-        limit = readers.pixel_limit(self._encoded.max_pixels)
-        made = decode_by_core(program, self._encoded, into, limit, in_rows, False) if core.available() else None
-        if made is None:
-            raise _RefusedError
-        return made
-
-
-class _RefusedError(Exception):
-    """The core refuses a file."""
-
-
-@dataclass(slots=True, eq=False, kw_only=True)
-class PendingWork(ABC):
-    """The work that makes a pending tensor's elements.
-
-    Attributes:
-        shape: of the result.
-        strides: of the result, in elements, as the library's own has them.
-        account: who counts, and checks.
-        owner: the tensor, as long as there is one.
-        made: the result, once somebody has looked.
-        inference: torch's inference mode was on.
-    """
-
-    shape: TensorShape
-    strides: tuple[int, int, int]
-    account: Account
-    owner: Callable[[], torch.Tensor | None] = lambda: None
-    made: torch.Tensor | None = None
-    inference: bool = field(default_factory=torch.is_inference_mode_enabled)
-
-    @abstractmethod
-    def _new(self) -> torch.Tensor:
-        """The result in memory of its own, with the strides."""
-
-    @abstractmethod
-    def _write(self, out: torch.Tensor) -> None:
-        """Writes the result into a tensor of its shape and dtype."""
-
-    def result(self) -> torch.Tensor:
-        """The result, which is made if it isn't there: the same memory for everybody who asks."""
-        if self.made is None:
-            with _ordinary(self.inference):
-                made = self._make()
-            with _lock:
-                if self.made is None:
-                    self.made = made
-        return self.made
-
-    def write(self, out: torch.Tensor) -> None:
-        """Writes the result into a tensor of its shape and dtype."""
-        if self.made is not None or self.account.checks or self._is_shared():
-            out.copy_(self.result())
-            return
-        begun = time.perf_counter()
-        with _ordinary(self.inference):
-            self._write(out)
-        self.account.count(time.perf_counter() - begun)
-
-    def _make(self) -> torch.Tensor:
-        begun = time.perf_counter()
-        made = self._new()
-        seconds = time.perf_counter() - begun
-        if self.account.checks:
-            return self.account.check(made, seconds)
-        self.account.count(seconds)
-        return made
-
-    def _is_shared(self) -> bool:
-        """Whether the result is memory that somebody else can see, or change."""
-        return False
-
-
-@dataclass(slots=True, eq=False)
-class Record(PendingWork):
-    """Work on a file, to which more can be added.
-
-    Attributes:
-        source: the file.
-        steps: on the image's tensor.
-        program: from the file.
-        base: of a window, the record of the tensor whose memory it shows.
-        cuts: how the window is cut out of that.
-        windows: how many were cut out.
-    """
-
-    source: TensorSource
-    steps: tuple[Step, ...]
-    program: Program
-    base: Record | None = None
-    cuts: tuple[_Cut, ...] = ()
-    windows: int = 0
-
-    @classmethod
-    def of(cls, source: TensorSource, account: Account) -> Record:
-        """The record of a file's whole image."""
-        shape = TensorShape.of(tuple(source.shape), torch.uint8, pure=True, ahead=True)
-        program = source.program(())
-        strides = _strides(source, (), program, shape)
-        return cls(source, (), program, shape=shape, strides=strides, account=account)
-
-    def _make(self) -> torch.Tensor:
-        if self.base is None or not self._is_shared():
-            return PendingWork._make(self)
-        shown = self.base.result()
-        for cut in self.cuts:
-            shown = cut(shown)
-        return shown
-
-    def _new(self) -> torch.Tensor:
-        height, width, channels = self.shape
-        out = None
-        in_rows = self.strides == (1, width * channels, channels)
-        if not in_rows and self.strides != (height * width, width, 1):
-            out = torch.empty_strided((channels, height, width), self.strides, dtype=self.shape.dtype, device="cpu")
-        made: torch.Tensor = self.source.run(self.steps, self.program, out, in_rows=in_rows)
-        return made.as_subclass(torch.Tensor)
-
-    def _write(self, out: torch.Tensor) -> None:
-        self.source.run(self.steps, self.program, out)
-
-    def _is_shared(self) -> bool:
-        base = self.base
-        return base is not None and (base.made is not None or base.windows > 1 or base.owner() is not None)
-
-
-@dataclass(slots=True, eq=False)
-class NormalizedPixels(PendingWork):
-    """Pixels that are there, and become a float32 tensor in rows of them: ``(pixels - mean) * factor``.
-
-    Attributes:
-        pixels: uint8 ``(H, W, 3)``, in rows without gaps, which nobody changes.
-        mean: float32 ``(3,)``.
-        factor: float32 ``(3,)``.
-        library: makes the tensor without the core, if that refuses it.
-    """
-
-    pixels: NDArray[Any]
-    mean: NDArray[Any]
-    factor: NDArray[Any]
-    library: Library
-
-    @classmethod
-    def of(
-        cls, pixels: NDArray[Any], mean: NDArray[Any], factor: NDArray[Any], library: Library, account: Account
-    ) -> NormalizedPixels:
-        """The work on some pixels."""
-        _, width, channels = pixels.shape
-        shape = TensorShape.of(pixels.shape, torch.float32, pure=True)
-        strides = 1, width * channels, channels
-        return cls(pixels, mean, factor, library, shape=shape, strides=strides, account=account)
-
-    def _new(self) -> torch.Tensor:
-        made = normalized_by_factor(self.pixels, self.mean, self.factor)
-        return self.library() if made is None else torch.from_numpy(made.transpose(2, 0, 1))
-
-    def _write(self, out: torch.Tensor) -> None:
-        if normalized_by_factor(self.pixels, self.mean, self.factor, out.permute(1, 2, 0).numpy()) is None:
-            out.copy_(self.library())
-
-
-@dataclass(slots=True, eq=False)
-class FloatsOfPixels(PendingWork):
-    """``float()`` of an image's pixels, which are to be divided by 255 as a rule: then they are never made.
-
-    Attributes:
-        pixels: the image's.
-    """
-
-    pixels: Record
-
-    @classmethod
-    def of(cls, pixels: Record, account: Account) -> FloatsOfPixels:
-        """The work that follows the pixels'."""
-        shape = TensorShape.of(tuple(pixels.shape), torch.float32, pure=True)
-        return cls(pixels, shape=shape, strides=pixels.strides, account=account)
-
-    def divided(self, account: Account) -> Record | None:
-        """The work that makes the same floats divided by 255; None where the core lacks some of it."""
-        pixels = self.pixels
-        return behind_conversion(pixels.source, (*pixels.steps, _TO_FLOATS), self.shape, account)
-
-    def _new(self) -> torch.Tensor:
-        return self.pixels._new().float()  # the image's own tensor may have been changed since
-
-    def _write(self, out: torch.Tensor) -> None:
-        out.copy_(self.pixels._new())
-
-
-def _ordinary(inference: bool) -> AbstractContextManager[Any]:
-    """A context in which torch's functions do what they do where no mode is on; inference mode as it is given."""
-    within_function = torch._C._functorch.maybe_current_level() is not None
-    other = torch.is_inference_mode_enabled() != inference
-    plain: AbstractContextManager[Any] = torch._C.DisableTorchFunction()
-    if not within_function and not other and not torch._C._len_torch_dispatch_stack():
-        return plain
-    contexts = ExitStack()
-    contexts.enter_context(plain)
-    contexts.enter_context(_disable_current_modes())
-    contexts.enter_context(torch.inference_mode(inference))
-    if within_function:
-        contexts.enter_context(temporarily_clear_interpreter_stack())
-    return contexts
-
-
-_lock = threading.Lock()
-"""Held for a moment, while a tensor becomes an ordinary one: never while pixels are made."""
-
-
-def _renew_lock() -> None:
-    global _lock
-    _lock = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_lock)
-
 
 # -- the class
 
@@ -473,9 +164,9 @@ def with_pixels(tensor: Any) -> Any:
     record: PendingWork | None = vars(tensor).get(_KEY)
     if record is not None:
         record.result()
-    with _lock:
+    with becoming_ordinary():
         if record is not None and _KEY in vars(tensor) and _is_shell(tensor):
-            with _ordinary(record.inference):
+            with ordinary(record.inference):
                 own = record.result().detach()
             try:
                 torch._C._swap_tensor_impl(tensor, own)
@@ -523,7 +214,7 @@ def then(tensor: torch.Tensor, steps: Sequence[Step], plain: type | None, accoun
         return None
     shape: Any = record.shape
     whole, is_window = shape, True  # of the memory that the result shows, and whether that is the tensor's own
-    cuts: list[_Cut] = []
+    cuts: list[Cut] = []
     for step in steps:
         cut = _cut_of(step, shape)
         before, shape = shape, step.output_shape(shape)
@@ -537,7 +228,7 @@ def then(tensor: torch.Tensor, steps: Sequence[Step], plain: type | None, accoun
     if min(shape) < 1:
         return None
     all_steps = (*record.steps, *steps)
-    strides = _strides(record.source, all_steps, program, whole)
+    strides = strides_of(record.source, all_steps, program, whole)
     made = Record(record.source, all_steps, program, shape=shape, strides=strides, account=account)
     if is_window:
         made.strides, made.base = record.strides, record.base or record
@@ -548,48 +239,12 @@ def then(tensor: torch.Tensor, steps: Sequence[Step], plain: type | None, accoun
     return pending_tensor(made, plain)
 
 
-def behind_conversion(
-    source: TensorSource, steps: tuple[Step, ...], shape: TensorShape, account: Account
-) -> Record | None:
-    """The record of steps on a source's tensor, which are its conversion's part; None where the core lacks some.
-
-    Args:
-        source: an image's pixels.
-        steps: on its tensor.
-        shape: of the result, with its dtype.
-        account: of the result.
-    """
-    program = source.program(steps)
-    if program.conversion is None or program.conversion.dtype is not shape.dtype:
-        return None
-    return record_of_program(source, steps, program, shape, account)
-
-
-def record_of_program(
-    source: TensorSource, steps: tuple[Step, ...], program: Program, shape: TensorShape, account: Account
-) -> Record | None:
-    """`behind_conversion` of steps whose program is known, and has a conversion."""
-    claimed = claimed_by_core(program)
-    if claimed is None or claimed.after:
-        return None
-    strides = _strides(source, steps, claimed, shape)
-    return Record(source, steps, claimed, shape=shape, strides=strides, account=account)
-
-
-def _strides(source: TensorSource, steps: Sequence[Step], program: Program, shape: ImageShape) -> tuple[int, int, int]:
-    """The strides of what torchvision makes of an image's tensor by steps, of that shape."""
-    height, width, channels = shape
-    if not program.in_rows or (source.is_turned and any(isinstance(step, Resize) for step in steps)):
-        return height * width, width, 1
-    return (1, channels, channels * height) if source.is_turned else (1, width * channels, channels)
-
-
 def _padded(before: ImageShape, behind: ImageShape) -> ImageShape:
     """The shape of the memory that the middle of an image is cut out of, which was padded where it is too small."""
     return ImageShape(max(before.height, behind.height), max(before.width, behind.width), behind.channels)
 
 
-def _cut_of(step: Any, shape: ImageShape) -> _Cut | None:
+def _cut_of(step: Any, shape: ImageShape) -> Cut | None:
     """The way from a tensor's memory to that of a step's result, if that is a window of it, or all of it."""
     step = getattr(step, "like", None) or step  # of a tensor's, the same on pixels
     if isinstance(step, ToPureTensor):

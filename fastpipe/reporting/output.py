@@ -8,7 +8,7 @@ import sys
 import textwrap
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from rich.console import Console
 
@@ -106,6 +106,22 @@ def write_json_if_asked(json: str | None, values: Mapping[str, Any], quiet: bool
     if json is not None:
         write_json(json, values)
     return not quiet and json != "-"
+
+
+class Report(Protocol):
+    """A tool's result that tells of more than a few lines."""
+
+    def to_dict(self) -> dict[str, Any]: ...
+
+    def print_on(self, console: Console) -> None: ...
+
+
+def give_report(report: Report, json: str | None, quiet: bool) -> bool:
+    """Writes the JSON if it is asked for and prints the report; whether it was printed."""
+    is_printed = write_json_if_asked(json, report.to_dict(), quiet)
+    if is_printed:
+        report.print_on(make_console())
+    return is_printed
 
 
 def round_times(value: object) -> Any:

@@ -21,7 +21,9 @@ from PIL import Image, ImageDraw, ImageFont
 from fastpipe.errors import ConfigError, PlanError
 from fastpipe.reporting.output import check_writable, write_bytes
 
-Normalizations: TypeAlias = "tuple[tuple[Any, Any], ...]"
+Font: TypeAlias = "ImageFont.FreeTypeFont | ImageFont.ImageFont"
+ChannelValues: TypeAlias = "Sequence[float] | torch.Tensor"
+Normalizations: TypeAlias = "tuple[tuple[ChannelValues, ChannelValues], ...]"
 """Mean and std of each ``Normalize`` that a sample went through, in order."""
 
 _INK, _PAPER, _FAINT, _FRAME = (25, 25, 25), (255, 255, 255), (110, 110, 110), (215, 215, 215)
@@ -93,30 +95,21 @@ def same_size(one: Sequence[NDArray[Any]], other: Sequence[NDArray[Any]]) -> boo
     return len(one) == len(other) and all(a.shape == b.shape for a, b in zip(one, other, strict=True))
 
 
-def difference(one: NDArray[Any], other: NDArray[Any], factor: float, *, spread: int = 0, side: int = 0) -> Image.Image:
-    """The absolute difference of two images of one shape, on the scale of 0 to 255, times a factor.
+def difference(apart: NDArray[np.float64], factor: float, *, side: int = 0) -> Image.Image:
+    """The differences of two images, ``(H, W, C)`` on the scale of 0 to 255, times a factor.
 
-    Args:
-        one, other: ``(H, W, C)``.
-        factor: what a difference of 1 becomes.
-        spread: how many pixels around it a difference is shown on, so that a single one is seen.
-        side: made smaller to fit a square of that many pixels, with the largest difference of those that fall on one
-            pixel, where an average would hide it; 0 for as it is.
+    Made smaller to fit a square of `side` pixels, 0 for as it is: with the largest difference of those that fall on one
+    pixel, where an average would hide it.
     """
-    distance = np.abs(one.astype(np.float64) - other.astype(np.float64))
-    # float32's rounding, a few millionths of 1/255, must not show as the first step above zero.
-    shown = np.where(distance < 1e-3, 0, np.ceil(distance * factor - 1e-3))
-    picture = _picture(shown.clip(0, 255).astype(np.uint8))
+    picture = _picture(np.ceil(apart * factor).clip(0, 255).astype(np.uint8))
     longest = max(picture.size)
-    if 0 < side < longest:
-        spread = max(spread, math.ceil(longest / side / 2))
-    if spread:  # by cv2: Pillow's MaxFilter takes seconds for a large photo
-        size = 2 * spread + 1
-        picture = Image.fromarray(cv2.dilate(np.asarray(picture), np.ones((size, size), np.uint8)))
-    if 0 < side < longest:
-        width, height = (max(1, round(edge * side / longest)) for edge in picture.size)
-        picture = picture.resize((width, height), Image.Resampling.NEAREST)
-    return picture
+    if not 0 < side < longest:
+        return picture
+    size = 2 * math.ceil(longest / side / 2) + 1
+    # By cv2: Pillow's MaxFilter takes seconds for a large photo.
+    spread = Image.fromarray(cv2.dilate(np.asarray(picture), np.ones((size, size), np.uint8)))
+    width, height = (max(1, round(edge * side / longest)) for edge in picture.size)
+    return spread.resize((width, height), Image.Resampling.NEAREST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +194,7 @@ def fitted(picture: Image.Image, side: int) -> Image.Image:
     return picture.resize((small[0], small[1]), Image.Resampling.BOX, reducing_gap=2)
 
 
-def _line_height(font: Any) -> int:
+def _line_height(font: Font) -> int:
     _, top, _, bottom = font.getbbox("Mg")
     return int(bottom - min(top, 0)) + 3
 
@@ -214,7 +207,7 @@ _FONTS = (
 """Looked for among the system's fonts where Pillow's own lacks a letter."""
 
 
-def _font() -> Any:
+def _font() -> Font:
     try:
         return ImageFont.load_default(size=_TEXT_PX)
     except ImportError:  # a Pillow without FreeType has one small bitmap font
@@ -222,7 +215,7 @@ def _font() -> Any:
 
 
 @functools.lru_cache(maxsize=1)
-def _other_fonts() -> tuple[Any, ...]:
+def _other_fonts() -> tuple[ImageFont.FreeTypeFont, ...]:
     names: list[str] = list(_FONTS)
     with contextlib.suppress(ImportError):
         import matplotlib as mpl
@@ -235,7 +228,7 @@ def _other_fonts() -> tuple[Any, ...]:
     return tuple(found)
 
 
-def _written(text: str) -> tuple[Any, str]:
+def _written(text: str) -> tuple[Font, str]:
     """A font that has every letter of a text; where none has, Pillow's own, and what it lacks as ``\\uXXXX``."""
     font = _font()
     if isinstance(font, ImageFont.ImageFont):  # the bitmap font raises on what isn't Latin-1
@@ -250,12 +243,12 @@ def _written(text: str) -> tuple[Any, str]:
     return font, text
 
 
-def _has(font: Any, letter: str) -> bool:
+def _has(font: ImageFont.FreeTypeFont, letter: str) -> bool:
     """Whether a font has a letter, and doesn't draw the box that stands for those that it lacks."""
     return letter.isspace() or bytes(font.getmask(letter)) != bytes(font.getmask("\U0010fffe"))
 
 
-def _text(cell: Cell, width: int) -> list[tuple[str, tuple[int, int, int], Any]]:
+def _text(cell: Cell, width: int) -> list[tuple[str, tuple[int, int, int], Font]]:
     """A cell's lines, wrapped, each with its colour and font."""
     lines = []
     for number, line in enumerate(cell.lines):
@@ -264,7 +257,7 @@ def _text(cell: Cell, width: int) -> list[tuple[str, tuple[int, int, int], Any]]
     return lines
 
 
-def _wrapped(line: str, font: Any, width: int) -> list[str]:
+def _wrapped(line: str, font: Font, width: int) -> list[str]:
     """The line broken between words, or inside a word that is too long, to fit a width in pixels."""
     letters = width
     while letters > 1 and max(map(font.getlength, textwrap.wrap(line, letters)), default=0) > width:

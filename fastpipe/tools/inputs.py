@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 import random
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from multiprocessing.context import BaseContext
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from torch.utils.data import DataLoader as TorchDataLoader
@@ -22,12 +21,15 @@ from fastpipe.errors import DatasetError
 from fastpipe.executor import BatchSpec
 from fastpipe.index.index_source import DEFAULT_OPTIONS, BuildOptions
 from fastpipe.index.listing import IMG_EXTENSIONS, is_folder
-from fastpipe.index.open import OTHER_EXTENSIONS, named_index, open_container
+from fastpipe.index.open import OTHER_EXTENSIONS, named_container, named_images
+from fastpipe.index.statistics import files_left_out
 from fastpipe.loading import DataLoader
 from fastpipe.loading.collate import DRAW_NOTHING, BatchCollate, CollateGood
 from fastpipe.loading.threads import gil_bound_part_within
 from fastpipe.paths import local_path
 from fastpipe.tools import recipes
+
+Transform: TypeAlias = Callable[[Any], Any]
 
 _OTHER_ENDINGS = (
     *(".apng", ".avif", ".gif", ".heic", ".heif", ".ico", ".jfif", ".jp2", ".jpe", ".jxl", ".pbm", ".pnm", ".psd"),
@@ -42,12 +44,8 @@ def choose_files(
     """Up to ``count`` image files: those that are given, or some from all over a folder.
 
     A folder's files are taken from its subfolders in turn, in an order that the seed decides, and only as many
-    folders are listed as that needs: a folder of millions of files costs no more than a small one.
-
-    Args:
-        files: a folder, searched with its subfolders; one file, whatever its extension; or several of either.
-        count: at least 1.
-        seed: the same seed and folder give the same files.
+    folders are listed as that needs: a folder of millions of files costs no more than a small one. A file that is named
+    may have any extension.
 
     Raises:
         DatasetError: a path doesn't exist, or no image is found.
@@ -55,7 +53,8 @@ def choose_files(
     given = [files] if isinstance(files, (str, os.PathLike)) else list(files)
     paths = [Path(local_path(path)) for path in given]
     rng = random.Random(seed)
-    if len(paths) == 1 and (index := open_container(given[0])) is not None:
+    if len(paths) == 1 and (container := named_container(given[0])) is not None:
+        index = container.index
         return index.paths(np.array(sorted(rng.sample(range(len(index)), min(count, len(index)))), np.int64))
     missing = next((path for path in paths if not path.exists()), None)
     if missing is not None:
@@ -75,7 +74,7 @@ def choose_files(
 
 def dataset_of(
     files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
-    transform: Callable[[Any], Any] | None,
+    transform: Transform | None,
     count: int,
     seed: int = 0,
 ) -> ImageList:
@@ -108,31 +107,18 @@ def _images_below(folder: str, rng: random.Random, seen: set[str]) -> Iterator[s
 
 def _in_turn(sources: list[Iterator[str]]) -> Iterator[str]:
     """Yields one of each source after the other, until all are used up."""
-    while sources:
-        left = []
-        for source in sources:
-            for path in itertools.islice(source, 1):
-                left.append(source)
-                yield path
-        sources = left
+    for some in itertools.zip_longest(*sources):
+        yield from (path for path in some if path is not None)
 
 
-def open_dataset(path: str | os.PathLike[str], transform: Any) -> ImageDataset:
-    """The dataset of a path: a folder of class folders, a folder of images, one image, or a list of files.
-
-    Raises:
-        DatasetError: there is no such path, or no image in it.
-    """
-    index = named_index(path)
+def open_dataset(path: str | os.PathLike[str], transform: Transform | None) -> ImageDataset:
+    """The dataset of whatever a path names; raises DatasetError where there is no image."""
+    index = named_images(path).index
     return ImageList(index, transform, root=index.root or None)
 
 
 def index_of(source: object, options: BuildOptions = DEFAULT_OPTIONS) -> ImageIndex:
-    """The files of a folder, the folder of an index, a list or an image, of an `ImageIndex` or a dataset.
-
-    Args:
-        source: one of these.
-        options: how the index is made.
+    """The files of whatever a path names, of an `ImageIndex` or a dataset.
 
     Raises:
         DatasetError: none of these, or there is no image.
@@ -150,19 +136,14 @@ def index_of(source: object, options: BuildOptions = DEFAULT_OPTIONS) -> ImageIn
         raise DatasetError(
             f"check takes a folder, a list, an image file, an ImageIndex or a dataset; not {type(source).__name__}."
         )
-    return named_index(source, options)
+    return named_images(source, options).index
 
 
 def other_images(index: ImageIndex) -> dict[str, int]:
-    """The number of images for each ending that the datasets don't read, in the folders of an index."""
-    folders = index.table.folders
-    if folders is None or index.source is not None:
+    """The number of images for each ending that the datasets don't read, in the class folders of this machine."""
+    if index.table.folders is None or index.source is not None:
         return {}
-    counts: Counter[str] = Counter()
-    for folder in folders[1:]:
-        with contextlib.suppress(OSError), os.scandir(index.prefix + folder) as entries:
-            counts.update(os.path.splitext(entry.name)[1].lower() for entry in entries)
-    return {ending: count for ending, count in counts.most_common() if ending in _OTHER_ENDINGS}
+    return {ending: count for ending, count in files_left_out(index).items() if ending in _OTHER_ENDINGS}
 
 
 @dataclass(frozen=True)
@@ -200,9 +181,10 @@ class Subject:
         return collate.options if asked and isinstance(collate, BatchCollate) else None
 
     @property
-    def context(self) -> Any:
+    def context(self) -> BaseContext | str | None:
         """The start method of worker processes; None for the system's way."""
-        return self.loader.multiprocessing_context
+        context: BaseContext | str | None = self.loader.multiprocessing_context
+        return context
 
     def loader_for(
         self, sampler: Iterable[int], batch_size: int, workers: int, threads: int | None = None
@@ -243,14 +225,8 @@ class Subject:
         return None if collate in (default_collate, default_convert) else collate
 
 
-def subject_of(given: object, transform: object, batch_size: int | None, workers: int | None) -> Subject:
-    """Makes a subject of what was given.
-
-    Args:
-        given: a path, a map-style dataset or a loader.
-        transform: for a path.
-        batch_size: None for the loader's, or 256.
-        workers: None for the loader's, or nobody's.
+def subject_of(given: object, transform: Transform | None, batch_size: int | None, workers: int | None) -> Subject:
+    """Makes a subject of a path, with that transform, of a map-style dataset or a loader.
 
     Raises:
         DatasetError: none of these, or nothing in it.

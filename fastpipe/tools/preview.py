@@ -20,7 +20,6 @@ from fastpipe import readers
 from fastpipe.datasets import ImageDataset
 from fastpipe.datasets.wrappers import behind_subsets
 from fastpipe.errors import DatasetError, DecodeError, FastpipeError, PlanError
-from fastpipe.explanation.graph_breaks import shortened
 from fastpipe.progress_bar import SlowBar
 from fastpipe.reporting.pictures import Cell, fitted, grid, pictures_of
 from fastpipe.rng import keyed_globals, preserved_globals, sample_key
@@ -43,7 +42,6 @@ _MARKS = (
 )
 _ROWS_A_PAGE = 40
 _MOST_OF_ONE = 4  # pictures shown of a sample that is several images
-_LONG = 48  # characters of a transform whose parameters are nobody's to know
 _UNSEEN = frozenset({"ConvertImageDtype", "Normalize", "PILToTensor", "ToPILImage", "ToTensor"})
 
 
@@ -235,9 +233,7 @@ class _Maker:
 
     def _transform_failure(self, error: Exception, path: str) -> Cell:
         """A cell that says what the transform raised, and in which line of the user's; raises fastpipe's own errors."""
-        is_files = isinstance(error, (OSError, ValueError)) and not users_line(
-            error
-        )  # such as a crop that is too large
+        is_files = isinstance(error, (OSError, ValueError)) and not users_line(error)  # a crop is too large, say
         if is_files or isinstance(error, FastpipeError):
             return self._failure(error, path, "no augmentation")
         self.sheet.broken += 1
@@ -268,36 +264,16 @@ class _Maker:
         return _Drawing(f"drawing {number + 1}", color, key, known, image, targets if joint else None)
 
     def _cells(self, drawing: _Drawing) -> Iterator[Cell]:
-        pictures = pictures_of(drawing.result, self._normalizations(drawing))
+        """The images of a sample, each with the steps drawn for it, and what runs after them."""
+        recipe = drawing.recipe
+        rest = tuple(flatten(self.dataset.transform) if recipe is None else self.dataset.pipeline.unplanned)
+        pictures = pictures_of(drawing.result, recipes.normalizations(() if recipe is None else recipe.steps, rest))
+        visible = [one for one in rest if type(one).__name__ not in _UNSEEN]
         for number, picture in enumerate(pictures[:_MOST_OF_ONE]):
-            picture = marked(picture, drawing.targets)
-            title = drawing.title
-            if len(pictures) > 1:
-                title += f", image {number + 1} of {len(pictures)}"
-            size = f"{picture.height}x{picture.width}"
-            yield Cell(picture, (f"{title}: {size}", *self._words(drawing, number)), drawing.color)
-
-    def _normalizations(self, drawing: _Drawing) -> Any:
-        return recipes.normalizations(drawing.recipe.steps if drawing.recipe else (), self._rest(drawing))
-
-    def _words(self, drawing: _Drawing, number: int) -> tuple[str, ...]:
-        """The steps drawn for one image of a sample, and what runs after them; () where only the first has words."""
-        rest = [one for one in self._rest(drawing) if type(one).__name__ not in _UNSEEN]
-        words = recipes.recipe_in_words(drawing.recipe, rest, number, _brief)
-        return words or (() if number else ("nothing drawn",))
-
-    def _rest(self, drawing: _Drawing) -> Iterable[Any]:
-        """The transforms after what was drawn."""
-        return flatten(self.dataset.transform) if drawing.recipe is None else self.dataset.pipeline.unplanned
-
-
-def _brief(transform: Any) -> str:
-    """A transform's repr or, where that is long, its name and its members'."""
-    text = shortened(transform, _LONG)
-    if not text.endswith("(…)") or not isinstance(getattr(transform, "transforms", None), (list, tuple)):
-        return text
-    members = ", ".join(type(member).__name__ for member in transform.transforms)
-    return text.replace("…", members)
+            title = drawing.title + (f", image {number + 1} of {len(pictures)}" if len(pictures) > 1 else "")
+            words = recipes.recipe_in_words(recipe, visible, number) or (() if number else ("nothing drawn",))
+            shown = marked(picture, drawing.targets)
+            yield Cell(shown, (f"{title}: {shown.height}x{shown.width}", *words), drawing.color)
 
 
 def _outlined(whole: Image.Image, drawings: Sequence[_Drawing], side: int) -> Image.Image:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fastpipe.reporting.pictures import Normalizations
 
 _RESIZING = frozenset({"RandomResizedCrop", "Resize"})
+_LONG = 60  # characters of a transform in a line
 
 
 def resizes(dataset: ImageDataset, header: Header) -> bool:
@@ -75,14 +76,12 @@ def decoded_region(recipe: Recipe | None) -> Box | None:
     return None if recipe is None else lower(recipe.steps, recipe.shape).request.box
 
 
-def recipe_in_words(
-    recipe: Recipe | None, rest: Iterable[Any], number: int = 0, brief: Any = shortened
-) -> tuple[str, ...]:
-    """The steps drawn for one image of a sample, by its number, and what runs after them, in `brief`'s words."""
+def recipe_in_words(recipe: Recipe | None, rest: Iterable[object], number: int = 0) -> tuple[str, ...]:
+    """The steps drawn for one image of a sample, by its number, and what runs after them; () for other numbers."""
     steps: tuple[Step, ...] = () if recipe is None else recipe.steps
     views = steps[-1].views if steps and isinstance(steps[-1], Views) else ()
     if number < len(views):
         steps = (*steps[:-1], *views[number])
     elif number:
         return ()
-    return (*steps_in_words(steps), *(f"then {brief(one)}" for one in rest))
+    return (*steps_in_words(steps), *(f"then {shortened(one, _LONG)}" for one in rest))

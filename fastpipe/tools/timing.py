@@ -47,11 +47,6 @@ def noise_us(one: Timing, other: Timing) -> float:
     return max(min(one.median_us, other.median_us) * _SAME, one.spread_us + other.spread_us)
 
 
-def speedup(ours: Timing, theirs: Timing) -> Timing:
-    """The ratio of theirs to ours, round by round. Its figures are ratios, whatever their names say."""
-    return summarize([b / a for a, b in zip(ours.rounds_us, theirs.rounds_us, strict=True)])
-
-
 def take_turns(
     passes: Mapping[_Key, Callable[[int], float]],
     rounds: int,
@@ -60,11 +55,7 @@ def take_turns(
 ) -> dict[_Key, Timing]:
     """The times of passes, one figure a round for each.
 
-    Args:
-        passes: called with the round's number, 0 for the untimed one; give microseconds an image.
-        rounds: timed ones.
-        progress: told before each pass, by what `words` calls it.
-        words: whose turn it is.
+    A pass is called with the round's number, 0 for the untimed one, and gives microseconds an image; `words` names it.
     """
     times: dict[_Key, list[float]] = {key: [] for key in passes}
     total, done = (rounds + 1) * len(passes), 0

@@ -1,4 +1,4 @@
-"""torchvision's transform for a fastpipe one, or the other way round: class by class, with the same attributes."""
+"""torchvision's transform for one of fastpipe's: class by class, with the same attributes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any, cast
 
 import torch
 
-from fastpipe import transforms as fastpipe_transforms
 from fastpipe.errors import FastpipeError
 from fastpipe.explanation.graph_breaks import shortened
 from fastpipe.transforms.converted import seen_through
@@ -51,33 +50,19 @@ def _declare_operators() -> None:
     _kept.append(library)
 
 
-def is_torchvisions(transform: object) -> bool:
-    """Whether a transform is one of torchvision's own, a `Compose` of them included."""
-    return type(transform).__module__.partition(".")[0] == "torchvision"
+def mirror(transform: Any, notes: list[str]) -> Any:
+    """The same transform made of torchvision's classes: they have the same attributes, in v1 as in v2.
 
-
-def mirror(transform: Any, into: Any, notes: list[str]) -> Any:
-    """The same transform made of another library's classes: they have the same attributes, in v1 as in v2.
-
-    What isn't exactly a class of the other library is taken as it is.
-
-    Args:
-        transform: made of fastpipe's or torchvision's classes, v1's or v2's, and any others; None for no transform.
-        into: the module whose classes the result is made of: ``torchvision.transforms`` or ``fastpipe.transforms``.
-        notes: gets a sentence for each that is taken as it is.
+    What isn't exactly a class of fastpipe's is taken as it is; where it isn't torchvision's, `notes` gets a sentence.
     """
-    if transform is None:
-        return into.Compose([])
     transform = seen_through(transform)
     kind = type(transform)
     if kind is MultiView:
-        views = [mirror(one, into, notes) for one in transform.transforms]
-        made = MultiView if into is fastpipe_transforms else _PlainViews
-        return made(views if isinstance(transform.transform, list) else views[0], transform.n)
+        views = [mirror(one, notes) for one in transform.transforms]
+        return _PlainViews(views if isinstance(transform.transform, list) else views[0], transform.n)
     if kind is torch.nn.Sequential:
-        return torch.nn.Sequential(*(mirror(member, into, notes) for member in transform))
-    other = "torchvision.transforms" if into is fastpipe_transforms else fastpipe_transforms.__name__
-    source, target = (_class_like(kind, library) for library in (other, into.__name__))
+        return torch.nn.Sequential(*(mirror(member, notes) for member in transform))
+    source, target = (_class_like(kind, library) for library in ("fastpipe.transforms", "torchvision.transforms"))
     if target is kind:
         return transform
     if target is None or source is not kind:
@@ -90,10 +75,10 @@ def mirror(transform: Any, into: Any, notes: list[str]) -> Any:
     vars(twin).update(vars(transform))
     members = getattr(transform, "transforms", None)
     if isinstance(members, torch.nn.ModuleList):
-        modules = torch.nn.ModuleList([mirror(member, into, notes) for member in members])
+        modules = torch.nn.ModuleList([mirror(member, notes) for member in members])
         twin._modules = {**transform._modules, "transforms": modules}
     elif isinstance(members, (list, tuple)):
-        twin.transforms = [mirror(member, into, notes) for member in members]
+        twin.transforms = [mirror(member, notes) for member in members]
     return twin
 
 

@@ -9,28 +9,27 @@ import os
 import random
 import warnings
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from PIL import Image, ImageOps
 from torch.utils._pytree import keystr, tree_flatten, tree_flatten_with_path
 
 from fastpipe import readers
-from fastpipe import transforms as fastpipe_transforms
 from fastpipe.config import MachineConfig
 from fastpipe.core.packed import PACKED_SIGNATURE, is_packed, unpack
 from fastpipe.datasets import ImageArray, ImageDataset, ImageList, JointDataset
 from fastpipe.errors import DatasetError, PlanError
 from fastpipe.progress_bar import SlowBar
-from fastpipe.reporting.pictures import arrays_of, same_size
+from fastpipe.reporting.pictures import Normalizations, arrays_of, same_size
 from fastpipe.rng import GeneratorStates, keyed_globals, preserved_globals, sample_key
 from fastpipe.tools import recipes
 from fastpipe.tools.inputs import choose_files
-from fastpipe.tools.torchvision_mirror import import_torchvision, is_torchvisions, mirror
+from fastpipe.tools.torchvision_mirror import import_torchvision, mirror
 from fastpipe.tools.users_code import describe_error, users_line
 from fastpipe.tools.verify_result import Certificate, Check, Worst, distances
-from fastpipe.transforms.pipeline import flatten
 from fastpipe.types import ArchiveMember, Recipe
 
 _METADATA = ("format", "canvas_size", "clamping_mode")
@@ -57,9 +56,9 @@ def verify(
     sample. A file or a size that one refuses, the other must refuse.
 
     Args:
-        transform: made of fastpipe's transforms, v1's or v2's, or of torchvision's, whose fastpipe twin is then
-            verified: before the import is swapped. Other callables run as they are on both sides. Or a dataset of
-            fastpipe's, such as `CocoDetection`: its own samples are verified.
+        transform: made of fastpipe's transforms, v1's or v2's, or of torchvision's, as fastpipe's data sets run them.
+            Other callables run as they are on both sides. Or a dataset of fastpipe's, such as `CocoDetection`: its own
+            samples are verified.
         files: a folder, searched with its subfolders, a file, or several; None for a dataset.
         images: how many files at most.
         drawings: how often each is drawn.
@@ -78,8 +77,7 @@ def verify(
         raise PlanError("give a transform and files, or a dataset of fastpipe's alone.")
     if images < 1 or drawings < 1:
         raise ValueError(f"images={images}, drawings={drawings}: give at least 1 of each.")
-    module = import_torchvision().transforms
-    notes: list[str] = []
+    import_torchvision()
     if isinstance(transform, ImageDataset):
         dataset = recipes.unseeded(transform)
         chosen = sorted(random.Random(seed).sample(range(len(dataset)), min(images, len(dataset))))
@@ -89,13 +87,7 @@ def verify(
         paths = choose_files([] if files is None else files, images, seed)
         chosen = list(range(len(paths)))
         dataset = ImageList((paths, chosen), transform, reader=reader, config=config)
-    made_of = "transforms" if recipes.is_joint(dataset) else "transform"
-    pipeline = getattr(dataset, made_of)
-    if any(map(is_torchvisions, flatten(pipeline))):
-        pipeline = mirror(pipeline, fastpipe_transforms, notes)
-        setattr(dataset, made_of, pipeline)
-        notes.insert(0, "the transform is torchvision's: its fastpipe twin is verified")
-    comparison = Comparison(dataset, module, notes)
+    comparison = Comparison(dataset)
     with SlowBar("Verifying", progress) as bar:
         bar.expect(len(chosen) * drawings)
         for index in chosen:
@@ -109,19 +101,19 @@ def verify(
 class Comparison:
     """A dataset of fastpipe's beside torchvision's transforms on what Pillow loads, sample by sample."""
 
-    def __init__(self, dataset: Any, module: Any, notes: list[str]) -> None:
-        """Takes a dataset without a seed, which is changed so that it raises, and ``torchvision.transforms``."""
-        self.notes = notes
+    def __init__(self, dataset: Any) -> None:
+        """Takes a dataset without a seed, which is changed so that it raises."""
+        self.notes: list[str] = []
         self.dataset = dataset
         dataset.on_error = "raise"
         self.joint = recipes.is_joint(dataset)  # transforms see image and targets together: samples are tuples then
         if not self.joint:
             dataset.target_transform = None
         members = (*dataset.pipeline.drawn, *dataset.pipeline.unplanned)
-        self.twins = [mirror(member, module, notes) for member in members]
+        self.twins = [mirror(member, self.notes) for member in members]
         self.index = 0  # of the sample at hand, as are the next two
         self.path = ""
-        self.whole: Any = None  # the first transform's input, or the error in loading it
+        self.whole: object = None  # the first transform's input, or the error in loading it
         self.equal = Check("finished samples equal torchvision's, byte for byte")
         self.alike = Check("files and errors handled alike")
         self.worst: Worst | None = None
@@ -163,24 +155,25 @@ class Comparison:
         if same_size(self._images_of(actual), self._images_of(expected)):
             self._measure(actual, expected, self._recipe(key), drawing)
 
-    def _outcome(self, key: int, make: Callable[[], Any]) -> tuple[Any, GeneratorStates]:
+    def _outcome(self, key: int, make: Callable[[], object]) -> tuple[object, GeneratorStates]:
         """Returns what is made of a sample's random numbers, or the error, and where the generators end."""
         with keyed_globals(key):
+            made: object
             try:
                 made = make()
             except Exception as error:  # such as for a crop larger than the image; foreign code may raise anything
                 made = error
             return made, GeneratorStates.of()
 
-    def _by_torchvision(self) -> Any:
+    def _by_torchvision(self) -> object:
         if isinstance(self.whole, Exception):
             raise self.whole
-        sample = copy.deepcopy(self.whole)
+        sample: Any = copy.deepcopy(self.whole)
         for twin in self.twins:
             sample = twin(*sample) if isinstance(self.whole, tuple) else twin(sample)
         return sample
 
-    def _by_fastpipe(self) -> Any:
+    def _by_fastpipe(self) -> object:
         sample = self.dataset[self.index]
         return sample if self.joint else sample[0]
 
@@ -192,24 +185,24 @@ class Comparison:
                 return recipe
         return None
 
-    def _images_of(self, sample: Any, undo: Any = ()) -> list[Any]:
+    def _images_of(self, sample: object, undo: Normalizations = ()) -> list[NDArray[Any]]:
         """The arrays of a sample's images: of what is first where there are targets."""
-        return arrays_of(sample[0] if isinstance(self.whole, tuple) else sample, undo)
+        return arrays_of(sample[0] if isinstance(self.whole, tuple) and isinstance(sample, tuple) else sample, undo)
 
-    def _compare_errors(self, actual: Any, expected: Any, where: str) -> None:
+    def _compare_errors(self, actual: object, expected: object, where: str) -> None:
         """Takes in a sample that at least one of the two libraries refuses."""
-        ours, theirs = (isinstance(one, Exception) for one in (actual, expected))
-        error = expected if theirs else actual
-        said = describe_error(error)
-        if ours and theirs:
-            own = users_line(error) and users_line(error) == users_line(actual) and self.whole is not error
+        theirs = expected if isinstance(expected, Exception) else None
+        ours = actual if isinstance(actual, Exception) else None
+        if theirs is not None and ours is not None:
+            said = describe_error(theirs)
+            own = users_line(theirs) and users_line(theirs) == users_line(ours) and self.whole is not theirs
             self.notes.append(f"the transform fails: {said}" if own else f"both refuse {self.path}: {said}")
             self.alike.add(True, where)
-        else:
-            raises, other = ("torchvision", "fastpipe") if theirs else ("fastpipe", "torchvision")
-            self.alike.add(False, f"{where}: {raises} raises {said}; {other} doesn't")
+        elif (error := theirs or ours) is not None:
+            raises, other = ("fastpipe", "torchvision") if theirs is None else ("torchvision", "fastpipe")
+            self.alike.add(False, f"{where}: {raises} raises {describe_error(error)}; {other} doesn't")
 
-    def _measure(self, actual: Any, expected: Any, recipe: Recipe | None, drawing: int) -> None:
+    def _measure(self, actual: object, expected: object, recipe: Recipe | None, drawing: int) -> None:
         """Takes in how far a sample's images, of the same sizes as torchvision's, are from these."""
         rest = self.dataset.pipeline.unplanned
         undo = recipes.normalizations(() if recipe is None else recipe.steps, rest)
@@ -217,7 +210,7 @@ class Comparison:
             largest = float(distances(one, other).max(initial=0))
             if largest > (0 if self.worst is None else self.worst.largest):
                 words = recipes.recipe_in_words(recipe, rest)
-                original = self.whole[0] if isinstance(self.whole, tuple) else self.whole
+                original = cast(Image.Image, self.whole[0] if isinstance(self.whole, tuple) else self.whole)
                 self.worst = Worst(self.path, drawing, words, largest, original, np.array(other), np.array(one))
 
     def certificate(self, files: int, drawings: int) -> Certificate:
@@ -240,7 +233,7 @@ def load_reference(path: str, apply_exif: bool = False) -> Image.Image:
     """An image as torchvision's datasets load it; of a packed one the JPEG, which Pillow reads."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        source: Any = path
+        source: str | io.BytesIO = path
         if is_packed(readers.read_start(path, len(PACKED_SIGNATURE))):
             source = io.BytesIO(unpack(readers.read_file(path, None)))
         elif isinstance(path, ArchiveMember):

@@ -19,7 +19,6 @@ _PACKAGES = (
     *("torch", "torchvision", "pillow", "numpy", "opencv-python-headless", "opencv-python"),
     "turbojpeg",
 )
-_FEW = 0.001  # of the values: fewer that differ would not be seen
 
 
 @dataclass(slots=True)
@@ -168,24 +167,16 @@ class Certificate:
 
 
 def difference_cell(ours: NDArray[Any], theirs: NDArray[Any], side: int) -> Cell:
-    """The difference of two images made visible, with its figures; where few values differ, each is shown larger.
-
-    Args:
-        ours, theirs: ``(H, W, C)`` on the scale of 0 to 255.
-        side: of the picture, in pixels.
-    """
+    """The difference of two images ``(H, W, C)`` on the scale of 0 to 255, made visible, with its figures."""
     apart = distances(ours, theirs)
-    mean, largest, count = apart.mean(), apart.max(), int(np.count_nonzero(apart))
     most = int(np.quantile(np.ceil(apart), 0.999, method="inverted_cdf"))
     # The largest alone would leave the others black: a pixel of 75 among thousands of 1 to 5.
     factor = max(1, 255 // max(most, 1))
-    lines = [f"difference x {factor}", "no difference"]
-    few = 0 < count < _FEW * apart.size
-    if count:
-        lines[1] = f"mean {mean:.3f}, 99.9% {most}, max {largest:.3g} of 255"
-        lines.append(f"{count:,} of {apart.size:,} values differ{', each shown larger' if few else ''}")
-    spread = 1 + max(ours.shape[:2]) // side if few else 0
-    return Cell(difference(ours, theirs, factor, spread=spread, side=side), tuple(lines))
+    figures = ["no difference"]
+    if apart.any():
+        figures = [f"mean {apart.mean():.3f}, 99.9% {most}, max {apart.max():.3g} of 255"]
+        figures.append(f"{np.count_nonzero(apart):,} of {apart.size:,} values differ")
+    return Cell(difference(apart, factor, side=side), (f"difference x {factor}", *figures))
 
 
 def distances(one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.float64]:

@@ -58,7 +58,7 @@ def test_bench_prints_tables_and_writes_json(folder: str, tmp_path: Path) -> Non
 
 def test_json_alone_goes_to_standard_output(folder: str) -> None:
     result = CliRunner().invoke(app, ["bench", folder, *SMALL, "--readers", "pil", "--format", "png", "--json", "-"])
-    assert json.loads(result.stdout)["formats"].keys() == {"png"}
+    assert json.loads(result.stdout)["images"].keys() == {"png"}
 
 
 def test_bench_names_the_command_that_repeats_it(folder: str, tmp_path: Path) -> None:

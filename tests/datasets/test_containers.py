@@ -25,7 +25,7 @@ from fastpipe import core, readers
 from fastpipe import transforms as T
 from fastpipe.datasets import ImageIndex
 from fastpipe.errors import DatasetError, DecodeError, FastpipeWarning
-from fastpipe.index import file_states
+from fastpipe.index import parts
 from fastpipe.index.archives import Member, list_members
 from fastpipe.types import ArchiveMember
 
@@ -183,7 +183,7 @@ def test_the_index_is_kept_and_made_anew_when_the_archive_changes(
     assert again.origin == "built: 1 of 1 containers may have changed"
     assert len(again) == len(kept) + 1
     # One that changed just now may change again while the clock stands still: it isn't believed.
-    monkeypatch.setattr(file_states, "SETTLED_NS", 10**18)
+    monkeypatch.setattr(parts, "SETTLED_NS", 10**18)
     os.utime(archive)
     assert ImageIndex.from_folder(archive).origin.startswith("built")
     listed: list[str] = []

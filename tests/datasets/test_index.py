@@ -22,8 +22,8 @@ from torchvision_here import torchvision
 from fastpipe import progress_bar
 from fastpipe.datasets import ImageIndex, find_classes, make_dataset
 from fastpipe.errors import DatasetError, FastpipeWarning
-from fastpipe.index import file_states, local_scan
 from fastpipe.index import format as store_module
+from fastpipe.index import local_scan, parts
 from fastpipe.index.lazy_sequences import Samples
 from fastpipe.index.listing import IMG_EXTENSIONS
 
@@ -109,7 +109,7 @@ class TestOpening:
         first = ImageIndex.from_folder(tree)
         touch(tree, "a/0.jpg")
         assert list(Samples(ImageIndex.from_folder(tree))) == expected(tree)
-        assert (first.table.part_states[:, 0] == file_states.NEVER_EQUAL).all()
+        assert (first.table.part_states[:, 0] == parts.NEVER_EQUAL).all()
 
     def test_by_relative_path_and_with_another_spelling_it_is_the_same_index(self, tree, settled, monkeypatch):
         first = ImageIndex.from_folder(tree)

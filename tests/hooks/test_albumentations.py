@@ -10,11 +10,14 @@ from typing import Any
 
 import albumentations as A
 import corpus
+import hypothesis
 import numpy as np
 import pytest
 import torch
 from albumentations.augmentations.pixel import transforms as pixel_transforms
+from albumentations.core import bbox_utils, transforms_interface
 from albumentations.pytorch import ToTensorV2
+from hypothesis import strategies as st
 from torch.utils.data import DataLoader, Dataset
 
 import fastpipe
@@ -354,6 +357,174 @@ def test_pickles_and_copies() -> None:
     assert torch.equal(made[:, 3:40, 5:60], expected["image"][:, 3:40, 5:60])
 
 
+# -- what is turned
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.int64])
+@pytest.mark.parametrize(
+    "shape", [(5, 7), (5, 7, 1), (6, 4, 2), (31, 17, 3), (8, 9, 4), (3, 4, 5), (1, 6, 3), (6, 1, 3)]
+)
+def test_views_become_arrays(dtype: Any, shape: tuple[int, ...]) -> None:
+    image = np.random.default_rng(3).integers(0, 256, shape).astype(dtype)
+    wide = np.repeat(image, 2, 1)[:, : shape[1]]
+    for whole in (image, wide, np.asfortranarray(image)):
+        for view in (whole, whole[::-1], whole[:, ::-1], whole[::-1, ::-1], whole[..., ::-1], whole[:0], whole[::2]):
+            for given in (view, view.swapaxes(0, 1)):
+                made = transforms_interface.ensure_contiguous_output(given)
+                with plainly():
+                    expected = transforms_interface.ensure_contiguous_output(given)
+                assert (made is given) == (expected is given)
+                assert_same(made, expected)
+                assert made.shape == expected.shape
+                assert made.flags.writeable == expected.flags.writeable
+                assert made.flags.owndata == expected.flags.owndata
+                assert np.shares_memory(made, given) == np.shares_memory(expected, given)
+
+
+@pytest.mark.parametrize("kind", [A.Transpose, A.RandomRotate90, A.D4])
+def test_turns(monkeypatch: pytest.MonkeyPatch, kind: Any) -> None:
+    fastpipe.uninstall()
+    copied: list[Any] = []
+    mask = np.ascontiguousarray(LARGE[..., 0])
+    plain = transforms_interface.ensure_contiguous_output
+
+    def ensure_contiguous_output(arg: Any) -> Any:
+        copied.append(plain(arg) is not arg)
+        return plain(arg)
+
+    monkeypatch.setattr(transforms_interface, "ensure_contiguous_output", ensure_contiguous_output)
+    with fastpipe.install(check=0):
+        for seed in range(8):
+            transform = A.Compose([kind(p=1)], seed=seed)
+            made = transform(image=LARGE, mask=mask)
+            assert not any(copied)
+            with plainly():
+                expected = A.Compose([kind(p=1)], seed=seed)(image=LARGE, mask=mask)
+            copied.clear()
+            for name in made:
+                assert_same(made[name], expected[name])
+
+
+# -- boxes
+
+
+def _counted(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The arguments of each call of albumentations' own filter of boxes, from now on."""
+    fastpipe.uninstall()
+    calls: list[Any] = []
+    plain = bbox_utils.filter_bboxes
+
+    def filter_bboxes(*args: Any, **kwargs: Any) -> Any:
+        calls.append(args)
+        return plain(*args, **kwargs)
+
+    monkeypatch.setattr(bbox_utils, "filter_bboxes", filter_bboxes)
+    fastpipe.install(check=0)
+    return calls
+
+
+_BOXES = np.array([[3.0, 4, 120, 110], [20, 2, 50, 45], [0, 0, 157, 131], [150, 120, 156.5, 130.2]])
+
+
+def test_boxes_that_stay_are_filtered_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = _counted(monkeypatch)
+    pixels = [A.RandomBrightnessContrast(p=0.5), A.ColorJitter(p=0.5), A.GaussNoise(p=0.5), A.CLAHE(p=0.5)]
+    transform = A.Compose(pixels, bbox_params=A.BboxParams("pascal_voc", label_fields=["labels"]))
+    data = {"image": LARGE, "bboxes": _BOXES, "labels": [1, 2, 3, 4]}
+    made = transform(**data)
+    ours = len(calls)
+    with plainly():
+        expected = transform(**data)
+    assert (ours, len(calls)) == (ours, ours + 5)
+    assert ours < 4
+    assert_same(made["bboxes"], expected["bboxes"])
+    assert made["labels"] == expected["labels"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"format": "pascal_voc"},
+        {"format": "coco", "min_area": 900, "min_visibility": 0.3},
+        {"format": "pascal_voc", "min_width": 20, "min_height": 30, "max_accept_ratio": 3.0, "clip": True},
+        {"format": "pascal_voc", "filter_invalid_bboxes": True},
+        {"format": "albumentations", "min_area": 1e9},
+    ],
+    ids=str,
+)
+def test_boxes(options: dict[str, Any]) -> None:
+    transform = pair(
+        A.HorizontalFlip(),
+        A.ColorJitter(),
+        A.RandomSizedCrop((60, 120), (100, 110), p=0.6),
+        A.OneOf([A.Affine(rotate=20), A.RandomBrightnessContrast(), A.CoarseDropout()], p=0.8),
+        A.VerticalFlip(p=0.4),
+        bbox_params=A.BboxParams(label_fields=["labels"], **options),
+    )
+    scale = [157, 131, 157, 131] if options["format"] == "albumentations" else 1
+    for seed in range(12):
+        boxes = np.random.default_rng(seed).permutation(_BOXES)[: seed % 5] / scale
+        if options["format"] == "coco":
+            boxes[:, 2:] -= boxes[:, :2]
+        given: Any = boxes.astype(np.float32) if seed % 3 == 1 else boxes.tolist() if seed % 3 else boxes
+        data = {"image": LARGE, "bboxes": given, "labels": np.arange(len(boxes))}
+        transform.set_random_seed(seed)
+        made = transform(**data)
+        transform.set_random_seed(seed)
+        with plainly():
+            expected = transform(**data)
+        assert type(made["bboxes"]) is type(expected["bboxes"])
+        assert_same(made["bboxes"], expected["bboxes"])
+        assert np.array_equal(made["labels"], expected["labels"])
+        assert_same(made["image"], expected["image"])
+
+
+def test_filtered_boxes_are_the_callers_own() -> None:
+    shape = {"height": 131, "width": 157}
+    boxes = _BOXES / [157, 131, 157, 131]
+    with plainly():
+        expected = bbox_utils.filter_bboxes(boxes, shape)
+    for _ in range(3):
+        made = bbox_utils.filter_bboxes(boxes, shape)
+        assert_same(made, expected)
+        made[:] = 7
+    strict = bbox_utils.filter_bboxes(boxes, shape, 900.0, min_width=30)
+    assert len(strict) == 3
+    assert len(bbox_utils.filter_bboxes(boxes, {"height": 10, "width": 10})) == 3
+    assert len(bbox_utils.filter_bboxes(boxes[1:], shape)) == 3
+
+
+_EDGES = st.sampled_from([0.0, -0.0, 1.0, -1e-9, 1 + 1e-6, 0.1, 0.5, np.nan, np.inf, -0.3, 1.4, 1e-9, 1 - 1e-9])
+
+
+@hypothesis.given(
+    st.lists(st.tuples(*(_EDGES,) * 4, st.just(7.0)), min_size=0, max_size=4), st.sampled_from([np.float32, float])
+)
+def test_boxes_that_are_refused(boxes: list[Any], dtype: Any) -> None:
+    array = np.array(boxes, dtype).reshape(len(boxes), 5)
+
+    def message() -> str:
+        try:
+            bbox_utils.check_bboxes(array)
+        except ValueError as error:
+            return str(error)
+        return ""
+
+    made = message()
+    with plainly():
+        assert made == message()
+
+
+def test_boxes_in_the_image_need_no_closer_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    def isclose(*args: Any, **kwargs: Any) -> Any:
+        raise AssertionError("albumentations' own check")
+
+    monkeypatch.setattr(np, "isclose", isclose)
+    bbox_utils.check_bboxes(np.array([[0.0, 0.1, 1.0, 0.4, 3.0]]))
+    with pytest.raises(AssertionError, match="own check"):
+        bbox_utils.check_bboxes(np.array([[0.0, 0.1, 1.1, 0.4, 3.0]]))
+
+
 class _Photos(Dataset[Any]):
     """Photos, with a `Compose` that draws."""
 
@@ -391,9 +562,9 @@ def test_batches(workers: int, collate: Any) -> None:
 
 
 def test_a_batch_holds_no_arrays_of_floats(monkeypatch: pytest.MonkeyPatch) -> None:
-    from fastpipe.program import pending_tensor
+    from fastpipe.program import pending_work
 
-    monkeypatch.setattr(pending_tensor.NormalizedPixels, "_new", None)
+    monkeypatch.setattr(pending_work.NormalizedPixels, "_new", None)
     tensors = [pair()(image=corpus.photo(131, 157, seed))["image"] for seed in range(3)]
     batch = torch.stack(tensors)
     with plainly():
@@ -404,7 +575,7 @@ def test_a_batch_holds_no_arrays_of_floats(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("batched", [False, True])
 def test_what_the_core_refuses(monkeypatch: pytest.MonkeyPatch, batched: bool) -> None:
-    monkeypatch.setattr("fastpipe.program.pending_tensor.normalized_by_factor", lambda *_: None)
+    monkeypatch.setattr("fastpipe.program.pending_work.normalized_by_factor", lambda *_: None)
     made, expected = both(pair(), image=LARGE)
     if batched:
         assert torch.equal(torch.stack([made["image"]]), torch.stack([expected["image"]]))
@@ -422,7 +593,7 @@ def test_a_difference_in_a_tensor_is_said(monkeypatch: pytest.MonkeyPatch, batch
         made[...] = image
         return made
 
-    monkeypatch.setattr("fastpipe.program.pending_tensor.normalized_by_factor", wrong)
+    monkeypatch.setattr("fastpipe.program.pending_work.normalized_by_factor", wrong)
     with fastpipe.install(check=1):
         made = pair()(image=LARGE)["image"]
         assert fastpipe.is_pending(made)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import subprocess
 from pathlib import Path
 
@@ -136,3 +137,26 @@ def test_a_notebook_loads_and_unloads_it(tmp_path: Path) -> None:
     (tmp_path / "cell.ipy").write_text(code + "print(fastpipe.hooks.is_installed())\n")
     made: subprocess.CompletedProcess[str] = run_python("-m", "IPython", "--no-banner", "cell.ipy", cwd=tmp_path)
     assert made.stdout.split() == ["True", "False"], made.stderr
+
+
+_MAKES_ARRAYS = """
+import resource
+import fastpipe
+
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(20):
+        _ = [bytearray(3 << 20) for _ in range(4)]
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+faults()
+plainly = faults()
+fastpipe.install()
+faults()
+print(faults() < plainly / 10)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another allocator")
+def test_pages_of_arrays_that_are_freed_are_used_again(tmp_path: Path) -> None:
+    assert run_python("-c", _MAKES_ARRAYS, cwd=tmp_path).stdout == "True\n"

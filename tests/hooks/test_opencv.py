@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import io
 import os
 import pickle
 import re
@@ -20,6 +21,7 @@ import cv2
 import numpy as np
 import pytest
 from fuzz.mutate import mutation
+from PIL import Image
 
 import fastpipe
 from fastpipe import core
@@ -192,6 +194,36 @@ def test_chunks_of_pngs_that_opencv_may_speak_of(name: bytes) -> None:
     data = corpus.save(corpus.photo(20, 30), "PNG")
     assert taken(data)
     assert not taken(corpus.with_chunk(data, name, b"Raw profile type exif\0\nexif\n       0\n"))
+
+
+def _with_palette(colors: int, largest: int, size: tuple[int, int] = (13, 27)) -> bytes:
+    """A PNG of random indices up to `largest`, with a palette of random colours."""
+    random = np.random.default_rng(colors)
+    image = Image.fromarray(random.integers(0, largest + 1, size, np.uint8))
+    image.putpalette(random.integers(0, 256, 3 * colors, np.uint8).tobytes())
+    file = io.BytesIO()
+    image.save(file, "PNG")
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("flags", [0, 2, 128, 130])
+@pytest.mark.parametrize("colors", [2, 4, 16, 256])
+def test_masks_with_a_palette_are_gray(colors: int, flags: int) -> None:
+    for size in ((13, 27), (1, 1), (1, 9), (9, 1)):
+        assert taken(_with_palette(colors, colors - 1, size), flags), size
+
+
+@pytest.mark.parametrize("colors", [1, 3, 9, 255])
+def test_indices_may_have_no_colour(colors: int) -> None:
+    taken(_with_palette(colors, colors), 0)
+
+
+@pytest.mark.parametrize("change", [lambda palette: b"", lambda palette: 2 * palette], ids=["none", "two"])
+def test_palettes_that_are_missing_or_there_twice_are_opencvs_to_read(change: Any) -> None:
+    data = _with_palette(16, 15)
+    start = data.index(b"PLTE") - 4
+    end = start + 12 + 48
+    assert not taken(data[:start] + change(data[start:end]) + data[end:], 0)
 
 
 def test_names(tmp_path: Path) -> None:

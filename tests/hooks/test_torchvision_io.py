@@ -27,7 +27,7 @@ from torchvision_here import module, torchvision
 import fastpipe
 from fastpipe.hooks import ledger, tensor_files
 from fastpipe.hooks.patches import plainly
-from fastpipe.program import pending_tensor
+from fastpipe.program import pending_tensor, pending_work
 
 pytestmark = pytest.mark.skipif(bool(torchvision_io_here.why_not()), reason=torchvision_io_here.why_not())
 v1, v2, F = map(module, ("torchvision.transforms", "torchvision.transforms.v2", "torchvision.transforms.v2.functional"))
@@ -635,7 +635,7 @@ def test_batches_with_small_images_use_memory_again(monkeypatch: pytest.MonkeyPa
     with plainly():
         (expected,) = DataLoader(Mixed(), batch_size=6)
     places, others = set(), []
-    monkeypatch.setattr(pending_tensor.Record, "_new", lambda _: pytest.fail("an image is made outside the batch"))
+    monkeypatch.setattr(pending_work.Record, "_new", lambda _: pytest.fail("an image is made outside the batch"))
     for _ in range(8):
         for batch in DataLoader(Mixed(), batch_size=6, collate_fn=collate):
             assert torch.equal(batch, expected)
@@ -786,7 +786,7 @@ def test_planned_batches_have_no_pixels_before() -> None:
 @pytest.mark.needs_core
 def test_a_difference_is_told_and_the_plain_result_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     fastpipe.uninstall()
-    run = pending_tensor.TensorSource.run
+    run = pending_work.TensorSource.run
 
     def wrong(*args: Any, **kwargs: Any) -> Any:
         made = run(*args, **kwargs)
@@ -795,7 +795,7 @@ def test_a_difference_is_told_and_the_plain_result_taken(monkeypatch: pytest.Mon
     expected = plainly_opened()
     with fastpipe.install(check=2):
         image = opened()
-        monkeypatch.setattr(pending_tensor.TensorSource, "run", wrong)
+        monkeypatch.setattr(pending_work.TensorSource, "run", wrong)
         with pytest.warns(fastpipe.errors.FastpipeWarning, match=r"torchvision.io.decode_image: an image had other"):
             image.sum()
         assert shown(image) == shown(expected)
@@ -810,9 +810,9 @@ def test_a_transform_that_differs_is_told(monkeypatch: pytest.MonkeyPatch) -> No
     recipe = RECIPES["evaluation"]()
     with plainly():
         expected = shown(recipe(opened()))
-    run = pending_tensor.TensorSource.run
+    run = pending_work.TensorSource.run
     with fastpipe.install(check=1):
-        monkeypatch.setattr(pending_tensor.TensorSource, "run", lambda *args, **options: run(*args, **options).add(1))
+        monkeypatch.setattr(pending_work.TensorSource, "run", lambda *args, **options: run(*args, **options).add(1))
         with pytest.warns(fastpipe.errors.FastpipeWarning, match="Compose.*gave other values"):
             assert shown(recipe(opened())) == expected
 

@@ -18,7 +18,6 @@ from fastpipe.tools.doctor.measurements import (
     ObjectList,
     Reencoding,
     Scaling,
-    SlowOperation,
     StageProfile,
     WorkerThreads,
     WorkerTrial,
@@ -195,7 +194,7 @@ def test_no_oversubscription(threads: WorkerThreads, workers: int) -> None:
 
 def disk(**changes: Any) -> Disk:
     measured: dict[str, Any] = {"files": 100, "mean_bytes": 100_000.0, "all_files": 10**6, "cached_us": 20.0}
-    return Disk(**{**measured, "resident": 0.1, "cold_us": 9000.0, "cold_per_s": 400.0, **changes})
+    return Disk(**{**measured, "resident": 0.1, "cold_per_s": 400.0, **changes})
 
 
 def test_page_cache() -> None:
@@ -215,7 +214,7 @@ def test_page_cache() -> None:
     [
         (disk(), 300),  # the disk is fast enough
         (disk(resident=1.0), 2000),  # fits into memory, and is there
-        (disk(cold_per_s=None, cold_us=None, reason="no such call"), 2000),
+        (disk(cold_per_s=None, reason="no such call"), 2000),
     ],
     ids=["fast disk", "in memory", "not measured"],
 )
@@ -230,13 +229,13 @@ def files(
 
 
 def test_reencoding_gain_counts_what_stays_as_slow() -> None:
-    one = files("progressive", 1.0, 4000, 1000)
+    one = files("packed", 1.0, 4000, 1000)
     assert one.factor == 4
     assert find.reencoding_gain(one, stages(core=1000)) == pytest.approx(4)
     # A quarter is reading: 1 / (1/4 + 3/4 / 4)
     assert find.reencoding_gain(one, stages(core=750, read=250)) == pytest.approx(16 / 7)
     # One file in two takes four times as long as the others: 5 before, 2 after.
-    half = files("progressive", 0.5, 4000, 1000, others=1000)
+    half = files("packed", 0.5, 4000, 1000, others=1000)
     assert find.reencoding_gain(half, stages(core=1000)) == pytest.approx(2.5)
     # Small ones hold the most of the time.
     few = files("oversized", 0.1, 20_000, 1000, others=1000)
@@ -244,17 +243,12 @@ def test_reencoding_gain_counts_what_stays_as_slow() -> None:
 
 
 def test_reencoding() -> None:
-    progressive = find.reencoding(files("progressive", 0.5, 2000, 1000, others=1000), stages(core=1000))
-    assert progressive is not None
-    assert "50% of the files are progressive" in progressive.what
-    assert "2.0× as fast as baseline JPEGs, 1.5× for the whole data set" in progressive.what
-    assert "jpegtran" in progressive.remedy
     oversized = find.reencoding(files("oversized", 1.0, 9000, 1000, smaller=30.0), stages(core=1000))
     assert oversized is not None
     assert "short side 3000 pixels" in oversized.what
-    assert "1/30 of the bytes" in oversized.what
+    assert "short side of 448: 9.0× as fast, 9.0× for the whole data set, with 1/30 of the bytes" in oversized.what
     assert "fastpipe pack SOURCE TARGET --short-side 448" in oversized.remedy
-    assert find.reencoding(files("progressive", 0.02, 2000, 1000, others=1000), stages(core=1000)) is None
+    assert find.reencoding(files("oversized", 0.02, 2000, 1000, others=1000), stages(core=1000)) is None
 
 
 def test_packing() -> None:
@@ -266,15 +260,6 @@ def test_packing() -> None:
     # Where little of the time is decoding, it isn't worth the bytes.
     assert find.reencoding(files("packed", 1.0, 1500, 1350, smaller=1 / 1.19), stages(core=1000)) is None
     assert find.reencoding(files("packed", 1.0, 1500, 750, smaller=0.8), stages(core=250, collate=750)) is None
-
-
-def test_progressive_files_are_packed_or_made_baseline_never_both() -> None:
-    measured = stages(core=1000)
-    progressive, oversized = files("progressive", 1.0, 2000, 1000), files("oversized", 1.0, 9000, 1000)
-    fast, slow = files("packed", 1.0, 2000, 500), files("packed", 1.0, 2000, 1900)
-    assert find.without_contradictions([progressive, oversized, fast], measured) == [oversized, fast]
-    assert find.without_contradictions([progressive, oversized, slow], measured) == [progressive, oversized]
-    assert find.without_contradictions([oversized], measured) == [oversized]
 
 
 def test_broken_plan() -> None:
@@ -338,14 +323,13 @@ def test_bad_files() -> None:
     assert find.bad_files([], 100) is None
 
 
-def test_a_slow_operation_of_albumentations() -> None:
-    found = find.slow_operation(SlowOperation("ISONoise", 450.0), stages(core=400, python=600))
+def test_a_slow_transform_of_albumentations() -> None:
+    found = find.slow_albumentations("Albumentations(…)", stages(core=400, python=600))
     assert found is not None
     assert found.severity == "advice"
-    assert found.what == "ISONoise takes 450 µs an image on average, 45% of the time."
-    assert find.slow_operation(SlowOperation("ISONoise", 290.0), stages(core=400, python=600)) is None
-    assert find.slow_operation(SlowOperation("ISONoise", 5000.0), stages(core=900, python=100)) is None
-    assert find.slow_operation(None, stages(core=400, python=600)) is None
+    assert found.what.endswith("Albumentations(…) above all, takes 600 µs an image, 60% of the time.")
+    assert find.slow_albumentations("Albumentations(…)", stages(core=900, python=100)) is None
+    assert find.slow_albumentations("", stages(core=400, python=600)) is None
 
 
 def test_not_sendable() -> None:

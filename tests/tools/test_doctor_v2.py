@@ -25,7 +25,7 @@ def scenes(tmp_path_factory: pytest.TempPathFactory) -> fastpipe.SampleDataset:
     root = tmp_path_factory.mktemp("scenes")
     for number in range(4):
         image = Image.fromarray(corpus.photo(120, 160, number))
-        image.save(root / f"{number}.jpg", progressive=number < 2)
+        image.save(root / f"{number}.jpg")
         Image.fromarray(np.full((120, 160), number, np.uint8)).save(root / f"{number}.png")
 
     def sample(index: int) -> Any:
@@ -53,12 +53,10 @@ def test_stages_of_a_sample_with_boxes_and_masks(scenes: fastpipe.SampleDataset)
 
 
 @pytest.mark.needs_core
-def test_progressive_files_are_tried_and_smaller_ones_are_not(scenes: fastpipe.SampleDataset) -> None:
+def test_packed_files_are_tried_and_smaller_ones_are_not(scenes: fastpipe.SampleDataset) -> None:
     """Boxes are of the photo's size: a smaller photo would be another sample."""
     found = try_reencoding(scenes, range(4), (8, 8), 0.01)
-    assert [(one.kind, one.share) for one in found] == [("progressive", 0.5), ("packed", 1.0)]
+    assert [(one.kind, one.share) for one in found] == [("packed", 1.0)]
     assert found[0].before_us > 0
     alone = fastpipe.ImageList(([scenes.sample(index)[0] for index in range(4)], [0] * 4), T.RandomResizedCrop(8))
-    assert [one.kind for one in try_reencoding(alone, range(4), (8, 8), 0.01)] == [
-        *("progressive", "oversized", "packed")
-    ]
+    assert [one.kind for one in try_reencoding(alone, range(4), (8, 8), 0.01)] == ["oversized", "packed"]

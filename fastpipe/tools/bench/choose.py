@@ -25,16 +25,9 @@ def choose(measurement: Measurement) -> dict[str, Choice]:
     """The reader to use for each format of a measurement.
 
     The smallest median time of a region wins, under DataLoader workers where these were measured: that is what a
-    training pipeline asks for, under the load that it asks it. Readers that gave wrong pixels for the whole image
-    or a region are out. Where others come so close that the spread of both explains the difference (or within 3%),
-    the one that
-
-    1. decodes regions (it gains more on larger images than those measured),
-    2. serves the larger share of the files itself,
-    3. is Pillow (one library less to go wrong),
-    4. was faster after all
-
-    is taken, asked in this order.
+    training pipeline asks for, under the load that it asks it. Readers that gave wrong pixels for the whole image or a
+    region are out. Of those that are as fast within the noise, one that decodes regions is taken (it gains more on
+    larger images), then the one that serves more of the files itself, then Pillow (one library less to go wrong).
     """
     wrong = {
         (result.format, result.reader)

@@ -114,11 +114,6 @@ def measure(
         samples: from `fastpipe.tools.bench.samples`.
         readers: names; None for all that load here.
         workers: DataLoader workers; None for `default_workers`, 0 for none.
-        rounds: timed ones.
-        progress: told of each step.
-
-    Raises:
-        UnknownReaderError, ReaderUnavailableError: a named reader can't serve here.
     """
     names = list(dict.fromkeys(available_readers() if readers is None else readers))
     for name in names:
@@ -141,7 +136,7 @@ def measure(
         images={format: _summary(some) for format, some in held.items()},
         workers=workers,
         rounds=rounds,
-        machine=machine_fingerprint(),
+        machine=dict(machine_fingerprint()),
         versions={**library_versions(), **versions("torch")},
         created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
     )
@@ -153,13 +148,7 @@ def asked_of(sample: Sample, request: str) -> DecodeRequest:
 
 
 def check_reader(samples: Sequence[Sample], request: str, reader: Reader) -> ReaderResult | None:
-    """The samples that the reader serves, and whether it serves them right; None where it has nothing to do with them.
-
-    Args:
-        samples: of one format.
-        request: one of `REQUESTS`.
-        reader: the reader itself, so that nothing else answers in its place.
-    """
+    """The samples of a format that the reader serves, and whether it serves them right; None where it serves none."""
     served, refused, wrong = 0, [], []
     refusals: tuple[type[Exception], ...] = (ReaderError, *reader.refusals)
     for sample in samples:

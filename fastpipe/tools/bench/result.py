@@ -15,7 +15,7 @@ from fastpipe.tools.bench.choose import Choice
 from fastpipe.tools.bench.measure import REQUESTS, Measurement, ReaderResult
 from fastpipe.tools.timing import Timing
 
-SCHEMA = "fastpipe-bench/3"
+SCHEMA = "fastpipe-bench/4"
 """Names the layout of the JSON; the number grows when a key changes its meaning, comes or goes."""
 
 _LEGEND = """\
@@ -44,23 +44,8 @@ class BenchResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; times in microseconds an image."""
-        measurement = self.measurement
-        values = {
-            "created": measurement.created,
-            "command": self.command,
-            "machine": {**measurement.machine, "platform": self.platform},
-            "versions": measurement.versions,
-            "workers": measurement.workers,
-            "rounds": measurement.rounds,
-            "formats": {
-                format: {"images": images.count, "mean_bytes": images.mean_bytes, "digest": images.digest}
-                for format, images in measurement.images.items()
-            },
-            "results": [asdict(result) for result in measurement.results],
-            "choices": {format: asdict(choice) for format, choice in self.choices.items()},
-            "notes": self.notes,
-        }
-        return {"schema": SCHEMA, **round_times(values)}
+        values = asdict(self)
+        return {"schema": SCHEMA, **round_times(values.pop("measurement") | values)}
 
     def print_on(self, console: Console) -> None:
         """Prints one table for each format, what the columns mean, and what there is to note."""

@@ -26,16 +26,7 @@ def bench(
     rounds: int = 7,
     progress: ProgressCallback = no_progress,
 ) -> BenchResult:
-    """Measures readers, and chooses one for each format.
-
-    Args:
-        path: a folder or file of the user's; None for made images.
-        readers: names, each item maybe several with commas between; None for all that load here.
-        formats: the config's keys of formats, likewise; None for all that are found.
-        workers: DataLoader workers; None for one a usable CPU.
-        images: of each format, at most.
-        rounds: timed ones.
-        progress: told of each step.
+    """Measures readers, and chooses one for each format; the options are the command's.
 
     Raises:
         DatasetError: no image to measure.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import math
 import os
-import random
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,9 +19,13 @@ from PIL import Image
 from fastpipe import readers
 from fastpipe.config import format_key
 from fastpipe.errors import DatasetError
+from fastpipe.program import lower
 from fastpipe.progress_bar import ProgressCallback, no_progress
+from fastpipe.rng import keyed_generators
 from fastpipe.tools.inputs import choose_files
-from fastpipe.types import Box, Header
+from fastpipe.transforms import RandomResizedCrop
+from fastpipe.transforms.pipeline import compile_pipeline
+from fastpipe.types import Box, Header, ImageShape
 
 # Kind → (file suffix, Pillow's format, Pillow's mode, options for `Image.save`).
 KINDS: Mapping[str, tuple[str, str, str, Mapping[str, Any]]] = MappingProxyType(
@@ -48,6 +51,7 @@ MIXES: Mapping[str, Sequence[str]] = MappingProxyType(
     }
 )
 
+_CROP = compile_pipeline(RandomResizedCrop(224))
 _MOST_PIXELS = 16_000_000
 _LEAST_FILES = 4
 
@@ -59,25 +63,12 @@ class Sample:
     name: str  # the path, or a made image's kind and number
     data: bytes  # the file's bytes
     header: Header  # what the bytes say
-    box: Box  # a box such as ``RandomResizedCrop`` draws
+    box: Box  # as ``RandomResizedCrop`` draws it
 
     @property
     def format(self) -> str:
         """The config's key of its format: ``"jpeg"``, ``"png"``, …"""
         return format_key(self.header.format)
-
-
-def crop_box(size: tuple[int, int], rng: random.Random) -> Box:
-    """A box as ``RandomResizedCrop`` draws it: 8 to 100% of the area, aspect ratio 3/4 to 4/3 (log-uniform)."""
-    height, width = size
-    for _ in range(10):
-        area = height * width * rng.uniform(0.08, 1.0)
-        ratio = math.exp(rng.uniform(math.log(3 / 4), math.log(4 / 3)))
-        box_width, box_height = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
-        if 0 < box_width <= width and 0 < box_height <= height:
-            return Box(rng.randint(0, height - box_height), rng.randint(0, width - box_width), box_height, box_width)
-    side = min(height, width)
-    return Box((height - side) // 2, (width - side) // 2, side, side)
 
 
 def photo(seed: int, height: int = 375, width: int = 500) -> npt.NDArray[np.uint8]:
@@ -180,7 +171,7 @@ def made_samples(
             # Odd steps through the sixteen, so that a small sample is mixed too.
             kind = kinds[(number * 5) % len(kinds)]
             data = encode(photo(number, *SIZES[number % len(SIZES)]), kind)
-            samples.append(read_sample(f"{kind}-{number}", data, random.Random(number)))
+            samples.append(read_sample(f"{kind}-{number}", data, number))
     return samples
 
 
@@ -191,7 +182,7 @@ def sample_folder(
     *,
     progress: ProgressCallback = no_progress,
 ) -> list[Sample]:
-    """A random sample, always the same, of the images that `choose_files` finds, read into memory.
+    """The images that `choose_files` chooses, read into memory.
 
     A format's sample ends at 16 million pixels (though not below four images), so that huge photos don't make a
     benchmark of hours.
@@ -206,20 +197,20 @@ def sample_folder(
         DatasetError: there is no such path, or no image (of these formats) below it.
     """
     wanted = None if formats is None else {format_key(name) for name in formats}
-    rng = random.Random(0)
     progress(0, 0, f"looking for images in {path}")
     # Rare formats are looked for among twenty times as many files as are wanted, not in a whole data set.
     files = choose_files(path, 20 * count)
-    rng.shuffle(files)
     by_format: dict[str, list[Sample]] = {}
     pixels: Counter[str] = Counter()
     for number, name in enumerate(files):
         progress(number, len(files), "reading images")
         try:
-            sample = read_sample(name, readers.read_file(name, None), rng)
-            Image.open(io.BytesIO(sample.data)).load()
+            data = readers.read_file(name, None)
+            readers.parse_header(data, name)
+            Image.open(io.BytesIO(data)).load()
         except Exception:  # not an image or a damaged one: Pillow's plugins raise nearly anything
             continue
+        sample = read_sample(name, data, number)
         taken = by_format.setdefault(sample.format, [])
         full = len(taken) >= count or (len(taken) >= _LEAST_FILES and pixels[sample.format] >= _MOST_PIXELS)
         if not full and (wanted is None or sample.format in wanted):
@@ -232,7 +223,8 @@ def sample_folder(
     return found
 
 
-def read_sample(name: str, data: bytes, rng: random.Random) -> Sample:
-    """A file of these bytes, with a random region."""
+def read_sample(name: str, data: bytes, key: int) -> Sample:
+    """A file of these bytes, with a region that is drawn for a key."""
     header = readers.parse_header(data, name)
-    return Sample(name, data, header, crop_box(header.size, rng))
+    recipe = _CROP.draw(ImageShape(header.height, header.width), keyed_generators(key))
+    return Sample(name, data, header, lower(recipe.steps, recipe.shape).box)

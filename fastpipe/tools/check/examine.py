@@ -1,13 +1,25 @@
-"""Examines one file. Runs in a worker process, since a file may kill or hang whoever reads it."""
+"""Examines one file after the other, in a process of its own, since a file may kill or hang whoever reads it.
+
+The process gets pickles, `Rules` once and then sequences of `Task`s: the parent's own words. It answers in lines of
+JSON: "ready" once, then each file's `FileFacts`.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
+import pickle
+import queue
 import re
+import signal
+import sys
+import threading
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import BinaryIO, NamedTuple
 
 from PIL import Image, ImageFile
 
@@ -51,6 +63,13 @@ _OTHER_THINGS = (
     (re.compile(rb"....ftyp", re.DOTALL), "a video (MP4)"),
     (re.compile(rb"version https://git-lfs"), "a Git LFS pointer: the file itself was never fetched (git lfs pull)"),
 )
+
+
+class Task(NamedTuple):
+    """A file to examine."""
+
+    number: int  # its position in the index
+    path: str  # the whole path
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,3 +249,34 @@ def _notes(path: str, header: Header, rules: Rules) -> tuple[list[str], list[str
         "unusual": bool(texts),
     }
     return [kind for kind, holds in found.items() if holds], texts
+
+
+def main() -> None:
+    """Serves until the input ends, so that no process outlives a parent that was killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this process
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints must not end up among the answers
+    tasks: queue.SimpleQueue[Iterable[Task]] = queue.SimpleQueue()
+    rules: Rules = pickle.load(sys.stdin.buffer)
+    threading.Thread(target=_receive, args=(sys.stdin.buffer, tasks), daemon=True).start()
+    prepare(rules)
+    try:
+        _say(answers, "ready")
+        while True:
+            for task in tasks.get():
+                _say(answers, examine(task.path, rules))
+    except BrokenPipeError:  # the parent is gone
+        os._exit(0)
+
+
+def _say(answers: BinaryIO, what: object) -> None:
+    answers.write(json.dumps(what).encode() + b"\n")
+    answers.flush()
+
+
+def _receive(source: BinaryIO, tasks: queue.SimpleQueue[Iterable[Task]]) -> None:
+    try:
+        while True:
+            tasks.put(pickle.load(source))
+    finally:
+        os._exit(0)  # whatever is being decoded: nobody waits for it any more

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from fastpipe.datasets import ImageIndex
@@ -72,24 +73,16 @@ def names_of(bits: int) -> tuple[str, ...]:
 
 
 class FileFacts(NamedTuple):
-    """The facts about one file; JSON keeps it as a list.
+    """The facts about one file; JSON keeps it as a list."""
 
-    Attributes:
-        bits: the kinds, as `bits_of` gives them; 0 for a file like any other.
-        bytes: the file's size, -1 where it can't be reached.
-        format: Pillow's name, ``""`` where it isn't known.
-        height, width: in pixels, before any EXIF orientation; 0 where they aren't known.
-        orientation: the EXIF orientation, 1 to 8.
-        text: what the numbers can't say: an error's reason, a complaint.
-    """
-
-    bits: int
-    bytes: int = -1
-    format: str = ""
+    bits: int  # the kinds, as `bits_of` gives them; 0 for a file like any other
+    bytes: int = -1  # the file's size, -1 where it can't be reached
+    format: str = ""  # Pillow's name, ``""`` where it isn't known
+    # height and width: in pixels, before any EXIF orientation; 0 where they aren't known
     height: int = 0
     width: int = 0
-    orientation: int = 1
-    text: str = ""
+    orientation: int = 1  # the EXIF orientation, 1 to 8
+    text: str = ""  # what the numbers can't say: an error's reason, a complaint
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,14 +129,16 @@ class Findings:
             self.texts[number] = seen.text
 
     @property
-    def bits(self) -> Any:
+    def bits(self) -> NDArray[np.uint32]:
         """uint32 ``(n,)``, as `bits_of` gives them."""
-        return self.table["bits"]
+        bits: NDArray[np.uint32] = self.table["bits"]
+        return bits
 
     @property
-    def bad(self) -> Any:
+    def bad(self) -> NDArray[np.bool_]:
         """bool ``(n,)``."""
-        return self.bits & _BAD_BITS != 0
+        bad: NDArray[np.bool_] = self.bits & _BAD_BITS != 0
+        return bad
 
     def counts(self) -> dict[str, int]:
         """The number of files with each kind of finding, for the kinds that occur."""

@@ -19,14 +19,14 @@ import threading
 import time
 from collections import deque
 from collections.abc import Generator, Iterator
-from typing import IO, Any
+from dataclasses import dataclass, field
+from typing import IO, cast
 
 from fastpipe import readers
 from fastpipe.errors import FastpipeError
 from fastpipe.index.cluster import Cluster, shared_paths
-from fastpipe.tools.check.examine import Rules
+from fastpipe.tools.check.examine import Rules, Task
 from fastpipe.tools.check.findings import FileFacts, bits_of
-from fastpipe.tools.check.worker import Task
 
 _START_S = 120.0
 _STARTS = 3
@@ -44,43 +44,29 @@ _STEP = 16
 class _Process:
     """A process that examines files, and a thread that takes its answers, one for each file in their order.
 
-    Args:
-        rules: what it goes by.
-        tasks: the files that it gets when it is ready.
-        timeout_s: seconds for each of them.
-        answers: gets the process and each line that it answers; an empty one when it has ended.
-
-    Attributes:
-        tasks: the files whose answers are still to come.
-        ready: whether it got files.
-        deadline: the time by which the next answer has to be there, as of `time.monotonic`.
-        end: how it ended, with the last line that it wrote to its standard error.
-
-    Raises:
-        OSError: it can't be started.
+    It gets the files `tasks` when it is ready. `answers` gets each line of its, an empty one when it has ended.
     """
 
     def __init__(
         self, rules: Rules, tasks: deque[Task], timeout_s: float, answers: queue.SimpleQueue[tuple[_Process, bytes]]
     ) -> None:
-        self.tasks = tasks
-        self.ready = False
-        self.deadline = time.monotonic() + max(_START_S, timeout_s)
-        self.end = ""
+        self.tasks = tasks  # whose answers are still to come
+        self.ready = False  # whether it got them
+        self.deadline = time.monotonic() + max(_START_S, timeout_s)  # of the next answer
+        self.end = ""  # how it ended, with the last line that it wrote to its standard error
         self._timeout_s = timeout_s
         self._answers = answers
-        try:
-            self._errors: IO[bytes] | None = tempfile.TemporaryFile()  # noqa: SIM115 - stays open
-        except OSError:
-            self._errors = None
-        code = f"import sys; sys.path[:] = {sys.path!r}; from fastpipe.tools.check.worker import main; main()"
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - stays open
+        code = f"import sys; sys.path[:] = {sys.path!r}; from fastpipe.tools.check.examine import main; main()"
         self._process = subprocess.Popen(
             [sys.executable, "-c", code],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self._errors or subprocess.DEVNULL,
+            stderr=self._errors,
             start_new_session=os.name == "posix",  # Ctrl-C in the terminal is for the parent alone
         )
+        self._tasks_in = cast("IO[bytes]", self._process.stdin)
+        self._answers_out = cast("IO[bytes]", self._process.stdout)
         self._send(rules)
         self._thread = threading.Thread(target=self._receive, daemon=True)
         self._thread.start()
@@ -97,14 +83,12 @@ class _Process:
         self.deadline = time.monotonic() + self._timeout_s
 
     def _send(self, what: object) -> None:
-        assert self._process.stdin is not None
         with contextlib.suppress(OSError, ValueError):  # it is dead, as the end of its answers will show
-            pickle.dump(what, self._process.stdin)
-            self._process.stdin.flush()
+            pickle.dump(what, self._tasks_in)
+            self._tasks_in.flush()
 
     def _receive(self) -> None:
-        assert self._process.stdout is not None
-        with self._process.stdout as answers:
+        with self._answers_out as answers:
             for line in answers:
                 self._answers.put((self, line))
         code = self._process.wait()
@@ -116,16 +100,13 @@ class _Process:
             self.end += ", as when the system is out of memory: try fewer --jobs"
         if said := self._said():
             self.end += f"; it said: {said}"
-        for pipe in (self._process.stdin, self._errors):
-            if pipe is not None:
-                with contextlib.suppress(OSError):
-                    pipe.close()
+        for pipe in (self._tasks_in, self._errors):
+            with contextlib.suppress(OSError):
+                pipe.close()
         self._answers.put((self, b""))
 
     def _said(self) -> str:
         """The last line that the process wrote to its standard error."""
-        if self._errors is None:
-            return ""
         self._errors.seek(max(self._errors.seek(0, os.SEEK_END) - _TAIL_BYTES, 0))
         lines = self._errors.read().decode(errors="replace").split("\n")
         return next((line.strip()[:200] for line in reversed(lines) if line.strip()), "")
@@ -143,67 +124,62 @@ class _Process:
 def examine_all(
     chunks: Iterator[list[Task]], rules: Rules, jobs: int, timeout_s: float
 ) -> Generator[tuple[int, FileFacts], None, None]:
-    """The findings of each file, in the order in which it becomes known.
+    """Yields each file's number and what was found, in the order in which it becomes known.
 
     A file over which a process died or hung gets a second try, in a process of its own, when all others are done: the
-    system may have killed the first for another's memory, a disk may have stalled for a minute.
-
-    Yields:
-        A file's number, and what was found.
-
-    Raises:
-        FastpipeError: processes don't start, or die or hang over one file after the other, so that it isn't the files.
+    system may have killed the first for another's memory, a disk may have stalled for a minute. Where processes don't
+    start, or die or hang over one file after the other, so that it isn't the files, a FastpipeError is raised.
     """
     return _Pool(chunks, rules, timeout_s).results(jobs)
 
 
+@dataclass
 class _Pool:
     """The processes, and the files that wait for one."""
 
-    def __init__(self, chunks: Iterator[list[Task]], rules: Rules, timeout_s: float) -> None:
-        self._chunks = chunks
-        self._rules = rules
-        self._timeout_s = timeout_s
-        self._answers: queue.SimpleQueue[tuple[_Process, bytes]] = queue.SimpleQueue()
-        self._started: list[_Process] = []
-        self._busy: set[_Process] = set()
-        self._again: deque[Task] = deque()  # what processes were lost over
-        self._tried: set[int] = set()
-        self._losses = 0  # in a row: processes that were lost over files
-        self._failures = 0  # in a row: processes that were lost before they were ready
+    chunks: Iterator[list[Task]]
+    rules: Rules
+    timeout_s: float
+    answers: queue.SimpleQueue[tuple[_Process, bytes]] = field(default_factory=queue.SimpleQueue)
+    started: list[_Process] = field(default_factory=list)
+    busy: set[_Process] = field(default_factory=set)
+    again: deque[Task] = field(default_factory=deque)  # what processes were lost over
+    tried: set[int] = field(default_factory=set)  # the numbers of these
+    losses: int = 0  # in a row: processes that were lost over files
+    failures: int = 0  # in a row: processes that were lost before they were ready
 
     def results(self, jobs: int) -> Generator[tuple[int, FileFacts], None, None]:
         """Yields what `examine_all` does, with `jobs` processes."""
         try:
             for _ in range(jobs):
                 self._start(self._take())
-            while self._busy:
+            while self.busy:
                 yield from self._next()
         finally:
-            for process in self._started:
+            for process in self.started:
                 process.kill()
-            for process in self._started:
+            for process in self.started:
                 process.join()
 
     def _next(self) -> Iterator[tuple[int, FileFacts]]:
         """Waits for an answer, and has its process go on; yields what was found, if the answer is that of a file."""
-        if self._answers.empty():  # else a late one's answer may be there
+        if self.answers.empty():  # else a late one's answer may be there
             now = time.monotonic()
-            for process in [one for one in self._busy if one.deadline < now]:
+            for process in [one for one in self.busy if one.deadline < now]:
                 yield from self._lose(process, hung=True)
         try:
-            process, line = self._answers.get(timeout=_LOOK_S)  # on Windows, Ctrl-C waits for the end of a wait
+            process, line = self.answers.get(timeout=_LOOK_S)  # on Windows, Ctrl-C waits for the end of a wait
         except queue.Empty:
             return
-        if process not in self._busy:
+        if process not in self.busy:
             return
         if not line:
             yield from self._lose(process, hung=False)
         elif not process.ready:
-            self._failures = 0
+            self.failures = 0
             process.examine(process.tasks)
         else:
-            self._losses = 0
+            self.losses = 0
             task = process.tasks.popleft()
             if process.tasks:
                 process.begin_file()
@@ -215,22 +191,22 @@ class _Pool:
 
     def _take(self) -> deque[Task]:
         """The next files to examine; empty where there are none."""
-        chunk = next(self._chunks, None)
-        return deque(chunk or [self._again.popleft() for _ in list(self._again)[:1]])
+        chunk = next(self.chunks, None)
+        return deque(chunk or [self.again.popleft() for _ in list(self.again)[:1]])
 
     def _start(self, tasks: deque[Task]) -> None:
         """Starts a process for files, if there are any."""
         if not tasks:
             return
         try:
-            process = _Process(self._rules, tasks, self._timeout_s, self._answers)
+            process = _Process(self.rules, tasks, self.timeout_s, self.answers)
         except OSError as error:  # no more processes, or no memory for one
             raise FastpipeError(f"a process that examines files doesn't start: {error}; try fewer jobs") from error
-        self._started.append(process)
-        self._busy.add(process)
+        self.started.append(process)
+        self.busy.add(process)
 
     def _end(self, process: _Process) -> None:
-        self._busy.discard(process)
+        self.busy.discard(process)
         process.kill()
 
     def _lose(self, process: _Process, hung: bool) -> Iterator[tuple[int, FileFacts]]:
@@ -238,20 +214,20 @@ class _Pool:
         self._end(process)
         how = "it gave no answer in time" if hung else process.end
         if not process.ready:
-            self._failures += 1
-            if self._failures == _STARTS:
+            self.failures += 1
+            if self.failures == _STARTS:
                 raise FastpipeError(f"the processes that examine files don't start: {how}")
             self._start(process.tasks)
             return
         task = process.tasks.popleft()
-        again = task.number not in self._tried
+        again = task.number not in self.tried
         if again:
-            self._tried.add(task.number)
-            self._again.append(task)
-            self._losses += 1
-        if self._losses == _LOSSES_IN_A_ROW:
+            self.tried.add(task.number)
+            self.again.append(task)
+            self.losses += 1
+        if self.losses == _LOSSES_IN_A_ROW:
             raise FastpipeError(
-                f"{self._losses} files in a row killed or hung the process that read them, the last one "
+                f"{self.losses} files in a row killed or hung the process that read them, the last one "
                 f"{task.path} ({how}): that is this machine, its disk or a reader, not the files. "
                 "FASTPIPE_READER=pil chooses the plainest reader; then run the check again"
             )
@@ -262,7 +238,7 @@ class _Pool:
     def _finding(self, task: Task, end: str | None) -> FileFacts:
         """The finding of a file that processes were lost over twice, the second with that end; None where it hung."""
         if end is None:  # no look at the file: the disk may stall again
-            return FileFacts(bits_of(["hang"]), text=f"not done after {self._timeout_s:g} s, twice")
+            return FileFacts(bits_of(["hang"]), text=f"not done after {self.timeout_s:g} s, twice")
         size = -1
         with contextlib.suppress(OSError):
             size = readers.stat_file(task.path)[0]
@@ -272,14 +248,9 @@ class _Pool:
 def examine_on(
     address: str, chunks: Iterator[list[Task]], rules: Rules, timeout_s: float, quiet: bool
 ) -> Generator[tuple[int, FileFacts], None, None]:
-    """`examine_all` by the workers of the scheduler at an address.
+    """`examine_all` by the workers of the scheduler at an address."""
 
-    Raises:
-        DatasetError: the files lie in what this machine unpacked for itself.
-        FastpipeError: as `examine_all` and `Cluster` raise it.
-    """
-
-    def asked() -> Iterator[Any]:
+    def asked() -> Iterator[tuple[list[Task], Rules, float]]:
         for chunk in chunks:
             paths = shared_paths([task.path for task in chunk])
             tasks = [task._replace(path=path) for task, path in zip(chunk, paths, strict=True)]
@@ -291,7 +262,7 @@ def examine_on(
 
 
 def _examined(asked: tuple[list[Task], Rules, float]) -> list[tuple[int, FileFacts]]:
-    """Examines, in a worker, the files of a task, read by a process of their own."""
+    """Runs in a worker of a cluster: the files of a task are read by a process of their own."""
     tasks, rules, timeout_s = asked
     chunks = [tasks[start : start + _STEP] for start in range(0, len(tasks), _STEP)]
     return list(examine_all(iter(chunks), rules, 1, timeout_s))

@@ -86,19 +86,11 @@ class CheckResult:
 
     def about(self) -> dict[str, Any]:
         """Everything but the rows, as values that JSON can hold."""
+        names = ("root", "decode", "size", "max_pixels", "files", "bad", "noted", "fine", "counts", "empty_classes")
         return {
             "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-            "root": self.root,
-            "decode": self.decode,
-            "size": self.size,
-            "max_pixels": self.max_pixels,
             "versions": versions("pillow"),
-            "files": self.files,
-            "bad": self.bad,
-            "noted": self.noted,
-            "fine": self.fine,
-            "counts": self.counts,
-            "empty_classes": list(self.empty_classes),
+            **{name: getattr(self, name) for name in names},
             "loose_images": self.loose,
             "other_images": self.other_images,
             "seconds": round(self.seconds, 3),
@@ -131,16 +123,9 @@ def ending_of(path: str | os.PathLike[str]) -> str:
 
 
 def write_report(result: CheckResult, file: str | os.PathLike[str], ending: str, option: str) -> None:
-    """Writes what was found, in the format of an ending. What was there before stays until all is on disk.
-
-    Raises:
-        ConfigError: it can't be written, as on a full disk; what was there before is untouched. It names the option.
-    """
+    """Writes what was found, in the format of an ending, as `write_file` does."""
     lines = {".csv": _csv_lines, ".json": json_lines, ".txt": _text_lines}[ending](result)
-    try:
-        write_file(local_path(file), lines, option)
-    except ConfigError as error:
-        raise ConfigError(f"{error}. What was there before is unchanged; check again with a file elsewhere") from error
+    write_file(local_path(file), lines, option)
 
 
 def _csv_lines(result: CheckResult) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """`doctor`: where the time of a training's input goes, what limits it, and what cures that.
 
-`examine` measures one thing after the other (disk, stages, reencoding, memory_risks, workers), has each finding made, a
+`examine` measures one thing after the other (disk, stages, reencoding, workers), has each finding made, a
 pure function of measurements, and puts all of it into a `Diagnosis`, which prints and draws itself.
 """
 

@@ -23,16 +23,15 @@ from fastpipe.tools.doctor.measurements import (
     Reencoding,
     Scaling,
     StageProfile,
-    Threaded,
-    Transfer,
     WorkerThreads,
+    WorkerTrial,
 )
 from fastpipe.tools.doctor.picture import COLORS, draw, save
 
 _BAR = 32  # characters of the longest bar
 _SEVERITY_STYLES = {"problem": "bold red", "advice": "bold yellow", "note": "bold cyan"}
 
-SCHEMA = "fastpipe-doctor/3"
+SCHEMA = "fastpipe-doctor/4"
 """Names the layout of the JSON; the number grows when a key changes its meaning or goes."""
 
 
@@ -51,10 +50,10 @@ class Diagnosis:
         stages: where the time of a sample goes.
         disk: what reading the files costs; None where the dataset doesn't show its files.
         scaling: what different numbers of workers deliver.
-        threaded: what the threads of one worker deliver in their place.
+        threaded: what threads deliver in the workers' place; None where it makes no sense to try.
+        in_python: what keeps batches from being made by threads; empty where nothing does.
         memory: of the machine.
         threads: of each worker.
-        transfer: to the GPU; None where there is none.
         reencodings: what other files would gain.
         findings: the gravest first.
         machine: as `fastpipe.environment.machine_fingerprint` gives it.
@@ -71,10 +70,10 @@ class Diagnosis:
     stages: StageProfile
     disk: Disk | None
     scaling: Scaling
-    threaded: Threaded
+    threaded: WorkerTrial | None
+    in_python: str
     memory: Memory
     threads: WorkerThreads
-    transfer: Transfer | None
     reencodings: tuple[Reencoding, ...]
     findings: tuple[Finding, ...]
     machine: Mapping[str, str | int]
@@ -103,11 +102,11 @@ class Diagnosis:
     @property
     def recommended(self) -> dict[str, int]:
         """Arguments for `fastpipe.DataLoader`: one worker with threads where it delivers as much as several."""
-        workers, rate = self.recommended_workers, self.threaded.images_per_s
+        workers, threaded = self.recommended_workers, self.threaded
         wanted = self.scaling.rate(workers) or self.scaling.best.images_per_s
         wanted = min(wanted * (1 - SAME), self.gpu_rate or float("inf"))
-        if rate is not None and rate >= wanted:
-            return {"num_workers": self.threaded.workers, "threads": self.threaded.threads}
+        if threaded is not None and threaded.images_per_s >= wanted:
+            return {"num_workers": threaded.workers, "threads": threaded.threads}
         return {"num_workers": workers}
 
     @property
@@ -118,19 +117,11 @@ class Diagnosis:
         setting = ", ".join(f"{name}={value}" for name, value in self.recommended.items())
         return f", or {setting} of fastpipe.DataLoader, which deliver as much"
 
-    @property
-    def transfer_us(self) -> float | None:
-        """Microseconds an image to the GPU, in the dtype that these batches travel in; None where there is no GPU."""
-        if self.transfer is None:
-            return None
-        height, width = self.stages.output or (0, 0)
-        return self.transfer.uint8_us if self.stages.image_bytes < 6 * height * width else self.transfer.float_us
-
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; times in microseconds, sizes in bytes."""
         values = asdict(self)
         values["stages"]["total_us"] = self.stages.total_us
-        more = ("healthy", "recommended", "recommended_workers", "shared_need", "transfer_us")
+        more = ("healthy", "recommended", "recommended_workers", "shared_need")
         values |= {name: getattr(self, name) for name in more}
         return {"schema": SCHEMA, **round_times(values)}
 
@@ -144,7 +135,7 @@ class Diagnosis:
             ConfigError: matplotlib isn't installed, or the file can't be written.
         """
         title = f"{self.subject}: {self.samples:,} samples"
-        save(draw(title, self.stages, self.transfer_us, self.scaling, self.gpu_rate, self.disk), file)
+        save(draw(title, self.stages, self.scaling, self.gpu_rate, self.disk), file)
 
     def print_on(self, console: Console) -> None:
         """Prints all of it."""
@@ -195,9 +186,6 @@ def _stage_table(diagnosis: Diagnosis, block: str) -> ReportTable:
         table.add_row(f"{stage:<21}", taken, f"{end - start:.0%}", bar)
         start = end
     table.add_row("all", stages.total_us, "100%", Text(f"over {stages.images} images", style="dim"))
-    us = diagnosis.transfer_us
-    by = "no CUDA device" if us is None else "by the main process"
-    table.add_row("transfer", None if us is None else f"{us:,.1f}", "", Text(by, style="dim"))
     return table
 
 
@@ -211,24 +199,23 @@ def _about_disk(disk: Disk | None) -> Iterator[str]:
     )
     if disk.resident is not None:
         yield f"{disk.resident:.0%} of the {disk.files} sampled files were in the page cache"
-    if disk.cold_us is None or disk.cold_per_s is None:
+    if disk.cold_per_s is None:
         yield f"from the disk: not measured; {disk.reason}"
     else:
         yield (
-            f"from the disk {disk.cold_us:,.0f} µs a file, one after the other; {disk.readers} at once: "
-            f"{disk.cold_per_s:,.0f} files/s, {format_bytes(disk.cold_per_s * disk.mean_bytes)}/s"
+            f"from the disk, {disk.readers} at once: {disk.cold_per_s:,.0f} files/s, "
+            f"{format_bytes(disk.cold_per_s * disk.mean_bytes)}/s"
         )
 
 
 def _worker_table(diagnosis: Diagnosis, block: str) -> ReportTable:
     trials, gpu_rate = diagnosis.scaling.trials, diagnosis.gpu_rate
-    most = max([gpu_rate or 0.0, diagnosis.threaded.images_per_s or 0.0, *(trial.images_per_s for trial in trials)])
     columns = ["workers", "images/s", "times one"]
     table = ReportTable([*columns, ""], columns, framed=False)
-    rows: list[tuple[Any, float]] = [(trial.workers, trial.images_per_s) for trial in trials]
-    threaded = diagnosis.threaded
-    if threaded.images_per_s is not None:
+    rows: list[tuple[int | str, float]] = [(trial.workers, trial.images_per_s) for trial in trials]
+    if (threaded := diagnosis.threaded) is not None:
         rows.append((pluralize(threaded.threads, "thread"), threaded.images_per_s))
+    most = max(gpu_rate or 0.0, *(rate for _, rate in rows))
     for who, rate in rows:
         gain = rate / trials[0].images_per_s * trials[0].workers
         table.add_row(who, rate, f"{gain:.1f}×", Text(block * round(_BAR * rate / most), style=COLORS["read"]))
@@ -241,7 +228,7 @@ def _about_workers(diagnosis: Diagnosis) -> Iterator[str]:
     best = diagnosis.scaling.best
     good = diagnosis.recommended_workers
     if findings.is_busy(diagnosis.stages):
-        yield f"num_workers={good} served best while the machine was busy, which says little"
+        yield "while the machine is busy, neither numbers of workers nor threads are judged"
     elif diagnosis.gpu_rate and best.images_per_s >= diagnosis.gpu_rate:
         yield f"num_workers={good} is enough for the GPU"
     elif diagnosis.gpu_rate:
@@ -249,26 +236,20 @@ def _about_workers(diagnosis: Diagnosis) -> Iterator[str]:
         yield f"num_workers={good} is the best here; the GPU would be busy {busy:.0%} of the time"
     else:
         yield f"num_workers={good} is the best here; --gpu-rate tells what that means for the training"
-    yield _about_threads(diagnosis)
+    if not findings.is_busy(diagnosis.stages):
+        yield _about_threads(diagnosis)
     free = diagnosis.memory.shared_free
     left = "how much is free isn't known here" if free is None else f"{format_bytes(free)} free"
     workers = pluralize(diagnosis.planned_workers, "worker")
     yield f"shared memory: up to {format_bytes(diagnosis.shared_need)} for {workers}; {left}"
-    transfer = diagnosis.transfer
-    if transfer is not None:
-        yield (
-            f"transfer to {transfer.device}: {transfer.float_us:.1f} µs an image as float32; as uint8, normalised "
-            f"there, {transfer.uint8_us:.1f} µs"
-        )
 
 
 def _about_threads(diagnosis: Diagnosis) -> str:
     threaded = diagnosis.threaded
-    if threaded.images_per_s is None:
-        return f"workers serve better than threads would: {threaded.reason}"
+    if threaded is None:
+        held = f"{diagnosis.in_python} is Python code, which holds the interpreter's lock"
+        return f"workers serve better than threads would: {held}"
     asked = f"fastpipe.DataLoader(num_workers={threaded.workers}, threads={threaded.threads})"
-    if findings.is_busy(diagnosis.stages):
-        return f"while the machine is busy, workers aren't compared with threads, {asked}"
     if "threads" not in diagnosis.recommended:
         return f"workers serve better than threads here, {asked}"
     if not threaded.workers:

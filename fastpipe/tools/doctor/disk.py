@@ -18,23 +18,20 @@ from fastpipe import readers
 from fastpipe.tools.doctor.measurements import Disk
 
 _READERS = 8
-_LEAST = 8  # cold files of each kind: fewer tell nothing
+_LEAST = 8  # cold files: fewer tell nothing
 
 
 def measure_disk(paths: Sequence[str], all_files: int, seconds: float = 2.0) -> Disk:
-    """Reads files: as they come, cold one after the other, cold several at once, and from the page cache.
+    """Reads files, cold, several at once, and from the page cache.
 
     The page cache loses the files on the way and gets them back. What can't be read is left out.
     """
     deadline = time.perf_counter() + seconds
     known = [answer for path in paths if (answer := is_resident(path)) is not None]
     cold, reason = _dropped(paths, bool(known))
-    singles = _timed(cold[: len(cold) // 2], deadline)
-    if cold and len(singles) < _LEAST:
-        cold, reason = [], f"{len(singles)} files took {seconds:.0f} s"
-    cold_per_s = _together(cold[len(cold) // 2 :], deadline)
+    cold_per_s = _together(cold, deadline)
     if cold_per_s is None:
-        reason = reason or "the files took too long"
+        reason = reason or f"fewer than {_LEAST} files were read in {seconds:.0f} s"
     for path in paths:  # what is timed next is in the page cache, however long that takes
         if time.perf_counter() > deadline + seconds:
             break
@@ -51,7 +48,6 @@ def measure_disk(paths: Sequence[str], all_files: int, seconds: float = 2.0) -> 
         all_files=all_files,
         cached_us=statistics.median(cached) if cached else 0.0,
         resident=sum(known) / len(known) if known else None,
-        cold_us=None if cold_per_s is None else statistics.median(singles),
         cold_per_s=cold_per_s,
         readers=_READERS,
         reason=reason,
@@ -68,7 +64,7 @@ def _dropped(paths: Sequence[str], is_known: bool) -> tuple[list[str], str]:
     if not is_known:
         return [], "this system doesn't say which files are in the page cache"
     cold = [path for path in paths if _drop(path)]
-    if len(cold) >= 2 * _LEAST:
+    if len(cold) >= _LEAST:
         return cold, ""
     if len(cold) < len(paths) / 2:
         kept = len(paths) - len(cold)
@@ -129,7 +125,6 @@ def _together(paths: Sequence[str], deadline: float) -> float | None:
     """Files a second with several readers at once; None where fewer than asked for were read in time."""
     if not paths:
         return None
-
     start = time.perf_counter()
     with ThreadPoolExecutor(_READERS, thread_name_prefix="fastpipe-doctor") as pool:
         done = sum(pool.map(lambda path: time.perf_counter() <= deadline and _read(path), paths))

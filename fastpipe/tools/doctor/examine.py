@@ -16,10 +16,11 @@ import torch
 from fastpipe import readers
 from fastpipe.config import MachineConfig, format_key
 from fastpipe.datasets.base import ImageDataset
+from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.environment import library_versions, machine_fingerprint, memory, usable_cpus
 from fastpipe.errors import DatasetError, FastpipeError
-from fastpipe.explanation.foreign_loading import loaded_by, path_of
-from fastpipe.explanation.graph_breaks import diagnose
+from fastpipe.explanation.graph_breaks import diagnose, shortened
+from fastpipe.explanation.subject import loaded_by, path_of
 from fastpipe.loading.tuning import worker_counts
 from fastpipe.progress_bar import ProgressCallback
 from fastpipe.reporting.output import pluralize
@@ -27,23 +28,23 @@ from fastpipe.tools.doctor import findings
 from fastpipe.tools.doctor.diagnosis import Diagnosis
 from fastpipe.tools.doctor.disk import measure_disk
 from fastpipe.tools.doctor.measurements import FailedSample, Reencoding, Scaling, StageProfile, WorkerTrial
-from fastpipe.tools.doctor.memory_risks import object_lists, threads_here
 from fastpipe.tools.doctor.reencoding import try_reencoding
-from fastpipe.tools.doctor.stages import slowest_of_albumentations, time_stages, try_samples
+from fastpipe.tools.doctor.stages import time_stages, try_samples
 from fastpipe.tools.doctor.workers import (
     Probe,
     images_per_s,
-    measure_threads,
-    measure_transfer,
+    object_lists,
+    threads_here,
     trial_batch_size,
 )
 from fastpipe.tools.import_object import standard_transform
 from fastpipe.tools.inputs import Subject, subject_of
+from fastpipe.transforms.albumentations import Albumentations
 from fastpipe.types import DecodeRequest
 
 _SAMPLES = 192
 _SEVERITIES = ("problem", "advice", "note")
-_STEPS = 6
+_STEPS = 5
 
 
 def doctor(
@@ -120,10 +121,7 @@ def doctor(
         stages = probe.run(timing)
         used = stages.other_threads > 0.05
         threads = probe.run(partial(threads_here, decoding=_decoding_threads(examined), used=used))
-        slow = None
-        if stages.share("python") > findings.SLOW:
-            slow = probe.run(partial(slowest_of_albumentations, output=stages.output))
-        step("re-encoding some files")
+        step("converting some files")
         reencodings: list[Reencoding] = []
         if examined.planned is not None:
             trial = partial(try_reencoding, indices=tried.good, output=stages.output, seconds=seconds * 0.075)
@@ -142,20 +140,13 @@ def doctor(
     scaling = Scaling(tuple(trials), cpus, size)
     # After what starts workers: they had better not inherit what OpenCV sets up when it is used here.
     step("trying threads")
-    threaded = measure_threads(
-        examined,
-        tried.good,
-        threads=cpus,
-        batch_size=size,
-        seconds=share,
-        workers=0 if probe.why_here else 1,
-    )
-    step("asking the GPU")
-    transfer = None if stages.output is None else measure_transfer(*stages.output)
+    own, threaded = 0 if probe.why_here else 1, None
+    if not examined.in_python:
+        rate = images_per_s(examined, tried.good, workers=own, threads=cpus, batch_size=size, seconds=share)
+        threaded = WorkerTrial(own, rate, cpus)
     if progress is not None:
         progress(steps, steps, "done")
 
-    missing = _missing_reader(examined, [paths[index] for index in tried.good if index in paths])
     measured = Diagnosis(
         subject=examined.name,
         samples=count,
@@ -168,16 +159,16 @@ def doctor(
         disk=disk,
         scaling=scaling,
         threaded=threaded,
+        in_python=examined.in_python,
         memory=available,
         threads=threads,
-        transfer=transfer,
         reencodings=tuple(reencodings),
         findings=(),
         machine=dict(machine_fingerprint()),
         versions=dict(library_versions()),
     )
-    known = (missing, findings.slow_operation(slow, stages))
-    found = [one for one in _findings(measured, examined, probe.why_here, tried.bad, known) if one is not None]
+    good = [paths[index] for index in tried.good if index in paths]
+    found = [one for one in _findings(measured, examined, probe.why_here, tried.bad, good) if one is not None]
     return replace(measured, findings=tuple(sorted(found, key=lambda one: _SEVERITIES.index(one.severity))))
 
 
@@ -186,18 +177,17 @@ def _findings(
     examined: Subject,
     why_here: str,
     bad: Sequence[FailedSample],
-    known: Sequence[findings.Finding | None],
+    good: Sequence[str],
 ) -> Iterator[findings.Finding | None]:
-    """Yields what follows from the measurements; None for what doesn't."""
+    """Yields what follows from the measurements, the samples that can't be made and the files of those that can."""
     stages, scaling, gpu_rate = measured.stages, measured.scaling, measured.gpu_rate
     workers, has_gpu = measured.planned_workers, torch.cuda.is_available()
-    reencodings = findings.without_contradictions(measured.reencodings, stages)
     yield findings.busy_machine(stages)
     yield findings.not_sendable(why_here)
     yield findings.bad_files(bad, measured.tried)
     gains = {
-        "files packed" if one.kind == "packed" else f"{one.kind} files re-encoded": gain
-        for one in reencodings
+        "files packed" if one.kind == "packed" else "oversized files made smaller": gain
+        for one in measured.reencodings
         if (gain := findings.reencoding_gain(one, stages)) > findings.FASTER
     }
     yield findings.slow_machine(scaling, gpu_rate, gains, has_gpu)
@@ -212,10 +202,11 @@ def _findings(
         delivered = scaling.best.images_per_s
         needed = delivered if gpu_rate is None else min(gpu_rate, delivered)
         yield findings.page_cache(measured.disk, measured.memory, needed)
-    for one in reencodings:
+    for one in measured.reencodings:
         yield findings.reencoding(one, stages)
     yield _plan_finding(examined, stages)
-    yield from known
+    yield _missing_reader(examined, good)
+    yield findings.slow_albumentations(_albumentations_in(examined.dataset), stages)
     yield findings.stale_config(str(MachineConfig.path()), MachineConfig.load(check=False).mismatches())
     yield findings.object_copies(object_lists(examined.dataset), workers, measured.memory)
 
@@ -223,6 +214,12 @@ def _findings(
 def _decoding_threads(examined: Subject) -> int:
     asked = None if examined.options is None else examined.options.threads
     return getattr(examined.dataset, "threads", 0) if asked is None else asked
+
+
+def _albumentations_in(dataset: object) -> str:
+    """The first wrapped transform of albumentations that draws ahead, in a line; empty for none."""
+    drawn = (transform for part in image_datasets(dataset) for transform in part.pipeline.drawn)
+    return next((shortened(one) for one in drawn if isinstance(one, Albumentations)), "")
 
 
 def _plan_finding(examined: Subject, stages: StageProfile) -> findings.Finding | None:
@@ -247,13 +244,10 @@ def _missing_reader(examined: Subject, paths: Sequence[str]) -> findings.Finding
     for path in paths:
         with contextlib.suppress(FastpipeError, OSError):  # it was there when it was tried
             header = readers.read_header(path)
+            first = readers.default_order(header.format)[0]
+            status = readers.reader_status().get(first)
+            if status is None or status.available:
+                return None
             used = readers.choose(header, DecodeRequest(), planned.reader, planned.config).name
-            return _missing(header.format, used)
+            return findings.missing_reader(format_key(header.format), used, first, status.reason)
     return None
-
-
-def _missing(format: str, used: str) -> findings.Finding | None:
-    first = readers.default_order(format)[0]
-    if used == first or (status := readers.reader_status()[first]).available:
-        return None
-    return findings.missing_reader(format_key(format), used, first, status.reason)

@@ -16,7 +16,6 @@ from fastpipe.tools.doctor.measurements import (
     ObjectList,
     Reencoding,
     Scaling,
-    SlowOperation,
     StageProfile,
     WorkerThreads,
 )
@@ -89,7 +88,7 @@ def page_cache(disk: Disk, memory: Memory, needed_per_s: float) -> Finding | Non
 
 
 def reencoding(found: Reencoding, stages: StageProfile) -> Finding | None:
-    """Progressive or oversized files whose re-encoded copies would be ready sooner, or JPEGs that packed ones would."""
+    """Oversized files whose smaller copies would be ready sooner, or JPEGs that packed ones would."""
     whole = reencoding_gain(found, stages)
     if whole < (WORTH_PACKING if found.kind == "packed" else FASTER):
         return None
@@ -102,21 +101,12 @@ def reencoding(found: Reencoding, stages: StageProfile) -> Finding | None:
             f"{1 / found.bytes_factor:.2f}× the bytes and the same pixels.",
             "Pack them once, and train from the copy: fastpipe pack SOURCE TARGET. fastpipe unpack makes JPEGs again.",
         )
-    measured = f"Measured on {found.files} of them, re-encoded in memory: {found.factor:.1f}× as fast"
-    if found.kind == "progressive":
-        return Finding(
-            "progressive JPEGs",
-            "advice",
-            f"{found.share:.0%} of the files are progressive JPEGs, which take several passes and all of the image. "
-            f"{measured} as baseline JPEGs, {whole:.1f}× for the whole data set.",
-            "Make them baseline, which loses nothing: jpegtran -copy all -optimize in.jpg > out.jpg.",
-        )
     return Finding(
         "oversized files",
         "advice",
         f"{found.share:.0%} of the files are much larger than what is made of them (short side {found.typical_side} "
-        f"pixels). {measured} with a short side of {found.short_side}, {whole:.1f}× for the whole data set, with "
-        f"1/{found.bytes_factor:.0f} of the bytes.",
+        f"pixels). Measured on {found.files} of them, with a short side of {found.short_side}: {found.factor:.1f}× as "
+        f"fast, {whole:.1f}× for the whole data set, with 1/{found.bytes_factor:.0f} of the bytes.",
         f"Make a smaller copy once: fastpipe pack SOURCE TARGET --short-side {found.short_side}, which also packs its "
         "JPEGs. Crops of a small part lose detail: compare the accuracy.",
     )
@@ -157,25 +147,19 @@ def broken_plan(broken: GraphBreak, stages: StageProfile, library: str = "") -> 
     )
 
 
-def slow_operation(slow: SlowOperation | None, stages: StageProfile) -> Finding | None:
-    """An operation of albumentations' takes much of the time."""
-    share = 0.0 if slow is None else min(slow.us / max(stages.total_us, 1e-9), stages.share("python"))
-    if slow is None or share <= SLOW:
+def slow_albumentations(transform: str, stages: StageProfile) -> Finding | None:
+    """A transform of albumentations' in a pipeline takes much of the time; empty for a pipeline without one."""
+    share = stages.share("python")
+    if not transform or share <= SLOW:
         return None
     return Finding(
-        "a slow operation of albumentations",
+        "a slow transform of albumentations",
         "advice",
-        f"{slow.name} takes {slow.us:,.0f} µs an image on average, {share:.0%} of the time.",
-        "Lower its p, take a cheaper operation in its place, or call it on a smaller image, after the crop and resize.",
+        f"What the core leaves to others, {transform} above all, takes {stages.us['python']:,.0f} µs an image, "
+        f"{share:.0%} of the time.",
+        "Lower the p of its operations, take cheaper ones in their place, or call it on a smaller image, after the "
+        "crop and resize.",
     )
-
-
-def without_contradictions(tried: Sequence[Reencoding], stages: StageProfile) -> list[Reencoding]:
-    """The re-encodings to advise: of progressive files to be packed or made baseline, what gains more."""
-    gains = {one.kind: reencoding_gain(one, stages) for one in tried}
-    packed, baseline = gains.get("packed", 0.0), gains.get("progressive", 0.0)
-    left_out = "progressive" if packed >= max(baseline, WORTH_PACKING) else "packed" if baseline >= FASTER else ""
-    return [one for one in tried if one.kind != left_out]
 
 
 def decoded_whole(broken: GraphBreak) -> Finding:

@@ -47,9 +47,8 @@ class Disk:
     cached_us: float  # microseconds for a file that is in the page cache: opened, read and closed
     # the share of the files that was in the page cache before doctor came, 0 to 1; None where the system doesn't say
     resident: float | None = None
-    # microseconds for a file that isn't in the page cache, one after the other; None where not measured
-    cold_us: float | None = None
-    cold_per_s: float | None = None  # such files a second with `readers` reading at once; None where not measured
+    # files a second that aren't in the page cache, with `readers` reading at once; None where not measured
+    cold_per_s: float | None = None
     readers: int = 1  # how many read at once
     reason: str = ""  # why cold reads weren't measured; empty where they were
 
@@ -61,10 +60,11 @@ class Disk:
 
 @dataclass(frozen=True, slots=True)
 class WorkerTrial:
-    """One measured number of workers."""
+    """One measured number of workers, or of threads."""
 
-    workers: int  # processes
+    workers: int  # processes; 0 for the training process itself
     images_per_s: float  # that they delivered together
+    threads: int = 0  # of the core's, that make each one's batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,16 +102,6 @@ class Scaling:
 
 
 @dataclass(frozen=True, slots=True)
-class Threaded:
-    """Batches made by threads of the core's, in one process."""
-
-    threads: int
-    images_per_s: float | None  # None where it makes no sense to try
-    reason: str = ""  # why; empty where it was tried
-    workers: int = 1  # 0: in the training process, since the dataset can't be sent to a worker
-
-
-@dataclass(frozen=True, slots=True)
 class WorkerThreads:
     """Threads in each worker process."""
 
@@ -127,25 +117,14 @@ class WorkerThreads:
 
 
 @dataclass(frozen=True, slots=True)
-class Transfer:
-    """Moving finished batches to the training device."""
-
-    device: str  # its name
-    float_us: float  # microseconds an image that the workers normalised, from pinned memory
-    uint8_us: float  # microseconds an image that travels as uint8 and is normalised there (``DataLoader(device=…)``)
-
-
-@dataclass(frozen=True, slots=True)
 class Reencoding:
-    """The gain of files of another make, measured by re-encoding some in memory."""
+    """The gain of files of another make, measured by converting some in memory."""
 
-    # ``"progressive"`` (made baseline, same size and quality), ``"oversized"`` (made smaller) or ``"packed"`` (JPEGs
-    # that were packed, with the same pixels)
-    kind: str
+    kind: str  # ``"oversized"`` (made smaller) or ``"packed"`` (JPEGs that were packed, with the same pixels)
     share: float  # of the sampled files that it concerns, 0 to 1
-    files: int  # how many were re-encoded
+    files: int  # how many were converted
     before_us: float  # microseconds such a file takes, from bytes to finished image
-    after_us: float  # the same for its re-encoded copy
+    after_us: float  # the same for its converted copy
     others_us: float  # the same for a file that it doesn't concern; 0 where there is none
     bytes_factor: float  # size of a file before by size after
     short_side: int | None  # in pixels, of the files that were made smaller; None for the other kind
@@ -155,14 +134,6 @@ class Reencoding:
     def factor(self) -> float:
         """The speed-up of such a file."""
         return self.before_us / max(self.after_us, 1e-9)
-
-
-@dataclass(frozen=True, slots=True)
-class SlowOperation:
-    """An operation of another library's, called with an image."""
-
-    name: str  # its class's
-    us: float  # microseconds a call, on average: it may do nothing, by its probability
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,14 @@ import io
 import os
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fastpipe.errors import ConfigError
 from fastpipe.reporting.output import write_bytes
 from fastpipe.tools.doctor.measurements import Disk, Scaling, StageProfile
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 COLORS: Mapping[str, str] = MappingProxyType(
@@ -27,7 +28,6 @@ COLORS: Mapping[str, str] = MappingProxyType(
         "python": "#edc948",
         "collate": "#bab0ac",
         "other": "#9c755f",
-        "transfer": "#ff9da7",
     }
 )
 """One colour a stage, in the terminal as in the picture."""
@@ -38,7 +38,6 @@ _LABELLED = 0.07  # share of the time from which a bar has its figure in it
 def draw(
     title: str,
     stages: StageProfile,
-    transfer_us: float | None,
     scaling: Scaling,
     gpu_rate: float | None,
     disk: Disk | None,
@@ -54,7 +53,7 @@ def draw(
     figure = Figure(figsize=(9, 5.4), layout="constrained")
     figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
     upper, lower = figure.subplots(2, 1, height_ratios=(1, 1.7))
-    _draw_stages(upper, stages, transfer_us)
+    _draw_stages(upper, stages)
     _draw_workers(lower, scaling, gpu_rate, disk)
     return figure
 
@@ -88,7 +87,7 @@ def save(figure: Figure, file: str | os.PathLike[str]) -> None:
     write_bytes(file, [out.getbuffer()], "--plot")
 
 
-def _draw_stages(axes: Any, stages: StageProfile, transfer_us: float | None) -> None:
+def _draw_stages(axes: Axes, stages: StageProfile) -> None:
     start = 0.0
     for stage, us in stages.us.items():
         share = stages.share(stage)
@@ -96,10 +95,6 @@ def _draw_stages(axes: Any, stages: StageProfile, transfer_us: float | None) -> 
         if share >= _LABELLED:
             axes.text(start + us / 2, 0, f"{us:,.0f}", ha="center", va="center", color="white", fontsize=9)
         start += us
-    if transfer_us is not None:  # hatched, as it isn't the worker that does it
-        label = f"transfer to the GPU  {transfer_us:,.1f}, by the main process"
-        axes.barh(0, transfer_us, left=start, color=COLORS["transfer"], edgecolor="white", hatch="//", label=label)
-        start += transfer_us
     axes.set_title(f"Time of an image in one worker: {stages.total_us:,.0f} µs", loc="left", fontsize=10)
     axes.set_xlim(0, start)
     axes.set_yticks([])
@@ -107,7 +102,7 @@ def _draw_stages(axes: Any, stages: StageProfile, transfer_us: float | None) -> 
     axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.15), fontsize=8)
 
 
-def _draw_workers(axes: Any, scaling: Scaling, gpu_rate: float | None, disk: Disk | None) -> None:
+def _draw_workers(axes: Axes, scaling: Scaling, gpu_rate: float | None, disk: Disk | None) -> None:
     workers = [trial.workers for trial in scaling.trials]
     rates = [trial.images_per_s for trial in scaling.trials]
     axes.plot(workers, rates, "o-", color=COLORS["read"], label="measured")

@@ -1,15 +1,13 @@
-"""The gain of files of another make: some are re-encoded or packed in memory and run through the real pipeline."""
+"""The gain of packed or smaller files: some are converted in memory and run through the real pipeline."""
 
 from __future__ import annotations
 
 import contextlib
 import copy
-import io
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-
-from PIL import Image
+from functools import partial
 
 from fastpipe import core, readers
 from fastpipe.core.packed import pack
@@ -20,46 +18,29 @@ from fastpipe.packing.smaller import Smaller
 from fastpipe.rng import keyed_globals
 from fastpipe.tools.doctor.measurements import Reencoding
 from fastpipe.tools.recipes import resizes
+from fastpipe.tools.timing import take_turns
 from fastpipe.types import Header
 
 _FILES = 12
 _OVERSIZED = 3.0
-_KEPT = 2.0
 _CROPS = 6
-
-
-def target_side(output: tuple[int, int]) -> int:
-    """The short side, in pixels, at which oversized files are tried: twice the finished image's, for detail."""
-    return round(_KEPT * max(output))
-
-
-def baseline(data: bytes) -> bytes:
-    """A JPEG with its scans in one, baseline: the same tables and subsampling, pixels within a rounding."""
-    out = io.BytesIO()
-    with Image.open(io.BytesIO(data)) as image:
-        image.save(out, "JPEG", quality="keep", subsampling="keep", progressive=False, optimize=True)
-    return out.getvalue()
 
 
 def try_reencoding(
     dataset: ImageDataset, indices: Sequence[int], output: tuple[int, int] | None, seconds: float
 ) -> list[Reencoding]:
-    """Looks at sampled files of a dataset that decodes by plan, re-encodes what could gain, and takes the times.
+    """Looks at sampled files of a dataset that decodes by plan, converts what could gain, and takes the times.
 
-    Args:
-        dataset, indices: samples that can be made.
-        output: height and width of a finished image, in pixels; None where it is none.
-        seconds: for each kind, roughly; re-encoding a few large photos may take longer.
+    `output` is height and width of a finished image, in pixels; `seconds` are for each kind, roughly.
     """
     files = {}
     for index in indices:
         with contextlib.suppress(FastpipeError, OSError):  # it was there when it was tried
             files[index] = readers.read_header(dataset.sample(index)[0])
-    progressive = [index for index, h in files.items() if h.progressive and h.format == "JPEG" and h.channels in (1, 3)]
-    found = [_reencoding(dataset, "progressive", progressive, files, baseline, None, seconds)]
+    found: list[Reencoding | None] = []
     if output is not None:
         large = [i for i, h in files.items() if min(h.size) >= _OVERSIZED * max(output) and resizes(dataset, h)]
-        side = target_side(output)
+        side = 2 * max(output)  # crops of a part of it keep their detail
         smaller = Smaller(short_side=side)
         found.append(
             _reencoding(dataset, "oversized", large, files, lambda data: smaller.apply(data)[0], side, seconds)
@@ -79,40 +60,41 @@ def _reencoding(
     side: int | None,
     seconds: float,
 ) -> Reencoding | None:
-    maker, deadline = _SampleMaker(dataset), time.perf_counter() + seconds
-    pairs: list[tuple[int, bytes, bytes]] = []
+    maker, deadline, made_s = _SampleMaker(dataset), time.perf_counter() + seconds, 0.0
+    before: list[tuple[int, bytes]] = []
+    after: list[tuple[int, bytes]] = []
     for index in indices[:_FILES]:
-        if len(pairs) >= 2 and time.perf_counter() > deadline:
+        if len(before) >= 2 and time.perf_counter() > deadline:
             break
         with contextlib.suppress(Exception):  # Pillow refuses to write it so, or a user's transform a smaller one
-            data = _read(dataset, index)
+            data = readers.read_file(dataset.sample(index)[0], None)
             changed = change(data)
-            maker.make(index, changed, 0)
-            pairs.append((index, data, changed))
-    if not pairs:
+            made_s += maker.make(index, data, 0) + maker.make(index, changed, 0)
+            before.append((index, data))
+            after.append((index, changed))
+    if not before:
         return None
     concerned = set(indices)
-    others = [(index, _read(dataset, index)) for index in files if index not in concerned][: len(pairs)]
-    before, after, rest = _times(maker, pairs, [one for one in others if one[1]], deadline + seconds)
+    others: list[tuple[int, bytes]] = []
+    for index in [one for one in files if one not in concerned][: len(before)]:
+        with contextlib.suppress(OSError):  # it was there when it was tried
+            others.append((index, readers.read_file(dataset.sample(index)[0], None)))
+    passes = {"before": before, "after": after, "others": others}
+    times = take_turns(
+        {name: partial(maker.mean_us, some) for name, some in passes.items() if some},
+        max(1, min(_CROPS, int(seconds / made_s))),
+    )
     return Reencoding(
         kind=kind,
         share=len(indices) / len(files),
-        files=len(pairs),
-        before_us=before,
-        after_us=after,
-        others_us=rest,
-        bytes_factor=sum(len(data) for _, data, _ in pairs) / sum(len(changed) for *_, changed in pairs),
+        files=len(before),
+        before_us=times["before"].median_us,
+        after_us=times["after"].median_us,
+        others_us=times["others"].median_us if others else 0.0,
+        bytes_factor=sum(len(data) for _, data in before) / sum(len(data) for _, data in after),
         short_side=side,
-        typical_side=round(statistics.median(min(files[index].size) for index in concerned)),
+        typical_side=round(statistics.median(min(files[index].size) for index in indices)),
     )
-
-
-def _read(dataset: ImageDataset, index: int) -> bytes:
-    """A sample's file; empty where it is gone."""
-    try:
-        return readers.read_file(dataset.sample(index)[0], None)
-    except OSError:
-        return b""
 
 
 class _SampleMaker:
@@ -140,29 +122,6 @@ class _SampleMaker:
             self._executor.run([index], None if self._dataset.seed is None else seed)
         return sum(self._times[Stage.READ :]) - before
 
-
-def _times(
-    maker: _SampleMaker,
-    pairs: Sequence[tuple[int, bytes, bytes]],
-    others: Sequence[tuple[int, bytes]],
-    deadline: float,
-) -> tuple[float, float, float]:
-    """Microseconds an image: of files as they are, as they would be, and of others.
-
-    All in turn, each file with a few crops, and of two times with the same crop the shorter: the shortest of different
-    crops would be that of the smallest, which flatters baseline files, of which only the crop is decoded.
-    """
-    jobs = [(kind, index, data) for index, *pair in pairs for kind, data in enumerate(pair)]
-    jobs += [(2, index, data) for index, data in others]
-    taken: list[list[float]] = [[] for _ in range(3)]
-    for crop in range(_CROPS):
-        if crop and time.perf_counter() > deadline:
-            break
-        best = [float("inf")] * len(jobs)
-        for order in (range(len(jobs)), reversed(range(len(jobs)))):
-            for number in order:
-                best[number] = min(best[number], maker.make(*jobs[number][1:], crop))
-        for (kind, *_), seconds in zip(jobs, best, strict=True):
-            taken[kind].append(seconds)
-    before, after, rest = (1e6 * statistics.fmean(times) if times else 0.0 for times in taken)
-    return before, after, rest
+    def mean_us(self, files: Sequence[tuple[int, bytes]], turn: int) -> float:
+        """Microseconds an image, in the mean of some files; all draw by the turn's number, so that crops are alike."""
+        return statistics.fmean(self.make(index, data, turn) for index, data in files) * 1e6

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.errors import DatasetError
@@ -17,12 +14,8 @@ from fastpipe.executor import BatchSpec, Stage, StageTimes
 from fastpipe.executor.stage_times import Row
 from fastpipe.loading.collate import batch_tensors, tensor_bytes
 from fastpipe.loading.fetcher import batch_of
-from fastpipe.tools.doctor.measurements import STAGES, FailedSample, SlowOperation, StageProfile
+from fastpipe.tools.doctor.measurements import STAGES, FailedSample, StageProfile
 from fastpipe.tools.users_code import describe_error, users_line
-from fastpipe.transforms.albumentations import Albumentations
-from fastpipe.transforms.albumentations_targets import run_of
-
-_CALLS, _CALLS_S = 50, 0.1  # of an operation of albumentations': at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +57,10 @@ def time_stages(
     guess_us: float,
     most_bytes: int | None = None,
 ) -> StageProfile:
-    """Makes batches as training does, and takes the time of their stages.
+    """Makes batches of samples as training does, for some seconds, and takes the time of their stages.
 
     Args:
-        dataset, indices: samples that can be made.
-        batch_size: of the training.
         options, collate: as the loader's.
-        seconds: for all batches; at least one is made.
         guess_us: what a sample takes, roughly.
         most_bytes: that a batch may have; None for any number.
     """
@@ -121,36 +111,6 @@ def time_stages(
     share = None if waits is None else min(1.0, waits / 1e9 / passed)
     others = max(0.0, 1 - own_cpu / max(cpu, 1e-9))
     return StageProfile(us, images, image_bytes, output, share, others)
-
-
-def slowest_of_albumentations(dataset: object, output: tuple[int, int] | None) -> SlowOperation | None:
-    """The operation that takes the most time of a dataset's albumentations transforms, with its probability.
-
-    Args:
-        dataset: one whose image datasets may have such transforms.
-        output: height and width of the image that they are called with, in pixels; None for 224×224.
-    """
-    image = np.random.default_rng(0).integers(0, 256, (*(output or (224, 224)), 3), np.uint8)
-    found: list[SlowOperation] = []
-    for part in image_datasets(dataset):
-        for transform in (*part.pipeline.drawn, *part.pipeline.unplanned):
-            whole = transform.transform if isinstance(transform, Albumentations) else transform
-            if run_of(whole) is None:
-                continue
-            for member in copy.deepcopy(list(getattr(whole, "transforms", (whole,)))):
-                with contextlib.suppress(Exception):  # it may need more than an image
-                    found.append(SlowOperation(type(member).__name__, _us_of(member, image)))
-    return max(found, key=lambda one: one.us, default=None)
-
-
-def _us_of(transform: Callable[..., Any], image: Any) -> float:
-    """Microseconds of a call, the mean of some: whether it does anything is drawn each time."""
-    transform(image=image)
-    start, calls = time.perf_counter(), 0
-    while calls < _CALLS and (calls < 2 or time.perf_counter() - start < _CALLS_S):
-        transform(image=image)
-        calls += 1
-    return (time.perf_counter() - start) / calls * 1e6
 
 
 @contextlib.contextmanager

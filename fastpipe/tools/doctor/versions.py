@@ -16,10 +16,7 @@ _PACKAGES = ("torch", "torchvision", "numpy", "albumentations", "matplotlib")
 def versions() -> dict[str, Any]:
     """The versions of what is installed, as far as it has a say in pixels or speed.
 
-    Returns:
-        ``"fastpipe"``, ``"python"``, ``"platform"``, packages; ``"readers"``: the libraries in each; ``"refused"``:
-        what a reader doesn't decode because of a library's defect; ``"unavailable"``: why a reader doesn't load;
-        ``"other_projects"``: distributions of others that have a module of fastpipe's name.
+    ``"refused"`` is what a reader doesn't decode because of a library's defect; ``"unavailable"``: why it doesn't load.
     """
     found: dict[str, Any] = environment.versions(*_PACKAGES)
     found["python"] = f"{platform.python_implementation()} {found['python']}"

@@ -1,26 +1,29 @@
-"""DataLoader workers of the subject's making: one that runs what it is told, and what different numbers deliver."""
+"""DataLoader workers of the subject's making: what different numbers deliver, and what each of them costs unseen."""
 
 from __future__ import annotations
 
 import pickle
-import random
-import time
+import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
+from itertools import cycle, islice
 from typing import Any, TypeVar
 
+import cv2
+import numpy as np
 import torch
 
-from fastpipe.loading.collate import DeferredImages
+from fastpipe.datasets.wrappers import inner_datasets
 from fastpipe.loading.tuning import running
 from fastpipe.rng import keyed_globals
-from fastpipe.tools.doctor.measurements import StageProfile, Threaded, Transfer
+from fastpipe.tools.doctor.measurements import ObjectList, StageProfile, WorkerThreads
 from fastpipe.tools.inputs import Subject
-from fastpipe.tools.timing import Workers, take_turns
+from fastpipe.tools.timing import Workers
 
 _BATCH_S = 0.15  # that a batch of a trial should take one worker
-_ROUNDS, _IMAGES = 7, 64
+_LEAST = 1000  # items of a container of objects: shorter ones are no matter
+_LOOKED_AT = 500  # of its items
 
 Result = TypeVar("Result")
 
@@ -79,67 +82,54 @@ def images_per_s(
     batch_size: int,
     seconds: float,
 ) -> float:
-    """Measures the real loader: at least two batches of every worker; with `threads`, as `measure_threads` says.
+    """Measures the real loader: at least two batches of every worker.
 
-    The samples are taken again and again: they stay in the page cache.
+    The samples are taken again and again: they stay in the page cache. Threads make batches as `fastpipe.DataLoader`
+    has them do: of one worker, as the training process then has nothing to do but to take batches, or without any.
     """
-    make = partial(subject.loader_for, _Endless(indices), batch_size, workers, threads)
+    make = partial(subject.loader_for, cycle(indices), batch_size, workers, threads)
     with running(make, workers, seed=threads or workers) as loader:
         return batch_size * loader.batches_per_s(seconds)
 
 
-def measure_threads(
-    subject: Subject, indices: Sequence[int], *, threads: int, batch_size: int, seconds: float, workers: int = 1
-) -> Threaded:
-    """Delivers batches as `fastpipe.DataLoader` makes them on threads: of one worker, or without any, of this process.
+def object_lists(dataset: object) -> list[ObjectList]:
+    """The large containers of Python objects among a dataset's attributes, the largest first.
 
-    With a worker, the training process has nothing to do but to take batches, so that is what is recommended.
+    Looking at an object changes its reference count, and so its page of memory: a worker that was forked gets a copy
+    of every page that it looks at, and in the end of all. Arrays, tensors and fastpipe's views have no such objects.
     """
-    if subject.in_python:
-        return Threaded(threads, None, f"{subject.in_python} is Python code, which holds the interpreter's lock")
-    rate = images_per_s(subject, indices, workers=workers, threads=threads, batch_size=batch_size, seconds=seconds)
-    return Threaded(threads, rate, workers=workers)
+    found: list[ObjectList] = []
+    _look_into(dataset, "dataset", found, set())
+    return sorted(found, key=lambda one: -one.bytes)
 
 
-class _Endless:
-    """A sampler that goes round some samples, in another order each time."""
-
-    def __init__(self, indices: Sequence[int]) -> None:
-        self.indices = list(indices)
-
-    def __iter__(self) -> Iterator[int]:
-        order = random.Random(0)
-        while True:
-            yield from order.sample(self.indices, len(self.indices))
-
-    def __len__(self) -> int:
-        return 10**12
+def _look_into(dataset: object, name: str, found: list[ObjectList], seen: set[int]) -> None:
+    for attribute, value in getattr(dataset, "__dict__", {}).items():
+        if isinstance(value, np.ndarray):
+            objects = value.dtype == object and value.ndim == 1
+        else:
+            objects = isinstance(value, (list, tuple, dict, set, frozenset))
+        if objects and len(value) >= _LEAST and id(value) not in seen:
+            seen.add(id(value))
+            found.append(ObjectList(f"{name}.{attribute}", len(value), _bytes(value)))
+    for where, part in inner_datasets(dataset).items():
+        _look_into(part, f"{name}.{where}", found, seen)
 
 
-def measure_transfer(height: int, width: int, device: torch.device | str | None = None) -> Transfer | None:
-    """Moves made-up batches of RGB images to a GPU, normalised before or there; None where there is no CUDA device."""
-    if device is None:
-        if not torch.cuda.is_available():
-            return None
-        device = "cuda"
-    place = torch.device(device)
-    on_gpu = place.type == "cuda"
-    pixels = torch.zeros((_IMAGES, 3, height, width), dtype=torch.uint8, pin_memory=on_gpu)
-    floats = torch.zeros((_IMAGES, 3, height, width), pin_memory=on_gpu)
-    half = torch.full((1, 3, 1, 1), 0.5)
-    deferred = DeferredImages(pixels, half, half, torch.float32)
-    name = torch.cuda.get_device_name(place) if on_gpu else str(place)
+def _bytes(container: Collection[Any]) -> int:
+    """The bytes of a container and its content, from its first items; shared items count as often as they come."""
+    items: Iterable[Any] = container.items() if isinstance(container, dict) else container
+    some = [_item_bytes(item) for item in islice(items, _LOOKED_AT)]
+    return sys.getsizeof(container) + round(sum(some) / max(1, len(some)) * len(container))
 
-    def passing(move: Callable[[], object]) -> Callable[[int], float]:
-        def work(turn: int) -> float:
-            start = time.perf_counter()
-            move()
-            if on_gpu:
-                torch.cuda.synchronize()
-            return (time.perf_counter() - start) / _IMAGES * 1e6
 
-        return work
+def _item_bytes(item: object) -> int:
+    if isinstance(item, (int, float, bool)) and not isinstance(item, np.generic) and -5 <= item <= 256:
+        return 0  # small integers are made once
+    inner = sum(_item_bytes(part) for part in islice(item, 16)) if isinstance(item, (list, tuple)) else 0
+    return sys.getsizeof(item) + inner
 
-    moves = (lambda: floats.to(place, non_blocking=True)), (lambda: deferred.finish(place))
-    times = take_turns(dict(enumerate(map(passing, moves))), _ROUNDS)
-    return Transfer(name, times[0].median_us, times[1].median_us)
+
+def threads_here(dataset: object, decoding: int, used: bool) -> WorkerThreads:
+    """The threads of this process, a worker that has made samples; `used`: those of libraries did work."""
+    return WorkerThreads(torch.get_num_threads(), max(1, cv2.getNumThreads()), decoding, used)

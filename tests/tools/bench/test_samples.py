@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import io
-import random
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
 from fastpipe.errors import DatasetError
-from fastpipe.tools.bench.samples import KINDS, crop_box, encode, made_samples, make_folder, photo, sample_folder
+from fastpipe.rng import keyed_globals
+from fastpipe.tools.bench.samples import KINDS, encode, made_samples, make_folder, photo, read_sample, sample_folder
+from fastpipe.transforms import RandomResizedCrop
 
 
 def test_photos_are_reproducible_and_differ() -> None:
@@ -39,11 +41,10 @@ def test_each_kind_is_what_its_name_says(kind: str) -> None:
 
 
 @given(st.integers(1, 700), st.integers(1, 700), st.integers(0, 2**32))
-def test_boxes_are_inside(height: int, width: int, seed: int) -> None:
-    box = crop_box((height, width), random.Random(seed))
-    assert box.inside((height, width))
-    assert box.height > 0
-    assert box.width > 0
+def test_regions_are_those_that_the_crop_draws(height: int, width: int, key: int) -> None:
+    box = read_sample("made.png", encode(np.zeros((height, width, 3), np.uint8), "png"), key).box
+    with keyed_globals(key):
+        assert tuple(box) == RandomResizedCrop.get_params(torch.zeros(1, height, width), [0.08, 1.0], [3 / 4, 4 / 3])
 
 
 def test_a_made_folder_is_an_image_folder(tmp_path: Path) -> None:

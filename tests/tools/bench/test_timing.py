@@ -8,7 +8,7 @@ import pytest
 from torchvision_here import torchvision
 
 from fastpipe.errors import FastpipeError
-from fastpipe.tools.timing import speedup, summarize, take_turns
+from fastpipe.tools.timing import take_turns
 from fastpipe.tools.torchvision_mirror import import_torchvision
 
 
@@ -30,11 +30,6 @@ def test_rounds_are_interleaved_and_the_first_is_not_timed() -> None:
     rounds = ["warming up", "warming up", "round 1 of 2", "round 1 of 2", "round 2 of 2", "round 2 of 2"]
     words = [f"{which}: {who}" for which, who in zip(rounds, turns, strict=True)]
     assert said == [(done, 6, what) for done, what in enumerate([*words, "done"])]
-
-
-def test_the_speed_up_is_taken_round_by_round() -> None:
-    gain = speedup(summarize([1.0, 2.0, 4.0]), summarize([3.0, 6.0, 12.0]))
-    assert (gain.median_us, gain.spread_us) == (3, 0)
 
 
 def test_torchvision_missing_is_an_error_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
