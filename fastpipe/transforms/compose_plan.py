@@ -77,7 +77,7 @@ class ComposePlan:
 
 def made_at_once(steps: tuple[Step, ...], shape: ImageShape, image: object) -> Any:
     """The result of steps that were drawn for an image of that shape."""
-    return run_on_image(lower(steps, shape), image, in_rows=not isinstance(image, np.ndarray))
+    return run_on_image(lower(steps, shape), image, in_rows=True)
 
 
 def raise_mistake(error: Exception) -> None:
@@ -118,11 +118,11 @@ def run_one(
 
 
 def _takes_arrays(transform: Any) -> bool:
-    """Whether an array is an image to a transform: to fastpipe's own, and to others' that make a tensor of it.
+    """Whether an array is an image to a transform: to fastpipe's own, and to another library's ``ToTensor``.
 
-    What another library's would do with it is that library's to say: refuse it, or hand it on.
+    What another library's would do with it is that library's to say: refuse it, hand it on, or lay it out otherwise.
     """
-    return planned(transform) is transform or type(transform).__name__ in ("ToImage", "ToTensor")
+    return planned(transform) is transform or type(transform).__name__ == "ToTensor"
 
 
 def runs_of(members: Sequence[Any], *, v2_alone: bool = False) -> Iterator[Pipeline]:
