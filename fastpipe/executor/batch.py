@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from fastpipe.executor.epochs import SharedEpoch
-from fastpipe.executor.host_pool import reused
+from fastpipe.executor.host_pool import reused, tensor_on
 from fastpipe.executor.shm_pool import new_shared, worker_pieces
 from fastpipe.executor.tasks import SampleTask
 from fastpipe.ops import ToNormalizedTensor, ToPlanarTensor
@@ -198,4 +198,4 @@ def batch_memory(shape: tuple[int, ...], dtype: torch.dtype, options: BatchSpec,
     lent = pieces.lend(count * dtype.itemsize) if pieces is not None and count else None
     if lent is None:
         return new_shared(count * dtype.itemsize).view(dtype).view(shape)
-    return torch.frombuffer(lent, dtype=dtype, count=count).view(shape)
+    return tensor_on(lent, shape, dtype)

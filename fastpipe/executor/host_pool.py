@@ -53,9 +53,33 @@ def reused(shape: tuple[int, ...], dtype: torch.dtype, pinned: bool = False) -> 
     size = math.prod(shape) * dtype.itemsize
     if size < SMALL:
         return torch.empty(shape, dtype=dtype)
-    memory: Any = torch.from_numpy(reused_bytes(size)).untyped_storage()  # which keeps the array
-    strides = [math.prod(shape[place + 1 :]) for place in range(len(shape))]
-    return torch.empty(0, dtype=dtype).set_(memory, 0, shape, strides)  # no view: those can't be detached in place
+    return tensor_on(reused_bytes(size), shape, dtype)
+
+
+def tensor_on(
+    memory: Any,
+    shape: tuple[int, ...],
+    dtype: torch.dtype,
+    strides: tuple[int, ...] | None = None,
+    offset: int = 0,
+    *,
+    start: int = 0,
+) -> torch.Tensor:
+    """A tensor on the memory of an object, which it keeps: no view of another, as those can't be detached in place.
+
+    Args:
+        memory: a writable buffer.
+        shape: of the tensor, which isn't empty.
+        dtype: of the tensor.
+        strides: of the tensor; None for dense rows.
+        offset: elements of the tensor's storage before its first.
+        start: bytes of the memory before the storage.
+    """
+    if strides is None:
+        strides = tuple(math.prod(shape[place + 1 :]) for place in range(len(shape)))
+    count = offset + 1 + sum((length - 1) * step for length, step in zip(shape, strides, strict=True))
+    storage: Any = torch.frombuffer(memory, dtype=dtype, count=count, offset=start).untyped_storage()
+    return torch.empty(0, dtype=dtype).set_(storage, offset, shape, strides)
 
 
 def reused_bytes(size: int) -> NDArray[np.uint8]:

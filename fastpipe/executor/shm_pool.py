@@ -23,6 +23,7 @@ from torch.multiprocessing.reductions import reduce_tensor
 
 from fastpipe.environment import SHARED_MEMORY, no_descriptors_left, shared_memory_room
 from fastpipe.errors import LoaderError
+from fastpipe.executor.host_pool import tensor_on
 
 # What the main process writes, and the worker reads, about a piece.
 _FREE, _IN_USE, _LEFT = 0, 1, 2
@@ -260,9 +261,7 @@ def _received(
     if states is not None:
         _opened[worker] = _Opened(states)
     # torch keeps the array for as long as there is a tensor, or anything made of one, on its memory.
-    array = _opened[worker].open(number, memory, left)
-    count = offset + 1 + sum((length - 1) * step for length, step in zip(shape, stride, strict=True))
-    return torch.frombuffer(array, dtype=dtype, count=count).as_strided(shape, stride, offset)
+    return tensor_on(_opened[worker].open(number, memory, left), shape, dtype, stride, offset)
 
 
 def new_shared(size: int) -> torch.Tensor:

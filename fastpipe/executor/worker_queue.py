@@ -26,6 +26,7 @@ import torch
 from torch.utils.data import get_worker_info
 
 from fastpipe.environment import no_descriptors_left
+from fastpipe.executor.host_pool import tensor_on
 from fastpipe.executor.shm_pool import worker_pieces
 
 NO_ROOM = 74
@@ -115,7 +116,7 @@ def _is_small(tensor: torch.Tensor) -> bool:
 
 
 def _tensor_of(data: bytearray, dtype: torch.dtype, shape: tuple[int, ...]) -> torch.Tensor:
-    return torch.frombuffer(data, dtype=dtype).reshape(shape) if data else torch.empty(shape, dtype=dtype)
+    return tensor_on(data, shape, dtype) if data else torch.empty(shape, dtype=dtype)
 
 
 def _dumps(obj: object) -> bytes:

@@ -28,7 +28,7 @@ from torch.utils.data import get_worker_info
 from torch.utils.data._utils.collate import default_collate
 
 from fastpipe.errors import LoaderError
-from fastpipe.executor.host_pool import SMALL, reused_bytes
+from fastpipe.executor.host_pool import SMALL, reused_bytes, tensor_on
 from fastpipe.executor.shm_pool import worker_pieces
 from fastpipe.kernels.memory import StackedResults, results_in
 from fastpipe.program.pending_tensor import is_pending, plain_class, with_pixels
@@ -311,7 +311,7 @@ class _Buffer:
             return None
         self._shape = shape
         self._taken.add(place)
-        return torch.frombuffer(self._bytes, dtype=dtype, count=count, offset=place * self._size).view(shape)
+        return tensor_on(self._bytes, shape, dtype, start=place * self._size)
 
     def collated(self, batch: Sequence[torch.Tensor]) -> torch.Tensor | None:
         """The batch, in the order in which torch's batch has its values; None where a tensor isn't in its place.
@@ -324,8 +324,7 @@ class _Buffer:
         apart = [number for number, one in enumerate(batch) if one.data_ptr() != self.address + number * size]
         if self._taken.intersection(apart):
             return None
-        whole = torch.frombuffer(self._bytes, dtype=first.dtype, count=len(batch) * first.numel())
-        self.batch = made = whole.view(len(batch), *first.shape)
+        self.batch = made = tensor_on(self._bytes, (len(batch), *first.shape), first.dtype)
         for number in apart:
             made[number].copy_(batch[number])
         return made
@@ -382,7 +381,7 @@ def _stacked(batch: Any) -> torch.Tensor | None:
     memory = batch_bytes(first.nbytes * len(batch))
     if memory is None:
         return None
-    out = torch.frombuffer(memory, dtype=first.dtype, count=first.numel() * len(batch)).view(len(batch), *first.shape)
+    out = tensor_on(memory, (len(batch), *first.shape), first.dtype)
     is_plain = plain_class(first) is torch.Tensor
     plain = [*batch] if is_plain else [one.as_subclass(torch.Tensor) for one in batch]
     return torch.stack(plain, out=out)

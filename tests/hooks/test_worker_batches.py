@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +154,26 @@ class TestValues:
                 pass
             os.close(go)
             assert os.waitpid(child, 0)[1] == 0
+
+    @pytest.mark.parametrize("workers", [0, 2])
+    @pytest.mark.parametrize("collate", [default_collate, stacked])
+    def test_a_batch_is_no_view(self, photos: list[str], workers: int, collate: Any) -> None:
+        """Of which ``detach_`` raises, and which takes its gradient from what it shows."""
+        for hooked in (False, True):
+            with fastpipe.install(check=0) if hooked else nullcontext():
+                for images, labels in DataLoader(Photos(photos, 160), 4, num_workers=workers, collate_fn=collate):
+                    own = [images, *([labels] if torch.is_tensor(labels) else [])]
+                    assert not any(one._is_view() for one in own)
+                    assert [one.untyped_storage().nbytes() for one in own] == [one.nbytes for one in own]
+                    images.detach_().requires_grad_()
+
+    def test_a_sample_is_no_view(self, photos: list[str]) -> None:
+        class Detaching(Photos):
+            def __getitem__(self, index: int) -> Any:
+                image, label = super().__getitem__(index)
+                return image.detach_().mul_(2), label
+
+        assert_as_plain(Detaching(photos, 160), batch_size=4, num_workers=0)
 
 
 class TestMemory:
