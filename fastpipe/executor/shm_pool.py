@@ -9,6 +9,7 @@ where a batch is kept for long: the piece is the batch's alone from then on, and
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import weakref
@@ -171,6 +172,8 @@ def begin_worker(count: int) -> None:
     """Has this process, a loader's worker, keep `count` pieces."""
     global _worker, _pieces
     _worker, _pieces = (os.getpid(), count), None
+    with contextlib.suppress(LoaderError):  # which the first batch raises
+        worker_pieces()
 
 
 def worker_pieces() -> WorkerPieces | None:
