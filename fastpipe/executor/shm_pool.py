@@ -77,7 +77,6 @@ class WorkerPieces:
     """
 
     def __init__(self, count: int) -> None:
-        self.process = os.getpid()
         self._count = count
         self._states = new_shared(_NUMBERS).zero_()
         self._in_use: NDArray[np.uint8] = self._states.numpy()
@@ -144,7 +143,7 @@ class WorkerPieces:
         return next((number for number in unused if number not in self._pieces), None)
 
     def reduced(self, tensor: torch.Tensor) -> tuple[Any, ...] | None:
-        """What stands for a tensor in a pickle for the main process, which the memory is handed over to.
+        """The stand-in for a tensor in a pickle for the main process, which the memory is handed over to.
 
         None for a tensor that doesn't lie in a piece that was lent, or in one whose batch was handed over before.
         """
@@ -160,7 +159,7 @@ class WorkerPieces:
         left, self._left = tuple(self._left), []
         piece.handed_over, piece.is_known, piece.is_sent, self._is_known = self._asked, True, True, True
         layout = (tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.storage_offset())
-        return _received, (self.process, states, number, memory, left, *layout)
+        return _received, (os.getpid(), states, number, memory, left, *layout)
 
 
 _worker = 0, 0
@@ -230,7 +229,7 @@ class _Opened:
 
 
 _opened: dict[int, _Opened] = {}
-"""What workers have sent, by their process."""
+"""The pieces of each worker that have come, by the worker's process."""
 
 
 def close_pieces(processes: Iterable[int]) -> None:
