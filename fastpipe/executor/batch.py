@@ -16,7 +16,7 @@ import torch
 
 from fastpipe.executor.epochs import SharedEpoch
 from fastpipe.executor.host_pool import reused, tensor_on
-from fastpipe.executor.shm_pool import new_shared, worker_pieces
+from fastpipe.executor.shm_pool import lent_bytes, new_shared
 from fastpipe.executor.tasks import SampleTask
 from fastpipe.ops import ToNormalizedTensor, ToPlanarTensor
 from fastpipe.program.lower import lower
@@ -193,9 +193,8 @@ def batch_memory(shape: tuple[int, ...], dtype: torch.dtype, options: BatchSpec,
     """An uninitialised, contiguous batch; `shared` for another process."""
     if not shared:
         return reused(shape, dtype, options.pinned)
-    count = math.prod(shape)
-    pieces = worker_pieces()
-    lent = pieces.lend(count * dtype.itemsize) if pieces is not None and count else None
+    size = math.prod(shape) * dtype.itemsize
+    lent = lent_bytes(size)
     if lent is None:
-        return new_shared(count * dtype.itemsize).view(dtype).view(shape)
+        return new_shared(size).view(dtype).view(shape)
     return tensor_on(lent, shape, dtype)

@@ -15,6 +15,7 @@ import sys
 import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass
+from multiprocessing import current_process
 from typing import Any
 
 import numpy as np
@@ -159,7 +160,7 @@ class WorkerPieces:
         left, self._left = tuple(self._left), []
         piece.handed_over, piece.is_known, piece.is_sent, self._is_known = self._asked, True, True, True
         layout = (tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.storage_offset())
-        return _received, (os.getpid(), states, number, memory, left, *layout)
+        return _received, (current_process().name, states, number, memory, left, *layout)
 
 
 _worker = 0, 0
@@ -188,6 +189,16 @@ def worker_pieces() -> WorkerPieces | None:
     if _pieces is None:
         _pieces = WorkerPieces(count)
     return _pieces
+
+
+def lent_bytes(size: int) -> NDArray[np.uint8] | None:
+    """At least `size` bytes of this worker's pieces, as `WorkerPieces.lend` gives them; None without free pieces.
+
+    Raises:
+        LoaderError: there is no room for a new piece.
+    """
+    pieces = worker_pieces() if size else None
+    return None if pieces is None else pieces.lend(size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,19 +239,19 @@ class _Opened:
         return array
 
 
-_opened: dict[int, _Opened] = {}
-"""The pieces of each worker that have come, by the worker's process."""
+_opened: dict[str, _Opened] = {}
+"""The pieces of each worker that have come, by its process's name, which no other has: its number may be given again."""
 
 
-def close_pieces(processes: Iterable[int]) -> None:
+def close_pieces(workers: Iterable[str]) -> None:
     """Gives up the pieces of workers that have ended; those with batches that are still there go away with them."""
-    for process in processes:
-        _opened.pop(process, None)
+    for worker in workers:
+        _opened.pop(worker, None)
 
 
-def pieces_in_use(processes: Iterable[int]) -> int:
+def pieces_in_use(workers: Iterable[str]) -> int:
     """How many pieces of some workers hold a batch that is still there."""
-    return sum(int((_opened[process].states == _IN_USE).sum()) for process in processes if process in _opened)
+    return sum(int((_opened[worker].states == _IN_USE).sum()) for worker in workers if worker in _opened)
 
 
 def _free(states: NDArray[np.uint8], number: int, owner: int, forks: int) -> None:
@@ -249,7 +260,7 @@ def _free(states: NDArray[np.uint8], number: int, owner: int, forks: int) -> Non
 
 
 def _received(
-    worker: int,
+    worker: str,
     states: torch.Tensor | None,
     number: int,
     memory: torch.Tensor | None,

@@ -29,7 +29,7 @@ from torch.utils.data._utils.collate import default_collate
 
 from fastpipe.errors import LoaderError
 from fastpipe.executor.host_pool import SMALL, reused_bytes, tensor_on
-from fastpipe.executor.shm_pool import worker_pieces
+from fastpipe.executor.shm_pool import lent_bytes
 from fastpipe.kernels.memory import StackedResults, results_in
 from fastpipe.program.pending_tensor import is_pending, plain_class, with_pixels
 
@@ -295,7 +295,7 @@ class _Buffer:
     @classmethod
     def of(cls, count: int, size: int) -> _Buffer | None:
         """Memory for places of some bytes each; None where torch is to allocate."""
-        memory = batch_bytes(count * size)
+        memory = new_places(count * size)
         if memory is None:
             return None
         made = cls(count, size)
@@ -378,7 +378,7 @@ def _stacked(batch: Any) -> torch.Tensor | None:
     first = batch[0]
     if first.ndim > 3 and not all(one.is_contiguous() for one in batch):  # of which torch may keep the layout
         return None
-    memory = batch_bytes(first.nbytes * len(batch))
+    memory = new_places(first.nbytes * len(batch))
     if memory is None:
         return None
     out = tensor_on(memory, (len(batch), *first.shape), first.dtype)
@@ -387,14 +387,13 @@ def _stacked(batch: Any) -> torch.Tensor | None:
     return torch.stack(plain, out=out)
 
 
-def batch_bytes(size: int) -> NDArray[np.uint8] | None:
+def new_places(size: int) -> NDArray[np.uint8] | None:
     """At least `size` uninitialised bytes, used again once this very array is gone; None where torch is to allocate."""
     if get_worker_info() is None:
         return reused_bytes(size) if size >= SMALL else None
     if size < _SMALL_SHARED:
         return None
     try:
-        pieces = worker_pieces()
-        return None if pieces is None else pieces.lend(size)
+        return lent_bytes(size)
     except LoaderError:  # no room, as torch's own collating is going to say in its own words
         return None

@@ -49,12 +49,12 @@ def _prepared(plain: Function) -> Function:
         import_for_workers(loader)
         LEDGER.fold_ended()
         plain(self, loader)
-        weakref.finalize(self, _end, [process.pid for process in self._workers]).atexit = False
+        weakref.finalize(self, _end, [process.name for process in self._workers]).atexit = False
 
     return begin
 
 
-def _end(workers: list[int]) -> None:
+def _end(workers: list[str]) -> None:
     """Gives up the memory of workers, with the iterator that they were of."""
     memory: Any = sys.modules.get("fastpipe.executor.shm_pool")
     if memory is not None:

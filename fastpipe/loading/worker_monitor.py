@@ -160,7 +160,7 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
             super()._shutdown_workers()
         finally:
             _channels.pop(id(self), None)
-            close_pieces(process.pid for process in self._workers)
+            close_pieces(process.name for process in self._workers)
 
     def __del__(self) -> None:
         with _interrupts_deferred(_interrupt_soon):  # Python ignores what is raised here: the training would go on

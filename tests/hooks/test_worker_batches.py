@@ -208,7 +208,7 @@ class TestMemory:
             batches = epochs(loader, 1)
             images = next(batches)[0]
             right = images.clone()
-            workers = [process.pid for process in loader._iterator._workers]
+            workers = [process.name for process in loader._iterator._workers]
             assert pieces_in_use(workers) > 0
             assert [*map(len, batches)] == [2] * 5
         del batches, loader

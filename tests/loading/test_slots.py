@@ -5,12 +5,15 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 import fastpipe
 from fastpipe import transforms as T
+from fastpipe.executor import shm_pool
+from fastpipe.executor.host_pool import tensor_on
 from fastpipe.executor.shm_pool import pieces_in_use
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere each batch has memory of its own")
@@ -44,7 +47,7 @@ def epochs(root, **options):
 
 def in_use(loader) -> int:
     gc.collect()
-    return pieces_in_use(process.pid for process in loader._iterator._workers)
+    return pieces_in_use(process.name for process in loader._iterator._workers)
 
 
 KEPT = {
@@ -182,3 +185,23 @@ def test_spawned_workers(root):
     assert all(torch.equal(images, right) for images, right in zip(batches, expected, strict=True))
     del batches
     assert in_use(loader) == 0
+
+
+def test_a_process_number_that_is_given_again_leaves_the_newer_worker_its_pieces(monkeypatch):
+    """An iterator may be closed after a worker of another one got the number of one of its processes."""
+
+    def batch_from(worker: str, pieces: shm_pool.WorkerPieces, value: int) -> torch.Tensor:
+        monkeypatch.setattr(shm_pool, "current_process", lambda: SimpleNamespace(name=worker))
+        tensor = tensor_on(pieces.lend(64), (64,), torch.uint8).fill_(value)
+        function, arguments = pieces.reduced(tensor)
+        received = [one.memory if isinstance(one, shm_pool._Handle) else one for one in arguments]
+        return function(*received)
+
+    older, newer = shm_pool.WorkerPieces(2), shm_pool.WorkerPieces(2)
+    names = "older worker", "newer worker"
+    first = batch_from(names[0], older, 1), batch_from(names[1], newer, 2)
+    shm_pool.close_pieces(names[:1])
+    assert pieces_in_use(names) == 1
+    second = batch_from(names[1], newer, 3)
+    assert [int(one[0]) for one in (*first, second)] == [1, 2, 3]
+    shm_pool.close_pieces(names)
