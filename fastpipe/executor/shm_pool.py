@@ -240,7 +240,7 @@ class _Opened:
 
 
 _opened: dict[str, _Opened] = {}
-"""The pieces of each worker that have come, by its process's name, which no other has: its number may be given again."""
+"""The pieces of each worker that have come, by its process's name: the number may be given again."""
 
 
 def close_pieces(workers: Iterable[str]) -> None:
