@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal, overload
 
 from fastpipe.core.job_pool import check
 from fastpipe.core.pillow import CAPSULE_POINTER_AT, installed
@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 _LEFT = frozenset({int(Status.UNSUPPORTED_MODE), int(Status.UNSURE)})
 
 
+@overload
+def run_on_image(
+    job: int, image: Image.Image, offset: int, result: tuple[int, int, int], keeps_info: bool = True
+) -> Image.Image | None: ...
+@overload
 def run_on_image(
     job: int,
     image: Image.Image,
@@ -22,7 +27,15 @@ def run_on_image(
     result: tuple[int, int, int] | None,
     keeps_info: bool = True,
     out: int | None = None,
-) -> Any:
+) -> Image.Image | Literal[True] | None: ...
+def run_on_image(
+    job: int,
+    image: Image.Image,
+    offset: int,
+    result: tuple[int, int, int] | None,
+    keeps_info: bool = True,
+    out: int | None = None,
+) -> Image.Image | Literal[True] | None:
     """Runs a job whose source is `Job.read_image_part`, or a prepared one's.
 
     Args:

@@ -21,9 +21,10 @@ from fastpipe.executor.tasks import FailurePolicy, SampleTask
 from fastpipe.kernels import memory
 from fastpipe.pillow.lazy_image import LazyImage, load_images, source_of
 from fastpipe.pillow.lazy_source import LazySource
+from fastpipe.program.core_job import add_program, claimed_by_core
 from fastpipe.program.encoded import Encoded
 from fastpipe.program.execute import execute
-from fastpipe.program.lower import add_program, claimed_by_core, lower
+from fastpipe.program.lower import lower
 from fastpipe.program.on_image import DIRECT, finish_tensor
 from fastpipe.program.program import Program
 from fastpipe.readers.partial import PartialFile, fetch_images, fetch_rows

@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, fields, replace
 from enum import Enum
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -24,6 +24,8 @@ from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.types import Box, ImageShape
 
 if TYPE_CHECKING:
+    from PIL import Image
+
     from fastpipe.core import EncodedOps, Job
 
 
@@ -48,31 +50,80 @@ NEVER = math.inf
 """Value of `Operation.least_pixels`: the core takes longer however many pixels there are."""
 
 
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+
+class Bounded(dict[Key, Value]):
+    """A dict of what is worked out once: it forgets all where a further key would be one too many.
+
+    Args:
+        most: keys that it may have.
+    """
+
+    __slots__ = ("_most",)
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    def keep(self, key: Key, value: Value) -> Value:
+        """Sets a key that isn't there; returns the value."""
+        if len(self) >= self._most:
+            self.clear()
+        self[key] = value
+        return value
+
+
+class ImageJob(Protocol):
+    """A job of the core's on images of one layout: `fastpipe.program.prepared.Prepared`."""
+
+    @property
+    def dtype(self) -> torch.dtype | None:
+        """Of the tensor that comes out; None where an image does."""
+
+    @property
+    def keeps_info(self) -> bool:
+        """Whether a PIL image that comes out has the ``info`` of the one that came."""
+
+    def run_on(
+        self, image: Image.Image | NDArray[np.uint8], keeps_info: bool = True
+    ) -> torch.Tensor | Image.Image | None:
+        """The result for an image of that layout; None where the core can't make it."""
+
+
+ImageJobs: TypeAlias = "Bounded[Hashable, ImageJob | Literal[False] | None]"
+
+
 class Memo:
     """Results that are kept with an operation or a program which will come again: no part of its value.
 
     Attributes:
         packed: its operations of the core's and the shape of their result, by the shape that they were packed for, or
             by its channels where the rest doesn't matter.
-        jobs: whole jobs on images in memory, by the images' layout; `fastpipe.program.on_image` has them. None where
-            the work isn't the same for all images of a layout.
+        jobs: whole jobs on images in memory, by the images' layout, False where there can be none; those of operations
+            are made for the second image: None until then. No dict where the work isn't the same for all images of a
+            layout.
         on_tensor: the operations that do the same to tensors; `fastpipe.ops.on_tensor` has them.
     """
 
     __slots__ = ("jobs", "on_tensor", "packed")
 
     def __init__(self, *, has_jobs: bool = True) -> None:
-        self.packed: dict[ImageShape | int, tuple[EncodedOps, ImageShape]] = {}
-        self.jobs: dict[Hashable, Any] | None = {} if has_jobs else None
-        self.on_tensor: dict[Hashable, Operation] = {}
+        self.packed: Bounded[ImageShape | int, tuple[EncodedOps, ImageShape]] = Bounded(_KEPT)
+        self.jobs: ImageJobs | None = Bounded(_KEPT) if has_jobs else None
+        self.on_tensor: Bounded[Hashable, Operation] = Bounded(_KEPT)
 
     def __eq__(self, other: object) -> bool:
         return True
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[type[Memo], tuple[()]]:
         return Memo, ()  # another process works it out for itself
+
+
+_KEPT = 64  # shapes or layouts of images, in each of a memo's dicts
 
 
 class Operation:

@@ -12,6 +12,7 @@ import torch
 
 from fastpipe.kernels import conversion as kernels
 from fastpipe.ops.base import Operation, register
+from fastpipe.types import Step
 
 Arithmetic: TypeAlias = "tuple[tuple[float, ...] | None, tuple[float, ...] | None, bool]"
 
@@ -135,7 +136,11 @@ class ToNormalizedTensor(_Conversion):
         return f"{first}+normalize(mean=[{mean}], std=[{std}])"
 
 
-def fused_conversion(behind: Sequence[Any], channels: int) -> tuple[ToPlanarTensor | ToNormalizedTensor | None, int]:
+TensorConversion: TypeAlias = ToPlanarTensor | ToNormalizedTensor
+"""A conversion of a uint8 array that ends a program's part on pixels."""
+
+
+def fused_conversion(behind: Sequence[Step], channels: int) -> tuple[TensorConversion | None, int]:
     """The first operations of the end of a chain, as one conversion of a uint8 array; and how many they are.
 
     ``ToTensor`` and ``PILToTensor → ConvertImageDtype(float32)`` are the same values there: each is ``x / 255`` in
@@ -151,9 +156,7 @@ def fused_conversion(behind: Sequence[Any], channels: int) -> tuple[ToPlanarTens
 
 
 @lru_cache(maxsize=256)
-def _fused(
-    behind: tuple[Operation, ...], channels: int, dtype: torch.dtype
-) -> tuple[ToPlanarTensor | ToNormalizedTensor | None, int]:
+def _fused(behind: tuple[Operation, ...], channels: int, dtype: torch.dtype) -> tuple[TensorConversion | None, int]:
     first, *rest = behind
     used, multiplied = 1, False
     if isinstance(first, PilToTensor):

@@ -149,7 +149,6 @@ def _is_transposed(given: dict[str, Any]) -> bool:
 # -- operations on pixels
 
 _NAMES = {"hflip": "horizontal_flip", "vflip": "vertical_flip"}
-_MOST_KNOWN = 64  # shapes of tensors
 
 
 def as_tensor_operation(operation: Operation, shape: TensorShape) -> Operation:
@@ -164,12 +163,9 @@ def as_tensor_operation(operation: Operation, shape: TensorShape) -> Operation:
     key = *size, shape.dtype, shape.ahead
     known = memo.on_tensor.get(key)
     if known is None:
-        if len(memo.on_tensor) >= _MOST_KNOWN:
-            memo.on_tensor.clear()
-        known = _as_tensor_operation(operation, shape)
+        known = memo.on_tensor.keep(key, _as_tensor_operation(operation, shape))
         if memo_of(known) is None:  # others may have got it, too
             interned(known)
-        memo.on_tensor[key] = known
     return known
 
 

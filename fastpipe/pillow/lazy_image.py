@@ -33,7 +33,7 @@ from fastpipe.ops import (
 )
 from fastpipe.pillow.lazy_operations import TRANSPOSITIONS, BoxResize, PointTable, warp_of
 from fastpipe.pillow.lazy_source import Check, LazySource
-from fastpipe.program.lower import claimed_by_core, core_has
+from fastpipe.program.core_job import claimed_by_core, core_has
 from fastpipe.program.on_image import copied_info, is_transparent, to_array
 from fastpipe.types import Box, ImageShape, Size, Step
 

@@ -12,9 +12,9 @@ import torch
 
 from fastpipe import core, readers
 from fastpipe.ops import Operation
+from fastpipe.program.core_job import add_program, pillow_sink, tensor_sink
 from fastpipe.program.encoded import Encoded
-from fastpipe.program.lower import add_program
-from fastpipe.program.on_image import on_pixels, pillow_sink, run, tensor_sink, to_pil
+from fastpipe.program.on_image import on_pixels, run, to_pil
 from fastpipe.program.program import Program, Views
 
 

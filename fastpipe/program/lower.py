@@ -2,7 +2,7 @@
 
 Each operation says what a region of its result needs (`Operation.required_region`). So a crop travels to the front of
 the chain, through flips, resizes and whatever works pixel by pixel, and the file is decoded where something of it is
-left. Nothing here changes a pixel of the result. `add_steps` makes of operations those of a job of the core's.
+left. Nothing here changes a pixel of the result.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import torch
 
-from fastpipe import core
 from fastpipe.ops import (
     AsTvImage,
+    Bounded,
     Crop,
     HFlip,
     Layout,
@@ -26,10 +26,9 @@ from fastpipe.ops import (
     PilToTensor,
     Resize,
     TableOperation,
+    TensorConversion,
     TensorOperation,
     ToImage,
-    ToNormalizedTensor,
-    ToPlanarTensor,
     ToPureTensor,
     Transpose,
     VFlip,
@@ -43,7 +42,7 @@ from fastpipe.program.program import Program, Views
 from fastpipe.types import Box, DecodeRequest, ImageShape, Step, new_namedtuple
 
 _WHOLE = DecodeRequest()
-_Tail: TypeAlias = "tuple[ToPlanarTensor | ToNormalizedTensor | None, tuple[Step, ...], bool]"
+_Tail: TypeAlias = "tuple[TensorConversion | None, tuple[Step, ...], bool]"
 
 
 def lower(steps: tuple[Step, ...], shape: ImageShape, *, orientation: int = 1) -> Program:
@@ -59,9 +58,7 @@ def lower(steps: tuple[Step, ...], shape: ImageShape, *, orientation: int = 1) -
     key = (*kinds, shape[2], orientation, torch.get_default_dtype())
     chain = _chains.get(key)
     if chain is None:
-        if len(_chains) >= _MOST_CHAINS:
-            _chains.clear()
-        chain = _chains[key] = _Chain(steps)
+        chain = _chains.keep(key, _Chain(steps))
     return chain.program(steps, shape, orientation)
 
 
@@ -97,9 +94,7 @@ class _Chain:
             for step in made.steps:
                 if isinstance(step, Operation) and memo_of(step) is None:
                     interned(step)
-            if len(_programs) >= _MOST_PROGRAMS:
-                _programs.clear()
-            made = _programs[self, shape] = made._replace(memo=Memo())
+            made = _programs.keep((self, shape), made._replace(memo=Memo()))
         return made
 
 
@@ -152,74 +147,9 @@ class _Template(NamedTuple):
 
 
 # By the steps' kinds, and whatever else lowering depends on.
-_chains: dict[tuple[Any, ...], _Chain] = {}
-_MOST_CHAINS = 4096
+_chains: Bounded[tuple[object, ...], _Chain] = Bounded(4096)
 # Of chains whose steps are all interned, by these and the image's shape.
-_programs: dict[tuple[_Chain, ImageShape], Program] = {}
-_MOST_PROGRAMS = 4096
-_MOST_AT_ONCE = 2  # operations of the core's that a step adds
-_MOST_KEPT = 64
-
-
-def add_program(job: core.Job, program: Program) -> tuple[ImageShape, int]:
-    """Makes the first steps of a program, as far as the core has them, a job's operations; result as of `add_steps`."""
-    steps, memo, channels = program.steps, program.memo, program.result[2]
-    known = None if memo is None else memo.packed.get(channels)
-    if known is not None:
-        job.use(known[0])
-        return program.result, len(steps)
-    job.clear()
-    box, shape = program.request.box, program.shape
-    if box is not None:
-        shape = new_namedtuple(ImageShape, (box.height, box.width, shape.channels))
-    behind, taken = add_steps(job, steps, shape)
-    if memo is not None and taken == len(steps):
-        memo.packed[channels] = job.packed((0, 0)), behind
-    return behind, taken
-
-
-def claimed_by_core(program: Program) -> Program | None:
-    """A program that will run later, with its operations as the core takes them; None where the core lacks some.
-
-    That the core takes all steps says that none of them has anything to say against its arguments.
-    """
-    if not core.available():
-        return None
-    if program.memo is None:
-        program = program._replace(memo=Memo(has_jobs=False))
-    job = core.thread_job()
-    _, taken = add_program(job, program)
-    core.give_back(job)
-    return program if taken == len(program.steps) else None
-
-
-def core_has(operations: tuple[Operation, ...], shape: ImageShape) -> bool:
-    """Whether the core does operations on an image of that shape, in one job."""
-    return claimed_by_core(Program(shape, _WHOLE, operations, None, (), shape)) is not None
-
-
-def add_steps(job: core.Job, steps: tuple[Step, ...], shape: ImageShape) -> tuple[ImageShape, int]:
-    """Adds the first steps that the core has to a job; the shape after them, and how many they are."""
-    for number, step in enumerate(steps):
-        memo: Memo | None = getattr(step, "interned", None)
-        if memo is not None:
-            found = memo.packed.get(shape) or memo.packed.get(shape[2])
-            if found is not None:
-                if not job.add(found[0]):
-                    return shape, number
-                shape = found[1]
-                continue
-        begin = None if memo is None else job.mark()
-        if job.room < _MOST_AT_ONCE or not isinstance(step, Operation) or not step.to_core(job, shape):
-            return shape, number
-        behind = step.output_shape(shape) if step.changes_shape else shape
-        if memo is not None and begin is not None:
-            if len(memo.packed) >= _MOST_KEPT:
-                memo.packed.clear()
-            # a resize to a given size is the same for images of any size
-            memo.packed[shape[2] if isinstance(step, Resize) and step.fixed else shape] = job.packed(begin), behind
-        shape = behind
-    return shape, len(steps)
+_programs: Bounded[tuple[_Chain, ImageShape], Program] = Bounded(4096)
 
 
 def _lowered(steps: tuple[Step, ...], stored: ImageShape, orientation: int) -> tuple[Program, _Template | None]:

@@ -7,9 +7,9 @@ Pillow's way, on an array by kernels. After the conversion to a tensor torch run
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import repeat
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -17,21 +17,15 @@ from PIL import Image
 
 from fastpipe import core
 from fastpipe.errors import PlanError
-from fastpipe.ops import AsTvImage, Operation, ToNormalizedTensor, ToPlanarTensor, memo_of
+from fastpipe.ops import AsTvImage, Operation, TensorConversion, memo_of
+from fastpipe.ops.base import ImageJobs
+from fastpipe.program.core_job import LoadedImage, fill_from_pixels, pillow_sink, tensor_sink, write_new_image
 from fastpipe.program.lower import lower
 from fastpipe.program.mistakes import is_judging, judge
-from fastpipe.program.prepared import (
-    fill_from_pixels,
-    new_tensor,
-    prepared,
-    prepared_program,
-    write_new_image,
-    write_new_tensor,
-)
+from fastpipe.program.prepared import prepared, prepared_program
 from fastpipe.program.program import Program, Views
 from fastpipe.types import Box, ImageShape, Step
 
-_CONVERSIONS = (ToPlanarTensor, ToNormalizedTensor)
 _CHANNELS = {"RGB": 3, "L": 1}
 _UINT8 = np.dtype(np.uint8)
 _LEAST_COPIED = 4000  # pixels; Pillow copies fewer in less time
@@ -39,7 +33,7 @@ AS_TV_IMAGE = AsTvImage()
 DIRECT = frozenset({torch.uint8, torch.float32, torch.float16, torch.bfloat16})
 """Dtypes that the core writes."""
 
-MakePixels = Callable[[Program, "torch.Tensor | None", bool], Any]
+MakePixels: TypeAlias = Callable[[Program, torch.Tensor | None, bool], object]
 """Runs a program up to its conversion, from some source: the program, the tensor to write to or None, `in_rows`."""
 
 
@@ -69,7 +63,9 @@ def is_transparent(image: Image.Image) -> bool:
     return "transparency" in vars(image).get("info", ())
 
 
-def run_on_image(program: Program, image: Any, out: torch.Tensor | None = None, *, in_rows: bool = False) -> Any:
+def run_on_image(
+    program: Program, image: LoadedImage, out: torch.Tensor | None = None, *, in_rows: bool = False
+) -> Any:
     """Does what a program says to an image, which is never changed.
 
     Args:
@@ -88,12 +84,12 @@ def run_on_image(program: Program, image: Any, out: torch.Tensor | None = None, 
         if made is not None:
             return made
 
-    def from_memory(program: Program, into: torch.Tensor | None, in_rows: bool) -> Any:
+    def from_memory(program: Program, into: torch.Tensor | None, in_rows: bool) -> object:
         box = program.request.box
         return on_pixels(image, program.steps, program.conversion, into, box, in_rows)
 
     made = run(program, from_memory, out, in_rows)
-    if isinstance(made, Image.Image):
+    if isinstance(made, Image.Image) and isinstance(image, Image.Image):
         if made is image:
             made = image.copy()
         if program.keeps_info is False:
@@ -103,27 +99,25 @@ def run_on_image(program: Program, image: Any, out: torch.Tensor | None = None, 
     return made
 
 
-def _run_again(program: Program, image: object, in_rows: bool, jobs: dict[Hashable, Any]) -> Any:
+def _run_again(
+    program: Program, image: LoadedImage, in_rows: bool, jobs: ImageJobs
+) -> torch.Tensor | Image.Image | None:
     """`run_on_image` by one of the program's jobs, or one that is made now; None where there can't be one."""
     if not core.available() or hasattr(type(image), "_fastpipe_claim"):
         return None
     key = (image.strides, in_rows) if isinstance(image, np.ndarray) else in_rows
-    known = jobs.get(key, _UNKNOWN)
-    if known is _UNKNOWN:
-        if len(jobs) >= _MOST_LAYOUTS:
-            jobs.clear()
-        known = jobs[key] = prepared_program(program, image, in_rows)
-    made = None if known is None else known.run_on(image, program.keeps_info)
+    known = jobs.get(key)
+    if known is None:
+        known = jobs.keep(key, prepared_program(program, image, in_rows) or False)
+    if not known:
+        return None
+    made = known.run_on(image, bool(program.keeps_info))
     if made is None or known.dtype is None:
         return made
     return AS_TV_IMAGE.apply(made) if program.tv_image else made
 
 
-_UNKNOWN = object()
-_MOST_LAYOUTS = 8
-
-
-def run_steps(steps: Sequence[Step], image: object) -> Any:
+def run_steps(steps: Sequence[Step], image: Any) -> Any:
     """The result of drawn steps on a PIL image or an array: of several as a program, where they make one."""
     shape = shape_of(image) if len(steps) > 1 and core.available() else None
     if shape is not None:
@@ -134,7 +128,7 @@ def run_steps(steps: Sequence[Step], image: object) -> Any:
     return image
 
 
-def run_operation(operation: Operation, image: object, box: Box | None = None) -> Any:
+def run_operation(operation: Operation, image: object, box: Box | None = None) -> Image.Image | None:
     """Runs one operation by the core on a PIL image, or on a box inside of it; returns a new PIL image.
 
     None where Pillow is to do it: the object is no PIL image that `shape_of` knows, or of too few pixels, the box isn't
@@ -142,6 +136,7 @@ def run_operation(operation: Operation, image: object, box: Box | None = None) -
     """
     if not isinstance(image, Image.Image):
         return None
+    made: Any  # an image, as no operation alone ends in a tensor
     width, height = image.size if box is None else (box.width, box.height)
     try:
         if height * width < operation.least_pixels(_CHANNELS.get(image.mode, 1)) or is_judging():
@@ -153,7 +148,7 @@ def run_operation(operation: Operation, image: object, box: Box | None = None) -
             if known and core.available() and not is_transparent(image):
                 made = None if hasattr(type(image), "_fastpipe_claim") else known.run_on(image, known.keeps_info)
                 if made is not None:
-                    return made
+                    return made  # type: ignore[no-any-return]
         shape = shape_of(image)
         if shape is None or not core.available():
             return None
@@ -172,22 +167,17 @@ def run_operation(operation: Operation, image: object, box: Box | None = None) -
         return None
     if taken and not keeps_info:
         made.info = {}
-    return made
+    return made  # type: ignore[no-any-return]
 
 
-def _prepare(operation: Operation, image: Any, shape: ImageShape, jobs: dict[Hashable, Any]) -> None:
+def _prepare(operation: Operation, image: Image.Image, shape: ImageShape, jobs: ImageJobs) -> None:
     """Keeps an interned operation's prepared job in `jobs`, from the second image of a mode and size on."""
     key = image.mode, image.size
     if key not in jobs:
-        if len(jobs) >= _MOST_SHAPES:
-            jobs.clear()
-        jobs[key] = None
+        jobs.keep(key, None)
     elif jobs[key] is None:
         made = prepared((operation,), None, image, shape, Box(0, 0, shape.height, shape.width))
         jobs[key] = made is not None and made._replace(keeps_info=operation.keeps_info(shape))
-
-
-_MOST_SHAPES = 64  # of images that an operation is kept for
 
 
 def run(program: Program, make: MakePixels, out: torch.Tensor | None, in_rows: bool) -> Any:
@@ -202,7 +192,7 @@ def run(program: Program, make: MakePixels, out: torch.Tensor | None, in_rows: b
 def on_pixels(
     image: Any,
     steps: tuple[Step, ...],
-    conversion: Any,
+    conversion: TensorConversion | None,
     out: torch.Tensor | None,
     box: Box | None = None,
     in_rows: bool = False,
@@ -222,6 +212,7 @@ def on_pixels(
                 continue
         image, box = _cut(image, box), None
         if not steps:
+            assert conversion is not None  # or this would have ended
             return _converted(image, conversion, out)
         step = steps[0]
         image = [_view(image, view) for view in step.views] if isinstance(step, Views) else _applied(step, image)
@@ -244,11 +235,13 @@ def _applied(step: Step, image: object) -> Any:
 
 
 def _view(image: object, steps: tuple[Step, ...]) -> Any:
-    cut = next((n for n, step in enumerate(steps) if isinstance(step, _CONVERSIONS)), None)
-    made = on_pixels(image, steps if cut is None else steps[:cut], None if cut is None else steps[cut], None)
-    for step in () if cut is None else steps[cut + 1 :]:
-        made = step.apply(made)
-    return made
+    for number, step in enumerate(steps):
+        if isinstance(step, TensorConversion):
+            made = on_pixels(image, steps[:number], step, None)
+            for later in steps[number + 1 :]:
+                made = later.apply(made)
+            return made
+    return on_pixels(image, steps, None, None)
 
 
 def _claimed(
@@ -256,7 +249,7 @@ def _claimed(
     shape: ImageShape,
     box: Box | None,
     steps: tuple[Step, ...],
-    conversion: Any,
+    conversion: TensorConversion | None,
     out: torch.Tensor | None,
     in_rows: bool,
     keeps_info: bool = True,
@@ -278,52 +271,28 @@ def _claimed(
     if box is None:
         box = Box(0, 0, shape.height, shape.width)
     offset, shape, taken = fill_from_pixels(job, image, shape.channels, box, steps)
-    finished = taken == len(steps) and conversion is not None
-    if not taken and not finished:
+    to_tensor = conversion if taken == len(steps) else None
+    if not taken and to_tensor is None:
         core.give_back(job)
         return None, 0, False
     made: Any = None
-    if finished:
-        made = tensor_sink(job, conversion, shape, out, in_rows)
+    if to_tensor is not None:
+        made = tensor_sink(job, to_tensor, shape, out, in_rows)
     elif is_array:
         made = np.empty(shape if image.ndim == 3 or shape.channels > 1 else shape.size, dtype=np.uint8)
         job.write_array(made)
     else:
         write_new_image(job, shape)
     if is_array:
-        return (made, taken, finished) if core.check_or_unsure(core.run_thread_job(job)) else (None, 0, False)
-    done = core.run_on_image(job.address, image, offset, None if finished else shape, keeps_info)
-    core.give_back(job)
-    if done is None:
-        return None, 0, False
-    return made if finished else done, taken, finished
-
-
-def pillow_sink(job: core.Job, shape: ImageShape) -> Image.Image | None:
-    """Sets a job's sink: a new PIL image; None where Pillow has no memory for it in one piece."""
-    new = core.new_image(*shape)
-    if new is None:
-        return None
-    image, pixels = new
-    job.write_image(pixels)
-    return image
-
-
-def tensor_sink(
-    job: core.Job, conversion: Any, shape: ImageShape, out: torch.Tensor | None, in_rows: bool = False
-) -> torch.Tensor:
-    """Sets a job's sink: the tensor that is given, or a new one."""
-    if out is None:
-        out = new_tensor(shape, conversion.dtype, in_rows)
-        write_new_tensor(job, out.data_ptr(), shape, conversion, in_rows)
+        done: object = core.check_or_unsure(core.run_thread_job(job)) or None
     else:
-        job.write_tensor(out, *conversion.arithmetic)
-    return out
+        done = core.run_on_image(job.address, image, offset, shape if to_tensor is None else None, keeps_info)
+        made = done if to_tensor is None else made
+        core.give_back(job)
+    return (None, 0, False) if done is None else (made, taken, to_tensor is not None)
 
 
-def _converted(
-    image: object, conversion: ToPlanarTensor | ToNormalizedTensor, out: torch.Tensor | None
-) -> torch.Tensor:
+def _converted(image: object, conversion: TensorConversion, out: torch.Tensor | None) -> torch.Tensor:
     """The conversion by kernels on arrays."""
     image = np.asarray(image)
     if out is None:

@@ -29,7 +29,7 @@ from fastpipe.ops import (
 )
 from fastpipe.ops.geometry import makes_no_pixels
 from fastpipe.ops.sizes import center_crop_box
-from fastpipe.program.lower import claimed_by_core
+from fastpipe.program.core_job import claimed_by_core
 from fastpipe.program.pending_work import (
     Account,
     Cut,

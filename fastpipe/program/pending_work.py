@@ -27,9 +27,10 @@ from fastpipe.ops import (
     ToPureTensor,
     interned_once,
 )
+from fastpipe.program.core_job import claimed_by_core
 from fastpipe.program.encoded import Encoded
 from fastpipe.program.execute import decode_by_core
-from fastpipe.program.lower import claimed_by_core, lower
+from fastpipe.program.lower import lower
 from fastpipe.program.on_image import run, run_on_image
 from fastpipe.program.parts import Parts
 from fastpipe.program.program import Program

@@ -6,67 +6,19 @@ work, where filling a job anew takes twice as long. `benchmarks/recipes.py --onl
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
+from PIL import Image
 
 from fastpipe import core
 from fastpipe.core.addresses import address_of
 from fastpipe.kernels import memory
-from fastpipe.program.lower import add_steps
+from fastpipe.ops import TensorConversion
+from fastpipe.program.core_job import LoadedImage, fill_from_pixels, new_tensor, write_new_image, write_new_tensor
 from fastpipe.program.program import Program
 from fastpipe.types import Box, ImageShape, Step
-
-_PIXEL_BYTES = {1: 1, 3: 4}  # of a PIL image, by channels
-
-
-def fill_from_pixels(
-    job: core.Job, image: Any, channels: int, box: Box, steps: tuple[Step, ...]
-) -> tuple[int, ImageShape, int]:
-    """Fills a job with all but its sink: a box of an image as its source, and the first steps that the core has.
-
-    Args:
-        job: an empty one.
-        image: a uint8 array, or a PIL image, whose pixels `core.run_on_image` finds.
-        channels: of the image.
-        box: inside of it.
-        steps: on the box.
-
-    Returns:
-        Bytes from the image's first pixel to the box's; the shape after the steps; and how many they are.
-    """
-    if isinstance(image, np.ndarray):
-        job.read_pixels(image[box.top : box.bottom, box.left : box.right])
-        offset = box.top * image.strides[0] + box.left * image.strides[1]
-    else:
-        size, width = _PIXEL_BYTES[channels], image.size[0]
-        job.read_image_part(box.height, box.width, width * size, size)
-        offset = (box.top * width + box.left) * size
-    return offset, *add_steps(job, steps, ImageShape(box.height, box.width, channels))
-
-
-def write_new_image(job: core.Job, shape: ImageShape) -> None:
-    """Sets a job's sink: the new PIL image that `core.run_on_image` makes."""
-    job.write_new_image(shape.height, shape.width, _PIXEL_BYTES[shape.channels])
-
-
-def new_tensor(shape: ImageShape, dtype: torch.dtype, in_rows: bool) -> torch.Tensor:
-    """A new tensor ``(C, H, W)``: in memory rows of pixels, or planes."""
-    height, width, channels = shape
-    if in_rows:
-        return memory.new_result(shape, dtype).permute(2, 0, 1)
-    return memory.new_result((channels, height, width), dtype)
-
-
-def write_new_tensor(job: core.Job, address: int, shape: ImageShape, conversion: Any, in_rows: bool) -> None:
-    """Sets a job's sink: a tensor as `new_tensor` makes it, of which the address may follow later."""
-    dtype = conversion.dtype
-    kind = core.DType.UINT8 if dtype is torch.uint8 else core.DType.FLOAT32
-    height, width, channels = shape
-    strides = (1, width * channels, channels) if in_rows else (height * width, width, 1)
-    between, down, across = (stride * dtype.itemsize for stride in strides)
-    job.write(address, shape, (down, across, between), kind, *conversion.arithmetic)
 
 
 class Prepared(NamedTuple):
@@ -90,7 +42,7 @@ class Prepared(NamedTuple):
     in_rows: bool
     keeps_info: bool = True
 
-    def run_on(self, image: Any, keeps_info: bool = True) -> Any:
+    def run_on(self, image: LoadedImage, keeps_info: bool = True) -> torch.Tensor | Image.Image | None:
         """A new tensor or PIL image.
 
         None where this image's memory isn't to be had, or a new one's, and where torch is to do it.
@@ -99,21 +51,22 @@ class Prepared(NamedTuple):
             image: an array of this layout, or a PIL image of any mode and size.
             keeps_info: of a PIL image, which comes out, too.
         """
-        is_array = isinstance(image, np.ndarray)
-        if not is_array and (image.mode, image.size) != self.kind:
-            return None
-        if self.dtype is None:
-            return core.run_on_image(self.job.address, image, self.offset, self.result, keeps_info)
+        if not isinstance(image, np.ndarray):
+            if (image.mode, image.size) != self.kind:
+                return None
+            if self.dtype is None:
+                return core.run_on_image(self.job.address, image, self.offset, self.result, keeps_info)
+        assert self.dtype is not None  # an array's work ends in a tensor
         made = new_tensor(self.result, self.dtype, self.in_rows)
         sink = made.data_ptr()
-        if is_array:
+        if isinstance(image, np.ndarray):
             done = core.check_or_unsure(core.run_prepared(self.job, address_of(image) + self.offset, sink, image))
         else:
             done = core.run_on_image(self.job.address, image, self.offset, None, out=sink) is not None
         return made if done else None
 
 
-def prepared_program(program: Program, image: object, in_rows: bool) -> Prepared | None:
+def prepared_program(program: Program, image: LoadedImage, in_rows: bool) -> Prepared | None:
     """Prepares a program for images of this one's shape and layout; None where its job isn't all there is to do."""
     conversion = program.conversion
     if program.after or (conversion is None and isinstance(image, np.ndarray)):
@@ -124,7 +77,12 @@ def prepared_program(program: Program, image: object, in_rows: bool) -> Prepared
 
 
 def prepared(
-    steps: tuple[Step, ...], conversion: Any, image: object, shape: ImageShape, box: Box, in_rows: bool = False
+    steps: tuple[Step, ...],
+    conversion: TensorConversion | None,
+    image: LoadedImage,
+    shape: ImageShape,
+    box: Box,
+    in_rows: bool = False,
 ) -> Prepared | None:
     """Prepares steps on a box of images of the shape and layout of this one; None where the core lacks any."""
     job = core.thread_job()

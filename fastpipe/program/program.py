@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from fastpipe.ops import Memo, ToNormalizedTensor, ToPlanarTensor, contracts_of
+from fastpipe.ops import Memo, TensorConversion, contracts_of
 from fastpipe.ops.base import EXACT, Contract
 from fastpipe.types import Box, DecodeRequest, ImageShape, Step
 
@@ -33,7 +33,7 @@ class Program(NamedTuple):
     shape: ImageShape
     request: DecodeRequest
     steps: tuple[Step, ...]
-    conversion: ToPlanarTensor | ToNormalizedTensor | None
+    conversion: TensorConversion | None
     after: tuple[Step, ...]
     result: ImageShape
     tv_image: bool = False

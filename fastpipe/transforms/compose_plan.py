@@ -19,6 +19,7 @@ from PIL import Image
 from torch.nn.modules import module as _modules
 
 from fastpipe.errors import PlanError
+from fastpipe.program.core_job import LoadedImage
 from fastpipe.program.lower import lower
 from fastpipe.program.mistakes import raise_again
 from fastpipe.program.on_image import run_on_image, shape_of
@@ -29,7 +30,7 @@ from fastpipe.transforms.pipeline import LISTS, Pipeline, all_within, drawn_from
 from fastpipe.transforms.sized_image import Untraceable
 from fastpipe.types import Generators, ImageShape, Step
 
-MakeResult: TypeAlias = "Callable[[tuple[Step, ...], ImageShape, object], Any]"
+MakeResult: TypeAlias = "Callable[[tuple[Step, ...], ImageShape, LoadedImage], Any]"
 """Gives the result of steps that were drawn for an image of that shape."""
 
 
@@ -75,7 +76,7 @@ class ComposePlan:
         return image
 
 
-def made_at_once(steps: tuple[Step, ...], shape: ImageShape, image: object) -> Any:
+def made_at_once(steps: tuple[Step, ...], shape: ImageShape, image: LoadedImage) -> Any:
     """The result of steps that were drawn for an image of that shape."""
     return run_on_image(lower(steps, shape), image, in_rows=True)
 
@@ -87,7 +88,7 @@ def raise_mistake(error: Exception) -> None:
 
 def run_one(
     run: Pipeline,
-    image: object,
+    image: Any,
     on_mistake: Callable[[Exception], None] = raise_mistake,
     make: MakeResult = made_at_once,
 ) -> Any:
@@ -140,7 +141,7 @@ def runs_of(members: Sequence[Any], *, v2_alone: bool = False) -> Iterator[Pipel
 
 def draw_and_run(
     draw: Callable[[ImageShape, Generators], tuple[Step, ...]],
-    image: object,
+    image: LoadedImage,
     shape: ImageShape,
     with_python: bool = False,
     make: MakeResult = made_at_once,

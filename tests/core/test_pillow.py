@@ -24,7 +24,7 @@ from fastpipe.core import Status, pillow
 from fastpipe.core.structs import Isa
 from fastpipe.ops import REGISTRY, Operation
 from fastpipe.program import lower
-from fastpipe.program.lower import add_steps
+from fastpipe.program.core_job import add_steps
 from fastpipe.types import ImageShape, Recipe
 
 CONTEXTS: dict[Isa, core.Context] = {}

@@ -151,14 +151,14 @@ def _pad(image: Any, padding: object, fill: Any = None, padding_mode: str = "con
     return None if colour is None else run_operation(pad_of(padding, colour, padding_mode), image)
 
 
-def _to_tensor_in_rows(image: object) -> Any:
+def _to_tensor_in_rows(image: PIL.Image.Image) -> Any:
     shape = shape_of(image)
     if shape is None or not core.available() or torch._C._len_torch_function_stack():  # such as of a default device
         return None
     return run_on_image(lower((_PIL_TO_TENSOR,), shape), image, in_rows=True)
 
 
-def _to_image(image: object) -> Any:
+def _to_image(image: PIL.Image.Image) -> Any:
     made = _to_tensor_in_rows(image)
     return None if made is None else made.as_subclass(tv_tensors.Image)
 

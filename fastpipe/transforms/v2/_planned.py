@@ -15,6 +15,7 @@ from torchvision.transforms import v2 as theirs
 from fastpipe import core
 from fastpipe.errors import PlanError
 from fastpipe.ops.interpolation import InterpolationMode
+from fastpipe.program.core_job import LoadedImage
 from fastpipe.program.lower import lower
 from fastpipe.program.mistakes import judge
 from fastpipe.program.on_image import run_on_image
@@ -282,7 +283,7 @@ def _with_picture(compose: Any, inputs: tuple[Any, ...]) -> Any:
         return None
 
 
-def _with_pixels(sample: object, image: object, shape: ImageShape) -> Any:
+def _with_pixels(sample: object, image: LoadedImage, shape: ImageShape) -> Any:
     """A sample that torchvision's code made with a stand-in for an image of that shape, and now has its pixels."""
     steps = image_steps(sample)
     pixels = run_on_image(lower(steps, shape), image, in_rows=True) if steps else image

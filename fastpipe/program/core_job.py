@@ -1,0 +1,167 @@
+"""A job of the core's, filled: the pixels that it reads, the operations of a program's steps, where the result goes.
+
+A file is made a job's source by `fastpipe.program.encoded.Encoded.give_to`, a batch's tensor its sink by
+`fastpipe.core.BatchSink`.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+
+from fastpipe import core
+from fastpipe.kernels import memory
+from fastpipe.ops import Memo, Operation, Resize, TensorConversion
+from fastpipe.program.program import Program
+from fastpipe.types import Box, DecodeRequest, ImageShape, Step, new_namedtuple
+
+LoadedImage: TypeAlias = "Image.Image | NDArray[np.uint8]"
+"""An image whose pixels a program can start from: see `fastpipe.program.on_image.shape_of`."""
+_WHOLE = DecodeRequest()
+_PIXEL_BYTES = {1: 1, 3: 4}  # of a PIL image, by channels
+_MOST_AT_ONCE = 2  # operations of the core's that a step adds
+
+
+# -- the source
+
+
+def fill_from_pixels(
+    job: core.Job, image: LoadedImage, channels: int, box: Box, steps: tuple[Step, ...]
+) -> tuple[int, ImageShape, int]:
+    """Fills a job with all but its sink: a box of an image as its source, and the first steps that the core has.
+
+    Args:
+        job: an empty one.
+        image: a uint8 array, or a PIL image, whose pixels `core.run_on_image` finds.
+        channels: of the image.
+        box: inside of it.
+        steps: on the box.
+
+    Returns:
+        Bytes from the image's first pixel to the box's; the shape after the steps; and how many they are.
+    """
+    if isinstance(image, np.ndarray):
+        job.read_pixels(image[box.top : box.bottom, box.left : box.right])
+        offset = box.top * image.strides[0] + box.left * image.strides[1]
+    else:
+        size, width = _PIXEL_BYTES[channels], image.size[0]
+        job.read_image_part(box.height, box.width, width * size, size)
+        offset = (box.top * width + box.left) * size
+    return offset, *add_steps(job, steps, ImageShape(box.height, box.width, channels))
+
+
+# -- the operations
+
+
+def add_program(job: core.Job, program: Program) -> tuple[ImageShape, int]:
+    """Makes the first steps of a program, as far as the core has them, a job's operations; result as of `add_steps`."""
+    steps, memo, channels = program.steps, program.memo, program.result[2]
+    known = None if memo is None else memo.packed.get(channels)
+    if known is not None:
+        job.use(known[0])
+        return program.result, len(steps)
+    job.clear()
+    box, shape = program.request.box, program.shape
+    if box is not None:
+        shape = new_namedtuple(ImageShape, (box.height, box.width, shape.channels))
+    behind, taken = add_steps(job, steps, shape)
+    if memo is not None and taken == len(steps):
+        memo.packed.keep(channels, (job.packed((0, 0)), behind))
+    return behind, taken
+
+
+def claimed_by_core(program: Program) -> Program | None:
+    """A program that will run later, with its operations as the core takes them; None where the core lacks some.
+
+    That the core takes all steps says that none of them has anything to say against its arguments.
+    """
+    if not core.available():
+        return None
+    if program.memo is None:
+        program = program._replace(memo=Memo(has_jobs=False))
+    job = core.thread_job()
+    _, taken = add_program(job, program)
+    core.give_back(job)
+    return program if taken == len(program.steps) else None
+
+
+def core_has(operations: tuple[Operation, ...], shape: ImageShape) -> bool:
+    """Whether the core does operations on an image of that shape, in one job."""
+    return claimed_by_core(Program(shape, _WHOLE, operations, None, (), shape)) is not None
+
+
+def add_steps(job: core.Job, steps: tuple[Step, ...], shape: ImageShape) -> tuple[ImageShape, int]:
+    """Adds the first steps that the core has to a job; the shape after them, and how many they are."""
+    for number, step in enumerate(steps):
+        memo: Memo | None = getattr(step, "interned", None)
+        if memo is not None:
+            found = memo.packed.get(shape) or memo.packed.get(shape[2])
+            if found is not None:
+                if not job.add(found[0]):
+                    return shape, number
+                shape = found[1]
+                continue
+        begin = None if memo is None else job.mark()
+        if job.room < _MOST_AT_ONCE or not isinstance(step, Operation) or not step.to_core(job, shape):
+            return shape, number
+        behind = step.output_shape(shape) if step.changes_shape else shape
+        if memo is not None and begin is not None:
+            # a resize to a given size is the same for images of any size
+            key = shape[2] if isinstance(step, Resize) and step.fixed else shape
+            memo.packed.keep(key, (job.packed(begin), behind))
+        shape = behind
+    return shape, len(steps)
+
+
+# -- the sink
+
+
+def write_new_image(job: core.Job, shape: ImageShape) -> None:
+    """Sets a job's sink: the new PIL image that `core.run_on_image` makes."""
+    job.write_new_image(shape.height, shape.width, _PIXEL_BYTES[shape.channels])
+
+
+def new_tensor(shape: ImageShape, dtype: torch.dtype, in_rows: bool) -> torch.Tensor:
+    """A new tensor ``(C, H, W)``: in memory rows of pixels, or planes."""
+    height, width, channels = shape
+    if in_rows:
+        return memory.new_result(shape, dtype).permute(2, 0, 1)
+    return memory.new_result((channels, height, width), dtype)
+
+
+def write_new_tensor(
+    job: core.Job, address: int, shape: ImageShape, conversion: TensorConversion, in_rows: bool
+) -> None:
+    """Sets a job's sink: a tensor as `new_tensor` makes it, of which the address may follow later."""
+    dtype = conversion.dtype
+    kind = core.DType.UINT8 if dtype is torch.uint8 else core.DType.FLOAT32
+    height, width, channels = shape
+    strides = (1, width * channels, channels) if in_rows else (height * width, width, 1)
+    between, down, across = (stride * dtype.itemsize for stride in strides)
+    job.write(address, shape, (down, across, between), kind, *conversion.arithmetic)
+
+
+def pillow_sink(job: core.Job, shape: ImageShape) -> Image.Image | None:
+    """Sets a job's sink: a new PIL image; None where Pillow has no memory for it in one piece."""
+    new = core.new_image(*shape)
+    if new is None:
+        return None
+    image, pixels = new
+    job.write_image(pixels)
+    return image
+
+
+def tensor_sink(
+    job: core.Job, conversion: TensorConversion, shape: ImageShape, out: torch.Tensor | None, in_rows: bool = False
+) -> torch.Tensor:
+    """Sets a job's sink: the tensor that is given, or a new one."""
+    if out is None:
+        out = new_tensor(shape, conversion.dtype, in_rows)
+        write_new_tensor(job, out.data_ptr(), shape, conversion, in_rows)
+    else:
+        job.write_tensor(out, *conversion.arithmetic)
+    return out
