@@ -88,31 +88,86 @@ def resizes_natively(mode: str) -> bool:
 # -- colours
 
 
-def _blended(kind: Kind, image: Tensor, factor: float) -> Tensor | None:
-    flags = fused()
-    if flags is None or not 0 <= factor <= _LARGEST_FACTOR:
+class Color(NamedTuple):
+    """One of torchvision's functions of colour, as the core has it.
+
+    Attributes:
+        kind: the core's operation.
+        argument: the function's; empty where it has none.
+        default: its value where it isn't given; None where torchvision asks for it.
+        takes: whether torchvision and the core take a value of it.
+        rounds: by the flags that `fused` finds out.
+    """
+
+    kind: Kind
+    argument: str = ""
+    default: float | None = 1
+    takes: Callable[[float], bool] = (1).__eq__
+    rounds: bool = False
+
+
+def _is_factor(value: float) -> bool:
+    return 0 <= value <= _LARGEST_FACTOR
+
+
+COLORS: Mapping[str, Color] = MappingProxyType(
+    {
+        "adjust_contrast": Color(Kind.TENSOR_CONTRAST, "contrast_factor", None, _is_factor, rounds=True),
+        "adjust_hue": Color(Kind.TENSOR_HUE, "hue_factor", None, lambda value: -0.5 <= value <= 0.5),
+        "adjust_saturation": Color(Kind.TENSOR_SATURATION, "saturation_factor", None, _is_factor, rounds=True),
+        "adjust_sharpness": Color(Kind.TENSOR_SHARPNESS, "sharpness_factor", None, _is_factor, rounds=True),
+        "autocontrast": Color(Kind.TENSOR_AUTOCONTRAST),
+        "equalize": Color(Kind.EQUALIZE),
+        "rgb_to_grayscale": Color(Kind.TENSOR_GRAY, "num_output_channels", 1, (1, 3).__contains__, rounds=True),
+    }
+)
+"""The functions of colour by torchvision's name."""
+
+
+def color_call(name: str, *args: float, **given: float) -> tuple[Kind, float, int] | None:
+    """The core's operation for one of `COLORS`, its factor or number of channels, and its flags.
+
+    None for arguments that torchvision refuses, and where it rounds otherwise.
+    """
+    kind, argument, value, takes, rounds = COLORS[name]
+    if len(args) + len(given) == 1 and argument:
+        value = args[0] if args else given.get(argument)
+    elif args or given:
         return None
-    return planes.changed(kind, image, factor, flags)
+    flags = fused() if rounds else 0
+    return None if value is None or flags is None or not takes(value) else (kind, value, flags)
+
+
+def _color(name: str) -> Kernel:
+    def kernel(image: Tensor, *args: float, **given: float) -> Tensor | None:
+        call = color_call(name, *args, **given)
+        if call is None:
+            return None
+        kind, value, flags = call
+        if kind is Kind.TENSOR_GRAY:
+            gray = planes.changed(kind, image, 1.0, flags)
+            return gray if gray is None or value == 1 else gray.expand(image.shape)
+        if kind is Kind.TENSOR_HUE:
+            image = image.contiguous()  # as torchvision's result is
+        return planes.changed(kind, image, value, flags)
+
+    return kernel
+
+
+_contrast = _color("adjust_contrast")
 
 
 def _adjust_contrast(image: Tensor, contrast_factor: float) -> Tensor | None:
-    blended = _blended(Kind.TENSOR_CONTRAST, image, contrast_factor)
-    large = image.ndim == 3 and image.shape[0] == 3 and image.shape[1] * image.shape[2] > memory.STRIP
-    if blended is not None or not large or contrast_factor < 0 or fused() is None or not planes.takes(image):
-        return blended
-    return _contrast_of_large(image, contrast_factor)
+    """The blend; of large images a look-up in torch's table: the mean is of all pixels, as torch adds them up.
 
-
-def _contrast_of_large(image: Tensor, contrast_factor: float) -> Tensor | None:
-    """The image looked up in torch's table; None where it rounds some in two ways, as ``FPC_UNSURE`` says.
-
-    The mean is of all pixels, in the order in which torch adds up; gray ones are made in rows that a cache holds.
+    None where torch rounds some values in two ways, as ``FPC_UNSURE`` says.
     """
-    gray = memory.fresh((1, *image.shape[1:]), torch.float32)
-    for rows in memory.strips(image):
-        red, green, blue = image[:, rows]
-        gray[0, rows] = red.mul(0.2989).add_(green, alpha=0.587).add_(blue, alpha=0.114).floor_()
-    table = contrast_table(gray, contrast_factor)
+    blended, flags = _contrast(image, contrast_factor), fused()
+    large = image.ndim == 3 and image.shape[0] == 3 and image.shape[1] * image.shape[2] > memory.STRIP
+    if blended is not None or not large or contrast_factor < 0 or flags is None:
+        return blended
+    gray = planes.changed(Kind.TENSOR_GRAY, image, 1.0, flags)
+    table = None if gray is None else contrast_table(gray.float(), contrast_factor)
     return None if table is None else planes.looked_up(image, lambda _: table)
 
 
@@ -128,36 +183,6 @@ def contrast_table(gray: Tensor, contrast_factor: float) -> Tensor | None:
     sums = scaled.add(mean, alpha=rest), scaled + mean * rest
     table, other = (one.clamp_(0, 255).to(torch.uint8) for one in sums)
     return table if torch.equal(table, other) else None
-
-
-def _adjust_saturation(image: Tensor, saturation_factor: float) -> Tensor | None:
-    return _blended(Kind.TENSOR_SATURATION, image, saturation_factor)
-
-
-def _adjust_sharpness(image: Tensor, sharpness_factor: float) -> Tensor | None:
-    return _blended(Kind.TENSOR_SHARPNESS, image, sharpness_factor)
-
-
-def _adjust_hue(image: Tensor, hue_factor: float) -> Tensor | None:
-    if not -0.5 <= hue_factor <= 0.5:
-        return None
-    return planes.changed(Kind.TENSOR_HUE, image.contiguous(), hue_factor)  # torchvision's result is contiguous, too
-
-
-def _autocontrast(image: Tensor) -> Tensor | None:
-    return planes.changed(Kind.TENSOR_AUTOCONTRAST, image)
-
-
-def _equalize(image: Tensor) -> Tensor | None:
-    return planes.changed(Kind.EQUALIZE, image)
-
-
-def _rgb_to_grayscale(image: Tensor, num_output_channels: int = 1) -> Tensor | None:
-    flags = fused()
-    if flags is None or num_output_channels not in (1, 3):
-        return None
-    gray = planes.changed(Kind.TENSOR_GRAY, image, 1.0, flags)
-    return gray if gray is None or num_output_channels == 1 else gray.expand(image.shape)
 
 
 def _by_table(name: str) -> Kernel:
@@ -318,19 +343,14 @@ def _perspective(
 
 KERNELS: Mapping[str, Kernel] = MappingProxyType(
     {
+        **{name: _color(name) for name in COLORS},
         "adjust_brightness": _by_table("adjust_brightness"),
         "adjust_contrast": _adjust_contrast,
         "adjust_gamma": _by_table("adjust_gamma"),
-        "adjust_hue": _adjust_hue,
-        "adjust_saturation": _adjust_saturation,
-        "adjust_sharpness": _adjust_sharpness,
         "affine": _warped(affine),
-        "autocontrast": _autocontrast,
-        "equalize": _equalize,
         "perspective": _perspective,
         "resize": _resize,
         "resized_crop": _resized_crop,
-        "rgb_to_grayscale": _rgb_to_grayscale,
         "rotate": _warped(rotation),
         "solarize": _by_table("solarize"),
     }

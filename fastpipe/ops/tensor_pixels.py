@@ -9,7 +9,7 @@ own function.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
@@ -20,10 +20,12 @@ import torch
 from fastpipe import core
 from fastpipe.kernels.arrays import by_core, channels
 from fastpipe.kernels.v2_tensors import (
+    COLORS,
     FILTERS,
     SAMPLE_FILTERS,
     Warp,
     affine,
+    color_call,
     contrast_table,
     fused,
     rotation,
@@ -190,7 +192,9 @@ class OnPixels(FunctionOfV2):
         return resized(shape, (*shape.size, self.given.get("num_output_channels", 1)))
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
-        return _TO_CORE[self.name](job, shape, **self.given)
+        if self.name in _WARPS:
+            return _WARPS[self.name](job, shape, **self.given)
+        return _add_color(job, shape, self.name, self.given)
 
     def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
         return (region, (self,)) if self.name in _BY_PIXEL else None
@@ -202,19 +206,24 @@ class OnPixels(FunctionOfV2):
         return f"{FunctionOfV2.__str__(self)} as a tensor"
 
 
-def _add_blend(job: Job, kind: core.Kind, factor: float, flags: int | None) -> bool:
-    if flags is None or not 0 <= factor <= _LARGEST_FACTOR:
+def _add_color(job: Job, shape: ImageShape, name: str, given: Mapping[str, Any]) -> bool:
+    call = color_call(name, **given)
+    if call is None:
         return False
-    job.tensor_blend(kind, factor, flags)
+    kind, value, flags = call
+    if kind is core.Kind.TENSOR_GRAY:
+        job.tensor_gray(int(value), flags)
+    elif kind is core.Kind.TENSOR_HUE:
+        job.tensor_hue(value)
+    elif kind is core.Kind.TENSOR_AUTOCONTRAST:
+        job.tensor_autocontrast(flags)
+    elif kind is core.Kind.EQUALIZE:
+        job.equalize()  # as Pillow's
+    elif kind is core.Kind.TENSOR_CONTRAST and shape.height * shape.width * 255 > _MOST_SUM:
+        return False
+    else:
+        job.tensor_blend(kind, value, flags)
     return True
-
-
-_LARGEST_FACTOR = 1e30
-
-
-def _add_contrast(job: Job, shape: ImageShape, contrast_factor: float) -> bool:
-    small = shape.height * shape.width * 255 <= _MOST_SUM
-    return small and _add_blend(job, core.Kind.TENSOR_CONTRAST, contrast_factor, fused())
 
 
 def _contrast_of_large(image: Any, contrast_factor: float) -> Any:
@@ -222,46 +231,13 @@ def _contrast_of_large(image: Any, contrast_factor: float) -> Any:
     (height, width), flags = image.shape[:2], fused()
     if channels(image) != 3 or height * width * 255 <= _MOST_SUM or flags is None or contrast_factor < 0:
         return None
-    gray = by_core(image, partial(_add_gray, shape=image.shape), (height, width))
-    table = None if gray is None else contrast_table(torch.from_numpy(gray).float()[None], contrast_factor)
+    gray = _by_core(OnPixels("rgb_to_grayscale", {}), image)
+    table = None if gray is None else contrast_table(torch.from_numpy(gray[..., 0]).float()[None], contrast_factor)
     return None if table is None else by_core(image, partial(_add_table, table=table), image.shape)
 
 
 def _add_table(job: Job, table: torch.Tensor) -> bool:
     job.look_up(3 * table.numpy().tobytes())
-    return True
-
-
-def _add_saturation(job: Job, shape: ImageShape, saturation_factor: float) -> bool:
-    return _add_blend(job, core.Kind.TENSOR_SATURATION, saturation_factor, fused())
-
-
-def _add_sharpness(job: Job, shape: ImageShape, sharpness_factor: float) -> bool:
-    return _add_blend(job, core.Kind.TENSOR_SHARPNESS, sharpness_factor, fused())
-
-
-def _add_hue(job: Job, shape: ImageShape, hue_factor: float) -> bool:
-    if not -0.5 <= hue_factor <= 0.5:
-        return False
-    job.tensor_hue(hue_factor)
-    return True
-
-
-def _add_autocontrast(job: Job, shape: ImageShape) -> bool:
-    job.tensor_autocontrast(0)
-    return True
-
-
-def _add_equalize(job: Job, shape: ImageShape) -> bool:
-    job.equalize()  # as Pillow's
-    return True
-
-
-def _add_gray(job: Job, shape: ImageShape, num_output_channels: int = 1) -> bool:
-    flags = fused()
-    if flags is None or num_output_channels not in (1, 3):
-        return False
-    job.tensor_gray(num_output_channels, flags)
     return True
 
 
@@ -294,18 +270,8 @@ def _add_warp(job: Job, shape: ImageShape, warp: Warp) -> bool:
     return True
 
 
-_TO_CORE: dict[str, Callable[..., bool]] = {
-    "adjust_contrast": _add_contrast,
-    "adjust_hue": _add_hue,
-    "adjust_saturation": _add_saturation,
-    "adjust_sharpness": _add_sharpness,
-    "affine": _add_affine,
-    "autocontrast": _add_autocontrast,
-    "equalize": _add_equalize,
-    "rgb_to_grayscale": _add_gray,
-    "rotate": _add_rotate,
-}
-ON_PIXELS = frozenset(_TO_CORE)
+_WARPS: dict[str, Callable[..., bool]] = {"affine": _add_affine, "rotate": _add_rotate}
+ON_PIXELS = frozenset({*COLORS, *_WARPS})
 """The functions that `OnPixels` has."""
 _BY_PIXEL = frozenset({"adjust_hue", "adjust_saturation", "rgb_to_grayscale"})
 

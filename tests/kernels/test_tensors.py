@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 import torchvision_here
@@ -50,6 +52,25 @@ def test_a_core_that_rounds_otherwise_is_not_used(monkeypatch: pytest.MonkeyPatc
         assert v2_tensors.run(name, image, 1.2) is None
         operation = TensorOperation(name, {f"{name[7:]}_factor": 1.2}, (300, 301, 3))
         assert torch.equal(operation.apply(image), getattr(F, name)(image, 1.2))
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "given"),
+    [
+        ("autocontrast", (1,), {}),
+        ("equalize", (), {"factor": 1}),
+        ("adjust_sharpness", (), {}),
+        ("adjust_saturation", (1.0,), {"saturation_factor": 1.0}),
+        ("adjust_sharpness", (1.0, 1.0), {}),
+        ("adjust_hue", (), {"factor": 0.1}),
+        ("rgb_to_grayscale", (2,), {}),
+    ],
+)
+def test_arguments_that_torchvision_refuses_are_left_to_it(name: str, args: tuple[Any, ...], given: Any) -> None:
+    image = torch.zeros(3, 5, 6, dtype=torch.uint8)
+    assert v2_tensors.run(name, image, *args, **given) is None
+    with pytest.raises((TypeError, ValueError)):
+        getattr(F, name)(image, *args, **given)
 
 
 def test_large_memory() -> None:
