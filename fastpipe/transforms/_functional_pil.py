@@ -7,32 +7,34 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from PIL import Image, ImageEnhance, ImageOps
 
+from fastpipe.types import Fill
 
-def _is_pil_image(img: Any) -> bool:
+
+def _is_pil_image(img: object) -> TypeGuard[Image.Image]:
     return isinstance(img, Image.Image)
 
 
-def check_image(img: Any) -> None:
+def check_image(img: object) -> None:
     if not isinstance(img, Image.Image):
         raise TypeError(f"img should be PIL Image. Got {type(img)}")
 
 
-def get_dimensions(img: Any) -> list[int]:
+def get_dimensions(img: object) -> list[int]:
     if isinstance(img, Image.Image):
         return [len(img.getbands()), img.height, img.width]
     raise TypeError(f"Unexpected type {type(img)}")
 
 
-def get_image_size(img: Any) -> list[int]:
+def get_image_size(img: object) -> list[int]:
     return get_dimensions(img)[:0:-1]
 
 
-def get_image_num_channels(img: Any) -> int:
+def get_image_num_channels(img: object) -> int:
     return get_dimensions(img)[0]
 
 
@@ -68,30 +70,30 @@ def from_array(array: np.ndarray[Any, Any], mode: str) -> Image.Image:
     return Image.frombuffer(mode, (array.shape[1], array.shape[0]), array.tobytes(), "raw", mode, 0, 1)
 
 
-def hflip(img: Any) -> Image.Image:
+def hflip(img: Image.Image) -> Image.Image:
     check_image(img)
-    return img.transpose(Image.Transpose.FLIP_LEFT_RIGHT)  # type: ignore[no-any-return]
+    return img.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
 
 
-def vflip(img: Any) -> Image.Image:
+def vflip(img: Image.Image) -> Image.Image:
     check_image(img)
-    return img.transpose(Image.Transpose.FLIP_TOP_BOTTOM)  # type: ignore[no-any-return]
+    return img.transpose(Image.Transpose.FLIP_TOP_BOTTOM)
 
 
-def crop(img: Any, top: int, left: int, height: int, width: int) -> Image.Image:
+def crop(img: Image.Image, top: int, left: int, height: int, width: int) -> Image.Image:
     check_image(img)
-    return img.crop((left, top, left + width, top + height))  # type: ignore[no-any-return]
+    return img.crop((left, top, left + width, top + height))
 
 
-def resize(img: Any, size: Any, interpolation: int = Image.Resampling.BILINEAR) -> Image.Image:
+def resize(img: Image.Image, size: Any, interpolation: int = Image.Resampling.BILINEAR) -> Image.Image:
     """Args: ``size``: a list of height and width; ``interpolation``: Pillow's integer."""
     check_image(img)
     if not (isinstance(size, list) and len(size) == 2):
         raise TypeError(f"Got inappropriate size arg: {size}")
-    return img.resize((size[1], size[0]), interpolation)  # type: ignore[no-any-return]
+    return img.resize((size[1], size[0]), interpolation)
 
 
-def check_pad_arguments(padding: Any, fill: Any, padding_mode: Any) -> tuple[int, ...]:
+def check_pad_arguments(padding: object, fill: object, padding_mode: object) -> tuple[int, ...]:
     """The padding as 2 or 4 numbers (one number stands for two), after torchvision's checks in its order."""
     if not isinstance(padding, (numbers.Number, tuple, list)):
         raise TypeError("Got inappropriate padding arg")
@@ -108,13 +110,13 @@ def check_pad_arguments(padding: Any, fill: Any, padding_mode: Any) -> tuple[int
     return tuple(padding) * 2 if len(padding) == 1 else tuple(padding)
 
 
-def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: str = "constant") -> Image.Image:
+def pad(img: Image.Image, padding: Any, fill: Fill = 0, padding_mode: str = "constant") -> Image.Image:
     check_image(img)
     padding = check_pad_arguments(padding, fill, padding_mode)
     if padding_mode == "constant":
         image = ImageOps.expand(img, border=padding, fill=_fill(fill, img))
         if img.mode == "P":
-            image.putpalette(img.getpalette())
+            image.putpalette(img.getpalette() or ())
         return image
 
     left, top, right, bottom = padding * 2 if len(padding) == 2 else padding
@@ -127,37 +129,37 @@ def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: str = "constant") -
     widths = (rows, columns, (0, 0)) if array.ndim == 3 else (rows, columns)
     image = Image.fromarray(np.pad(array, widths, mode=padding_mode))  # type: ignore[call-overload]
     if img.mode == "P":
-        image.putpalette(img.getpalette())
+        image.putpalette(img.getpalette() or ())
     return image
 
 
-def adjust_brightness(img: Any, brightness_factor: float) -> Image.Image:
+def adjust_brightness(img: Image.Image, brightness_factor: float) -> Image.Image:
     check_image(img)
     return ImageEnhance.Brightness(img).enhance(brightness_factor)
 
 
-def adjust_contrast(img: Any, contrast_factor: float) -> Image.Image:
+def adjust_contrast(img: Image.Image, contrast_factor: float) -> Image.Image:
     check_image(img)
     return ImageEnhance.Contrast(img).enhance(contrast_factor)
 
 
-def adjust_saturation(img: Any, saturation_factor: float) -> Image.Image:
+def adjust_saturation(img: Image.Image, saturation_factor: float) -> Image.Image:
     check_image(img)
     return ImageEnhance.Color(img).enhance(saturation_factor)
 
 
-def adjust_sharpness(img: Any, sharpness_factor: float) -> Image.Image:
+def adjust_sharpness(img: Image.Image, sharpness_factor: float) -> Image.Image:
     check_image(img)
     return ImageEnhance.Sharpness(img).enhance(sharpness_factor)
 
 
-def adjust_hue(img: Any, hue_factor: float) -> Image.Image:
+def adjust_hue(img: Image.Image, hue_factor: float) -> Image.Image:
     if not (-0.5 <= hue_factor <= 0.5):
         raise ValueError(f"hue_factor ({hue_factor}) is not in [-0.5, 0.5].")
     check_image(img)
     mode = img.mode
     if mode in {"L", "1", "I", "F"}:
-        return img  # type: ignore[no-any-return]
+        return img
 
     hue, saturation, value = img.convert("HSV").split()
     # Hue is an angle of 256 steps, so that the wrap-around is meant.
@@ -166,83 +168,88 @@ def adjust_hue(img: Any, hue_factor: float) -> Image.Image:
     return Image.merge("HSV", (from_array(shifted, "L"), saturation, value)).convert(mode)
 
 
-def adjust_gamma(img: Any, gamma: float, gain: float = 1.0) -> Image.Image:
+def adjust_gamma(img: Image.Image, gamma: float, gain: float = 1.0) -> Image.Image:
     check_image(img)
     if gamma < 0:
         raise ValueError("Gamma should be a non-negative real number")
     table = [int((255 + 1 - 1e-3) * gain * pow(level / 255.0, gamma)) for level in range(256)] * 3
-    return img.convert("RGB").point(table).convert(img.mode)  # type: ignore[no-any-return]
+    return img.convert("RGB").point(table).convert(img.mode)
 
 
-def to_grayscale(img: Any, num_output_channels: int) -> Image.Image:
+def to_grayscale(img: Image.Image, num_output_channels: int) -> Image.Image:
     check_image(img)
     if num_output_channels not in (1, 3):
         raise ValueError("num_output_channels should be either 1 or 3")
     gray = img.convert("L")
     if num_output_channels == 1:
-        return gray  # type: ignore[no-any-return]
+        return gray
     gray.info = {}  # as in torchvision, which makes the result of an array
-    return gray.convert("RGB")  # type: ignore[no-any-return]
+    return gray.convert("RGB")
 
 
 rgb_to_grayscale = to_grayscale
 
 
-def invert(img: Any) -> Image.Image:
+def invert(img: Image.Image) -> Image.Image:
     check_image(img)
     return ImageOps.invert(img)
 
 
-def posterize(img: Any, bits: int) -> Image.Image:
+def posterize(img: Image.Image, bits: int) -> Image.Image:
     check_image(img)
     return ImageOps.posterize(img, bits)
 
 
-def solarize(img: Any, threshold: Any) -> Image.Image:
+def solarize(img: Image.Image, threshold: float) -> Image.Image:
     check_image(img)
-    return ImageOps.solarize(img, threshold)
+    return ImageOps.solarize(img, threshold)  # type: ignore[arg-type] # compares with it alone
 
 
-def autocontrast(img: Any) -> Image.Image:
+def autocontrast(img: Image.Image) -> Image.Image:
     check_image(img)
     return ImageOps.autocontrast(img)
 
 
-def equalize(img: Any) -> Image.Image:
+def equalize(img: Image.Image) -> Image.Image:
     check_image(img)
     return ImageOps.equalize(img)
 
 
-def _fill(fill: Any, img: Any) -> Any:
+def _fill(fill: Fill, img: Image.Image) -> Any:
     check_image(img)
     return fill_per_band(fill, len(img.getbands()), integer=img.mode != "F")
 
 
-def _warped(img: Any, method: Image.Transform, matrix: Sequence[float], interpolation: int, fill: Any) -> Image.Image:
+def _warped(
+    img: Image.Image, method: Image.Transform, matrix: Sequence[float], interpolation: int, fill: Fill
+) -> Image.Image:
     fillcolor = _fill(fill, img)
-    return img.transform(img.size, method, matrix, interpolation, fillcolor=fillcolor)  # type: ignore[no-any-return]
+    return img.transform(img.size, method, matrix, interpolation, fillcolor=fillcolor)
 
 
 def affine(
-    img: Any, matrix: Sequence[float], interpolation: int = Image.Resampling.NEAREST, fill: Any = None
+    img: Image.Image, matrix: Sequence[float], interpolation: int = Image.Resampling.NEAREST, fill: Fill = None
 ) -> Image.Image:
     """Args: ``matrix``: from output to input pixels, the first two rows."""
     return _warped(img, Image.Transform.AFFINE, matrix, interpolation, fill)
 
 
 def rotate(
-    img: Any,
+    img: Image.Image,
     angle: float,
     interpolation: int = Image.Resampling.NEAREST,
     expand: bool = False,
-    center: Any = None,
-    fill: Any = None,
+    center: tuple[float, float] | None = None,
+    fill: Fill = None,
 ) -> Image.Image:
     fillcolor = _fill(fill, img)
-    return img.rotate(angle, interpolation, expand, center, fillcolor=fillcolor)  # type: ignore[no-any-return]
+    return img.rotate(angle, interpolation, expand, center, fillcolor=fillcolor)  # type: ignore[arg-type]
 
 
 def perspective(
-    img: Any, perspective_coeffs: Sequence[float], interpolation: int = Image.Resampling.BICUBIC, fill: Any = None
+    img: Image.Image,
+    perspective_coeffs: Sequence[float],
+    interpolation: int = Image.Resampling.BICUBIC,
+    fill: Fill = None,
 ) -> Image.Image:
     return _warped(img, Image.Transform.PERSPECTIVE, perspective_coeffs, interpolation, fill)

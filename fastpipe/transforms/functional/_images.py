@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -51,6 +51,8 @@ from fastpipe.transforms import _functional_pil as _pil
 from fastpipe.transforms.functional.conversion import pil_to_tensor, to_pil_image
 from fastpipe.types import Box, ImageShape
 
+Pixels: TypeAlias = "Image | NDArray[Any]"
+"""An image of the kind that came in."""
 ANY = (1, 2, 3, 4)
 _GRAY_OR_RGB = (1, 3)
 _UINT8 = np.dtype(np.uint8)
@@ -59,11 +61,11 @@ _HFLIP = interned_once(HFlip)
 
 def changed(
     operation: Operation,
-    img: Any,
+    img: object,
     *arguments: Any,
     permitted: tuple[int, ...] = _GRAY_OR_RGB,
     kernel: Callable[[NDArray[Any]], NDArray[Any]] | None = None,
-) -> Any:
+) -> Pixels:
     """An operation's result.
 
     Args:
@@ -144,14 +146,14 @@ def _through_tensor(operation: Operation, img: NDArray[Any]) -> NDArray[Any]:
 # -- one after the other, as in `geometry`, `warps` and `filters`
 
 
-def get_dimensions(img: Any) -> list[int]:
+def get_dimensions(img: object) -> list[int]:
     if isinstance(img, np.ndarray):
         check_array(img)
         return [channels(img), *img.shape[:2]]
     return _pil.get_dimensions(img)
 
 
-def crop(img: Any, top: int, left: int, height: int, width: int) -> Any:
+def crop(img: Pixels, top: int, left: int, height: int, width: int) -> Pixels:
     if not isinstance(img, np.ndarray):
         return _pil.crop(img, top, left, height, width)
     check_array(img)
@@ -164,21 +166,21 @@ def crop(img: Any, top: int, left: int, height: int, width: int) -> Any:
     return _changed_array(Crop(*box), img, kernel=lambda pixels: geometry.crop(pixels, *box))
 
 
-def center_crop(img: Any, top: int, left: int, height: int, width: int) -> Any:
+def center_crop(img: Pixels, top: int, left: int, height: int, width: int) -> Pixels:
     """The box in the middle; of a PIL image that is smaller, padded before."""
     if isinstance(img, np.ndarray):
         return crop(img, top, left, height, width)
     _, rows, columns = _pil.get_dimensions(img)
     missing = [-left, -top, left + width - columns, top + height - rows]
     if max(missing) > 0:
-        img = pad(img, [max(pixels, 0) for pixels in missing])
+        img = _pil.pad(img, [max(pixels, 0) for pixels in missing])
         if img.size == (width, height):
             return img
         top, left = max(top, 0), max(left, 0)
     return _pil.crop(img, top, left, height, width)
 
 
-def hflip(img: Any) -> Any:
+def hflip(img: Pixels) -> Pixels:
     if isinstance(img, np.ndarray):
         return _changed_array(_HFLIP, img, ANY, geometry.hflip)
     # Asked at once: with one call of Python's more, small images take longer than Pillow.
@@ -187,14 +189,14 @@ def hflip(img: Any) -> Any:
     return _pil.hflip(img) if made is None else made
 
 
-def vflip(img: Any) -> Any:
+def vflip(img: Pixels) -> Pixels:
     """Pillow's, of a PIL image: nobody copies whole rows faster."""
     if not isinstance(img, np.ndarray):
         return _pil.vflip(img)
     return _changed_array(VFlip(), img, ANY, geometry.vflip)
 
 
-def resize(img: Any, height: int, width: int, interpolation: InterpolationMode, antialias: bool | None) -> Any:
+def resize(img: Pixels, height: int, width: int, interpolation: InterpolationMode, antialias: bool | None) -> Pixels:
     """``antialias`` is for floats only: PIL images, and uint8 arrays, which are those, always are antialiased."""
     if isinstance(img, np.ndarray):
         check_array(img)
@@ -217,7 +219,7 @@ def _resize(height: int, width: int, interpolation: InterpolationMode) -> Resize
 
 
 def resized_crop(
-    img: Any, top: int, left: int, height: int, width: int, size: Any, interpolation: InterpolationMode
+    img: Pixels, top: int, left: int, height: int, width: int, size: Any, interpolation: InterpolationMode
 ) -> Any:
     """`geometry.resized_crop` of a PIL image, without a crop between; None where there is to be one."""
     fixed = isinstance(size, (list, tuple)) and len(size) == 2
@@ -225,7 +227,7 @@ def resized_crop(
     return run_operation(operation, img, Box(top, left, height, width))
 
 
-def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: str = "constant") -> Any:
+def pad(img: Pixels, padding: Any, fill: Any = 0, padding_mode: str = "constant") -> Pixels:
     if not isinstance(img, np.ndarray):
         made = None if padding_mode == "constant" else run_operation(Pad(padding, fill, padding_mode), img)
         return _pil.pad(img, padding, fill, padding_mode) if made is None else made
@@ -241,7 +243,7 @@ def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: str = "constant") -
     return geometry.pad(img, left, top, right, bottom, color, padding_mode)
 
 
-def _is_small(img: Any, interpolation: InterpolationMode) -> bool:
+def _is_small(img: Pixels, interpolation: InterpolationMode) -> bool:
     """True for a PIL image that is so small that Pillow warps it."""
     if not isinstance(img, Image):
         return False
@@ -249,7 +251,7 @@ def _is_small(img: Any, interpolation: InterpolationMode) -> bool:
     return width * height < least_pixels_of_warp(interpolation, 1 if img.mode == "L" else 3)
 
 
-def rotate(img: Any, angle: float, interpolation: InterpolationMode, expand: bool, center: Any, fill: Any) -> Any:
+def rotate(img: Pixels, angle: float, interpolation: InterpolationMode, expand: bool, center: Any, fill: Any) -> Pixels:
     arguments = angle, pil_modes_mapping[interpolation], expand, center, fill
     kernel = None
     if isinstance(img, np.ndarray):
@@ -269,7 +271,7 @@ def _quarter_turns(height: int, width: int, angle: float, expand: bool, center: 
 
 
 def affine(
-    img: Any,
+    img: Pixels,
     angle: float,
     translate: list[float],
     scale: float,
@@ -277,14 +279,13 @@ def affine(
     interpolation: InterpolationMode,
     fill: Any,
     center: Any,
-) -> Any:
-    if not _is_small(img, interpolation):
-        operation = Affine(angle, translate, scale, shear, interpolation, fill, center)
-        if isinstance(img, np.ndarray):
-            return _changed_array(operation, img)
-        made = run_operation(operation, img)
-        if made is not None:
-            return made
+) -> Pixels:
+    operation = Affine(angle, translate, scale, shear, interpolation, fill, center)
+    if isinstance(img, np.ndarray):
+        return _changed_array(operation, img)
+    made = None if _is_small(img, interpolation) else run_operation(operation, img)
+    if made is not None:
+        return made
     # Pillow counts from the top left corner. Half a pixel less than the true centre, as torchvision has it: so a turn
     # by 90 degrees agrees with torch.rot90.
     _, height, width = _pil.get_dimensions(img)
@@ -294,13 +295,13 @@ def affine(
 
 
 def perspective(
-    img: Any,
+    img: Pixels,
     startpoints: list[list[int]],
     endpoints: list[list[int]],
     coefficients: list[float],
     interpolation: InterpolationMode,
     fill: Any,
-) -> Any:
+) -> Pixels:
     """An image with a perspective; ``coefficients`` are those of the points."""
     if isinstance(img, np.ndarray):
         return _changed_array(Perspective(startpoints, endpoints, interpolation, fill), img)
@@ -308,12 +309,15 @@ def perspective(
     return _pil.perspective(img, coefficients, pil_modes_mapping[interpolation], fill) if made is None else made
 
 
-def elastic_transform(img: Any, displacement: Tensor, interpolation: InterpolationMode, fill: Any) -> Any:
+def elastic_transform(img: Pixels, displacement: Tensor, interpolation: InterpolationMode, fill: Any) -> Pixels:
     operation = ElasticTransform(displacement, interpolation, fill)
     if not isinstance(img, np.ndarray):
         if shape_of(img) is None:
-            return to_pil_image(operation.apply(pil_to_tensor(img)), mode=img.mode)  # type: ignore[no-untyped-call]
-        return _pil.from_array(elastic_transform(np.asarray(img), displacement, interpolation, fill), img.mode)
+            made: Image = to_pil_image(operation.apply(pil_to_tensor(img)), img.mode)  # type: ignore[no-untyped-call]
+            return made
+        return _pil.from_array(
+            np.asarray(elastic_transform(np.asarray(img), displacement, interpolation, fill)), img.mode
+        )
     check_array(img)
     if img.size == 0:
         return np.zeros_like(img)
@@ -325,7 +329,7 @@ def elastic_transform(img: Any, displacement: Tensor, interpolation: Interpolati
     return moved.reshape(img.shape)
 
 
-def gaussian_blur(img: Any, kernel_size: list[int], sigma: list[float]) -> Any:
+def gaussian_blur(img: Pixels, kernel_size: list[int], sigma: list[float]) -> Pixels:
     operation = GaussianBlur(kernel_size, sigma)
     if not isinstance(img, np.ndarray):
         if not _pil._is_pil_image(img):
