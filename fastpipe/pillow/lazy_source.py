@@ -5,13 +5,14 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, Protocol
 
 import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from fastpipe import core, readers
+from fastpipe import readers
 from fastpipe.ops import Crop, Operation
 from fastpipe.pending import is_pending
 from fastpipe.program.encoded import Encoded
@@ -170,22 +171,14 @@ class LazySource:
         made: NDArray[Any] = self.run(program, as_array=True)
         return made
 
-    def _run(self, program: Program, out: torch.Tensor | None, in_rows: bool, **options: bool) -> Any:
+    def _run(
+        self, program: Program, out: torch.Tensor | None, in_rows: bool, as_pil: bool, all_steps: bool = False
+    ) -> Any:
         if self._parts.add(program.box, whole_is_there=self._whole is not None):
             self._whole = self._decode_whole()
         if self._whole is not None:
             return run_on_image(program, self._whole, out, in_rows=in_rows)
-
-        def from_file(program: Program, into: torch.Tensor | None, in_rows: bool) -> Any:
-            made = self._decoded_by_core(program, into, in_rows, **options)
-            if made is None:
-                raise _RefusedError
-            return made
-
-        try:
-            return run(program, from_file, out, in_rows)
-        except _RefusedError:
-            return None
+        return run(program, partial(self._decoded_by_core, as_pil=as_pil, all_steps=all_steps), out, in_rows)
 
     def _decoded_by_core(
         self,
@@ -195,8 +188,6 @@ class LazySource:
         as_pil: bool = True,
         all_steps: bool = False,
     ) -> Any:
-        if not core.available():
-            return None
         limit = readers.pixel_limit(self.encoded.max_pixels)
         made = decode_by_core(program, self.encoded, into, limit, in_rows, as_pil, all_steps=all_steps)
         return to_pil(made) if as_pil else made
@@ -222,7 +213,3 @@ class LazySource:
         pixels, _ = encoded.decode(refused=True)
         image: Image.Image = to_pil(pixels)
         return image
-
-
-class _RefusedError(Exception):
-    """The core refuses a file, or a step."""

@@ -78,8 +78,10 @@ def decode_by_core(
 ) -> Any:
     """Decodes by the core, and runs the steps that it has; kernels run the rest, unless the core is to have all steps.
 
-    None where it refuses the file, hasn't all steps, or leaves one to torch.
+    None where it isn't there, refuses the file, hasn't all steps, or leaves one to torch.
     """
+    if not core.available():
+        return None
     job = core.thread_job()
     encoded.give_to(job, program.box, (0, readers.most_scratch(limit)))
     shape, taken = add_program(job, program)

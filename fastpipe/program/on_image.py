@@ -34,7 +34,9 @@ DIRECT = frozenset({torch.uint8, torch.float32, torch.float16, torch.bfloat16})
 """Dtypes that the core writes."""
 
 MakePixels: TypeAlias = Callable[[Program, torch.Tensor | None, bool], object]
-"""Runs a program up to its conversion, from some source: the program, the tensor to write to or None, `in_rows`."""
+"""Runs a program up to its conversion, from some source: the program, the tensor to write to or None, `in_rows`.
+
+None where that source can't be run from."""
 
 
 def shape_of(image: object) -> ImageShape | None:
@@ -181,12 +183,13 @@ def _prepare(operation: Operation, image: Image.Image, shape: ImageShape, jobs: 
 
 
 def run(program: Program, make: MakePixels, out: torch.Tensor | None, in_rows: bool) -> Any:
-    """Runs a program from any source; arguments and result as of `execute`."""
+    """Runs a program from any source; arguments and result as of `execute`, None where `make` gives that."""
     if out is not None and (program.conversion is None or tuple(out.shape) != _tensor_shape(program.result)):
         raise PlanError(f"{program} gives no image that fits into {tuple(out.shape)}")
     into = None if program.after or (out is not None and out.dtype not in DIRECT) else out
     in_rows = in_rows and program.in_rows
-    return finish_tensor(program, make(program, into, in_rows), out, in_rows)
+    made = make(program, into, in_rows)
+    return None if made is None else finish_tensor(program, made, out, in_rows)
 
 
 def on_pixels(

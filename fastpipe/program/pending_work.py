@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 from torch.utils._python_dispatch import _disable_current_modes
 
-from fastpipe import core, readers
+from fastpipe import readers
 from fastpipe.core.factors import normalized_by_factor
 from fastpipe.ops import (
     ConvertImageDtype,
@@ -107,31 +107,22 @@ class TensorSource:
         if self._parts.add(program.box, whole_is_there=self.array is not None):
             self.decode()
         if self.array is None:
-            try:
-                return run(program, self._by_core, out, in_rows)
-            except _RefusedError:
-                self.array = self._library().permute(1, 2, 0).numpy()
+            made = run(program, self._by_core, out, in_rows)
+            if made is not None:
+                return made
+            self.array = self._library().permute(1, 2, 0).numpy()
         return run_on_image(lower((*_TO_TENSOR, *steps), self.shape), self.array, out, in_rows=in_rows)
 
     def decode(self) -> bool:
         """Decodes the whole image now; False where the core refuses it."""
-        try:
-            made = run(self.program(()), self._by_core, None, True)
-        except _RefusedError:
-            return False
-        self.array = made.permute(1, 2, 0).numpy()
-        return True
+        made = run(self.program(()), self._by_core, None, True)
+        if made is not None:
+            self.array = made.permute(1, 2, 0).numpy()
+        return made is not None
 
     def _by_core(self, program: Program, into: torch.Tensor | None, in_rows: bool) -> Any:
         limit = readers.pixel_limit(self._encoded.max_pixels)
-        made = decode_by_core(program, self._encoded, into, limit, in_rows, False) if core.available() else None
-        if made is None:
-            raise _RefusedError
-        return made
-
-
-class _RefusedError(Exception):
-    """The core refuses a file."""
+        return decode_by_core(program, self._encoded, into, limit, in_rows, False)
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
