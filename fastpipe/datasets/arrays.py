@@ -78,7 +78,7 @@ class Arrays(ImageDataset):
             raise DatasetError("there is no array in this dataset.")
         return self.__form
 
-    def _fastpipe_stages(self, kind: Callable[..., ImageStages] = ArrayStages, **options: Any) -> ImageStages:
+    def _fastpipe_stages(self, kind: Callable[..., ImageStages] = ArrayStages, **options: object) -> ImageStages:
         dataset = weakref.proxy(self)  # which holds the stages
         return super()._fastpipe_stages(kind, form=lambda: dataset.form, form_is_given=self.__given, **options)
 

@@ -133,14 +133,14 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         self.max_bad_fraction = max_bad_fraction
         self._fastpipe_policy()  # tells what isn't accepted
 
-    def _fastpipe_check_callable(self, **given: Any) -> None:
+    def _fastpipe_check_callable(self, **given: object) -> None:
         """Raises PlanError for a transform that can't be called, unless a subclass makes its samples itself."""
         for name, value in given.items():
             if not (value is None or callable(value) or self._fastpipe_has_own_getitem):
                 several = "; several go into a Compose" if isinstance(value, (list, tuple)) else ""
                 raise PlanError(f"{name}={value!r:.80}: give something that is called with an image{several}, or None.")
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         if cls.__getitem__ is not ImageDataset.__getitem__:
             cls.__getitem__ = with_lazy_images(cls.__getitem__)  # type: ignore[method-assign]
@@ -227,7 +227,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
     def _fastpipe_policy(self) -> BadFilePolicy:
         return BadFilePolicy(self)
 
-    def _fastpipe_stages(self, kind: Callable[..., ImageStages] = ImageStages, **options: Any) -> ImageStages:
+    def _fastpipe_stages(self, kind: Callable[..., ImageStages] = ImageStages, **options: object) -> ImageStages:
         """The stages that make samples: of a class derived from `ImageStages`, with what it takes beyond that."""
         return kind(
             self.pipeline,

@@ -80,5 +80,5 @@ class ImageArray(ImageDataset):
         """The target of a sample; override it where that is more than a look into `targets`."""
         return self.targets[index]
 
-    def _fastpipe_stages(self, kind: Callable[..., ImageStages] = PixelStages, **options: Any) -> ImageStages:
+    def _fastpipe_stages(self, kind: Callable[..., ImageStages] = PixelStages, **options: object) -> ImageStages:
         return super()._fastpipe_stages(kind, array=PixelArray(self.data, self.channels_first), **options)

@@ -75,7 +75,7 @@ class JointDataset(ImageDataset):
         """
         return (placed(target, size),)
 
-    def named_targets_of(self, target: Any, size: tuple[int, int], transform: Any) -> tuple[Any, ...]:
+    def named_targets_of(self, target: object, size: tuple[int, int], transform: object) -> tuple[Any, ...]:
         """The parts of a sample after the image, for a transform that takes named arrays, as albumentations' do.
 
         By what `sample` says and the image's ``(height, width)``. A part is a dict of such arrays by name, or a value:
@@ -93,7 +93,7 @@ class JointDataset(ImageDataset):
         joint = self._fastpipe_joint
         return super().pipeline if joint is None else self._fastpipe_compiled(joint, v2_alone=True)
 
-    def _fastpipe_stages(self, kind: Callable[..., ImageStages] = TargetStages, **options: Any) -> ImageStages:
+    def _fastpipe_stages(self, kind: Callable[..., ImageStages] = TargetStages, **options: object) -> ImageStages:
         joint = self._fastpipe_joint
         if joint is not None:
             kind = JointStages if run_of(joint) is None else AlbumentationsStages

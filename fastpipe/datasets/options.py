@@ -60,7 +60,7 @@ def with_options(options: type[Any]) -> Callable[[Init], Init]:
         signature = own.replace(parameters=[*kept, *listed])
 
         @functools.wraps(init)
-        def checked(self: object, *args: Any, **given: Any) -> None:
+        def checked(self: object, *args: object, **given: object) -> None:
             for name in given:
                 if name not in signature.parameters:
                     raise TypeError(f"{type(self).__name__}() got an unexpected keyword argument {name!r}")

@@ -57,7 +57,7 @@ def reused(shape: tuple[int, ...], dtype: torch.dtype, pinned: bool = False) -> 
 
 
 def tensor_on(
-    memory: Any,
+    memory: object,
     shape: tuple[int, ...],
     dtype: torch.dtype,
     strides: tuple[int, ...] | None = None,

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -62,7 +61,7 @@ def _planar(image: Tensor) -> tuple[int, ...]:
     return math.prod(image.shape[:-3]), *image.shape[-3:]
 
 
-def looked_up(image: Tensor, operation: Callable[..., Tensor], *args: Any, **kwargs: Any) -> Tensor | None:
+def looked_up(image: Tensor, operation: Callable[..., Tensor], *args: object, **kwargs: object) -> Tensor | None:
     """An operation on each value by itself: what becomes of an image of all values, ``(1, 1, 256)``, looked up."""
     if not takes(image):
         return None

@@ -186,7 +186,7 @@ def contrast_table(gray: Tensor, contrast_factor: float) -> Tensor | None:
 
 
 def _by_table(name: str) -> Kernel:
-    def kernel(image: Tensor, *args: Any, **kwargs: Any) -> Tensor | None:
+    def kernel(image: Tensor, *args: object, **kwargs: object) -> Tensor | None:
         return planes.looked_up(image, _theirs(name), *args, **kwargs)
 
     return kernel
@@ -311,7 +311,7 @@ def _theta(matrix: list[float], size: tuple[int, int]) -> list[float]:
 
 
 def _warped(warp_of: Callable[..., Warp | None]) -> Kernel:
-    def kernel(image: Tensor, *args: Any, **kwargs: Any) -> Tensor | None:
+    def kernel(image: Tensor, *args: object, **kwargs: object) -> Tensor | None:
         if not planes.takes(image) or not samples_affine():
             return None
         warp = warp_of(tuple(image.shape[-2:]), *args, **kwargs)
@@ -358,7 +358,7 @@ KERNELS: Mapping[str, Kernel] = MappingProxyType(
 """The kernels by torchvision's name, with the arguments of torchvision's own."""
 
 
-def run(name: str, image: Tensor, *args: Any, **kwargs: Any) -> Tensor | None:
+def run(name: str, image: Tensor, *args: object, **kwargs: object) -> Tensor | None:
     """The result of torchvision's function of that name; None where torchvision has to do it.
 
     Raises:

@@ -18,7 +18,7 @@ _COMPARED = 64
 """Samples that are described, spread over the dataset."""
 
 
-def describe_dataset(dataset: Any, epoch: int = 0) -> dict[str, Any]:
+def describe_dataset(dataset: object, epoch: int = 0) -> dict[str, Any]:
     """The length of a dataset, and a short digest of some of its samples' names and targets.
 
     A file's name is its last two folders and its own, so that a dataset may lie elsewhere on another machine. Of a

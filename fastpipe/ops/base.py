@@ -160,7 +160,7 @@ class Operation:
     takes_arrays_alone: ClassVar[bool] = False
     moves_ahead: ClassVar[bool] = False
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         cls.changes_shape = cls.output_shape is not Operation.output_shape
         if "required_region" in vars(cls) and "narrows" not in vars(cls):
@@ -274,7 +274,7 @@ def memo_of(step: object) -> Memo | None:
 
 
 @lru_cache(maxsize=256)
-def interned_once(kind: Callable[..., Interned], *arguments: Any) -> Interned:
+def interned_once(kind: Callable[..., Interned], *arguments: object) -> Interned:
     """The interned operation of these arguments, which are hashable: always the same one."""
     return interned(kind(*arguments))
 

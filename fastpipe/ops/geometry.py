@@ -467,12 +467,12 @@ def _interned_crop(top: int, left: int, height: int, width: int) -> Crop:
 
 
 @lru_cache(maxsize=64, typed=True)
-def _interned_center_crop(kind: object, *sides: Any) -> CenterCrop:
+def _interned_center_crop(kind: object, *sides: object) -> CenterCrop:
     return interned(CenterCrop(_as_given(kind, sides)))
 
 
 @lru_cache(maxsize=256, typed=True)
-def _interned_pad(kind: object, fill_kind: object, padding_mode: str, count: int, *numbers: Any) -> Pad:
+def _interned_pad(kind: object, fill_kind: object, padding_mode: str, count: int, *numbers: object) -> Pad:
     return interned(Pad(_as_given(kind, numbers[:count]), _as_given(fill_kind, numbers[count:]), padding_mode))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from types import FrameType
-from typing import Any, NoReturn
+from typing import NoReturn
 
 _thread = threading.local()
 
@@ -35,7 +35,7 @@ def judge(error: Exception, plain: Callable[[], object]) -> None:
     raise error
 
 
-def raise_again(image: Any, error: Exception) -> bool:
+def raise_again(image: object, error: Exception) -> bool:
     """Has an image's next ``load`` raise the error of its last one; False if it raised no such.
 
     Pillow raises once for a file that is broken, and takes what pixels it has when it is asked again. A fast way that
@@ -60,5 +60,5 @@ def raise_again(image: Any, error: Exception) -> bool:
     return True
 
 
-def _is_load_of(image: Any, frame: FrameType) -> bool:
+def _is_load_of(image: object, frame: FrameType) -> bool:
     return frame.f_code.co_name == "load" and frame.f_locals.get("self") is image

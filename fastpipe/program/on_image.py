@@ -193,7 +193,7 @@ def run(program: Program, make: MakePixels, out: torch.Tensor | None, in_rows: b
 
 
 def on_pixels(
-    image: Any,
+    image: object,
     steps: tuple[Step, ...],
     conversion: TensorConversion | None,
     out: torch.Tensor | None,

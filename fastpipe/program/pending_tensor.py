@@ -87,12 +87,12 @@ class _Pending:
             return made
         return function(*exchanged(args), **exchanged(kwargs))
 
-    def as_subclass(self, cls: Any) -> Any:
+    def as_subclass(self, cls: object) -> Any:
         """``Tensor.as_subclass``, which doesn't ask ``__torch_function__``."""
         made = _shown_as(self, cls)
         return with_pixels(self).as_subclass(cls) if made is None else made
 
-    def set_(self, *given: Any, **options: Any) -> Any:
+    def set_(self, *given: object, **options: object) -> Any:
         """``Tensor.set_``, which doesn't ask ``__torch_function__`` either."""
         return with_pixels(self).set_(*exchanged(given), **options)
 
@@ -104,7 +104,7 @@ class _Pending:
         return function(*exchanged(args, _result), **exchanged(kwargs or {}, _result))
 
 
-def _result(tensor: Any) -> torch.Tensor:
+def _result(tensor: object) -> torch.Tensor:
     """The elements of a pending tensor, which remains one."""
     made: torch.Tensor = vars(tensor)[_KEY].result()
     return made
@@ -136,18 +136,18 @@ def pending_tensor(record: PendingWork, plain: type = torch.Tensor) -> torch.Ten
     return made
 
 
-def is_pending(tensor: Any) -> bool:
+def is_pending(tensor: object) -> bool:
     """True for a tensor whose elements nobody has looked at yet."""
     return isinstance(tensor, _Pending) and _KEY in vars(tensor)
 
 
-def plain_class(tensor: Any) -> type:
+def plain_class(tensor: object) -> type:
     """The class of a tensor, as it is when it has its elements."""
     kind: type = getattr(type(tensor), "plain", type(tensor))
     return kind
 
 
-def record_of(tensor: Any) -> Record | None:
+def record_of(tensor: object) -> Record | None:
     """The record of a pending tensor, to which more can be added; None of any other, and if it has its elements."""
     record = vars(tensor).get(_KEY) if isinstance(tensor, _Pending) else None
     if not isinstance(record, Record) or record.made is not None:
@@ -244,7 +244,7 @@ def _padded(before: ImageShape, behind: ImageShape) -> ImageShape:
     return ImageShape(max(before.height, behind.height), max(before.width, behind.width), behind.channels)
 
 
-def _cut_of(step: Any, shape: ImageShape) -> Cut | None:
+def _cut_of(step: object, shape: ImageShape) -> Cut | None:
     """The way from a tensor's memory to that of a step's result, if that is a window of it, or all of it."""
     step = getattr(step, "like", None) or step  # of a tensor's, the same on pixels
     if isinstance(step, ToPureTensor):
@@ -255,7 +255,7 @@ def _cut_of(step: Any, shape: ImageShape) -> Cut | None:
     return itemgetter((..., slice(box.top, box.bottom), slice(box.left, box.right)))
 
 
-def _same(tensor: Any) -> Any:
+def _same(tensor: object) -> Any:
     return tensor
 
 
@@ -298,11 +298,11 @@ def _is_tv_image(kind: Any) -> bool:
     return (kind.__module__, kind.__name__) == ("torchvision.tv_tensors._image", "Image")
 
 
-def _requires_grad(tensor: Any, requires_grad: bool = True) -> Any:
+def _requires_grad(tensor: object, requires_grad: bool = True) -> Any:
     return tensor if requires_grad is False else NotImplemented  # as it is
 
 
-def _float(tensor: Any) -> Any:
+def _float(tensor: object) -> Any:
     record = record_of(tensor)
     if record is None or record.base is not None or record.shape.dtype is not torch.uint8 or record.shape.channels != 3:
         return NotImplemented
@@ -311,12 +311,12 @@ def _float(tensor: Any) -> Any:
     return pending_tensor(FloatsOfPixels.of(record, record.account.after(methodcaller("float"))))
 
 
-def _to(tensor: Any, *given: Any, **options: Any) -> Any:
+def _to(tensor: object, *given: object, **options: object) -> Any:
     is_float = (given, options) in (((torch.float32,), {}), ((), {"dtype": torch.float32}))
     return _float(tensor) if is_float else NotImplemented
 
 
-def _divide(tensor: Any, by: Any, **options: Any) -> Any:
+def _divide(tensor: object, by: object, **options: object) -> Any:
     work = vars(tensor).get(_KEY) if isinstance(tensor, _Pending) else None
     if not isinstance(work, FloatsOfPixels) or work.made is not None or options or type(by) not in (int, float):
         return NotImplemented

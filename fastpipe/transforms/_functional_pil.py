@@ -110,7 +110,7 @@ def check_pad_arguments(padding: object, fill: object, padding_mode: object) -> 
     return tuple(padding) * 2 if len(padding) == 1 else tuple(padding)
 
 
-def pad(img: Image.Image, padding: Any, fill: Fill = 0, padding_mode: str = "constant") -> Image.Image:
+def pad(img: Image.Image, padding: object, fill: Fill = 0, padding_mode: str = "constant") -> Image.Image:
     check_image(img)
     padding = check_pad_arguments(padding, fill, padding_mode)
     if padding_mode == "constant":

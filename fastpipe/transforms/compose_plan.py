@@ -118,7 +118,7 @@ def run_one(
     return image
 
 
-def _takes_arrays(transform: Any) -> bool:
+def _takes_arrays(transform: object) -> bool:
     """Whether an array is an image to a transform: to fastpipe's own, and to another library's ``ToTensor``.
 
     What another library's would do with it is that library's to say: refuse it, hand it on, or lay it out otherwise.

@@ -21,7 +21,7 @@ class Converted:
     _program: Any
     _is_program: bool
 
-    def __call__(self, *inputs: Any) -> Any:
+    def __call__(self, *inputs: object) -> Any:
         """The original's result, by fastpipe's program for its input."""
         return self._program(*inputs)
 

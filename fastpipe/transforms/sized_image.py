@@ -32,7 +32,7 @@ class SizedImage(Image.Image):
     def load(self) -> Any:
         raise Untraceable("this transform looks at pixels, and there are none yet")
 
-    def tobytes(self, *args: Any, **kwargs: Any) -> Any:
+    def tobytes(self, *args: object, **kwargs: object) -> Any:
         return self.load()
 
     def getexif(self) -> Any:
@@ -41,6 +41,6 @@ class SizedImage(Image.Image):
     def copy(self) -> Any:
         return self
 
-    def convert(self, mode: str | None = None, *args: Any, **kwargs: Any) -> Any:
+    def convert(self, mode: str | None = None, *args: object, **kwargs: object) -> Any:
         """Returns the image itself for its own mode; for any other, pixels are needed."""
         return self if mode == self.mode and not args and not kwargs else self.load()

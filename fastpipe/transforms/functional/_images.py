@@ -62,7 +62,7 @@ _HFLIP = interned_once(HFlip)
 def changed(
     operation: Operation,
     img: object,
-    *arguments: Any,
+    *arguments: object,
     permitted: tuple[int, ...] = _GRAY_OR_RGB,
     kernel: Callable[[NDArray[Any]], NDArray[Any]] | None = None,
 ) -> Pixels:

@@ -43,7 +43,7 @@ class Planned:
     _runs_alone = False
     """Whether a program beats torchvision's code on one PIL image."""
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: object) -> Any:
         """Calls torchvision's, but for a PIL image alone, which a program is made for where that is soon said.
 
         A uint8 array that is the sample's image is transformed as a PIL image would be.
@@ -56,7 +56,7 @@ class Planned:
             return super().forward(*inputs)  # type: ignore[misc]
         return _with_array(self, super().forward, inputs)  # type: ignore[misc]
 
-    def _call_kernel(self, functional: object, inpt: object, *args: Any, **kwargs: Any) -> Any:
+    def _call_kernel(self, functional: object, inpt: object, *args: object, **kwargs: object) -> Any:
         """Calls torchvision's; on uint8 tensors in main memory and on PIL images the core's."""
         made = by_fastpipe(functional, inpt, args, kwargs)
         return super()._call_kernel(functional, inpt, *args, **kwargs) if made is None else made  # type: ignore[misc]
@@ -87,7 +87,7 @@ class PlannedV2Compose(Planned):
         own: Any = self
         return draw_all(own.transforms, shape, generators)
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: object) -> Any:
         """Calls torchvision's, but for an image that a program can be made for."""
         own: Any = self
         planned = own._call_for(inputs[0]) if inputs else None

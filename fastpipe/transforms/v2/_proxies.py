@@ -11,7 +11,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 import PIL.Image
 import torch
@@ -27,6 +27,7 @@ from fastpipe.transforms.sized_image import SizedImage, Untraceable
 from fastpipe.types import Fill, ImageShape, Step
 
 _Class = TypeVar("_Class", bound=type)
+_Made = TypeVar("_Made")
 
 
 def named(stand_in: _Class) -> _Class:
@@ -72,7 +73,8 @@ class PureStandIn(torch.Tensor):
     ahead: bool
 
 
-StandIn: TypeAlias = "PilStandIn | TensorStandIn | PureStandIn"
+TensorLike: TypeAlias = "TensorStandIn | PureStandIn"
+StandIn: TypeAlias = "PilStandIn | TensorLike"
 STAND_INS = (PilStandIn, TensorStandIn, PureStandIn)
 
 
@@ -139,7 +141,7 @@ def _parameters(name: str) -> tuple[str, ...]:
     return tuple(inspect.signature(getattr(F, name)).parameters)[1:]
 
 
-def cropped_first(on: Callable[..., Any], image: object, given: dict[str, Any]) -> Any:
+def cropped_first(on: Callable[..., _Made], image: object, given: dict[str, Any]) -> _Made:
     """``resized_crop``, by what ``crop`` and ``resize`` do to an image."""
     place = {key: given[key] for key in ("top", "left", "height", "width")}
     rest = {key: value for key, value in given.items() if key not in place}
@@ -231,7 +233,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 # -- what it does to a PIL image
 
 
-def _resize(image: Any, antialias: Any = True, **given: Any) -> Any:
+def _resize(image: PilStandIn, antialias: Any = True, **given: Any) -> StandIn:
     if antialias is False:
         warnings.warn(
             "Anti-alias option is always applied for PIL Image input. Argument antialias is ignored.", stacklevel=2
@@ -240,7 +242,7 @@ def _resize(image: Any, antialias: Any = True, **given: Any) -> Any:
     return image if resize is None else after(image, resize)
 
 
-def _pad(image: Any, padding: Any, fill: Fill = None, padding_mode: str = "constant") -> Any:
+def _pad(image: PilStandIn, padding: Any, fill: Fill = None, padding_mode: str = "constant") -> StandIn:
     colour = whole_colour(fill, image.shape.channels)
     if colour is None:
         raise Untraceable("pad isn't known ahead")
@@ -264,20 +266,20 @@ def _order(permutation: Any, channels: int) -> tuple[int, ...] | None:
     return order if sorted(order) == list(range(channels)) else None
 
 
-def _permute_channels(image: Any, permutation: Any) -> Any:
+def _permute_channels(image: PilStandIn, permutation: Any) -> StandIn:
     order = _order(permutation, image.shape.channels)
     if order is None:
         return after(image, ops.PilOperation("permute_channels", {"permutation": permutation}, image.shape))
     return after(image, ops.PermuteChannels(order))
 
 
-def _to_rgb(image: Any) -> Any:
+def _to_rgb(image: PilStandIn) -> StandIn:
     if image.shape.channels != 3:
         raise Untraceable("grayscale_to_rgb isn't known ahead")
     return image
 
 
-_ON_PIL: dict[str, Callable[..., Any]] = {
+_ON_PIL: dict[str, Callable[..., StandIn]] = {
     "grayscale_to_rgb": _to_rgb,
     "pad": _pad,
     "permute_channels": _permute_channels,
@@ -286,7 +288,7 @@ _ON_PIL: dict[str, Callable[..., Any]] = {
 _KEEPS_SHAPE = {"elastic", "erase", "gaussian_blur", "jpeg"}
 
 
-def _on_pil(name: str, image: PilStandIn, /, *args: Any, **kwargs: Any) -> Any:
+def _on_pil(name: str, image: PilStandIn, /, *args: object, **kwargs: object) -> StandIn:
     given = given_by_name(name, args, kwargs)
     if name == "resized_crop":
         return cropped_first(_on_pil, image, given)
@@ -315,7 +317,7 @@ _SAME_SIZE = ops.BY_PIXEL | {
 }
 
 
-def _on_tensor(name: str, image: object, /, *args: Any, **kwargs: Any) -> Any:
+def _on_tensor(name: str, image: TensorLike, /, *args: object, **kwargs: object) -> StandIn:
     given = given_by_name(name, args, kwargs)
     if name == "resized_crop":
         return cropped_first(_on_tensor, image, given)
@@ -324,7 +326,7 @@ def _on_tensor(name: str, image: object, /, *args: Any, **kwargs: Any) -> Any:
     return _plainly(name, image, given)
 
 
-def _plainly(name: str, image: Any, given: dict[str, Any]) -> Any:
+def _plainly(name: str, image: TensorLike, given: dict[str, Any]) -> StandIn:
     size = None
     if name not in _SAME_SIZE and name not in _SIZED:  # torchvision's own kernel says
         channels, height, width = getattr(F, name)(image.as_subclass(torch.Tensor), **given).shape
@@ -337,7 +339,7 @@ _SIZED = frozenset({*MOVES, "pad", "resize"})
 """Functions whose operation says the result's size."""
 
 
-def _tensor_resize(image: Any, antialias: object = True, **given: Any) -> Any:
+def _tensor_resize(image: TensorLike, antialias: object = True, **given: Any) -> StandIn:
     like = resize_of(tuple(image.shape[-2:]), **given)
     if like is None:
         return image
@@ -345,12 +347,12 @@ def _tensor_resize(image: Any, antialias: object = True, **given: Any) -> Any:
     return _plainly("resize", image, {"size": like.size, "interpolation": interpolation, "antialias": antialias})
 
 
-def _tensor_pad(image: object, padding: object, fill: Fill = None, padding_mode: str = "constant") -> Any:
+def _tensor_pad(image: TensorLike, padding: object, fill: Fill = None, padding_mode: str = "constant") -> StandIn:
     sides = pad_of(padding, 0, padding_mode).padding
     return _plainly("pad", image, {"padding": sides, "fill": fill, "padding_mode": padding_mode})
 
 
-def _tensor_normalize(image: Any, mean: Any, std: Any, inplace: bool = False) -> Any:
+def _tensor_normalize(image: TensorLike, mean: Any, std: Any, inplace: bool = False) -> StandIn:
     if not image.is_floating_point():
         raise TypeError(f"Input tensor should be a float tensor. Got {image.dtype}.")
     return after(image, ops.Normalize(_frozen(mean), _frozen(std)))
@@ -360,22 +362,22 @@ def _frozen(numbers: object) -> Any:
     return tuple(numbers) if isinstance(numbers, list) else numbers
 
 
-def _tensor_to_dtype(image: Any, dtype: torch.dtype = torch.float, scale: bool = False) -> Any:
+def _tensor_to_dtype(image: TensorLike, dtype: torch.dtype = torch.float, scale: bool = False) -> StandIn:
     return image if image.dtype == dtype else after(image, ops.ToDtype(dtype, scale))
 
 
-def _tensor_erase(image: Any, i: int, j: int, h: int, w: int, v: Any, inplace: bool = False) -> Any:
+def _tensor_erase(image: TensorLike, i: int, j: int, h: int, w: int, v: Any, inplace: bool = False) -> StandIn:
     return after(image, ops.Erase(i, j, h, w, v))
 
 
-def _tensor_permute_channels(image: Any, permutation: Any) -> Any:
+def _tensor_permute_channels(image: TensorLike, permutation: Any) -> StandIn:
     order = _order(permutation, image.shape[0])
     if order is None:
         raise Untraceable("as many channels as numbers are wanted")
     return _plainly("permute_channels", image, {"permutation": list(order)})
 
 
-_ON_TENSOR: dict[str, Callable[..., Any]] = {
+_ON_TENSOR: dict[str, Callable[..., StandIn]] = {
     "erase": _tensor_erase,
     "normalize": _tensor_normalize,
     "pad": _tensor_pad,
@@ -385,7 +387,7 @@ _ON_TENSOR: dict[str, Callable[..., Any]] = {
 }
 
 
-def _refuse(name: str, image: object, /, *args: Any, **kwargs: Any) -> Any:
+def _refuse(name: str, image: object, /, *args: object, **kwargs: object) -> NoReturn:
     raise Untraceable(f"{name} isn't known ahead")
 
 

@@ -172,7 +172,7 @@ def with_pixels(sample: object, image: object, finish: Callable[[Any], torch.Ten
 # -- targets as torchvision's classes
 
 
-def box_tensor(boxes: object, format: str, size: tuple[int, int], **options: Any) -> Any:
+def box_tensor(boxes: object, format: str, size: tuple[int, int], **options: object) -> Any:
     """``tv_tensors.BoundingBoxes`` on an image of that ``(height, width)``."""
     return tv_tensors.BoundingBoxes(boxes, format=format, canvas_size=tuple(size), **options)
 
