@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import PIL.Image
 import torch
@@ -27,7 +27,9 @@ from fastpipe.transforms._operations import Listed, op_calls
 from fastpipe.transforms.v2._proxies import whole_colour
 from fastpipe.types import ImageShape, Step
 
-Steps = tuple[Step, ...]
+Steps: TypeAlias = tuple[Step, ...]
+Draw: TypeAlias = "Callable[[Any, ImageShape, Stream], Steps | None]"
+"""Draws for a transform of torchvision's; None where its own code is to draw."""
 _HFLIP, _VFLIP = ops.interned_once(ops.HFlip), ops.interned_once(ops.VFlip)
 _TO_IMAGE, _AS_TV_IMAGE, _TO_PURE = (
     ops.interned_once(ops.ToImage),
@@ -51,7 +53,7 @@ def _behind(shape: ImageShape, steps: Steps) -> Steps:
     return tuple(made)
 
 
-def _flip(operation: Any) -> Callable[[Any, ImageShape, Stream], Steps]:
+def _flip(operation: ops.Operation) -> Draw:
     def draw(transform: Any, shape: ImageShape, stream: Stream) -> Steps:
         return _behind(shape, (operation,)) if stream.bernoulli(transform.p) else ()
 
@@ -236,7 +238,7 @@ def _trivial_augment(transform: Any, shape: ImageShape, stream: Stream) -> Steps
     return calls(name, _signed(magnitudes[stream.randint(0, bins)], signed, stream))
 
 
-QUICK: dict[type, Callable[[Any, ImageShape, Stream], Steps | None]] = {
+QUICK: dict[type, Draw] = {
     v2.CenterCrop: _center_crop,
     v2.ColorJitter: _color_jitter,
     v2.Normalize: _normalize,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import PIL.Image
 import torch
@@ -25,19 +25,22 @@ from fastpipe.program.mistakes import judge
 from fastpipe.transforms.v2._proxies import OPERATIONS, PilStandIn, given_by_name, pad_of, resize_of, whole_colour
 from fastpipe.types import Box
 
+Function: TypeAlias = Callable[..., Any]
 
-def by_fastpipe(function: Any, image: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+
+def by_fastpipe(function: Function, image: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result of one of torchvision's functions on a PIL image or a tensor; None where torchvision has to do it."""
-    on = _on_image if isinstance(image, PIL.Image.Image) else _on_tensor
     try:
-        return on(function, image, args, kwargs)
+        if isinstance(image, PIL.Image.Image):
+            return _on_image(function, image, args, kwargs)
+        return _on_tensor(function, image, args, kwargs)
     except Exception as error:
         judge(error, lambda: function(image, *args, **kwargs))
         return None
 
 
 @functools.cache
-def routed(original: Any) -> Any:
+def routed(original: Function) -> Function:
     """Routes one of torchvision's functions to the core where that has it; TorchScript compiles torchvision's own."""
     if original not in _KERNELS and not _is_known(getattr(original, "__name__", "")):
         return original
@@ -55,7 +58,7 @@ def routed(original: Any) -> Any:
     return function
 
 
-def with_functional(method: Any, functional: Any) -> Any:
+def with_functional(method: types.FunctionType, functional: types.ModuleType) -> Function:
     """A method of torchvision's that calls ``F``'s functions, with these functions as its ``F``."""
     made = types.FunctionType(
         method.__code__,
@@ -74,13 +77,13 @@ _CLASSES = (torch.Tensor, tv_tensors.Image, tv_tensors.Video)
 _KERNELS = {getattr(theirs, name): name for name in v2_tensors.KERNELS}
 
 
-def _on_tensor(function: Any, image: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _on_tensor(function: Function, image: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result of one of torchvision's functions on uint8 images in main memory, of the class that came.
 
     None for any other input, and for arguments about which torchvision says what it thinks.
     """
     name = _KERNELS.get(function)
-    if name is None or type(image) not in _CLASSES or image.dtype != torch.uint8:
+    if name is None or type(image) not in _CLASSES or not isinstance(image, torch.Tensor) or image.dtype != torch.uint8:
         return None
     if type(image) not in _KERNEL_REGISTRY[function]:  # torchvision leaves some of a video as it is
         return None
@@ -93,7 +96,7 @@ def _on_tensor(function: Any, image: Any, args: tuple[Any, ...], kwargs: dict[st
 _PIL_TO_TENSOR = ops.interned_once(ops.PilToTensor)
 
 
-def _on_image(function: Any, image: PIL.Image.Image, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _on_image(function: Function, image: PIL.Image.Image, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result of one of torchvision's functions on a PIL image; None where torchvision is to be called."""
     name = function.__name__
     if isinstance(image, PilStandIn) or not _is_known(name):
@@ -120,8 +123,12 @@ def _is_known(name: str) -> bool:
 
 
 def _resize(
-    image: Any, size: Any, interpolation: Any = "bilinear", max_size: Any = None, antialias: object = True
-) -> Any:
+    image: PIL.Image.Image,
+    size: object,
+    interpolation: object = "bilinear",
+    max_size: object = None,
+    antialias: object = True,
+) -> PIL.Image.Image | None:
     if antialias is False:  # of which torchvision warns
         return None
     operation = resize_of(image.size[::-1], size, interpolation, max_size)
@@ -129,7 +136,7 @@ def _resize(
 
 
 def _resized_crop(
-    image: object,
+    image: PIL.Image.Image,
     top: int,
     left: int,
     height: int,
@@ -137,25 +144,28 @@ def _resized_crop(
     size: object,
     interpolation: object = "bilinear",
     antialias: object = True,
-) -> Any:
+) -> PIL.Image.Image | None:
     if antialias is False:
         return None
     operation = resize_of((height, width), size, interpolation)
     return None if operation is None else run_operation(operation, image, Box(top, left, height, width))
 
 
-def _pad(image: Any, padding: object, fill: Any = None, padding_mode: str = "constant") -> Any:
+def _pad(
+    image: PIL.Image.Image, padding: object, fill: object = None, padding_mode: str = "constant"
+) -> PIL.Image.Image | None:
     if padding_mode == "constant":
         return None
     colour = whole_colour(fill, len(image.getbands()))
     return None if colour is None else run_operation(pad_of(padding, colour, padding_mode), image)
 
 
-def _to_tensor_in_rows(image: PIL.Image.Image) -> Any:
+def _to_tensor_in_rows(image: PIL.Image.Image) -> torch.Tensor | None:
     shape = shape_of(image)
     if shape is None or not core.available() or torch._C._len_torch_function_stack():  # such as of a default device
         return None
-    return run_on_image(lower((_PIL_TO_TENSOR,), shape), image, in_rows=True)
+    made: torch.Tensor = run_on_image(lower((_PIL_TO_TENSOR,), shape), image, in_rows=True)
+    return made
 
 
 def _to_image(image: PIL.Image.Image) -> Any:
@@ -163,7 +173,7 @@ def _to_image(image: PIL.Image.Image) -> Any:
     return None if made is None else made.as_subclass(tv_tensors.Image)
 
 
-_RUNS: dict[str, Callable[..., Any]] = {
+_RUNS: dict[str, Callable[..., PIL.Image.Image | torch.Tensor | None]] = {
     "pad": _pad,
     "pil_to_tensor": _to_tensor_in_rows,
     "resize": _resize,

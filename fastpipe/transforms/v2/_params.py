@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torchvision import tv_tensors
@@ -13,7 +13,8 @@ from torchvision.transforms.v2._utils import get_bounding_boxes, query_size
 
 from fastpipe.rng.float32 import pack, unpack
 
-Params = dict[str, Any]
+Params: TypeAlias = dict[str, Any]
+MakeParams: TypeAlias = "Callable[[Any, list[Any]], Params | None]"
 _FORMATS = tv_tensors.BoundingBoxFormat
 _UPRIGHT = (_FORMATS.XYXY, _FORMATS.XYWH, _FORMATS.CXCYWH)
 
@@ -105,5 +106,5 @@ class _Boxes(NamedTuple):
         return None
 
 
-QUICK: dict[type, Callable[[Any, list[Any]], Params | None]] = {v2.RandomIoUCrop: iou_crop}
+QUICK: dict[type, MakeParams] = {v2.RandomIoUCrop: iou_crop}
 """By torchvision's class, a faster ``make_params``, which returns None where torchvision's own is to be called."""

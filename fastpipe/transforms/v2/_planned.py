@@ -20,7 +20,7 @@ from fastpipe.program.lower import lower
 from fastpipe.program.mistakes import judge
 from fastpipe.program.on_image import run_on_image
 from fastpipe.program.on_image import shape_of as image_shape
-from fastpipe.rng import rewound_on, stream_of
+from fastpipe.rng import TorchStream, rewound_on, stream_of
 from fastpipe.rng.state import preserved_globals
 from fastpipe.rng.torch_patch import torch_draws_from
 from fastpipe.transforms._attributes import Attribute, by_class
@@ -30,7 +30,7 @@ from fastpipe.transforms.autoaugment import AutoAugmentPolicy
 from fastpipe.transforms.compose_plan import ComposePlanSlot, draw_and_run, torch_modes_active
 from fastpipe.transforms.sized_image import Untraceable
 from fastpipe.transforms.v2 import _draws, _params, functional
-from fastpipe.transforms.v2._kernels import by_fastpipe, with_functional
+from fastpipe.transforms.v2._kernels import Function, by_fastpipe, with_functional
 from fastpipe.transforms.v2._proxies import STAND_INS, PilStandIn, after, image_steps, shape_of, stand_in
 from fastpipe.types import Generators, ImageShape, Step
 
@@ -56,7 +56,7 @@ class Planned:
             return super().forward(*inputs)  # type: ignore[misc]
         return _with_array(self, super().forward, inputs)  # type: ignore[misc]
 
-    def _call_kernel(self, functional: object, inpt: object, *args: object, **kwargs: object) -> Any:
+    def _call_kernel(self, functional: Function, inpt: object, *args: object, **kwargs: object) -> Any:
         """Calls torchvision's; on uint8 tensors in main memory and on PIL images the core's."""
         made = by_fastpipe(functional, inpt, args, kwargs)
         return super()._call_kernel(functional, inpt, *args, **kwargs) if made is None else made  # type: ignore[misc]
@@ -178,19 +178,19 @@ _AutoAugmentBase: Any = theirs.AutoAugment.__mro__[1]
 _POLICY_METHOD = "_apply_image_or_video_transform"
 
 
-def _drawing(quick: Any) -> Any:
-    def draw(self: Any, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+def _drawing(quick: _draws.Draw) -> Function:
+    def draw(self: Planned, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         """`Planned.draw`, without torchvision's code where that is known."""
-        steps: tuple[Step, ...] | None = quick(self, shape, stream_of(generators))
+        steps = quick(self, shape, stream_of(generators))
         return steps_of(self, shape, generators) if steps is None else steps
 
     return draw
 
 
-def _with_params(quick: Any, plain: Any) -> Any:
-    def make_params(self: Any, flat_inputs: list[Any]) -> dict[str, Any]:
+def _with_params(quick: _params.MakeParams, plain: Function) -> Function:
+    def make_params(self: Planned, flat_inputs: list[Any]) -> dict[str, Any]:
         """Draws as torchvision's does; by its code for what isn't known here."""
-        made: dict[str, Any] | None = quick(self, flat_inputs)
+        made = quick(self, flat_inputs)
         return plain(self, flat_inputs) if made is None else made
 
     return make_params
@@ -239,13 +239,13 @@ def _run_alone(transform: Any, image: PIL.Image.Image) -> Any:
 _CONVERSIONS = (theirs.PILToTensor, theirs.ToImage, theirs.ToPureTensor, theirs.ToTensor)
 
 
-def _converting(draw: Any, transform: Any) -> Any:
+def _converting(draw: _draws.Draw, transform: Function) -> Function:
     """``transform`` for conversions, which torchvision doesn't dispatch by class."""
 
-    def converted(self: Any, inpt: Any, params: dict[str, Any]) -> Any:
+    def converted(self: Planned, inpt: object, params: dict[str, Any]) -> Any:
         if not isinstance(inpt, STAND_INS):
             return transform(self, inpt, params)
-        steps = draw(self, shape_of(inpt), None)
+        steps = draw(self, shape_of(inpt), TorchStream())
         return after(inpt, *steps) if steps else inpt
 
     converted.__name__, converted.__qualname__ = "transform", f"{transform.__qualname__}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
@@ -233,7 +233,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 # -- what it does to a PIL image
 
 
-def _resize(image: PilStandIn, antialias: Any = True, **given: Any) -> StandIn:
+def _resize(image: PilStandIn, antialias: object = True, **given: Any) -> StandIn:
     if antialias is False:
         warnings.warn(
             "Anti-alias option is always applied for PIL Image input. Argument antialias is ignored.", stacklevel=2
@@ -242,31 +242,31 @@ def _resize(image: PilStandIn, antialias: Any = True, **given: Any) -> StandIn:
     return image if resize is None else after(image, resize)
 
 
-def _pad(image: PilStandIn, padding: Any, fill: Fill = None, padding_mode: str = "constant") -> StandIn:
+def _pad(image: PilStandIn, padding: object, fill: Fill = None, padding_mode: str = "constant") -> StandIn:
     colour = whole_colour(fill, image.shape.channels)
     if colour is None:
         raise Untraceable("pad isn't known ahead")
     return after(image, pad_of(padding, colour, padding_mode))
 
 
-def whole_colour(fill: Any, channels: int) -> Any:
+def whole_colour(fill: object, channels: int) -> int | tuple[int, ...] | None:
     """A colour as the integers that Pillow makes of it; None where it says what is wrong."""
     if type(fill) is int:
         return (fill,) * channels if channels > 1 else fill
     values = [0] if fill is None else list(fill) if isinstance(fill, (list, tuple)) else [fill]
-    if len(values) not in (1, channels) or not all(isinstance(value, (int, float)) for value in values):
+    integers = [int(value) for value in values if isinstance(value, (int, float))]
+    if len(values) not in (1, channels) or len(integers) < len(values):
         return None
-    integers = [int(value) for value in values]
     return tuple(integers * channels if len(integers) == 1 else integers) if channels > 1 else integers[0]
 
 
-def _order(permutation: Any, channels: int) -> tuple[int, ...] | None:
+def _order(permutation: Iterable[int], channels: int) -> tuple[int, ...] | None:
     """The order of the channels if each occurs once; else None."""
     order = tuple(int(channel) for channel in permutation)
     return order if sorted(order) == list(range(channels)) else None
 
 
-def _permute_channels(image: PilStandIn, permutation: Any) -> StandIn:
+def _permute_channels(image: PilStandIn, permutation: Iterable[int]) -> StandIn:
     order = _order(permutation, image.shape.channels)
     if order is None:
         return after(image, ops.PilOperation("permute_channels", {"permutation": permutation}, image.shape))
@@ -352,7 +352,7 @@ def _tensor_pad(image: TensorLike, padding: object, fill: Fill = None, padding_m
     return _plainly("pad", image, {"padding": sides, "fill": fill, "padding_mode": padding_mode})
 
 
-def _tensor_normalize(image: TensorLike, mean: Any, std: Any, inplace: bool = False) -> StandIn:
+def _tensor_normalize(image: TensorLike, mean: object, std: object, inplace: bool = False) -> StandIn:
     if not image.is_floating_point():
         raise TypeError(f"Input tensor should be a float tensor. Got {image.dtype}.")
     return after(image, ops.Normalize(_frozen(mean), _frozen(std)))
@@ -370,7 +370,7 @@ def _tensor_erase(image: TensorLike, i: int, j: int, h: int, w: int, v: Any, inp
     return after(image, ops.Erase(i, j, h, w, v))
 
 
-def _tensor_permute_channels(image: TensorLike, permutation: Any) -> StandIn:
+def _tensor_permute_channels(image: TensorLike, permutation: Iterable[int]) -> StandIn:
     order = _order(permutation, image.shape[0])
     if order is None:
         raise Untraceable("as many channels as numbers are wanted")
