@@ -29,6 +29,9 @@ __all__ = [
     "new_namedtuple",
 ]
 
+Ints: TypeAlias = int | Sequence[int]
+"""Whole numbers for each side of an image, or one for all."""
+
 Fill: TypeAlias = float | Sequence[float] | None
 """The value where an image has no pixels: a number, one for each channel, or None for black."""
 

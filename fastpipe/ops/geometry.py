@@ -17,7 +17,7 @@ from fastpipe.ops.base import NEVER, Operation, interned, register
 from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.ops.sizes import center_crop_box, height_and_width, padding_ltrb, resized_size
 from fastpipe.ops.tensor_shape import TensorShape
-from fastpipe.types import Box, ImageShape, Size, new_namedtuple
+from fastpipe.types import Box, Fill, ImageShape, Ints, Size, new_namedtuple
 
 if TYPE_CHECKING:
     from fastpipe.core import Job
@@ -108,7 +108,7 @@ class CenterCrop(Operation):
 
     op: ClassVar[str] = "center_crop"
     moves_ahead: ClassVar[bool] = True
-    output_size: Any
+    output_size: Ints
 
     def keeps_info(self, shape: ImageShape) -> bool:
         return Crop(*center_crop_box(*shape.size, self.output_size)).box.inside(shape.size)  # else it is padded first
@@ -214,8 +214,8 @@ class Pad(Operation):
     drops_info: ClassVar[bool] = True
     rgbx_pad: ClassVar[int] = 255
     """The fourth byte of the constant in Pillow's images: a colour's."""
-    padding: Any
-    fill: Any = 0
+    padding: Ints
+    fill: Fill = 0
     padding_mode: str = "constant"
 
     def least_pixels(self, channels: int) -> float:
@@ -332,15 +332,17 @@ class Resize(Operation):
     op: ClassVar[str] = "resize"
     narrows: ClassVar[bool] = False
     windows: ClassVar[type[ResizeWindow]] = ResizeWindow
-    size: Any
-    interpolation: InterpolationMode = InterpolationMode.BILINEAR
+    size: Ints
+    interpolation: InterpolationMode | int = InterpolationMode.BILINEAR
     max_size: int | None = None
     antialias: bool | None = None
-    fixed: bool = field(init=False, repr=False)
-    """Whether the result's size is the same whatever the image's."""
+    fixed: tuple[int, int] | None = field(init=False, repr=False)
+    """Height and width of the result, where they are the same whatever the image's; else None."""
 
     def __post_init__(self) -> None:
-        fixed = isinstance(self.size, (list, tuple)) and len(self.size) == 2 and self.max_size is None
+        size, fixed = self.size, None
+        if isinstance(size, (list, tuple)) and len(size) == 2 and self.max_size is None:
+            fixed = size[0], size[1]
         object.__setattr__(self, "fixed", fixed)  # frozen
 
     @property
@@ -357,12 +359,12 @@ class Resize(Operation):
     def least_pixels(self, channels: int) -> float:
         if self.mode == "nearest":  # which takes as long as its result is large
             least = (40_000 if channels == 3 else 16_000) if core.isa() == "avx512" else 180_000
-            return 0 if self.fixed and self.size[0] * self.size[1] >= least else NEVER
-        return 0 if self.fixed and self.size[0] * self.size[1] >= 3000 else 3000
+            return 0 if self.fixed and self.fixed[0] * self.fixed[1] >= least else NEVER
+        return 0 if self.fixed and self.fixed[0] * self.fixed[1] >= 3000 else 3000
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         if self.fixed:
-            height, width = self.size
+            height, width = self.fixed
         else:
             height, width = resized_size(shape.height, shape.width, self.size, self.max_size)
         return resized(shape, (height, width, shape[2]))
@@ -418,9 +420,10 @@ def crop_at(top: int, left: int, height: int, width: int, places: int) -> Crop:
     return _interned_crop(top, left, height, width) if places <= _FEW_PLACES else Crop(top, left, height, width)
 
 
-def center_crop_to(size: Any) -> CenterCrop:
+def center_crop_to(size: Ints) -> CenterCrop:
     """The crop of the middle; interned, as the others here, where its arguments are hashable."""
     kind: Any
+    sides: Any
     kind, sides = (type(size), size) if type(size) in _SEQUENCES else (None, (size,))
     try:
         return _interned_center_crop(kind, *sides)
@@ -428,11 +431,13 @@ def center_crop_to(size: Any) -> CenterCrop:
         return CenterCrop(size)
 
 
-def pad_by(padding: Any, fill: Any = 0, padding_mode: str = "constant") -> Pad:
+def pad_by(padding: Ints, fill: Fill = 0, padding_mode: str = "constant") -> Pad:
     """A border around the image."""
     kind: Any
+    sides: Any
     kind, sides = (type(padding), padding) if type(padding) in _SEQUENCES else (None, (padding,))
     fill_kind: Any
+    fills: Any
     fill_kind, fills = (type(fill), fill) if type(fill) in _SEQUENCES else (None, (fill,))
     try:
         return _interned_pad(kind, fill_kind, padding_mode, len(sides), *sides, *fills)
@@ -440,13 +445,14 @@ def pad_by(padding: Any, fill: Any = 0, padding_mode: str = "constant") -> Pad:
         return Pad(padding, fill, padding_mode)
 
 
-def resize_to(size: Any, interpolation: Any, max_size: int | None = None, antialias: bool | None = None) -> Resize:
+def resize_to(size: Ints, interpolation: InterpolationMode | int, max_size: int | None = None, antialias: bool | None = None) -> Resize:
     """The image at another size."""
     kind: Any
+    sides: Any
     kind, sides = (type(size), size) if type(size) in _SEQUENCES else (None, (size,))
     # An enum's hash is a function in Python, as is the property `value`.
     mode_kind: Any = type(interpolation)
-    mode = interpolation._value_ if mode_kind is InterpolationMode else interpolation
+    mode = interpolation._value_ if isinstance(interpolation, InterpolationMode) else interpolation
     try:
         return _interned_resize(kind, mode_kind, mode, max_size, antialias, *sides)
     except TypeError:  # not hashable; any other is raised again

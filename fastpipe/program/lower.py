@@ -193,7 +193,7 @@ def _template(
     local = on_pixels[front:]
     reshaping = [number for number in range(front, order.pixels) if order.reshaping[number]]
     first = local[0] if reshaping == [front] else None
-    resizes = isinstance(first, Resize) and first.fixed and memo_of(first) is not None
+    resizes = isinstance(first, Resize) and first.fixed is not None and memo_of(first) is not None
     is_known = not front or isinstance(on_pixels[0], Operation)
     if not is_known or made.steps != local or not _are_interned(behind) or (reshaping and not resizes):
         return None

@@ -160,7 +160,7 @@ def resize_of(
     return ops.resize_to([height, width], interpolation_of(interpolation))
 
 
-def pad_of(padding: object, fill: object = 0, padding_mode: str = "constant") -> ops.Pad:
+def pad_of(padding: object, fill: Fill = 0, padding_mode: str = "constant") -> ops.Pad:
     """The operation of ``pad``, its colour as operations have it."""
     left, right, top, bottom = F._geometry._parse_pad_padding(padding)
     return ops.Pad([left, top, right, bottom], fill, padding_mode)
