@@ -32,6 +32,8 @@ __all__ = [
 Ints: TypeAlias = int | Sequence[int]
 """Whole numbers for each side of an image, or one for all."""
 
+Floats: TypeAlias = float | Sequence[float]
+
 Fill: TypeAlias = float | Sequence[float] | None
 """The value where an image has no pixels: a number, one for each channel, or None for black."""
 

@@ -168,7 +168,7 @@ class Operation:
         # The class's own, as arguments may be lists and tensors; not a method in Python: caches ask for every image.
         cls.__hash__ = type.__hash__.__get__(cls)  # type: ignore[method-assign]
 
-    def apply(self, image: object) -> Any:
+    def apply(self, image: Any) -> Any:
         """The operation on a PIL image, an ndarray ``(H, W, C)`` or a tensor ``(…, C, H, W)``."""
         return getattr(imported("fastpipe.transforms.functional"), self.op)(image, **self.arguments())
 

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import takewhile
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from fastpipe.kernels import conversion as kernels
 from fastpipe.ops.base import Operation, register
-from fastpipe.types import Step
+from fastpipe.types import Floats, Step
 
 Arithmetic: TypeAlias = "tuple[tuple[float, ...] | None, tuple[float, ...] | None, bool]"
 
@@ -48,7 +50,7 @@ class ConvertImageDtype(_Conversion):
     """A tensor of another dtype, with its values scaled to that dtype's range."""
 
     op: ClassVar[str] = "convert_image_dtype"
-    dtype: Any = torch.float32
+    dtype: torch.dtype = torch.float32
 
     def words(self) -> str:
         return f"converted to {str(self.dtype).removeprefix('torch.')}"
@@ -61,8 +63,8 @@ class Normalize(_Conversion):
 
     op: ClassVar[str] = "normalize"
     phrase: ClassVar[str] = "normalised"
-    mean: Any
-    std: Any
+    mean: Floats
+    std: Floats
 
 
 @register
@@ -77,7 +79,7 @@ class Erase(Operation):
     j: int
     h: int
     w: int
-    v: Any
+    v: torch.Tensor
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,7 +91,7 @@ class ToPlanarTensor(_Conversion):
     dtype: ClassVar[torch.dtype] = torch.uint8
     arithmetic: ClassVar[Arithmetic] = (None, None, False)
 
-    def apply(self, image: Any, out: torch.Tensor | None = None) -> torch.Tensor:
+    def apply(self, image: NDArray[np.uint8], out: torch.Tensor | None = None) -> torch.Tensor:
         """Writes to a contiguous uint8 tensor ``(C, H, W)``, where one is given."""
         return kernels.array_to_tensor(image, out)
 
@@ -123,7 +125,7 @@ class ToNormalizedTensor(_Conversion):
         both = (None, None) if self.plain else (self.mean * spread, self.std * spread)
         object.__setattr__(self, "arithmetic", (*both, self.multiplied))  # frozen
 
-    def apply(self, image: Any, out: torch.Tensor | None = None) -> torch.Tensor:
+    def apply(self, image: NDArray[np.uint8], out: torch.Tensor | None = None) -> torch.Tensor:
         """Writes to a float32 tensor ``(C, H, W)``, where one is given, such as one slot of a batch."""
         mean, std = (None, None) if self.plain else (self.mean, self.std)
         return kernels.to_tensor(image, out, mean, std, self.multiplied)

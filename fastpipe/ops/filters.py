@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from PIL import Image, ImageFilter
 
 from fastpipe import core
-from fastpipe.kernels.arrays import through_pillow
+from fastpipe.kernels.arrays import UInt8Array, through_pillow
 from fastpipe.kernels.filters import blur_weights
 from fastpipe.ops.base import Operation, register
 from fastpipe.ops.color import Enhancement
 from fastpipe.ops.geometry import Crop
-from fastpipe.types import Box, ImageShape
+from fastpipe.types import Box, Floats, ImageShape
 
 if TYPE_CHECKING:
     from fastpipe.core import Job
@@ -91,15 +91,17 @@ class _PillowBlur(Operation):
     moves: ClassVar[bool] = False
     narrows: ClassVar[bool] = False
     kind: ClassVar[core.Kind]
-    filter: ClassVar[type[Any]]
+    filter: ClassVar[type[ImageFilter.GaussianBlur | ImageFilter.BoxBlur]]
     passes: ClassVar[int]
-    radius: Any
+    radius: Floats
 
-    def apply(self, image: Any) -> Any:
+    def apply(self, image: Image.Image | UInt8Array) -> Image.Image | UInt8Array:
         """Pillow's own filter on a PIL image, or on a uint8 array ``(H, W, C)`` of 1 or 3 channels."""
-        if isinstance(image, Image.Image):
-            return image.filter(self.filter(self.radius))
-        return through_pillow(image, self.apply)
+
+        def blurred(picture: Image.Image) -> Image.Image:
+            return picture.filter(self.filter(self.radius))
+
+        return blurred(image) if isinstance(image, Image.Image) else through_pillow(image, blurred)
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
         radii = radii_of(self.radius)
@@ -128,9 +130,9 @@ class PillowGaussianBlur(_PillowBlur):
     op: ClassVar[str] = "pillow_gaussian_blur"
     phrase: ClassVar[str] = "blurred by Pillow, Gaussian, radius {radius}"
     kind: ClassVar[core.Kind] = core.Kind.GAUSSIAN_BLUR
-    filter: ClassVar[type[Any]] = ImageFilter.GaussianBlur
+    filter: ClassVar[type[ImageFilter.GaussianBlur | ImageFilter.BoxBlur]] = ImageFilter.GaussianBlur
     passes: ClassVar[int] = 3
-    radius: Any
+    radius: Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,9 +146,9 @@ class PillowBoxBlur(_PillowBlur):
     op: ClassVar[str] = "pillow_box_blur"
     phrase: ClassVar[str] = "blurred by Pillow, box, radius {radius}"
     kind: ClassVar[core.Kind] = core.Kind.BOX_BLUR
-    filter: ClassVar[type[Any]] = ImageFilter.BoxBlur
+    filter: ClassVar[type[ImageFilter.GaussianBlur | ImageFilter.BoxBlur]] = ImageFilter.BoxBlur
     passes: ClassVar[int] = 1
-    radius: Any
+    radius: Floats
 
 
 def _with_neighbours(

@@ -188,7 +188,7 @@ class Transpose(Operation):
     phrase: ClassVar[str] = "rows and columns exchanged"
     narrows: ClassVar[bool] = False
 
-    def apply(self, image: Any) -> Any:
+    def apply(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
         return np.swapaxes(image, 0, 1)
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
@@ -308,7 +308,7 @@ class ResizeWindow(Operation):
         left, right = resizing.source_range(whole.width, result.width, window.left, window.right, mode)
         return cls(whole, Box(top, left, bottom - top, right - left), result, window, mode)
 
-    def apply(self, image: Any) -> Any:
+    def apply(self, image: Image.Image | NDArray[np.uint8]) -> Image.Image | NDArray[np.uint8] | None:
         if isinstance(image, Image.Image):
             return resizing.window_by_pillow(image, self.whole, self.box, self.result, self.window, self.mode)
         return resizing.resize_window(image, self.whole, self.box, self.result, self.window, self.mode)
@@ -445,7 +445,9 @@ def pad_by(padding: Ints, fill: Fill = 0, padding_mode: str = "constant") -> Pad
         return Pad(padding, fill, padding_mode)
 
 
-def resize_to(size: Ints, interpolation: InterpolationMode | int, max_size: int | None = None, antialias: bool | None = None) -> Resize:
+def resize_to(
+    size: Ints, interpolation: InterpolationMode | int, max_size: int | None = None, antialias: bool | None = None
+) -> Resize:
     """The image at another size."""
     kind: Any
     sides: Any

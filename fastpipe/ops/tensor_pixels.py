@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from fastpipe import core
-from fastpipe.kernels.arrays import by_core, channels
+from fastpipe.kernels.arrays import UInt8Array, by_core, channels
 from fastpipe.kernels.v2_tensors import (
     COLORS,
     FILTERS,
@@ -42,6 +42,7 @@ from fastpipe.types import Box, ImageShape
 if TYPE_CHECKING:
     from fastpipe.core import Job
 
+Pixels: TypeAlias = "UInt8Array | torch.Tensor"
 _MOST_SUM = 1 << 24
 """Up to here float32 holds a sum of whole numbers, in whatever order torch adds them up."""
 
@@ -54,13 +55,13 @@ def as_theirs(given: dict[str, Any]) -> dict[str, Any]:
     return {**given, "interpolation": functional("InterpolationMode")(mode.value)}
 
 
-def _by_torchvision(image: Any, name: str, given: dict[str, Any]) -> Any:
+def _by_torchvision(image: UInt8Array, name: str, given: dict[str, Any]) -> UInt8Array:
     planar = torch.from_numpy(np.require(image, requirements=["C", "W"])).reshape(*image.shape[:2], -1).permute(2, 0, 1)
     made = functional(name)(planar, **as_theirs(given)).permute(1, 2, 0).numpy()
     return np.ascontiguousarray(made if image.ndim == 3 or made.shape[2] > 1 else made[..., 0])
 
 
-def _applied(operation: Operation, image: object, name: str, given: dict[str, Any]) -> Any:
+def _applied(operation: Operation, image: Pixels, name: str, given: dict[str, Any]) -> Any:
     """An operation's result, by the core or torchvision, on an array; on a tensor by torchvision."""
     if isinstance(image, torch.Tensor):
         return functional(name)(image, **as_theirs(given))
@@ -68,7 +69,7 @@ def _applied(operation: Operation, image: object, name: str, given: dict[str, An
     return _by_torchvision(image, name, given) if made is None else made
 
 
-def _by_core(operation: Operation, image: Any) -> Any:
+def _by_core(operation: Operation, image: UInt8Array) -> UInt8Array | None:
     """An operation's result on an array ``(H, W)`` or ``(H, W, C)`` by the core; None where that can't do it."""
     shape = ImageShape(image.shape[0], image.shape[1], channels(image))
     made = operation.output_shape(shape)
@@ -104,7 +105,7 @@ class PermuteChannels(Operation):
     pointwise: ClassVar[bool] = True
     permutation: tuple[int, ...]
 
-    def apply(self, image: Any) -> Any:
+    def apply(self, image: Pixels) -> Any:
         if isinstance(image, torch.Tensor):
             return functional("permute_channels")(image, list(self.permutation))
         return image if image.ndim == 2 else np.ascontiguousarray(image[..., list(self.permutation)])  # gray: (H, W)
@@ -121,7 +122,14 @@ class PermuteChannels(Operation):
 # -- resize
 
 
-def _add_resize(job: Job, whole: Any, origin: Any, result: Any, window: Any, mode: str) -> bool:
+def _add_resize(
+    job: Job,
+    whole: tuple[int, int] | None,
+    origin: tuple[int, int],
+    result: tuple[int, int],
+    window: tuple[int, int, int, int],
+    mode: str,
+) -> bool:
     if mode not in FILTERS:
         return False
     job.resize(whole, origin, result, window, FILTERS[mode], core.PassOrder.TORCH_PASSES)
@@ -135,7 +143,7 @@ class TensorResizeWindow(ResizeWindow):
     takes_arrays_alone: ClassVar[bool] = True
     add: ClassVar[Callable[..., bool]] = staticmethod(_add_resize)
 
-    def apply(self, image: object) -> Any:
+    def apply(self, image: Any) -> UInt8Array | None:
         return _by_core(self, image)
 
     def __str__(self) -> str:
@@ -151,7 +159,7 @@ class TensorResize(Resize):
     narrows: ClassVar[bool] = False
     windows: ClassVar[type[ResizeWindow]] = TensorResizeWindow
 
-    def apply(self, image: object) -> Any:
+    def apply(self, image: Pixels) -> Any:
         given = {"size": self.size, "interpolation": self.interpolation, "antialias": True}
         return _applied(self, image, "resize", given)
 
@@ -179,7 +187,7 @@ class OnPixels(FunctionOfV2):
     takes_arrays_alone: ClassVar[bool] = True
     moves_ahead: ClassVar[bool] = True
 
-    def apply(self, image: object) -> Any:
+    def apply(self, image: Pixels) -> Any:
         if self.name == "adjust_contrast" and isinstance(image, np.ndarray):
             made = _contrast_of_large(image, **self.given)
             if made is not None:
@@ -226,7 +234,7 @@ def _add_color(job: Job, shape: ImageShape, name: str, given: Mapping[str, Any])
     return True
 
 
-def _contrast_of_large(image: Any, contrast_factor: float) -> Any:
+def _contrast_of_large(image: UInt8Array, contrast_factor: float) -> UInt8Array | None:
     """The contrast of an array ``(H, W, 3)`` whose gray values torch alone knows how to add up; None for any other."""
     (height, width), flags = image.shape[:2], fused()
     if channels(image) != 3 or height * width * 255 <= _MOST_SUM or flags is None or contrast_factor < 0:

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from fastpipe.kernels import memory, v2_tensors
 from fastpipe.kernels.arrays import through_pillow
@@ -23,7 +24,7 @@ from fastpipe.ops.conversion import ConvertImageDtype, Normalize, PilToTensor, T
 from fastpipe.ops.geometry import CenterCrop, Crop, HFlip, Pad, VFlip, makes_no_pixels
 from fastpipe.ops.sizes import padding_ltrb
 from fastpipe.ops.tensor_shape import TensorShape, functional
-from fastpipe.types import Box, ImageShape
+from fastpipe.types import Box, ImageShape, Step
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,12 +82,12 @@ class ToDtype(ConvertImageDtype):
     op: ClassVar[str] = "to_dtype"
     scale: bool = False
 
-    def apply(self, image: Any) -> Any:
+    def apply(self, image: torch.Tensor) -> Any:
         if self.scales(image) and image.is_contiguous() and memory.is_large(tuple(image.shape), self.dtype):
             return self.apply_into(image, memory.fresh(tuple(image.shape), self.dtype))
         return functional("to_dtype")(image, self.dtype, self.scale)
 
-    def scales(self, image: Any) -> bool:
+    def scales(self, image: torch.Tensor) -> bool:
         """Whether `apply_into` takes a tensor ``(C, H, W)``."""
         return bool(self.scale and self.dtype == torch.float32 and image.dtype == torch.uint8 and image.ndim == 3)
 
@@ -135,7 +136,7 @@ class PilOperation(FunctionOfV2):
     drops_info: ClassVar[bool] = True
     shape: ImageShape
 
-    def apply(self, image: Any) -> Any:
+    def apply(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
         return through_pillow(image, partial(functional(self.name), **self.given))
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
@@ -157,7 +158,7 @@ class TensorOperation(FunctionOfV2):
     like: Operation | None = None
     by_pixel: bool = False
 
-    def apply(self, image: Any) -> Any:
+    def apply(self, image: torch.Tensor) -> Any:
         if image.dtype == torch.uint8:
             made = v2_tensors.run(self.name, image.as_subclass(torch.Tensor), **self.given)
             if made is not None:
@@ -185,7 +186,7 @@ class TensorOperation(FunctionOfV2):
             return self.like.required_region(region, shape)
         return None
 
-    def point_transform(self, shape: ImageShape) -> Any:
+    def point_transform(self, shape: ImageShape) -> NDArray[np.float64] | None:
         if self.like is not None:
             return self.like.point_transform(shape)
         return np.eye(3) if self.size[:2] == shape[:2] else None
@@ -201,7 +202,7 @@ def _black(pad: Pad) -> bool:
     return pad.padding_mode == "constant" and pad.fill in (0, None) and min(padding_ltrb(pad.padding)) >= 0
 
 
-def ahead_of(tail: Sequence[Any], shape: ImageShape) -> tuple[list[Operation], list[Any]]:
+def ahead_of(tail: Sequence[Step], shape: ImageShape) -> tuple[list[Operation], list[Step]]:
     """Operations on a tensor that run before the conversion, on its pixels, with the same bytes.
 
     Args:
@@ -212,7 +213,7 @@ def ahead_of(tail: Sequence[Any], shape: ImageShape) -> tuple[list[Operation], l
         Operations to run before the conversion; and the conversion with what stays after it.
     """
     before: list[Operation] = []
-    kept: list[Any] = [tail[0]]
+    kept: list[Step] = [tail[0]]
     for step in tail[1:]:
         like = step.like if isinstance(step, TensorOperation) else None
         if like is not None and _commutes(like, shape, kept[1:]):
@@ -223,7 +224,7 @@ def ahead_of(tail: Sequence[Any], shape: ImageShape) -> tuple[list[Operation], l
     return before, kept
 
 
-def _commutes(like: Operation, shape: ImageShape, others: Sequence[Any]) -> bool:
+def _commutes(like: Operation, shape: ImageShape, others: Sequence[Step]) -> bool:
     """Whether an operation on pixels, done before the others instead of after them, gives the same."""
     if makes_no_pixels(like, shape):
         return all(isinstance(one, (ToDtype, Normalize, ToPureTensor)) for one in others)

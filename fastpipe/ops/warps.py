@@ -151,7 +151,7 @@ class AffineOfV2(Affine):
     _matrix_of: ClassVar[Any] = staticmethod(inverse_affine_matrix_of_v2)
     takes_arrays_alone: ClassVar[bool] = True
 
-    def apply(self, image: Any) -> Any:
+    def apply(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
         given = {**self.arguments(), "interpolation": self.interpolation.value}
         return through_pillow(image, partial(functional("affine"), **given))
 
@@ -164,9 +164,9 @@ class AffineBy(Operation):
     takes_arrays_alone: ClassVar[bool] = True
     matrix: tuple[float, ...]
     interpolation: InterpolationMode
-    fill: Any = None
+    fill: float | tuple[float, ...] | None = None
 
-    def apply(self, image: Any) -> Any:
+    def apply(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
         resample = pil_modes_mapping[self.interpolation]
 
         def warped(picture: Image.Image) -> Image.Image:
@@ -247,7 +247,7 @@ class PerspectiveBy(Operation):
     def least_pixels(self, channels: int) -> float:
         return least_pixels_of_warp(self.interpolation, channels)
 
-    def apply(self, image: Any) -> Any:
+    def apply(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
         mode, coefficients = self.interpolation.value, self.coefficients
         warp = functional("perspective")
         return through_pillow(image, lambda picture: warp(picture, None, None, mode, self.fill, coefficients))
