@@ -19,6 +19,7 @@ from fastpipe.executor.batch import BatchBuilder, BatchSpec
 from fastpipe.executor.batch_executor import CoreRun, SlotAllocator, ThreadResources
 from fastpipe.executor.tasks import FailurePolicy, SampleTask
 from fastpipe.kernels import memory
+from fastpipe.ops import TensorConversion
 from fastpipe.pillow.lazy_image import LazyImage, load_images, source_of
 from fastpipe.pillow.lazy_source import LazySource
 from fastpipe.program.core_job import add_program, claimed_by_core
@@ -403,7 +404,7 @@ class _Sinks:
         direct = self.memory is not None and self.memory.dtype in DIRECT
         self._places = core.BatchSink(self.memory) if self.memory is not None and direct else None
         # The last conversion and shape, and their sink; one object, as several threads may be here.
-        self._known: tuple[Any, ImageShape | None, tuple[Any, ...]] = (None, None, ())
+        self._known: tuple[TensorConversion | None, ImageShape | None, tuple[Any, ...]] = (None, None, ())
 
     def take(self, program: Program) -> bool:
         """True if the core can write the result of a program's conversion."""

@@ -280,10 +280,10 @@ def affine(
     fill: Any,
     center: Any,
 ) -> Pixels:
-    operation = Affine(angle, translate, scale, shear, interpolation, fill, center)
+    arguments = angle, translate, scale, shear, interpolation, fill, center
     if isinstance(img, np.ndarray):
-        return _changed_array(operation, img)
-    made = None if _is_small(img, interpolation) else run_operation(operation, img)
+        return _changed_array(Affine(*arguments), img)
+    made = None if _is_small(img, interpolation) else run_operation(Affine(*arguments), img)
     if made is not None:
         return made
     # Pillow counts from the top left corner. Half a pixel less than the true centre, as torchvision has it: so a turn
