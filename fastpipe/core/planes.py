@@ -19,7 +19,7 @@ BILINEAR, FUSED, FLOATS, V2 = 1, 2, 4, 8
 def change_planes(
     context: Context, kind: Kind, image: int, shape: Sequence[int], out: int, factor: float = 1.0, flags: int = 0
 ) -> bool:
-    """Runs one of the TENSOR operations, but for TENSOR_SAMPLE, or EQUALIZE.
+    """Runs TENSOR_GRAY, _SATURATION, _CONTRAST, _HUE, _AUTOCONTRAST or EQUALIZE.
 
     Args:
         context: scratch memory.

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
@@ -78,8 +77,8 @@ def resizes_natively(mode: str) -> bool:
     if mode not in FILTERS or not core.available():
         return False
     image = torch.randint(0, 256, (3, 61, 83), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
-    for size in ([23, 40], [97, 64], [61, 12]):
-        known = _theirs("resize")(image, size, interpolation=mode, antialias=True)
+    for size in ((23, 40), (97, 64), (61, 12)):
+        known = _theirs("resize")(image, [*size], interpolation=mode, antialias=True)
         if not torch.equal(_resized(image, size, mode), known):
             return False
     return True
@@ -209,20 +208,14 @@ def _resize(
     height, width = _geometry()._compute_resized_output_size(before, size=size, max_size=max_size)
     if (height, width) == before or height < 1 or width < 1:
         return None
-    return _resized(image, [height, width], mode)
+    return _resized(image, (height, width), mode)
 
 
-def _resized(image: Tensor, size: list[int], mode: str) -> Tensor:
-    *leading, channels, height, width = image.shape
-    rows, columns = size
-    out = torch.empty((*leading, channels, rows, columns), dtype=torch.uint8, device="cpu")
-    job = core.thread_job()
-    job.read_planes(image.data_ptr(), (height, width, channels))
-    job.resize(None, (0, 0), (rows, columns), (0, 0, rows, columns), FILTERS[mode], PassOrder.TORCH_PASSES)
-    job.write_planes(out.data_ptr(), (rows, columns, channels), core.DType.UINT8)
-    steps = channels * height * width, channels * rows * columns
-    core.check(core.run_thread_series(job, math.prod(leading), *steps))
-    return out
+def _resized(image: Tensor, size: tuple[int, int], mode: str) -> Tensor:
+    def add(job: core.Job) -> None:
+        job.resize(None, (0, 0), size, (0, 0, *size), FILTERS[mode], PassOrder.TORCH_PASSES)
+
+    return planes.by_job(image, add, size)
 
 
 def _resized_crop(

@@ -192,14 +192,13 @@ typedef struct fpc_kernels {
     void (*warp_bilinear)(const fpc_warp_source *warp, const double *xs, const double *ys, int32_t count, uint8_t *out);
     void (*warp_bicubic)(const fpc_warp_source *warp, const double *xs, const double *ys, int32_t count, uint8_t *out);
     void (*grid_sample)(const fpc_grid_sample *sample);
-    /* planes_plain.h: nothing else is read and written, but for planes_smooth's neighbours. */
+    /* planes_plain.h: nothing else is read and written. */
     void (*planes_gray)(const uint8_t *red, const uint8_t *green, const uint8_t *blue, int64_t count, bool fused,
                         uint8_t *out);
     void (*planes_blend)(const uint8_t *first, const uint8_t *second, float by, float rest, int64_t count, bool fused,
                          uint8_t *out);
     void (*planes_shift)(const uint8_t *first, const uint8_t *second, float rest, int64_t count, bool fused,
                          uint8_t *out);
-    void (*planes_smooth)(const uint8_t *above, const uint8_t *row, const uint8_t *below, int64_t count, uint8_t *out);
     void (*planes_mix)(const uint8_t *const *images, const float *weights, int image_count, int64_t count,
                        uint8_t *out);
     /* source.c and sink.c: pixels of three bytes from ones of four, and back with that value as the fourth. Up to
@@ -279,7 +278,6 @@ typedef struct fpc_kernels {
         .planes_gray = planes_gray,                                                                                    \
         .planes_blend = planes_blend,                                                                                  \
         .planes_shift = planes_shift,                                                                                  \
-        .planes_smooth = planes_smooth,                                                                                \
         .planes_mix = planes_mix,                                                                                      \
         .drop_rgbx_pad = drop_rgbx_pad,                                                                                \
         .add_rgbx_pad = add_rgbx_pad,                                                                                  \

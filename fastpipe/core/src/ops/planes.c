@@ -3,8 +3,6 @@
 #include "histogram.h"
 #include "tensors.h"
 
-#include <string.h>
-
 static void autocontrast_table(const uint8_t *plane, int64_t count, bool v1, uint8_t *table) {
     uint8_t least = 255, most = 0;
     for (int64_t k = 0; k < count; k++) {
@@ -35,26 +33,6 @@ static void saturate(const fpc_kernels *kernels, const uint8_t *in, int64_t coun
     }
 }
 
-static void sharpen(const fpc_kernels *kernels, const uint8_t *plane, int32_t height, int32_t width,
-                    const fpc_tensor_blend *blend, uint8_t *smooth, uint8_t *out) {
-    for (int32_t y = 0; y < height; y++) {
-        const uint8_t *row = plane + (int64_t)y * width;
-        if (y == 0 || y == height - 1) {
-            memcpy(smooth, row, (size_t)width);
-        } else {
-            smooth[0] = row[0];
-            kernels->planes_smooth(row - width + 1, row + 1, row + width + 1, width - 2, smooth + 1);
-            smooth[width - 1] = row[width - 1];
-        }
-        uint8_t *to = out + (int64_t)y * width;
-        if (blend->v1) {
-            kernels->planes_blend(row, smooth, blend->by, blend->rest, width, blend->fused, to);
-        } else {
-            kernels->planes_shift(row, smooth, blend->rest, width, blend->fused, to);
-        }
-    }
-}
-
 /* The sum of an image's gray values. */
 static uint64_t gray_sum(const fpc_kernels *kernels, const uint8_t *in, int32_t channels, int64_t count, bool fused) {
     enum { BLOCK = 4096 };
@@ -75,10 +53,8 @@ static uint64_t gray_sum(const fpc_kernels *kernels, const uint8_t *in, int32_t 
 }
 
 /* One image of a batch; its sizes are checked. */
-static int change_image(fpc_context *context, const fpc_operation *operation, const fpc_tensor_blend *blend,
-                        const uint8_t *in, int32_t channels, int32_t height, int32_t width, uint8_t *out) {
-    const fpc_kernels *kernels = context->kernels;
-    const int64_t count = (int64_t)height * width;
+static int change_image(const fpc_kernels *kernels, const fpc_operation *operation, const fpc_tensor_blend *blend,
+                        const uint8_t *in, int32_t channels, int64_t count, uint8_t *out) {
     uint8_t table[256];
     switch (operation->kind) {
     case FPC_OP_TENSOR_GRAY:
@@ -95,15 +71,6 @@ static int change_image(fpc_context *context, const fpc_operation *operation, co
         const int found = fpc_tensor_contrast_table(blend, (float)sum / (float)count, table);
         if (found != FPC_OK) return found;
         kernels->look_up(in, channels * count, table, out);
-        return FPC_OK;
-    }
-    case FPC_OP_TENSOR_SHARPNESS: {
-        uint8_t *smooth = fpc_buffer_need(&context->row, (size_t)width);
-        if (!smooth) return FPC_NO_MEMORY;
-        if (height < 3 || width < 3) return FPC_BAD_OPERATION;
-        for (int c = 0; c < channels; c++) {
-            sharpen(kernels, in + c * count, height, width, blend, smooth, out + c * count);
-        }
         return FPC_OK;
     }
     case FPC_OP_TENSOR_HUE:
@@ -127,22 +94,21 @@ static int change_image(fpc_context *context, const fpc_operation *operation, co
     }
 }
 
-int fpc_change_planes(fpc_context *context, const fpc_operation *operation, const uint8_t *in, const int32_t shape[4],
-                      uint8_t *out) {
+int fpc_change_planes(const fpc_context *context, const fpc_operation *operation, const uint8_t *in,
+                      const int32_t shape[4], uint8_t *out) {
     const int32_t images = shape[0], channels = shape[1], height = shape[2], width = shape[3];
     if (images < 0 || (channels != 1 && channels != 3) || height < 1 || width < 1) return FPC_BAD_OPERATION;
     fpc_tensor_blend blend = {.fused = operation->flags & FPC_FUSED, .v1 = operation->flags & FPC_V1};
     const int32_t kind = operation->kind;
-    const bool blends =
-        kind == FPC_OP_TENSOR_SATURATION || kind == FPC_OP_TENSOR_CONTRAST || kind == FPC_OP_TENSOR_SHARPNESS;
+    const bool blends = kind == FPC_OP_TENSOR_SATURATION || kind == FPC_OP_TENSOR_CONTRAST;
     if (operation->flags & ~(FPC_FUSED | FPC_V1)) return FPC_BAD_OPERATION;
     if (blends && !fpc_tensor_factors(operation, &blend)) return FPC_BAD_OPERATION;
-    const int64_t in_size = (int64_t)channels * height * width;
-    const int64_t out_size = kind == FPC_OP_TENSOR_GRAY ? (int64_t)height * width : in_size;
+    const int64_t count = (int64_t)height * width, in_size = channels * count;
+    const int64_t out_size = kind == FPC_OP_TENSOR_GRAY ? count : in_size;
     int status = FPC_OK;
     for (int64_t i = 0; i < images && status == FPC_OK; i++) {
         status =
-            change_image(context, operation, &blend, in + i * in_size, channels, height, width, out + i * out_size);
+            change_image(context->kernels, operation, &blend, in + i * in_size, channels, count, out + i * out_size);
     }
     return status;
 }

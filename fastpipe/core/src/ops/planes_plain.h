@@ -66,16 +66,6 @@ static void planes_shift(const uint8_t *first, const uint8_t *second, float rest
     }
 }
 
-/* adjust_plain.h's smooth_row of one channel, and nothing else is read: torch's convolution rounds to the same. */
-static void planes_smooth(const uint8_t *above, const uint8_t *row, const uint8_t *below, int64_t count, uint8_t *out) {
-    for (int64_t k = 0; k < count; k++) {
-        const uint16_t upper = (uint16_t)(above[k - 1] + above[k] + above[k + 1]);
-        const uint16_t lower = (uint16_t)(below[k - 1] + below[k] + below[k + 1]);
-        const uint16_t sum = (uint16_t)(upper + lower + row[k - 1] + 5 * row[k] + row[k + 1] + 6);
-        out[k] = (uint8_t)((uint32_t)sum * 5042u >> 16); /* by 13 */
-    }
-}
-
 /* Images times their weights, added up from the first on and cut off; no sum is as large as 256. */
 static void planes_mix_plain(const uint8_t *const *images, const float *weights, int image_count, int64_t start,
                              int64_t count, uint8_t *out) {
