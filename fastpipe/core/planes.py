@@ -36,7 +36,7 @@ def change_planes(
     else:
         operation.blend.factor = factor
     sizes = (ctypes.c_int32 * 4)(*shape)
-    return _done(native().fpc_change_planes(context.address, ctypes.byref(operation), image, sizes, out))
+    return done(native().fpc_change_planes(context.address, ctypes.byref(operation), image, sizes, out))
 
 
 def grid_sample_planes(
@@ -63,13 +63,13 @@ def grid_sample_planes(
     """
     colors = None if fill is None else (ctypes.c_float * len(fill))(*fill)
     sizes = (ctypes.c_int32 * 6)(*shape)
-    return _done(native().fpc_grid_sample_planes(context.address, image, sizes, theta, grid, colors, flags, out))
+    return done(native().fpc_grid_sample_planes(context.address, image, sizes, theta, grid, colors, flags, out))
 
 
 def mix_planes(context: Context, images: Sequence[int], weights: Sequence[float], count: int, out: int) -> bool:
     """Adds up images of ``count`` bytes times their weights, in float32 and in their order, and truncates."""
     addresses, factors = (ctypes.c_void_p * len(images))(*images), (ctypes.c_float * len(images))(*weights)
-    return _done(native().fpc_mix_planes(context.address, addresses, factors, len(images), count, out))
+    return done(native().fpc_mix_planes(context.address, addresses, factors, len(images), count, out))
 
 
 def look_up_planes(context: Context, image: int, count: int, table: int, out: int) -> None:
@@ -77,7 +77,8 @@ def look_up_planes(context: Context, image: int, count: int, table: int, out: in
     native().fpc_look_up(context.address, image, count, table, out)
 
 
-def _done(status: int) -> bool:
+def done(status: int) -> bool:
+    """Whether a call did its work, by its status; raises a MemoryError where there was no memory."""
     if status == Status.NO_MEMORY:
         raise MemoryError("the core found no memory for an image")
     return status == Status.OK

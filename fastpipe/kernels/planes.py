@@ -58,8 +58,10 @@ def changed(kind: core.Kind, image: Tensor, factor: float = 1.0, flags: int = 0)
     return out if done else None
 
 
-def by_job(image: Tensor, add: Callable[[core.Job], None], size: tuple[int, int] | None = None) -> Tensor:
+def by_job(image: Tensor, add: Callable[[core.Job], None], size: tuple[int, int] | None = None) -> Tensor | None:
     """The operations that ``add`` adds to a job, on all images of a tensor that `takes` takes.
+
+    None where they are too large for a job.
 
     Args:
         image: uint8 ``(..., C, H, W)``.
@@ -74,8 +76,7 @@ def by_job(image: Tensor, add: Callable[[core.Job], None], size: tuple[int, int]
     add(job)
     job.write_planes(out.data_ptr(), (rows, columns, channels), core.DType.UINT8)
     steps = channels * height * width, channels * rows * columns
-    core.check(core.run_thread_series(job, math.prod(leading), *steps))
-    return out
+    return out if planes.done(core.run_thread_series(job, math.prod(leading), *steps)) else None
 
 
 def _planar(image: Tensor) -> tuple[int, ...]:
