@@ -37,6 +37,7 @@ from fastpipe.core.operations import MAX_OPERATIONS, EncodedOps
 from fastpipe.core.pillow import PillowMemory, memory_of, new_image
 from fastpipe.core.pool import Context, JobArray, Pool, Run, run, thread_context
 from fastpipe.core.structs import LOOK_UP_RGBX_PAD, DType, Filter, Kind, Padding, PassOrder, Status, TensorRounding
+from fastpipe.core.thread_resources import ThreadResources, end_threads, thread_resources
 
 __all__ = [
     "LOOK_UP_RGBX_PAD",
@@ -60,11 +61,13 @@ __all__ = [
     "Run",
     "Status",
     "TensorRounding",
+    "ThreadResources",
     "available",
     "build",
     "check",
     "check_jpeg",
     "check_or_unsure",
+    "end_threads",
     "give_back",
     "isa",
     "memory_of",
@@ -81,5 +84,6 @@ __all__ = [
     "status_text",
     "thread_context",
     "thread_job",
+    "thread_resources",
     "why_not",
 ]

@@ -327,7 +327,7 @@ class BatchSink:
         step: bytes from one to the next.
     """
 
-    __slots__ = ("_rest", "first", "step")
+    __slots__ = ("_last", "_rest", "first", "step")
 
     def __init__(self, images: torch.Tensor) -> None:
         _, channels, height, width = images.shape
@@ -336,6 +336,15 @@ class BatchSink:
         self.first, self.step = images.data_ptr(), number * size
         dtype = _TENSOR_TYPES[str(images.dtype)]
         self._rest = row * size, column * size, channel * size, height, width, channels, dtype
+        self._last: tuple[Any, tuple[Any, ...]] = (None, ())
+
+    def write(self, job: Job, number: int, arithmetic: tuple[Any, ...]) -> None:
+        """Sets a job's sink: the place of an image; `arithmetic` as `sink` takes it."""
+        known, sink = self._last
+        if arithmetic is not known:  # as it is for most images of a batch
+            sink = self.sink(*arithmetic)
+            self._last = arithmetic, sink
+        job.write_to(self.first + number * self.step, sink)
 
     def sink(
         self, mean: Sequence[float] | None, std: Sequence[float] | None, multiplied: bool = False

@@ -9,6 +9,7 @@ import torch
 from torch.utils.data import get_worker_info
 
 from fastpipe import core
+from fastpipe.core import ThreadResources
 from fastpipe.datasets.array_form import ArrayFile, Form, form_of, load_array
 from fastpipe.errors import DatasetError
 from fastpipe.executor import (
@@ -18,7 +19,6 @@ from fastpipe.executor import (
     ImageStages,
     SampleTask,
     SlotAllocator,
-    ThreadResources,
     batch_memory,
 )
 from fastpipe.sources import fetched

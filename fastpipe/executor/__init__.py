@@ -6,9 +6,6 @@ from fastpipe.executor.batch_executor import (
     CoreRun,
     PendingBatch,
     SlotAllocator,
-    ThreadResources,
-    end_threads,
-    thread_resources,
 )
 from fastpipe.executor.epochs import SharedEpoch
 from fastpipe.executor.image_stages import DecodeOptions, ImageStages, upright
@@ -35,13 +32,10 @@ __all__ = [
     "SlotAllocator",
     "Stage",
     "StageTimes",
-    "ThreadResources",
     "batch_bytes",
     "batch_memory",
     "begin_worker",
     "close_pieces",
-    "end_threads",
-    "thread_resources",
     "too_small",
     "upright",
 ]

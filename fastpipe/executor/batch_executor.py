@@ -7,13 +7,13 @@ submit batches. `BatchExecutor` knows no dataset: what the stages do with images
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Protocol, overload
 
 import torch
 
 from fastpipe import core
+from fastpipe.core import ThreadResources, end_threads, thread_resources
 from fastpipe.executor.batch import BatchSpec, ImageBatch
 from fastpipe.executor.stage_times import Row, Stage, StageListener
 from fastpipe.executor.tasks import FailurePolicy, SampleTask
@@ -24,63 +24,6 @@ from fastpipe.types import Generators, Recipe
 CHUNK = 64
 """Samples of a batch that are read before the first of them is decoded: a batch's files may be more than fit in memory,
 and the core decodes some while others are read and drawn."""
-
-
-class ThreadResources:
-    """A thread's own: the core's threads that work for it, and memory for jobs and files that is used again."""
-
-    def __init__(self, threads: int) -> None:
-        self.threads = threads
-        self.pool = core.Pool(max(threads, 1))
-        self._jobs: list[core.JobArray] = []
-        self._files: list[core.Files] = []
-
-    def jobs(self, count: int) -> core.JobArray:
-        """Room for `count` jobs; `give_back` takes it."""
-        batch = self._jobs.pop() if self._jobs else None
-        return core.JobArray(count) if batch is None or batch.size < count else batch
-
-    def read(self, sources: Sequence[str | bytes], max_bytes: int, *, whole: bool = False) -> core.Files:
-        """Reads files and looks at their headers; `give_back` takes their memory.
-
-        Args:
-            sources: paths of files, and what is in others.
-            max_bytes: longer files aren't read; 0 for no limit.
-            whole: as of `core.Files.load`.
-        """
-        files = self._files.pop() if self._files else core.Files()
-        files.load(sources, max_bytes, self.pool, whole=whole)
-        return files
-
-    def give_back(self, memory: core.JobArray | core.Files) -> None:
-        """Takes memory that nobody needs any more, for the next ones who ask."""
-        if isinstance(memory, core.Files):
-            self._files.append(memory)
-        else:
-            self._jobs.append(memory)
-
-
-_local = threading.local()
-
-
-def thread_resources(threads: int) -> ThreadResources | None:
-    """The calling thread's own; with another number of threads than before it is made anew.
-
-    None where there is no core.
-    """
-    found: ThreadResources | None = getattr(_local, "resources", None)
-    if found is None or threads != found.threads:
-        end_threads()
-        found = _local.resources = ThreadResources(threads) if core.available() else None
-    return found
-
-
-def end_threads() -> None:
-    """Ends the core's threads that work for the calling thread; the next batch starts its own."""
-    found: ThreadResources | None = getattr(_local, "resources", None)
-    if found is not None:
-        found.pool.close()
-        _local.resources = None
 
 
 class CoreRun:

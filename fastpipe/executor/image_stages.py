@@ -13,10 +13,11 @@ from torch.utils.data import get_worker_info
 
 from fastpipe import core, readers
 from fastpipe.config import MachineConfig
+from fastpipe.core import ThreadResources
 from fastpipe.core.packed import PACKED_FORMAT
 from fastpipe.errors import PlanError
 from fastpipe.executor.batch import BatchBuilder, BatchSpec
-from fastpipe.executor.batch_executor import CoreRun, SlotAllocator, ThreadResources
+from fastpipe.executor.batch_executor import CoreRun, SlotAllocator
 from fastpipe.executor.tasks import FailurePolicy, SampleTask
 from fastpipe.kernels import memory
 from fastpipe.ops import TensorConversion

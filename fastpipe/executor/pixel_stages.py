@@ -14,7 +14,7 @@ from PIL import Image
 from fastpipe import core
 from fastpipe.core.addresses import address_of
 from fastpipe.errors import DatasetError
-from fastpipe.executor.batch_executor import ThreadResources
+from fastpipe.core import ThreadResources
 from fastpipe.executor.image_stages import ImageStages
 from fastpipe.executor.tasks import SampleTask
 from fastpipe.program.on_image import finish_tensor, run_on_image

@@ -16,7 +16,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import CodeType
 from typing import Any, ClassVar
 
@@ -31,7 +31,7 @@ from fastpipe.errors import LoaderError
 from fastpipe.executor.host_pool import SMALL, reused_bytes, tensor_on
 from fastpipe.executor.shm_pool import lent_bytes
 from fastpipe.kernels.memory import StackedResults, results_in
-from fastpipe.program.pending_tensor import is_pending, plain_class, with_pixels
+from fastpipe.program.pending_tensor import is_pending, plain_class, with_pixels, write_stack
 
 Fetch = Callable[[Any, Any], Any]
 Collate = Callable[[Any], Any]
@@ -40,6 +40,8 @@ Stack = Callable[[Any], "torch.Tensor | None"]
 _default_collate: Collate = default_collate
 _SMALL_SHARED = 1 << 16
 """Bytes of shared memory, each piece of which is new to both processes, from which on it is used again."""
+_OFTEN = 4
+"""One of so many tensors without pixels may be kept, as each of those is made twice."""
 _MOST_RESULTS = 16
 """Results of a sample that get places: eight crops, two views."""
 
@@ -99,9 +101,12 @@ def fetch_in_places(fetcher: Any, indices: Sequence[Any], plain: Fetch, several:
     asked = copy.copy(fetcher)
     if several is not None:
         asked.dataset = several
-    if fetcher.collate_fn is not default_collate:
-        return _fetch_stacked(fetcher, asked, indices, plain)
-    places = _BatchPlaces(FetcherMemory.of(fetcher), len(indices))
+    memory = FetcherMemory.of(fetcher)
+    if fetcher.collate_fn is not default_collate or (memory.stacks and several is None):
+        results = StackedResults(memory.stacks)
+        asked.dataset = _Samples(asked.dataset, results)
+        return _fetch_stacked(fetcher, asked, indices, plain, results)
+    places = _BatchPlaces(memory, len(indices))
     asked.collate_fn = _Collate(places)
     if several is None:
         asked.dataset = _Samples(fetcher.dataset, places)
@@ -123,33 +128,37 @@ def fetch_from_stream(fetcher: Any, indices: Sequence[Any], plain: Fetch) -> Any
     """
     asked = copy.copy(fetcher)
     try:
-        return _fetch_stacked(fetcher, asked, indices, plain)
+        return _fetch_stacked(fetcher, asked, indices, plain, StackedResults(FetcherMemory.of(fetcher).stacks))
     finally:
         fetcher.ended = asked.ended
 
 
-def _fetch_stacked(fetcher: Any, asked: Any, indices: Sequence[Any], plain: Fetch) -> Any:
+def _fetch_stacked(
+    fetcher: Any, asked: Any, indices: Sequence[Any], plain: Fetch, results: StackedResults
+) -> Any:
     """The batch of a fetcher's copy; its results have their pixels when they are stacked, unless nobody stacks them.
 
     Those that are still there then are ordinary tensors, whatever of the user's holds them.
     """
     memory = FetcherMemory.of(fetcher)
-    results = StackedResults(later=memory.stacks)
     asked.collate_fn = _stacking(fetcher.collate_fn)
     try:
         with results_in(results):
             return plain(asked, indices)
     finally:
-        if memory.stacks and results.pending:
-            memory.stacks = any(work.made is None for work in results.pending)
-        for work in results.pending:
-            with_pixels(work.owner())
+        kept = [tensor for work in results.pending if (tensor := work.owner()) is not None]
+        if memory.stacks:
+            are_stacked = any(work.made is None for work in results.pending)
+            few_are_kept = _OFTEN * len(kept) <= len(results.pending)  # a generator holds the last one that it gave
+            memory.stacks = are_stacked and few_are_kept and not results.several
+        for tensor in kept:
+            with_pixels(tensor)
 
 
 class _Samples:
     """A data set whose samples are made in their places."""
 
-    def __init__(self, dataset: Any, places: _BatchPlaces) -> None:
+    def __init__(self, dataset: Any, places: _BatchPlaces | StackedResults) -> None:
         self._dataset, self._places = dataset, places
 
     def __getitem__(self, index: Any) -> Any:
@@ -176,7 +185,7 @@ def _stacking(collate: Collate) -> Collate:
     """A ``collate_fn`` that stacks in memory that is used again."""
 
     def collate_stacking(samples: Any) -> Any:
-        with _stacking_by(_stacked), _StackMode():
+        with _stacking_by(_stacked), nullcontext() if collate is default_collate else _StackMode():
             return collate(samples)
 
     return collate_stacking
@@ -382,6 +391,9 @@ def _stacked(batch: Any) -> torch.Tensor | None:
     if memory is None:
         return None
     out = tensor_on(memory, (len(batch), *first.shape), first.dtype)
+    if any(map(is_pending, batch)) and not torch._C._len_torch_dispatch_stack():
+        write_stack(batch, out)
+        return out
     is_plain = plain_class(first) is torch.Tensor
     plain = [*batch] if is_plain else [one.as_subclass(torch.Tensor) for one in batch]
     return torch.stack(plain, out=out)

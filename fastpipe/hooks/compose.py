@@ -38,6 +38,7 @@ class ComposeCalls:
         names = [type(member).__name__ for member in compose.transforms]
         self.site: Site = LEDGER.site("transform", f"{type(compose).__name__}({', '.join(names)})")
         self._record = record
+        self._account = SiteAccount(self.site, None)
         self._call: ComposePlan | None = None
         self._originals: Originals | None = None
 
@@ -85,7 +86,7 @@ class ComposeCalls:
         """The result of what was drawn, without pixels if that can be: whoever stacks it has them in the batch."""
         from fastpipe.pillow.image_tensors import drawn_tensor
 
-        made = drawn_tensor(image, steps, shape, SiteAccount(self.site, None))
+        made = drawn_tensor(image, steps, shape, self._account)
         if made is None:
             return _plans().made_at_once(steps, shape, image)
         self._record()

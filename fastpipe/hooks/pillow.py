@@ -39,19 +39,21 @@ def hook(module: ModuleType, patches: Patches) -> None:
 def _opener(plain: Any, patches: Patches) -> Any:
     ours: Any = None
     site: Any = None
+    leave_failed: Any = None
     originals = Originals((), ())
 
     def open_lazily(file: Any = None, filename: Any = None) -> Any:
-        nonlocal ours, site
+        nonlocal ours, site, leave_failed
         if not patches.active or is_plain() or "torch" not in sys.modules:
             return plain(file, filename)
         if ours is None:
             from fastpipe.pillow import files
 
             ours, site = files.open_lazily, LEDGER.site("function", "PIL.Image.open")
+            leave_failed = site.leave_failed  # one for all images, each of which keeps it
         if site.is_off or not originals.are_there():
             return plain(file, filename)
-        made = ours(plain, file, filename, site if site.is_due() else None, site.leave_failed)
+        made = ours(plain, file, filename, site if site.is_due() else None, leave_failed)
         site.count_checked()  # what its pixels take is told by the checks
         return made
 

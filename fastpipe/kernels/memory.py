@@ -37,6 +37,13 @@ class PendingResult(Protocol):
     def owner(self) -> torch.Tensor | None:
         """The tensor, as long as there is one."""
 
+    def held_bytes(self) -> int:
+        """Bytes of the file that the work holds until the tensor has its pixels."""
+
+
+MOST_HELD = 1 << 26
+"""Bytes of files that a batch's tensors without pixels hold."""
+
 
 class StackedResults:
     """No places: somebody's function gets the results, and may stack them.
@@ -45,13 +52,29 @@ class StackedResults:
         later: it is likely to: results get their pixels then.
 
     Attributes:
-        later: as given.
+        later: the next results do: as given, until a sample has several, or files take too much memory.
         pending: the work of tensors whose pixels are made when they are stacked, or looked at.
+        several: a sample has several such.
     """
 
     def __init__(self, later: bool) -> None:
         self.later = later
         self.pending: list[PendingResult] = []
+        self.several = False
+        self._first: int | None = None
+        self._held = 0
+
+    def begin_sample(self) -> None:
+        """The next results are of the next sample; without a call, nobody knows whose they are."""
+        self._first = len(self.pending)
+
+    def add(self, work: PendingResult) -> None:
+        """Notes the work of a tensor without pixels."""
+        self.pending.append(work)
+        self._held += work.held_bytes()
+        self.several = self.several or (self._first is not None and len(self.pending) - self._first > 1)
+        if self.several or self._held > MOST_HELD:
+            self.later = False
 
     def take(self, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor | None:
         """See `ResultPlaces.take`."""

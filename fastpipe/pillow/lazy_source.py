@@ -16,7 +16,7 @@ from fastpipe import readers
 from fastpipe.ops import Crop, Operation
 from fastpipe.pending import is_pending
 from fastpipe.program.encoded import Encoded
-from fastpipe.program.execute import decode_by_core
+from fastpipe.program.execute import decode_by_core, fill_from_file
 from fastpipe.program.lower import lower
 from fastpipe.program.on_image import run, run_on_image, to_array, to_pil
 from fastpipe.program.parts import Parts
@@ -161,6 +161,18 @@ class LazySource:
         """Runs a program as `run` does; None if the core refuses the file, or lacks a step that wants a PIL image."""
         foreign = not all(isinstance(step, Operation) for step in program.steps)
         return self._run(program, out, in_rows, as_pil=False, all_steps=foreign)
+
+    def fill(self, job: core.Job, program: Program) -> bool:
+        """Fills all of a job but its sink; False where `run` is to do more than a job.
+
+        Args:
+            job: any, which is filled anew.
+            program: that starts from the file, and that the core takes as a whole.
+        """
+        if self._whole is not None or not self._parts.add_only(program.box):
+            return False
+        fill_from_file(job, program, self.encoded, readers.pixel_limit(self.encoded.max_pixels))
+        return True
 
     def region(self, box: Box, steps: tuple[Step, ...] = ()) -> NDArray[Any]:
         """A box of what steps give, decoded alone: an array ``(H, W, C)``; the thread's next decode overwrites it."""

@@ -22,7 +22,8 @@ _READ_AT_ONCE = 1 << 18
 """Bytes of a file up to which it is read when it is opened; reading a longer one takes longer than Pillow's opening."""
 
 _OPEN: Any = JpegImagePlugin.JpegImageFile._open
-_TELLING = frozenset({0xE1, 0xED})
+_APP1, _APP13 = b"\xff\xe1", b"\xff\xed"
+_TELLING = frozenset({_APP1[1], _APP13[1]})
 """Markers of segments of which Pillow makes more than their bytes: APP1, with EXIF and XMP, and Photoshop's APP13."""
 
 
@@ -129,7 +130,8 @@ def _same_fields() -> dict[str, Any]:
 
 def _tells_more(data: bytes, header: Header) -> bool:
     """Whether a segment before a JPEG's pixels is one of `_TELLING`."""
-    if not any(data.find(bytes([0xFF, marker]), 0, header.data_offset) >= 0 for marker in _TELLING):
+    end = header.data_offset
+    if data.find(_APP1, 0, end) < 0 and data.find(_APP13, 0, end) < 0:
         return False
-    head = takewhile(lambda segment: segment[1] < header.data_offset, segments(data))
+    head = takewhile(lambda segment: segment[1] < end, segments(data))
     return any(marker in _TELLING for marker, _, _ in head)

@@ -16,6 +16,7 @@ from fastpipe.program.core_job import add_program, pillow_sink, tensor_sink
 from fastpipe.program.encoded import Encoded
 from fastpipe.program.on_image import on_pixels, run, to_pil
 from fastpipe.program.program import Program, Views
+from fastpipe.types import ImageShape
 
 
 def execute(
@@ -66,6 +67,21 @@ def _decoded(program: Program, encoded: Encoded, out: torch.Tensor | None, in_ro
     return on_pixels(image, program.steps, program.conversion, out, None, in_rows)
 
 
+def fill_from_file(job: core.Job, program: Program, encoded: Encoded, limit: int | None) -> tuple[ImageShape, int]:
+    """Makes a file a job's source, and a program's first steps its operations.
+
+    Args:
+        job: any.
+        program, encoded: as of `execute`.
+        limit: of pixels; None for no limit.
+
+    Returns:
+        The shape of what comes out, and how many steps the core has.
+    """
+    encoded.give_to(job, program.box, (0, readers.most_scratch(limit)))
+    return add_program(job, program)
+
+
 def decode_by_core(
     program: Program,
     encoded: Encoded,
@@ -83,8 +99,7 @@ def decode_by_core(
     if not core.available():
         return None
     job = core.thread_job()
-    encoded.give_to(job, program.box, (0, readers.most_scratch(limit)))
-    shape, taken = add_program(job, program)
+    shape, taken = fill_from_file(job, program, encoded, limit)
     is_all = taken == len(program.steps)
     if all_steps and not is_all:
         core.give_back(job)

@@ -32,6 +32,10 @@ class _LastFiles(threading.local):
         self.parts = 0
         return min(self._before)
 
+    def least(self) -> int:
+        """What `begin` would return."""
+        return min(*self._before[1:], self.parts)
+
 
 _last_files = _LastFiles()
 
@@ -54,6 +58,13 @@ class Parts:
     def expect(self, parts: int) -> None:
         """Tells how many parts will be wanted."""
         self._decoded, self._wanted, self._expected = 0.0, 0, parts
+
+    def add_only(self, box: Box) -> bool:
+        """Counts a part like `add` if it is the only one that will be wanted, as far as is known; else counts nothing."""
+        if self._wanted or self._expected > 1 or _last_files.least() > 1:
+            return False
+        self.add(box)
+        return True
 
     def add(self, box: Box, *, whole_is_there: bool = False) -> bool:
         """Counts a part that is wanted; True if decoding the whole image is less work than it and the parts to come.

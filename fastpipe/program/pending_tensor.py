@@ -30,6 +30,7 @@ from fastpipe.ops import (
 from fastpipe.ops.geometry import makes_no_pixels
 from fastpipe.ops.sizes import center_crop_box
 from fastpipe.program.core_job import claimed_by_core
+from fastpipe.program.pending_batch import write_batch
 from fastpipe.program.pending_work import (
     Account,
     Cut,
@@ -132,7 +133,7 @@ def pending_tensor(record: PendingWork, plain: type = torch.Tensor) -> torch.Ten
     made.__dict__[_KEY] = record
     results = memory.stacked_results()
     if results is not None:
-        results.pending.append(record)
+        results.add(record)
     return made
 
 
@@ -342,13 +343,17 @@ def _stack(tensors: Any, dim: Any = 0, *, out: Any = None) -> Any:
             out = memory.fresh(whole, dtype)
     elif type(out) is not torch.Tensor or out.shape != whole or out.dtype != dtype or not out.is_contiguous():
         return NotImplemented
-    for slot, one in zip(out, tensors, strict=True):
-        record: PendingWork | None = vars(one).get(_KEY)
-        if record is None:
-            slot.copy_(one)
-        else:
-            record.write(slot)
+    write_stack(tensors, out)
     return out
+
+
+def write_stack(tensors: Sequence[torch.Tensor], out: torch.Tensor) -> None:
+    """Writes tensors into a batch ``(N, C, H, W)`` of their shape and dtype: pending ones, and some that aren't."""
+    works: list[PendingWork | None] = [vars(one).get(_KEY) for one in tensors]
+    write_batch(works, out)
+    for number, work in enumerate(works):
+        if work is None:
+            out[number].copy_(tensors[number])
 
 
 _ATTRIBUTES = (

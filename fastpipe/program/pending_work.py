@@ -29,7 +29,7 @@ from fastpipe.ops import (
 )
 from fastpipe.program.core_job import claimed_by_core
 from fastpipe.program.encoded import Encoded
-from fastpipe.program.execute import decode_by_core
+from fastpipe.program.execute import decode_by_core, fill_from_file
 from fastpipe.program.lower import lower
 from fastpipe.program.on_image import run, run_on_image
 from fastpipe.program.parts import Parts
@@ -113,6 +113,22 @@ class TensorSource:
             self.array = self._library().permute(1, 2, 0).numpy()
         return run_on_image(lower((*_TO_TENSOR, *steps), self.shape), self.array, out, in_rows=in_rows)
 
+    def held_bytes(self) -> int:
+        """Bytes of the file."""
+        return len(self._encoded.data)
+
+    def fill(self, job: core.Job, program: Program) -> bool:
+        """Fills all of a job but its sink; False where `run` is to do more than a job.
+
+        Args:
+            job: any, which is filled anew.
+            program: by `program`, which the core takes as a whole.
+        """
+        if self.array is not None or not self._parts.add_only(program.box):
+            return False
+        fill_from_file(job, program, self._encoded, readers.pixel_limit(self._encoded.max_pixels))
+        return True
+
     def decode(self) -> bool:
         """Decodes the whole image now; False where the core refuses it."""
         made = run(self.program(()), self._by_core, None, True)
@@ -162,6 +178,20 @@ class PendingWork(ABC):
                 if self.made is None:
                     self.made = made
         return self.made
+
+    def held_bytes(self) -> int:
+        """Bytes of the file that is held until the elements are made."""
+        return 0
+
+    def fill(self, job: core.Job, sink: core.BatchSink, number: int) -> bool:
+        """Fills a job that writes the result into a batch; False where `write` is to do it.
+
+        Args:
+            job: any, which is filled anew.
+            sink: the batch, of results of this shape and dtype.
+            number: of the result's place.
+        """
+        return False
 
     def write(self, out: torch.Tensor) -> None:
         """Writes the result into a tensor of its shape and dtype."""
@@ -234,6 +264,18 @@ class Record(PendingWork):
 
     def _write(self, out: torch.Tensor) -> None:
         self.source.run(self.steps, self.program, out)
+
+    def held_bytes(self) -> int:
+        return self.source.held_bytes()
+
+    def fill(self, job: core.Job, sink: core.BatchSink, number: int) -> bool:
+        program = self.program
+        if self.made is not None or self.account.checks or self._is_shared() or program.conversion is None:
+            return False
+        if not self.source.fill(job, program):
+            return False
+        sink.write(job, number, program.conversion.arithmetic)
+        return True
 
     def _is_shared(self) -> bool:
         base = self.base
