@@ -56,23 +56,25 @@ class FetcherMemory:
             are.
         missed: those that the last batch didn't have as they are.
         results: how many a sample has, where the data set makes several samples at once.
-        stacks: the collate function stacks results that have no pixels until then, as far as is known.
+        stacks: results that have no pixels until then are stacked, as far as is known, by torch's ``default_collate``
+            or the user's function, and nobody may ask for their class before.
     """
 
     _of: ClassVar[weakref.WeakKeyDictionary[Any, FetcherMemory]] = weakref.WeakKeyDictionary()
 
-    def __init__(self, collate: Collate) -> None:
+    def __init__(self, collate: Collate, dataset: object) -> None:
         self.unused: set[int] = set()
         self.missed: set[int] = set()
         self.results = 1
-        self.stacks = not _may_ask_for_types(collate)
+        own_collate = collate is not default_collate
+        self.stacks = not (own_collate and _may_ask_for_types(collate)) and not _samples_may_ask_for_types(dataset)
 
     @classmethod
     def of(cls, fetcher: Any) -> FetcherMemory:
         """The memory of a fetcher."""
         found = cls._of.get(fetcher)
         if found is None:
-            found = cls._of[fetcher] = cls(fetcher.collate_fn)
+            found = cls._of[fetcher] = cls(fetcher.collate_fn, fetcher.dataset)
         return found
 
 
@@ -82,6 +84,21 @@ def _may_ask_for_types(function: Any) -> bool:
         function = function.func
     code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
     return code is None or _calls_type(code)
+
+
+def _samples_may_ask_for_types(dataset: object, depth: int = 4) -> bool:
+    """Whether a data set's own code says that it calls ``type``; or one's within torch's wrappers."""
+    kind: Any = type(dataset)
+    if kind.__module__ == torch.utils.data.dataset.__name__ and depth:
+        within = vars(dataset)  # of a Subset, or a ConcatDataset
+        return any(
+            _samples_may_ask_for_types(one, depth - 1)
+            for one in [within.get("dataset"), *within.get("datasets", ())]
+            if one is not None
+        )
+    methods = (getattr(kind, name, None) for name in ("__getitem__", "__getitems__", "__iter__"))
+    codes = (getattr(method, "__code__", None) for method in methods)
+    return any(code is not None and _calls_type(code) for code in codes)
 
 
 def _calls_type(code: CodeType) -> bool:

@@ -20,6 +20,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, defau
 from torchvision_here import module, torchvision
 
 import fastpipe
+import fastpipe.program.on_image  # from whose import on batches are fetched by the hooks
 from fastpipe import core
 from fastpipe.hooks.ledger import LEDGER
 
@@ -223,6 +224,60 @@ class TestSamplesAsTorch:
         pending: list[list[bool]] = []
         assert_as_plain(make(photos), batch_size=10, shuffle=False, collate_fn=collate)
         assert pending == [[False] * 10] * 2 + [[True] * 10, [False] * 10]  # as the first batch's are kept
+
+    @pytest.mark.needs_core
+    @pytest.mark.parametrize("make", [lambda files: Photos(files, train()), lambda files: Stream(files, train(), 0)])
+    def test_all_batches_have_no_pixels_before(self, photos: list[str], make: Any) -> None:
+        def collate(samples: list[Any]) -> Any:
+            pending.append([fastpipe.is_pending(image) for image, _ in samples])
+            return torch.stack([image for image, _ in samples])
+
+        pending: list[list[bool]] = []
+        assert_as_plain(make(photos), batch_size=10, shuffle=False, collate_fn=collate)
+        assert pending == [[False] * 10] * 2 + [[True] * 10] * 2
+
+    @pytest.mark.needs_core
+    def test_views_have_their_pixels_before_from_the_first_on(self, photos: list[str], installed: None) -> None:
+        def collate(samples: list[Any]) -> Any:
+            pending.append([fastpipe.is_pending(image) for views, _ in samples for image in views])
+            return default_collate(samples)
+
+        pending: list[list[bool]] = []
+        list(DataLoader(Photos(photos, train(), "views"), batch_size=10, collate_fn=collate))
+        assert pending == [[True, True] + [False] * 18, [False] * 20]
+
+    @pytest.mark.parametrize("wrap", [lambda dataset: dataset, lambda dataset: Subset(dataset, range(COUNT))])
+    def test_a_data_set_that_asks_for_types_gets_tensors(self, photos: list[str], installed: None, wrap: Any) -> None:
+        class Asking(Photos):
+            def __getitem__(self, index: int) -> Any:
+                made, label = super().__getitem__(index)
+                kinds.add(type(made))
+                return made, label
+
+        kinds: set[type] = set()
+        list(DataLoader(wrap(Asking(photos, train())), batch_size=10))
+        assert kinds == {torch.Tensor}
+
+    @pytest.mark.needs_core
+    def test_files_that_take_too_much_memory(self, photos: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+        def collate(samples: list[Any]) -> Any:
+            pending.append(sum(fastpipe.is_pending(image) for image, _ in samples))
+            return default_collate(samples)
+
+        monkeypatch.setattr("fastpipe.kernels.memory.MOST_HELD", 3 * Path(photos[0]).stat().st_size)
+        pending: list[int] = []
+        assert_as_plain(Photos(photos, train()), batch_size=10, collate_fn=collate)
+        assert pending[:2] == [0, 0]
+        assert set(pending[2:]) <= {3, 4, 5}
+
+    @pytest.mark.parametrize("threads", [2, 5])
+    def test_threads(self, photos: list[str], threads: int) -> None:
+        before = torch.get_num_threads()
+        torch.set_num_threads(threads)
+        try:
+            assert_as_plain(Photos(photos, train()), batch_size=10)
+        finally:
+            torch.set_num_threads(before)
 
     @pytest.mark.parametrize("name", ["train", "one by one"])
     def test_what_is_held_is_an_ordinary_tensor(self, photos: list[str], installed: None, name: str) -> None:
