@@ -61,6 +61,7 @@ def main() -> None:
     parser.add_argument("--only", action="append", help="the name of a script; may be given several times")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--workers", type=int, default=0, help="of torch's own loader")
+    parser.add_argument("--threads", type=int, default=1, help="torch's own number of them in the script")
     parser.add_argument("--first", help="a module that each script imports first")
     parser.add_argument("--cpu", action="store_true", help="the process's own time in place of the clock's")
     options = parser.parse_args()
@@ -103,7 +104,8 @@ def one_round(name: str, options: argparse.Namespace) -> dict[str, dict[str, Any
 def run(name: str, prefix: list[str], options: argparse.Namespace) -> dict[str, Any]:
     """What a script prints, with ``process``: the seconds that it took as a whole; ``error`` where it failed."""
     command = [sys.executable, *prefix, str(SCRIPTS / f"{name}.py"), str(options.photos.resolve())]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "UNTOUCHED_FIRST": options.first or ""}
+    threads = str(options.threads)
+    environment = {**os.environ, "OMP_NUM_THREADS": threads, "UNTOUCHED_FIRST": options.first or ""}
     begun = time.perf_counter()
     done = subprocess.run(
         [*command, "--workers", str(options.workers)], env=environment, capture_output=True, text=True, check=False

@@ -24,7 +24,7 @@ import torch
 if first := os.environ.get("UNTOUCHED_FIRST"):
     importlib.import_module(first)
 
-torch.set_num_threads(1)
+torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
 
 
 def arguments() -> argparse.Namespace:

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from fastpipe import core
+from fastpipe.core import ThreadResources
 from fastpipe.core.addresses import address_of
 from fastpipe.errors import DatasetError
-from fastpipe.core import ThreadResources
 from fastpipe.executor.image_stages import ImageStages
 from fastpipe.executor.tasks import SampleTask
 from fastpipe.program.on_image import finish_tensor, run_on_image

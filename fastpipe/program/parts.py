@@ -60,7 +60,7 @@ class Parts:
         self._decoded, self._wanted, self._expected = 0.0, 0, parts
 
     def add_only(self, box: Box) -> bool:
-        """Counts a part like `add` if it is the only one that will be wanted, as far as is known; else counts nothing."""
+        """Counts a part, as `add`, if it is the only one that will be wanted, as far as is known."""
         if self._wanted or self._expected > 1 or _last_files.least() > 1:
             return False
         self.add(box)
