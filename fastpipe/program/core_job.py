@@ -1,7 +1,6 @@
 """A job of the core's, filled: the pixels that it reads, the operations of a program's steps, where the result goes.
 
-A file is made a job's source by `fastpipe.program.encoded.Encoded.give_to`, a batch's tensor its sink by
-`fastpipe.core.BatchSink`.
+A batch's tensor is made a job's sink by `fastpipe.core.BatchSink`.
 """
 
 from __future__ import annotations
@@ -13,9 +12,10 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from fastpipe import core
+from fastpipe import core, readers
 from fastpipe.kernels import memory
 from fastpipe.ops import Memo, Operation, Resize, TensorConversion
+from fastpipe.program.encoded import Encoded
 from fastpipe.program.program import Program
 from fastpipe.types import Box, DecodeRequest, ImageShape, Step, new_namedtuple
 
@@ -52,6 +52,22 @@ def fill_from_pixels(
         job.read_image_part(box.height, box.width, width * size, size)
         offset = (box.top * width + box.left) * size
     return offset, *add_steps(job, steps, ImageShape(box.height, box.width, channels))
+
+
+def fill_from_file(job: core.Job, program: Program, encoded: Encoded, limit: int | None) -> tuple[ImageShape, int]:
+    """Makes a file a job's source, and a program's first steps its operations; all but its sink.
+
+    Args:
+        job: any.
+        program: from the file.
+        encoded: the file.
+        limit: of pixels; None for no limit.
+
+    Returns:
+        The shape of what comes out, and how many steps the core has.
+    """
+    encoded.give_to(job, program.box, (0, readers.most_scratch(limit)))
+    return add_program(job, program)
 
 
 # -- the operations

@@ -12,11 +12,10 @@ import torch
 
 from fastpipe import core, readers
 from fastpipe.ops import Operation
-from fastpipe.program.core_job import add_program, pillow_sink, tensor_sink
+from fastpipe.program.core_job import fill_from_file, pillow_sink, tensor_sink
 from fastpipe.program.encoded import Encoded
 from fastpipe.program.on_image import on_pixels, run, to_pil
 from fastpipe.program.program import Program, Views
-from fastpipe.types import ImageShape
 
 
 def execute(
@@ -65,21 +64,6 @@ def _decoded(program: Program, encoded: Encoded, out: torch.Tensor | None, in_ro
     image: Any
     image, _ = encoded.decode(program.request, refused=by_core)
     return on_pixels(image, program.steps, program.conversion, out, None, in_rows)
-
-
-def fill_from_file(job: core.Job, program: Program, encoded: Encoded, limit: int | None) -> tuple[ImageShape, int]:
-    """Makes a file a job's source, and a program's first steps its operations.
-
-    Args:
-        job: any.
-        program, encoded: as of `execute`.
-        limit: of pixels; None for no limit.
-
-    Returns:
-        The shape of what comes out, and how many steps the core has.
-    """
-    encoded.give_to(job, program.box, (0, readers.most_scratch(limit)))
-    return add_program(job, program)
 
 
 def decode_by_core(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 from torch.utils._python_dispatch import _disable_current_modes
 
-from fastpipe import readers
+from fastpipe import core, readers
 from fastpipe.core.factors import normalized_by_factor
 from fastpipe.ops import (
     ConvertImageDtype,
@@ -27,9 +27,9 @@ from fastpipe.ops import (
     ToPureTensor,
     interned_once,
 )
-from fastpipe.program.core_job import claimed_by_core
+from fastpipe.program.core_job import claimed_by_core, fill_from_file
 from fastpipe.program.encoded import Encoded
-from fastpipe.program.execute import decode_by_core, fill_from_file
+from fastpipe.program.execute import decode_by_core
 from fastpipe.program.lower import lower
 from fastpipe.program.on_image import run, run_on_image
 from fastpipe.program.parts import Parts
