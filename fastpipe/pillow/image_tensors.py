@@ -140,7 +140,7 @@ def drawn_tensor(image: object, steps: tuple[Step, ...], shape: ImageShape, acco
     shown = _ShownPixels(source, (*recorded, *steps), shape)
     program = shown.program(())
     conversion, (height, width, channels) = program.conversion, program.result
-    if conversion is None or conversion.dtype not in _STACKED or program.tv_image or height * width < LEAST_PIXELS:
+    if conversion is None or conversion.dtype not in _STACKED or program.tv_image:
         return None
     result = TensorShape.of((height, width, channels), conversion.dtype, pure=True)
     work = record_of_program(shown, (), program, result, account)
