@@ -28,6 +28,7 @@ HOOKS = {
     "lightning_fabric.strategies.launchers.subprocess_script": "ranks",
     "multiprocessing.spawn": "children",
     "multiprocessing.util": "children",
+    "pycocotools._mask": "pycocotools",
     "torch._dynamo.eval_frame": "torch_tracing",
     "torch.distributed.launcher.api": "ranks",
     "torch.export": "torch_tracing",

@@ -81,7 +81,7 @@ class KnownBatches:
         return made
 
     def _made(self, indices: Sequence[Any], options: BatchSpec | None) -> Any:
-        before = GeneratorStates.of()
+        before: GeneratorStates | None = None  # until something may draw
         outer, places = behind_subsets(self.dataset, through=is_transparent)[0], indices
         try:
             outer, places = behind_subsets(self.dataset, indices, through=is_transparent)
@@ -92,6 +92,7 @@ class KnownBatches:
             site = self._site(outer)
             if site.is_off:
                 return None
+            before = GeneratorStates.of()
             if site.is_due(len(indices)) and not self._is_as_plain(site, source, numbers, indices, before):
                 return None
             begun = time.perf_counter()
@@ -101,7 +102,8 @@ class KnownBatches:
             self._site(outer).leave(f"its samples are made one by one: {reason}", len(indices))
             return None
         except Exception as error:  # of a bad file, say, which the data set itself tells in its own words
-            before.restore()
+            if before is not None:
+                before.restore()
             kind = type(error).__name__
             self._site(outer).leave(f"a batch was made again, one by one, as fastpipe raised {kind}", len(indices))
             return None

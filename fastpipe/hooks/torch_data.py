@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import weakref
+from contextlib import nullcontext
 from multiprocessing.queues import Queue
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -87,7 +88,10 @@ def _timed(plain: Function) -> Function:
 
 def _fetching(plain: Function) -> Function:
     def fetch(self: Any, possibly_batched_index: Any) -> Any:
-        return _handed_out(fetched(self, possibly_batched_index))
+        masks: Any = sys.modules.get(_MASKS)
+        with nullcontext() if masks is None else masks.fetching(self):
+            batch = fetched(self, possibly_batched_index)
+        return _handed_out(batch)
 
     def fetched(self: Any, indices: Any) -> Any:
         if not _is_batch(self, indices):
@@ -109,7 +113,10 @@ def _fetching(plain: Function) -> Function:
 
 def _fetching_from_stream(plain: Function) -> Function:
     def fetch(self: Any, possibly_batched_index: Any) -> Any:
-        return _handed_out(fetched(self, possibly_batched_index))
+        masks: Any = sys.modules.get(_MASKS)
+        with nullcontext() if masks is None else masks.fetching(self):
+            batch = fetched(self, possibly_batched_index)
+        return _handed_out(batch)
 
     def fetched(self: Any, indices: Any) -> Any:
         if self.ended or not _is_batch(self, indices) or _MAKES_IMAGES not in sys.modules:
@@ -150,6 +157,7 @@ def _known_batches(fetcher: Any) -> KnownBatches | None:
     return None
 
 
+_MASKS = "fastpipe.hooks.pycocotools"
 _PENDING = "fastpipe.program.pending_tensor"
 _MAKES_IMAGES = "fastpipe.program.on_image"
 """A module that is there once an image has been made."""

@@ -14,10 +14,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #if defined(_WIN32)
 #define FPC_API __declspec(dllexport)
 #else
@@ -472,6 +468,12 @@ FPC_API int fpc_change_planes(const fpc_context *context, const fpc_operation *o
 FPC_API int fpc_mix_planes(const fpc_context *context, const uint8_t *const *images, const float *weights,
                            int image_count, int64_t count, uint8_t *out);
 
+/* Draws COCO's run lengths (text of maskApi.c), zeros and ones in turn, which have to be `size` bytes. */
+FPC_API int fpc_draw_runs(const uint8_t *text, size_t length, uint8_t *out, size_t size);
+/* Planes that lie column after column, row after row; where `any` isn't 0, one plane of all: 1 where one isn't 0.
+ * shape: planes, height, width. */
+FPC_API int fpc_turn_planes(fpc_context *context, const uint8_t *in, const int32_t shape[3], int any, uint8_t *out);
+
 /* ---- pools ----------------------------------------------------------------------------------------------------- */
 
 typedef struct fpc_pool fpc_pool;
@@ -494,7 +496,4 @@ FPC_API void fpc_pool_arrays(fpc_pool *pool, fpc_array *list, size_t count);
 FPC_API void fpc_pool_free(fpc_pool *pool);
 FPC_API void fpc_pool_forget(fpc_pool *pool);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

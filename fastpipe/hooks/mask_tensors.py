@@ -1,0 +1,121 @@
+"""Functions of torch that take long on masks, made faster while a data set that decodes COCO's masks makes a sample.
+
+torch goes byte by byte where a mask lies column after column, as pycocotools decodes it, and where masks are picked by
+a tensor of bools: 0.5 ns a byte for ``any(dim=2)`` and ``stack``, 0.6 for ``masks[keep]``, of which a copy takes 0.03.
+"""
+
+from __future__ import annotations
+
+import sys
+from abc import abstractmethod
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from fastpipe import core
+from fastpipe.core.masks import turn_planes
+from fastpipe.hooks.functions import FasterFunction
+from fastpipe.hooks.patches import is_plain
+
+_LEAST = 1 << 12
+"""Bytes of masks from which on a call takes longer than it takes to look at its arguments."""
+
+
+class MaskMode(TorchFunctionMode):
+    """Has torch's functions on masks made faster, for as long as samples are made."""
+
+    sees_transforms = False  # see `fastpipe.transforms.compose_plan.torch_modes_active`
+
+    def __torch_function__(self, function: Any, kinds: Any, args: Any = (), kwargs: Any = None) -> Any:
+        faster = _FASTER.get(function)
+        if faster is not None and faster.takes(*args, **(kwargs or {})) and not is_plain():
+            return faster(*args, **(kwargs or {}))
+        return function(*args, **kwargs) if kwargs else function(*args)
+
+
+class _OnMasks(FasterFunction):
+    """A function of torch's that is made faster on masks; `make` is called for what it `takes`."""
+
+    @abstractmethod
+    def takes(self, *args: Any, **kwargs: Any) -> bool:
+        """Whether these arguments are masks for which the function is made our way."""
+
+
+class _Any(_OnMasks):
+    """``mask.any(dim=2)`` of the parts of a mask ``(H, W, N)``, column after column."""
+
+    def takes(self, *args: Any, **kwargs: Any) -> bool:
+        mask, *dims = *args, *kwargs.values()
+        if dims not in ([2], [-1]) or type(dims[0]) is not int or (kwargs and "dim" not in kwargs):
+            return False
+        return _lies_in_columns(mask, 3)
+
+    def make(self, *args: Any, **kwargs: Any) -> Any:
+        mask: torch.Tensor = args[0]
+        height, width, parts = mask.shape
+        out = torch.empty((height, width), dtype=torch.uint8)
+        done = _turn(mask, (parts, height, width), out, any_plane=True)
+        return out if done else "masks that the core refuses"
+
+
+class _Stack(_OnMasks):
+    """``torch.stack(masks)`` of masks ``(H, W)``, each column after column."""
+
+    def takes(self, *args: Any, **kwargs: Any) -> bool:
+        masks, *dims = *args, *kwargs.values()
+        if type(masks) not in (list, tuple) or (kwargs and kwargs.keys() != {"dim"}):
+            return False
+        if dims not in ([], [0]) or not all(_lies_in_columns(mask, 2) for mask in masks):
+            return False
+        return len({mask.shape for mask in masks}) == 1
+
+    def make(self, *args: Any, **kwargs: Any) -> Any:
+        masks: list[torch.Tensor] = args[0]
+        out = torch.empty((len(masks), *masks[0].shape), dtype=torch.uint8)
+        done = all(_turn(mask, (1, *mask.shape), to, any_plane=False) for mask, to in zip(masks, out, strict=True))
+        return out if done else "masks that the core refuses"
+
+
+class _GetItem(_OnMasks):
+    """``masks[keep]`` by a tensor of bools, one for each of the masks ``(N, H, W)``."""
+
+    def takes(self, *args: Any, **kwargs: Any) -> bool:
+        masks, keep = args
+        if type(keep) is not torch.Tensor or keep.dtype is not torch.bool or not _is_of_masks(type(masks)):
+            return False
+        if masks.dtype not in (torch.uint8, torch.bool) or (masks.ndim, keep.ndim) != (3, 1) or masks.numel() < _LEAST:
+            return False
+        return len(keep) == len(masks) and masks.is_contiguous() and masks.is_cpu and keep.is_cpu
+
+    def make(self, *args: Any, **kwargs: Any) -> Any:
+        masks, keep = args
+        return masks.index_select(0, keep.nonzero().squeeze(1))
+
+
+def _is_of_masks(kind: type) -> bool:
+    """Whether tensors of a class are torch's or torchvision's masks, of which both ways give the same class."""
+    return kind is torch.Tensor or kind is getattr(sys.modules.get("torchvision.tv_tensors"), "Mask", None)
+
+
+def _lies_in_columns(mask: Any, dimensions: int) -> bool:
+    """Whether this is a plain tensor of bytes, ``(H, W)`` or ``(H, W, N)``, without gaps in the order of its columns."""
+    if type(mask) is not torch.Tensor or mask.dtype is not torch.uint8 or mask.ndim != dimensions or not mask.is_cpu:
+        return False
+    height, width = mask.shape[:2]
+    strides = (1, height, height * width)[:dimensions]
+    return mask.numel() >= _LEAST and min(height, width) > 1 and mask.stride() == strides
+
+
+def _turn(mask: torch.Tensor, shape: tuple[int, ...], out: torch.Tensor, *, any_plane: bool) -> bool:
+    planes, height, width = shape
+    context = core.thread_context()
+    return turn_planes(context, mask.data_ptr(), (planes, height, width), out.data_ptr(), any_plane=any_plane)
+
+
+_FASTER: dict[Any, _OnMasks] = {
+    torch.Tensor.any: _Any("torch.Tensor.any", torch.Tensor.any),
+    torch.any: _Any("torch.any", torch.any),
+    torch.stack: _Stack("torch.stack", torch.stack),
+    torch.Tensor.__getitem__: _GetItem("torch.Tensor.__getitem__", torch.Tensor.__getitem__),
+}

@@ -1,0 +1,115 @@
+"""pycocotools' ``decode``: run lengths drawn by the core, the same bytes in as ordinary an array.
+
+What the core refuses, and all that is unusual about a mask, is pycocotools' to decode. Samples of data sets that decode
+masks have what follows made faster, too: see `fastpipe.hooks.mask_tensors`.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from fastpipe.hooks.functions import FasterFunction
+from fastpipe.hooks.patches import Function, Patches
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Masks: TypeAlias = NDArray[np.uint8]
+
+_MOST_BYTES = 1 << 30
+
+
+def hook(module: ModuleType, patches: Patches) -> None:
+    """Replaces ``decode`` of the extension module, which ``pycocotools.mask`` and its ``coco`` call."""
+    patches.wrap(module, "decode", _Decoder)
+
+
+class _Decoder(FasterFunction):
+    """``pycocotools._mask.decode``, of a list of masks.
+
+    Args:
+        plain: pycocotools' own.
+    """
+
+    def __init__(self, plain: Function) -> None:
+        super().__init__("pycocotools.mask.decode", plain)
+
+    def make(self, *args: Any, **kwargs: Any) -> Masks | str:
+        """The masks, or why pycocotools is to decode them."""
+        made = decoded(args[0]) if len(args) == 1 and not kwargs else "other arguments"
+        if not isinstance(made, str):
+            _thread.decoded += 1
+        return made
+
+
+def decoded(masks: Any) -> Masks | str:
+    """Masks ``(H, W, N)``, column after column, of 0 and 1; or why pycocotools is to decode them.
+
+    Args:
+        masks: as ``frPyObjects`` gives them: each with its ``size``, and ``counts`` in pycocotools' text.
+    """
+    import numpy as np
+
+    from fastpipe import core
+    from fastpipe.core.addresses import address_of
+    from fastpipe.core.masks import draw_runs
+
+    if not core.available():
+        return core.why_not()
+    if type(masks) is not list or not masks or any(type(mask) is not dict for mask in masks):
+        return "arguments other than a list of masks"
+    size = masks[0].get("size")
+    if type(size) not in (list, tuple) or [type(side) for side in size] != [int, int]:
+        return "masks with another size than two numbers"
+    height, width = size
+    if min(size) < 1 or height * width * len(masks) > _MOST_BYTES:
+        return "masks of no size, or of a huge one"
+    made = np.empty((height, width, len(masks)), np.uint8, order="F")
+    out = address_of(made)
+    for mask in masks:
+        text = mask.get("counts")
+        if type(text) is str:
+            text = text.encode()
+        if type(text) is not bytes or mask.get("size") != size:
+            return "masks of several sizes, or without a text"
+        if not draw_runs(text, out, height * width):
+            return "run lengths that pycocotools may read otherwise"
+        out += height * width
+    return made
+
+
+# -- data sets that decode masks
+
+
+class _Thread(threading.local):
+    """A thread's count of calls by which masks were decoded."""
+
+    decoded = 0
+
+
+_thread = _Thread()
+_fetchers: weakref.WeakSet[Any] = weakref.WeakSet()
+"""torch's fetchers of data sets that have decoded masks."""
+
+
+@contextmanager
+def fetching(fetcher: Any) -> Iterator[None]:
+    """Has samples with masks made faster within the block, where the fetcher's last ones had any."""
+    before = _thread.decoded
+    mode: AbstractContextManager[object] = nullcontext()
+    if fetcher in _fetchers:
+        from fastpipe.hooks.mask_tensors import MaskMode
+
+        mode = MaskMode()
+    with mode:
+        yield
+    if _thread.decoded == before:
+        _fetchers.discard(fetcher)
+    else:
+        _fetchers.add(fetcher)
