@@ -47,7 +47,7 @@ class _Any(_OnMasks):
 
     def takes(self, *args: Any, **kwargs: Any) -> bool:
         mask, *dims = *args, *kwargs.values()
-        if dims not in ([2], [-1]) or type(dims[0]) is not int or (kwargs and "dim" not in kwargs):
+        if dims not in ([2], [-1]) or type(dims[0]) is not int or (kwargs and kwargs.keys() != {"dim"}):
             return False
         return _lies_in_columns(mask, 3)
 
@@ -99,7 +99,7 @@ def _is_of_masks(kind: type) -> bool:
 
 
 def _lies_in_columns(mask: Any, dimensions: int) -> bool:
-    """Whether this is a plain tensor of bytes, ``(H, W)`` or ``(H, W, N)``, without gaps in the order of its columns."""
+    """Whether this is a plain tensor of bytes ``(H, W)`` or ``(H, W, N)``, column after column without gaps."""
     if type(mask) is not torch.Tensor or mask.dtype is not torch.uint8 or mask.ndim != dimensions or not mask.is_cpu:
         return False
     height, width = mask.shape[:2]

@@ -68,8 +68,8 @@ def decoded(masks: Any) -> Masks | str:
     if type(size) not in (list, tuple) or [type(side) for side in size] != [int, int]:
         return "masks with another size than two numbers"
     height, width = size
-    if min(size) < 1 or height * width * len(masks) > _MOST_BYTES:
-        return "masks of no size, or of a huge one"
+    if min(size) < 2 or height * width * len(masks) > _MOST_BYTES:  # numpy's copy of a line has other strides
+        return "masks of a line, or huge ones"
     made = np.empty((height, width, len(masks)), np.uint8, order="F")
     out = address_of(made)
     for mask in masks:

@@ -471,6 +471,30 @@ static void change_planes(source *from, const uint8_t *input, size_t size) {
     free(image), free(out[0]), free(out[1]), free(grid), free(found[0]), free(found[1]);
 }
 
+/* Draws any bytes, or any of COCO's characters, as run lengths, and turns planes by all instruction sets alike. */
+static void draw_masks(source *from, const uint8_t *input, size_t size) {
+    const int32_t planes = 1 + below(from, 3), height = 1 + below(from, 90), width = 1 + below(from, 90);
+    const int any = below(from, 2);
+    const size_t length = (size_t)below(from, size < 200 ? (int)size + 1 : 200);
+    const size_t count = (size_t)(planes * height * width), turned = any ? (size_t)(height * width) : count;
+    uint8_t *text = malloc(length + 1), *mask = malloc(count), *out[2] = {malloc(turned), malloc(turned)};
+    if (!text || !mask || !out[0] || !out[1]) abort();
+    uint8_t *end = text + 1; /* so that the text ends with its memory */
+    memcpy(end, input, length);
+    if (one_in(from, 2)) {
+        for (size_t k = 0; k < length; k++) end[k] = (uint8_t)('0' + end[k] % 64);
+    }
+    memset(mask, 7, count);
+    const int status = fpc_draw_runs(end, length, mask, (size_t)below(from, (int)count + 1));
+    if (status < 0 || status >= FPC_STATUS_COUNT) fail("no status", status, 0);
+    const int32_t shape[3] = {planes, height, width};
+    for (int k = 0; k < 2; k++) {
+        if (fpc_turn_planes(contexts[k], mask, shape, any, out[k]) != FPC_OK) abort();
+    }
+    if (memcmp(out[0], out[1], turned)) fail("planes are turned otherwise", 0, 0);
+    free(text), free(mask), free(out[0]), free(out[1]);
+}
+
 #include "packed_fuzzer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size);
@@ -488,6 +512,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size) {
     for (int k = 0; k < TAIL; k++) from.state = (from.state << 5 | from.state >> 59) ^ input[size - TAIL + (size_t)k];
     contexts[0] = best[from.state & 1];
     source other = from; /* the jobs below stay the same ones */
+    source masks = from;
+    if (one_in(&masks, 4)) draw_masks(&masks, input, size);
     if (one_in(&other, 4)) change_planes(&other, input, size);
     /* A copy that ends with the file's last byte, so that a sanitizer sees what is read after it. */
     size_t length = size - TAIL;

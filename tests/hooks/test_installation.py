@@ -25,10 +25,12 @@ for name in HOOKS:
     except ImportError:
         pass
 
+_OTHERS = ("PIL", "torchvision", "torch", "cv2", "albumentations", "multiprocessing", "pycocotools")
+
 def everything():
     state = {"OPEN": dict(Image.OPEN), "meta_path": list(sys.meta_path)}
     for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] not in ("PIL", "torchvision", "torch", "cv2", "albumentations", "multiprocessing"):
+        if name.partition(".")[0] not in _OTHERS:
             continue
         for key, value in list(getattr(module, "__dict__", {}).items()):
             if not callable(value):
