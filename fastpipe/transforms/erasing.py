@@ -109,7 +109,8 @@ class RandomErasing(Transform):
         i, j, h, w, v = _draw_rectangle(
             shape.channels, shape.height, shape.width, self.scale, logarithms, values, stream
         )
-        return () if v is None else (ops.Erase(i, j, h, w, v),)
+        # Nothing of a tensor, where no rectangle fits; an image is refused as if one did.
+        return (ops.Erase(0, 0, 0, 0, torch.zeros(1)) if v is None else ops.Erase(i, j, h, w, v),)
 
 
 def _draw_rectangle(

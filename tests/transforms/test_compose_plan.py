@@ -368,8 +368,9 @@ def test_subclasses(programs: list[Any]) -> None:
         lambda L: [L.RandomHorizontalFlip(), L.Normalize(MEAN, STD), L.RandomCrop(9)],
         lambda L: [L.RandomRotation(5), L.Normalize(MEAN, [0.0, 1.0, 1.0])],
         lambda L: [L.RandomResizedCrop(20), L.ToTensor(), L.ToTensor(), L.RandomHorizontalFlip()],
+        lambda L: [L.RandomHorizontalFlip(), L.RandomErasing(1, scale=(1, 1), ratio=(1, 1)), L.ToTensor()],  # none fits
     ],
-    ids=range(7),
+    ids=range(8),
 )
 @pytest.mark.parametrize("channels", [1, 3])
 def test_errors_and_what_was_drawn_until_then(build: Any, channels: int) -> None:
