@@ -146,20 +146,19 @@ class KnownBatches:
             if known.files is not None:
                 files[key] = known.files(dataset)
         transform = where[0][0].transform
-        source: ImageDataset
-        numbers: Sequence[int]
-        if len(files) == len(asked) and all(dataset.transform is transform for dataset, _ in asked.values()):
-            source, numbers = self._files, range(len(where))
-            self._files.set_rows([files[id(dataset)](place) for dataset, place in where])
-        elif len(asked) == 1:
-            source, numbers = self._array(*asked[id(where[0][0])]), [place for _, place in where]
-        else:
+        are_files = len(files) == len(asked) and all(dataset.transform is transform for dataset, _ in asked.values())
+        if not are_files and len(asked) > 1:
             return None
+        source: ImageDataset = self._files if are_files else self._array(*asked[id(where[0][0])])
         if source.transform is not transform:
             source.transform = transform
         pipeline = source.pipeline
         if not pipeline.drawn or pipeline.unplanned or calls_back(pipeline.drawn):
             return None  # it has code of the user's, or none: samples are images
+        numbers: Sequence[int] = [place for _, place in where]
+        if are_files:
+            self._files.set_rows([files[id(dataset)](place) for dataset, place in where])
+            numbers = range(len(where))
         if not self._are_original(pipeline, [type(dataset) for dataset, _ in asked.values()]):
             raise NotConvertible("somebody has replaced a function that its library goes through")
         return source, numbers
