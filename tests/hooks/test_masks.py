@@ -12,6 +12,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from plain_and_hooked import assert_as_plain, assert_same
+from torch.utils.data import IterableDataset
 from torchvision_here import module
 
 import fastpipe
@@ -269,6 +270,28 @@ def test_samples_of_a_loader(wrapped: bool, batch_size: int) -> None:
     assert taken(PICK)
     assert not any(site.differed or site.left for site in LEDGER.total()[0] if site.kind == "function")
     assert not torch._C._len_torch_function_stack()
+
+
+class Stream(IterableDataset[Any]):
+    """The same samples as an iterator."""
+
+    def __iter__(self) -> Iterator[Any]:
+        dataset = Polygons()
+        return (dataset[index] for index in range(len(dataset)))
+
+
+def test_samples_of_a_stream() -> None:
+    assert_as_plain(Stream(), check=2, batch_size=3, shuffle=False, collate_fn=lists)
+    assert taken(ANY)
+    assert taken(PICK)
+
+
+@pytest.mark.slow
+def test_samples_of_workers() -> None:
+    assert_as_plain(Polygons(), check=2, batch_size=3, collate_fn=lists, num_workers=1)
+    sites = {site.name: site for site in LEDGER.total()[0] if site.kind == "function"}
+    assert sites[ANY].images
+    assert not any(site.differed or site.left for site in sites.values())
 
 
 def test_only_data_sets_with_masks_have_the_mode() -> None:
