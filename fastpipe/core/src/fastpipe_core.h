@@ -468,7 +468,7 @@ FPC_API int fpc_change_planes(const fpc_context *context, const fpc_operation *o
 FPC_API int fpc_mix_planes(const fpc_context *context, const uint8_t *const *images, const float *weights,
                            int image_count, int64_t count, uint8_t *out);
 
-/* Draws COCO's run lengths (text of maskApi.c), zeros and ones in turn, which have to be `size` bytes. */
+/* Draws COCO's run lengths (pycocotools' text), zeros and ones in turn, which have to be `size` bytes. */
 FPC_API int fpc_draw_runs(const uint8_t *text, size_t length, uint8_t *out, size_t size);
 /* Planes that lie column after column, row after row; where `any` isn't 0, one plane of all: 1 where one isn't 0.
  * shape: planes, height, width. */

@@ -7,7 +7,7 @@
 
 #define LONGEST_NUMBER 6 /* characters: 30 bits with the sign, more than an image has pixels */
 
-/* The next number of cocoapi's rleToString (maskApi.c): 5 bits a character from the lowest on, 0x20 where another one
+/* The next number of pycocotools' rleToString: 5 bits a character from the lowest on, 0x20 where another one
  * follows, 0x10 of the last one for the sign; as characters from '0' on. */
 static int next_number(const uint8_t *text, size_t length, size_t *at, int64_t *number) {
     uint32_t bits = 0x20;
