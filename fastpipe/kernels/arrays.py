@@ -25,27 +25,6 @@ def like(result: UInt8Array, image: UInt8Array) -> UInt8Array:
     return result[..., None] if image.ndim == 3 and result.ndim == 2 else result
 
 
-def core_or_pillow(
-    image: UInt8Array,
-    add: Callable[[core.Job], bool],
-    operation: Callable[[Image.Image], Image.Image],
-    shape: tuple[int, ...] | None = None,
-) -> UInt8Array:
-    """An operation by the core or, where that isn't there or hasn't this one, by Pillow itself: the same pixels.
-
-    Args:
-        image: uint8 ``(H, W)`` or ``(H, W, C)``.
-        add: adds the operation to a job, or says False.
-        operation: the same on a Pillow image.
-        shape: the result's; None for the image's.
-    """
-    size = shape or image.shape
-    if not image.size:
-        return np.zeros(size, np.uint8)
-    made = by_core(image, add, size)
-    return through_pillow(image, operation) if made is None else made
-
-
 def by_core(image: UInt8Array, add: Callable[[core.Job], bool], shape: tuple[int, ...]) -> UInt8Array | None:
     """An operation that ``add`` adds to a job, with a result of that shape; None where the core can't do it."""
     if channels(image) not in (1, 3) or not image.size or not core.available():

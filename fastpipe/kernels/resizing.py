@@ -1,8 +1,4 @@
-"""Pillow's resize of uint8 arrays, antialiased: by the core, and where that isn't there, by Pillow itself.
-
-Arrays are uint8 ``(H, W)`` or ``(H, W, C)``, may be non-contiguous views, and are never changed. Both ways give
-Pillow's pixels, bit for bit.
-"""
+"""Pillow's resize, antialiased: all of an image, or a window of the result from the part of the image that it needs."""
 
 from __future__ import annotations
 
@@ -14,7 +10,6 @@ import PIL
 from PIL import Image
 
 from fastpipe import core
-from fastpipe.kernels.arrays import UInt8Array, core_or_pillow
 from fastpipe.types import Box, Size
 
 FILTERS = ("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos")
@@ -28,55 +23,6 @@ SUPPORTS = {"nearest": 0.0, "box": 0.5, "bilinear": 1.0, "hamming": 1.0, "bicubi
 _VERTICAL_FIRST = 2 if int(PIL.__version__.partition(".")[0]) >= 13 else 0
 
 
-def resize(image: UInt8Array, height: int, width: int, interpolation: str) -> UInt8Array:
-    """The image at ``(height, width)`` as Pillow resizes it, antialiased, bit for bit.
-
-    Args:
-        image: uint8 ``(H, W)`` or ``(H, W, C)``.
-        height, width: the new size, at least 1.
-        interpolation: one of `FILTERS`, or ``"nearest-exact"``, which is Pillow's nearest.
-
-    Returns:
-        A new array, or ``image`` itself where it has that size already.
-    """
-    if image.shape[:2] == (height, width):
-        return image
-    if interpolation == "nearest-exact":
-        interpolation = "nearest"
-    result, window = (height, width), (0, 0, height, width)
-
-    def add(job: core.Job) -> bool:
-        return add_resize(job, None, (0, 0), result, window, interpolation)
-
-    def by_pillow(picture: Image.Image) -> Image.Image:
-        return picture.resize((width, height), Image.Resampling[interpolation.upper()])
-
-    return core_or_pillow(image, add, by_pillow, (height, width, *image.shape[2:]))
-
-
-def resize_window(
-    image: UInt8Array, whole: Size, box: Box, result: Size, window: Box, interpolation: str
-) -> UInt8Array:
-    """A window of what `resize` makes of a whole image, from the part of the image that the window needs.
-
-    Args:
-        image: the part, uint8 ``(H, W)`` or ``(H, W, C)``.
-        whole: ``(height, width)`` of the whole image.
-        box: the part's place in it.
-        result: ``(height, width)`` of the resized image.
-        window: the part of that which is wanted.
-        interpolation: one of `FILTERS`.
-    """
-
-    def add(job: core.Job) -> bool:
-        return add_resize(job, whole, box[:2], result, window, interpolation)
-
-    def by_pillow(picture: Image.Image) -> Image.Image:
-        return window_by_pillow(picture, whole, box, result, window, interpolation)
-
-    return core_or_pillow(image, add, by_pillow, (*window.size, *image.shape[2:]))
-
-
 def window_by_pillow(
     picture: Image.Image,
     whole: Size,
@@ -86,7 +32,17 @@ def window_by_pillow(
     interpolation: str,
     source: tuple[float, float, float, float] | None = None,
 ) -> Image.Image:
-    """`resize_window` of a PIL image, by Pillow; ``source`` is Pillow's box in the whole image."""
+    """A window of what resizing makes of a whole PIL image, from the part of it that the window needs, by Pillow.
+
+    Args:
+        picture: the part.
+        whole: ``(height, width)`` of the whole image.
+        box: the part's place in it.
+        result: ``(height, width)`` of the resized image.
+        window: the part of that which is wanted.
+        interpolation: one of `FILTERS`.
+        source: Pillow's box in the whole image; None for all of it.
+    """
     if box.size != whole:
         part, picture = picture, Image.new(picture.mode, whole[::-1])  # what isn't there isn't looked at
         picture.paste(part, (box.left, box.top))
@@ -105,8 +61,8 @@ def add_resize(
 ) -> bool:
     """Adds a resize to a job of the core's, which has them all.
 
-    Arguments are `resize_window`'s, ``origin`` the top left of its box; ``whole`` is None where all of it is there, and
-    ``box`` Pillow's: left, top, right and bottom of the source in the whole image, None for all of it.
+    Arguments are `window_by_pillow`'s, ``origin`` the top left of its box; ``whole`` is None where all of it is there,
+    and ``box`` Pillow's: left, top, right and bottom of the source in the whole image, None for all of it.
     """
     job.resize(whole, origin, result, window, FILTERS.index(interpolation), _VERTICAL_FIRST, box)
     return True

@@ -20,8 +20,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from fastpipe.kernels.arrays import UInt8Array, by_core, channels, through_pillow
 from fastpipe.ops.interpolation import InterpolationMode
-from fastpipe.types import Box, ImageShape
+from fastpipe.types import Box, ImageShape, new_namedtuple
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -251,6 +252,28 @@ class Operation:
 
     def __str__(self) -> str:
         return call(self.op, self.arguments())
+
+
+def on_array_by_core(operation: Operation, image: UInt8Array) -> UInt8Array | None:
+    """An operation's result on an array ``(H, W)`` or ``(H, W, C)`` by the core; None where that can't do it."""
+    rows, columns, *depth = image.shape
+    shape = new_namedtuple(ImageShape, (rows, columns, *(depth or (1,))))
+    return by_core(image, lambda job: operation.to_core(job, shape), _size_of(operation, image, shape))
+
+
+def _size_of(operation: Operation, image: UInt8Array, shape: ImageShape) -> tuple[int, ...]:
+    """The shape of an operation's result on an array of that shape, without an axis of one channel if it has none."""
+    made = operation.output_shape(shape)
+    return made if image.ndim == 3 or made[2] > 1 else made[:2]
+
+
+def on_array(operation: Operation, image: UInt8Array) -> UInt8Array:
+    """`on_array_by_core`; where the core isn't there or hasn't the operation, by Pillow itself: the same pixels."""
+    if not image.size:
+        shape = ImageShape(image.shape[0], image.shape[1], channels(image))
+        return np.zeros(_size_of(operation, image, shape), np.uint8)
+    made = on_array_by_core(operation, image)
+    return through_pillow(image, operation.apply) if made is None else made
 
 
 def call(name: str, arguments: dict[str, Any]) -> str:

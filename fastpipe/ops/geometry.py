@@ -13,7 +13,7 @@ from PIL import Image
 
 from fastpipe import core
 from fastpipe.kernels import resizing
-from fastpipe.ops.base import NEVER, Operation, interned, register
+from fastpipe.ops.base import NEVER, Operation, interned, on_array, register
 from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.ops.sizes import center_crop_box, height_and_width, padding_ltrb, resized_size
 from fastpipe.ops.tensor_shape import TensorShape
@@ -311,7 +311,7 @@ class ResizeWindow(Operation):
     def apply(self, image: Image.Image | NDArray[np.uint8]) -> Image.Image | NDArray[np.uint8] | None:
         if isinstance(image, Image.Image):
             return resizing.window_by_pillow(image, self.whole, self.box, self.result, self.window, self.mode)
-        return resizing.resize_window(image, self.whole, self.box, self.result, self.window, self.mode)
+        return on_array(self, image)
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         return ImageShape(self.window.height, self.window.width, shape.channels)
@@ -351,7 +351,8 @@ class Resize(Operation):
         given = self.interpolation
         if isinstance(given, int):
             return _FILTERS[given]
-        return "nearest" if given.value == "nearest-exact" else str(given.value)
+        name: str = given._value_  # an enum's property `value` is a function in Python
+        return "nearest" if name == "nearest-exact" else name
 
     def returns_input(self, shape: ImageShape) -> bool:
         return self.output_shape(shape) == shape

@@ -31,7 +31,7 @@ from fastpipe.kernels.v2_tensors import (
     rotation,
     samples_affine,
 )
-from fastpipe.ops.base import Operation, interned
+from fastpipe.ops.base import Operation, interned, on_array_by_core
 from fastpipe.ops.color import LookUp
 from fastpipe.ops.geometry import CenterCrop, Crop, Pad, Resize, ResizeWindow, makes_no_pixels, resized
 from fastpipe.ops.interpolation import InterpolationMode
@@ -65,16 +65,8 @@ def _applied(operation: Operation, image: Pixels, name: str, given: dict[str, An
     """An operation's result, by the core or torchvision, on an array; on a tensor by torchvision."""
     if isinstance(image, torch.Tensor):
         return functional(name)(image, **as_theirs(given))
-    made = _by_core(operation, image)
+    made = on_array_by_core(operation, image)
     return _by_torchvision(image, name, given) if made is None else made
-
-
-def _by_core(operation: Operation, image: UInt8Array) -> UInt8Array | None:
-    """An operation's result on an array ``(H, W)`` or ``(H, W, C)`` by the core; None where that can't do it."""
-    shape = ImageShape(image.shape[0], image.shape[1], channels(image))
-    made = operation.output_shape(shape)
-    size = made if image.ndim == 3 or made.channels > 1 else made.size
-    return by_core(image, lambda job: operation.to_core(job, shape), size)
 
 
 # -- what moves pixels, and looks values up
@@ -144,7 +136,7 @@ class TensorResizeWindow(ResizeWindow):
     add: ClassVar[Callable[..., bool]] = staticmethod(_add_resize)
 
     def apply(self, image: Any) -> UInt8Array | None:
-        return _by_core(self, image)
+        return on_array_by_core(self, image)
 
     def __str__(self) -> str:
         return f"{ResizeWindow.__str__(self)}, as a tensor"
@@ -239,7 +231,7 @@ def _contrast_of_large(image: UInt8Array, contrast_factor: float) -> UInt8Array 
     (height, width), flags = image.shape[:2], fused()
     if channels(image) != 3 or height * width * 255 <= _MOST_SUM or flags is None or contrast_factor < 0:
         return None
-    gray = _by_core(OnPixels("rgb_to_grayscale", {}), image)
+    gray = on_array_by_core(OnPixels("rgb_to_grayscale", {}), image)
     table = None if gray is None else contrast_table(torch.from_numpy(gray[..., 0]).float()[None], contrast_factor)
     return None if table is None else by_core(image, partial(_add_table, table=table), image.shape)
 

@@ -17,7 +17,7 @@ from torchvision.transforms import InterpolationMode  # isort: skip
 from kernels.warped import warped
 
 from fastpipe import core
-from fastpipe.kernels import geometry, resizing
+from fastpipe.kernels import geometry
 from fastpipe.transforms import functional as F
 
 Array = np.ndarray[Any, np.dtype[np.uint8]]
@@ -78,7 +78,7 @@ for _mode in ("constant", "edge", "reflect", "symmetric"):
 for _filter in ("nearest", "bilinear", "bicubic", "lanczos", "box", "hamming"):
     for _size in ([40, 30], [33, 200], [200, 33], [190, 230], [1, 1]):
         CASES[f"resize {_filter} {_size}"] = (
-            lambda a, s=_size, f=_filter: resizing.resize(a, *s, f),
+            lambda a, s=_size, f=_filter: F.resize(a, s, F.InterpolationMode(f)),
             lambda i, s=_size, f=_filter: tv.resize(i, s, InterpolationMode(f)),
         )
 

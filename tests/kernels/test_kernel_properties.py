@@ -14,7 +14,7 @@ from kernels.warped import warped
 from PIL import Image, ImageOps
 
 from fastpipe import core, ops
-from fastpipe.kernels import color, geometry, resizing
+from fastpipe.kernels import color, geometry
 from fastpipe.program import run_operation
 from fastpipe.transforms import functional as F
 
@@ -35,7 +35,7 @@ def test_antialiased_resize_is_pillows(
     image = _noise(seed, rows, columns, channels)
     resample = Image.Resampling[interpolation.upper()]
     planes = [Image.fromarray(image[..., i]).resize((width, height), resample) for i in range(channels)]
-    assert np.array_equal(resizing.resize(image, height, width, interpolation), np.stack(planes, -1))
+    assert np.array_equal(F.resize(image, [height, width], F.InterpolationMode(interpolation)), np.stack(planes, -1))
 
 
 @pytest.mark.parametrize("ratio", [(5, 4), (9, 8), (3, 2), (17, 16), (11, 8)])
@@ -45,7 +45,7 @@ def test_simple_ratios_are_exact(ratio: tuple[int, int]) -> None:
     image = _noise(more, 40 * more, 30 * more, 3)
     height, width = 40 * less, 30 * less
     expected = np.asarray(Image.fromarray(image).resize((width, height), Image.Resampling.BILINEAR))
-    assert np.array_equal(resizing.resize(image, height, width, "bilinear"), expected)
+    assert np.array_equal(F.resize(image, [height, width], F.InterpolationMode("bilinear")), expected)
 
 
 @given(SEED, SIDE, st.integers(1, 900), SIDE, SIDE, st.sampled_from([(), (1,), (3,)]))
@@ -64,7 +64,7 @@ def test_nearest_resize_is_pillows(
         assert (made is None) == (not core.available() or (rows, columns) == (height, width))
     expected = np.asarray(picture.resize((width, height), Image.Resampling.NEAREST)).reshape(height, width, *channels)
     for name in ("nearest", "nearest-exact"):
-        assert np.array_equal(resizing.resize(image, height, width, name), expected)
+        assert np.array_equal(F.resize(image, [height, width], F.InterpolationMode(name)), expected)
 
 
 @pytest.mark.skipif(not core_jobs.PILLOW_CHOOSES, reason="Pillow before 13 always resizes rows first")
@@ -159,19 +159,19 @@ def test_an_empty_image_becomes_black_as_pillows(shape: tuple[int, ...]) -> None
 
 def test_resize_takes_read_only_arrays_without_a_warning() -> None:
     image = _noise(1, 30, 40, 3)
-    expected = resizing.resize(image, 12, 17, "bilinear")
+    expected = F.resize(image, [12, 17], F.InterpolationMode("bilinear"))
     image.flags.writeable = False
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert np.array_equal(resizing.resize(image, 12, 17, "bilinear"), expected)
+        assert np.array_equal(F.resize(image, [12, 17], F.InterpolationMode("bilinear")), expected)
 
 
 @pytest.mark.parametrize("channels", [2, 4])
 def test_other_channel_counts_are_planes_side_by_side(channels: int) -> None:
     image = _noise(2, 40, 30, channels)
     operations = [
-        lambda a: resizing.resize(a, 22, 51, "lanczos"),
-        lambda a: resizing.resize(a, 22, 51, "nearest"),
+        lambda a: F.resize(a, [22, 51], F.InterpolationMode("lanczos")),
+        lambda a: F.resize(a, [22, 51], F.InterpolationMode("nearest")),
         lambda a: geometry.pad(a, 1, 2, 3, 4, 9),
         lambda a: F.rotate(a, 20, F.InterpolationMode.BICUBIC),
         lambda a: F.rotate(a, 20),

@@ -14,7 +14,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from PIL.Image import Image
 from torch import Tensor
 
-from fastpipe.kernels import geometry, resizing, warp
-from fastpipe.kernels.arrays import channels, core_or_pillow
+from fastpipe.kernels import geometry, warp
+from fastpipe.kernels.arrays import channels
 from fastpipe.kernels.color import apply_table
 from fastpipe.kernels.conversion import array_to_tensor
 from fastpipe.ops import (
@@ -40,16 +40,17 @@ from fastpipe.ops import (
     Resize,
     Rotate,
     VFlip,
-    interned,
     interned_once,
     least_pixels_of_warp,
+    resize_to,
 )
+from fastpipe.ops.base import on_array
 from fastpipe.ops.interpolation import InterpolationMode, pil_modes_mapping
 from fastpipe.ops.matrices import inverse_affine_matrix
 from fastpipe.program import run_operation, shape_of
 from fastpipe.transforms import _functional_pil as _pil
 from fastpipe.transforms.functional.conversion import pil_to_tensor, to_pil_image
-from fastpipe.types import Box, ImageShape
+from fastpipe.types import Box
 
 Pixels: TypeAlias = "Image | NDArray[Any]"
 """An image of the kind that came in."""
@@ -117,16 +118,13 @@ def _changed_array(
     table = operation.table()
     if table is not None:
         return apply_table(img, table)
-    shape = ImageShape(img.shape[0], img.shape[1], channels(img))
-    result = operation.output_shape(shape)
-    size = tuple(result) if img.ndim == 3 or result.channels > 1 else result.size
     if (
         isinstance(operation, (Affine, Perspective, Rotate))
         and isinstance(operation.fill, (list, tuple))
-        and shape.channels == len(operation.fill) == 2
+        and channels(img) == len(operation.fill) == 2
     ):
         operation = replace(operation, fill=(*operation.fill, 0, 0))  # to Pillow, two channels are four
-    return core_or_pillow(img, lambda job: operation.to_core(job, shape), operation.apply, size)
+    return on_array(operation, img)
 
 
 def _through_tensor(operation: Operation, img: NDArray[Any]) -> NDArray[Any]:
@@ -204,27 +202,20 @@ def resize(img: Pixels, height: int, width: int, interpolation: InterpolationMod
             raise ValueError("height and width must be > 0")
         if img.dtype != _UINT8:
             return _through_tensor(Resize([height, width], interpolation, None, bool(antialias)), img)
-        return resizing.resize(img, height, width, interpolation.value)
+        return img if img.shape[:2] == (height, width) else on_array(resize_to([height, width], interpolation), img)
     if antialias is False:
         warnings.warn(
             "Anti-alias option is always applied for PIL Image input. Argument antialias is ignored.", stacklevel=3
         )
-    made = run_operation(_resize(height, width, interpolation), img)
+    made = run_operation(resize_to([height, width], interpolation), img)
     return _pil.resize(img, [height, width], pil_modes_mapping[interpolation]) if made is None else made
-
-
-@lru_cache(maxsize=64)
-def _resize(height: int, width: int, interpolation: InterpolationMode) -> Resize:
-    return interned(Resize([height, width], interpolation))
 
 
 def resized_crop(
     img: Pixels, top: int, left: int, height: int, width: int, size: Any, interpolation: InterpolationMode
 ) -> Any:
     """`geometry.resized_crop` of a PIL image, without a crop between; None where there is to be one."""
-    fixed = isinstance(size, (list, tuple)) and len(size) == 2
-    operation = _resize(*size, interpolation) if fixed else Resize(size, interpolation)
-    return run_operation(operation, img, Box(top, left, height, width))
+    return run_operation(resize_to(size, interpolation), img, Box(top, left, height, width))
 
 
 def pad(img: Pixels, padding: Any, fill: Any = 0, padding_mode: str = "constant") -> Pixels:
