@@ -1,4 +1,4 @@
-"""Colour of uint8 arrays: look-ups in a table of 256 values, and operations on bits that are faster than one."""
+"""Colour of uint8 arrays: look-ups in a table of 256 values."""
 
 from __future__ import annotations
 
@@ -18,14 +18,3 @@ def apply_table(image: UInt8Array, table: UInt8Array) -> UInt8Array:
     out = np.empty(image.shape, np.uint8)
     core.thread_context().look_up(source, table.tobytes(), out)
     return out
-
-
-def inverted(image: UInt8Array) -> UInt8Array:
-    """``255 - value``, in two thirds of a table's time; contiguous."""
-    return np.invert(image, np.empty(image.shape, np.uint8))
-
-
-def posterized(image: UInt8Array, bits: int) -> UInt8Array:
-    """The ``bits`` highest bits of each value, 0 to 8; contiguous."""
-    result: UInt8Array = np.bitwise_and(image, np.uint8(0xFF00 >> bits & 0xFF), np.empty(image.shape, np.uint8))
-    return result

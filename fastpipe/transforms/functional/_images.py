@@ -60,24 +60,16 @@ _UINT8 = np.dtype(np.uint8)
 _HFLIP = interned_once(HFlip)
 
 
-def changed(
-    operation: Operation,
-    img: object,
-    *arguments: object,
-    permitted: tuple[int, ...] = _GRAY_OR_RGB,
-    kernel: Callable[[NDArray[Any]], NDArray[Any]] | None = None,
-) -> Pixels:
+def changed(operation: Operation, img: object, *arguments: object) -> Pixels:
     """An operation's result.
 
     Args:
         operation: what is done.
         img: any object; what is no image is refused.
         arguments: the operation's, for `_functional_pil`'s function of its name.
-        permitted: how many channels an array may have.
-        kernel: does it to a uint8 array; None for the operation's table, the core or Pillow.
     """
     if isinstance(img, np.ndarray):
-        return _changed_array(operation, img, permitted, kernel)
+        return _changed_array(operation, img, _GRAY_OR_RGB)
     made = run_operation(operation, img)
     return getattr(_pil, operation.op)(img, *arguments) if made is None else made
 
@@ -108,13 +100,17 @@ def check_array(img: NDArray[Any], permitted: tuple[int, ...] = ANY) -> None:
 
 
 def _changed_array(
-    operation: Operation, img: NDArray[Any], permitted: tuple[int, ...] = ANY, kernel: Any = None
+    operation: Operation,
+    img: NDArray[Any],
+    permitted: tuple[int, ...] = ANY,
+    kernel: Callable[[NDArray[np.uint8]], NDArray[np.uint8]] | None = None,
 ) -> NDArray[Any]:
+    """An operation's result on an array of so many channels: by a kernel, its table, the core, Pillow or a tensor."""
     check_array(img, permitted)
     if img.dtype != _UINT8:
         return _through_tensor(operation, img)
     if kernel is not None:
-        return kernel(img)  # type: ignore[no-any-return]
+        return kernel(img)
     table = operation.table()
     if table is not None:
         return apply_table(img, table)
@@ -243,17 +239,17 @@ def _is_small(img: Pixels, interpolation: InterpolationMode) -> bool:
 
 
 def rotate(img: Pixels, angle: float, interpolation: InterpolationMode, expand: bool, center: Any, fill: Any) -> Pixels:
-    arguments = angle, pil_modes_mapping[interpolation], expand, center, fill
-    kernel = None
     if isinstance(img, np.ndarray):
         check_array(img)
         turns = _quarter_turns(img.shape[0], img.shape[1], angle, expand, center)
         kernel = None if turns is None else partial(geometry.quarter_turns, turns=turns)
-    elif _is_small(img, interpolation) or (
+        return _changed_array(Rotate(angle, interpolation, expand, center, fill), img, kernel=kernel)
+    arguments = angle, pil_modes_mapping[interpolation], expand, center, fill
+    if _is_small(img, interpolation) or (
         isinstance(img, Image) and _quarter_turns(img.height, img.width, angle, expand, center) is not None
     ):
         return _pil.rotate(img, *arguments)
-    return changed(Rotate(angle, interpolation, expand, center, fill), img, *arguments, permitted=ANY, kernel=kernel)
+    return changed(Rotate(angle, interpolation, expand, center, fill), img, *arguments)
 
 
 def _quarter_turns(height: int, width: int, angle: float, expand: bool, center: Any) -> int | None:

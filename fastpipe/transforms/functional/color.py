@@ -6,8 +6,6 @@ or floating in [0, 1]; other floating values work where the formula allows. See 
 Derived from torchvision (BSD-3-Clause, see NOTICE); compiled by TorchScript.
 """
 
-from functools import partial
-
 import numpy as np
 import torch
 from PIL import Image as PILImageModule
@@ -17,7 +15,6 @@ from torch.nn.functional import pad as torch_pad
 from fastpipe import ops
 from fastpipe.core import Kind, TensorRounding
 from fastpipe.kernels import planes
-from fastpipe.kernels.color import inverted, posterized
 from fastpipe.transforms.functional import _images
 from fastpipe.transforms.functional._tensor_common import (
     assert_channels,
@@ -230,7 +227,7 @@ def invert(img: Image) -> Image:
         img: tensor, PIL image of mode L or RGB, or ndarray.
     """
     if not isinstance(img, torch.Tensor):
-        return _images.changed(_INVERT, img, kernel=inverted)
+        return _images.changed(_INVERT, img)
     assert_colors(img)
 
     return max_value(img.dtype) - img
@@ -250,7 +247,7 @@ def posterize(img: Image, bits: int) -> Image:
     if not (0 <= bits <= 8):
         raise ValueError(f"The number if bits should be between 0 and 8. Got {bits}")
     if not isinstance(img, torch.Tensor):
-        return _images.changed(_posterized_to(bits), img, bits, kernel=partial(posterized, bits=bits))
+        return _images.changed(_posterized_to(bits), img, bits)
     assert_image_tensor(img)
 
     if img.ndim < 3:
