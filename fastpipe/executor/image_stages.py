@@ -23,8 +23,7 @@ from fastpipe.kernels import memory
 from fastpipe.ops import TensorConversion
 from fastpipe.pillow.lazy_image import LazyImage, load_images, source_of
 from fastpipe.pillow.lazy_source import LazySource
-from fastpipe.program.core_job import add_program, claimed_by_core
-from fastpipe.program.encoded import Encoded
+from fastpipe.program.core_job import Encoded, add_program, claimed_by_core
 from fastpipe.program.execute import execute
 from fastpipe.program.lower import lower
 from fastpipe.program.on_image import DIRECT, finish_tensor

@@ -14,7 +14,7 @@ from fastpipe import core, readers
 from fastpipe.hooks.checking import SiteAccount
 from fastpipe.hooks.ledger import LEDGER, Site
 from fastpipe.hooks.patches import Function, plainly
-from fastpipe.program.encoded import Encoded
+from fastpipe.program.core_job import Encoded
 from fastpipe.program.pending_tensor import pending_tensor
 from fastpipe.program.pending_work import Record, TensorSource
 from fastpipe.transforms.compose_plan import torch_modes_active

@@ -26,7 +26,7 @@ from fastpipe.pillow.held import MOST_BYTES, MOST_OPEN, Held
 from fastpipe.pillow.lazy_image import CLASS, LazyImage, PendingPixels, PlainCall, info_for_next
 from fastpipe.pillow.lazy_source import Check, LazySource, OnMistake
 from fastpipe.pillow.unread import UnreadJpeg, open_unread
-from fastpipe.program.encoded import Encoded
+from fastpipe.program.core_job import Encoded
 from fastpipe.program.on_image import is_transparent
 from fastpipe.readers.limits import SHORT_FILE
 from fastpipe.types import Header

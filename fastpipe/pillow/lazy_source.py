@@ -15,8 +15,7 @@ from PIL import Image
 from fastpipe import core, readers
 from fastpipe.ops import Crop, Operation
 from fastpipe.pending import is_pending
-from fastpipe.program.core_job import fill_from_file
-from fastpipe.program.encoded import Encoded
+from fastpipe.program.core_job import Encoded, fill_from_file
 from fastpipe.program.execute import decode_by_core
 from fastpipe.program.lower import lower
 from fastpipe.program.on_image import run, run_on_image, to_array, to_pil

@@ -1,6 +1,6 @@
 """A program: what is done to one image, from drawn operations to pixels."""
 
-from fastpipe.program.encoded import Encoded
+from fastpipe.program.core_job import Encoded
 from fastpipe.program.execute import execute
 from fastpipe.program.lower import lower, needed
 from fastpipe.program.on_image import run_on_image, run_operation, run_steps, shape_of, to_pil

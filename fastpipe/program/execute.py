@@ -12,8 +12,7 @@ import torch
 
 from fastpipe import core, readers
 from fastpipe.ops import Operation
-from fastpipe.program.core_job import fill_from_file, pillow_sink, tensor_sink
-from fastpipe.program.encoded import Encoded
+from fastpipe.program.core_job import Encoded, fill_from_file, pillow_sink, tensor_sink
 from fastpipe.program.on_image import on_pixels, run, to_pil
 from fastpipe.program.program import Program, Views
 

@@ -27,8 +27,7 @@ from fastpipe.ops import (
     ToPureTensor,
     interned_once,
 )
-from fastpipe.program.core_job import claimed_by_core, fill_from_file
-from fastpipe.program.encoded import Encoded
+from fastpipe.program.core_job import Encoded, claimed_by_core, fill_from_file
 from fastpipe.program.execute import decode_by_core
 from fastpipe.program.lower import lower
 from fastpipe.program.on_image import run, run_on_image
