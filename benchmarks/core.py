@@ -33,7 +33,7 @@ import fastpipe
 from fastpipe import core, readers
 from fastpipe import transforms as T
 from fastpipe.transforms import functional as F
-from fastpipe.types import Box, DecodeRequest
+from fastpipe.types import Box
 
 CROP, OUT = (270, 340), (224, 224)
 """Height and width of what is resized, a usual crop of a photo, and of the result."""
@@ -107,9 +107,7 @@ def regions(bench: Benchmark, name: str, files: Sequence[bytes], others: dict[st
     pairs, scratch = list(zip(files, crops(files), strict=True)), readers.Scratch()
     contenders = {
         who: calls(
-            lambda pair, how=how: (
-                of_box(*pair, how) if callable(how) else how.decode_request(pair[0], DecodeRequest(pair[1]), scratch)
-            ),
+            lambda pair, how=how: of_box(*pair, how) if callable(how) else how.decode_region(*pair, scratch),
             pairs,
         )
         for who, how in {**others, "fastpipe": readers.get_reader("core")}.items()

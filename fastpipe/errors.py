@@ -11,7 +11,7 @@ FastpipeError
 └── ReaderError        (ValueError)    a reader that was asked for and can't serve
     ├── UnknownReaderError             no reader of that name is registered
     ├── ReaderUnavailableError         registered, but its package or library doesn't load here
-    ├── UnsupportedRequestError        the reader can't give that box, scale or format
+    ├── UnsupportedRequestError        the reader can't give that box or format
     ├── NotPackableError               an image that can't be packed without changing or losing something
     └── DecodeError    (OSError)       a file that can't be decoded; names the file, format, reader, reason
 

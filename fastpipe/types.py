@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 __all__ = [
     "ArchiveMember",
     "Box",
-    "DecodeRequest",
     "Generators",
     "Header",
     "ImageShape",
@@ -225,19 +224,6 @@ class Header(NamedTuple):
     @property
     def size(self) -> Size:
         return Size(self.height, self.width)
-
-
-class DecodeRequest(NamedTuple):
-    """A request for pixels: those that are wanted, or that a reader would return.
-
-    Attributes:
-        box: a box of the full-size image; None for all of it.
-        scale: the denominator of a reduced size: 1, 2, 4 or 8. A box of height h at scale s comes as
-            ``ceil(h / s)`` rows, as libjpeg-turbo rounds.
-    """
-
-    box: Box | None = None
-    scale: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,7 +108,7 @@ def _reader_by_hand(item: str) -> tuple[str, str]:
     if not (format and equals and name):
         raise ConfigError(f"--set {item}: give FORMAT=READER, such as --set jpeg=cv2")
     key, reader = format_key(format), get_reader(name)
-    able = reader.capabilities.formats
+    able = reader.formats
     if "*" in able:
         Image.init()
         able = frozenset(Image.OPEN)

@@ -34,7 +34,7 @@ from fastpipe.sources import fetched
 from fastpipe.transforms.albumentations_targets import reseed, run_of
 from fastpipe.transforms.compose_plan import run_one, runs_of
 from fastpipe.transforms.pipeline import FixedSteps, Pipeline
-from fastpipe.types import DecodeRequest, Generators, Header, ImageShape, Recipe, RemoteFile, new_namedtuple
+from fastpipe.types import Generators, Header, ImageShape, Recipe, RemoteFile, new_namedtuple
 
 _FORMATS = ("JPEG", "PNG", PACKED_FORMAT)
 
@@ -280,7 +280,7 @@ class ImageStages:
                 and sinks.take(program)
                 and add_program(job, program)[1] == len(program.steps)
             ):
-                task.encoded.give_to(job, program.request.box, limits)
+                task.encoded.give_to(job, program.region, limits)
                 task.image = sinks.write(job, task.slot, program)
                 claimed.append(task)
                 job = next(free, job)
@@ -309,7 +309,7 @@ class ImageStages:
         kind = header.format, header.plain, header.bit_depth, header.progressive, header.animated
         found = self._for_core.get(kind)
         if found is None:
-            chosen = readers.choose(header, DecodeRequest(), self.options.reader, self.options.config)
+            chosen = readers.choose(header, self.options.reader, self.options.config)
             found = self._for_core[kind] = chosen.name == "core"
         return found
 

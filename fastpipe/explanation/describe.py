@@ -170,11 +170,11 @@ def _counted(how: Counter[str]) -> str:
 
 def _decoder(subject: object, header: Header, program: Program) -> str:
     """The reader that decodes such a file, and how much of it."""
-    reader = readers.choose(header, program.request, getattr(subject, "reader", None), getattr(subject, "config", None))
+    reader = readers.choose(header, getattr(subject, "reader", None), getattr(subject, "config", None))
     text = str(reader.name)
-    if program.request.box is None:
+    if program.region is None:
         return f"{text}, the whole image"
-    if not reader.capabilities.regions:
+    if reader.name != "core":
         return f"{text} decodes the whole image, and the region is cut out of it"
     return f"{text} decodes the region alone"
 

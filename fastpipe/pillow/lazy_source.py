@@ -21,7 +21,7 @@ from fastpipe.program.lower import lower
 from fastpipe.program.on_image import run, run_on_image, to_array, to_pil
 from fastpipe.program.parts import Parts
 from fastpipe.program.program import Program
-from fastpipe.types import Box, DecodeRequest, ImageShape, Step
+from fastpipe.types import Box, ImageShape, Step
 
 Opener = Callable[[bytes], Image.Image]
 OnMistake = Callable[[Exception], object]
@@ -136,7 +136,7 @@ class LazySource:
         result = self.shape if box is None else ImageShape(box.height, box.width)
         for step in steps:
             result = step.output_shape(result)
-        return Program(self.shape, DecodeRequest(box), steps, None, (), result)
+        return Program(self.shape, box, steps, None, (), result)
 
     def run(
         self, program: Program, out: torch.Tensor | None = None, *, in_rows: bool = False, as_array: bool = False
@@ -177,7 +177,7 @@ class LazySource:
     def region(self, box: Box, steps: tuple[Step, ...] = ()) -> NDArray[Any]:
         """A box of what steps give, decoded alone: an array ``(H, W, C)``; the thread's next decode overwrites it."""
         if not steps and self.orientation == 1:
-            program = Program(self.shape, DecodeRequest(box), (), None, (), ImageShape(box.height, box.width))
+            program = Program(self.shape, box, (), None, (), ImageShape(box.height, box.width))
         else:
             program = self.program((*steps, Crop(*box)))
         made: NDArray[Any] = self.run(program, as_array=True)
@@ -222,6 +222,6 @@ class LazySource:
             opened = self._open_by_pillow(encoded.content)
             opened.load()
             return opened.convert("RGB")
-        pixels, _ = encoded.decode(refused=True)
+        pixels = encoded.decode(refused=True)
         image: Image.Image = to_pil(pixels)
         return image

@@ -16,8 +16,8 @@ from fastpipe.kernels import memory
 from fastpipe.ops import Memo, Operation, Resize, TensorConversion
 from fastpipe.program.program import Program
 from fastpipe.readers import MaxPixels
-from fastpipe.readers.base import WHOLE_IMAGE
-from fastpipe.types import Box, DecodeRequest, Header, ImageShape, Step, new_namedtuple
+from fastpipe.readers.base import Pixels
+from fastpipe.types import Box, Header, ImageShape, Step, new_namedtuple
 
 if TYPE_CHECKING:
     from fastpipe.readers.partial import PartialFile
@@ -80,11 +80,11 @@ class Encoded:
         else:
             job.read_place(self.place, box or _ALL_OF_A_FILE, limits)
 
-    def decode(self, request: DecodeRequest = WHOLE_IMAGE, *, refused: bool = False) -> tuple[Any, DecodeRequest]:
+    def decode(self, box: Box | None = None, *, refused: bool = False) -> Pixels:
         """Decodes the file by its reader; arguments and result as of `fastpipe.readers.decode`."""
         return readers.decode(
             self.content,
-            request,
+            box,
             header=self.header,
             reader=self.reader,
             config=self.config,
@@ -151,7 +151,7 @@ def add_program(job: core.Job, program: Program) -> tuple[ImageShape, int]:
         job.use(known[0])
         return program.result, len(steps)
     job.clear()
-    box, shape = program.request.box, program.shape
+    box, shape = program.region, program.shape
     if box is not None:
         shape = new_namedtuple(ImageShape, (box.height, box.width, shape.channels))
     behind, taken = add_steps(job, steps, shape)
@@ -177,7 +177,7 @@ def claimed_by_core(program: Program) -> Program | None:
 
 def core_has(operations: tuple[Operation, ...], shape: ImageShape) -> bool:
     """Whether the core does operations on an image of that shape, in one job."""
-    return claimed_by_core(Program(shape, WHOLE_IMAGE, operations, None, (), shape)) is not None
+    return claimed_by_core(Program(shape, None, operations, None, (), shape)) is not None
 
 
 def add_steps(job: core.Job, steps: tuple[Step, ...], shape: ImageShape) -> tuple[ImageShape, int]:

@@ -52,7 +52,7 @@ def execute(
 
 def _decoded(program: Program, encoded: Encoded, out: torch.Tensor | None, in_rows: bool, as_pil: bool) -> Any:
     """A program up to its conversion."""
-    chosen = readers.choose(encoded.header, program.request, encoded.reader, encoded.config)
+    chosen = readers.choose(encoded.header, encoded.reader, encoded.config)
     by_core = chosen.name == "core"
     if by_core:
         limit = readers.pixel_limit(encoded.max_pixels)
@@ -60,8 +60,7 @@ def _decoded(program: Program, encoded: Encoded, out: torch.Tensor | None, in_ro
         done = decode_by_core(program, encoded, out, limit, in_rows, as_pil)
         if done is not None:
             return done
-    image: Any
-    image, _ = encoded.decode(program.request, refused=by_core)
+    image: Any = encoded.decode(program.region, refused=by_core)
     return on_pixels(image, program.steps, program.conversion, out, None, in_rows)
 
 

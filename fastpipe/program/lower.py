@@ -39,9 +39,8 @@ from fastpipe.ops import (
     memo_of,
 )
 from fastpipe.program.program import Program, Views
-from fastpipe.types import Box, DecodeRequest, ImageShape, Step, new_namedtuple
+from fastpipe.types import Box, ImageShape, Step, new_namedtuple
 
-_WHOLE = DecodeRequest()
 _Tail: TypeAlias = "tuple[TensorConversion | None, tuple[Step, ...], bool]"
 
 
@@ -124,7 +123,7 @@ class _Template(NamedTuple):
         moved, layout, made, front, local, end, resizes = self
         if moved:
             steps = tuple([steps[number] for number in moved])
-        request, inner = _WHOLE, shape
+        region, inner = None, shape
         if front:
             step: Any = steps[0]
             if layout is not None and layout_behind(step, shape, "rows") != layout:
@@ -134,7 +133,7 @@ class _Template(NamedTuple):
             if found is None or found[1]:
                 return None
             if inner != shape:
-                request = new_namedtuple(DecodeRequest, (found[0], 1))
+                region = found[0]
         result = made[5]
         if not resizes:
             result = inner
@@ -142,7 +141,7 @@ class _Template(NamedTuple):
             return None
         if local is None:
             local = steps[front:end]
-        program: Program = new_namedtuple(Program, (shape, request, local, made[3], made[4], result, *made[6:]))
+        program: Program = new_namedtuple(Program, (shape, region, local, made[3], made[4], result, *made[6:]))
         return program
 
 
@@ -176,10 +175,10 @@ def _lowered(steps: tuple[Step, ...], stored: ImageShape, orientation: int) -> t
         cut = order.cut if is_plain else len(on_pixels)
         box, local = _regions(on_pixels, shapes, cut)
         local += on_pixels[cut:]
-    request = _WHOLE if box == (0, 0, stored[0], stored[1]) else new_namedtuple(DecodeRequest, (box, 1))
+    region = None if box == (0, 0, stored[0], stored[1]) else box
     keeps_info = None if behind else _keeps_info(on_pixels, shapes)
     made: Program = new_namedtuple(
-        Program, (stored, request, local, *tail[:2], shapes[-1], tail[2], in_rows, keeps_info, None)
+        Program, (stored, region, local, *tail[:2], shapes[-1], tail[2], in_rows, keeps_info, None)
     )
     if not is_plain or turned or not behind or order.cut > 1:
         return made, None

@@ -87,8 +87,7 @@ def run_on_image(
             return made
 
     def from_memory(program: Program, into: torch.Tensor | None, in_rows: bool) -> object:
-        box = program.request.box
-        return on_pixels(image, program.steps, program.conversion, into, box, in_rows)
+        return on_pixels(image, program.steps, program.conversion, into, program.region, in_rows)
 
     made = run(program, from_memory, out, in_rows)
     if isinstance(made, Image.Image) and isinstance(image, Image.Image):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from fastpipe.ops import Memo, TensorConversion, contracts_of
 from fastpipe.ops.base import EXACT, Contract
-from fastpipe.types import Box, DecodeRequest, ImageShape, Step
+from fastpipe.types import Box, ImageShape, Step
 
 
 class Program(NamedTuple):
@@ -16,7 +16,7 @@ class Program(NamedTuple):
 
     Attributes:
         shape: the image as it is stored.
-        request: the pixels of it that are decoded.
+        region: the pixels of it that are decoded; None for all.
         steps: on these pixels, a uint8 array ``(H, W, C)``, in order and in their coordinates; an EXIF orientation's
             among them.
         conversion: to a tensor; None where `after` has torchvision's own, or nothing makes a tensor.
@@ -31,7 +31,7 @@ class Program(NamedTuple):
     """
 
     shape: ImageShape
-    request: DecodeRequest
+    region: Box | None
     steps: tuple[Step, ...]
     conversion: TensorConversion | None
     after: tuple[Step, ...]
@@ -48,8 +48,8 @@ class Program(NamedTuple):
 
     @property
     def box(self) -> Box:
-        """The region of the stored image that is decoded."""
-        return self.request.box or Box(0, 0, *self.shape.size)
+        """The region of the stored image that is decoded, also where it is all of it."""
+        return self.region or Box(0, 0, *self.shape.size)
 
     def __str__(self) -> str:
         box = self.box

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fastpipe.readers._decode import choose, configured_reader, decode, proved, read_image
 from fastpipe.readers._files import place_of, read_copy, read_file, read_start, stat_file
-from fastpipe.readers.base import Capabilities, Reader, Scratch, thread_scratch
+from fastpipe.readers.base import Reader, Scratch, thread_scratch
 from fastpipe.readers.core import intact_jpeg, unbroken_jpeg
 from fastpipe.readers.header import parse_header, read_header, upright_orientation
 from fastpipe.readers.limits import MaxPixels, check_limit, longest_file, most_scratch, pixel_limit
@@ -21,11 +21,9 @@ from fastpipe.readers.registry import (
     reader_status,
     register_reader,
 )
-from fastpipe.types import DecodeRequest, Header
+from fastpipe.types import Header
 
 __all__ = [
-    "Capabilities",
-    "DecodeRequest",
     "Header",
     "MaxPixels",
     "Reader",

@@ -20,13 +20,13 @@ from fastpipe.errors import (
 )
 from fastpipe.readers._files import read_file
 from fastpipe.readers._jpeg import refuse_bombs
-from fastpipe.readers.base import WHOLE_IMAGE, Pixels, Reader, Scratch, thread_scratch
-from fastpipe.readers.core import intact_jpeg
+from fastpipe.readers.base import Pixels, Reader, Scratch, thread_scratch
+from fastpipe.readers.core import CoreReader, intact_jpeg
 from fastpipe.readers.header import BytesLike, Source, as_bytes, parse_header, upright_orientation
 from fastpipe.readers.limits import MaxPixels, check_limit
 from fastpipe.readers.pil import PillowReader
 from fastpipe.readers.registry import default_order, get_reader
-from fastpipe.types import Box, DecodeRequest, Header
+from fastpipe.types import Box, Header
 
 _PILLOW = "pil"
 
@@ -53,7 +53,7 @@ class ReaderChoice(Protocol):
 
 def decode(
     data: BytesLike,
-    request: DecodeRequest = WHOLE_IMAGE,
+    box: Box | None = None,
     *,
     header: Header | None = None,
     reader: str | None = None,
@@ -61,15 +61,15 @@ def decode(
     source: str = "<bytes>",
     max_pixels: MaxPixels = "auto",
     refused: bool = False,
-) -> tuple[Pixels, DecodeRequest]:
-    """Pixels of an image in memory, equal to Pillow's, and what they are.
+) -> Pixels:
+    """Pixels of an image in memory, equal to Pillow's.
 
     A fast reader is used where the header proves that its pixels are Pillow's and it decodes without a complaint;
     Pillow decodes everything else, whichever reader is named.
 
     Args:
         data: the whole file.
-        request: the box and scale that are wanted.
+        box: the pixels that are wanted; None for all.
         header: of this file, if it has been parsed.
         reader: a reader's name; without it the config's choice for the format, or the built-in order.
         config: the machine's config; without it the current one.
@@ -78,14 +78,12 @@ def decode(
         refused: the reader that `choose` names has refused the file already: Pillow decides.
 
     Returns:
-        ``(h, w, 3)`` uint8 RGB, and its box and scale. At scale 1 exactly the box that was asked for. Where the
-        scale is reduced, it may be less reduced than asked for, and the box covers the one asked for (None for all
-        of the image). The array may be a strided view of memory that the same thread's next `decode` writes to:
-        copy what must live longer.
+        ``(h, w, 3)`` uint8 RGB; maybe a strided view of memory that the same thread's next `decode` writes to: copy
+        what must live longer.
 
     Raises:
         DecodeError: Pillow refuses the file, or it has more pixels or scans than are allowed.
-        UnsupportedRequestError: the box isn't inside the image, or the scale isn't 1, 2, 4 or 8.
+        UnsupportedRequestError: the box isn't inside the image.
         UnknownReaderError: `reader` or the config names one that there isn't.
         ReaderUnavailableError: `reader` doesn't load here.
     """
@@ -94,8 +92,8 @@ def decode(
         header = parse_header(data, source)
     check_limit(header, max_pixels, source)
     decides = refused and header.format != PACKED_FORMAT  # of a packed image the core says once more what is wrong
-    chosen = get_reader(_PILLOW) if decides else choose(header, request, reader, config)
-    return _decode(data, request, header, chosen, source, thread_scratch())
+    chosen = get_reader(_PILLOW) if decides else choose(header, reader, config)
+    return _decode(data, box, header, chosen, source, thread_scratch())
 
 
 def read_image(
@@ -153,12 +151,11 @@ def read_image(
     if region is not None:
         upright = (header.width, header.height) if swapped else (header.height, header.width)
         box = _stored_box(_checked_box(region, upright), upright, turn)
-    request = DecodeRequest(box)
-    chosen = choose(header, request, _reader_of(header.format, reader), config)
+    chosen = choose(header, _reader_of(header.format, reader), config)
     if mode == "P":
         pixels = _decode_indices(data, box or Box(0, 0, *header.size), header, chosen, source)
     else:
-        pixels, _ = _decode(data, request, header, chosen, source, Scratch())
+        pixels = _decode(data, box, header, chosen, source, Scratch())
     if swapped:
         pixels = np.swapaxes(pixels, 0, 1)
     pixels = pixels[:: -1 if rows_back else 1, :: -1 if columns_back else 1]
@@ -184,25 +181,18 @@ def _fills_its_memory(pixels: Pixels) -> bool:
     return base is None or (isinstance(base, np.ndarray) and base.nbytes == pixels.nbytes)
 
 
-def _decode(
-    data: bytes,
-    request: DecodeRequest,
-    header: Header,
-    chosen: Reader,
-    source: str,
-    out: Scratch,
-) -> tuple[Pixels, DecodeRequest]:
-    if request.box is not None:
-        _checked_box(request.box, header.size)
-    if request.scale not in (1, 2, 4, 8):
-        raise UnsupportedRequestError(f"an image is decoded at scale 1, 2, 4 or 8, not {request.scale!r}")
-    is_jpeg, by_core = header.format in _JPEGS, chosen.name == "core"  # which refuses bombs by itself
+def _decode(data: bytes, box: Box | None, header: Header, chosen: Reader, source: str, scratch: Scratch) -> Pixels:
+    if box is not None:
+        _checked_box(box, header.size)
+    is_jpeg, by_core = header.format in _JPEGS, isinstance(chosen, CoreReader)  # which refuses bombs by itself
     if is_jpeg and not by_core:
         refuse_bombs(data, header, source)
-    if not chosen.capabilities.reference and chosen.accepts(header) and proved(chosen, data, header):
-        got = chosen.resolve(header, request)
+    if chosen.name != _PILLOW and chosen.accepts(header) and proved(chosen, data, header):
         try:
-            return _checked(chosen.decode_request(data, got, out), got.box or header, chosen), got
+            if isinstance(chosen, CoreReader):
+                return chosen.decode_region(data, box or Box(0, 0, *header.size), scratch)
+            pixels = _checked(chosen.decode(data), header, chosen)
+            return pixels if box is None else pixels[box.top : box.bottom, box.left : box.right]
         except ReaderError as error:  # Pillow decides
             if header.format == PACKED_FORMAT:
                 raise _named(error, source, header) from error.__cause__
@@ -213,21 +203,24 @@ def _decode(
             warnings.warn(message, FastpipeWarning, stacklevel=3)
     if is_jpeg and by_core:
         refuse_bombs(data, header, source)
-    pillow = get_reader(_PILLOW)
-    assert isinstance(pillow, PillowReader)
-    got = pillow.resolve(header, request)
     own = Image.MAX_IMAGE_PIXELS
     beyond = own is not None and header.height * header.width > own
     try:
-        return pillow.decode_request(data, got, out, any_size=beyond), got
+        return _pillow().decode_region(data, box, any_size=beyond)
     except DecodeError as error:
         raise _named(error, source, header) from error.__cause__
 
 
-def _checked(pixels: Pixels, wanted: Box | Header, reader: Reader) -> Pixels:
-    """A reader's pixels, if they are as large as what was wanted."""
-    if pixels.shape != (wanted.height, wanted.width, 3) or pixels.dtype != np.uint8:
-        reason = f"gives {pixels.dtype} {pixels.shape}, not uint8 {(wanted.height, wanted.width, 3)}"
+def _pillow() -> PillowReader:
+    pillow = get_reader(_PILLOW)
+    assert isinstance(pillow, PillowReader)
+    return pillow
+
+
+def _checked(pixels: Pixels, header: Header, reader: Reader) -> Pixels:
+    """A reader's pixels, if they are as large as the image."""
+    if pixels.shape != (*header.size, 3) or pixels.dtype != np.uint8:
+        reason = f"gives {pixels.dtype} {pixels.shape}, not uint8 {(*header.size, 3)}"
         raise DecodeError("<bytes>", None, reader.name, reason)
     return pixels
 
@@ -240,7 +233,7 @@ def _named(error: ReaderError, source: str, header: Header) -> ReaderError:
 
 
 def _decode_indices(data: bytes, box: Box, header: Header, chosen: Reader, source: str) -> Pixels:
-    if chosen.capabilities.indices and not chosen.capabilities.reference and header.color_space in ("P", "L"):
+    if isinstance(chosen, CoreReader) and header.color_space in ("P", "L"):
         try:
             return chosen.decode_indices(data, box)
         except ReaderError:
@@ -248,19 +241,14 @@ def _decode_indices(data: bytes, box: Box, header: Header, chosen: Reader, sourc
     if header.format in _JPEGS:
         refuse_bombs(data, header, source)
     try:
-        return get_reader(_PILLOW).decode_indices(data, box)
+        return _pillow().decode_indices(data, box)
     except DecodeError as error:
         raise _named(error, source, header) from error.__cause__
     except UnsupportedRequestError as error:
         raise UnsupportedRequestError(f"{source}: {error}") from None
 
 
-def choose(
-    header: Header,
-    request: DecodeRequest = WHOLE_IMAGE,
-    reader: str | None = None,
-    config: ReaderChoice | None = None,
-) -> Reader:
+def choose(header: Header, reader: str | None = None, config: ReaderChoice | None = None) -> Reader:
     """The reader that decodes such a file; Pillow where no other proves that it gives Pillow's pixels.
 
     Of a packed image always the core, whichever reader is asked for: nothing else reads it.
@@ -269,7 +257,6 @@ def choose(
 
     Args:
         header: of the file.
-        request: what is wanted of it.
         reader: a reader's name, where one is asked for: that one is taken where it accepts the file.
         config: the machine's config; without it the current one.
 
@@ -288,8 +275,7 @@ def choose(
             if reader is not None:
                 raise
             continue
-        same_scale = reader or request.scale == 1 or candidate.resolve(header, request).scale == request.scale
-        if same_scale and candidate.accepts(header):
+        if candidate.accepts(header):
             return candidate
     return get_reader(_PILLOW)
 
@@ -332,7 +318,7 @@ def proved(reader: Reader, data: bytes, header: Header) -> bool:
 
     Of a JPEG or WebP file that is cheap to see; a PNG has to be decoded for it, so its readers have to prove it.
     """
-    if reader.capabilities.proves:
+    if reader.proves:
         return True
     if header.format == "WEBP":
         return len(data) == int.from_bytes(data[4:8], "little") + 8

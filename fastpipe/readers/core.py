@@ -11,17 +11,18 @@ import numpy as np
 
 from fastpipe import core
 from fastpipe.errors import ConfigError, DecodeError, UnsupportedRequestError
-from fastpipe.readers.base import Capabilities, Pixels, Reader, Scratch
+from fastpipe.readers.base import Pixels, Reader, Scratch
 from fastpipe.readers.header import guess_format, parse_header
 from fastpipe.readers.limits import most_scratch, pixel_limit
-from fastpipe.types import Box, DecodeRequest, Header
+from fastpipe.types import Box, Header
 
 
 class CoreReader(Reader):
     """The core as a reader of whole images and regions."""
 
     name = "core"
-    capabilities = Capabilities(frozenset({"JPEG", "MPO", "PNG", "FPJ"}), regions=True, proves=True, indices=True)
+    formats = frozenset({"JPEG", "MPO", "PNG", "FPJ"})
+    proves = True
 
     def __init__(self) -> None:
         if not core.available():
@@ -34,16 +35,17 @@ class CoreReader(Reader):
     def accepts(self, header: Header) -> bool:
         if header.format == "PNG":
             return header.bit_depth <= 8 and not header.progressive and not header.animated
-        return header.plain and header.format in self.capabilities.formats
+        return header.plain and header.format in self.formats
 
     def decode(self, data: bytes) -> Pixels:
-        return self.decode_request(data, DecodeRequest(), Scratch())
+        return self.decode_region(data, Box(0, 0, *parse_header(data).size), Scratch())
 
-    def decode_request(self, data: bytes, request: DecodeRequest, scratch: Scratch) -> Pixels:
-        box = request.box or Box(0, 0, *parse_header(data).size)
+    def decode_region(self, data: bytes, box: Box, scratch: Scratch) -> Pixels:
+        """The pixels of a box inside the image, and no others, in memory of the scratch."""
         return self._run(data, box, scratch.take(box.height, box.width))
 
     def decode_indices(self, data: bytes, box: Box) -> Pixels:
+        """The indices of an image with a palette, or the levels of a gray one: ``(h, w)`` uint8, fresh."""
         return self._run(data, box, np.empty(box.size, np.uint8), indices=True)
 
     def _run(self, data: bytes, box: Box, pixels: Pixels, indices: bool = False) -> Pixels:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import cv2
 import numpy as np
 
-from fastpipe.readers.base import Capabilities, Pixels, Reader
+from fastpipe.readers.base import Pixels, Reader
 
 # Since 4.11 OpenCV decodes straight to RGB.
 _FLAGS = getattr(cv2, "IMREAD_COLOR_RGB", 0) | cv2.IMREAD_IGNORE_ORIENTATION
@@ -18,7 +18,7 @@ class OpenCvReader(Reader):
     """`cv2.imdecode`, as RGB and with the EXIF orientation ignored."""
 
     name = "cv2"
-    capabilities = Capabilities(frozenset({"JPEG", "MPO", "WEBP"}))
+    formats = frozenset({"JPEG", "MPO", "WEBP"})
     refusals = (cv2.error, ValueError)
 
     def __init__(self) -> None:

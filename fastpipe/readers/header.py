@@ -19,7 +19,7 @@ from fastpipe.core.packed import PACKED_FORMAT, is_packed
 from fastpipe.errors import DecodeError, ReaderUnavailableError
 from fastpipe.readers._files import open_file, read_file, read_start
 from fastpipe.readers._jpeg import refuse_absurd_head
-from fastpipe.readers._pillow import open_any_size
+from fastpipe.readers.pil import open_any_size
 from fastpipe.types import ArchiveMember, Header
 
 BytesLike = bytes | bytearray | memoryview

@@ -5,14 +5,15 @@ from __future__ import annotations
 import imageio.v3 as imageio
 import numpy as np
 
-from fastpipe.readers.base import Capabilities, Pixels, Reader
+from fastpipe.readers.base import Pixels, Reader
 
 
 class ImageioReader(Reader):
     """`imageio.v3.imread` with the Pillow plugin, the first frame as RGB."""
 
     name = distribution = "imageio"
-    capabilities = Capabilities(frozenset({"JPEG", "MPO", "PNG", "WEBP"}), proves=True)
+    formats = frozenset({"JPEG", "MPO", "PNG", "WEBP"})
+    proves = True
     refusals = (Exception,)  # Pillow's plugins raise nearly anything on a damaged file
 
     def decode(self, data: bytes) -> Pixels:

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import io
 import re
+import struct
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import IO
 
 import numpy as np
 import PIL
 from PIL import Image, features
 
 from fastpipe.errors import DecodeError, ReaderError, UnsupportedRequestError
-from fastpipe.readers._pillow import open_any_size
-from fastpipe.readers.base import WHOLE_IMAGE, Capabilities, Pixels, Reader, Scratch
-from fastpipe.types import Box, DecodeRequest, Header, Size
+from fastpipe.readers.base import Pixels, Reader
+from fastpipe.types import Box, Header
 
-_DRAFTED = ("JPEG", "MPO")
-_WITH_PALETTE = ("P", "PA")
-
-# Formats that a made-up file harms its reader by: since and before which version, and how.
+# Formats that a made-up file harms its reader by: before which version, and how.
 _DEFECTS = (
-    ("PSD", "10.3", "12.2", "a made-up file writes outside of the image (CVE-2026-25990, CVE-2026-42311)"),
-    ("FITS", "10.3", "12.2", "a small file unpacks to all of the memory (CVE-2026-40192)"),
-    ("FPX", "0", "13", "a made-up file writes outside of the image (CVE-2026-112398)"),
+    ("PSD", "12.2", "a made-up file writes outside of the image (CVE-2026-25990, CVE-2026-42311)"),
+    ("FITS", "12.2", "a small file unpacks to all of the memory (CVE-2026-40192)"),
+    ("FPX", "13", "a made-up file writes outside of the image (CVE-2026-112398)"),
 )
 
 
@@ -32,17 +30,31 @@ def _number(version: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", version)[:2]))
 
 
-def scaled_size(size: tuple[int, int], scale: int) -> Size:
-    """The size of an image or a box at a reduced scale, rounded up as libjpeg-turbo does."""
-    return Size(-(-size[0] // scale), -(-size[1] // scale))
+def open_any_size(file: IO[bytes]) -> Image.Image:
+    """The image that ``PIL.Image.open(file)`` gives, however many pixels it claims; none is decoded.
 
+    Pillow judges the number by a setting of the whole process, which isn't fastpipe's to change. Some of its plugins
+    judge it once more by themselves.
 
-def _covering_box(box: Box, size: Size, scale: int) -> Box:
-    """The smallest box around a box whose edges are whole pixels of the reduced image (or the image's edges)."""
-    top, left = box.top // scale * scale, box.left // scale * scale
-    bottom = min(-(-box.bottom // scale) * scale, size.height)
-    right = min(-(-box.right // scale) * scale, size.width)
-    return Box(top, left, bottom - top, right - left)
+    Raises:
+        Exception: whatever Pillow's plugins raise.
+    """
+    start = file.read(16)
+    tried: set[str] = set()
+    for load_plugins in (Image.preinit, Image.init):
+        load_plugins()
+        for name in [name for name in Image.ID if name not in tried]:
+            tried.add(name)
+            plugin, accept = Image.OPEN[name]
+            try:
+                accepted = accept is None or accept(start)
+                if accepted and not isinstance(accepted, str):  # a text says why not
+                    file.seek(0)
+                    return plugin(file, "")
+            except (SyntaxError, IndexError, TypeError, struct.error):
+                continue  # as Pillow does: not this plugin's
+    file.seek(0)
+    return Image.open(file)  # raises, with its warnings
 
 
 def _as_rgb(image: Image.Image) -> Pixels:
@@ -51,20 +63,17 @@ def _as_rgb(image: Image.Image) -> Pixels:
 
 
 class PillowReader(Reader):
-    """`PIL.Image.open(f).convert("RGB")`, with Pillow's draft mode for the reduced sizes of a JPEG.
-
-    A box is cut out after the whole image is decoded, as Pillow has no region decode, but converted alone.
-    """
+    """`PIL.Image.open(f).convert("RGB")`."""
 
     name = "pil"
-    capabilities = Capabilities(frozenset({"*"}), scales=(1, 2, 4, 8), reference=True, indices=True)
+    formats = frozenset({"*"})
 
     def __init__(self) -> None:
         here = _number(self.version)
         self.defects = {
             format: f"{format} with pillow before {fixed}: {reason}; install {fixed} or later"
-            for format, since, fixed, reason in _DEFECTS
-            if _number(since) <= here < _number(fixed)
+            for format, fixed, reason in _DEFECTS
+            if here < _number(fixed)
         }
 
     @property
@@ -82,46 +91,29 @@ class PillowReader(Reader):
     def accepts(self, header: Header) -> bool:
         return True
 
-    def resolve(self, header: Header, request: DecodeRequest) -> DecodeRequest:
-        """Resolves as the base does; the scale is the largest offered that doesn't exceed the one asked for.
-
-        A box covers the one asked for, up to whole pixels of the reduced image.
-        """
-        scale, box = 1, request.box
-        if header.format in _DRAFTED:
-            # Draft mode takes a size and picks the scale; below one pixel it can't be told which.
-            most = min(request.scale, header.height, header.width)
-            scale = max((one for one in self.capabilities.scales if one <= most), default=1)
-        return DecodeRequest(box if box is None or scale == 1 else _covering_box(box, header.size, scale), scale)
-
     def decode(self, data: bytes) -> Pixels:
-        return self.decode_request(data, WHOLE_IMAGE)
+        return self.decode_region(data, None)
 
-    def decode_request(
-        self, data: bytes, request: DecodeRequest, scratch: Scratch | None = None, *, any_size: bool = False
-    ) -> Pixels:
-        """Decodes as the base does; `any_size`: the pixels' number was checked against another limit than Pillow's."""
+    def decode_region(self, data: bytes, box: Box | None, *, any_size: bool = False) -> Pixels:
+        """The pixels of a box, converted alone, once Pillow has decoded the whole image; None for all.
+
+        `any_size`: the pixels' number was checked against another limit than Pillow's.
+        """
         with self._opened(data, any_size) as image:
-            scale = request.scale
-            if scale > 1:
-                image.draft(None, (image.width // scale, image.height // scale))
             image.load()
-            if request.box is None:
+            if box is None or (box.top, box.left, *box.size) == (0, 0, image.height, image.width):
                 return _as_rgb(image)
-            top, left = request.box.top // scale, request.box.left // scale
-            height, width = scaled_size(request.box.size, scale)
-            if not Box(top, left, height, width).inside((image.height, image.width)):
+            if not box.inside((image.height, image.width)):
                 raise UnsupportedRequestError(
-                    f"reader 'pil' can't give {request}: the image has {image.height}×{image.width} pixels"
+                    f"reader 'pil' can't give {box}: the image has {image.height}×{image.width} pixels"
                 )
-            if image.mode in _WITH_PALETTE or height * width > (Image.MAX_IMAGE_PIXELS or sys.maxsize):
+            if image.mode in ("P", "PA") or box.height * box.width > (Image.MAX_IMAGE_PIXELS or sys.maxsize):
                 # A crop gets a palette where the image should have one and hasn't, and its size is judged.
-                return _as_rgb(image)[top : top + height, left : left + width]
-            if (height, width) == (image.height, image.width):
-                return _as_rgb(image)
-            return _as_rgb(image.crop((left, top, left + width, top + height)))
+                return _as_rgb(image)[box.top : box.bottom, box.left : box.right]
+            return _as_rgb(image.crop((box.left, box.top, box.right, box.bottom)))
 
     def decode_indices(self, data: bytes, box: Box) -> Pixels:
+        """The indices of an image with a palette, or the levels of a gray one: ``(h, w)`` uint8, fresh."""
         with self._opened(data, any_size=True) as image:
             if image.mode not in ("P", "L"):
                 raise UnsupportedRequestError(

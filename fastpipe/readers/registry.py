@@ -138,11 +138,11 @@ def register_reader(reader: Reader) -> None:
     ``fastpipe.readers``, whose name is the reader's and whose value is a `Reader` class.
 
     Raises:
-        TypeError: not a `Reader` instance with a name and capabilities.
+        TypeError: not a `Reader` instance with a name and formats.
         ReaderError: the name is that of a built-in reader.
     """
     name = getattr(reader, "name", None)
-    if not isinstance(reader, Reader) or not isinstance(name, str) or not hasattr(reader, "capabilities"):
+    if not isinstance(reader, Reader) or not isinstance(name, str) or not hasattr(reader, "formats"):
         raise TypeError(f"register_reader takes an instance of fastpipe.readers.Reader with a name, not {reader!r}")
     if name in _BUILT_IN:
         raise ReaderError(f"{name!r} is the name of a built-in reader; give yours another")

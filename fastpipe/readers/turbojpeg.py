@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 from turbojpeg import PF, decompress
 
-from fastpipe.readers.base import Capabilities, Pixels, Reader
+from fastpipe.readers.base import Pixels, Reader
 
 
 class TurboJpegReader(Reader):
     """`turbojpeg.decompress`, strictly: a warning of libjpeg's counts as a refusal."""
 
     name = distribution = "turbojpeg"
-    capabilities = Capabilities(frozenset({"JPEG", "MPO"}))
+    formats = frozenset({"JPEG", "MPO"})
 
     def decode(self, data: bytes) -> Pixels:
         return np.asarray(decompress(data, PF.RGB, raise_on_warnings=True))

@@ -73,7 +73,7 @@ def normalizations(steps: Iterable[Step], rest: Iterable[Any] = ()) -> Normaliza
 
 def decoded_region(recipe: Recipe | None) -> Box | None:
     """The region of the file that is decoded for a recipe; None for all of it, or where nothing is planned."""
-    return None if recipe is None else lower(recipe.steps, recipe.shape).request.box
+    return None if recipe is None else lower(recipe.steps, recipe.shape).region
 
 
 def recipe_in_words(recipe: Recipe | None, rest: Iterable[object], number: int = 0) -> tuple[str, ...]:

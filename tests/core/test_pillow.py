@@ -60,7 +60,7 @@ def run(context: core.Context, image: Image.Image, recipe: Recipe) -> Image.Imag
     job = core.Job()
     job.read_image(memory)
     shape = ImageShape(image.height, image.width, memory.channels)
-    box = program.request.box
+    box = program.region
     if box is not None:
         job.box(*box)
         shape = ImageShape(*box.size, shape.channels)

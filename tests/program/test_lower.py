@@ -22,7 +22,7 @@ from fastpipe.program import Encoded, execute, lower
 from fastpipe.program.lower import turns
 from fastpipe.transforms.multi_view import MultiView
 from fastpipe.transforms.pipeline import compile_pipeline
-from fastpipe.types import Box, DecodeRequest, ImageShape, Recipe
+from fastpipe.types import Box, ImageShape, Recipe
 
 TF = torchvision.transforms.functional
 
@@ -87,7 +87,7 @@ def pad(*padding: int, fill: int = 0, mode: str = "constant") -> Pad:
 )
 def test_what_is_decoded_and_what_is_left_to_do(steps: Any, box: Any, expected: list[str]) -> None:
     program = lowered(steps)
-    assert program.request == DecodeRequest(None if box is None else Box(*box))
+    assert program.region == (None if box is None else Box(*box))
     assert [step.op for step in program.steps] == expected
 
 
@@ -109,7 +109,7 @@ steps_ = st.one_of(
 def test_any_chain_gives_the_same_pixels(steps: Any, height: int, width: int) -> None:
     program = lowered(steps, height, width)
     again = lower(program.steps, ImageShape(*program.box.size))
-    assert again.request.box is None  # lowering what is lowered finds nothing more
+    assert again.region is None  # lowering what is lowered finds nothing more
 
 
 def png(image: np.ndarray[Any, Any]) -> bytes:

@@ -20,7 +20,7 @@ from PIL import Image
 
 from fastpipe import readers
 from fastpipe.errors import ConfigError, DecodeError
-from fastpipe.types import Box, DecodeRequest
+from fastpipe.types import Box
 
 NAMES = ("jpeg-420", "jpeg-progressive", "jpeg-cmyk", "png-rgb", "png-palette", "webp", "gif", "bmp", "tiff")
 READERS = readers.available_readers()
@@ -48,9 +48,8 @@ def test_above_the_limit_is_warned_about_and_above_twice_refused(reader: str, na
         with pytest.raises(DecodeError, match=r"exceeds limit.*max_pixels") as refused:
             readers.read_image(data, reader=reader, region=box, max_pixels=(count - 1) // 2)
         assert isinstance(refused.value.__cause__, Image.DecompressionBombError)
-        request = DecodeRequest(None if box is None else Box(*box))
         with pytest.raises(DecodeError, match="exceeds limit"):
-            readers.decode(data, request, reader=reader, max_pixels=(count - 1) // 2)
+            readers.decode(data, box and Box(*box), reader=reader, max_pixels=(count - 1) // 2)
 
 
 def test_it_is_pillows_rule(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,7 +85,7 @@ def test_a_limit_above_pillows_own(monkeypatch: pytest.MonkeyPatch, reader: str,
             # Two of Pillow's plugins hold to Pillow's own limit by themselves.
             may_refuse = name == "tiff" or (name == "webp" and reader != "cv2")
             try:
-                pixels, _ = readers.decode(data, DecodeRequest(box), reader=reader, max_pixels=limit)
+                pixels = readers.decode(data, box, reader=reader, max_pixels=limit)
             except DecodeError as error:
                 if not may_refuse or "PIL.Image.MAX_IMAGE_PIXELS" not in str(error):
                     raise
@@ -232,4 +231,4 @@ def test_without_a_limit_of_pixels_scratch_memory_has_one(monkeypatch: pytest.Mo
     data[at : at + 4] = struct.pack(">HH", 60_000, 60_000)
     data[-2:-2] = bytes(4 << 20)  # so that it could have them
     with pytest.raises(DecodeError, match="more pixels, bytes or scans"):
-        readers.get_reader("core").decode_request(bytes(data), DecodeRequest(Box(0, 0, 8, 8)), readers.Scratch())
+        readers.get_reader("core").decode_region(bytes(data), Box(0, 0, 8, 8), readers.Scratch())

@@ -1,19 +1,16 @@
-"""Regions and reduced sizes against Pillow's whole image, for every chroma subsampling, place and size."""
+"""Regions against Pillow's whole image, for every chroma subsampling, place and size."""
 
 from __future__ import annotations
-
-import io
 
 import corpus
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image
 
 from fastpipe import readers
 from fastpipe.errors import UnsupportedRequestError
-from fastpipe.types import Box, DecodeRequest
+from fastpipe.types import Box
 
 KINDS = (*corpus.SUBSAMPLINGS, "gray", "progressive", "progressive-444", "progressive-gray")
 SIZES = ((97, 131), (64, 96), (33, 200), (150, 31))
@@ -41,26 +38,8 @@ def boxes(draw: st.DrawFn) -> tuple[tuple[str, tuple[int, int]], Box]:
 @settings(max_examples=4 * settings.default.max_examples)
 def test_a_region_is_bit_equal_to_pillows(case: tuple[tuple[str, tuple[int, int]], Box], reader: str) -> None:
     key, box = case
-    pixels, got = readers.decode(FILES[key], DecodeRequest(box), reader=reader)
-    assert got == DecodeRequest(box)
+    pixels = readers.decode(FILES[key], box, reader=reader)
     np.testing.assert_array_equal(pixels, WHOLE[key][box.top : box.bottom, box.left : box.right])
-
-
-@given(case=boxes(), scale=st.sampled_from([2, 4, 8]))
-@settings(max_examples=2 * settings.default.max_examples)
-def test_a_scaled_region_is_part_of_the_scaled_image(case: tuple[tuple[str, tuple[int, int]], Box], scale: int) -> None:
-    key, box = case
-    with Image.open(io.BytesIO(FILES[key])) as image:
-        image.draft(None, (image.width // scale, image.height // scale))
-        whole = np.asarray(image.convert("RGB"))
-    height, width = WHOLE[key].shape[:2]
-    assert whole.shape[:2] == (-(-height // scale), -(-width // scale))
-    pixels, (area, got) = readers.decode(FILES[key], DecodeRequest(box, scale))
-    assert got == scale
-    assert area.top <= box.top < box.bottom <= area.bottom
-    assert area.left <= box.left < box.right <= area.right
-    top, left = area.top // scale, area.left // scale
-    np.testing.assert_array_equal(pixels, whole[top : top + pixels.shape[0], left : left + pixels.shape[1]])
 
 
 @pytest.mark.parametrize(
@@ -80,8 +59,3 @@ def test_a_region_outside_names_itself_and_the_image(region: tuple[int, ...]) ->
 def test_a_region_of_something_else_is_refused(region: object) -> None:
     with pytest.raises(UnsupportedRequestError, match="whole pixels"):
         readers.read_image(corpus.files()["png-rgb"], region=region)
-
-
-def test_a_scale_that_no_library_has() -> None:
-    with pytest.raises(UnsupportedRequestError, match="1, 2, 4 or 8"):
-        readers.decode(corpus.files()["jpeg-420"], DecodeRequest(None, 3))

@@ -32,7 +32,8 @@ class Inverting(readers.Reader):
     """Pixels that nothing else gives, to see who decoded."""
 
     name = "inverting"
-    capabilities = readers.Capabilities(frozenset({"JPEG"}), proves=True)
+    formats = frozenset({"JPEG"})
+    proves = True
 
     def accepts(self, header: readers.Header) -> bool:
         return header.format == "JPEG"
@@ -92,7 +93,7 @@ def test_a_registered_reader_gets_files_that_are_plain_and_whole() -> None:
 
     class Noting(readers.Reader):
         name = "noting"
-        capabilities = readers.Capabilities(frozenset({"JPEG", "PNG", "WEBP"}))
+        formats = frozenset({"JPEG", "PNG", "WEBP"})
 
         def decode(self, data: bytes) -> np.ndarray:
             asked.append(data)

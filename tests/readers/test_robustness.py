@@ -18,7 +18,7 @@ from PIL import Image
 
 from fastpipe import core, readers
 from fastpipe.errors import DecodeError
-from fastpipe.types import Box, DecodeRequest
+from fastpipe.types import Box
 
 pytestmark = pytest.mark.filterwarnings("ignore:Corrupt EXIF data:UserWarning")  # Pillow's
 
@@ -64,8 +64,8 @@ def test_results_of_read_image_share_no_memory() -> None:
 
 @pytest.mark.skipif(not core.available(), reason="the core alone writes into given memory")
 def test_decode_reuses_memory_where_the_reader_can() -> None:
-    first, _ = readers.decode(corpus.files()["jpeg-420"], reader="core")
-    second, _ = readers.decode(corpus.files()["jpeg-444"], reader="core")
+    first = readers.decode(corpus.files()["jpeg-420"], reader="core")
+    second = readers.decode(corpus.files()["jpeg-444"], reader="core")
     assert np.shares_memory(first, second)
 
 
@@ -124,7 +124,7 @@ def test_pillows_pixel_limit_holds_for_every_reader(monkeypatch: pytest.MonkeyPa
 def test_a_damaged_file_does_not_spoil_the_next() -> None:
     for name in ("jpeg-420-cut-half", "jpeg-420-zeros-inside", "jpeg-420-marker-inside", "jpeg-exif-absurd"):
         with contextlib.suppress(DecodeError):
-            readers.decode(corpus.files()[name], DecodeRequest(Box(10, 40, 20, 20)))
+            readers.decode(corpus.files()[name], Box(10, 40, 20, 20))
         assert _region_is_right("jpeg-420")
         assert _region_is_right("jpeg-444")
 

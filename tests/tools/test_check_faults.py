@@ -23,11 +23,11 @@ from fastpipe.tools.check import pool
 # A reader in a package of its own, as users may have one: it dies, hangs or waits over what files say.
 READER = """
 import os, pathlib, time
-from fastpipe.readers import Capabilities, Reader, get_reader
+from fastpipe.readers import Reader, get_reader
 
 class Evil(Reader):
     name = "evil"
-    capabilities = Capabilities(frozenset({"JPEG"}))
+    formats = frozenset({"JPEG"})
 
     def decode(self, data):
         if b"KILLS" in data:

@@ -27,7 +27,7 @@ from fastpipe.errors import DatasetError
 from fastpipe.executor import BatchSpec
 from fastpipe.executor.image_stages import ImageStages
 from fastpipe.loading.collate import BatchCollate
-from fastpipe.readers import Capabilities, DecodeRequest, Reader, registry
+from fastpipe.readers import Reader, registry
 from fastpipe.tools.doctor import disk as disk_module
 from fastpipe.tools.doctor.disk import is_resident, measure_disk
 from fastpipe.tools.doctor.measurements import STAGES, FailedSample, StageProfile
@@ -37,7 +37,6 @@ from fastpipe.tools.doctor.workers import object_lists
 
 NAP_S = 0.03
 BATCHES = BatchSpec()
-ALL = DecodeRequest()
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +103,7 @@ class SleepyReader(Reader):
     """Takes its time."""
 
     name = "sleepy"
-    capabilities = Capabilities(formats=frozenset({"JPEG"}))
+    formats = frozenset({"JPEG"})
 
     def decode(self, data: bytes) -> Any:
         time.sleep(NAP_S)

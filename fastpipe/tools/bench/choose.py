@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from fastpipe.config import MachineConfig
 from fastpipe.environment import LIBRARIES
-from fastpipe.readers import get_reader
 from fastpipe.reporting.output import pluralize
 from fastpipe.tools.bench.measure import Measurement, ReaderResult
 from fastpipe.tools.timing import Timing, noise_us
@@ -26,8 +25,9 @@ def choose(measurement: Measurement) -> dict[str, Choice]:
 
     The smallest median time of a region wins, under DataLoader workers where these were measured: that is what a
     training pipeline asks for, under the load that it asks it. Readers that gave wrong pixels for the whole image or a
-    region are out. Of those that are as fast within the noise, one that decodes regions is taken (it gains more on
-    larger images), then the one that serves more of the files itself, then Pillow (one library less to go wrong).
+    region are out. Of those that are as fast within the noise, the core is taken (it decodes regions alone, and gains
+    more on larger images), then the one that serves more of the files itself, then Pillow (one library less to go
+    wrong).
     """
     wrong = {
         (result.format, result.reader)
@@ -52,8 +52,7 @@ def _choice(timed: list[tuple[ReaderResult, Timing]], workers: int) -> Choice:
 
     def rank(one: tuple[ReaderResult, Timing]) -> tuple[bool, float, bool, float]:
         result, time = one
-        able = get_reader(result.reader).capabilities
-        return not able.regions, -result.served, not able.reference, time.median_us
+        return result.reader != "core", -result.served, result.reader != "pil", time.median_us
 
     chosen, time = min(close, key=rank)
     tied = [result.reader for result, _ in close if result is not chosen]

@@ -28,9 +28,10 @@ from fastpipe.environment import library_versions, machine_fingerprint, usable_c
 from fastpipe.errors import ReaderError
 from fastpipe.progress_bar import ProgressCallback, no_progress
 from fastpipe.readers import Reader, Scratch, available_readers, decode, get_reader, proved
+from fastpipe.readers.core import CoreReader
 from fastpipe.tools.bench.samples import Sample
 from fastpipe.tools.timing import Timing, Workers, take_turns
-from fastpipe.types import DecodeRequest
+from fastpipe.types import Box
 
 REQUESTS: Mapping[str, str] = MappingProxyType({"full": "whole image", "region": "region"})
 """Requests to a reader, and their headings: the whole image, and a box as ``RandomResizedCrop`` draws it."""
@@ -142,9 +143,9 @@ def measure(
     )
 
 
-def asked_of(sample: Sample, request: str) -> DecodeRequest:
-    """The meaning of one of `REQUESTS` for a sample."""
-    return DecodeRequest(sample.box if request == "region" else None)
+def asked_of(sample: Sample, request: str) -> Box | None:
+    """The box that one of `REQUESTS` means for a sample; None for all of it."""
+    return sample.box if request == "region" else None
 
 
 def check_reader(samples: Sequence[Sample], request: str, reader: Reader) -> ReaderResult | None:
@@ -152,14 +153,10 @@ def check_reader(samples: Sequence[Sample], request: str, reader: Reader) -> Rea
     served, refused, wrong = 0, [], []
     refusals: tuple[type[Exception], ...] = (ReaderError, *reader.refusals)
     for sample in samples:
-        able = reader.capabilities.reference or (
-            reader.accepts(sample.header) and proved(reader, sample.data, sample.header)
-        )
-        if not able:
+        if reader.name != "pil" and not (reader.accepts(sample.header) and proved(reader, sample.data, sample.header)):
             continue
-        asked = asked_of(sample, request)
         try:
-            found = _fault(reader.decode_request(sample.data, asked, Scratch()), asked, sample)
+            found = _fault(_pixels(reader, sample, asked_of(sample, request)), asked_of(sample, request), sample)
         except refusals as error:
             refused.append(f"{sample.name}: {error}")
             continue
@@ -178,12 +175,21 @@ def check_reader(samples: Sequence[Sample], request: str, reader: Reader) -> Rea
     return ReaderResult(reader.name, samples[0].format, request, not wrong, served / len(samples), note)
 
 
-def _fault(pixels: NDArray[np.uint8], asked: DecodeRequest, sample: Sample) -> str:
+def _pixels(reader: Reader, sample: Sample, box: Box | None) -> NDArray[np.uint8]:
+    """A sample's pixels by the reader itself."""
+    if box is not None and isinstance(reader, CoreReader):
+        return reader.decode_region(sample.data, box, Scratch())
+    return _cut(reader.decode(sample.data), box)
+
+
+def _cut(pixels: NDArray[np.uint8], box: Box | None) -> NDArray[np.uint8]:
+    return pixels if box is None else pixels[box.top : box.bottom, box.left : box.right]
+
+
+def _fault(pixels: NDArray[np.uint8], box: Box | None, sample: Sample) -> str:
     """The fault of a reader's pixels; empty: nothing."""
     with Image.open(io.BytesIO(sample.data)) as image:
-        reference = np.asarray(image.convert("RGB"))
-    if (box := asked.box) is not None:
-        reference = reference[box.top : box.bottom, box.left : box.right]
+        reference = _cut(np.asarray(image.convert("RGB")), box)
     if pixels.shape != reference.shape or pixels.dtype != np.uint8:
         return f"{pixels.shape} {pixels.dtype} in place of {reference.shape} uint8"
     distance = np.abs(pixels.astype(np.int16) - reference).max()

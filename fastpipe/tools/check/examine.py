@@ -167,7 +167,7 @@ def _read(path: str, rules: Rules) -> tuple[Header, str]:
     header = readers.parse_header(data, path)
     readers.check_limit(header, rules.max_pixels, path)
     chosen = readers.choose(header)
-    fast = not chosen.capabilities.reference
+    fast = chosen.name != "pil"
     proved = fast and readers.proved(chosen, data, header)
     complaint = _complaint(chosen, data) if proved else ""
     if not proved or complaint:  # as Pillow has it

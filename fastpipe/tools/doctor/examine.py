@@ -40,7 +40,6 @@ from fastpipe.tools.doctor.workers import (
 from fastpipe.tools.import_object import standard_transform
 from fastpipe.tools.inputs import Subject, subject_of
 from fastpipe.transforms.albumentations import Albumentations
-from fastpipe.types import DecodeRequest
 
 _SAMPLES = 192
 _SEVERITIES = ("problem", "advice", "note")
@@ -248,6 +247,6 @@ def _missing_reader(examined: Subject, paths: Sequence[str]) -> findings.Finding
             status = readers.reader_status().get(first)
             if status is None or status.available:
                 return None
-            used = readers.choose(header, DecodeRequest(), planned.reader, planned.config).name
+            used = readers.choose(header, planned.reader, planned.config).name
             return findings.missing_reader(format_key(header.format), used, first, status.reason)
     return None
