@@ -19,7 +19,6 @@ from timm.data import random_erasing
 from timm.data import transforms as crops
 
 from fastpipe import ops
-from fastpipe.interop.transforms import timm_crops
 from fastpipe.interop.transforms.base import Drawing, adapter
 from fastpipe.interop.transforms.known_code import KnownCode, by_code, known_base
 from fastpipe.interop.transforms.pillow_ops import (
@@ -29,12 +28,58 @@ from fastpipe.interop.transforms.pillow_ops import (
     MixChains,
     PosterizeByPillow,
 )
-from fastpipe.interop.transforms.timm_crops import one_of
 from fastpipe.interop.transforms.torchvision_v1 import GUARDED_PIL_TO_TENSOR, GUARDED_TO_TENSOR
-from fastpipe.ops.interpolation import interpolation_of
+from fastpipe.ops.interpolation import InterpolationMode, interpolation_of
 from fastpipe.rng import numpy_of, stream_of
 from fastpipe.transforms.adapters import Adapt
 from fastpipe.types import Generators, ImageShape, Step
+
+# -- crops
+
+
+class RandomResizedCropAndInterpolation(Drawing):
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        python = generators.python
+        box = _resized_crop_box(shape.height, shape.width, self.scale, self.ratio, python)
+        return ops.Crop(*box), _resize(tuple(self.size), _one_of(self.interpolation, python))
+
+
+def _resized_crop_box(height: int, width: int, scale: Any, ratio: Any, python: Any) -> tuple[int, int, int, int]:
+    area = width * height
+    for _ in range(10):
+        target_area = python.uniform(*scale) * area
+        log_ratio = (math.log(ratio[0]), math.log(ratio[1]))
+        aspect_ratio = math.exp(python.uniform(*log_ratio))
+        target_w = round(math.sqrt(target_area * aspect_ratio))
+        target_h = round(math.sqrt(target_area / aspect_ratio))
+        if target_w <= width and target_h <= height:
+            i = python.randint(0, height - target_h)
+            j = python.randint(0, width - target_w)
+            return i, j, target_h, target_w
+    in_ratio = width / height
+    if in_ratio < min(ratio):
+        target_w, target_h = width, round(width / min(ratio))
+    elif in_ratio > max(ratio):
+        target_w, target_h = round(height * max(ratio)), height
+    else:
+        target_w, target_h = width, height
+    return (height - target_h) // 2, (width - target_w) // 2, target_h, target_w
+
+
+def _one_of(interpolation: InterpolationMode, python: Any) -> Any:
+    """timm's random filter."""
+    return python.choice(interpolation) if isinstance(interpolation, (tuple, list)) else interpolation
+
+
+def _resize(size: tuple[int, int], interpolation: InterpolationMode) -> ops.Operation:
+    """The operation of timm's resizes, with antialiasing."""
+    made: ops.Operation = ops.interned_once(_resize_to, *size, interpolation)
+    return made
+
+
+def _resize_to(height: int, width: int, interpolation: InterpolationMode) -> ops.Resize:
+    return ops.Resize([height, width], interpolation_of(interpolation), None, True)
+
 
 # -- the operations of the policies
 
@@ -50,7 +95,7 @@ def _posterized(bits: int) -> tuple[Step, ...]:
 
 
 def _resampling(given: Any, python: Any) -> Any:
-    return interpolation_of(int(one_of(given.get("resample", theirs._DEFAULT_INTERPOLATION), python)))
+    return interpolation_of(int(_one_of(given.get("resample", theirs._DEFAULT_INTERPOLATION), python)))
 
 
 _AUTOCONTRAST, _EQUALIZE, _INVERT = map(ops.interned_once, (ops.Autocontrast, ops.Equalize, ops.Invert))
@@ -245,25 +290,17 @@ _POLICIES = (
     theirs.AugmentOp,
 )
 """The code behind each operation of a policy."""
-_CROP_OR_PAD = crops.crop_or_pad, crops._setup_size
-_CENTER_CROP_OR_PAD = crops.center_crop_or_pad, crops._setup_size
-_CROP_AND_RESIZE = timm_crops.RandomResizedCropAndInterpolation
 ENTRIES = [
     KnownCode(theirs, "AugMixAugment", "288d788d9ecf8aa5", AugMixAugment, _POLICIES),
     KnownCode(theirs, "AugmentOp", "cb3d820cc7b6259b", AugmentOp, _POLICIES),
     KnownCode(theirs, "AutoAugment", "03627ad6e839b735", AutoAugment, _POLICIES),
-    KnownCode(crops, "CenterCropOrPad", "1f3bd7e86a05af57", timm_crops.CenterCropOrPad, _CENTER_CROP_OR_PAD),
     KnownCode(crops, "MaybePILToTensor", "1ac62437836fad3e", GUARDED_PIL_TO_TENSOR),
     KnownCode(crops, "MaybeToTensor", "61e1330a24c3d99d", GUARDED_TO_TENSOR),
     KnownCode(theirs, "RandAugment", "ce54e6534f3e4b49", RandAugment, _POLICIES),
-    KnownCode(crops, "RandomCropOrPad", "f8932a4eceb3ca04", timm_crops.RandomCropOrPad, _CROP_OR_PAD),
     KnownCode(random_erasing, "RandomErasing", "511fea0ce727a49b", RandomErasing, (random_erasing._get_pixels,)),
-    KnownCode(crops, "RandomPad", "c8c7d00acfab7af0", timm_crops.RandomPad),
-    KnownCode(crops, "RandomResizedCropAndInterpolation", "35bfaf5c9a2531b3", _CROP_AND_RESIZE),
-    KnownCode(crops, "ResizeKeepRatio", "d907d060a730d087", timm_crops.ResizeKeepRatio),
+    KnownCode(crops, "RandomResizedCropAndInterpolation", "35bfaf5c9a2531b3", RandomResizedCropAndInterpolation),
     KnownCode(crops, "ToNumpy", "1f5e3a320a8e5470", ToNumpy),
     KnownCode(crops, "ToTensor", "e7f901d85440adac", ToTensor),
-    KnownCode(crops, "TrimBorder", "303aaae7e40902df", timm_crops.TrimBorder),
 ]
 """The code that the classes were written after: timm 1.0.3 to 1.0.31, of AugMix the last."""
 
