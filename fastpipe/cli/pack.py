@@ -51,7 +51,7 @@ def pack(
     ] = None,
     quality: Annotated[
         int | None,
-        typer.Option(metavar="Q", help="Of what is made smaller (default: 90); alone: of JPEGs of a higher quality."),
+        typer.Option(metavar="Q", help="Of what is made smaller (default: 90)."),
     ] = None,
     discard_original_bytes: Annotated[
         bool,

@@ -9,24 +9,20 @@
 
 from __future__ import annotations
 
-import functools
 import io
 import math
+import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 from fastpipe.core.packed import PACKED_FORMAT
 from fastpipe.errors import ConfigError, DecodeError, NotPackableError
-from fastpipe.packing._metadata import (
-    exif_of_size,
-    jpeg_with_metadata,
-    png_with_metadata,
-    webp_is_lossless,
-)
 from fastpipe.pillow.files import open_image
 from fastpipe.readers import parse_header
 from fastpipe.types import Header, Size
@@ -39,7 +35,8 @@ DEFAULT_QUALITY = 90
 _MOST_SIDE = 65_500  # of a JPEG that libjpeg writes
 _JPEGS = ("JPEG", "MPO")
 _SUBSAMPLINGS = {"4:4:4": 0, "4:2:2": 1, "4:2:0": 2}  # all that Pillow writes
-_EXIF = b"Exif\0\0"
+_METADATA = ("icc_profile", "exif", "xmp", "comment", "dpi")  # of Pillow's `info`, and of what its encoders take
+_CHUNKS = (b"gAMA", b"cHRM", b"sRGB", b"cICP", b"tIME", b"tEXt", b"zTXt", b"iTXt")
 _PEAK = 255
 
 
@@ -134,9 +131,9 @@ class Smaller:
     areas, which, as Pillow's ``BOX``, leaves random crops farther from those of the original. Images of a palette or of
     1 bit have no colors between two, and get the nearest pixel, as in all of Pillow.
 
-    - JPEGs keep mode (gray, RGB, CMYK), subsampling (4:4:4 where it is one that Pillow doesn't write) and all metadata:
-      ICC profile, EXIF data (and with these the orientation; their tags of the image's size are set), XMP, comments. Of
-      several pictures in a file (MPO) the first one stays.
+    - JPEGs keep mode (gray, RGB, CMYK), subsampling (4:4:4 where it is one that Pillow doesn't write), ICC profile, EXIF
+      data as they are (and with these the orientation), XMP and comment. Of several pictures in a file (MPO) the first
+      one stays.
     - PNGs of up to 8 bits stay PNGs, without loss, in their mode and with their metadata.
     - WebPs stay lossy or lossless, with ICC profile, EXIF data and XMP.
 
@@ -148,12 +145,9 @@ class Smaller:
         max_side: the most pixels of the longer side; ``--max-side``.
         short_side: the most pixels of the shorter side; ``--short-side``. One of the two.
         quality: of what is encoded with loss, Pillow's ``quality``, 1 to 100; 90 where none is given; ``--quality``.
-            Given alone, no image is resized, and JPEGs of a higher quality (smaller steps in their first quantization
-            table) are encoded anew, where that takes fewer bytes: as ``jpegoptim --max`` does. Encoding others once
-            more, as img2dataset and FFCV do, would cost quality and save nothing.
 
     Raises:
-        ConfigError: none of the three is given, or both sides are, or one isn't a number that it can be.
+        ConfigError: no side is given, or both are, or one isn't a number that it can be.
     """
 
     max_side: int | None = None
@@ -169,8 +163,8 @@ class Smaller:
                 f"max_side={self.max_side} and short_side={self.short_side}: an image can keep its shape with one of "
                 "them, so give one."
             )
-        if self.max_side is None and self.short_side is None and self.quality is None:
-            raise ConfigError("nothing says what to make smaller: give max_side, short_side or quality.")
+        if self.max_side is None and self.short_side is None:
+            raise ConfigError("nothing says what to make smaller: give max_side or short_side.")
 
     def size_of(self, size: Size) -> Size:
         """The height and width that an image of a size gets; its own where it isn't larger."""
@@ -200,7 +194,7 @@ class Smaller:
         except DecodeError as error:
             raise NotPackableError(f"whether it is to be made smaller can't be seen: {error.reason}") from error
         size = self.size_of(header.size)
-        if size == header.size and not self._is_finer(data, header):
+        if size == header.size:
             return data, None
         _refuse_others(header)
         try:
@@ -208,44 +202,48 @@ class Smaller:
             decoded = np.asarray(open_image(made))
         except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
             raise NotPackableError(f"it was to be made smaller, and Pillow can't: {error}") from error
-        if size == header.size and len(made) >= len(data):
-            return data, None
         format = "JPEG" if header.format in _JPEGS else header.format
         return made, Change(format, header.size, size, len(data), len(made), _squared_error(pixels, decoded))
-
-    def _is_finer(self, data: bytes, header: Header) -> bool:
-        """Whether the quality alone was asked for, and a JPEG has a higher one."""
-        resizes = self.max_side is not None or self.short_side is not None
-        if self.quality is None or resizes or header.format not in _JPEGS:
-            return False
-        try:
-            with Image.open(io.BytesIO(data)) as image:
-                return _steps(image) < _steps_of(self.quality)
-        except (OSError, Image.DecompressionBombError):  # whoever reads it says so
-            return False
 
     def _encoded(self, data: bytes, header: Header, size: Size) -> tuple[NDArray[Any], bytes]:
         """The pixels of an image at a size, and its new file."""
         image = open_image(data)
-        info = dict(image.info)
-        if size != header.size:
-            image = image.resize((size.width, size.height), Image.Resampling.LANCZOS)
-        pixels = np.asarray(image)
-        quality = self.quality or DEFAULT_QUALITY
+        metadata: dict[str, Any] = {name: image.info[name] for name in _METADATA if image.info.get(name)}
+        resized = image.resize((size.width, size.height), Image.Resampling.LANCZOS)
         out = io.BytesIO()
+        quality = self.quality or DEFAULT_QUALITY
         if header.format in _JPEGS:
             sampling = _SUBSAMPLINGS.get(str(header.subsampling), 0) if image.mode == "RGB" else -1
-            image.save(out, "JPEG", quality=quality, subsampling=sampling)
-            return pixels, jpeg_with_metadata(out.getvalue(), data, size)
-        if header.format == "PNG":
-            image.save(out, "PNG")
-            return pixels, png_with_metadata(out.getvalue(), data, size)
-        metadata = {name: info.get(name, b"") for name in ("icc_profile", "xmp")}
-        exif = info.get("exif", b"")
-        start = len(_EXIF) if exif.startswith(_EXIF) else 0
-        metadata["exif"] = exif_of_size(exif[start:], size)
-        image.save(out, "WEBP", quality=quality, lossless=webp_is_lossless(data), **metadata)
-        return pixels, out.getvalue()
+            resized.save(out, "JPEG", quality=quality, subsampling=sampling, **metadata)
+        elif header.format == "PNG":
+            chunks = PngInfo()
+            for name, body in _png_chunks(data):
+                if name in _CHUNKS:
+                    chunks.add(name, body)
+            resized.save(out, "PNG", pnginfo=chunks, **metadata)
+        else:
+            resized.save(out, "WEBP", quality=quality, lossless=_is_lossless(data), **metadata)
+        return np.asarray(resized), out.getvalue()
+
+
+def _png_chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Name and content of each chunk."""
+    position = 8
+    while position + 12 <= len(png):
+        length, name = struct.unpack_from(">I4s", png, position)
+        yield name, png[position + 8 : position + 8 + length]
+        position += 12 + length
+
+
+def _is_lossless(webp: bytes) -> bool:
+    """Whether a WebP's pixels were encoded without loss."""
+    position = 12
+    while position + 8 <= len(webp):
+        name, length = struct.unpack_from("<4sI", webp, position)
+        if name in (b"VP8 ", b"VP8L"):
+            return bool(name == b"VP8L")
+        position += 8 + length + length % 2
+    return False
 
 
 def _check(name: str, number: object, most: int, unit: str) -> None:
@@ -271,20 +269,6 @@ def _refuse_others(header: Header) -> None:
     else:
         return
     raise NotPackableError(f"it is larger than was asked for, and stays so: {reason}")
-
-
-def _steps(image: Image.Image) -> int:
-    """The sum of the steps in a JPEG's first quantization table: more of a lower quality."""
-    tables: dict[int, list[int]] = getattr(image, "quantization", {})
-    return sum(tables[min(tables)]) if tables else 0
-
-
-@functools.lru_cache(maxsize=8)
-def _steps_of(quality: int) -> int:
-    out = io.BytesIO()
-    Image.new("L", (8, 8)).save(out, "JPEG", quality=quality)
-    with Image.open(out) as image:
-        return _steps(image)
 
 
 def _squared_error(one: NDArray[Any], other: NDArray[Any]) -> float:

@@ -104,31 +104,22 @@ class TestJpegs:
         assert opened(made).mode == opened(data).mode
         assert (pixels(made) == pixels(expected)).all()
 
-    @pytest.mark.parametrize("order", "<>")
-    def test_keep_their_metadata_and_set_the_sizes_among_them(self, order: str) -> None:
-        exif = exif_with_sizes(order)
+    def test_keep_their_metadata(self) -> None:
         profile = opened(corpus.files()["jpeg-icc"]).info["icc_profile"]
         xmp = b"http://ns.adobe.com/xap/1.0/\0<x:xmpmeta>text</x:xmpmeta>"
         data = corpus.save(corpus.photo(97, 131), "JPEG", icc_profile=profile, comment=b"a comment", dpi=(72, 71))
-        data = corpus.with_segment(corpus.with_segment(data, 0xE1, xmp), 0xE1, b"Exif\0\0" + exif)
+        data = corpus.with_segment(corpus.with_segment(data, 0xE1, xmp), 0xE1, b"Exif\0\0" + exif_with_sizes("<"))
         made, _ = changed(HALF, data)
         before, after = opened(data), opened(made)
-        for name in ("icc_profile", "comment", "dpi", "xmp"):
+        for name in ("icc_profile", "comment", "dpi", "xmp", "exif"):
             assert after.info[name] == before.info[name]
         assert after.getexif()[0x0112] == 6
-        assert (after.getexif()[0x0100], after.getexif()[0x0101]) == after.size
-        tags = after.getexif().get_ifd(0x8769)
-        assert (tags[0xA002], tags[0xA003]) == after.size
-        # Nothing else of them has moved.
-        differing = [i for i, (a, b) in enumerate(zip(before.info["exif"], after.info["exif"], strict=True)) if a != b]
-        assert 4 <= len(differing) <= 4 * 4
-        assert before.info["exif"].index(b"\x92\x7c" if order == ">" else b"\x7c\x92") not in differing
 
     @pytest.mark.parametrize("name", ["jpeg-exif-cut", "jpeg-exif-absurd", "jpeg-exif-empty", "jpeg-exif-twice"])
     def test_keep_damaged_exif_data_as_they_are(self, name: str) -> None:
         data = corpus.files()[name]
         made, _ = changed(Smaller(max_side=30), data)
-        assert opened(made).info.get("exif") == opened(data).info.get("exif")
+        assert (opened(made).info.get("exif") or None) == (opened(data).info.get("exif") or None)
 
     def test_of_several_pictures_have_the_first(self) -> None:
         data = corpus.files()["mpo"]
@@ -143,36 +134,6 @@ class TestJpegs:
         assert made[6:11] == b"JFIF\0"
         made, _ = changed(HALF, corpus.save(corpus.photo(97, 131), "JPEG", dpi=(300, 300)))
         assert made.count(b"JFIF\0") == 1
-
-
-class TestQualityAlone:
-    def test_encodes_a_finer_jpeg_anew_at_its_size(self) -> None:
-        data = corpus.save(corpus.photo(97, 131), "JPEG", quality=97, subsampling=1, comment=b"kept")
-        made, change = changed(Smaller(quality=80), data)
-        expected = corpus.save(opened(data), "JPEG", quality=80, subsampling=1)
-        assert (pixels(made) == pixels(expected)).all()
-        assert change.before == change.after
-        assert len(made) < len(data)
-        assert opened(made).info["comment"] == b"kept"
-        difference = pixels(data).astype(float) - pixels(made)
-        assert change.squared_error == pytest.approx((difference**2).mean())
-
-    @pytest.mark.parametrize("quality", [80, 75, 30])
-    def test_leaves_others_as_they_are(self, quality: int) -> None:
-        data = corpus.save(corpus.photo(97, 131), "JPEG", quality=quality)
-        assert Smaller(quality=80).apply(data) == (data, None)
-
-    def test_leaves_other_formats_and_what_would_grow(self) -> None:
-        for format in ("PNG", "WEBP", "GIF", "BMP"):
-            data = corpus.save(Image.new("RGB", (31, 20)), format)
-            assert Smaller(quality=1).apply(data) == (data, None)
-        # Of a single color, with optimised codes, which encoding it anew wouldn't have.
-        flat = corpus.save(Image.new("L", (31, 20)), "JPEG", quality=100, optimize=True)
-        assert Smaller(quality=99).apply(flat) == (flat, None)
-
-    def test_does_nothing_to_images_within_the_sides(self) -> None:
-        data = corpus.save(corpus.photo(60, 40), "JPEG", quality=100)
-        assert Smaller(max_side=60, quality=10).apply(data) == (data, None)
 
 
 class TestOthers:
@@ -200,7 +161,7 @@ class TestOthers:
         before, after = opened(data), opened(made)
         for name in ("icc_profile", "gamma", "Title"):
             assert after.info[name] == before.info[name]
-        assert (after.getexif()[0x0100], after.getexif()[0x0112]) == (after.width, 6)
+        assert after.info["exif"] == before.info["exif"]
 
     @pytest.mark.parametrize("lossless", [True, False])
     def test_webps_stay_webps(self, lossless: bool) -> None:
@@ -215,7 +176,7 @@ class TestOthers:
         assert (pixels(made) == pixels(expected)).all()
         assert (change.squared_error == 0) == lossless
         assert opened(made).info["icc_profile"] == profile
-        assert (opened(made).getexif()[0x0100], opened(made).getexif()[0x0112]) == (opened(made).width, 6)
+        assert opened(made).info["exif"] == opened(data).info["exif"]
 
     @pytest.mark.parametrize(
         ("data", "reason"),
@@ -277,7 +238,8 @@ def test_changes_add_up() -> None:
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ({}, "give max_side, short_side or quality"),
+        ({}, "give max_side or short_side"),
+        ({"quality": 90}, "give max_side or short_side"),
         ({"max_side": 512, "short_side": 256}, "give one"),
         ({"max_side": 0}, "max_side=0: give an integer from 1 to 65,500"),
         ({"short_side": -3}, "short_side=-3"),
@@ -285,7 +247,7 @@ def test_changes_add_up() -> None:
         ({"max_side": 256.0}, "max_side=256.0"),
         ({"max_side": True}, "max_side=True"),
         ({"max_side": 512, "quality": 0}, "quality=0: give an integer from 1 to 100"),
-        ({"quality": 101}, "quality=101"),
+        ({"short_side": 9, "quality": 101}, "quality=101"),
     ],
 )
 def test_nonsense_is_refused(arguments: dict[str, object], text: str) -> None:
