@@ -19,9 +19,8 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import platformdirs
@@ -67,7 +66,7 @@ def format_key(name: str) -> str:
 class MachineConfig:
     """The chosen reader of each format, and what the choice rests on. Without a choice: built-in defaults.
 
-    Immutable and picklable; `dataclasses.replace` makes a changed copy.
+    Picklable; `dataclasses.replace` makes a changed copy.
 
     Attributes:
         readers: format (``"jpeg"``, ``"png"``, ``"webp"``, …; MPO counts as jpeg) to the name of a reader;
@@ -86,21 +85,7 @@ class MachineConfig:
     created: str = ""
 
     def __post_init__(self) -> None:
-        frozen: dict[str, dict[str, Any]] = {
-            "readers": {format_key(name): reader for name, reader in self.readers.items()},
-            "measured": {name: MappingProxyType(dict(times)) for name, times in self.measured.items()},
-            "versions": dict(self.versions),
-            "machine": dict(self.machine),
-        }
-        for name, value in frozen.items():
-            object.__setattr__(self, name, MappingProxyType(value))
-
-    def __reduce__(self) -> tuple[Any, ...]:  # mapping proxies don't pickle
-        measured = {name: dict(times) for name, times in self.measured.items()}
-        return MachineConfig, (dict(self.readers), measured, dict(self.versions), dict(self.machine), self.created)
-
-    def __hash__(self) -> int:
-        return hash((frozenset(self.readers.items()), frozenset(self.versions.items()), self.created))
+        object.__setattr__(self, "readers", {format_key(name): reader for name, reader in self.readers.items()})
 
     def reader_for(self, format: str) -> str | None:
         """The reader chosen for a format, in Pillow's (``"JPEG"``) or the config's writing; None: the default."""
@@ -256,8 +241,8 @@ def parse_reader_override(text: str, name: str = "FASTPIPE_READER") -> dict[str,
     return found
 
 
-def readers_asked(reader: str | Mapping[str, str] | None) -> tuple[str | None, dict[str, str]]:
-    """A ``reader=`` argument as a name for every format, and names by format (in the config's writing).
+def readers_asked(reader: str | Mapping[str, str] | None) -> dict[str, str]:
+    """A ``reader=`` argument as names by format (in the config's writing); of a name for every format by ``"*"``.
 
     Args:
         reader: a reader's name; ``{"jpg": "cv2", "png": "pil"}`` or ``"jpg=cv2,png=pil"``; None.
@@ -265,13 +250,11 @@ def readers_asked(reader: str | Mapping[str, str] | None) -> tuple[str | None, d
     Raises:
         ConfigError: a text that is none of these.
     """
-    if isinstance(reader, Mapping):
-        return None, {format_key(format): name for format, name in reader.items()}
-    if reader is not None and not isinstance(reader, str):
+    if reader is None or isinstance(reader, Mapping):
+        return {format_key(format): name for format, name in (reader or {}).items()}
+    if not isinstance(reader, str):
         raise ConfigError(f"reader={reader!r}: give a reader's name, or names by format, as {{'jpg': 'cv2'}}")
-    if reader is not None and ("=" in reader or "," in reader):
-        return None, parse_reader_override(reader, "reader")
-    return reader, {}
+    return parse_reader_override(reader, "reader")
 
 
 _said: set[str] = set()
@@ -291,24 +274,8 @@ def warn_once(message: str) -> None:
         warnings.warn(message, FastpipeWarning, stacklevel=3)
 
 
-_LAYOUT: Mapping[str, Any] = MappingProxyType(
-    {
-        "created": str,
-        "machine": {"*": (str, int)},
-        "measured": {"*": {"*": (int, float)}},
-        "readers": {"*": str},
-        "versions": {"*": str},
-    }
-)
-"""The keys of the file, and what their values are; ``*`` is any key of a table."""
-
-_WORDS: Mapping[Any, str] = MappingProxyType(
-    {str: "a string", (str, int): "a string or a whole number", (int, float): "a number"}
-)
-
-
 def _parse(data: bytes, file: Path) -> MachineConfig:
-    """The config that a file's bytes hold, each value's type checked."""
+    """The config that a file's bytes hold."""
     try:
         values = tomllib.loads(data.decode("utf-8"))
         problem = _problem(values)
@@ -319,17 +286,18 @@ def _parse(data: bytes, file: Path) -> MachineConfig:
     return MachineConfig(**values)
 
 
-def _problem(value: Any, layout: Any = _LAYOUT, name: str = "") -> str:
-    """The first thing that is wrong with a value of the file, or with what is in it; empty: nothing."""
-    if not isinstance(layout, Mapping):
-        if isinstance(value, bool) or not isinstance(value, layout):
-            return f"{name} must be {_WORDS[layout]}, not {value!r}"
-        return f"{name} names no reader" if name.startswith("readers.") and not value.strip() else ""
-    if not isinstance(value, dict):
-        return f"{name} must be a table, not {value!r}"
-    for key, item in value.items():
-        if key not in layout and "*" not in layout:
-            return f"unknown key {key!r} (known: {', '.join(layout)})"
-        if problem := _problem(item, layout.get(key, layout.get("*")), f"{name}.{key}".lstrip(".")):
-            return problem
+def _problem(values: dict[str, Any]) -> str:
+    """What is wrong with the file's values; empty for nothing."""
+    known = [one.name for one in fields(MachineConfig)]
+    for name, value in values.items():
+        if name not in known:
+            return f"unknown key {name!r} (known: {', '.join(known)})"
+        if not isinstance(value, str if name == "created" else dict):
+            return f"{name} must be {'a string' if name == 'created' else 'a table'}, not {value!r}"
+    for name, reader in values.get("readers", {}).items():
+        if not isinstance(reader, str) or not reader.strip():
+            return f"readers.{name} must be the name of a reader, not {reader!r}"
+    for name, times in values.get("measured", {}).items():
+        if not isinstance(times, dict) or not all(isinstance(time, (int, float)) for time in times.values()):
+            return f"measured.{name} must be a table of numbers, not {times!r}"
     return ""

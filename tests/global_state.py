@@ -427,7 +427,7 @@ def _measuring(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
     import fastpipe
     from fastpipe.errors import FastpipeError
     from fastpipe.tools.bench.choose import to_config
-    from fastpipe.tools.bench.run import bench
+    from fastpipe.tools.bench.result import bench
     from fastpipe.tools.torchvision_mirror import import_torchvision
 
     root = photos(folder)

@@ -19,7 +19,7 @@ from fastpipe.reporting.output import give_report, wrap_text, write_json_if_aske
 def measure(json: str | None, quiet: bool, path: str | None, **options: Any) -> None:
     """Measures readers; what the file says of other formats stays where it still holds here."""
     from fastpipe.tools.bench.choose import to_config  # with torch, which what is below doesn't need
-    from fastpipe.tools.bench.run import bench
+    from fastpipe.tools.bench.result import bench
 
     try:
         earlier = MachineConfig.load(check=False)

@@ -23,7 +23,7 @@ def bench(
     """
     from fastpipe.progress_bar import SlowBar
     from fastpipe.reporting.output import give_report
-    from fastpipe.tools.bench.run import bench as measure
+    from fastpipe.tools.bench.result import bench as measure
 
     with SlowBar(shown=not quiet) as bar:
         result = measure(

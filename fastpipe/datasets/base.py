@@ -109,8 +109,8 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
             raise DatasetError(f"seed={seed!r}: give an integer, or None for the global generators.")
         if threads < 0:
             raise DatasetError(f"threads={threads}: give the number of threads that decode a batch, or 0.")
-        reader, asked = readers_asked(reader)
-        for name in asked.values() if reader is None else [reader]:
+        asked = readers_asked(reader)
+        for name in asked.values():
             readers.get_reader(name)  # an unknown or uninstalled one is told here, not in a worker
         readers.pixel_limit(max_pixels)  # as is a limit that is none
         self.transform = transform
@@ -118,7 +118,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         has_separate_transform = transform is not None or target_transform is not None
         self.transforms = StandardTransform(transform, target_transform) if has_separate_transform else None
         self.loader = loader
-        self.reader = reader
+        self.reader = asked.pop(ANY_FORMAT) if asked.keys() == {ANY_FORMAT} else None
         # Read here, so that a bad file is told once and in this process; workers need the choice alone.
         chosen = MachineConfig(readers=current_config().readers) if config is None else config
         served = {format: name for format, name in chosen.readers.items() if readers.configured_reader(format, chosen)}

@@ -170,10 +170,10 @@ def _reader_of(format: str, reader: str | Mapping[str, str] | None) -> str | Non
         return None
     from fastpipe.config import ANY_FORMAT, format_key, readers_asked  # what is below doesn't need it
 
-    name, by_format = readers_asked(reader)
-    for one in by_format.values():
-        get_reader(one)  # an unknown one is told for files of any format
-    return by_format.get(format_key(format), by_format.get(ANY_FORMAT, name))
+    asked = readers_asked(reader)
+    for name in asked.values():
+        get_reader(name)  # an unknown one is told for files of any format
+    return asked.get(format_key(format), asked.get(ANY_FORMAT))
 
 
 def _fills_its_memory(pixels: Pixels) -> bool:

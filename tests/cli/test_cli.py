@@ -61,21 +61,10 @@ def test_json_alone_goes_to_standard_output(folder: str) -> None:
     assert json.loads(result.stdout)["images"].keys() == {"png"}
 
 
-def test_bench_names_the_command_that_repeats_it(folder: str, tmp_path: Path) -> None:
-    found = tmp_path / "found.json"
-    arguments = ["bench", folder, *SMALL, "--readers", "pil", "--format", "jpeg"]
-    result = CliRunner().invoke(app, [*arguments, "--json", str(found)])
-    assert result.exit_code == 0, result.output
-    assert "| pil * " in result.output
-    command = json.loads(found.read_text(encoding="utf-8"))["command"]
-    assert command == ["fastpipe", *arguments[:2], "--readers=pil", "--format=jpeg", *command[-3:]]
-    assert command[-3:] == ["--workers=0", "--images=2", "--rounds=1"]
-
-
 def test_what_can_t_be_written_is_said_before_anything_is_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("fastpipe.tools.bench.run.measure", None)
+    monkeypatch.setattr("fastpipe.tools.bench.result.measure", None)
     (tmp_path / "file").touch()
     assert exit_code(["bench", *SMALL, "--json", str(tmp_path / "file" / "x")]) == 1
     assert "give --json a place that can be written" in capsys.readouterr().err

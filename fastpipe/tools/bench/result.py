@@ -1,21 +1,27 @@
-"""The result of one run of ``fastpipe bench``: as a value, as tables and as JSON."""
+"""``fastpipe bench``: from the images to the choice of readers, as a value, as tables and as JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 
+from fastpipe.config import format_key
+from fastpipe.errors import UnsupportedRequestError
+from fastpipe.progress_bar import ProgressCallback, no_progress
+from fastpipe.readers import available_readers, default_order, get_reader, reader_status
 from fastpipe.reporting.output import pluralize, round_times
 from fastpipe.reporting.tables import ReportTable, print_text
-from fastpipe.tools.bench.choose import Choice
-from fastpipe.tools.bench.measure import REQUESTS, Measurement, ReaderResult
+from fastpipe.tools.bench.choose import Choice, choose
+from fastpipe.tools.bench.measure import REQUESTS, Measurement, ReaderResult, measure
+from fastpipe.tools.bench.samples import made_samples, sample_folder
 from fastpipe.tools.timing import Timing
 
-SCHEMA = "fastpipe-bench/4"
+SCHEMA = "fastpipe-bench/5"
 """Names the layout of the JSON; the number grows when a key changes its meaning, comes or goes."""
 
 _LEGEND = """\
@@ -30,10 +36,8 @@ _LEAST_WIDTH = 12  # characters of a column of figures
 class BenchResult:
     """The measurements of one run, and what follows from them."""
 
-    command: tuple[str, ...]  # what repeats it, word by word, every default spelt out
     measurement: Measurement  # the readers'
     choices: Mapping[str, Choice]  # format to the reader that the measurement speaks for
-    platform: str  # the operating system, in words
     notes: tuple[str, ...] = ()  # readers that don't load here, and what else a person should know
 
     @property
@@ -57,6 +61,49 @@ class BenchResult:
         print_text(console, "\n" + _LEGEND)
         if self.notes:
             print_text(console, "\n" + "\n".join(self.notes))
+
+
+def bench(
+    path: str | os.PathLike[str] | None = None,
+    *,
+    readers: Sequence[str] | None = None,
+    formats: Sequence[str] | None = None,
+    workers: int | None = None,
+    images: int = 24,
+    rounds: int = 7,
+    progress: ProgressCallback = no_progress,
+) -> BenchResult:
+    """Measures readers, and chooses one for each format; the options are the command's.
+
+    Raises:
+        DatasetError: no image to measure.
+        ReaderError: a named reader is unknown or doesn't load here, or none decodes the images.
+    """
+    names = _split(readers)
+    keys = list(dict.fromkeys(map(format_key, _split(formats))))
+    for name in names:
+        get_reader(name)  # before minutes of measuring
+    if path is None:
+        samples = made_samples(keys or None, images, progress=progress)
+    else:
+        samples = sample_folder(path, keys or None, images, progress=progress)
+    measured = names or available_readers()
+    measurement = measure(samples, measured, workers=workers, rounds=rounds, progress=progress)
+    if not measurement.results:
+        formats_there = ", ".join(measurement.images)
+        raise UnsupportedRequestError(f"none of the readers {', '.join(measured)} decodes {formats_there} images")
+    return BenchResult(measurement, choose(measurement), () if names else tuple(_absent(measurement.images)))
+
+
+def _absent(formats: Collection[str]) -> list[str]:
+    """Reasons why readers that come before others by default don't load here; whoever wants one more installs it."""
+    usual = {name for format in formats for name in default_order(format.upper())}
+    return [status.reason for name, status in reader_status().items() if name in usual and not status.available]
+
+
+def _split(items: Sequence[str] | None) -> list[str]:
+    """``["pil,cv2", "imageio"]`` as three names."""
+    return [name.strip() for item in items or () for name in item.split(",") if name.strip()]
 
 
 def reader_table(measurement: Measurement, format: str, choice: Choice | None = None) -> ReportTable:

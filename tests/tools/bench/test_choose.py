@@ -34,7 +34,7 @@ def result(
 def measurement(*results: ReaderResult, workers: int = 4) -> Measurement:
     return Measurement(
         results,
-        images={one.format: SampleSummary(10, 1000.0, "") for one in results},
+        images={one.format: SampleSummary(10, 1000.0) for one in results},
         workers=workers,
         rounds=5,
         machine=machine_fingerprint(),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,6 @@ from fastpipe.tools.bench.measure import REQUESTS, asked_of, check_reader, measu
 from fastpipe.tools.bench.result import reader_table
 from fastpipe.tools.bench.samples import Sample, made_samples, sample_folder
 from fastpipe.tools.timing import summarize
-from fastpipe.types import Box
 
 
 @pytest.fixture(scope="module")
@@ -162,15 +160,6 @@ def test_the_table(samples: list[Sample], capsys: pytest.CaptureFixture[str]) ->
     printed = capsys.readouterr().out
     assert "jpeg: 3 images" in printed
     assert "\x1b" not in printed
-
-
-def test_the_digest_tells_other_images_and_other_regions(samples: list[Sample]) -> None:
-    def digest(some: list[Sample]) -> str:
-        return measure(some, ["pil"], workers=0, rounds=1).images["jpeg"].digest
-
-    assert digest(samples[:2]) == digest(samples[:2])
-    assert digest(samples[:2]) != digest(samples[1:3])
-    assert digest([replace(samples[0], box=Box(0, 0, 1, 1))]) != digest(samples[:1])
 
 
 def test_an_image_of_one_pixel(tmp_path: Path) -> None:
