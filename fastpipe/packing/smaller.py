@@ -131,8 +131,8 @@ class Smaller:
     areas, which, as Pillow's ``BOX``, leaves random crops farther from those of the original. Images of a palette or of
     1 bit have no colors between two, and get the nearest pixel, as in all of Pillow.
 
-    - JPEGs keep mode (gray, RGB, CMYK), subsampling (4:4:4 where it is one that Pillow doesn't write), ICC profile,
-      EXIF data as they are (so the orientation), XMP and comment. Of several pictures in a file (MPO) the first one stays.
+    - JPEGs keep mode (gray, RGB, CMYK), subsampling (4:4:4 where Pillow doesn't write it), ICC profile, XMP, comment,
+      and EXIF data as they are (so the orientation). Of several pictures in a file (MPO) the first stays.
     - PNGs of up to 8 bits stay PNGs, without loss, in their mode and with their metadata.
     - WebPs stay lossy or lossless, with ICC profile, EXIF data and XMP.
 

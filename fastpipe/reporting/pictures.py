@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import io
 import math
 import textwrap
@@ -126,19 +124,18 @@ def grid(rows: Sequence[Sequence[Cell]], *, side: int = 256, heading: str = "") 
 
     The square's side is in pixels. Small pictures are enlarged by whole factors, pixel by pixel.
     """
-    font, heading = _written(heading)
-    drawn = [[(fitted(cell.picture, side), _text(cell, side)) for cell in row] for row in rows]
-    fonts = [font, *(one for row in drawn for _, lines in row for _, _, one in lines)]
-    step = max(map(_line_height, fonts))
-    tallest = [max((picture.height for picture, _ in row), default=0) for row in drawn]
-    heights = [
-        top + 4 + step * max((len(lines) for _, lines in row), default=0) + 2 * _GAP
-        for row, top in zip(drawn, tallest, strict=True)
-    ]
+    font = _font()
+    heading = _drawable(heading, font)
+    drawn = [[(fitted(cell.picture, side), _text(cell, font, side)) for cell in row] for row in rows]
+    _, highest, _, lowest = font.getbbox("Mg")
+    step = int(lowest - min(highest, 0)) + 3
     columns = max((len(row) for row in rows), default=1)
-    top = _GAP + (step + _GAP if heading else 0)
     # As wide as the heading needs.
     width = max(_GAP + columns * (side + _GAP), round(font.getlength(heading)) + 2 * _GAP)
+    top = _GAP + (step + _GAP if heading else 0)
+    tallest = [max((picture.height for picture, _ in row), default=0) for row in drawn]
+    texts = [max((len(lines) for _, lines in row), default=0) for row in drawn]
+    heights = [pixels + 4 + step * lines + 2 * _GAP for pixels, lines in zip(tallest, texts, strict=True)]
     canvas = Image.new("RGB", (width, top + sum(heights)), _PAPER)
     draw = ImageDraw.Draw(canvas)
     draw.text((_GAP, _GAP), heading, _INK, font)
@@ -149,8 +146,8 @@ def grid(rows: Sequence[Sequence[Cell]], *, side: int = 256, heading: str = "") 
             # White on white would not be seen.
             draw.rectangle((left - 1, upper - 1, left + picture.width, upper + picture.height), outline=_FRAME)
             canvas.paste(picture, (left, upper))
-            for number, (line, ink, written) in enumerate(lines):
-                draw.text((left, top + below + 4 + number * step), line, ink, written)
+            for number, (line, ink) in enumerate(lines):
+                draw.text((left, top + below + 4 + number * step), line, ink, font)
         top += height
     return canvas
 
@@ -194,19 +191,6 @@ def fitted(picture: Image.Image, side: int) -> Image.Image:
     return picture.resize((small[0], small[1]), Image.Resampling.BOX, reducing_gap=2)
 
 
-def _line_height(font: Font) -> int:
-    _, top, _, bottom = font.getbbox("Mg")
-    return int(bottom - min(top, 0)) + 3
-
-
-_FONTS = (
-    *("DejaVuSans.ttf", "NotoSansCJK-Regular.ttc", "NotoSansCJKsc-Regular.otf", "DroidSansFallbackFull.ttf"),
-    *("wqy-microhei.ttc", "msyh.ttc", "msgothic.ttc", "malgun.ttf", "PingFang.ttc", "Hiragino Sans GB.ttc"),
-    *("AppleSDGothicNeo.ttc", "Arial Unicode.ttf", "unifont.otf"),
-)
-"""Looked for among the system's fonts where Pillow's own lacks a letter."""
-
-
 def _font() -> Font:
     try:
         return ImageFont.load_default(size=_TEXT_PX)
@@ -214,47 +198,19 @@ def _font() -> Font:
         return ImageFont.load_default()
 
 
-@functools.lru_cache(maxsize=1)
-def _other_fonts() -> tuple[ImageFont.FreeTypeFont, ...]:
-    names: list[str] = list(_FONTS)
-    with contextlib.suppress(ImportError):
-        import matplotlib as mpl
-
-        names.insert(1, f"{mpl.get_data_path()}/fonts/ttf/DejaVuSans.ttf")
-    found = []
-    for name in names:
-        with contextlib.suppress(OSError, ImportError):
-            found.append(ImageFont.truetype(name, _TEXT_PX))
-    return tuple(found)
-
-
-def _written(text: str) -> tuple[Font, str]:
-    """A font that has every letter of a text; where none has, Pillow's own, and what it lacks as ``\\uXXXX``."""
-    font = _font()
+def _drawable(text: str, font: Font) -> str:
+    """A text with what a font lacks as ``\\uXXXX``."""
     if isinstance(font, ImageFont.ImageFont):  # the bitmap font raises on what isn't Latin-1
-        return font, text.encode("latin-1", "backslashreplace").decode("latin-1")
-    if not text.isascii():
-        for one in (font, *_other_fonts()):
-            if all(_has(one, letter) for letter in set(text)):
-                return one, text
-        text = "".join(
-            letter if _has(font, letter) else letter.encode("ascii", "backslashreplace").decode() for letter in text
-        )
-    return font, text
+        return text.encode("latin-1", "backslashreplace").decode("latin-1")
+    box = bytes(font.getmask("\U0010fffe"))  # what stands for a letter that it lacks
+    lacking = {one for one in set(text) if not one.isspace() and bytes(font.getmask(one)) == box}
+    return "".join(ascii(one)[1:-1] if one in lacking else one for one in text)
 
 
-def _has(font: ImageFont.FreeTypeFont, letter: str) -> bool:
-    """Whether a font has a letter, and doesn't draw the box that stands for those that it lacks."""
-    return letter.isspace() or bytes(font.getmask(letter)) != bytes(font.getmask("\U0010fffe"))
-
-
-def _text(cell: Cell, width: int) -> list[tuple[str, tuple[int, int, int], Font]]:
-    """A cell's lines, wrapped, each with its colour and font."""
-    lines = []
-    for number, line in enumerate(cell.lines):
-        font, text = _written(line)
-        lines += [(part, _FAINT if number else cell.color, font) for part in _wrapped(text, font, width)]
-    return lines
+def _text(cell: Cell, font: Font, width: int) -> list[tuple[str, tuple[int, int, int]]]:
+    """A cell's lines, wrapped, each with its colour."""
+    lines = enumerate(_drawable(line, font) for line in cell.lines)
+    return [(part, _FAINT if number else cell.color) for number, line in lines for part in _wrapped(line, font, width)]
 
 
 def _wrapped(line: str, font: Font, width: int) -> list[str]:

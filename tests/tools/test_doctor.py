@@ -23,7 +23,6 @@ from fastpipe.environment import Memory
 from fastpipe.errors import ConfigError, DatasetError, FastpipeWarning
 from fastpipe.explanation.subject import path_of
 from fastpipe.loading.tuning import worker_counts
-from fastpipe.readers import ReaderStatus
 from fastpipe.tools.doctor import Diagnosis, examine
 from fastpipe.tools.doctor.examine import doctor
 from fastpipe.tools.doctor.measurements import Scaling, WorkerTrial
@@ -374,16 +373,3 @@ def test_numbers_of_workers() -> None:
     assert worker_counts(2) == [1, 2]
     assert worker_counts(6, also=3) == [1, 2, 3, 4, 6]
     assert worker_counts(2, also=0) == [1, 2]
-
-
-def test_a_reader_that_is_missing_is_told(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    paths = [str(root / "nowhere.jpg"), str(root / "class0/00.jpg")]
-    subject = subject_of(fastpipe.ImageFolder(root, reader="cv2"), None, None, None)
-    for available in (False, True):
-        status = {"core": ReaderStatus("core", available, reason="it wasn't compiled")}
-        monkeypatch.setattr(examine.readers, "reader_status", lambda status=status: status)
-        found = examine._missing_reader(subject, paths)
-        assert (found is None) == available
-        if found is not None:
-            assert found.what == "core, the fastest reader of jpeg files, doesn't load here; cv2 reads them instead."
-            assert found.remedy == "it wasn't compiled."

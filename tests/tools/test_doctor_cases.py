@@ -222,7 +222,7 @@ print(json.dumps({one.name: [one.severity, one.what, one.remedy] for one in foun
 def test_a_missing_reader(root: Path) -> None:
     severity, what, remedy = run(MISSING, root, FASTPIPE_CORE="off")["a faster reader is missing"]
     assert severity == "advice"
-    assert what.startswith("core, the fastest reader of jpeg files, doesn't load here")
+    assert what.startswith("fastpipe's core, the fastest reader of JPEGs and PNGs, doesn't load here")
     assert "FASTPIPE_CORE=off" in remedy
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 import random
@@ -14,11 +13,11 @@ from typing import Any
 import torch
 
 from fastpipe import readers
-from fastpipe.config import MachineConfig, format_key
+from fastpipe.config import MachineConfig
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.environment import library_versions, machine_fingerprint, memory, usable_cpus
-from fastpipe.errors import DatasetError, FastpipeError
+from fastpipe.errors import DatasetError
 from fastpipe.explanation.graph_breaks import diagnose, shortened
 from fastpipe.explanation.subject import loaded_by, path_of
 from fastpipe.loading.tuning import worker_counts
@@ -166,8 +165,7 @@ def doctor(
         machine=dict(machine_fingerprint()),
         versions=dict(library_versions()),
     )
-    good = [paths[index] for index in tried.good if index in paths]
-    found = [one for one in _findings(measured, examined, probe.why_here, tried.bad, good) if one is not None]
+    found = [one for one in _findings(measured, examined, probe.why_here, tried.bad) if one is not None]
     return replace(measured, findings=tuple(sorted(found, key=lambda one: _SEVERITIES.index(one.severity))))
 
 
@@ -176,9 +174,8 @@ def _findings(
     examined: Subject,
     why_here: str,
     bad: Sequence[FailedSample],
-    good: Sequence[str],
 ) -> Iterator[findings.Finding | None]:
-    """Yields what follows from the measurements, the samples that can't be made and the files of those that can."""
+    """Yields what follows from the measurements, and from the samples that can't be made."""
     stages, scaling, gpu_rate = measured.stages, measured.scaling, measured.gpu_rate
     workers, has_gpu = measured.planned_workers, torch.cuda.is_available()
     yield findings.busy_machine(stages)
@@ -204,7 +201,7 @@ def _findings(
     for one in measured.reencodings:
         yield findings.reencoding(one, stages)
     yield _plan_finding(examined, stages)
-    yield _missing_reader(examined, good)
+    yield findings.missing_core("" if examined.planned is None else readers.reader_status()["core"].reason)
     yield findings.slow_albumentations(_albumentations_in(examined.dataset), stages)
     yield findings.stale_config(str(MachineConfig.path()), MachineConfig.load(check=False).mismatches())
     yield findings.object_copies(object_lists(examined.dataset), workers, measured.memory)
@@ -233,20 +230,3 @@ def _plan_finding(examined: Subject, stages: StageProfile) -> findings.Finding |
         return findings.decoded_whole(own_code)
     rest = dataset.pipeline.unplanned
     return findings.broken_plan(diagnose(rest[0]), stages, type(rest[0]).__module__.partition(".")[0]) if rest else None
-
-
-def _missing_reader(examined: Subject, paths: Sequence[str]) -> findings.Finding | None:
-    """The finding that the reader that comes first for these files by default doesn't load here."""
-    planned = examined.planned
-    if planned is None:
-        return None
-    for path in paths:
-        with contextlib.suppress(FastpipeError, OSError):  # it was there when it was tried
-            header = readers.read_header(path)
-            first = readers.default_order(header.format)[0]
-            status = readers.reader_status().get(first)
-            if status is None or status.available:
-                return None
-            used = readers.choose(header, planned.reader, planned.config).name
-            return findings.missing_reader(format_key(header.format), used, first, status.reason)
-    return None

@@ -172,12 +172,14 @@ def decoded_whole(broken: GraphBreak) -> Finding:
     )
 
 
-def missing_reader(format: str, used: str, name: str, why: str) -> Finding:
-    """The reader that is usually the fastest doesn't load here."""
+def missing_core(why: str) -> Finding | None:
+    """The core, which is usually the fastest reader, isn't here; `why` is empty where it is."""
+    if not why:
+        return None
     return Finding(
         "a faster reader is missing",
         "advice",
-        f"{name}, the fastest reader of {format} files, doesn't load here; {used} reads them instead.",
+        "fastpipe's core, the fastest reader of JPEGs and PNGs, doesn't load here; others read them instead.",
         f"{why}.",
     )
 
