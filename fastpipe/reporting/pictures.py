@@ -193,6 +193,8 @@ def fitted(picture: Image.Image, side: int) -> Image.Image:
 
 def _font() -> Font:
     try:
+        return ImageFont.truetype("DejaVuSans.ttf", _TEXT_PX)  # has more letters than Pillow's own
+    except OSError:
         return ImageFont.load_default(size=_TEXT_PX)
     except ImportError:  # a Pillow without FreeType has one small bitmap font
         return ImageFont.load_default()
