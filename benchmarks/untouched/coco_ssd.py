@@ -34,6 +34,23 @@ def collate_fn(batch):
     return tuple(zip(*batch, strict=True))
 
 
+class CocoDetection(datasets.CocoDetection):
+    """COCO with transforms of an image and a target, as repositories of their own derive it."""
+
+    def __init__(self, root, annotations, transforms):
+        super().__init__(root, annotations)
+        self._transforms = transforms
+
+
+def boxes_within(found, size):
+    """The boxes of annotations by their corners, within an image of that width and height."""
+    boxes = torch.as_tensor([one["bbox"] for one in found], dtype=torch.float32).reshape(-1, 4)
+    boxes[:, 2:] += boxes[:, :2]
+    boxes[:, 0::2].clamp_(min=0, max=size[0])
+    boxes[:, 1::2].clamp_(min=0, max=size[1])
+    return boxes
+
+
 def main():
     """Runs an epoch."""
     args = arguments()

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import torch
 from _measured import Compose, arguments, measured, photos_in
-from coco_ssd import annotations_of, collate_fn
+from coco_ssd import CocoDetection, annotations_of, collate_fn
 from pycocotools import mask as coco_mask
 from torch import nn
 from torch.utils.data import DataLoader
-from torchvision import datasets, transforms
+from torchvision import transforms
 from torchvision.transforms import functional as F
 
 
@@ -73,12 +73,8 @@ class ConvertCocoPolysToMask:
         return image, {**kept, "area": area, "iscrowd": torch.tensor([one["iscrowd"] for one in found])}
 
 
-class CocoDetection(datasets.CocoDetection):
-    """COCO with transforms of an image and a target."""
-
-    def __init__(self, root, annotations, transforms):
-        super().__init__(root, annotations)
-        self._transforms = transforms
+class Found(CocoDetection):
+    """COCO with all that is said of an image as the target."""
 
     def __getitem__(self, index):
         image, found = super().__getitem__(index)
@@ -105,7 +101,7 @@ def main():
         recipe = Compose(
             [ConvertCocoPolysToMask(), RandomHorizontalFlip(p=0.5), PILToTensor(), ToDtype(torch.float, scale=True)]
         )
-        dataset = CocoDetection(args.photos, str(path), recipe)
+        dataset = Found(args.photos, str(path), recipe)
         loader = DataLoader(dataset, 2, shuffle=True, num_workers=args.workers, collate_fn=collate_fn)
         measured(lambda: loader)
 

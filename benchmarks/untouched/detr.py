@@ -7,9 +7,9 @@ from pathlib import Path
 
 import torch
 from _measured import Compose, arguments, measured, photos_in
-from coco_ssd import annotations_of, collate_fn
+from coco_ssd import CocoDetection, annotations_of, boxes_within, collate_fn
 from torch.utils.data import DataLoader
-from torchvision import datasets, transforms
+from torchvision import transforms
 from torchvision.transforms import functional as F
 
 
@@ -99,20 +99,12 @@ class Normalize:
         return image, {**target, "boxes": boxes / torch.tensor([width, height, width, height], dtype=torch.float32)}
 
 
-class CocoDetection(datasets.CocoDetection):
+class Boxes(CocoDetection):
     """COCO with boxes as tensors."""
-
-    def __init__(self, root, annotations, transforms):
-        super().__init__(root, annotations)
-        self._transforms = transforms
 
     def __getitem__(self, index):
         image, found = super().__getitem__(index)
-        width, height = image.size
-        boxes = torch.as_tensor([one["bbox"] for one in found], dtype=torch.float32).reshape(-1, 4)
-        boxes[:, 2:] += boxes[:, :2]
-        boxes[:, 0::2].clamp_(min=0, max=width)
-        boxes[:, 1::2].clamp_(min=0, max=height)
+        boxes = boxes_within(found, image.size)
         labels = torch.tensor([one["category_id"] for one in found])
         return self._transforms(image, {"boxes": boxes, "labels": labels, "image_id": torch.tensor(self.ids[index])})
 
@@ -126,9 +118,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "annotations.json"
         path.write_text(json.dumps(annotations_of(photos_in(args.photos))))
-        dataset = CocoDetection(
-            args.photos, str(path), Compose([RandomHorizontalFlip(), select, ToTensor(), Normalize()])
-        )
+        dataset = Boxes(args.photos, str(path), Compose([RandomHorizontalFlip(), select, ToTensor(), Normalize()]))
         loader = DataLoader(dataset, 4, shuffle=True, num_workers=args.workers, collate_fn=collate_fn)
         measured(lambda: loader)
 

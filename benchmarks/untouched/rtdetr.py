@@ -7,9 +7,9 @@ from pathlib import Path
 import PIL.Image
 import torch
 from _measured import arguments, measured, photos_in
-from coco_ssd import annotations_of, collate_fn
+from coco_ssd import CocoDetection, annotations_of, boxes_within, collate_fn
 from torch.utils.data import DataLoader
-from torchvision import datasets, ops, tv_tensors
+from torchvision import ops, tv_tensors
 from torchvision.transforms import v2
 from torchvision.transforms.v2 import functional as F
 
@@ -63,23 +63,16 @@ class Compose(v2.Compose):
         return sample
 
 
-class CocoDetection(datasets.CocoDetection):
+class Boxes(CocoDetection):
     """COCO with boxes as torchvision's."""
 
     epoch = 0
-
-    def __init__(self, root, annotations, transforms):
-        super().__init__(root, annotations)
-        self._transforms = transforms
 
     def __getitem__(self, index):
         image, found = super().__getitem__(index)
         width, height = image.size
         found = [one for one in found if one["iscrowd"] == 0]
-        boxes = torch.as_tensor([one["bbox"] for one in found], dtype=torch.float32).reshape(-1, 4)
-        boxes[:, 2:] += boxes[:, :2]
-        boxes[:, 0::2].clamp_(min=0, max=width)
-        boxes[:, 1::2].clamp_(min=0, max=height)
+        boxes = boxes_within(found, image.size)
         labels = torch.tensor([one["category_id"] for one in found], dtype=torch.int64)
         keep = (boxes[:, 3] > boxes[:, 1]) & (boxes[:, 2] > boxes[:, 0])
         target = {"labels": labels[keep], "image_id": torch.tensor([self.ids[index]])}
@@ -109,7 +102,7 @@ def main():
         path = Path(folder) / "annotations.json"
         path.write_text(json.dumps(annotations_of(photos_in(args.photos))))
         until = ("RandomPhotometricDistort", "RandomZoomOut", "RandomIoUCrop")
-        dataset = CocoDetection(args.photos, str(path), Compose(recipe, epoch=71, until=until))
+        dataset = Boxes(args.photos, str(path), Compose(recipe, epoch=71, until=until))
         loader = DataLoader(dataset, 4, shuffle=True, num_workers=args.workers, collate_fn=collate_fn, drop_last=True)
         measured(lambda: loader)
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import corpus
 import pytest
 import torch
 from PIL import Image
@@ -27,15 +26,6 @@ from fastpipe.hooks.ledger import LEDGER
 T = torchvision.transforms
 COUNT = 20
 NORMALIZE = T.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])
-
-
-@pytest.fixture(scope="module")
-def photos(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    root = tmp_path_factory.mktemp("photos")
-    for number in range(COUNT):
-        size = 130 + 7 * (number % 5), 170 - 9 * (number % 4)
-        (root / f"{number}.jpg").write_bytes(corpus.jpeg(*size, seed=number))
-    return [str(root / f"{number}.jpg") for number in range(COUNT)]
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-import corpus
 import pytest
 import torch
 from PIL import Image
@@ -26,14 +25,6 @@ T = torchvision.transforms
 COUNT = 24
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere each batch has memory of its own")
-
-
-@pytest.fixture(scope="module")
-def photos(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    root = tmp_path_factory.mktemp("photos")
-    for number in range(COUNT):
-        (root / f"{number}.jpg").write_bytes(corpus.jpeg(130 + 7 * (number % 5), 170 - 9 * (number % 4), seed=number))
-    return [str(root / f"{number}.jpg") for number in range(COUNT)]
 
 
 class Photos(Dataset[Any]):

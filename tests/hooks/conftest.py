@@ -1,0 +1,16 @@
+"""Photos of many sizes, for the scripts that the hooks are tried on."""
+
+from __future__ import annotations
+
+import corpus
+import pytest
+
+
+@pytest.fixture(scope="module")
+def photos(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """As many JPEGs as the module's COUNT, most of them of a size of their own."""
+    root = tmp_path_factory.mktemp("photos")
+    files = [root / f"{number}.jpg" for number in range(request.module.COUNT)]
+    for number, file in enumerate(files):
+        file.write_bytes(corpus.jpeg(130 + 7 * (number % 5), 170 - 9 * (number % 4), seed=number))
+    return [str(file) for file in files]
