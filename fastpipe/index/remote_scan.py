@@ -1,16 +1,16 @@
-"""The index of class folders in a store: listed folder by folder, and again where it has changed."""
+"""The index of class folders in a store, listed folder by folder."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from fastpipe.index.folders import FolderSource, walk
 from fastpipe.index.journal import Journal
-from fastpipe.index.parts import NEVER_EQUAL, Part, Parts, listed_parts, parts_of
+from fastpipe.index.parts import NEVER_EQUAL, Part, Parts
 from fastpipe.index.table import Listing, pack_paths
 from fastpipe.progress_bar import SlowBar
 from fastpipe.sources import ByteSource, Entry, RemoteSource
@@ -28,45 +28,37 @@ class RemoteFolderSource(FolderSource):
     asked: int = field(default_factory=time.time_ns)  # when this was made, in ns
 
     def find_unchanged(self, kept: Listing, confirmed_ns: int) -> tuple[Parts, str]:
-        """The parts, to be compared when they are listed; none if another process listed the store meanwhile."""
-        if confirmed_ns >= self.asked:
-            return {}, ""
-        told = np.flatnonzero(listed_parts(kept.table)[1][:, 0] != NEVER_EQUAL)  # of others their store can't tell
-        return parts_of(kept.table, ("sizes", "versions"), told), "the store was listed again"
+        """Nothing to take over, as stores don't say which folder has changed; unless another process has listed it."""
+        return {}, "" if confirmed_ns >= self.asked else "the store was listed again"
 
     def folders(self, known: Parts) -> Iterator[Part]:
-        """Lists the folders, several at once; those whose state is as it was are taken over."""
+        """Lists the folders, several at once."""
         source = without_cache(self.bytes_from)
         if not isinstance(source, RemoteSource):
             yield from self._grouped(source)
             return
         with Journal("listings", source.identity, self.options.refresh) as journal:
 
-            def visit(task: tuple[str, str]) -> tuple[Part, Iterable[tuple[str, str]]]:
-                key, state = task
-                if state and key in known and known[key].state[0] == version_of(state):
-                    # What is in it is the same; whether its folders are, they say.
-                    below = [f"{key}/{name}" if key else name for name in known[key].subfolders]
-                    return known[key], [(folder, source.folder_state(folder)) for folder in below]
+            def visit(key: str) -> tuple[Part, list[str]]:
                 listed = journal.get(key.encode())
                 if listed is None:
                     found = source.list_folder(key)
                     journal.put(key.encode(), found)
                 else:
                     found = Folder([Entry(*file) for file in listed[0]], listed[1])
-                return self._listed(key, state, found), found.folders.items()
+                return self._listed(key, found), found.folders
 
-            def visit_all(tasks: list[tuple[str, str]]) -> Iterator[tuple[Part, Iterable[tuple[str, str]]]]:
-                return (found for _, found in map_in_threads(visit, tasks, source.concurrency))
+            def visit_all(keys: list[str]) -> Iterator[tuple[Part, list[str]]]:
+                return (found for _, found in map_in_threads(visit, keys, source.concurrency))
 
-            yield from walk(visit_all, ("", ""), "listing the store", self.options.progress)
+            yield from walk(visit_all, "", "listing the store", self.options.progress)
 
-    def _listed(self, key: str, state: str, found: Folder) -> Part:
+    def _listed(self, key: str, found: Folder) -> Part:
         """A folder as the store tells of it now."""
         entries = [] if not key else sorted(file for file in found.files if file.key.lower().endswith(self.extensions))
         return Part(
             key,
-            (version_of(state) if state else NEVER_EQUAL, 0, 0),
+            (NEVER_EQUAL, 0, 0),
             pack_paths([file.key for file in entries]),
             {
                 "sizes": np.array([file.size for file in entries], np.int64),
@@ -77,16 +69,18 @@ class RemoteFolderSource(FolderSource):
 
     def _grouped(self, source: ByteSource) -> Iterator[Part]:
         """The folders of a source that lists all of its files at once."""
-        folders: dict[str, Folder] = {"": Folder([], {})}
+        folders: dict[str, Folder] = {"": Folder([], [])}
         with SlowBar("listing the store", self.options.progress) as bar:
             for entry in source.list():
                 bar.advance()
                 folder = entry.key.rpartition("/")[0]
-                folders.setdefault(folder, Folder([], {})).files.append(entry)
+                folders.setdefault(folder, Folder([], [])).files.append(entry)
+        placed: set[str] = set()
         for folder in [*folders]:
-            while folder:  # it is among those of the one above it
+            while folder and folder not in placed:  # it is among those of the one above it
+                placed.add(folder)
                 above = folder.rpartition("/")[0]
-                folders.setdefault(above, Folder([], {})).folders[folder] = ""
+                folders.setdefault(above, Folder([], [])).folders.append(folder)
                 folder = above
         for folder, found in folders.items():
-            yield self._listed(folder, "", found)
+            yield self._listed(folder, found)

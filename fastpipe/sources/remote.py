@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import os
-import time
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,9 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["Folder", "RemoteSource"]
 
 _HASHES = ("md5Hash", "ETag", "etag", "content_md5", "crc32c")
-_TIMES = ("mtime", "LastModified", "last_modified", "updated", "modified", "created")
+_STATES = (*_HASHES, "mtime", "LastModified", "last_modified", "updated", "modified", "created")
 _S3 = ("s3:", "s3a:")
-_SETTLED_S = 3.0
 _S3_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "FSSPEC_S3_ENDPOINT_URL")
 
 
@@ -37,11 +35,11 @@ class Folder(NamedTuple):
 
     Attributes:
         files: in it, with their whole keys.
-        folders: in it, each with a text that changes when an entry of it does; ``""`` where the store can't tell.
+        folders: the keys of those in it.
     """
 
     files: list[Entry]
-    folders: dict[str, str]
+    folders: list[str]
 
 
 class RemoteSource(ByteSource):
@@ -118,21 +116,17 @@ class RemoteSource(ByteSource):
 
     def list_folder(self, folder: str) -> Folder:
         """Lists one folder, given by its key; ``""`` for the URL's own."""
-        files, folders = [], {}
+        files, folders = [], []
         for about in with_retries(lambda: self._listed(folder), self.url(folder), self.tries):
             name = about["name"]
             key = self._key(name)
             if not key or key.rstrip("/") == folder or "?" in name:  # a marker of the folder itself, a link of a page
                 continue
             if about.get("type") == "directory":
-                folders[key.rstrip("/")] = _settled_state(about)
+                folders.append(key.rstrip("/"))
             elif not key.endswith("/"):
                 files.append(_entry(key, about))
         return Folder(files, folders)
-
-    def folder_state(self, folder: str) -> str:
-        """A text that changes when an entry of a folder comes or goes; ``""`` if the store can't tell."""
-        return _settled_state(self._info(folder))
 
     def entry(self, key: str) -> Entry:
         return _entry(key, self._info(key))
@@ -240,27 +234,12 @@ class RemoteSource(ByteSource):
 
 def _entry(key: str, about: FileInfo) -> Entry:
     size = about.get("size")
-    return Entry(key, -1 if size is None else int(size), _state_of(about, (*_HASHES, *_TIMES)))
+    # Which of these there is says the store.
+    state = next((about[name] for name in _STATES if about.get(name)), "")
+    etag = str(state.timestamp() if isinstance(state, datetime) else state).strip('"')
+    return Entry(key, -1 if size is None else int(size), etag)
 
 
 def _is_behind_the_end(error: Exception) -> bool:
     """Whether a store refuses a range since the file ends before it."""
     return status_of(error) == 416 or "range is not satisfiable" in str(error) or "InvalidRange" in str(error)
-
-
-def _settled_state(about: FileInfo) -> str:
-    """A folder's time of change, if it is far enough back that another change would move it."""
-    state = _state_of(about, _TIMES)
-    try:
-        return state if float(state) <= time.time() - _SETTLED_S else ""
-    except ValueError:
-        return ""
-
-
-def _state_of(about: FileInfo, names: tuple[str, ...]) -> str:
-    """A text that changes with a file, as its store tells it."""
-    for name in names:
-        value = about.get(name)
-        if value:
-            return str(value.timestamp() if isinstance(value, datetime) else value).strip('"')
-    return ""

@@ -122,18 +122,6 @@ class AsNumpy(ops.Operation):
         return image.numpy()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class AsDtype(ops.Operation):
-    """A tensor in another dtype, its values as they are."""
-
-    op: ClassVar[str] = "as_dtype"
-    moves: ClassVar[bool] = False
-    dtype: torch.dtype
-
-    def apply(self, image: Any) -> Any:
-        return image.to(dtype=self.dtype)
-
-
 class ToTensorOnce(ops.ToTensor):
     """`ToTensor` that leaves tensors as they are."""
 

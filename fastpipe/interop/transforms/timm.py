@@ -22,7 +22,6 @@ from fastpipe import ops
 from fastpipe.interop.transforms.base import Drawing, adapter
 from fastpipe.interop.transforms.known_code import KnownCode, by_code, known_base
 from fastpipe.interop.transforms.pillow_ops import (
-    AsDtype,
     AsNumpy,
     LightenBelow,
     MixChains,
@@ -274,13 +273,6 @@ class ToNumpy(Drawing):
         return ops.interned_once(ops.PilToTensor), AsNumpy()
 
 
-class ToTensor(Drawing):
-    _draws_from_python = False
-
-    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        return ops.interned_once(ops.PilToTensor), AsDtype(self.dtype)
-
-
 # -- the table
 
 _POLICIES = (
@@ -300,7 +292,6 @@ ENTRIES = [
     KnownCode(random_erasing, "RandomErasing", "511fea0ce727a49b", RandomErasing, (random_erasing._get_pixels,)),
     KnownCode(crops, "RandomResizedCropAndInterpolation", "35bfaf5c9a2531b3", RandomResizedCropAndInterpolation),
     KnownCode(crops, "ToNumpy", "1f5e3a320a8e5470", ToNumpy),
-    KnownCode(crops, "ToTensor", "e7f901d85440adac", ToTensor),
 ]
 """The code that the classes were written after: timm 1.0.3 to 1.0.31, of AugMix the last."""
 

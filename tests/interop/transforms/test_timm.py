@@ -34,7 +34,6 @@ ALONE = [
     crops.RandomResizedCropAndInterpolation((20, 31), scale=(3.0, 4.0), interpolation="random"),
     crops.RandomResizedCropAndInterpolation(20, ratio=(0.1, 0.2), scale=(0.9, 1.0), interpolation="bicubic"),
     T.Compose([T.CenterCrop(40), crops.ToNumpy()]),
-    crops.ToTensor(torch.float16),
     crops.MaybePILToTensor(),
     T.Compose([T.ToTensor(), crops.MaybeToTensor()]),
     T.Compose([T.PILToTensor(), crops.MaybePILToTensor()]),
@@ -56,6 +55,7 @@ CALLED = [
     crops.RandomCropOrPad((120, 33), fill=9),
     crops.RandomPad((100, 60), fill=(3, 4, 5)),
     crops.TrimBorder(7),
+    crops.ToTensor(torch.float16),
     *pipelines.naflex_crops(),
 ]
 
