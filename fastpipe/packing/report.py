@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from fastpipe.environment import line_width, versions
@@ -52,24 +52,12 @@ class PackResult:
 
     def about(self) -> dict[str, Any]:
         """The result as JSON has it."""
-        return {
-            "schema": SCHEMA,
-            "command": self.command,
-            "source": self.source,
-            "target": self.target,
-            "versions": versions("pillow"),
-            "files": self.files,
-            "converted": self.converted,
-            "exact": self.exact,
-            "kept": self.kept,
-            "bytes_before": self.bytes_before,
-            "bytes_after": self.bytes_after,
-            "parts": self.parts,
-            "resumed": self.resumed,
-            "smaller": self._smaller() if self.changes.images else None,
-            "left_out": self.left_out,
-            "seconds": round(self.seconds, 3),
-        }
+        values = {**asdict(self), "versions": versions("pillow"), "seconds": round(self.seconds, 3)}
+        values["smaller"] = values.pop("changes") if self.changes.images else None
+        if self.changes.images:
+            psnr = {"psnr": self.changes.psnr, "lowest_psnr": self.changes.lowest_psnr}
+            values["smaller"] |= {name: round(one, 3) if math.isfinite(one) else None for name, one in psnr.items()}
+        return {"schema": SCHEMA, **values}
 
     def _exactly(self) -> str:
         """A phrase for how many of the converted files give the original JPEGs, or are these."""
@@ -83,18 +71,6 @@ class PackResult:
                 f"{others:,} the original bytes were discarded"
             )
         return "their original bytes were discarded: JPEGs made of them have the same coefficients and metadata"
-
-    def _smaller(self) -> dict[str, Any]:
-        changes = self.changes
-        return {
-            "images": changes.images,
-            "pixels_before": changes.pixels_before,
-            "pixels_after": changes.pixels_after,
-            "bytes_before": changes.bytes_before,
-            "bytes_after": changes.bytes_after,
-            "psnr": _finite(changes.psnr),
-            "lowest_psnr": _finite(changes.lowest_psnr),
-        }
 
     def __str__(self) -> str:
         done = f"{self.command}ed"
@@ -124,7 +100,3 @@ class PackResult:
             found = ", ".join(f"{ending or 'no ending'} {count:,}" for ending, count in self.left_out.items())
             lines.append(f"not taken along, as no data set reads them: files with the endings {found}")
         return "\n".join(wrap_text(line, width=line_width()) for line in lines)
-
-
-def _finite(value: float) -> float | None:
-    return round(value, 3) if math.isfinite(value) else None

@@ -17,7 +17,7 @@ from fastpipe import core
 from fastpipe.core.headers import MAYBE_MPO
 from fastpipe.core.packed import PACKED_FORMAT, is_packed
 from fastpipe.errors import DecodeError, ReaderUnavailableError
-from fastpipe.readers._files import open_file, read_file, read_start
+from fastpipe.readers._files import read_file, read_start
 from fastpipe.readers._jpeg import refuse_absurd_head
 from fastpipe.readers.pil import open_any_size
 from fastpipe.types import ArchiveMember, Header
@@ -77,38 +77,18 @@ def read_header(src: Source) -> Header:
     if not isinstance(src, (str, os.PathLike)):
         return parse_header(src)
     path = os.fspath(src)
-    if isinstance(path, ArchiveMember):
-        return _header_of_member(path)
-    descriptor, length = open_file(path)
-    try:
-        data, header = b"", None
-        # Of a JPEG all, before Pillow is asked: it would take any number of segments.
-        for size in (*_PREFIXES, length):
-            if size > _PREFIXES[-1] and not data.startswith(b"\xff\xd8\xff"):
-                break
-            more = os.read(descriptor, size - len(data))
-            data += more
-            header, is_cut = _parse(data, str(path))
-            if header is not None and header.format != MAYBE_MPO:
-                return header
-            if not is_cut or not more or len(data) < size:
-                break
-        os.lseek(descriptor, 0, os.SEEK_SET)
-        with open(descriptor, "rb", buffering=0, closefd=False) as file:
-            return _completed(header, _ask_pillow(file, str(path), data[:16]))
-    finally:
-        os.close(descriptor)
-
-
-def _header_of_member(member: ArchiveMember) -> Header:
     for size in _PREFIXES:
-        if size < member.length:
-            header, is_cut = _parse(read_start(member, size), str(member))
-            if header is not None and header.format != MAYBE_MPO:
-                return header
-            if not is_cut:
-                break
-    return parse_header(read_file(member), str(member))
+        data = read_start(path, size)
+        header, is_cut = _parse(data, str(path))
+        if header is not None and header.format != MAYBE_MPO:
+            return header
+        if not is_cut or len(data) < size:
+            break
+    # Of a JPEG all, before Pillow is asked: it would take any number of segments.
+    if isinstance(path, ArchiveMember) or (is_cut and data.startswith(b"\xff\xd8\xff")):
+        return parse_header(read_file(path, None), str(path))
+    with open(path, "rb", buffering=0) as file:
+        return _completed(header, _ask_pillow(file, str(path), data[:16]))
 
 
 def upright_orientation(data: bytes, header: Header) -> int:

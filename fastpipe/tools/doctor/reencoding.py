@@ -59,13 +59,17 @@ def _reencoding(
     side: int | None,
     seconds: float,
 ) -> Reencoding | None:
+    transform = dataset.transform
+    if transform is None:
+        return None
+
     def mean_us(some: Sequence[bytes], turn: int) -> float:
         """Microseconds an image, in the mean of some files; all draw by the turn's number, so that crops are alike."""
         with keyed_globals(turn):
             start = time.perf_counter()
             load_batch(
                 some,
-                dataset.transform,
+                transform,
                 threads=0,
                 reader=dataset.reader,
                 apply_exif=dataset.apply_exif,
