@@ -15,12 +15,13 @@ import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
-from typing import Any
+from typing import Any, cast
 
 import filelock
 import numpy as np
 
 from fastpipe.datasets import IMG_EXTENSIONS, ImageDataset, ImageFolder, ImageIndex
+from fastpipe.datasets.indexed import IndexedDataset
 from fastpipe.datasets.wrappers import EpochSubset
 from fastpipe.errors import DatasetError, FastpipeWarning, StoreError
 from fastpipe.executor import SharedEpoch
@@ -114,7 +115,7 @@ class GrowingDataset(EpochSubset):
             raise DatasetError(
                 f"growth={growth}: give a number above 1; with 1.5 each epoch may be half as large again."
             )
-        self.dataset: Any
+        self.dataset: IndexedDataset
         self.dataset, index, self.cache = _with_cache(source, cache, seed)
         if not len(index):
             raise DatasetError(f"there is no sample in {index.root}.")
@@ -129,7 +130,7 @@ class GrowingDataset(EpochSubset):
 
     def __len__(self) -> int:
         """The samples of the current epoch; decides it."""
-        return self.length_at(self.dataset._fastpipe.epoch.get())
+        return self.length_at(self.dataset.epoch)
 
     def length_at(self, epoch: int) -> int:
         """The samples of an epoch, which is decided now if it wasn't before."""
@@ -150,7 +151,7 @@ class GrowingDataset(EpochSubset):
 
     def inner(self, places: Sequence[int], epoch: int | None = None) -> list[int]:
         """The positions in the source of places in an epoch, None for the current one, 0 ≤ place < its length."""
-        window = self._window(self.dataset._fastpipe.epoch.get() if epoch is None else epoch)
+        window = self._window(self.dataset.epoch if epoch is None else epoch)
         self._state.begin(window)
         asked = np.asarray(places, np.int64)
         if asked.size and not (asked.min() >= 0 and asked.max() < len(window)):
@@ -176,7 +177,7 @@ class GrowingDataset(EpochSubset):
 
     def statistics(self) -> GrowingStatistics:
         """Counts the samples of the current epoch, and those that have arrived, are missing or have left."""
-        epoch = self.dataset._fastpipe.epoch.get()
+        epoch = self.dataset.epoch
         window = self._window(epoch)
         progress = self._state.progress()
         return GrowingStatistics(
@@ -225,7 +226,7 @@ class GrowingDataset(EpochSubset):
                 f"the classes of {source.root} have changed ({', '.join(changed)}), and targets are their positions: "
                 "make the ImageFolder and the GrowingDataset anew; what is in the cache isn't fetched again."
             )
-        if np.array_equal(index.table.paths, self.dataset.index.table.paths):
+        if self.dataset.index is not None and np.array_equal(index.table.paths, self.dataset.index.table.paths):
             return self
         longer = _of_index(source, index)
         longer.targets = Targets(index)
@@ -384,7 +385,7 @@ class _Indices(Sequence[int]):
         return np.array(self[:], np.int64 if dtype is None else dtype)
 
 
-def _with_cache(source: object, cache: Cache | None, seed: int) -> tuple[ImageDataset, ImageIndex, Cache]:
+def _with_cache(source: object, cache: Cache | None, seed: int) -> tuple[IndexedDataset, ImageIndex, Cache]:
     """A copy of a dataset that reads through a cache and has a seed; its index, and the cache."""
     index = getattr(source, "_fastpipe_index", None)
     if index is None or index.source is None:
@@ -397,7 +398,7 @@ def _with_cache(source: object, cache: Cache | None, seed: int) -> tuple[ImageDa
     if cache is None:
         raise DatasetError("give the cache that samples are kept in: cache=fastpipe.Cache(FOLDER, '500 GB').")
     index = index.read_through(cache.over(index.source))
-    other = _of_index(source, index)
+    other = _of_index(cast(IndexedDataset, source), index)
     if hasattr(other, "source"):
         other.source = index.source
     if other.seed is None:
@@ -405,7 +406,7 @@ def _with_cache(source: object, cache: Cache | None, seed: int) -> tuple[ImageDa
     return other, index, cache
 
 
-def _of_index(source: Any, index: ImageIndex) -> Any:
+def _of_index(source: IndexedDataset, index: ImageIndex) -> IndexedDataset:
     """A copy of a dataset that has an index's samples, with the targets that somebody assigned."""
     other = copy.copy(source)
     other._fastpipe_set_samples(index)

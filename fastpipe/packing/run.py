@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from fastpipe import readers
 from fastpipe.atomic_write import atomic_write
@@ -47,6 +47,8 @@ from fastpipe.packing.work import (
 from fastpipe.progress_bar import SlowBar
 from fastpipe.sources.cache import parse_size
 from fastpipe.sources.threads import map_in_threads
+
+Result = TypeVar("Result")
 
 COMMIT_S = 1.0
 """Seconds between two moments at which what is done is recorded."""
@@ -461,9 +463,9 @@ def _for_workers(task: Task) -> Task:
     return task._replace(items=items)
 
 
-def _in_order(results: Iterable[tuple[int, Any]]) -> Iterator[Any]:
+def _in_order(results: Iterable[tuple[int, Result]]) -> Iterator[Result]:
     """Yields results in the order of their numbers, from 0 on."""
-    early: dict[int, Any] = {}
+    early: dict[int, Result] = {}
     turn = 0
     for number, result in results:
         early[number] = result

@@ -18,7 +18,7 @@ from PIL import Image
 
 from fastpipe import readers
 from fastpipe.config import format_key
-from fastpipe.errors import DatasetError
+from fastpipe.errors import DatasetError, ReaderError
 from fastpipe.program import lower
 from fastpipe.progress_bar import ProgressCallback, no_progress
 from fastpipe.rng import keyed_generators
@@ -206,9 +206,8 @@ def sample_folder(
         progress(number, len(files), "reading images")
         try:
             data = readers.read_file(name, None)
-            readers.parse_header(data, name)
-            Image.open(io.BytesIO(data)).load()
-        except Exception:  # not an image or a damaged one: Pillow's plugins raise nearly anything
+            readers.decode(data, reader="pil", max_pixels=None)
+        except (ReaderError, OSError):  # not an image or a damaged one
             continue
         sample = read_sample(name, data, number)
         taken = by_format.setdefault(sample.format, [])
