@@ -21,7 +21,7 @@ from fastpipe.executor import (
     SlotAllocator,
     batch_memory,
 )
-from fastpipe.sources import fetched
+from fastpipe.sources import fetch_files
 from fastpipe.types import Generators, Recipe
 
 Box = tuple[int, int, int, int]
@@ -86,7 +86,7 @@ class ArrayStages(ImageStages):
 
     def read(self, tasks: Sequence[SampleTask], resources: ThreadResources | None) -> None:
         """Takes arrays to be as the first is; where a window is drawn, that is looked at before."""
-        contents, errors = fetched([task.source for task in tasks])
+        contents, errors = fetch_files([task.source for task in tasks])
         for number, error in errors.items():
             self.policy.failed(tasks[number], error)
         form, statuses = self._look(tasks, contents, resources)
@@ -121,7 +121,7 @@ class ArrayStages(ImageStages):
     def read_one(self, task: SampleTask, source: str | bytes | None = None) -> None:
         try:
             if source is None:
-                (source,), errors = fetched([task.source])
+                (source,), errors = fetch_files([task.source])
                 if errors:
                     raise errors[0]
             form = self._form_of(task, source)

@@ -30,7 +30,7 @@ from fastpipe.program.on_image import DIRECT, finish_tensor
 from fastpipe.program.program import Program
 from fastpipe.readers.partial import PartialFile, fetch_images, fetch_rows
 from fastpipe.rng import as_globals, drawing, keyed_generators, keyed_globals
-from fastpipe.sources import fetched
+from fastpipe.sources import fetch_files
 from fastpipe.transforms.albumentations_targets import reseed, run_of
 from fastpipe.transforms.compose_plan import run_one, runs_of
 from fastpipe.transforms.pipeline import FixedSteps, Pipeline
@@ -131,7 +131,7 @@ class ImageStages:
             if in_parts:
                 sources, errors, partial = fetch_images(sources)
             else:
-                sources, errors = fetched(sources)
+                sources, errors = fetch_files(sources)
             for number, error in errors.items():
                 self.policy.failed(tasks[number], error)
         if resources is None:

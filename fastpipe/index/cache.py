@@ -22,7 +22,7 @@ from fastpipe.paths import absolute_path
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptIndex:
     """A listing, and where it is kept."""
 
     listing: Listing  # the files; mapped from disk, or in memory
@@ -33,7 +33,7 @@ class Kept:
     identity: dict[str, Any] = field(default_factory=dict)
 
 
-def open_kept(location: Path, generation: str | None = None) -> Kept:
+def open_kept(location: Path, generation: str | None = None) -> KeptIndex:
     """Opens the index at a location, its current generation or a given one; raises UnusableIndex."""
     generation = generation or format.last_generation(location)
     header, arrays = format.read(location, generation)
@@ -43,23 +43,23 @@ def open_kept(location: Path, generation: str | None = None) -> Kept:
         raise format.UnusableIndex(f"something is missing: {error}") from None
     if listing.table.offsets[-1] != listing.table.paths.size:
         raise format.UnusableIndex("the offsets don't fit the paths")
-    return Kept(listing, "opened", location, generation, header.get("identity") or {})
+    return KeptIndex(listing, "opened", location, generation, header.get("identity") or {})
 
 
-def load_or_build(source: IndexSource, location: str | os.PathLike[str] | None) -> Kept:
+def load_or_build(source: IndexSource, location: str | os.PathLike[str] | None) -> KeptIndex:
     """The index of a source as it is now, kept at a location, ``"auto"`` for the user's cache folder; None in memory.
 
     Raises:
         DatasetError: it can't be kept at the location that was given.
     """
     if location is None:
-        return Kept(source.list_files({}), "built: kept nowhere")
+        return KeptIndex(source.list_files({}), "built: kept nowhere")
     if isinstance(location, str) and location == "auto":
         try:
             default = _default_location(source)
         except FileNotFoundError as error:
             _warn_not_kept(None, error)
-            return Kept(source.list_files({}), "built: kept nowhere")
+            return KeptIndex(source.list_files({}), "built: kept nowhere")
         return _kept(source, default, required=False)
     folder = Path(absolute_path(location))
     format.refuse_foreign_folder(folder)
@@ -96,7 +96,7 @@ def _default_location(source: IndexSource) -> Path:
     return format.cache_folder() / source.kind / f"{name}-{key}"
 
 
-def _open_and_compare(source: IndexSource, location: Path) -> tuple[Kept | None, Parts, str]:
+def _open_and_compare(source: IndexSource, location: Path) -> tuple[KeptIndex | None, Parts, str]:
     """Opens the index at a location: the index, what of it may be taken over, and why it won't do (``""``: it does)."""
     try:
         kept = open_kept(location)
@@ -110,7 +110,7 @@ def _open_and_compare(source: IndexSource, location: Path) -> tuple[Kept | None,
     return kept, *source.find_unchanged(kept.listing, confirmed_ns)
 
 
-def _kept(source: IndexSource, location: Path, *, required: bool) -> Kept:
+def _kept(source: IndexSource, location: Path, *, required: bool) -> KeptIndex:
     """The index at a location, brought up to date there."""
     kept, known, reason = _open_and_compare(source, location)
     if kept is not None and not reason:
@@ -141,7 +141,7 @@ def _kept(source: IndexSource, location: Path, *, required: bool) -> Kept:
     if required:
         raise DatasetError(f"the index can't be kept at {location}: {problem}") from problem
     _warn_not_kept(location, problem)
-    return Kept(listing, origin)
+    return KeptIndex(listing, origin)
 
 
 def _warn_not_kept(location: Path | None, problem: object) -> None:

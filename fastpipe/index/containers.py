@@ -13,7 +13,7 @@ from typing_extensions import Self
 from fastpipe.errors import DatasetError
 from fastpipe.index.glob import Paths, expand_paths, paths_digest
 from fastpipe.index.index_source import DEFAULT_OPTIONS, BuildOptions, IndexSource
-from fastpipe.index.parts import NEVER_EQUAL, Part, Parts, State, listed_parts, merge, parts_of, settled_state, state_of
+from fastpipe.index.parts import UNSETTLED, Part, Parts, State, listed_parts, merge, parts_of, settled_state, state_of
 from fastpipe.index.table import Listing, number_labels, pack_paths
 from fastpipe.progress_bar import SlowBar
 from fastpipe.sources import ByteSource, Cache
@@ -139,7 +139,7 @@ class ContainerSource(IndexSource):
                 f"the images of {path} are compressed as a column, so they are unpacked on this machine, "
                 "where a cluster's workers don't see them: leave the scheduler out."
             )
-        if unpacked is not None and state[1] != NEVER_EQUAL:  # its name says of which state of the container it is
+        if unpacked is not None and state[1] != UNSETTLED:  # its name says of which state of the container it is
             state = state_of(unpacked)
         columns = {"starts": np.array(starts, np.int64), "sizes": np.array(sizes, np.int64)}
         packed = pack_paths([start + name for name in names])

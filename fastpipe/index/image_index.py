@@ -43,7 +43,7 @@ class ImageIndex:
         source: what has the files, or their containers; None for this machine's file system.
     """
 
-    def __init__(self, kept: cache.Kept, root: str, source: ByteSource | None = None) -> None:
+    def __init__(self, kept: cache.KeptIndex, root: str, source: ByteSource | None = None) -> None:
         listing = kept.listing
         self.table = table = listing.table
         self.root = root = root if listing.rooted else ""

@@ -12,7 +12,7 @@ from fastpipe.errors import DatasetError
 from fastpipe.index.image_index import ImageIndex
 from fastpipe.index.index_source import IndexSource
 from fastpipe.index.list_files import Column, pack_list_paths, read_list, table_of
-from fastpipe.index.parts import NEVER_EQUAL, Parts, listed_parts, settled_state, state_of
+from fastpipe.index.parts import UNSETTLED, Parts, listed_parts, settled_state, state_of
 from fastpipe.index.table import Array, Listing, joined
 from fastpipe.paths import absolute_path
 from fastpipe.sources import ByteSource
@@ -48,9 +48,9 @@ class ListSource(IndexSource):
     def list_files(self, known: Parts) -> Listing:
         size, modified, changed = settled_state(self.path)  # before: what changes meanwhile shows the next time
         listing = table_of(*read_list(self.path, self.columns), "" if self.bytes_from else self.root)
-        if modified == NEVER_EQUAL and changed % _MS:  # times are finer than what reading takes
+        if modified == UNSETTLED and changed % _MS:  # times are finer than what reading takes
             after = settled_state(self.path)
-            modified = after[1] if (after[0], after[2]) == (size, changed) else NEVER_EQUAL
+            modified = after[1] if (after[0], after[2]) == (size, changed) else UNSETTLED
         table = replace(
             listing.table,
             part_paths=joined([pack_list_paths([os.path.basename(self.path)])]),

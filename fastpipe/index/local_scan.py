@@ -18,7 +18,7 @@ import numpy as np
 from fastpipe.errors import DatasetError
 from fastpipe.index.folders import FolderSource, walk
 from fastpipe.index.listing import class_folders, is_folder
-from fastpipe.index.parts import NEVER_EQUAL, Part, Parts, State, is_settled, listed_parts, parts_of
+from fastpipe.index.parts import UNSETTLED, Part, Parts, State, is_settled, listed_parts, parts_of
 from fastpipe.index.table import ENCODING, ERRORS, Array, Listing, Table, unpack_paths
 from fastpipe.progress_bar import SlowBar
 from fastpipe.sources.threads import map_in_threads, threads_for_files
@@ -45,7 +45,7 @@ def _state_or_never(path: str) -> State:
     try:
         return _state_of(os.stat(path))
     except OSError:
-        return NEVER_EQUAL, 0, 0
+        return UNSETTLED, 0, 0
 
 
 def folder_states(root: str, folders: Sequence[str]) -> Array:
@@ -70,7 +70,7 @@ Listed = tuple[State, str, Sequence[str], bool]
 """A folder as JSON can hold it: its state, its files' paths from the root on, a NUL after each, the names of the
 folders in it, and whether it could be listed."""
 
-_UNREADABLE: Listed = ((NEVER_EQUAL, 0, 0), "", (), False)
+_UNREADABLE: Listed = ((UNSETTLED, 0, 0), "", (), False)
 
 Visited = tuple[Listed | None, str]
 """A folder, None for one that wasn't to be listed, and what a `Task` has of those above the folders in it."""
@@ -91,7 +91,7 @@ class LocalFolderSource(FolderSource):
     def find_unchanged(self, kept: Listing, confirmed_ns: int) -> tuple[Parts, str]:
         folders, states = listed_parts(kept.table)
         now = folder_states(self.root, folders)
-        same = (now == states).all(axis=1) & (states[:, 0] != NEVER_EQUAL)
+        same = (now == states).all(axis=1) & (states[:, 0] != UNSETTLED)
         missing = self.options.sizes and kept.table.sizes is None
         if same.all() and not missing:
             return {}, ""
@@ -102,7 +102,7 @@ class LocalFolderSource(FolderSource):
         unchanged = (number for number, folder in enumerate(folders) if folder not in changed or not folder)
         known = parts_of(kept.table, ("sizes",), unchanged)
         if "" in changed:
-            known[""] = replace(known[""], state=(NEVER_EQUAL, 0, 0))
+            known[""] = replace(known[""], state=(UNSETTLED, 0, 0))
         reason = f"{len(changed)} of {len(folders)} folders may have changed"
         return known, reason if changed else "it had no sizes of the files"
 
@@ -121,7 +121,7 @@ class LocalFolderSource(FolderSource):
         sized = self.options.sizes or ("" in known and "sizes" in known[""].columns)
 
         def task(path: str, above: str) -> Task:
-            return path, path not in known or known[path].state[0] == NEVER_EQUAL, above
+            return path, path not in known or known[path].state[0] == UNSETTLED, above
 
         def visit_all(tasks: list[Task]) -> Iterator[tuple[Part, list[Task]]]:
             for some, visits in self._visits(tasks):
@@ -217,7 +217,7 @@ def _list(full: str, path: str, state: State, before: int, extensions: tuple[str
             raise
         return _UNREADABLE
     if dangling or not is_settled(mtime, ctime, before):  # a dangling link may come to point at a folder
-        mtime = NEVER_EQUAL
+        mtime = UNSETTLED
     if not path:
         names = []  # files beside the class folders are no samples
     names.sort()

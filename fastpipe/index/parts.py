@@ -17,7 +17,7 @@ from fastpipe.types import RemoteFile
 State = tuple[int, int, int]
 """Three integers that differ once a file or folder has changed."""
 
-NEVER_EQUAL = -1
+UNSETTLED = -1
 """A modification time that makes a state differ from whatever the system says."""
 
 SETTLED_NS = 3_000_000_000
@@ -43,7 +43,7 @@ def settled_state(path: str) -> State:
         return state_of(path)
     now = time.time_ns()
     size, mtime, ctime = state_of(path)
-    return size, mtime if is_settled(mtime, ctime, now) else NEVER_EQUAL, ctime
+    return size, mtime if is_settled(mtime, ctime, now) else UNSETTLED, ctime
 
 
 @dataclass(frozen=True, slots=True)

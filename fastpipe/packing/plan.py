@@ -38,12 +38,12 @@ class Layout:
     shard_samples: int | None
 
     @property
-    def loose(self) -> bool:
+    def is_one_file_each(self) -> bool:
         """Whether each file is one of its own in the target."""
         return self.target.kind == "folder" and self.source.kind != "samples"
 
     @property
-    def apart(self) -> bool:
+    def keeps_containers(self) -> bool:
         """Whether each container of the source has its own in the target."""
         return self.target.kind == "folder" and self.source.kind == "samples"
 
@@ -52,12 +52,12 @@ class Layout:
         """Whether the files are samples of shards, with their labels beside them; else they keep their own names."""
         if self.source.kind == "folders":
             return self.target.kind == "shards"
-        return not self.loose
+        return not self.is_one_file_each
 
     @property
     def listed(self) -> bool:
         """Whether a list says the files' labels and their order."""
-        return self.loose and self.source.kind == "list"
+        return self.is_one_file_each and self.source.kind == "list"
 
     @property
     def about(self) -> dict[str, Any]:
@@ -78,7 +78,7 @@ class Layout:
     def items(self, done: Container[str]) -> Iterator[Item]:
         """Yields the source's files in their order, but for those of containers that are done, by their keys."""
         if self.source.kind == "samples":
-            return self.source.members(self.conversion.ending, self.apart, done)
+            return self.source.members(self.conversion.ending, self.keeps_containers, done)
         return self.source.files(self.conversion.ending, self.as_samples)
 
     def tasks(
@@ -111,9 +111,9 @@ class Layout:
 
     def _named(self, item: Item) -> tuple[str, Item]:
         """The archive of a file, and the file."""
-        if self.loose:
+        if self.is_one_file_each:
             return "", item
-        return container_name(item.group) if self.apart else self.target.start, item
+        return container_name(item.group) if self.keeps_containers else self.target.start, item
 
     def _numbered(
         self, items: Iterable[Item], parts: Mapping[str, PartState], complete: Container[str]

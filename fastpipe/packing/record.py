@@ -58,7 +58,7 @@ class Row(NamedTuple):
     whole: Sequence[Any] | None = None
     exact: int = 0
 
-    def moved(self, start: int) -> Row:
+    def placed_at(self, start: int) -> Row:
         """The row of a piece that its archive has at `start`."""
         places = tuple(place._replace(start=start + place.start) for place in self.places)
         return self._replace(places=places, end=start + self.end)
@@ -77,7 +77,7 @@ class PartState(NamedTuple):
     samples: int = 0
     end: int = 0
 
-    def plus(self, row: Row) -> PartState:
+    def with_row(self, row: Row) -> PartState:
         """The archive with a file more."""
         return PartState(self.planned + row.planned, self.samples + row.samples, row.end)
 
@@ -251,7 +251,7 @@ class Record:
         if row.whole is not None:
             self.whole[row.key] = row.before, row.stamp
         if row.part:
-            self.parts[row.part] = self.parts.get(row.part, PartState()).plus(row)
+            self.parts[row.part] = self.parts.get(row.part, PartState()).with_row(row)
 
     def _write(self, lines: list[str]) -> None:
         data = memoryview("".join(line + "\n" for line in lines).encode("ascii"))

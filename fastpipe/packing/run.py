@@ -34,7 +34,7 @@ from fastpipe.packing.source import PackSource, open_source
 from fastpipe.packing.target import PART, OpenPart, Target, container_name, path_in
 from fastpipe.packing.work import (
     FILES,
-    Made,
+    ArchivePiece,
     Task,
     make,
     state_of,
@@ -58,7 +58,7 @@ LIST = "labels.csv"
 
 _LEFTOVER = re.compile(rf"\.[0-9a-f]{{8,16}}(\.piece)?{re.escape(PART)}$")
 _LOOKED_AT = 256  # files at a time, whether they have changed
-_FILES_OF_A_TASK = {"loose": 512, "archive": 64}  # on a cluster
+_FILES_OF_A_TASK = {"file": 512, "archive": 64}  # on a cluster
 
 
 def pack(
@@ -197,7 +197,7 @@ def _run(
                 # Two threads a CPU where half of the time is waiting for a store.
                 threads = jobs or usable_cpus() * (2 if source.is_remote else 1)
                 with SlowBar(f"{conversion.verb}ing", progress) as bar:
-                    _Flow(layout, record, bar, threads, cluster).run()
+                    _PackRun(layout, record, bar, threads, cluster).run()
                 totals = record.totals
                 return PackResult(
                     command=conversion.verb,
@@ -223,7 +223,7 @@ def _run(
             raise DatasetError(f"{target.path}: {error}. {kept if is_begun else 'Nothing was written.'}") from error
 
 
-class _Flow:
+class _PackRun:
     """One run: from the source's files to the target's."""
 
     def __init__(self, layout: Layout, record: Record, bar: SlowBar, jobs: int, cluster: Cluster | None) -> None:
@@ -262,9 +262,9 @@ class _Flow:
             self._sweep()
 
     def _run_in_threads(self) -> None:
-        function: Callable[[Task], Made | list[Row]] = write_files if self._layout.loose else make
+        function: Callable[[Task], ArchivePiece | list[Row]] = write_files if self._layout.is_one_file_each else make
         for _, made in map_in_threads(function, self._tasks(FILES), self._jobs):
-            if isinstance(made, Made):
+            if isinstance(made, ArchivePiece):
                 self._take(made)
             else:
                 self._take_rows(made)
@@ -272,18 +272,18 @@ class _Flow:
     def _run_on_cluster(self, cluster: Cluster) -> None:
         """Has workers write files, a few hundred in a task, or whole shards; a single archive by pieces."""
         shards = self._layout.source.containers
-        if self._layout.apart and isinstance(shards, ShardSource):
+        if self._layout.keeps_containers and isinstance(shards, ShardSource):
             self._shards_on_cluster(cluster, shards)  # then what is left are shards that were begun by a process alone
         if self._target.kind == "archive":
             tasks = map(_for_workers, self._tasks(_FILES_OF_A_TASK["archive"]))
             for rows, name in _in_order(cluster.map(write_piece, tasks)):
                 piece = self._path(name)
-                self._take(Made(rows, Path(piece).read_bytes()))
+                self._take(ArchivePiece(rows, Path(piece).read_bytes()))
                 os.unlink(piece)
             return
         function, files = write_part, None
-        if self._layout.loose:
-            function, files = write_files_on_cluster, _FILES_OF_A_TASK["loose"]
+        if self._layout.is_one_file_each:
+            function, files = write_files_on_cluster, _FILES_OF_A_TASK["file"]
         for _, rows in cluster.map(function, self._unbegun(self._tasks(files))):
             self._take_rows(rows)
 
@@ -317,7 +317,7 @@ class _Flow:
                 if known is not None and known != state_of(path):
                     raise self._changed(path)
 
-    def _take(self, made: Made) -> None:
+    def _take(self, made: ArchivePiece) -> None:
         """Takes in a piece of an archive."""
         self._take_rows(self._part(made.rows[0].part).append(*made))
 
@@ -381,7 +381,7 @@ class _Flow:
         if self._record.is_new:
             yield from items
             return
-        if self._layout.loose:
+        if self._layout.is_one_file_each:
             self._check_files()
 
         def not_there(some: tuple[Item, ...]) -> list[Item]:

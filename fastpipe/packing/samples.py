@@ -24,16 +24,16 @@ from fastpipe.types import ArchiveMember, RemoteFile
 _ROWS = 64
 
 
-def shard_items(source: ShardSource, ending: Ending, apart: bool) -> Iterator[Item]:
+def shard_items(source: ShardSource, ending: Ending, keeps_containers: bool) -> Iterator[Item]:
     """Yields all members of shards, sample by sample.
 
     Args:
         source: the shards.
         ending: of images that are converted.
-        apart: whether each shard has its own in the target; else their samples go together, and where there are
-            several shards, each sample's name begins with its shard's.
+        keeps_containers: whether each shard has its own in the target; else their samples go together, and where
+            there are several shards, each sample's name begins with its shard's.
     """
-    for path, container, start in _containers(source, apart):
+    for path, container, start in _containers(source, keeps_containers):
         files = (member for member in list_members(path) if member.start >= 0)
         seen = Counter[str]()  # shards that were drawn with replacement have a member twice
         for _, sample in itertools.groupby(files, key=lambda member: _key(member.name)):
@@ -58,7 +58,7 @@ def shard_items(source: ShardSource, ending: Ending, apart: bool) -> Iterator[It
 
 
 def table_items(
-    source: TableSource, index: ImageIndex, labels: dict[int, str], ending: Ending, apart: bool
+    source: TableSource, index: ImageIndex, labels: dict[int, str], ending: Ending, keeps_containers: bool
 ) -> Iterator[Item]:
     """Yields the rows of Parquet files: the image, its label beside it, and other columns as JSON.
 
@@ -67,11 +67,11 @@ def table_items(
         index: of their images.
         labels: the text of each label.
         ending: of images that are converted.
-        apart: as of `shard_items`.
+        keeps_containers: as of `shard_items`.
     """
     rows = iter(range(len(index)))
     values = index.labels
-    for path, container, start in _containers(source, apart):
+    for path, container, start in _containers(source, keeps_containers):
         for number, others in enumerate(_other_columns(source, path)):
             row = next(rows)
             key = f"{start}{number:09}"
@@ -113,12 +113,12 @@ def _key(name: str) -> str:
     return f"{folder}/{base.partition('.')[0]}"
 
 
-def _containers(source: ContainerSource, apart: bool) -> Iterator[tuple[str, str, str]]:
+def _containers(source: ContainerSource, keeps_containers: bool) -> Iterator[tuple[str, str, str]]:
     """Path and name of each container, and what its samples' names begin with in the target."""
     for path in source.paths:
         name = source.name_of(path).rstrip("/")
         flat = posixpath.splitext(name)[0].replace("/", "-").replace(".", "_")
-        yield path, name, "" if apart or len(source.paths) == 1 else f"{flat}-"
+        yield path, name, "" if keeps_containers or len(source.paths) == 1 else f"{flat}-"
 
 
 def _with_start(name: str, start: str) -> str:

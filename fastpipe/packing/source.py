@@ -96,20 +96,20 @@ class PackSource:
         _, classes, values = number_labels(used, True)
         return (*classes,) == index.classes and (*values,) == index.class_values
 
-    def members(self, ending: Ending, apart: bool, done: Container[str]) -> Iterator[Item]:
+    def members(self, ending: Ending, keeps_containers: bool, done: Container[str]) -> Iterator[Item]:
         """Yields the samples of shards or Parquet files in their order.
 
         Args:
             ending: of those that are converted.
-            apart: whether each container has its own in the target.
+            keeps_containers: whether each container has its own in the target.
             done: the keys of shards that are left out.
         """
         if isinstance(self.containers, ShardSource):
             shards = self.containers
             left = tuple(path for path in shards.paths if shards.name_of(path) not in done)
-            return shard_items(replace(shards, paths=left), ending, apart)
+            return shard_items(replace(shards, paths=left), ending, keeps_containers)
         tables = cast(TableSource, self.containers)
-        return table_items(tables, self.images, self.labels, ending, apart)
+        return table_items(tables, self.images, self.labels, ending, keeps_containers)
 
     def files(self, ending: Ending, as_samples: bool) -> Iterator[Item]:
         """Yields the files of folders or a list in their order.

@@ -166,7 +166,7 @@ class OpenPart:
             OSError: it can't be written, or other bytes are read.
         """
         self._put(data)
-        placed = [row.moved(self.end) for row in rows]
+        placed = [row.placed_at(self.end) for row in rows]
         self._note(place for row in placed for place in row.places)
         self.end += len(data)
         return placed

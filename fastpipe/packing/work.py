@@ -20,7 +20,7 @@ from fastpipe.packing.samples import shard_items
 from fastpipe.packing.smaller import Changes
 from fastpipe.packing.target import PART, OpenPart, path_in, write_checked
 from fastpipe.readers.header import guess_format
-from fastpipe.sources.base import fetched
+from fastpipe.sources.base import fetch_files
 from fastpipe.types import ArchiveMember, RemoteFile
 
 FILES = 16
@@ -46,14 +46,14 @@ class Task(NamedTuple):
     items: tuple[Item, ...]
 
 
-class Made(NamedTuple):
+class ArchivePiece(NamedTuple):
     """Files that are proved, as a piece of an archive; the rows' places and ends are relative to it."""
 
     rows: list[Row]
     data: bytes
 
 
-def make(task: Task) -> Made:
+def make(task: Task) -> ArchivePiece:
     """Converts files, and puts their members together."""
     archive = archive_of(task.part)
     rows, pieces, end = [], list[bytes](), 0
@@ -65,7 +65,7 @@ def make(task: Task) -> Made:
             places.append(MemberOffset(name, crc, len(data), end, modified_ns))
             end += len(pieces[-1])
         rows.append(row._replace(places=tuple(places), end=end))
-    return Made(rows, b"".join(pieces))
+    return ArchivePiece(rows, b"".join(pieces))
 
 
 def write_files(task: Task, beside: str = PART) -> list[Row]:
@@ -98,7 +98,7 @@ def write_shard(asked: tuple[Task, ShardSource]) -> list[Row]:
     for rows in _written(task, shard_items(source, task.conversion.ending, True)):
         for row in rows:
             totals.add(row)
-            state = state.plus(row)
+            state = state.with_row(row)
     row = Row(source.name_of(path), state.planned, size, stamp, part=task.part, whole=totals.fields)
     return [row._replace(samples=state.samples, end=state.end)]
 
@@ -130,7 +130,7 @@ def write_piece(task: Task) -> tuple[list[Row], str]:
 
 def _converted(task: Task) -> Iterator[tuple[Row, list[tuple[str, bytes, int | None]]]]:
     """Yields for each file its row, still without places, and the names, bytes and times to write."""
-    local, errors = fetched([item.path for item in task.items])
+    local, errors = fetch_files([item.path for item in task.items])
     for number, item in enumerate(task.items):
         row = Row(item.key, item.planned, samples=int(item.begins), part=task.part)
         if not item.path:

@@ -195,7 +195,7 @@ def _decode(data: bytes, box: Box | None, header: Header, chosen: Reader, source
             return pixels if box is None else pixels[box.top : box.bottom, box.left : box.right]
         except ReaderError as error:  # Pillow decides
             if header.format == PACKED_FORMAT:
-                raise _named(error, source, header) from error.__cause__
+                raise _with_source(error, source, header) from error.__cause__
         except chosen.refusals:
             pass
         except Exception as error:  # another package's reader; a file must not stop training where Pillow can read it
@@ -208,7 +208,7 @@ def _decode(data: bytes, box: Box | None, header: Header, chosen: Reader, source
     try:
         return _pillow().decode_region(data, box, any_size=beyond)
     except DecodeError as error:
-        raise _named(error, source, header) from error.__cause__
+        raise _with_source(error, source, header) from error.__cause__
 
 
 def _pillow() -> PillowReader:
@@ -225,7 +225,7 @@ def _checked(pixels: Pixels, header: Header, reader: Reader) -> Pixels:
     return pixels
 
 
-def _named(error: ReaderError, source: str, header: Header) -> ReaderError:
+def _with_source(error: ReaderError, source: str, header: Header) -> ReaderError:
     """A reader's error, with the name of the file that it refuses."""
     if not isinstance(error, DecodeError):
         return error
@@ -243,7 +243,7 @@ def _decode_indices(data: bytes, box: Box, header: Header, chosen: Reader, sourc
     try:
         return _pillow().decode_indices(data, box)
     except DecodeError as error:
-        raise _named(error, source, header) from error.__cause__
+        raise _with_source(error, source, header) from error.__cause__
     except UnsupportedRequestError as error:
         raise UnsupportedRequestError(f"{source}: {error}") from None
 

@@ -9,7 +9,7 @@ import numpy as np
 from fastpipe.core.packed import LONGEST_HEAD, PACKED_EXTENSION, is_packed, rows_of, segments_of
 from fastpipe.errors import StoreError
 from fastpipe.readers._files import read_file
-from fastpipe.sources import fetched
+from fastpipe.sources import fetch_files
 from fastpipe.types import Box, RemoteFile
 
 
@@ -68,19 +68,19 @@ class PartialFile:
 def fetch_images(
     files: Sequence[str | bytes],
 ) -> tuple[Sequence[str | bytes], dict[int, Exception], dict[int, PartialFile]]:
-    """Reads files that are in stores, at the same time: as `fastpipe.sources.fetched`, but of large packed images only
-    the beginning.
+    """Reads files that are in stores, at the same time: as `fastpipe.sources.fetch_files`, but of large packed images
+    only the beginning.
 
     Returns:
-        What `fetched` does; and the packed images of which the beginning is there, by their positions.
+        What `fetch_files` does; and the packed images of which the beginning is there, by their positions.
     """
     large = [position for position, file in enumerate(files) if isinstance(file, RemoteFile) and _is_by_ranges(file)]
     if not large:
-        return *fetched(files), {}
+        return *fetch_files(files), {}
     asked = list(files)
     for position in large:
         asked[position] = files[position].part(0, LONGEST_HEAD)  # type: ignore[union-attr] # they are RemoteFile
-    local, errors = fetched(asked)
+    local, errors = fetch_files(asked)
     found, left, partial = list(local), dict(errors), {}
     whole = []
     for position in large:
@@ -92,7 +92,7 @@ def fetch_images(
                 left[position] = error
         elif isinstance(errors.get(position), (StoreError, type(None))):  # no packed image, or a store without ranges
             whole.append(position)
-    again, errors_again = fetched([files[position] for position in whole])
+    again, errors_again = fetch_files([files[position] for position in whole])
     for number, position in enumerate(whole):
         left.pop(position, None)
         found[position] = again[number]
@@ -104,7 +104,7 @@ def fetch_images(
 def fetch_rows(wanted: Iterable[tuple[PartialFile, Box]]) -> None:
     """Reads the parts that boxes of partial files need, at the same time; those that can't be read stay missing."""
     missing = [(file, part) for file, box in wanted for part in file.missing(box)]
-    got, errors = fetched([part for _, part in missing])
+    got, errors = fetch_files([part for _, part in missing])
     for number, (file, part) in enumerate(missing):
         data = got[number]
         if number not in errors and isinstance(data, bytes) and len(data) == part.length:

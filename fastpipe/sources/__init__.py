@@ -1,6 +1,6 @@
 """Sources of bytes that aren't files of this machine: stores, the user's own sources, and a cache of both."""
 
-from fastpipe.sources.base import ByteSource, Entry, Fetched, fetched
+from fastpipe.sources.base import ByteSource, Entry, Fetched, fetch_files
 from fastpipe.sources.cache import Cache, CachedSource, CacheStatistics, Pin
 from fastpipe.sources.conformance import check_source
 from fastpipe.sources.named import source_of
@@ -16,7 +16,7 @@ __all__ = [
     "Pin",
     "RemoteSource",
     "check_source",
-    "fetched",
+    "fetch_files",
     "source_of",
 ]
 

@@ -231,7 +231,7 @@ class CacheFolder:
     def pin(self, ids: Sequence[bytes]) -> str:
         """Pins files until `unpin` or the end of this process; the pin's name."""
         name = secrets.token_hex(8)
-        row = (name, self.owner.name, np.sort(_short(ids)).tobytes())
+        row = (name, self.owner.name, np.sort(_pin_keys(ids)).tobytes())
         self.manifest.change("INSERT INTO pins VALUES (?, ?, ?)", [row])
         return name
 
@@ -253,7 +253,7 @@ class CacheFolder:
 
     def _are_free(self, ids: Sequence[bytes]) -> list[bool]:
         """Whether each id is in no pin, as of the last `_read_pins`."""
-        wanted = _short(ids)
+        wanted = _pin_keys(ids)
         free = np.ones(len(wanted), bool)
         for pinned in self._pins.values():
             if len(pinned):  # sorted, and much longer than what is asked for
@@ -263,7 +263,7 @@ class CacheFolder:
     def count_pinned(self) -> int:
         """The number of pinned files."""
         self._read_pins()
-        return len(np.unique(np.concatenate([*self._pins.values(), _short([])])))
+        return len(np.unique(np.concatenate([*self._pins.values(), _pin_keys([])])))
 
     def _oldest_free(self) -> Iterator[tuple[bytes, int]]:
         """Yields id and size of what may be evicted, least recently used first."""
@@ -313,7 +313,7 @@ class CacheFolder:
             stream.write(now.encode())
 
 
-def _short(ids: Sequence[bytes]) -> NDArray[np.uint64]:
+def _pin_keys(ids: Sequence[bytes]) -> NDArray[np.uint64]:
     """The first 8 bytes of ids: two files that have them in common are pinned together, which harms nobody."""
     return np.frombuffer(b"".join(one[:8] for one in ids), np.uint64)
 

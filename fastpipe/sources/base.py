@@ -11,7 +11,7 @@ from fastpipe.errors import StoreError
 from fastpipe.sources.threads import Threads, kept_threads
 from fastpipe.types import RemoteFile, Source
 
-__all__ = ["RANGES_FROM", "ByteSource", "Entry", "Fetched", "by_source", "fetched", "version_of"]
+__all__ = ["RANGES_FROM", "ByteSource", "Entry", "Fetched", "by_source", "fetch_files", "version_of"]
 
 RANGES_FROM = 4 << 20
 """Bytes of a packed image from which on its parts are asked for; see `ByteSource.ranges_from`.
@@ -149,7 +149,7 @@ def version_of(etag: str) -> int:
     return int.from_bytes(hashlib.blake2b(etag.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little") >> 1
 
 
-def fetched(files: Sequence[str | bytes]) -> tuple[Sequence[str | bytes], dict[int, Exception]]:
+def fetch_files(files: Sequence[str | bytes]) -> tuple[Sequence[str | bytes], dict[int, Exception]]:
     """Files as the core takes them: those that are in a store are read.
 
     Args:

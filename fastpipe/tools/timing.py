@@ -85,7 +85,7 @@ class Workers:
         loading: Any = DataLoader  # a dataset is what has __getitem__, whatever it inherits from
         self._told: list[Any] = []  # the sampler
         self._loader = loading(
-            _Host(subject),
+            _SubjectProxy(subject),
             batch_size=None,
             sampler=self._told,
             collate_fn=_as_it_is,
@@ -108,7 +108,7 @@ class Workers:
             yield one
 
 
-class _Host:
+class _SubjectProxy:
     """Takes the subject's place in the worker: an item is what a function makes of it.
 
     Otherwise it is the subject, for a ``worker_init_fn`` that looks at it or changes it.
@@ -130,7 +130,7 @@ class _Host:
         setattr(self._hosted, name, value)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _Host, (self._hosted,)
+        return _SubjectProxy, (self._hosted,)
 
 
 def _as_it_is(value: object) -> Any:

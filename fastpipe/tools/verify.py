@@ -29,7 +29,7 @@ from fastpipe.tools import recipes
 from fastpipe.tools.inputs import choose_files
 from fastpipe.tools.torchvision_mirror import import_torchvision, mirror
 from fastpipe.tools.users_code import describe_error, users_line
-from fastpipe.tools.verify_result import Certificate, Check, Worst, distances
+from fastpipe.tools.verify_result import Certificate, Check, WorstSample, distances
 from fastpipe.types import ArchiveMember, Recipe
 
 _METADATA = ("format", "canvas_size", "clamping_mode")
@@ -116,7 +116,7 @@ class Comparison:
         self.whole: object = None  # the first transform's input, or the error in loading it
         self.equal = Check("finished samples equal torchvision's, byte for byte")
         self.alike = Check("files and errors handled alike")
-        self.worst: Worst | None = None
+        self.worst: WorstSample | None = None
         self.hashes: list[bytes] = []
 
     def open(self, index: int) -> None:
@@ -211,7 +211,7 @@ class Comparison:
             if largest > (0 if self.worst is None else self.worst.largest):
                 words = recipes.recipe_in_words(recipe, rest)
                 original = cast(Image.Image, self.whole[0] if isinstance(self.whole, tuple) else self.whole)
-                self.worst = Worst(self.path, drawing, words, largest, original, np.array(other), np.array(one))
+                self.worst = WorstSample(self.path, drawing, words, largest, original, np.array(other), np.array(one))
 
     def certificate(self, files: int, drawings: int) -> Certificate:
         """The result of all comparisons."""

@@ -49,7 +49,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Worst:
+class WorstSample:
     """The sample that ended farthest from torchvision's.
 
     Attributes:
@@ -94,7 +94,7 @@ class Certificate:
     equal: int
     sha256: str
     checks: tuple[Check, ...]
-    worst: Worst | None
+    worst: WorstSample | None
     notes: tuple[str, ...]
 
     @property

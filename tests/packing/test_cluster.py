@@ -42,7 +42,7 @@ def test_the_bytes_are_those_of_one_process(
     for kind in run._FILES_OF_A_TASK:
         monkeypatch.setitem(run._FILES_OF_A_TASK, kind, 3)
     pack(source, tmp_path / "alone" / name, shard_samples=3)
-    take, seen = run._Flow._take_rows, [0]
+    take, seen = run._PackRun._take_rows, [0]
 
     def noting(self: Any, rows: Any) -> None:
         seen[0] += 1
@@ -55,7 +55,7 @@ def test_the_bytes_are_those_of_one_process(
             raise KeyboardInterrupt
         take(self, rows)
 
-    monkeypatch.setattr(run._Flow, "_take_rows", noting)
+    monkeypatch.setattr(run._PackRun, "_take_rows", noting)
     options: dict[str, Any] = {"shard_samples": 3, "scheduler": cluster.scheduler_address, "progress": False}
     with pytest.raises(KeyboardInterrupt):
         pack(source, tmp_path / "together" / name, **options)
@@ -81,7 +81,7 @@ def test_what_was_begun_alone_is_ended_together(
 ) -> None:
     source = source_of(name, folder, tmp_path)
     pack(source, tmp_path / "alone" / name, shard_samples=4)
-    take, seen = run._Flow._take_rows, [0]
+    take, seen = run._PackRun._take_rows, [0]
     monkeypatch.setattr(run, "FILES", 2)
 
     def interrupted(self: Any, rows: Any) -> None:
@@ -90,7 +90,7 @@ def test_what_was_begun_alone_is_ended_together(
             raise KeyboardInterrupt
         take(self, rows)
 
-    monkeypatch.setattr(run._Flow, "_take_rows", interrupted)
+    monkeypatch.setattr(run._PackRun, "_take_rows", interrupted)
     with pytest.raises(KeyboardInterrupt):
         pack(source, tmp_path / "both" / name, shard_samples=4, jobs=1)
     pack(source, tmp_path / "both" / name, shard_samples=4, scheduler=cluster.scheduler_address, progress=False)

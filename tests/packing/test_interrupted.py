@@ -48,7 +48,7 @@ def everything(place: Path) -> dict[str, bytes]:
 def test_an_error_at_any_file(folder: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pack(folder, target_in(tmp_path / "whole", name), shard_samples=4)
     expected = everything(tmp_path / "whole")
-    take, taken = run._Flow._take_rows, [0]
+    take, taken = run._PackRun._take_rows, [0]
 
     def interrupted(self: Any, rows: Any) -> None:
         taken[0] += 1
@@ -56,7 +56,7 @@ def test_an_error_at_any_file(folder: Path, tmp_path: Path, name: str, monkeypat
             raise KeyboardInterrupt
         take(self, rows)
 
-    monkeypatch.setattr(run._Flow, "_take_rows", interrupted)
+    monkeypatch.setattr(run._PackRun, "_take_rows", interrupted)
     resumed = []
     for _ in range(20):
         try:
@@ -231,7 +231,7 @@ def test_a_disk_that_is_full_in_the_middle(folder: Path, tmp_path: Path, monkeyp
 def test_shards_that_keep_their_names(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archives.shards(folder, tmp_path / "in", 3)
     pack(tmp_path / "in" / "*.tar", tmp_path / "whole")
-    take, taken = run._Flow._take_rows, [0]
+    take, taken = run._PackRun._take_rows, [0]
 
     def interrupted(self: Any, rows: Any) -> None:
         taken[0] += 1
@@ -239,7 +239,7 @@ def test_shards_that_keep_their_names(folder: Path, tmp_path: Path, monkeypatch:
             raise KeyboardInterrupt
         take(self, rows)
 
-    monkeypatch.setattr(run._Flow, "_take_rows", interrupted)
+    monkeypatch.setattr(run._PackRun, "_take_rows", interrupted)
     for _ in range(20):
         try:
             pack(tmp_path / "in" / "*.tar", tmp_path / "cut")

@@ -251,7 +251,7 @@ def test_a_member_that_is_there_twice(tmp_path: Path, monkeypatch: pytest.Monkey
             about, data = tarfile.TarInfo(name), corpus.jpeg(9, 9)
             about.size = len(data)
             tar.addfile(about, io.BytesIO(data))
-    take, taken = run._Flow._take, [0]
+    take, taken = run._PackRun._take, [0]
 
     def interrupted(self: Any, *arguments: Any) -> None:
         taken[0] += 1
@@ -259,7 +259,7 @@ def test_a_member_that_is_there_twice(tmp_path: Path, monkeypatch: pytest.Monkey
             raise KeyboardInterrupt
         take(self, *arguments)
 
-    monkeypatch.setattr(run._Flow, "_take", interrupted)
+    monkeypatch.setattr(run._PackRun, "_take", interrupted)
     with pytest.raises(KeyboardInterrupt):
         pack(tmp_path / "in.tar", tmp_path / "out.tar", jobs=1)
     pack(tmp_path / "in.tar", tmp_path / "out.tar", jobs=1)
@@ -437,7 +437,7 @@ def test_changed_and_missing_files_are_errors(folder: Path, tmp_path: Path) -> N
 
 def test_two_at_once_are_refused(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[BaseException] = []
-    take = run._Flow._take
+    take = run._PackRun._take
 
     def other(self: Any, *arguments: Any) -> None:
         if not said:
@@ -446,7 +446,7 @@ def test_two_at_once_are_refused(folder: Path, tmp_path: Path, monkeypatch: pyte
             said.append(caught.value)
         take(self, *arguments)
 
-    monkeypatch.setattr(run._Flow, "_take", other)
+    monkeypatch.setattr(run._PackRun, "_take", other)
     assert pack(folder, tmp_path / "out.tar").files == 14
     assert said
 

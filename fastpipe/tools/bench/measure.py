@@ -141,7 +141,7 @@ def measure(
     )
 
 
-def asked_of(sample: Sample, request: str) -> Box | None:
+def box_asked_for(sample: Sample, request: str) -> Box | None:
     """The box that one of `REQUESTS` means for a sample; None for all of it."""
     return sample.box if request == "region" else None
 
@@ -154,7 +154,9 @@ def check_reader(samples: Sequence[Sample], request: str, reader: Reader) -> Rea
         if reader.name != "pil" and not (reader.accepts(sample.header) and proved(reader, sample.data, sample.header)):
             continue
         try:
-            found = _fault(_pixels(reader, sample, asked_of(sample, request)), asked_of(sample, request), sample)
+            found = _fault(
+                _pixels(reader, sample, box_asked_for(sample, request)), box_asked_for(sample, request), sample
+            )
         except refusals as error:
             refused.append(f"{sample.name}: {error}")
             continue
@@ -224,7 +226,7 @@ def _decode_ns(result: ReaderResult, places: range, held: _Held) -> tuple[int, i
     """Nanoseconds that some of the samples take, and how many: what a user who named this reader waits."""
     spent = 0
     for sample in held[result.format][places.start : places.stop]:
-        asked = asked_of(sample, result.request)
+        asked = box_asked_for(sample, result.request)
         start = time.perf_counter_ns()
         decode(sample.data, asked, header=sample.header, reader=result.reader)
         spent += time.perf_counter_ns() - start

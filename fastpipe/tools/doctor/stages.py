@@ -19,7 +19,7 @@ from fastpipe.tools.users_code import describe_error, users_line
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class TriedSamples:
     """The outcome of samples that were made one by one."""
 
     good: list[int]  # indices of those that could be made
@@ -27,7 +27,7 @@ class Tried:
     us: float  # microseconds a good sample
 
 
-def try_samples(dataset: Any, indices: Sequence[int], seconds: float) -> Tried:
+def try_samples(dataset: Any, indices: Sequence[int], seconds: float) -> TriedSamples:
     """Makes samples one by one, within some seconds but at least one good one, and says which can be made."""
     start = time.perf_counter()
     good: list[int] = []
@@ -44,7 +44,7 @@ def try_samples(dataset: Any, indices: Sequence[int], seconds: float) -> Tried:
         else:
             good.append(index)
             taken += time.perf_counter() - before
-    return Tried(good, bad, taken / max(1, len(good)) * 1e6)
+    return TriedSamples(good, bad, taken / max(1, len(good)) * 1e6)
 
 
 def time_stages(

@@ -12,7 +12,7 @@ from fastpipe.errors import DecodeError, UnknownReaderError
 from fastpipe.readers import Header, get_reader, register_reader, registry
 from fastpipe.readers.base import Pixels, Reader
 from fastpipe.reporting.output import make_console
-from fastpipe.tools.bench.measure import REQUESTS, asked_of, check_reader, measure
+from fastpipe.tools.bench.measure import REQUESTS, box_asked_for, check_reader, measure
 from fastpipe.tools.bench.result import reader_table
 from fastpipe.tools.bench.samples import Sample, made_samples, sample_folder
 from fastpipe.tools.timing import summarize
@@ -134,8 +134,8 @@ def test_another_size_is_wrong(samples: list[Sample]) -> None:
 
 def test_what_the_requests_mean(samples: list[Sample]) -> None:
     sample = samples[0]
-    assert asked_of(sample, "full") is None
-    assert asked_of(sample, "region") == sample.box
+    assert box_asked_for(sample, "full") is None
+    assert box_asked_for(sample, "region") == sample.box
 
 
 def test_unknown_readers_are_refused_before_anything_is_measured(samples: list[Sample]) -> None:
