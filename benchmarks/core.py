@@ -104,10 +104,10 @@ def decoding(bench: Benchmark, name: str, files: Sequence[bytes], others: dict[s
 
 def regions(bench: Benchmark, name: str, files: Sequence[bytes], others: dict[str, Any], mark: float) -> None:
     """A box of each image: by readers that decode regions, and cut out by other decoders."""
-    pairs, scratch = list(zip(files, crops(files), strict=True)), readers.Scratch()
+    pairs = list(zip(files, crops(files), strict=True))
     contenders = {
         who: calls(
-            lambda pair, how=how: of_box(*pair, how) if callable(how) else how.decode_region(*pair, scratch),
+            lambda pair, how=how: of_box(*pair, how) if callable(how) else how.decode_region(*pair),
             pairs,
         )
         for who, how in {**others, "fastpipe": readers.get_reader("core")}.items()

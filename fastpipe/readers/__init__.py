@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fastpipe.readers._decode import choose, configured_reader, decode, proved, read_image
 from fastpipe.readers._files import place_of, read_copy, read_file, read_start, stat_file
-from fastpipe.readers.base import Reader, Scratch, thread_scratch
+from fastpipe.readers.base import Reader
 from fastpipe.readers.core import intact_jpeg, unbroken_jpeg
 from fastpipe.readers.header import parse_header, read_header, upright_orientation
 from fastpipe.readers.limits import MaxPixels, check_limit, longest_file, most_scratch, pixel_limit
@@ -28,7 +28,6 @@ __all__ = [
     "MaxPixels",
     "Reader",
     "ReaderStatus",
-    "Scratch",
     "available_readers",
     "bundled_libraries",
     "check_limit",
@@ -52,7 +51,6 @@ __all__ = [
     "reader_status",
     "register_reader",
     "stat_file",
-    "thread_scratch",
     "unbroken_jpeg",
     "upright_orientation",
 ]

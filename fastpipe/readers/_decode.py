@@ -20,7 +20,7 @@ from fastpipe.errors import (
 )
 from fastpipe.readers._files import read_file
 from fastpipe.readers._jpeg import refuse_bombs
-from fastpipe.readers.base import Pixels, Reader, Scratch, thread_scratch
+from fastpipe.readers.base import Pixels, Reader
 from fastpipe.readers.core import CoreReader, intact_jpeg
 from fastpipe.readers.header import BytesLike, Source, as_bytes, parse_header, upright_orientation
 from fastpipe.readers.limits import MaxPixels, check_limit
@@ -78,8 +78,7 @@ def decode(
         refused: the reader that `choose` names has refused the file already: Pillow decides.
 
     Returns:
-        ``(h, w, 3)`` uint8 RGB; maybe a strided view of memory that the same thread's next `decode` writes to: copy
-        what must live longer.
+        ``(h, w, 3)`` uint8 RGB, maybe a strided view.
 
     Raises:
         DecodeError: Pillow refuses the file, or it has more pixels or scans than are allowed.
@@ -93,7 +92,7 @@ def decode(
     check_limit(header, max_pixels, source)
     decides = refused and header.format != PACKED_FORMAT  # of a packed image the core says once more what is wrong
     chosen = get_reader(_PILLOW) if decides else choose(header, reader, config)
-    return _decode(data, box, header, chosen, source, thread_scratch())
+    return _decode(data, box, header, chosen, source)
 
 
 def read_image(
@@ -155,13 +154,11 @@ def read_image(
     if mode == "P":
         pixels = _decode_indices(data, box or Box(0, 0, *header.size), header, chosen, source)
     else:
-        pixels = _decode(data, box, header, chosen, source, Scratch())
+        pixels = _decode(data, box, header, chosen, source)
     if swapped:
         pixels = np.swapaxes(pixels, 0, 1)
     pixels = pixels[:: -1 if rows_back else 1, :: -1 if columns_back else 1]
-    # Its own scratch makes the result fresh; a copy is made where it is strided, or a part of more memory.
-    own = pixels.flags.c_contiguous and pixels.flags.writeable and _fills_its_memory(pixels)
-    return pixels if own else np.array(pixels, order="C")
+    return np.require(pixels, requirements=("C", "W", "O"))  # a copy where it is strided, or a part of more memory
 
 
 def _reader_of(format: str, reader: str | Mapping[str, str] | None) -> str | None:
@@ -176,12 +173,7 @@ def _reader_of(format: str, reader: str | Mapping[str, str] | None) -> str | Non
     return asked.get(format_key(format), asked.get(ANY_FORMAT))
 
 
-def _fills_its_memory(pixels: Pixels) -> bool:
-    base = pixels.base
-    return base is None or (isinstance(base, np.ndarray) and base.nbytes == pixels.nbytes)
-
-
-def _decode(data: bytes, box: Box | None, header: Header, chosen: Reader, source: str, scratch: Scratch) -> Pixels:
+def _decode(data: bytes, box: Box | None, header: Header, chosen: Reader, source: str) -> Pixels:
     if box is not None:
         _checked_box(box, header.size)
     is_jpeg, by_core = header.format in _JPEGS, isinstance(chosen, CoreReader)  # which refuses bombs by itself
@@ -190,7 +182,7 @@ def _decode(data: bytes, box: Box | None, header: Header, chosen: Reader, source
     if chosen.name != _PILLOW and chosen.accepts(header) and proved(chosen, data, header):
         try:
             if isinstance(chosen, CoreReader):
-                return chosen.decode_region(data, box or Box(0, 0, *header.size), scratch)
+                return chosen.decode_region(data, box or Box(0, 0, *header.size))
             pixels = _checked(chosen.decode(data), header, chosen)
             return pixels if box is None else pixels[box.top : box.bottom, box.left : box.right]
         except ReaderError as error:  # Pillow decides

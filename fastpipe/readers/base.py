@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar
@@ -14,42 +13,6 @@ from fastpipe.environment import installed
 from fastpipe.types import Header
 
 Pixels = NDArray[np.uint8]
-
-_KEEP_BYTES = 64 << 20
-
-
-class Scratch:
-    """Memory that is used again for every image: a new half megabyte costs a quarter of a decode in page faults.
-
-    The array that `take` gives is valid until the next `take`.
-    """
-
-    __slots__ = ("_buffer",)
-
-    def __init__(self) -> None:
-        self._buffer: Pixels = np.empty(0, np.uint8)
-
-    def take(self, height: int, width: int, channels: int = 3) -> Pixels:
-        """An uninitialised, contiguous ``(height, width, channels)`` uint8 array."""
-        needed = height * width * channels
-        if needed > self._buffer.size:
-            if needed > _KEEP_BYTES:  # one huge image must not hold its memory for the rest of the training
-                return np.empty((height, width, channels), np.uint8)
-            # Exact at first, then with room to grow.
-            self._buffer = np.empty(needed + (needed >> 2 if self._buffer.size else 0), np.uint8)
-        return self._buffer[:needed].reshape(height, width, channels)
-
-
-_local = threading.local()
-
-
-def thread_scratch() -> Scratch:
-    """The calling thread's own scratch memory."""
-    try:
-        scratch: Scratch = _local.scratch
-    except AttributeError:
-        scratch = _local.scratch = Scratch()
-    return scratch
 
 
 class Reader(ABC):

@@ -11,7 +11,7 @@ import numpy as np
 
 from fastpipe import core
 from fastpipe.errors import ConfigError, DecodeError, UnsupportedRequestError
-from fastpipe.readers.base import Pixels, Reader, Scratch
+from fastpipe.readers.base import Pixels, Reader
 from fastpipe.readers.header import guess_format, parse_header
 from fastpipe.readers.limits import most_scratch, pixel_limit
 from fastpipe.types import Box, Header
@@ -38,14 +38,14 @@ class CoreReader(Reader):
         return header.plain and header.format in self.formats
 
     def decode(self, data: bytes) -> Pixels:
-        return self.decode_region(data, Box(0, 0, *parse_header(data).size), Scratch())
+        return self.decode_region(data, Box(0, 0, *parse_header(data).size))
 
-    def decode_region(self, data: bytes, box: Box, scratch: Scratch) -> Pixels:
-        """The pixels of a box inside the image, and no others, in memory of the scratch."""
-        return self._run(data, box, scratch.take(box.height, box.width))
+    def decode_region(self, data: bytes, box: Box) -> Pixels:
+        """The pixels of a box inside the image, and no others."""
+        return self._run(data, box, np.empty((*box.size, 3), np.uint8))
 
     def decode_indices(self, data: bytes, box: Box) -> Pixels:
-        """The indices of an image with a palette, or the levels of a gray one: ``(h, w)`` uint8, fresh."""
+        """The indices of an image with a palette, or the levels of a gray one: ``(h, w)`` uint8."""
         return self._run(data, box, np.empty(box.size, np.uint8), indices=True)
 
     def _run(self, data: bytes, box: Box, pixels: Pixels, indices: bool = False) -> Pixels:

@@ -166,7 +166,7 @@ def _alone(data: bytes, name: str, header: readers.Header, rng: random.Random, p
         box = None
     what = f"get_reader({name!r}) of {box or 'all'}"
     try:
-        pixels = reader.decode_region(data, box, readers.Scratch()) if box else reader.decode(data)
+        pixels = reader.decode_region(data, box) if box else reader.decode(data)
     except (ReaderError, *reader.refusals):
         return [], False
     except Exception as error:

@@ -231,4 +231,4 @@ def test_without_a_limit_of_pixels_scratch_memory_has_one(monkeypatch: pytest.Mo
     data[at : at + 4] = struct.pack(">HH", 60_000, 60_000)
     data[-2:-2] = bytes(4 << 20)  # so that it could have them
     with pytest.raises(DecodeError, match="more pixels, bytes or scans"):
-        readers.get_reader("core").decode_region(bytes(data), Box(0, 0, 8, 8), readers.Scratch())
+        readers.get_reader("core").decode_region(bytes(data), Box(0, 0, 8, 8))

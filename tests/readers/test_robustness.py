@@ -62,13 +62,6 @@ def test_results_of_read_image_share_no_memory() -> None:
             np.testing.assert_array_equal(first, before)
 
 
-@pytest.mark.skipif(not core.available(), reason="the core alone writes into given memory")
-def test_decode_reuses_memory_where_the_reader_can() -> None:
-    first = readers.decode(corpus.files()["jpeg-420"], reader="core")
-    second = readers.decode(corpus.files()["jpeg-444"], reader="core")
-    assert np.shares_memory(first, second)
-
-
 def test_a_small_region_does_not_keep_the_whole_image_alive() -> None:
     pixels = readers.read_image(corpus.files()["png-rgb"], region=(1, 1, 2, 2))
     assert pixels.base is None or pixels.base.nbytes <= 2 * pixels.nbytes

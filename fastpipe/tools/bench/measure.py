@@ -26,7 +26,7 @@ from PIL import Image
 from fastpipe.environment import library_versions, machine_fingerprint, usable_cpus, versions
 from fastpipe.errors import ReaderError
 from fastpipe.progress_bar import ProgressCallback, no_progress
-from fastpipe.readers import Reader, Scratch, available_readers, decode, get_reader, proved
+from fastpipe.readers import Reader, available_readers, decode, get_reader, proved
 from fastpipe.readers.core import CoreReader
 from fastpipe.tools.bench.samples import Sample
 from fastpipe.tools.timing import Timing, Workers, take_turns
@@ -178,7 +178,7 @@ def check_reader(samples: Sequence[Sample], request: str, reader: Reader) -> Rea
 def _pixels(reader: Reader, sample: Sample, box: Box | None) -> NDArray[np.uint8]:
     """A sample's pixels by the reader itself."""
     if box is not None and isinstance(reader, CoreReader):
-        return reader.decode_region(sample.data, box, Scratch())
+        return reader.decode_region(sample.data, box)
     return _cut(reader.decode(sample.data), box)
 
 
