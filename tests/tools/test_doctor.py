@@ -156,7 +156,7 @@ def test_what_keeps_threads_from_it(root: Path, make: Any, why: str) -> None:
 @slow_start
 def test_the_values_for_programs(healthy: Diagnosis) -> None:
     values = json.loads(json.dumps(healthy.to_dict()))
-    assert values["schema"] == "fastpipe-doctor/4"
+    assert values["schema"] == "fastpipe-doctor/5"
     assert values["healthy"] is True
     assert sum(values["stages"]["us"].values()) == pytest.approx(values["stages"]["total_us"], rel=1e-3)
     assert values["versions"]["fastpipe"] == fastpipe.__version__

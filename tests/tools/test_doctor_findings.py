@@ -193,7 +193,7 @@ def test_no_oversubscription(threads: WorkerThreads, workers: int) -> None:
 
 
 def disk(**changes: Any) -> Disk:
-    measured: dict[str, Any] = {"files": 100, "mean_bytes": 100_000.0, "all_files": 10**6, "cached_us": 20.0}
+    measured: dict[str, Any] = {"files": 100, "mean_bytes": 100_000.0, "all_files": 10**6}
     return Disk(**{**measured, "resident": 0.1, "cold_per_s": 400.0, **changes})
 
 

@@ -38,14 +38,6 @@ class _Described:
         return self._fastpipe_repr
 
 
-class DatasetFolder(_Described, IndexedDataset):
-    """torchvision's data set of that name."""
-
-
-class ImageNet(_Described, ImageFolder):
-    """torchvision's data set of that name."""
-
-
 class _Listed(_Described, ImageDataset):
     """Files and labels in lists, under torchvision's names."""
 
@@ -59,14 +51,6 @@ class _Listed(_Described, ImageDataset):
         return os.fspath(self._image_files[index]), self._labels[index]
 
 
-class Flowers102(_Listed):
-    """torchvision's data set of that name."""
-
-
-class Food101(_Listed):
-    """torchvision's data set of that name."""
-
-
 class _Array(_Described, ImageArray):
     """Images in memory."""
 
@@ -75,33 +59,9 @@ class _Array(_Described, ImageArray):
         return cls(dataset.data, dataset.targets, dataset.transform, dataset.target_transform)
 
 
-class CIFAR10(_Array):
-    """torchvision's data set of that name."""
-
-
-class CIFAR100(_Array):
-    """torchvision's data set of that name."""
-
-
 class _Mnist(_Array):
     def target_of(self, index: int) -> Any:
         return int(self.targets[index])
-
-
-class MNIST(_Mnist):
-    """torchvision's data set of that name."""
-
-
-class FashionMNIST(_Mnist):
-    """torchvision's data set of that name."""
-
-
-class KMNIST(_Mnist):
-    """torchvision's data set of that name."""
-
-
-class EMNIST(_Mnist):
-    """torchvision's data set of that name."""
 
 
 class QMNIST(_Array):
@@ -127,12 +87,18 @@ class _Labelled(_Array):
         return None if self.labels is None else int(self.labels[index])
 
 
-class SVHN(_Labelled):
-    """torchvision's data set of that name."""
+def _named(name: str, *bases: type[Any]) -> Any:
+    """A class of these bases under torchvision's name for the data set."""
+    return type(name, bases, {"__doc__": "torchvision's data set of that name.", "__module__": __name__})
 
 
-class STL10(_Labelled):
-    """torchvision's data set of that name."""
+DatasetFolder = _named("DatasetFolder", _Described, IndexedDataset)
+ImageNet = _named("ImageNet", _Described, ImageFolder)
+Flowers102, Food101 = (_named(name, _Listed) for name in ("Flowers102", "Food101"))
+CIFAR10, CIFAR100 = (_named(name, _Array) for name in ("CIFAR10", "CIFAR100"))
+MNIST, FashionMNIST = (_named(name, _Mnist) for name in ("MNIST", "FashionMNIST"))
+KMNIST, EMNIST = (_named(name, _Mnist) for name in ("KMNIST", "EMNIST"))
+SVHN, STL10 = (_named(name, _Labelled) for name in ("SVHN", "STL10"))
 
 
 # -- from torchvision's objects

@@ -31,7 +31,7 @@ from fastpipe.tools.doctor.picture import COLORS, draw, save
 _BAR = 32  # characters of the longest bar
 _SEVERITY_STYLES = {"problem": "bold red", "advice": "bold yellow", "note": "bold cyan"}
 
-SCHEMA = "fastpipe-doctor/4"
+SCHEMA = "fastpipe-doctor/5"
 """Names the layout of the JSON; the number grows when a key changes its meaning or goes."""
 
 
@@ -193,10 +193,7 @@ def _about_disk(disk: Disk | None) -> Iterator[str]:
     if disk is None:
         yield "not measured: the dataset doesn't show its files"
         return
-    yield (
-        f"{disk.all_files:,} files of {format_bytes(disk.mean_bytes)}, about {format_bytes(disk.all_bytes)} in all; "
-        f"from the page cache {disk.cached_us:,.0f} µs a file"
-    )
+    yield (f"{disk.all_files:,} files of {format_bytes(disk.mean_bytes)}, about {format_bytes(disk.all_bytes)} in all")
     if disk.resident is not None:
         yield f"{disk.resident:.0%} of the {disk.files} sampled files were in the page cache"
     if disk.cold_per_s is None:

@@ -1,4 +1,4 @@
-"""The cost of reading the files, from the page cache and without it.
+"""The cost of reading the files without the page cache.
 
 "Cold" means: not in this system's page cache. It is asked for with ``posix_fadvise(DONTNEED)``, which drops a file's
 pages without touching the file, and believed only where a read that may not wait (``RWF_NOWAIT``) then finds nothing.
@@ -22,7 +22,7 @@ _LEAST = 8  # cold files: fewer tell nothing
 
 
 def measure_disk(paths: Sequence[str], all_files: int, seconds: float = 2.0) -> Disk:
-    """Reads files, cold, several at once, and from the page cache.
+    """Reads files, cold, several at once.
 
     The page cache loses the files on the way and gets them back. What can't be read is left out.
     """
@@ -32,12 +32,10 @@ def measure_disk(paths: Sequence[str], all_files: int, seconds: float = 2.0) -> 
     cold_per_s = _together(cold, deadline)
     if cold_per_s is None:
         reason = reason or f"fewer than {_LEAST} files were read in {seconds:.0f} s"
-    for path in paths:  # what is timed next is in the page cache, however long that takes
+    for path in paths:  # what is timed next is in the page cache
         if time.perf_counter() > deadline + seconds:
             break
         _read(path)
-    readable = [path for path in paths if is_resident(path) is not False] or list(paths)
-    cached = _timed(readable, time.perf_counter() + seconds)
     sizes = []
     for path in paths:
         with contextlib.suppress(OSError):
@@ -46,7 +44,6 @@ def measure_disk(paths: Sequence[str], all_files: int, seconds: float = 2.0) -> 
         files=len(sizes),
         mean_bytes=statistics.fmean(sizes) if sizes else 0.0,
         all_files=all_files,
-        cached_us=statistics.median(cached) if cached else 0.0,
         resident=sum(known) / len(known) if known else None,
         cold_per_s=cold_per_s,
         readers=_READERS,
@@ -107,18 +104,6 @@ def _read(path: str) -> bool:
     except OSError:
         return False
     return True
-
-
-def _timed(paths: Sequence[str], deadline: float) -> list[float]:
-    """Microseconds of each file that was read before the deadline."""
-    taken = []
-    for path in paths:
-        start = time.perf_counter()
-        if start > deadline:
-            break
-        if _read(path):
-            taken.append((time.perf_counter() - start) * 1e6)
-    return taken
 
 
 def _together(paths: Sequence[str], deadline: float) -> float | None:

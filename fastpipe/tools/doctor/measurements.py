@@ -44,7 +44,6 @@ class Disk:
     files: int  # how many were read
     mean_bytes: float  # of a file
     all_files: int  # how many the dataset has
-    cached_us: float  # microseconds for a file that is in the page cache: opened, read and closed
     # the share of the files that was in the page cache before doctor came, 0 to 1; None where the system doesn't say
     resident: float | None = None
     # files a second that aren't in the page cache, with `readers` reading at once; None where not measured
