@@ -403,7 +403,7 @@ def _tools(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
     import fastpipe
     from fastpipe import transforms as T
     from fastpipe.errors import FastpipeError
-    from fastpipe.tools.torchvision_mirror import import_torchvision
+    from fastpipe.tools.import_torchvision import import_torchvision
 
     root = photos(folder)
     _their_own()
@@ -428,7 +428,7 @@ def _measuring(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
     from fastpipe.errors import FastpipeError
     from fastpipe.tools.bench.choose import to_config
     from fastpipe.tools.bench.result import bench
-    from fastpipe.tools.torchvision_mirror import import_torchvision
+    from fastpipe.tools.import_torchvision import import_torchvision
 
     root = photos(folder)
     _their_own()

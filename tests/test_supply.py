@@ -22,7 +22,7 @@ from fastpipe import readers
 from fastpipe.cli.app import app
 from fastpipe.errors import DecodeError, FastpipeError
 from fastpipe.readers import registry
-from fastpipe.tools.torchvision_mirror import import_torchvision
+from fastpipe.tools.import_torchvision import import_torchvision
 from fastpipe.transforms import InterpolationMode, functional
 from fastpipe.transforms import functional as F
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from fastpipe.tools.torchvision_mirror import import_torchvision
+from fastpipe.tools.import_torchvision import import_torchvision
 
 torchvision = import_torchvision()
 

@@ -26,8 +26,9 @@ from fastpipe.progress_bar import SlowBar
 from fastpipe.reporting.pictures import Normalizations, arrays_of, same_size
 from fastpipe.rng import GeneratorStates, keyed_globals, preserved_globals, sample_key
 from fastpipe.tools import recipes
+from fastpipe.tools.import_torchvision import import_torchvision
 from fastpipe.tools.inputs import choose_files
-from fastpipe.tools.torchvision_mirror import import_torchvision, mirror
+from fastpipe.tools.torchvision_mirror import mirror
 from fastpipe.tools.users_code import describe_error, users_line
 from fastpipe.tools.verify_result import Certificate, Check, WorstSample, distances
 from fastpipe.types import ArchiveMember, Recipe

@@ -17,7 +17,7 @@ from fastpipe.environment import line_width
 from fastpipe.explanation import explain
 from fastpipe.reporting.output import make_console, wrap_text
 from fastpipe.tools.bench.samples import make_folder
-from fastpipe.tools.verify_result import Certificate, Check, Worst
+from fastpipe.tools.verify_result import Certificate, Check, WorstSample
 from fastpipe.transforms import ColorJitter, Compose, Normalize, RandomResizedCrop, ToTensor
 
 slow_start = pytest.mark.skipif(sys.platform != "linux", reason="forks workers; spawned ones start slowly")
@@ -141,7 +141,7 @@ def test_what_verify_says_of_samples_that_differ(monkeypatch: pytest.MonkeyPatch
                 ["train/a.jpg, drawing 2: " + "differs " * 20],
             ),
         ),
-        worst=Worst("train/a.jpg", 2, ("cropped",) * 20, 12.5, picture, nothing, nothing),
+        worst=WorstSample("train/a.jpg", 2, ("cropped",) * 20, 12.5, picture, nothing, nothing),
         notes=("a file could not be read, " * 9,),
     )
     text = str(certificate)

@@ -13,7 +13,8 @@ from transform_cases import FIXED, LARGE, ON_TENSORS, RANDOM, ident
 import fastpipe
 from fastpipe import transforms as T
 from fastpipe.errors import FastpipeError
-from fastpipe.tools.torchvision_mirror import import_torchvision, mirror
+from fastpipe.tools.import_torchvision import import_torchvision
+from fastpipe.tools.torchvision_mirror import mirror
 
 R = torchvision.transforms
 OTHERS: list[tuple[str, dict[str, Any]]] = [

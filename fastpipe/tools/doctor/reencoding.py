@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from fastpipe import core, readers
-from fastpipe.batches.load_batch import load_batch
 from fastpipe.core.packed import pack
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.errors import FastpipeError
+from fastpipe.executor import BatchExecutor, SampleTask, Stage, StageTimes
 from fastpipe.packing.smaller import Smaller
 from fastpipe.rng import keyed_globals
 from fastpipe.tools.doctor.measurements import Reencoding
@@ -59,46 +60,29 @@ def _reencoding(
     side: int | None,
     seconds: float,
 ) -> Reencoding | None:
-    transform = dataset.transform
-    if transform is None:
-        return None
-
-    def mean_us(some: Sequence[bytes], turn: int) -> float:
-        """Microseconds an image, in the mean of some files; all draw by the turn's number, so that crops are alike."""
-        with keyed_globals(turn):
-            start = time.perf_counter()
-            load_batch(
-                some,
-                transform,
-                threads=0,
-                reader=dataset.reader,
-                apply_exif=dataset.apply_exif,
-                max_pixels=dataset.max_pixels,
-            )
-            return (time.perf_counter() - start) / len(some) * 1e6
-
-    deadline, round_us = time.perf_counter() + seconds, 0.0
-    before: list[bytes] = []
-    after: list[bytes] = []
+    maker, deadline, made_s = _SampleMaker(dataset), time.perf_counter() + seconds, 0.0
+    before: list[tuple[int, bytes]] = []
+    after: list[tuple[int, bytes]] = []
     for index in indices[:_FILES]:
         if len(before) >= 2 and time.perf_counter() > deadline:
             break
         with contextlib.suppress(Exception):  # Pillow refuses to write it so, or a user's transform a smaller one
             data = readers.read_file(dataset.sample(index)[0], None)
             changed = change(data)
-            round_us += mean_us([data], 0) + mean_us([changed], 0)
-            before.append(data)
-            after.append(changed)
+            made_s += maker.make(index, data, 0) + maker.make(index, changed, 0)
+            before.append((index, data))
+            after.append((index, changed))
     if not before:
         return None
-    others: list[bytes] = []
-    for index in [one for one in files if one not in indices][: len(before)]:
+    concerned = set(indices)
+    others: list[tuple[int, bytes]] = []
+    for index in [one for one in files if one not in concerned][: len(before)]:
         with contextlib.suppress(OSError):  # it was there when it was tried
-            others.append(readers.read_file(dataset.sample(index)[0], None))
+            others.append((index, readers.read_file(dataset.sample(index)[0], None)))
     passes = {"before": before, "after": after, "others": others}
     times = take_turns(
-        {name: partial(mean_us, some) for name, some in passes.items() if some},
-        max(1, min(_CROPS, int(seconds * 1e6 / round_us))),
+        {name: partial(maker.mean_us, some) for name, some in passes.items() if some},
+        max(1, min(_CROPS, int(seconds / made_s))),
     )
     return Reencoding(
         kind=kind,
@@ -107,7 +91,37 @@ def _reencoding(
         before_us=times["before"].median_us,
         after_us=times["after"].median_us,
         others_us=times["others"].median_us if others else 0.0,
-        bytes_factor=sum(map(len, before)) / sum(map(len, after)),
+        bytes_factor=sum(len(data) for _, data in before) / sum(len(data) for _, data in after),
         short_side=side,
         typical_side=round(statistics.median(min(files[index].size) for index in indices)),
     )
+
+
+class _SampleMaker:
+    """Makes a dataset's samples by its executor, of bytes in place of their files, and tells their stages' time."""
+
+    def __init__(self, dataset: ImageDataset) -> None:
+        self._dataset = copy.copy(dataset)  # which has an executor of its own
+        self._dataset.on_error = "raise"
+        self._executor: BatchExecutor = self._dataset.executor
+        self._executor.times = self._times = StageTimes(1).row(0)
+        self._tasks_of, self._executor.tasks_of = self._executor.tasks_of, self._tasks
+        self._data = b""
+
+    def _tasks(self, indices: Sequence[int], epoch: int | None) -> list[SampleTask]:
+        tasks = self._tasks_of(indices, epoch)
+        for task in tasks:
+            task.source = self._data
+        return tasks
+
+    def make(self, index: int, data: bytes, seed: int) -> float:
+        """Seconds that a sample's stages take, the crop and all else drawn by a seed."""
+        self._data = data
+        before = sum(self._times[Stage.READ :])
+        with keyed_globals(seed):
+            self._executor.run([index], None if self._dataset.seed is None else seed)
+        return sum(self._times[Stage.READ :]) - before
+
+    def mean_us(self, files: Sequence[tuple[int, bytes]], turn: int) -> float:
+        """Microseconds an image, in the mean of some files; all draw by the turn's number, so that crops are alike."""
+        return statistics.fmean(self.make(index, data, turn) for index, data in files) * 1e6

@@ -8,8 +8,8 @@ import pytest
 from torchvision_here import torchvision
 
 from fastpipe.errors import FastpipeError
+from fastpipe.tools.import_torchvision import import_torchvision
 from fastpipe.tools.timing import take_turns
-from fastpipe.tools.torchvision_mirror import import_torchvision
 
 
 def test_rounds_are_interleaved_and_the_first_is_not_timed() -> None:

@@ -1,0 +1,47 @@
+"""torchvision, also beside a torch that it wasn't built for."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any, cast
+
+import torch
+
+from fastpipe.errors import FastpipeError
+
+_kept: list[Any] = []  # a torch library takes its declarations along when it is collected
+
+
+def import_torchvision() -> Any:
+    """torchvision, or what of it is written in Python: transforms and datasets.
+
+    A wheel of torchvision is built for one torch. Beside another (a CPU-only one, say) its compiled part doesn't load,
+    and the import fails for want of two operators' declarations alone: these are then made here.
+
+    Raises:
+        FastpipeError: it isn't installed, or doesn't load for another reason.
+    """
+    try:
+        try:
+            return importlib.import_module("torchvision")
+        except RuntimeError as error:
+            if "torchvision::nms" not in str(error):
+                raise
+            for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
+                del sys.modules[name]  # half imported
+            _declare_operators()
+            return importlib.import_module("torchvision")
+    except Exception as error:  # a build for another torch fails in many ways
+        reason = (str(error).splitlines() or [""])[0]
+        raise FastpipeError(
+            f"this compares with torchvision, which doesn't load here ({type(error).__name__}: {reason}): "
+            "pip install torchvision, or the torchvision that was built for your torch"
+        ) from error
+
+
+def _declare_operators() -> None:
+    library = cast(Any, torch.library).Library("torchvision", "FRAGMENT")
+    for name in ("nms", "qnms"):
+        library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    _kept.append(library)
