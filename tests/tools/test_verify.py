@@ -20,6 +20,7 @@ from fastpipe import ops
 from fastpipe import transforms as T
 from fastpipe.config import MachineConfig
 from fastpipe.errors import PlanError
+from fastpipe.ops.base import Bounded
 from fastpipe.readers import Reader, get_reader, register_reader, registry
 from fastpipe.reporting.pictures import grid
 from fastpipe.rng import keyed_generators
@@ -192,7 +193,7 @@ def test_a_kernel_that_is_off_by_two_fails_with_its_worst_image(
     monkeypatch.setattr(F, name, off_by_two)
     monkeypatch.setattr(ops.REGISTRY[name], "to_core", lambda *_: False)
     # Chains, their programs and interned steps keep jobs of the core's that were made before.
-    monkeypatch.setattr(sys.modules["fastpipe.program.lower"], "_chains", {})
+    monkeypatch.setattr(sys.modules["fastpipe.program.lower"], "_chains", Bounded(1))
     for step in compile_pipeline(transform).draw(ImageShape(64, 64, 3), keyed_generators(0)).steps:
         if (memo := ops.memo_of(step)) is not None:
             memo.packed.clear()
