@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 import sys
 from dataclasses import replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fastpipe.cli._options import JsonOption, QuietOption, TransformOption
-from fastpipe.errors import DatasetError
+from fastpipe.errors import DatasetError, FastpipeError
 from fastpipe.tools.import_object import find_object, load_transform
 from fastpipe.types import ImageShape
+
+if TYPE_CHECKING:
+    from fastpipe.datasets import ImageList
 
 
 def _shape(size: str) -> ImageShape:
@@ -21,6 +25,28 @@ def _shape(size: str) -> ImageShape:
     if match is None or 0 in (int(match[1]), int(match[2])):
         raise typer.BadParameter(f"{size}: give height and width in pixels, such as 375x500")
     return ImageShape(int(match[1]), int(match[2]))
+
+
+def _near(path: str) -> str:
+    """A question whether the most similar name in a path's folder was meant; empty if none is similar."""
+    folder, name = os.path.split(path)
+    names = os.listdir(folder or ".") if os.path.isdir(folder or ".") else []
+    near = difflib.get_close_matches(name, names, n=1)
+    return f"; did you mean {os.path.join(folder, near[0])}?" if near else ""
+
+
+def _check_readable(files: ImageList) -> None:
+    """Raises DatasetError if no file's header can be read: there is no example then."""
+    from fastpipe import readers
+
+    problem: Exception | None = None
+    for path, _ in files.samples:
+        try:
+            readers.read_header(path)
+            return
+        except (FastpipeError, OSError) as error:
+            problem = problem or error
+    raise DatasetError(f"{problem}. Name an image or a folder of images, or give --size HxW for an example")
 
 
 def explain(
@@ -58,10 +84,12 @@ def explain(
         from fastpipe.tools.inputs import dataset_of
 
         found = dataset_of(subject, load_transform(transform), count=16)
+        if size is None:
+            _check_readable(found)
     elif ":" in subject or subject.endswith(".py"):
         found = find_object(subject)
     else:
-        raise DatasetError(f"there is no file or folder {subject}; of a script give MODULE:NAME")
+        raise DatasetError(f"there is no file or folder {subject}{_near(subject)}; of a script give MODULE:NAME")
     explanation = fastpipe.explain(found, shape=size)
     if is_path:  # the list of a few of its files is nothing that the user knows of
         explanation = replace(explanation, subject=f"{subject}, {explanation.subject.rpartition(', ')[2]}")

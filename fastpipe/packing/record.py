@@ -18,6 +18,7 @@ from fastpipe.errors import DatasetError
 from fastpipe.index.table import Array
 from fastpipe.packing.archives import MemberOffset
 from fastpipe.packing.smaller import Changes
+from fastpipe.reporting.output import format_bytes, pluralize
 
 NAME = "fastpipe-pack.jsonl"
 """The ending of a record's name, after the target's."""
@@ -269,12 +270,35 @@ def _check(head: bytes, about: Mapping[str, Any], file: str, target: str) -> Non
     if before.get("schema") != _SCHEMA:
         raise DatasetError(f"{file} is no record of this version of fastpipe: choose another target.")
     for name in sorted({*before, *about}):
-        was, now = before.get(name), about.get(name)
-        if was != now:
+        if before.get(name) != about.get(name):
             raise DatasetError(
-                f"{target} was begun with {name}={was!r:.200}, not {now!r:.200}: give the same to go on with it, or "
-                "choose another target."
+                f"{target} was begun {_in_words(name, before.get(name))}, not {_in_words(name, about.get(name))}: give "
+                "the same to go on with it, or choose another target."
             )
+
+
+def _in_words(name: str, value: Any) -> str:
+    """One of the values of `Plan.about`, as it goes on after "was begun"."""
+    if name == "shards":
+        size, samples = value or (None, None)
+        parts = [] if size is None else [format_bytes(size)]
+        parts += [] if samples is None else [pluralize(samples, "sample")]
+        return f"with shards of {' or '.join(parts)}" if parts else "without shards"
+    if name == "smaller":
+        given = ", ".join(f"{key} {one}" for key, one in (value or {}).items() if one is not None)
+        return f"with images made smaller ({given})" if value else "without making images smaller"
+    if name == "original_bytes":
+        return "with what gives the original files back" if value else "with the original files' bytes discarded"
+    if name == "command":
+        return f"by fastpipe {value}"
+    if name == "labels" and not isinstance(value, str):
+        names = ", ".join((value or ())[:5]) + (", …" if len(value or ()) > 5 else "")
+        return "without labels" if value is None else f"with {len(value)} classes ({names})"
+    if name == "labels":
+        return "with labels that are names"
+    if name == "columns":
+        return f"with the columns {' and '.join(map(str, filter(None, value or ()))) or 'of none'}"
+    return f"with the {name} {value}"
 
 
 def _row(line: bytes) -> Row | None:

@@ -73,7 +73,7 @@ def test_errors(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "there is no no" in said.replace("\\", "/")
     code, said = failure(["photo"], capsys)
     assert code == 1
-    assert "there is no file or folder photo; of a script give MODULE:NAME" in said
+    assert "there is no file or folder photo; did you mean photos?" in said
     code, said = failure(["no/photos"], capsys)
     assert code == 1
     assert "there is no file or folder no/photos; of a script give MODULE:NAME" in said
@@ -113,3 +113,13 @@ def test_a_script_without_its_transform_s_name_says_what_to_write(
         main(["explain", str(script)])
     assert caught.value.code == 1
     assert f"Write {script}:NAME, such as {script}:transform" in capsys.readouterr().err
+
+
+def test_no_example_is_made_up_of_what_is_no_image(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "notes.txt").write_text("buy milk")
+    code, said = failure(["notes.txt"], capsys)
+    assert code == 1
+    assert said.startswith("fastpipe: error: can't decode ")
+    assert "notes.txt" in said
+    assert "give --size HxW" in said
+    assert "of 40×30" in run("notes.txt", "--size", "40x30")
