@@ -18,11 +18,11 @@ from fastpipe.errors import DecodeError, ReaderError, UnsupportedRequestError
 from fastpipe.readers.base import Pixels, Reader
 from fastpipe.types import Box, Header
 
-# Formats that a made-up file harms its reader by: before which version, and how.
+# Formats that a made-up file harms its reader by: since and before which version, and how.
 _DEFECTS = (
-    ("PSD", "12.2", "a made-up file writes outside of the image (CVE-2026-25990, CVE-2026-42311)"),
-    ("FITS", "12.2", "a small file unpacks to all of the memory (CVE-2026-40192)"),
-    ("FPX", "13", "a made-up file writes outside of the image (CVE-2026-112398)"),
+    ("PSD", "10.3", "12.2", "a made-up file writes outside of the image (CVE-2026-25990, CVE-2026-42311)"),
+    ("FITS", "10.3", "12.2", "a small file unpacks to all of the memory (CVE-2026-40192)"),
+    ("FPX", "0", "13", "a made-up file writes outside of the image (CVE-2026-112398)"),
 )
 
 
@@ -72,8 +72,8 @@ class PillowReader(Reader):
         here = _number(self.version)
         self.defects = {
             format: f"{format} with pillow before {fixed}: {reason}; install {fixed} or later"
-            for format, fixed, reason in _DEFECTS
-            if here < _number(fixed)
+            for format, since, fixed, reason in _DEFECTS
+            if _number(since) <= here < _number(fixed)
         }
 
     @property

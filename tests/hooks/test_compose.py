@@ -408,7 +408,9 @@ def test_pickles_are_read_without_fastpipe(tmp_path: Path, photos: list[Path]) -
         image = transform.transforms[0](Image.open(photos[4]).convert("RGB"))
         (tmp_path / "kept.pickle").write_bytes(pickle.dumps((transform, image, transform(image))))
     code = (
-        "import sys, pickle, torchvision_here\npickle.load(open(sys.argv[1], 'rb'))\nprint('fastpipe' in sys.modules)"
+        "import sys, pickle, torchvision_here\n"
+        "for name in [*sys.modules]: name.startswith('fastpipe') and sys.modules.pop(name)\n"
+        "pickle.load(open(sys.argv[1], 'rb'))\nprint('fastpipe' in sys.modules)"
     )
     tests = Path(__file__).resolve().parents[1]
     command = [sys.executable, "-c", code, str(tmp_path / "kept.pickle")]

@@ -59,6 +59,7 @@ def test_the_time_before_has_the_decode_in_it(monkeypatch: pytest.MonkeyPatch, a
 
     data = corpus.jpeg(60, 80, seed=1)
     monkeypatch.setattr(LEDGER, "_sites", {})
+    monkeypatch.setattr(LEDGER, "_folder", None)  # with what workers of other tests have left
     monkeypatch.setattr("fastpipe.pillow.lazy_image.shadow_of", slowly)
     transform = T.ToTensor() if alone else T.Compose([T.Resize(32), T.ToTensor()])
     with fastpipe.install(check=3):
