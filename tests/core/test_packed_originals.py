@@ -23,6 +23,7 @@ from fastpipe import core
 from fastpipe.core import Status
 from fastpipe.core.packed import Original, original_of, pack, same_coefficients, unpack
 from fastpipe.errors import DecodeError, NotPackableError
+from fastpipe.readers._jpeg import segments
 
 pytestmark = [pytest.mark.usefixtures("needs_core"), pytest.mark.filterwarnings("ignore:.*:UserWarning:PIL")]
 
@@ -55,7 +56,7 @@ def jpegs(draw: st.DrawFn) -> bytes:
         options["comment"] = b"a comment"
     data = saved(draw(st.integers(1, 70)), draw(st.integers(1, 70)), mode, draw(st.integers(0, 9)), **options)
     for _ in range(draw(st.integers(0, 2))):  # fill bytes before a segment
-        place = draw(st.sampled_from([at for at in range(len(data) - 1) if data[at : at + 2] == b"\xff\xdb"]))
+        place = draw(st.sampled_from([start - 4 for marker, start, _ in segments(data) if marker == 0xDB]))
         data = data[:place] + b"\xff" + data[place:]
     return data + draw(st.sampled_from([b"", b"behind", bytes(3), b"\xff\xd9"]))
 
