@@ -287,7 +287,7 @@ def _parse(data: bytes, file: Path) -> MachineConfig:
 
 
 def _problem(values: dict[str, Any]) -> str:
-    """What is wrong with the file's values; empty for nothing."""
+    """The first thing that is wrong with the file's values; empty for nothing."""
     known = [one.name for one in fields(MachineConfig)]
     for name, value in values.items():
         if name not in known:

@@ -7,6 +7,7 @@ arrays and tensors without gaps.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 
 from fastpipe.core.library import native
 from fastpipe.core.pool import Context
@@ -26,7 +27,7 @@ def draw_runs(text: bytes, out: int, size: int) -> bool:
     return bool(native().fpc_draw_runs(text, len(text), out, size) == Status.OK)
 
 
-def turn_planes(context: Context, image: int, shape: tuple[int, int, int], out: int, *, any_plane: bool) -> bool:
+def turn_planes(context: Context, image: int, shape: Sequence[int], out: int, *, any_plane: bool) -> bool:
     """Copies planes of bytes, which lie column after column, row after row.
 
     Args:

@@ -403,7 +403,7 @@ class _Sinks:
         self.memory = None if builder is None else builder.images
         direct = self.memory is not None and self.memory.dtype in DIRECT
         self._places = core.BatchSink(self.memory) if self.memory is not None and direct else None
-        # The last conversion and shape, and their sink; one object, as several threads may be here.
+        # Of images alone the last conversion and shape, and their sink; one object, as several threads may be here.
         self._known: tuple[TensorConversion | None, ImageShape | None, tuple[Any, ...]] = (None, None, ())
 
     def take(self, program: Program) -> bool:
@@ -419,20 +419,14 @@ class _Sinks:
         """Sets a job's sink to a place; returns the tensor, or None if it is one of a batch and is finished then."""
         conversion = program.conversion
         assert conversion is not None  # or `take` would have said so
-        shape, places = program.result, self._places
-        out = None
-        if places is None:
-            out = memory.new_result((shape[2], shape[0], shape[1]), conversion.dtype)
-            address = out.data_ptr()
-        else:
-            address = places.first + position * places.step
+        if self._places is not None:
+            self._places.write(job, position, conversion.arithmetic)
+            return self.memory[position] if self.memory is not None and program.after else None
+        shape = program.result
+        out = memory.new_result((shape[2], shape[0], shape[1]), conversion.dtype)
         known_conversion, known_shape, sink = self._known
         if conversion is not known_conversion or shape != known_shape:
-            batch = places if out is None else core.BatchSink(out[None])
-            assert batch is not None
-            sink = batch.sink(*conversion.arithmetic)
+            sink = core.BatchSink(out[None]).sink(*conversion.arithmetic)
             self._known = conversion, shape, sink
-        job.write_to(address, sink)
-        if self.memory is not None and program.after:
-            return self.memory[position]
+        job.write_to(out.data_ptr(), sink)
         return out

@@ -108,9 +108,7 @@ def _lies_in_columns(mask: Any, dimensions: int) -> bool:
 
 
 def _turn(mask: torch.Tensor, shape: tuple[int, ...], out: torch.Tensor, *, any_plane: bool) -> bool:
-    planes, height, width = shape
-    context = core.thread_context()
-    return turn_planes(context, mask.data_ptr(), (planes, height, width), out.data_ptr(), any_plane=any_plane)
+    return turn_planes(core.thread_context(), mask.data_ptr(), shape, out.data_ptr(), any_plane=any_plane)
 
 
 _FASTER: dict[Any, _OnMasks] = {

@@ -87,12 +87,6 @@ def _timed(plain: Function) -> Function:
 
 
 def _fetching(plain: Function) -> Function:
-    def fetch(self: Any, possibly_batched_index: Any) -> Any:
-        masks: Any = sys.modules.get(_MASKS)
-        with nullcontext() if masks is None else masks.fetching(self):
-            batch = fetched(self, possibly_batched_index)
-        return _handed_out(batch)
-
     def fetched(self: Any, indices: Any) -> Any:
         if not _is_batch(self, indices):
             return plain(self, indices)
@@ -108,22 +102,28 @@ def _fetching(plain: Function) -> Function:
             return fetch_in_places(self, indices, plain) if made is None else made
         return fetch_in_places(self, indices, plain, known.as_list())
 
-    return fetch
+    return _handing_out(fetched)
 
 
 def _fetching_from_stream(plain: Function) -> Function:
-    def fetch(self: Any, possibly_batched_index: Any) -> Any:
-        masks: Any = sys.modules.get(_MASKS)
-        with nullcontext() if masks is None else masks.fetching(self):
-            batch = fetched(self, possibly_batched_index)
-        return _handed_out(batch)
-
     def fetched(self: Any, indices: Any) -> Any:
         if self.ended or not _is_batch(self, indices) or _MAKES_IMAGES not in sys.modules:
             return plain(self, indices)
         from fastpipe.hooks.batch_memory import fetch_from_stream
 
         return fetch_from_stream(self, indices, plain)
+
+    return _handing_out(fetched)
+
+
+def _handing_out(fetched: Function) -> Function:
+    """A fetcher's method: what `fetched` gives, with masks made faster, as it is handed out."""
+
+    def fetch(self: Any, possibly_batched_index: Any) -> Any:
+        masks: Any = sys.modules.get(_MASKS)
+        with nullcontext() if masks is None else masks.fetching(self):
+            batch = fetched(self, possibly_batched_index)
+        return _handed_out(batch)
 
     return fetch
 

@@ -81,7 +81,7 @@ class ImageJob(Protocol):
 
     @property
     def dtype(self) -> torch.dtype | None:
-        """Of the tensor that comes out; None where an image does."""
+        """The dtype of the tensor that comes out; None where an image does."""
 
     @property
     def keeps_info(self) -> bool:

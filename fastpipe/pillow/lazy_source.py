@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from fastpipe import core, readers
+from fastpipe import core
 from fastpipe.ops import Crop, Operation
 from fastpipe.pending import is_pending
 from fastpipe.program.core_job import Encoded, fill_from_file
@@ -171,7 +171,7 @@ class LazySource:
         """
         if self._whole is not None or not self._parts.add_only(program.box):
             return False
-        fill_from_file(job, program, self.encoded, readers.pixel_limit(self.encoded.max_pixels))
+        fill_from_file(job, program, self.encoded)
         return True
 
     def region(self, box: Box, steps: tuple[Step, ...] = ()) -> NDArray[Any]:
@@ -200,8 +200,7 @@ class LazySource:
         as_pil: bool = True,
         all_steps: bool = False,
     ) -> Any:
-        limit = readers.pixel_limit(self.encoded.max_pixels)
-        made = decode_by_core(program, self.encoded, into, limit, in_rows, as_pil, all_steps=all_steps)
+        made = decode_by_core(program, self.encoded, into, in_rows, as_pil, all_steps=all_steps)
         return to_pil(made) if as_pil else made
 
     def _decode_whole(self) -> Image.Image:

@@ -1,4 +1,4 @@
-"""What a job of the core's is filled with: an encoded image or pixels, the operations of a program's steps, a sink."""
+"""Filling a job of the core's: an encoded image or pixels, the operations of a program's steps, a sink."""
 
 from __future__ import annotations
 
@@ -124,18 +124,18 @@ def fill_from_pixels(
     return offset, *add_steps(job, steps, ImageShape(box.height, box.width, channels))
 
 
-def fill_from_file(job: core.Job, program: Program, encoded: Encoded, limit: int | None) -> tuple[ImageShape, int]:
+def fill_from_file(job: core.Job, program: Program, encoded: Encoded) -> tuple[ImageShape, int]:
     """Makes a file a job's source, and a program's first steps its operations; all but its sink.
 
     Args:
         job: any.
         program: from the file.
         encoded: the file.
-        limit: of pixels; None for no limit.
 
     Returns:
         The shape of what comes out, and how many steps the core has.
     """
+    limit = readers.pixel_limit(encoded.max_pixels)
     encoded.give_to(job, program.box, (0, readers.most_scratch(limit)))
     return add_program(job, program)
 

@@ -61,7 +61,7 @@ def _decoded(program: Program, encoded: Encoded, out: torch.Tensor | None, in_ro
     if by_core:
         limit = readers.pixel_limit(encoded.max_pixels)
         readers.check_limit(encoded.header, limit, encoded.source)
-        done = decode_by_core(program, encoded, out, limit, in_rows, as_pil)
+        done = decode_by_core(program, encoded, out, in_rows, as_pil)
         if done is not None:
             return done
     image: Any = encoded.decode(program.region, refused=by_core)
@@ -90,7 +90,6 @@ def decode_by_core(
     program: Program,
     encoded: Encoded,
     out: torch.Tensor | None,
-    limit: int | None,
     in_rows: bool,
     as_pil: bool,
     *,
@@ -103,7 +102,7 @@ def decode_by_core(
     if not core.available():
         return None
     job = core.thread_job()
-    shape, taken = fill_from_file(job, program, encoded, limit)
+    shape, taken = fill_from_file(job, program, encoded)
     is_all = taken == len(program.steps)
     if all_steps and not is_all:
         core.give_back(job)

@@ -27,13 +27,14 @@ class _LastFiles(threading.local):
         self._before = (0,) * _FILES
 
     def begin(self) -> int:
-        """Begins a file; returns the parts that each of the last ones had at least."""
+        """Begins a file; returns `least` of those before it."""
+        least = self.least()
         self._before = (*self._before[1:], self.parts)
         self.parts = 0
-        return min(self._before)
+        return least
 
     def least(self) -> int:
-        """What `begin` would return."""
+        """The parts that each of the last files had at least, if no more of the last one are wanted."""
         return min(*self._before[1:], self.parts)
 
 

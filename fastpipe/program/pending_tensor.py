@@ -349,11 +349,10 @@ def _stack(tensors: Any, dim: Any = 0, *, out: Any = None) -> Any:
 
 def write_stack(tensors: Sequence[torch.Tensor], out: torch.Tensor) -> None:
     """Writes tensors into a batch ``(N, C, H, W)`` of their shape and dtype: pending ones, and some that aren't."""
-    works: list[PendingWork | None] = [vars(one).get(_KEY) for one in tensors]
-    write_batch(works, out)
-    for number, work in enumerate(works):
-        if work is None:
-            out[number].copy_(tensors[number])
+    write_batch({place: vars(one)[_KEY] for place, one in enumerate(tensors) if _KEY in vars(one)}, out)
+    for place, one in enumerate(tensors):
+        if _KEY not in vars(one):
+            out[place].copy_(one)
 
 
 _ATTRIBUTES = (

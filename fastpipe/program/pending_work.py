@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 from torch.utils._python_dispatch import _disable_current_modes
 
-from fastpipe import core, readers
+from fastpipe import core
 from fastpipe.core.factors import normalized_by_factor
 from fastpipe.ops import (
     ConvertImageDtype,
@@ -125,7 +125,7 @@ class TensorSource:
         """
         if self.array is not None or not self._parts.add_only(program.box):
             return False
-        fill_from_file(job, program, self._encoded, readers.pixel_limit(self._encoded.max_pixels))
+        fill_from_file(job, program, self._encoded)
         return True
 
     def decode(self) -> bool:
@@ -136,8 +136,7 @@ class TensorSource:
         return made is not None
 
     def _by_core(self, program: Program, into: torch.Tensor | None, in_rows: bool) -> Any:
-        limit = readers.pixel_limit(self._encoded.max_pixels)
-        return decode_by_core(program, self._encoded, into, limit, in_rows, False)
+        return decode_by_core(program, self._encoded, into, in_rows, False)
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
