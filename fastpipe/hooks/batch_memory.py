@@ -10,14 +10,12 @@ that is shared with the main process, so that a batch is sent by its place (`fas
 from __future__ import annotations
 
 import copy
-import functools
 import math
 import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from types import CodeType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,6 +28,7 @@ from torch.utils.data._utils.collate import default_collate
 from fastpipe.errors import LoaderError
 from fastpipe.executor.host_pool import SMALL, reused_bytes, tensor_on
 from fastpipe.executor.shm_pool import lent_bytes
+from fastpipe.hooks.type_calls import may_ask_for_types
 from fastpipe.kernels.memory import StackedResults, results_in
 from fastpipe.program.pending_tensor import is_pending, plain_class, with_pixels, write_stack
 
@@ -66,8 +65,7 @@ class FetcherMemory:
         self.unused: set[int] = set()
         self.missed: set[int] = set()
         self.results = 1
-        own_collate = collate is not default_collate
-        self.stacks = not (own_collate and _may_ask_for_types(collate)) and not _samples_may_ask_for_types(dataset)
+        self.stacks = not may_ask_for_types(dataset, collate)
 
     @classmethod
     def of(cls, fetcher: Any) -> FetcherMemory:
@@ -76,34 +74,6 @@ class FetcherMemory:
         if found is None:
             found = cls._of[fetcher] = cls(fetcher.collate_fn, fetcher.dataset)
         return found
-
-
-def _may_ask_for_types(function: Any) -> bool:
-    """True unless a function's code says that it doesn't call ``type``: of a tensor without pixels that is another."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
-    return code is None or _calls_type(code)
-
-
-def _samples_may_ask_for_types(dataset: object, depth: int = 4) -> bool:
-    """Whether a data set's own code says that it calls ``type``; or one's within torch's wrappers."""
-    kind: Any = type(dataset)
-    if kind.__module__ == torch.utils.data.dataset.__name__ and depth:
-        within = vars(dataset)  # of a Subset, or a ConcatDataset
-        return any(
-            _samples_may_ask_for_types(one, depth - 1)
-            for one in [within.get("dataset"), *within.get("datasets", ())]
-            if one is not None
-        )
-    methods = (getattr(kind, name, None) for name in ("__getitem__", "__getitems__", "__iter__"))
-    codes = (getattr(method, "__code__", None) for method in methods)
-    return any(code is not None and _calls_type(code) for code in codes)
-
-
-def _calls_type(code: CodeType) -> bool:
-    within = (one for one in code.co_consts if isinstance(one, CodeType))
-    return "type" in code.co_names or any(map(_calls_type, within))
 
 
 def fetch_in_places(fetcher: Any, indices: Sequence[Any], plain: Fetch, several: Any = None) -> Any:

@@ -1,0 +1,132 @@
+"""Looks for ``type`` in the user's code: of a tensor without pixels it is another class than of an ordinary one."""
+
+from __future__ import annotations
+
+import dis
+import functools
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from torch.utils.data import Dataset
+
+from fastpipe.hooks.originals import LIBRARIES
+
+_NOT_LOOKED_INTO = {*LIBRARIES, *sys.stdlib_module_names, "cv2", "datasets", "numpy", "pycocotools", "webdataset"}
+"""Packages whose code is left out: it isn't the user's. What their objects hold may be."""
+
+_CALLED = ("__call__", "__getitem__", "__getitems__", "__iter__", "__next__", "forward")
+"""Methods that something else than the user's code calls."""
+
+_MOST = 2000
+_MOST_OF_A_LIST = 64  # transforms are in short lists, and files in long ones
+
+
+def may_ask_for_types(*things: object) -> bool:
+    """True unless the user's code that some objects lead to is seen not to call ``type``.
+
+    What is followed: functions, methods and modules that code names, closures, and what objects hold that can be
+    called, or is a data set. Code that builds its calls at run time is not seen.
+
+    Args:
+        things: data sets, functions, and whatever else the user's code starts from.
+    """
+    waiting: list[tuple[object, type[Any] | None]] = [(thing, None) for thing in things]
+    seen: dict[tuple[int, type[Any] | None], object] = {}
+    while waiting:
+        thing, kind = waiting.pop()
+        key = id(thing), kind
+        if key in seen:
+            continue
+        seen[key] = thing  # kept, so that no other gets its number
+        if len(seen) > _MOST:
+            return True
+        if isinstance(thing, FunctionType):
+            if _is_librarys(thing):
+                continue
+            codes = [*_codes(thing.__code__)]
+            if any(map(_calls_type, codes)):
+                return True
+            waiting += _named(thing, codes, kind)
+        else:
+            waiting += _held(thing)
+    return False
+
+
+def _is_librarys(thing: Any) -> bool:
+    return (getattr(thing, "__module__", None) or "").partition(".")[0] in _NOT_LOOKED_INTO
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """A function's code, and that of the functions within it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)
+
+
+def _calls_type(code: CodeType) -> bool:
+    return "type" in code.co_names and any(
+        step.argval == "type" and step.opname in ("LOAD_GLOBAL", "LOAD_NAME") for step in dis.get_instructions(code)
+    )
+
+
+def _named(
+    function: FunctionType, codes: Iterable[CodeType], kind: type[Any] | None
+) -> Iterator[tuple[object, type[Any] | None]]:
+    """What a function's code names, and its closure holds; methods with the class that they are of."""
+    names = {name for code in codes for name in code.co_names}
+    found = [function.__globals__[name] for name in names if name in function.__globals__]
+    for cell in function.__closure__ or ():
+        try:
+            found.append(cell.cell_contents)
+        except ValueError:  # not filled yet
+            continue
+    for thing in found:
+        if isinstance(thing, ModuleType):
+            if thing.__name__.partition(".")[0] not in _NOT_LOOKED_INTO:
+                yield from ((vars(thing)[name], None) for name in names if name in vars(thing))
+        elif _is_followed(thing):
+            yield thing, None
+    if kind is not None:
+        yield from _members(kind, names)
+
+
+def _members(kind: type[Any], names: Iterable[str]) -> Iterator[tuple[object, type[Any] | None]]:
+    """What a class has by some names: methods with the class, and objects."""
+    for name in names:
+        member = next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
+        member = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
+        if isinstance(member, FunctionType):
+            yield member, kind
+        elif _is_followed(member):
+            yield member, None
+
+
+def _held(thing: object) -> Iterator[tuple[object, type[Any] | None]]:
+    """What an object leads to: its methods that others call, and what it holds."""
+    if isinstance(thing, functools.partial):
+        held: Iterable[object] = (thing.func, *thing.args, *thing.keywords.values())
+    elif isinstance(thing, MethodType):
+        yield thing.__func__, type(thing.__self__)
+        held = (thing.__self__,)
+    elif isinstance(thing, dict):
+        held = islice(thing.values(), _MOST_OF_A_LIST)
+    elif isinstance(thing, (list, tuple)):
+        held = islice(thing, _MOST_OF_A_LIST)
+    elif isinstance(thing, type):
+        held = ()
+        yield from _members(thing, ("__init__", "__new__", *_CALLED))
+    else:
+        kind = type(thing)
+        held = vars(thing).values() if kind.__dictoffset__ else ()
+        yield from _members(kind, _CALLED)
+    yield from ((one, None) for one in [*held] if _is_followed(one))
+
+
+def _is_followed(thing: object) -> bool:
+    if isinstance(thing, type):
+        return not _is_librarys(thing)
+    return callable(thing) or isinstance(thing, (dict, list, tuple, Dataset))
