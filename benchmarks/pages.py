@@ -1,57 +1,51 @@
-"""What the documentation shows of benchmarks and commands: the performance page, README's table and picture, outputs.
+"""What the documentation shows of benchmarks: the performance page, README's table and picture.
 
     python benchmarks/pages.py                       # docs/data → pages and picture
     python benchmarks/pages.py --take FOLDER         # first takes fresh figures from FOLDER into docs/data
-    python benchmarks/pages.py --outputs [WORD]      # runs the commands again whose output the pages show
 
 FOLDER holds what the benchmarks wrote on this machine; figures that it lacks stay, with their own date and machine:
 
+    python benchmarks/untouched.py PHOTOS --json FOLDER/untouched.json
+    python benchmarks/untouched.py PHOTOS --threads 2 --json FOLDER/untouched_threads.json
+    python benchmarks/untouched.py PHOTOS --workers 2 --json FOLDER/untouched_workers.json
     python benchmarks/pipeline.py PHOTOS --json FOLDER/pipeline.json
     python benchmarks/transforms.py --photos PHOTOS --json FOLDER/transforms.json
     python benchmarks/index.py --json FOLDER/index.json
     python benchmarks/core.py PHOTOS --only png --json FOLDER/png.json
     python benchmarks/third_party/run_imread.py PHOTOS --json FOLDER/imread.json
     scripts/gpu PHOTOS --only feeds --out FOLDER
-
-A command's output stands behind a comment that says what made it, `<!-- output of: fastpipe verify train (fastpipe
-0.1.0, 2026-11-22) -->`. The commands run in a folder with made photos in `train/` and a `recipe.py`, in 80 columns.
-The tests refuse what another version made.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import json
-import os
 import platform
 import re
-import shlex
 import statistics
-import subprocess
-import sys
-import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import fastpipe
 from fastpipe.environment import library_versions, machine_fingerprint
-from fastpipe.tools.bench.samples import make_folder
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 
 # -- figures: from a benchmark's JSON to docs/data
 
-KEPT = ("count", "workers", "images", "means")
+KEPT = ("count", "workers", "threads", "images", "means")
 """What is kept of a benchmark's JSON beside its rows."""
 
 # name in docs/data → (the benchmark's file, the rows that are kept; what they are called is the pattern's group)
 TAKEN: dict[str, tuple[str, str]] = {
+    "untouched": ("untouched", r"(.+)"),
+    "untouched_threads": ("untouched_threads", r"(.+)"),
+    "untouched_workers": ("untouched_workers", r"(.+)"),
     "pipeline": ("pipeline", r"([^:]+)"),
     "loader": ("pipeline", r"loaders: (.+)"),
     "transforms": ("transforms", r"arrays, \w+: (.+), 375×500"),
@@ -164,6 +158,34 @@ def in_turn(row: dict[str, Any], head: Sequence[str], texts: dict[str, str] | No
         if who in row
     ]
     return table(head, lines)
+
+
+def untouched_part(data: Any) -> str:
+    return f"""## Scripts as they are
+
+{beside({f"`{name}`: {_title(name)}": row for name, row in data["rows"].items()})}
+
+Milliseconds an image of scripts in the manner of public repositories (benchmarks/untouched/), run plainly and by
+`fastpipe run`: one process, one thread. All give the same samples and leave the generators alike."""
+
+
+def _title(script: str) -> str:
+    text = (ROOT / "benchmarks" / "untouched" / f"{script}.py").read_text(encoding="utf-8")
+    return (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0].rstrip(".")
+
+
+def untouched_threads_part(data: Any) -> str:
+    return f"""### Without workers, and torch's {data["threads"]} threads
+
+{beside({f"`{name}`": row for name, row in data["rows"].items()})}
+
+A batch's pixels are made by `torch.get_num_threads()` threads, where a script as it is has one for all."""
+
+
+def untouched_workers_part(data: Any) -> str:
+    return f"""### With {data["workers"]} workers of torch's own loader
+
+{beside({f"`{name}`": row for name, row in data["rows"].items()})}"""
 
 
 def pipeline_part(data: Any) -> str:
@@ -308,6 +330,9 @@ torchvision's loader, by `fastpipe.DataLoader`, and by that from packed images, 
 
 # name → (what makes the section, the command whose output it shows)
 PARTS: dict[str, tuple[Callable[[Any], str], str]] = {
+    "untouched": (untouched_part, "python benchmarks/untouched.py PHOTOS"),
+    "untouched_threads": (untouched_threads_part, "python benchmarks/untouched.py PHOTOS --threads 2"),
+    "untouched_workers": (untouched_workers_part, "python benchmarks/untouched.py PHOTOS --workers 2"),
     "pipeline": (pipeline_part, "python benchmarks/pipeline.py PHOTOS"),
     "loader": (loader_part, "python benchmarks/pipeline.py PHOTOS --only loaders"),
     "transforms": (transforms_part, "python benchmarks/transforms.py --photos PHOTOS"),
@@ -369,6 +394,13 @@ def page(found: dict[str, Any]) -> str:
 
 # -- the main figures, which README and its picture show
 
+AS_SCRIPTS = (
+    ("untouched", "own_train", "a data set of one's own, one thread"),
+    ("untouched_threads", "own_train", "the same, torch's two threads"),
+    ("untouched_workers", "own_train", "the same, 2 workers"),
+    ("untouched_workers", "image_folder", "`ImageFolder`, 2 workers"),
+)
+"""Scripts whose figures README shows: their file in docs/data, their name, and what they are."""
 WITH_WORKERS = {"stock loader": "imports exchanged", "float32": "`fastpipe.DataLoader`"}
 COLORS = {"torchvision": "#e6550d", "albumentations": "#969696"}
 OURS = "#3182bd"
@@ -417,6 +449,11 @@ def readme_part(found: dict[str, Any]) -> str:
     """What README says about speed: the picture, the main figures, and what to make of them."""
     epoch, workers = found["loader"]["rows"]["epoch"], found["loader"]["workers"]
     rows = [
+        (f"`fastpipe run`, {what}", row["plain"]["us"], row["fastpipe"]["us"], row["plain"]["times"])
+        for name, script, what in AS_SCRIPTS
+        if (row := found.get(name, {"rows": {}})["rows"].get(script))
+    ]
+    rows += [
         (f"{name}, one process", row["torchvision"]["us"], row["fastpipe"]["us"], row["torchvision"]["times"])
         for name, row in found["pipeline"]["rows"].items()
     ]
@@ -424,7 +461,7 @@ def readme_part(found: dict[str, Any]) -> str:
         (f"train, float, {workers} workers, {who}", epoch["torchvision"]["us"], epoch[name]["us"], epoch[name]["times"])
         for name, who in WITH_WORKERS.items()
     ]
-    head = ["images a second, from files to tensors", "torchvision", "fastpipe", "ratio"]
+    head = ["images a second, from files to tensors", "without", "with fastpipe", "ratio"]
     lines = [
         [name, f"{1e6 / theirs:,.0f}", f"{1e6 / ours:,.0f}", f"**{times:.2f}×**"] for name, theirs, ours, times in rows
     ]
@@ -466,117 +503,11 @@ def write_pages(found: dict[str, Any]) -> None:
     print("written: docs/performance.md, docs/images/speed.svg, README.md")
 
 
-# -- what commands print
-
-OUTPUT = re.compile(
-    r"<!-- output of: (?P<command>.+?) \(fastpipe (?P<version>\S+), (?P<date>[\d-]+)(?:; (?P<note>[^)]+))?\) -->\n"
-    r"```text\n(?P<text>.*?)```\n",
-    re.DOTALL,
-)
-RECIPE = """\
-from PIL import ImageOps
-
-from fastpipe import transforms as T
-
-transform = T.Compose([
-    T.RandomResizedCrop(224),
-    T.RandomHorizontalFlip(),
-    T.ColorJitter(0.4, 0.4, 0.4),
-    T.RandomRotation(15),
-    T.ToTensor(),
-])
-broken = T.Compose([
-    T.RandomResizedCrop(224),
-    T.Lambda(ImageOps.autocontrast),
-    T.RandomHorizontalFlip(),
-    T.ToTensor(),
-])
-"""
-
-
-@dataclass(frozen=True)
-class Output:
-    """What a command printed, as a page shows it."""
-
-    command: str
-    version: str  # of fastpipe
-    date: str
-    text: str
-    note: str = ""
-
-    @property
-    def block(self) -> str:
-        """The mark and the block of text behind it."""
-        note = f"; {self.note}" if self.note else ""
-        made = f"<!-- output of: {self.command} (fastpipe {self.version}, {self.date}{note}) -->"
-        return f"{made}\n```text\n{self.text}```\n"
-
-
-def outputs(text: str) -> Iterator[Output]:
-    """The outputs that a page's text shows."""
-    for found in OUTPUT.finditer(text):
-        yield Output(found["command"], found["version"], found["date"], found["text"], found["note"] or "")
-
-
-def make_project(folder: Path) -> None:
-    """The folder that the commands run in."""
-    make_folder(folder / "train", 5, 50)
-    (folder / "recipe.py").write_text(RECIPE, encoding="utf-8")
-
-
-def run(command: str, project: Path) -> str:
-    """What a command prints: "$ command", and its output.
-
-    A picture that it writes goes to the documentation's.
-    """
-    own = {"FASTPIPE_CACHE": ".cache", "FASTPIPE_CONFIG": ".config", "COLUMNS": "80", "PYTHONIOENCODING": "utf-8"}
-    program, *arguments = shlex.split(command)
-    if program != "fastpipe":
-        raise ValueError(f"{command}: only fastpipe's commands are run")
-    done = subprocess.run(
-        [sys.executable, "-m", "fastpipe", *arguments],
-        cwd=project,
-        env={**os.environ, **own},
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
-    if not done.stdout:
-        raise RuntimeError(f"{command} printed nothing: {done.stderr}")
-    lines = "\n".join(line.rstrip() for line in done.stdout.splitlines())
-    for made in project.glob("*.png"):
-        (DOCS / "images" / made.name).write_bytes(made.read_bytes())
-    return f"$ {command}\n{lines}\n"
-
-
-def run_again(part: str, note: str) -> None:
-    """Puts into the pages what the commands print today that have this part."""
-    today = datetime.now(timezone.utc).date().isoformat()
-    with tempfile.TemporaryDirectory() as folder:
-        project = Path(folder)
-        make_project(project)
-        for path in sorted([ROOT / "README.md", *DOCS.glob("*.md")]):
-            text = path.read_text(encoding="utf-8")
-            for old in outputs(text):
-                if part in old.command:
-                    printed = run(old.command, project)
-                    new = replace(old, version=fastpipe.__version__, date=today, text=printed, note=note)
-                    text = text.replace(old.block, new.block)
-                    print(f"{path.name}: {old.command}")
-            path.write_text(text, encoding="utf-8")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--take", type=Path, metavar="FOLDER", help="take fresh figures from here first")
-    parser.add_argument(
-        "--outputs", nargs="?", const="", metavar="WORD", help="run commands again, those that have this in them"
-    )
     parser.add_argument("--note", default="", metavar="TEXT", help="a sentence about these figures or this machine")
     asked = parser.parse_args()
-    if asked.outputs is not None:
-        run_again(asked.outputs, asked.note)
-        return
     if asked.take:
         taken = take(asked.take, asked.note)
         if not taken:

@@ -64,6 +64,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1, help="torch's own number of them in the script")
     parser.add_argument("--first", help="a module that each script imports first")
     parser.add_argument("--cpu", action="store_true", help="the process's own time in place of the clock's")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write all figures there")
     options = parser.parse_args()
     names = sorted(path.stem for path in SCRIPTS.glob("*.py") if not path.stem.startswith("_"))
     unknown = set(options.only or ()) - set(names)
@@ -71,7 +72,7 @@ def main() -> None:
         parser.error(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(names)}")
     columns = ["images", "plain", "ours", "times", "mark", "process", "same"]
     table = ReportTable(["script", *columns], columns)
-    differ = []
+    differ, figures = [], {}
     for name in options.only or names:
         rounds = [one_round(name, options) for _ in range(options.rounds)]
         failed = [found["error"] for both in rounds for found in both.values() if "error" in found]
@@ -83,8 +84,10 @@ def main() -> None:
         if not same:
             differ.append(name)
         clock = "cpu" if options.cpu else "seconds"
-        now = [statistics.median(both[way][clock] / both[way]["images"] * 1e3 for both in rounds) for way in WAYS]
         plain, ours = WAYS
+        taken = {way: [both[way][clock] / both[way]["images"] * 1e6 for both in rounds] for way in WAYS}
+        figures[name] = {"rounds_us": {plain: taken[plain], "fastpipe": taken[ours]}}
+        now = [statistics.median(taken[way]) / 1e3 for way in WAYS]
         times, process = (
             statistics.median(both[plain][key] / both[ours][key] for both in rounds) for key in (clock, "process")
         )
@@ -93,6 +96,9 @@ def main() -> None:
         shown = [f"{now[0]:.2f} ms", f"{now[1]:.2f} ms", f"{times:.2f}", f"{mark:.1f}" if mark else ""]
         table.add_row(name, images, *shown, f"{process:.2f}", "yes" if same else "NO")
     print(table)
+    if options.json:
+        about = {"workers": options.workers, "threads": options.threads}
+        options.json.write_text(json.dumps({**about, "rows": figures}, indent=1) + "\n", encoding="utf-8")
     sys.exit(1 if differ else 0)
 
 

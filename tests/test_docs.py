@@ -164,9 +164,14 @@ def pages():
     return benchmark("pages")
 
 
-def test_no_output_and_no_figure_that_is_shown_is_older_than_this_version(pages):
-    remedy = "is of another version: run benchmarks/pages.py --outputs (--take for figures)"
-    shown = [(path.name, output) for path in WRITTEN for output in pages.outputs(path.read_text("utf-8"))]
+@pytest.fixture(scope="module")
+def outputs():
+    return benchmark("outputs")
+
+
+def test_no_output_and_no_figure_that_is_shown_is_older_than_this_version(pages, outputs):
+    remedy = "is of another version: run benchmarks/outputs.py (pages.py --take for figures)"
+    shown = [(path.name, output) for path in WRITTEN for output in outputs.shown(path.read_text("utf-8"))]
     assert shown
     for name, output in shown:
         assert output.version == fastpipe.__version__, f"{name}: the output of {output.command} {remedy}"
@@ -175,24 +180,24 @@ def test_no_output_and_no_figure_that_is_shown_is_older_than_this_version(pages)
 
 
 @pytest.mark.parametrize("path", WRITTEN, ids=lambda path: path.name)
-def test_every_output_that_is_shown_says_what_made_it(path, pages):
-    """Else nobody could make it again: a block with a prompt is behind a mark of benchmarks/pages.py."""
+def test_every_output_that_is_shown_says_what_made_it(path, outputs):
+    """Else nobody could make it again: a block with a prompt is behind a mark of benchmarks/outputs.py."""
     text = path.read_text(encoding="utf-8")
-    marked = "".join(output.text for output in pages.outputs(text))
+    marked = "".join(output.text for output in outputs.shown(text))
     assert text.count("\n$ fastpipe ") == ("\n" + marked).count("\n$ fastpipe ")
 
 
 @pytest.mark.slow
-def test_what_the_pages_show_of_explain_is_what_it_prints_today(pages, tmp_path):
+def test_what_the_pages_show_of_explain_is_what_it_prints_today(outputs, tmp_path):
     if not core.available():
         pytest.skip("there is no core here, which the pages' plans name")
-    pages.make_project(tmp_path)
-    shown = [output for path in WRITTEN for output in pages.outputs(path.read_text("utf-8"))]
+    outputs.make_project(tmp_path)
+    shown = [output for path in WRITTEN for output in outputs.shown(path.read_text("utf-8"))]
     explained = [output for output in shown if output.command.startswith("fastpipe explain")]
     assert explained
     for output in explained:
-        printed = pages.run(output.command, tmp_path)
-        assert printed == output.text, f"run benchmarks/pages.py --outputs '{output.command}'"
+        printed = outputs.run(output.command, tmp_path)
+        assert printed == output.text, f"run benchmarks/outputs.py '{output.command}'"
 
 
 def test_the_performance_page_shows_the_figures_that_are_kept(pages):

@@ -40,7 +40,7 @@ _default_collate: Collate = default_collate
 _SMALL_SHARED = 1 << 16
 """Bytes of shared memory, each piece of which is new to both processes, from which on it is used again."""
 _OFTEN = 4
-"""One of so many tensors without pixels may be kept, as each of those is made twice."""
+"""At most every fourth tensor without pixels may be kept by somebody: its pixels are made twice."""
 _MOST_RESULTS = 16
 """Results of a sample that get places: eight crops, two views."""
 
@@ -48,15 +48,17 @@ _thread = threading.local()
 
 
 class FetcherMemory:
-    """Facts about the samples of one of torch's fetchers, learned from its batches so far.
+    """What is known of the samples of one of torch's fetchers, from its batches so far.
+
+    A sample's results have numbers, in the order in which they are made.
 
     Attributes:
-        unused: numbers of results, in a sample, that somebody keeps, or that two batches in a row didn't have as they
-            are.
-        missed: those that the last batch didn't have as they are.
+        unused: numbers of the results that get no places in a batch's memory: somebody keeps them, or two batches in
+            a row were no stacks of them.
+        missed: numbers of the results that the last batch was no stack of.
         results: how many a sample has, where the data set makes several samples at once.
-        stacks: results that have no pixels until then are stacked, as far as is known, by torch's ``default_collate``
-            or the user's function, and nobody may ask for their class before.
+        stacks: results have no pixels until they are stacked, by torch's ``default_collate`` or the user's function:
+            nobody is known to keep them, or to ask for their class, before.
     """
 
     _of: ClassVar[weakref.WeakKeyDictionary[Any, FetcherMemory]] = weakref.WeakKeyDictionary()
