@@ -28,7 +28,7 @@ from torch.utils.data._utils.collate import default_collate
 from fastpipe.errors import LoaderError
 from fastpipe.executor.host_pool import SMALL, reused_bytes, tensor_on
 from fastpipe.executor.shm_pool import lent_bytes
-from fastpipe.hooks.type_calls import may_ask_for_types
+from fastpipe.hooks.type_calls import type_calls_of
 from fastpipe.kernels.memory import StackedResults, results_in
 from fastpipe.program.pending_tensor import is_pending, plain_class, with_pixels, write_stack
 
@@ -63,18 +63,18 @@ class FetcherMemory:
 
     _of: ClassVar[weakref.WeakKeyDictionary[Any, FetcherMemory]] = weakref.WeakKeyDictionary()
 
-    def __init__(self, collate: Collate, dataset: object) -> None:
+    def __init__(self, stacks: bool) -> None:
         self.unused: set[int] = set()
         self.missed: set[int] = set()
         self.results = 1
-        self.stacks = not may_ask_for_types(dataset, collate)
+        self.stacks = stacks
 
     @classmethod
     def of(cls, fetcher: Any) -> FetcherMemory:
         """The memory of a fetcher."""
         found = cls._of.get(fetcher)
         if found is None:
-            found = cls._of[fetcher] = cls(fetcher.collate_fn, fetcher.dataset)
+            found = cls._of[fetcher] = cls(stacks=not type_calls_of(fetcher).tensors)
         return found
 
 

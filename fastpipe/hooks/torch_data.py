@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from fastpipe.hooks.before_fork import import_for_workers, may_make_images
 from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.loader_times import LoaderTimes
-from fastpipe.hooks.patches import Function, Patches, is_plain
+from fastpipe.hooks.patches import Function, Patches, is_plain, plainly
 
 if TYPE_CHECKING:
     from fastpipe.hooks.known_batches import KnownBatches
@@ -102,7 +102,7 @@ def _fetching(plain: Function) -> Function:
             return fetch_in_places(self, indices, plain) if made is None else made
         return fetch_in_places(self, indices, plain, known.as_list())
 
-    return _handing_out(fetched)
+    return _handing_out(plain, fetched)
 
 
 def _fetching_from_stream(plain: Function) -> Function:
@@ -113,19 +113,37 @@ def _fetching_from_stream(plain: Function) -> Function:
 
         return fetch_from_stream(self, indices, plain)
 
-    return _handing_out(fetched)
+    return _handing_out(plain, fetched)
 
 
-def _handing_out(fetched: Function) -> Function:
+def _handing_out(plain: Function, fetched: Function) -> Function:
     """A fetcher's method: what `fetched` gives, with masks made faster, as it is handed out."""
 
     def fetch(self: Any, possibly_batched_index: Any) -> Any:
+        if _compares_images(self):
+            with plainly():
+                return plain(self, possibly_batched_index)
         masks: Any = sys.modules.get(_MASKS)
         with nullcontext() if masks is None else masks.fetching(self):
             batch = fetched(self, possibly_batched_index)
         return _handed_out(batch)
 
     return fetch
+
+
+def _compares_images(fetcher: Any) -> bool:
+    """True where the user's code compares ``type(image)`` with a class of Pillow's: its images are Pillow's then."""
+    if "PIL.Image" not in sys.modules:
+        return False
+    from fastpipe.hooks.type_calls import type_calls_of
+
+    if not type_calls_of(fetcher).images:
+        return False
+    name = type(fetcher.dataset).__name__
+    LEDGER.note(
+        f"{name} asks whether type(image) is a class of Pillow's: its images are made by Pillow. isinstance helps"
+    )
+    return True
 
 
 def _handed_out(batch: Any) -> Any:

@@ -1,14 +1,15 @@
-"""Looks for ``type`` in the user's code: of a tensor without pixels it is another class than of an ordinary one."""
+"""Looks for ``type`` in the user's code: of what has no pixels yet it is another class than of an ordinary thing."""
 
 from __future__ import annotations
 
 import dis
 import functools
 import sys
+import weakref
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from types import CodeType, FunctionType, MethodType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch.utils.data import Dataset
 
@@ -20,19 +21,46 @@ _NOT_LOOKED_INTO = {*LIBRARIES, *sys.stdlib_module_names, "cv2", "datasets", "nu
 _CALLED = ("__call__", "__getitem__", "__getitems__", "__iter__", "__next__", "forward")
 """Methods that something else than the user's code calls."""
 
+_COMPARED = "=="
+_ALIKE = {"__module__", "__name__", "__qualname__"}
 _MOST = 2000
 _MOST_OF_A_LIST = 64  # transforms are in short lists, and files in long ones
 
 
-def may_ask_for_types(*things: object) -> bool:
-    """True unless the user's code that some objects lead to is seen not to call ``type``.
+class TypeCalls(NamedTuple):
+    """What the user's code may ask ``type`` of.
+
+    Attributes:
+        tensors: tensors, or anything else.
+        images: Pillow's images, whose class it compares with one of Pillow's.
+    """
+
+    tensors: bool
+    images: bool
+
+
+_of: weakref.WeakKeyDictionary[Any, TypeCalls] = weakref.WeakKeyDictionary()
+
+
+def type_calls_of(fetcher: Any) -> TypeCalls:
+    """The calls in code that the data set and the ``collate_fn`` of one of torch's fetchers lead to."""
+    found = _of.get(fetcher)
+    if found is None:
+        found = _of[fetcher] = type_calls(fetcher.dataset, fetcher.collate_fn)
+    return found
+
+
+def type_calls(*things: object) -> TypeCalls:
+    """The calls in the user's code that some objects lead to.
 
     What is followed: functions, methods and modules that code names, closures, and what objects hold that can be
-    called, or is a data set. Code that builds its calls at run time is not seen.
+    called, or is a data set. Code that builds its calls at run time is not seen. Where there is too much to follow, it
+    may ask for the class of tensors.
 
     Args:
         things: data sets, functions, and whatever else the user's code starts from.
     """
+    tensors = images = False
     waiting: list[tuple[object, type[Any] | None]] = [(thing, None) for thing in things]
     seen: dict[tuple[int, type[Any] | None], object] = {}
     while waiting:
@@ -42,17 +70,16 @@ def may_ask_for_types(*things: object) -> bool:
             continue
         seen[key] = thing  # kept, so that no other gets its number
         if len(seen) > _MOST:
-            return True
-        if isinstance(thing, FunctionType):
-            if _is_librarys(thing):
-                continue
-            codes = [*_codes(thing.__code__)]
-            if any(map(_calls_type, codes)):
-                return True
-            waiting += _named(thing, codes, kind)
-        else:
+            return TypeCalls(True, images)
+        if not isinstance(thing, FunctionType):
             waiting += _held(thing)
-    return False
+        elif not _is_librarys(thing):
+            codes = [*_codes(thing.__code__)]
+            lines = [names for code in codes for names in _lines_that_call_type(code)]
+            tensors = tensors or bool(lines)
+            images = images or any(_COMPARED in names and any("Image" in name for name in names) for names in lines)
+            waiting += _named(thing, codes, kind)
+    return TypeCalls(tensors, images)
 
 
 def _is_librarys(thing: Any) -> bool:
@@ -67,10 +94,25 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
             yield from _codes(constant)
 
 
-def _calls_type(code: CodeType) -> bool:
-    return "type" in code.co_names and any(
-        step.argval == "type" and step.opname in ("LOAD_GLOBAL", "LOAD_NAME") for step in dis.get_instructions(code)
-    )
+def _lines_that_call_type(code: CodeType) -> Iterator[set[str]]:
+    """The names on each line of code that calls ``type``, with `_COMPARED` where it compares something.
+
+    Without lines that ask for a class's name, which is the same.
+    """
+    if "type" not in code.co_names:
+        return
+    line_at = {at: line for start, end, line in code.co_lines() for at in range(start, end, 2)}
+    lines: dict[int | None, set[str]] = {}
+    are_called: set[int | None] = set()
+    for step in dis.get_instructions(code):
+        line = line_at.get(step.offset)
+        if step.opname in ("COMPARE_OP", "CONTAINS_OP", "IS_OP"):
+            lines.setdefault(line, set()).add(_COMPARED)
+        elif isinstance(step.argval, str):
+            lines.setdefault(line, set()).add(step.argval)
+            if step.argval == "type" and step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+                are_called.add(line)
+    yield from (lines[line] for line in are_called if not lines[line] & _ALIKE)
 
 
 def _named(

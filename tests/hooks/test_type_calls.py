@@ -12,12 +12,15 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from PIL.Image import Image as PILImage
+from PIL.JpegImagePlugin import JpegImageFile
 from plain_and_hooked import assert_as_plain
 from torch import nn
-from torch.utils.data import ConcatDataset, Dataset, IterableDataset, Subset, default_collate
+from torch.utils.data import ConcatDataset, DataLoader, Dataset, IterableDataset, Subset, default_collate
 from torchvision_here import torchvision
 
-from fastpipe.hooks.type_calls import may_ask_for_types
+import fastpipe
+from fastpipe.hooks.type_calls import type_calls
 
 T = torchvision.transforms
 
@@ -28,6 +31,28 @@ def asks(value: Any) -> bool:
 
 def has_type_attribute(value: Any) -> Any:
     return value.type, value.type(torch.float32), value.device.type
+
+
+def asks_for_a_name(value: Any) -> bool:
+    return type(value).__name__ == "Tensor" and type(value).__module__ == "torch"
+
+
+def compares_attribute(image: Any) -> bool:
+    return type(image) == Image.Image  # noqa: E721
+
+
+def compares_name(image: Any) -> bool:
+    return isinstance(image, PILImage) and type(image) is not PILImage
+
+
+def looks_among(image: Any) -> bool:
+    kinds = (str, bytes)
+    return type(image) in (*kinds, JpegImageFile)
+
+
+def makes_an_image(array: Any) -> Any:
+    kind = type(array)
+    return Image.fromarray(array) if kind == np.ndarray else array
 
 
 class Asking:
@@ -155,8 +180,8 @@ def closing_over(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     ids=lambda thing: type(thing).__name__,
 )
 def test_found(thing: Any) -> None:
-    assert may_ask_for_types(thing)
-    assert may_ask_for_types(default_collate, thing)
+    assert type_calls(thing) == (True, False)
+    assert type_calls(default_collate, thing) == (True, False)
 
 
 @pytest.mark.parametrize(
@@ -166,6 +191,7 @@ def test_found(thing: Any) -> None:
         torch.stack,
         default_collate,
         has_type_attribute,
+        asks_for_a_name,
         Samples(T.Compose([T.RandomResizedCrop(8), T.ToTensor()])),
         Samples(str, int, type, torch.Tensor, Image.Image),
         Samples(*map(str, range(100_000))),
@@ -176,33 +202,78 @@ def test_found(thing: Any) -> None:
     ids=lambda thing: type(thing).__name__,
 )
 def test_not_found(thing: Any) -> None:
-    assert not may_ask_for_types(thing)
+    assert type_calls(thing) == (False, False)
+
+
+@pytest.mark.parametrize("function", [compares_attribute, compares_name, looks_among])
+def test_comparisons_with_pillows_classes(function: Callable[[Any], Any]) -> None:
+    assert type_calls(Samples(function)) == (True, True)
+    assert type_calls(Samples(T.Lambda(function))) == (True, True)
+
+
+def test_no_comparison_with_pillows_classes() -> None:
+    assert type_calls(makes_an_image) == (True, False)
 
 
 def test_what_leads_to_itself() -> None:
     samples = Samples()
     samples.held = (samples, [samples])
-    assert not may_ask_for_types(samples)
+    assert type_calls(samples) == (False, False)
 
 
 def test_what_leads_too_far() -> None:
     samples = Samples(*([[nn.Identity() for _ in range(60)]] + [[nn.Identity() for _ in range(60)] for _ in range(60)]))
-    assert may_ask_for_types(samples)
+    assert type_calls(samples) == (True, False)
 
 
-def test_what_it_gets_is_an_ordinary_tensor(tmp_path: Path) -> None:
-    class Photos(Dataset[Any]):
-        transform = T.Compose([T.RandomResizedCrop(32), T.ToTensor()])
-        doubled = Asking()
+class Photos(Dataset[Any]):
+    transform = T.Compose([T.RandomResizedCrop(32), T.ToTensor()])
+    doubled = Asking()
 
-        def __len__(self) -> int:
-            return 8
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for number in range(2):
+            pixels = np.random.default_rng(number).integers(0, 256, (40, 50, 3), dtype=np.uint8)
+            Image.fromarray(pixels).save(folder / f"{number}.jpg")
 
-        def __getitem__(self, index: int) -> Any:
-            image = Image.open(tmp_path / f"{index % 2}.jpg").convert("RGB")
-            return self.doubled(self.transform(image)), index
+    def __len__(self) -> int:
+        return 8
 
-    for number in range(2):
-        pixels = np.random.default_rng(number).integers(0, 256, (40, 50, 3), dtype=np.uint8)
-        Image.fromarray(pixels).save(tmp_path / f"{number}.jpg")
-    assert_as_plain(Photos(), batch_size=4)
+    def __getitem__(self, index: int) -> Any:
+        image = Image.open(self.folder / f"{index % 2}.jpg").convert("RGB")
+        return self.doubled(self.transform(image)), index
+
+
+class ComparesImages(Photos):
+    kinds: ClassVar[list[type]] = []
+
+    def __getitem__(self, index: int) -> Any:
+        opened = Image.open(self.folder / f"{index % 2}.jpg")
+        image = opened.convert("RGB")
+        self.kinds += [type(opened), type(image), type(self.transform(image))]
+        return self.transform(image) if type(image) is Image.Image and type(opened) is JpegImageFile else torch.zeros(1)
+
+
+class StreamOfThem(IterableDataset[Any]):
+    def __init__(self, photos: Photos) -> None:
+        self.photos = photos
+
+    def __iter__(self) -> Any:
+        yield from map(self.photos.__getitem__, range(8))
+
+
+def test_tensors_are_ordinary_where_somebody_asks(tmp_path: Path) -> None:
+    assert_as_plain(Photos(tmp_path), batch_size=4)
+
+
+@pytest.mark.parametrize("wrap", [lambda photos: photos, StreamOfThem])
+@pytest.mark.parametrize("batch_size", [None, 1, 4])
+def test_images_are_pillows_where_somebody_compares_their_class(
+    tmp_path: Path, wrap: Callable[[Photos], Dataset[Any]], batch_size: int | None
+) -> None:
+    photos = ComparesImages(tmp_path)
+    assert_as_plain(wrap(photos), batch_size=batch_size, shuffle=False)
+    photos.kinds.clear()
+    with fastpipe.install(check=0):
+        list(DataLoader(wrap(photos), batch_size=batch_size))
+    assert photos.kinds == [JpegImageFile, PILImage, torch.Tensor] * 8
