@@ -18,6 +18,8 @@ HOOKS = {
     "PIL.Image": "pillow",
     "PIL.ImageEnhance": "pillow_functions",
     "PIL.ImageOps": "pillow_functions",
+    "PIL.JpegImagePlugin": "pillow_openers",
+    "PIL.PngImagePlugin": "pillow_openers",
     "albumentations.augmentations.pixel.transforms": "albumentations",
     "albumentations.core.bbox_utils": "albumentations",
     "albumentations.core.composition": "albumentations",

@@ -1,10 +1,9 @@
-"""Pillow's images without pixels: what ``Image.open`` opens is recorded on until somebody looks at it."""
+"""Pillow's functions on images without pixels: recorded, or made by the core."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
-import sys
 import time
 from collections.abc import Callable
 from functools import lru_cache, partial
@@ -13,51 +12,15 @@ from typing import Any
 
 from fastpipe.hooks.checking import check_call
 from fastpipe.hooks.ledger import LEDGER, Site
-from fastpipe.hooks.originals import Originals
-from fastpipe.hooks.patches import Function, Patches, is_plain
+from fastpipe.hooks.patches import Function, Patches
 from fastpipe.hooks.pending_tensors import FunctionsOnTensors
 from fastpipe.hooks.plain_images import plain_image
 from fastpipe.pending import is_pending
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
-    """Has the openers of JPEG and PNG files give images without pixels, once torch is there to make use of them."""
-    module.preinit()
-    for name in ("JPEG", "PNG"):
-        opener, accept = module.OPEN[name]
-        ours = _opener(opener, patches), accept
-        module.OPEN[name] = ours
-
-        def restore(name: str = name, before: Any = (opener, accept), ours: Any = ours) -> None:
-            if module.OPEN.get(name) is ours:
-                module.OPEN[name] = before
-
-        patches.at_undo(restore)
+    """Replaces functions that take images in Pillow's main module; `pillow_openers` has the files' openers."""
     record(module, "blend", patches)
-
-
-def _opener(plain: Any, patches: Patches) -> Any:
-    ours: Any = None
-    site: Any = None
-    leave_failed: Any = None
-    originals = Originals((), ())
-
-    def open_lazily(file: Any = None, filename: Any = None) -> Any:
-        nonlocal ours, site, leave_failed
-        if not patches.active or is_plain() or "torch" not in sys.modules:
-            return plain(file, filename)
-        if ours is None:
-            from fastpipe.pillow import files
-
-            ours, site = files.open_lazily, LEDGER.site("function", "PIL.Image.open")
-            leave_failed = site.leave_failed  # one for all images, each of which keeps it
-        if site.is_off or not originals.are_there():
-            return plain(file, filename)
-        made = ours(plain, file, filename, site if site.is_due() else None, leave_failed)
-        site.count_checked()  # what its pixels take is told by the checks
-        return made
-
-    return open_lazily
 
 
 def record(module: ModuleType, name: str, patches: Patches, ours: str = "functions") -> None:

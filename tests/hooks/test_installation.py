@@ -9,6 +9,7 @@ from pathlib import Path
 
 import corpus
 import pytest
+from PIL import Image
 from run_scripts import both_ways, run_python
 
 LEAVES_NO_TRACE = """
@@ -66,6 +67,27 @@ def test_uninstall_leaves_every_attribute_what_it_was(tmp_path: Path) -> None:
     made = run_python("script.py", cwd=tmp_path)
     assert made.returncode == 0, made.stderr
     assert made.stdout == "[]\n[]\n"
+
+
+IMPORTS_FIRST = """
+import fastpipe
+fastpipe.install()
+import {module}
+import torch, PIL.Image
+print(sorted(PIL.Image.OPEN))
+print([fastpipe.is_pending(PIL.Image.open(file)) for file in ("image.jpg", "image.png")])
+"""
+
+
+@pytest.mark.parametrize("name", ["PIL.Image", "PIL.ImageFile", "PIL.JpegImagePlugin", "PIL.PngImagePlugin"])
+def test_any_module_of_pillow_may_be_the_first(tmp_path: Path, name: str) -> None:
+    Image.new("RGB", (8, 8)).save(tmp_path / "image.jpg")
+    Image.new("RGB", (8, 8)).save(tmp_path / "image.png")
+    (tmp_path / "script.py").write_text(IMPORTS_FIRST.format(module=name))
+    registered = run_python("-c", f"import {name}, PIL.Image; print(sorted(PIL.Image.OPEN))", cwd=tmp_path)
+    made = run_python("script.py", cwd=tmp_path)
+    assert made.stderr == ""
+    assert made.stdout == f"{registered.stdout}[True, True]\n"
 
 
 OF_WORKERS = """
