@@ -118,7 +118,8 @@ class ImageFolder(IndexedDataset):
         self.source = source_of(root, cache)
         if self.source is not None:
             self.root = self.source.name
-        elif not isinstance(root, ByteSource):
+        else:
+            assert not isinstance(root, ByteSource)
             self.root = local_path(root) if isinstance(root, str) else root
         self.extensions = self._fastpipe_endings if is_valid_file is None else None
         self.is_valid_file = is_valid_file

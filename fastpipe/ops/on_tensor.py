@@ -132,7 +132,7 @@ def _padded(given: dict[str, Any], shape: TensorShape) -> Operation | None:
     left, top, right, bottom = padding_ltrb(given["padding"])
     if min(left, top, right, bottom) < 0:
         return None
-    mirrored = {"reflect": 1, "symmetric": 0}.get(mode)  # how many of the image's rows or columns stay out of the mirror
+    mirrored = {"reflect": 1, "symmetric": 0}.get(mode)  # rows or columns that stay out of the mirror
     if mirrored is not None and (
         max(left, right) > shape.width - mirrored or max(top, bottom) > shape.height - mirrored
     ):

@@ -176,7 +176,9 @@ def test_a_compose_called_on_an_image() -> None:
 
 
 @pytest.mark.parametrize("mode", ["reflect", "symmetric"])
-@pytest.mark.parametrize("padding", [[1, 2, 3, 4], [2, 2, 2, 2], [3, 0, 3, 0], [4, 0, 0, 0], [0, 9, 0, 0], [0, 0, 0, 10]])
+@pytest.mark.parametrize(
+    "padding", [[1, 2, 3, 4], [2, 2, 2, 2], [3, 0, 3, 0], [4, 0, 0, 0], [0, 9, 0, 0], [0, 0, 0, 10]]
+)
 def test_a_mirror_larger_than_the_image(mode: str, padding: list[int]) -> None:
     image = Image.open(io.BytesIO(corpus.jpeg(9, 3)))
     found = []
