@@ -120,7 +120,11 @@ def draws_of_torchvision(shapes: list[ImageShape]) -> float:
 
 
 def main() -> None:
-    bench = Benchmark(command_line(__doc__, rounds=7, photos="--photos").parse_args(), "around the pixels")
+    parser = command_line(__doc__, rounds=7, photos="--photos")
+    options = parser.parse_args()
+    if options.photos is None:
+        parser.error("the following arguments are required: --photos")
+    bench = Benchmark(options, "around the pixels")
     train = fastpipe.ImageFolder(bench.options.photos, training(T))
     if len(train) < BATCH:
         raise SystemExit(f"{bench.options.photos} holds {len(train)} photos: name a folder with {BATCH} or more")

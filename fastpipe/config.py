@@ -85,6 +85,8 @@ class MachineConfig:
     created: str = ""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.readers, Mapping):
+            raise ConfigError(f'readers={self.readers!r}: give a dict from formats to readers, as {{"jpeg": "core"}}.')
         object.__setattr__(self, "readers", {format_key(name): reader for name, reader in self.readers.items()})
 
     def reader_for(self, format: str) -> str | None:

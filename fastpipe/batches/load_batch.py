@@ -78,6 +78,10 @@ def load_batch(
             f"on_error={on_error!r}: give 'raise', 'skip', or a function that takes a BadFile and returns None or "
             "another item."
         )
+    if not (generator is None or isinstance(generator, torch.Generator)):
+        raise DatasetError(
+            f"generator is a {type(generator).__name__}: give a torch.Generator, or None for the global generators."
+        )
     if out is not None:
         _check_out(out, len(given))
     generators = None if generator is None else Generators(generator, random)
@@ -112,6 +116,8 @@ def _checked(item: object, name: str) -> str | bytes:
 
 
 def _check_out(out: torch.Tensor, count: int) -> None:
+    if not isinstance(out, torch.Tensor):
+        raise DatasetError(f"out is a {type(out).__name__}: give a tensor ({count}, C, H, W) in main memory, or None.")
     overlaps = any(stride == 0 and size > 1 for size, stride in zip(out.shape, out.stride(), strict=True))
     if out.ndim != 4 or len(out) != count or out.device.type != "cpu" or overlaps:
         raise DatasetError(

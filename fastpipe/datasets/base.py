@@ -107,8 +107,10 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         self._fastpipe_check_callable(transform=transform, target_transform=target_transform)
         if not (seed is None or (hasattr(seed, "__index__") and not isinstance(seed, bool))):
             raise DatasetError(f"seed={seed!r}: give an integer, or None for the global generators.")
-        if threads < 0:
+        if not hasattr(threads, "__index__") or threads < 0:
             raise DatasetError(f"threads={threads}: give the number of threads that decode a batch, or 0.")
+        if not (config is None or isinstance(config, MachineConfig)):
+            raise DatasetError(f"config={config!r}: give a fastpipe.MachineConfig, or None for this machine's.")
         asked = readers_asked(reader)
         for name in asked.values():
             readers.get_reader(name)  # an unknown or uninstalled one is told here, not in a worker

@@ -80,6 +80,7 @@ class ImageFolder(IndexedDataset):
         index: the `ImageIndex`, None where the samples are lists.
 
     Raises:
+        TypeError: `root` is no path, such as None.
         FileNotFoundError: `root` is no folder, has no class folder, or a class has no valid file.
         StoreError: a store doesn't answer.
         DatasetError: a link leads back to a folder above it, the index can't be kept in the given folder, or an archive
@@ -112,6 +113,8 @@ class ImageFolder(IndexedDataset):
         **options: Unpack[ReadOptions],
     ) -> None:
         super().__init__(transform, target_transform, loader=loader, **options)
+        if not isinstance(root, (str, os.PathLike, ByteSource)):
+            raise TypeError(f"root={root!r}: give the folder of the class folders, as a str or a pathlib.Path.")
         self.source = source_of(root, cache)
         if self.source is not None:
             self.root = self.source.name

@@ -130,7 +130,7 @@ def _dumps(obj: object) -> bytes:
         listed = "\nI".join(map(str, indices))
         return f"(I{number}\n](I{listed}\net.".encode()  # protocol 1: a tuple of a number and a list of numbers
     try:
-        return pickle.dumps(obj, pickle.HIGHEST_PROTOCOL)
+        return pickle.dumps(obj)  # in torch's protocol: a later one keeps arrays read-only
     except Exception:  # what only multiprocessing can send
         return bytes(ForkingPickler.dumps(obj))
 
@@ -139,7 +139,7 @@ def _batch(obj: object) -> bytes:
     """Pickles a batch; a worker that can't ends, so that the main process hears of it: it would wait for ever."""
     try:
         into = io.BytesIO()
-        _Pickler(into, pickle.HIGHEST_PROTOCOL).dump(obj)
+        _Pickler(into).dump(obj)
         return into.getvalue()
     except Exception as error:  # a sample may be of any class
         traceback.print_exception(error)

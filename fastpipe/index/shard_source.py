@@ -36,6 +36,9 @@ class ShardSource(ContainerSource):
         cache: Cache | None = None,
     ) -> ShardSource:
         """The source with `ImageShards`'s arguments."""
+        for name, value in {"image": image, "label": label}.items():
+            if not (value is None or isinstance(value, str)):
+                raise DatasetError(f"{name}={value!r}: give the ending of a sample's member as a str, or None.")
         extensions = IMG_EXTENSIONS if image is None else ("." + image.lower().lstrip("."),)
         return cls.over(shards, "shards", ENDINGS, options, cache, extensions=extensions, label=label)
 

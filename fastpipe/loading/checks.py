@@ -75,7 +75,7 @@ def check_output(
     device: torch.device | str | None, dtype: torch.dtype | None, memory_format: torch.memory_format
 ) -> None:
     """Raises a DatasetError where batches can't be made in a dtype or memory format, or can't be on a device."""
-    if dtype is not None and not dtype.is_floating_point:
+    if dtype is not None and not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
         raise DatasetError(f"dtype={dtype}: give a floating dtype; for uint8 images end the transform in PILToTensor.")
     if memory_format not in (torch.contiguous_format, torch.channels_last):
         raise DatasetError(f"memory_format={memory_format}: give torch.contiguous_format or torch.channels_last.")

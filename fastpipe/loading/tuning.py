@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import multiprocessing
 import time
 import warnings
@@ -111,13 +112,15 @@ def tune(
             ``multiprocessing_context``, …).
 
     Raises:
-        DatasetError: an empty dataset, a batch size below 1, or no time at all.
+        DatasetError: an empty dataset, a batch size below 1, no time at all or no end of it, or no number of workers.
     """
-    if len(dataset) == 0 or batch_size < 1 or seconds <= 0:
+    if len(dataset) == 0 or batch_size < 1 or not 0 < seconds < math.inf:
         raise DatasetError(
             f"tune got {len(dataset)} samples, batch_size={batch_size}, seconds={seconds}: give it at "
             "least one sample, a batch size of at least 1 and some time."
         )
+    if not (max_workers is None or (isinstance(max_workers, int) and max_workers >= 0)):
+        raise DatasetError(f"max_workers={max_workers!r}: give the most workers to try, or None for the usable CPUs.")
     cpus = usable_cpus()
     obstacle = gil_bound_part_within(dataset)
     settings = list(_settings(cpus if max_workers is None else max_workers, cpus, any(image_datasets(dataset))))

@@ -129,8 +129,14 @@ def _as_torch_compares(number: float) -> float:
 
 def _padded(given: dict[str, Any], shape: TensorShape) -> Operation | None:
     mode, colors = given.get("padding_mode", "constant"), _colors(given)
-    if min(padding_ltrb(given["padding"])) < 0:
+    left, top, right, bottom = padding_ltrb(given["padding"])
+    if min(left, top, right, bottom) < 0:
         return None
+    mirrored = {"reflect": 1, "symmetric": 0}.get(mode)  # rows or columns that stay out of the mirror
+    if mirrored is not None and (
+        max(left, right) > shape.width - mirrored or max(top, bottom) > shape.height - mirrored
+    ):
+        return None  # which torch refuses, of a tensor
     if not any(colors):
         return TensorPad(given["padding"], 0, mode) if mode == "constant" or shape.dtype == torch.uint8 else None
     if not all(isinstance(color, (int, float)) and 0 <= color <= 255 and color == int(color) for color in colors):

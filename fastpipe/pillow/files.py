@@ -381,9 +381,12 @@ def open_image(source: str | os.PathLike[str] | bytes | bytearray | memoryview |
         The image, of the class that Pillow has for the format, or of one derived from it.
 
     Raises:
+        TypeError: the source is none of these.
         Exception: the errors of ``PIL.Image.open``.
     """
     file: Any = io.BytesIO(source) if isinstance(source, (bytes, bytearray, memoryview)) else source
+    if not isinstance(file, (str, os.PathLike)) and not hasattr(file, "read"):
+        raise TypeError(f"source is a {type(source).__name__}: give a path, bytes, or a file that is open for reading.")
     image = adopt(Image.open(file))
     if isinstance(image, _LazyFile):
         image._fastpipe_read()

@@ -74,6 +74,8 @@ class RemoteSource(ByteSource):
         ranges_from: int | None = RANGES_FROM,
         **options: Any,
     ) -> None:
+        if not isinstance(url, str):
+            raise DatasetError(f"url={url!r}: give a store's URL as a str, such as 's3://bucket/train'.")
         if concurrency < 1 or tries < 1 or timeout_s <= 0:
             raise DatasetError(
                 f"concurrency={concurrency}, tries={tries}, timeout_s={timeout_s}: give numbers of 1 or more."

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -154,6 +156,32 @@ def test_a_seed_that_is_none_is_told_where_it_is_given(tmp_path: Path, seed: obj
     with pytest.raises(DatasetError, match=r"seed=.*: give an integer, or None"):
         fastpipe.ImageList((["a.jpg"], [0]), seed=seed)  # type: ignore[arg-type]
     assert fastpipe.ImageList((["a.jpg"], [0]), seed=np.int64(3)).seed == 3  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("given", [None, 3, ["train"], b"train"])
+@pytest.mark.parametrize("kind", [fastpipe.ImageFolder, fastpipe.ArrayFolder])
+def test_a_root_that_is_no_path_is_told_where_it_is_given(kind: Callable[..., object], given: object) -> None:
+    with pytest.raises(TypeError, match=re.escape(f"root={given!r}: give the folder")):
+        kind(given)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "said"),
+    [
+        (lambda: fastpipe.ImageFolder(".", config="core"), DatasetError, "config='core': give a fastpipe.Mach"),
+        (lambda: fastpipe.ImageFolder(".", threads="two"), DatasetError, "threads=two: give the number"),
+        (lambda: fastpipe.ImageShards("a.tar", image=["jpg"]), DatasetError, "image=['jpg']: give the ending"),
+        (lambda: fastpipe.ImageShards("a.tar", label=3), DatasetError, "label=3: give the ending"),
+        (lambda: fastpipe.RemoteSource(None), DatasetError, "url=None: give a store's URL"),
+        (lambda: fastpipe.DataLoader([1], dtype="float16"), DatasetError, "dtype=float16: give a floating dtype"),
+        (lambda: fastpipe.open_image(None), TypeError, "source is a NoneType: give a path"),
+        (lambda: fastpipe.open_image([1]), TypeError, "source is a list: give a path"),
+        (lambda: MachineConfig(readers="core"), ConfigError, "readers='core': give a dict"),
+    ],
+)
+def test_arguments_of_another_type_are_named(call: Callable[[], object], error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=re.escape(said)):
+        call()
 
 
 @pytest.mark.parametrize(("given", "said"), [(3, "transform=3: give"), ([abs], "several go into a Compose")])

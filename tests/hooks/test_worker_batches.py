@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from PIL import Image
@@ -62,6 +63,23 @@ class KeepingBatches:
         return images, labels, [one.sum() for one in self.kept]
 
 
+class Opened(Dataset[Any]):
+    def __init__(self, files: list[str], transform: Callable[[Any], Any]) -> None:
+        self.files, self.transform = files, transform
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __getitem__(self, index: int) -> Any:
+        return self.transform(Image.open(self.files[index]).convert("RGB"))
+
+
+def read_only(image: Any) -> Any:
+    array = np.array(image)
+    array.flags.writeable = False
+    return array
+
+
 def stacked(samples: Any) -> Any:
     return torch.stack([image for image, _ in samples]), [label for _, label in samples]
 
@@ -84,6 +102,17 @@ class TestValues:
 
     def test_samples_that_are_kept_by_the_worker_stay(self, photos: list[str]) -> None:
         assert_as_plain(Keeping(photos), batch_size=4, num_workers=2)
+
+    @pytest.mark.parametrize("as_array", [np.asarray, read_only])
+    def test_arrays_can_be_written(self, photos: list[str], as_array: Callable[[Any], Any]) -> None:
+        transform = T.Compose([T.Resize((8, 9)), as_array])
+        made = []
+        for installed in (nullcontext(), fastpipe.install(check=0)):
+            with installed:
+                loader = DataLoader(Opened(photos[:2], transform), num_workers=1, batch_size=2, collate_fn=list)
+                made += [*loader]
+        assert all(array.flags.writeable for batch in made for array in batch)
+        assert_same(made[1], made[0])
 
     def test_views_of_a_batch(self, photos: list[str]) -> None:
         assert_as_plain(Photos(photos), batch_size=4, num_workers=2, collate_fn=with_views)

@@ -258,6 +258,8 @@ def test_views(mixed):
         ({"out": torch.empty(1, 3, 24, 20, device="meta")}, DatasetError, "on meta"),
         ({"out": torch.empty(1, 3, 24, 20)}, DatasetError, "transform gives torch.uint8"),
         ({"out": torch.empty(1, 3, 20, 24, dtype=torch.uint8)}, DatasetError, r"gives torch.uint8 \(1, 3, 24, 20\)"),
+        ({"out": np.empty((1, 3, 24, 20), np.uint8)}, DatasetError, "out is a ndarray: give a tensor"),
+        ({"generator": 3}, DatasetError, "generator is a int: give a torch.Generator"),
         ({"transform": T.Resize(3)}, PlanError, "end the transform in ToTensor"),
     ],
 )

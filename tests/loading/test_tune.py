@@ -83,9 +83,13 @@ def test_settings():
 
 def test_bad_arguments(root):
     dataset = fastpipe.ImageFolder(root, CROP)
-    for arguments in ({"batch_size": 0}, {"batch_size": 1, "seconds": 0}):
+    none = ({"seconds": 0}, {"seconds": float("nan")}, {"seconds": float("inf")})
+    for arguments in ({"batch_size": 0}, *({"batch_size": 1, **seconds} for seconds in none)):
         with pytest.raises(DatasetError, match="some time"):
             fastpipe.tune(dataset, **arguments)
+    for most in ("2", 1.5, -1):
+        with pytest.raises(DatasetError, match=f"max_workers={most!r}: give"):
+            fastpipe.tune(dataset, 1, max_workers=most)
     with pytest.raises(DatasetError, match="0 samples"):
         fastpipe.tune([], 4)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -172,3 +173,20 @@ def test_a_compose_called_on_an_image() -> None:
                 results.append((made, torch.get_rng_state()))
             assert same(*results)
             assert type(results[0][0]) is type(results[1][0])
+
+
+@pytest.mark.parametrize("mode", ["reflect", "symmetric"])
+@pytest.mark.parametrize(
+    "padding", [[1, 2, 3, 4], [2, 2, 2, 2], [3, 0, 3, 0], [4, 0, 0, 0], [0, 9, 0, 0], [0, 0, 0, 10]]
+)
+def test_a_mirror_larger_than_the_image(mode: str, padding: list[int]) -> None:
+    image = Image.open(io.BytesIO(corpus.jpeg(9, 3)))
+    found = []
+    for namespace in (v2, theirs):
+        transform = namespace.Compose([namespace.PILToTensor(), namespace.Pad(padding, padding_mode=mode)])
+        try:
+            found.append(transform(image))
+        except (IndexError, RuntimeError) as error:
+            found.append(f"{type(error).__name__}: {error}")
+    assert type(found[0]) is type(found[1])
+    assert found[0] == found[1] if isinstance(found[0], str) else torch.equal(*found)
