@@ -15,7 +15,3 @@ __all__ = [
     "samplers",
     "tune",
 ]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

@@ -4,7 +4,3 @@ from fastpipe.packing.report import PackResult
 from fastpipe.packing.run import pack, unpack
 
 __all__ = ["PackResult", "pack", "unpack"]
-
-
-def __dir__() -> list[str]:
-    return sorted({*__all__, "smaller"})

@@ -54,7 +54,3 @@ __all__ = [
     "unbroken_jpeg",
     "upright_orientation",
 ]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

@@ -49,11 +49,7 @@ def _check(dataset: Any) -> None:
         "timm.data.readers.reader_image_folder",
         "ReaderImageFolder",
     ):
-        raise NotConvertible(
-            f"its reader is a {type(reader).__name__}",
-            "fastpipe.ImageFolder reads an archive of folders, fastpipe.ImageShards WebDataset's, fastpipe.ImageTable "
-            "Parquet; timm's create_loader takes any of them",
-        )
+        raise NotConvertible(f"its reader is a {type(reader).__name__}")
     if dataset.load_bytes or dataset.input_img_mode != "RGB" or dataset.additional_features is not None:
         raise NotConvertible(
             f"load_bytes={dataset.load_bytes}, input_img_mode={dataset.input_img_mode!r}, "

@@ -105,8 +105,8 @@ SVHN, STL10 = (_named(name, _Labelled) for name in ("SVHN", "STL10"))
 
 
 def _check_loader(dataset: Any) -> None:
-    """Raises `NotConvertible` unless the data set's loader gives what Pillow reads, in RGB."""
-    loader = dataset.loader
+    """Raises `NotConvertible` unless the data set's loader, if it has one, gives what Pillow reads, in RGB."""
+    loader = vars(dataset).get("loader", default_loader)
     if loader is default_loader:
         return
     name = (getattr(loader, "__module__", ""), getattr(loader, "__qualname__", ""))
@@ -154,14 +154,12 @@ def _folder_files(dataset: Any) -> Callable[[int], tuple[Any, Any]]:
 
 
 def _listed_files(dataset: Any) -> Callable[[int], tuple[Any, Any]]:
-    if "loader" in vars(dataset):
-        _check_loader(dataset)
+    _check_loader(dataset)
     return lambda index: (dataset._image_files[index], dataset._labels[index])
 
 
 def _listed(kind: type[ImageDataset], dataset: Any, _: Convert) -> Any:
-    if "loader" in vars(dataset):
-        _check_loader(dataset)
+    _check_loader(dataset)
     return _with_attributes(kind(dataset.transform, dataset.target_transform), dataset)
 
 
