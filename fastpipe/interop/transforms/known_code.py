@@ -19,29 +19,20 @@ def fingerprint(objects: Iterable[Any]) -> str:
     """A hash of the code of functions and classes, whatever their comments, docstrings, annotations and reprs.
 
     Raises:
-        OSError: there is no source code.
+        OSError, TypeError: there is no source code.
     """
-    return _hash(map(_tree, objects))
-
-
-def _tree(code: object) -> ast.Module:
-    return ast.parse(textwrap.dedent(inspect.getsource(code)))  # type: ignore[arg-type] # which raises TypeError
-
-
-def _hash(trees: Iterable[ast.Module]) -> str:
     found = hashlib.blake2b(digest_size=8)
-    for tree in trees:
-        found.update(_canonical(tree).encode())
+    for one in objects:
+        found.update(_canonical(ast.parse(textwrap.dedent(inspect.getsource(one)))).encode())
     return found.hexdigest()
 
 
 def has_code(objects: Iterable[Any], known: str) -> bool:
     """Whether the code of functions and classes has that fingerprint; not if one isn't there, or has no source."""
     try:
-        trees = [_tree(one) for one in objects]
+        return fingerprint(objects) == known
     except (OSError, SyntaxError, TypeError):  # as `inspect` says that there is no source, or only a part of a line
         return False
-    return _hash(trees) == known
 
 
 def _canonical(node: object) -> str:
