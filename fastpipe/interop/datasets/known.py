@@ -12,6 +12,9 @@ from fastpipe.transforms.adapters import NEUTRAL_NAMES
 
 Found = TypeVar("Found")
 
+Files = Callable[[int], tuple[Any, Any]]
+"""Gives the path and the target of a sample, by its number."""
+
 
 class NotConvertible(Exception):
     """The reason, a clause, why the samples of a data set aren't known."""
@@ -27,9 +30,8 @@ class KnownClass:
     reads: tuple[str, ...] = ()  # the attributes that they read
     # names of the class that a subclass may have of its own, as they take part when the object is made alone
     free: frozenset[str] = frozenset()
-    # from an object to what gives the path and the target of a sample, as they are now; raises `NotConvertible`. None
-    # where samples are no files with targets.
-    files: Callable[[Any], Callable[[int], tuple[Any, Any]]] | None = None
+    # from an object to its files as they are now, or raises `NotConvertible`; None where samples are other things
+    files: Callable[[Any], Files] | None = None
     in_memory: bool = False  # samples are of an array, which isn't copied
 
     def check(self, dataset: object, base: type[Any]) -> None:
