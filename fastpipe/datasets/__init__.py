@@ -47,3 +47,7 @@ __all__ = [
     "make_dataset",
     "wrap_dataset_for_transforms_v2",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -3,3 +3,7 @@
 from fastpipe.explanation.describe import explain
 
 __all__ = ["explain"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

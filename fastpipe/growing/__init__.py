@@ -3,3 +3,7 @@
 from fastpipe.growing.dataset import GrowingDataset, GrowingStatistics
 
 __all__ = ["GrowingDataset", "GrowingStatistics"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

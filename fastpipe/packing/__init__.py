@@ -4,3 +4,7 @@ from fastpipe.packing.report import PackResult
 from fastpipe.packing.run import pack, unpack
 
 __all__ = ["PackResult", "pack", "unpack"]
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, "smaller"})

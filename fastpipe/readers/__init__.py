@@ -54,3 +54,7 @@ __all__ = [
     "unbroken_jpeg",
     "upright_orientation",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -19,3 +19,7 @@ __all__ = [
     "fetch_files",
     "source_of",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
