@@ -24,21 +24,13 @@ _AS_INTEGERS: dict[torch.dtype, np.dtype[Any]] = {torch.bfloat16: np.dtype("<i2"
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Type, shape and place of the array in a file.
+    """Type, shape and place of the array in a file."""
 
-    Attributes:
-        header: the bytes before the array; a file that begins with the same ones holds an array of the same form.
-        stored: NumPy's type of the elements, with their order of bytes.
-        dtype: torch's type.
-        shape: of the array.
-        in_order: whether the last axis varies fastest; only such files are read straight into a batch.
-    """
-
-    header: bytes
-    stored: np.dtype[Any]
+    header: bytes  # the bytes before the array; a file that begins with the same ones holds an array of the same form
+    stored: np.dtype[Any]  # NumPy's type of the elements, with their order of bytes
     dtype: torch.dtype
-    shape: tuple[int, ...]
-    in_order: bool = True
+    shape: tuple[int, ...]  # of the array
+    in_order: bool = True  # whether the last axis varies fastest; only such files are read straight into a batch
 
     def __str__(self) -> str:
         return f"{self.stored.name} {self.shape}"
@@ -69,14 +61,10 @@ class Form:
 
 @dataclass(slots=True)
 class ArrayFile:
-    """An array's file, as a task has it.
-
-    Attributes:
-        form: of the array.
-        content: where the file's bytes are: its path, or that of a local copy of a file in a store; or the bytes.
-    """
+    """An array's file, as a task has it."""
 
     form: Form
+    # where the file's bytes are: its path, or that of a local copy of a file in a store; or the bytes
     content: str | bytes
 
 

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
+from fastpipe import core
+from fastpipe.core.masks import draw_runs
 from fastpipe.errors import DatasetError
-from fastpipe.index.table import Array
 from fastpipe.types import Box
 
 
@@ -30,53 +32,31 @@ def load_masks(segmentations: Sequence[Any], size: tuple[int, int], box: Box, ke
     places = range(len(segmentations)) if keep is None else keep.tolist()
     masks = np.empty((len(places), box.height, box.width), np.uint8)
     for mask, place in zip(masks, places, strict=True):
-        mask[:] = _decoded_box(_run_lengths(segmentations[place], size), size, box)
+        mask[:] = _decoded(segmentations[place], size)[box.top : box.bottom, box.left : box.right]
     return torch.from_numpy(masks)
 
 
-def _run_lengths(part: object, size: tuple[int, int]) -> Array:
-    """A segmentation's run lengths, column by column, of zeros and ones in turn."""
-    if isinstance(part, dict):
-        counts = part["counts"]
-        return _numbers(counts.encode()) if isinstance(counts, str) else np.asarray(counts, np.int64)
-    if not isinstance(part, list):
+def _decoded(part: object, size: tuple[int, int]) -> NDArray[np.uint8]:
+    """The whole mask that a segmentation stands for."""
+    if not isinstance(part, (dict, list)):
         raise ValueError(f"COCO segmentation expected to be a dict or a list, got {type(part)}")
+    runs: Any = part
+    if isinstance(part, list):
+        runs = _pycocotools().merge(_pycocotools().frPyObjects(part, *size))
+    elif isinstance(part["counts"], list):
+        runs = _pycocotools().frPyObjects(part, *size)
+    counts = runs["counts"]
+    text = counts.encode() if isinstance(counts, str) else counts
+    made: NDArray[np.uint8] = np.empty(size, np.uint8, order="F")
+    if not (core.available() and draw_runs(text, made.ctypes.data, made.size)):
+        made = _pycocotools().decode(runs)
+    return made
+
+
+def _pycocotools() -> Any:
     try:
-        masks = importlib.import_module("pycocotools.mask")
+        return importlib.import_module("pycocotools.mask")
     except ImportError as error:
         raise DatasetError(
             "COCO's polygons are made masks by pycocotools, which isn't installed: pip install pycocotools."
         ) from error
-    return _numbers(masks.merge(masks.frPyObjects(part, *size))["counts"])
-
-
-def _numbers(text: bytes) -> Array:
-    """COCO's text of run lengths: 5 bits a character, differences to the run before last (its ``rleFrString``)."""
-    runs: list[int] = []
-    value = shift = 0
-    for character in text:
-        bits = character - 48
-        value |= (bits & 0x1F) << shift
-        shift += 5
-        if bits & 0x20:
-            continue
-        if bits & 0x10:
-            value -= 1 << shift
-        runs.append(value + runs[-2] if len(runs) > 2 else value)
-        value = shift = 0
-    return np.array(runs, np.int64)
-
-
-def _decoded_box(runs: Array, size: tuple[int, int], box: Box) -> Array:
-    """A box of the mask that runs stand for; what they don't reach is 0."""
-    height = size[0]
-    ends = np.cumsum(runs)
-    first, last = box.left * height, box.right * height
-    inside = np.clip(ends, first, last)
-    lengths = np.diff(inside, prepend=first)
-    values = np.zeros(last - first, np.uint8)
-    content = np.repeat((np.arange(len(runs)) % 2).astype(np.uint8), lengths)
-    values[: len(content)] = content
-    columns = values.reshape(box.width, height)[:, box.top : box.bottom]
-    region: Array = columns.T
-    return region

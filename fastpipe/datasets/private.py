@@ -12,21 +12,13 @@ from fastpipe.transforms.pipeline import Pipeline
 
 @dataclass
 class PrivateState:
-    """State that a dataset keeps for itself, as its attribute ``_fastpipe``.
+    """State that a dataset keeps for itself, as its attribute ``_fastpipe``."""
 
-    Attributes:
-        epoch: the epoch in shared memory; None without a seed.
-        record: which samples were bad; None until it is needed.
-        executor: makes the samples; each process makes its own, and its own `pipeline`.
-        pipeline: the compiled transform.
-        times: what the executor adds the time of its stages to; None where nobody asks.
-    """
-
-    epoch: SharedEpoch | None = None
-    record: BadFileRecord | None = None
-    executor: BatchExecutor | None = None
-    pipeline: Pipeline | None = None
-    times: Row | None = None
+    epoch: SharedEpoch | None = None  # the epoch in shared memory; None without a seed
+    record: BadFileRecord | None = None  # which samples were bad; None until it is needed
+    executor: BatchExecutor | None = None  # makes the samples; each process makes its own, and its own `pipeline`
+    pipeline: Pipeline | None = None  # the compiled transform
+    times: Row | None = None  # what the executor adds the time of its stages to; None where nobody asks
 
     def measure(self, times: Row | None) -> None:
         """Has the executor, and those that are made later, add the time of their stages to a row of `StageTimes`."""

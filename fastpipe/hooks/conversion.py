@@ -137,7 +137,7 @@ def _dataset(dataset: Any) -> Any:
     """A data set as fastpipe's, or hooked, where its own code, or its transform's, has to run."""
     if is_hooked(dataset):
         return dataset
-    made = convert_dataset(dataset, lambda within, reason: hooked(within))
+    made = convert_dataset(dataset, hooked)
     if made is dataset or is_hooked(made):
         return made
     pipelines = [part.pipeline for part in image_datasets(made)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -65,7 +66,6 @@ class ImageIndex:
         self._places = None
         if table.containers is not None and table.starts is not None and table.sizes is not None:
             self._places = (table.containers, table.starts, table.sizes)
-        self._containers: tuple[str, ...] | None = None
 
     @classmethod
     def from_folder(
@@ -177,17 +177,15 @@ class ImageIndex:
         files = zip(paths, names, sizes, versions, strict=True)
         return [RemoteFile(path, source, name, 0, size, version) for path, name, size, version in files]
 
-    @property
+    @functools.cached_property
     def containers(self) -> tuple[str, ...]:
         """The paths of the containers that hold the files, of those in a store their keys; none where files lie by
         themselves."""
-        if self._containers is None:
-            packed = None if self._places is None else self.table.part_paths
-            names = () if packed is None else unpack_paths(packed.tobytes(), self._separator)
-            if self.source is None:
-                names = [os.path.normpath(os.path.join(self.root, name)) for name in names]
-            self._containers = tuple(names)
-        return self._containers
+        packed = None if self._places is None else self.table.part_paths
+        names = () if packed is None else unpack_paths(packed.tobytes(), self._separator)
+        if self.source is None:
+            names = [os.path.normpath(os.path.join(self.root, name)) for name in names]
+        return tuple(names)
 
     @property
     def labels(self) -> Array:

@@ -25,17 +25,11 @@ _LAST_BATCH_S = 10.0
 
 @dataclass(slots=True, eq=False)
 class BatchTask:
-    """One batch that is wanted.
+    """One batch that is wanted."""
 
-    Attributes:
-        indices: what the sampler gave.
-        options: what is asked of the dataset, the datasets' epochs with it.
-        state: the streams when it was begun; None as long as it isn't.
-    """
-
-    indices: Any
-    options: BatchSpec
-    state: GeneratorStates | None = None
+    indices: Any  # what the sampler gave
+    options: BatchSpec  # what is asked of the dataset, the datasets' epochs with it
+    state: GeneratorStates | None = None  # the streams when it was begun; None as long as it isn't
     result: Any = None
     error: BaseException | None = None
     done: bool = False

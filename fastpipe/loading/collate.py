@@ -21,20 +21,14 @@ DRAW_NOTHING = (default_collate, default_convert, collate_fn)
 
 @dataclass(slots=True)
 class DeferredImages:
-    """uint8 images on their way to where ``ToTensor`` and ``Normalize`` will run.
+    """uint8 images on their way to where ``ToTensor`` and ``Normalize`` will run."""
 
-    Attributes:
-        images: ``(N, C, H, W)`` uint8.
-        mean, std: float32 ``(1, C, 1, 1)``, or ``(N, C, 1, 1)`` where the images differ.
-        dtype: of the finished images.
-        multiplied: by 1 / 255, as v2's ``ToDtype`` does, and not divided by 255.
-    """
-
-    images: torch.Tensor
+    images: torch.Tensor  # ``(N, C, H, W)`` uint8
+    # mean and std: float32 ``(1, C, 1, 1)``, or ``(N, C, 1, 1)`` where the images differ
     mean: torch.Tensor
     std: torch.Tensor
-    dtype: torch.dtype
-    multiplied: bool = False
+    dtype: torch.dtype  # of the finished images
+    multiplied: bool = False  # by 1 / 255, as v2's ``ToDtype`` does, and not divided by 255
 
     def pin_memory(self, *device: Any) -> DeferredImages:
         """The same in pinned memory; torch's loader calls this. One part that isn't would hold up the process."""
@@ -52,15 +46,10 @@ class DeferredImages:
 
 @dataclass(frozen=True)
 class BatchCollate:
-    """The loader's ``collate_fn``: passes a finished batch through, and collates a list as `collate` does.
+    """The loader's ``collate_fn``: passes a finished batch through, and collates a list as `collate` does."""
 
-    Attributes:
-        options: what was asked of the dataset.
-        collate: the user's function, or torch's ``default_collate``.
-    """
-
-    options: BatchSpec
-    collate: Callable[[list[Any]], Any] = default_collate
+    options: BatchSpec  # what was asked of the dataset
+    collate: Callable[[list[Any]], Any] = default_collate  # the user's function, or torch's ``default_collate``
 
     def __call__(self, samples: Any) -> Any:
         if isinstance(samples, CollatedBatch):
@@ -116,12 +105,9 @@ class CollateGood:
     """A ``collate_fn`` that never sees a sample that was left out.
 
     A dataset leaves them out of a list by itself; asked for one sample, as by torch's `ConcatDataset`, it gives None.
-
-    Attributes:
-        collate: takes the rest.
     """
 
-    collate: Callable[[Any], Any]
+    collate: Callable[[Any], Any]  # takes the rest
 
     def __call__(self, samples: object) -> Any:
         if isinstance(samples, list):

@@ -15,15 +15,10 @@ from fastpipe.executor import BatchSpec, SharedEpoch
 
 @dataclass(slots=True)
 class BatchFetcher:
-    """A dataset as torch's fetcher sees it.
+    """A dataset as torch's fetcher sees it."""
 
-    Attributes:
-        dataset: the loader's.
-        options: what is wanted of a batch.
-    """
-
-    dataset: Any
-    options: BatchSpec
+    dataset: Any  # the loader's
+    options: BatchSpec  # what is wanted of a batch
 
     def __getitem__(self, index: object) -> Any:
         with in_epochs(self.options.epochs):

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -48,17 +47,19 @@ class Permutation:
         self.length = length
         self._rows = math.isqrt(max(length - 1, 0)) + 1
         self._columns = -(-max(length, 1) // self._rows)
-        self._all = _few(length, self._rows, self._columns, key) if length <= _SMALL else None
-        self._keys = _round_keys(key, _ROUNDS)
+        self._keys = _round_keys(key, _ROUNDS_SMALL if length <= _SMALL else _ROUNDS)
+        self._all: NDArray[np.int64] | None = None
+        if length <= _SMALL:
+            self._all = self._worked_out(np.arange(length))
 
     def __len__(self) -> int:
         return self.length
 
     def at(self, positions: NDArray[Any]) -> NDArray[np.int64]:
         """The indices at an array ``(n,)`` of positions, each 0 ≤ position < length."""
-        if self._all is not None:
-            few: NDArray[np.int64] = self._all[positions]
-            return few
+        return self._worked_out(positions) if self._all is None else self._all[positions]
+
+    def _worked_out(self, positions: NDArray[Any]) -> NDArray[np.int64]:
         cells = self._shuffle(positions.astype(np.uint64))
         outside = np.flatnonzero(cells >= self.length)
         while len(outside):
@@ -78,29 +79,6 @@ class Permutation:
         return shuffled
 
 
-@lru_cache(maxsize=4)  # a loader that works ahead asks for an epoch's order twice
-def _few(length: int, rows: int, columns: int, key: tuple[int, ...]) -> NDArray[np.int64]:
-    """A whole permutation of few indices, whose rounds are tables of how far a row or a column moves."""
-    keys = np.array(_round_keys(key, _ROUNDS_SMALL))[:, None]
-    down, across = _moves(columns, keys[::2], rows), _moves(rows, keys[1::2], columns)
-    row, column = np.divmod(np.arange(rows * columns), columns)
-    for by_column, by_row in zip(down, across, strict=True):
-        row = (row + by_column[column]) % rows
-        column = (column + by_row[row]) % columns
-    cells = row * columns + column
-    found = cells[:length]
-    while len(outside := np.flatnonzero(found >= length)):
-        found[outside] = cells[found[outside]]
-    return found
-
-
-def _moves(lines: int, keys: _Words, modulus: int) -> NDArray[np.int64]:
-    """The shift of each row or column, in each round."""
-    hashes = _hash(np.arange(lines, dtype=np.uint64), keys)
-    moved: _Words = (hashes * np.uint64(modulus)) >> np.uint64(32)
-    return moved.astype(np.int64)
-
-
 def _shift(values: _Words, hashes: _Words, modulus: np.uint64) -> _Words:
     """``(values + hash scaled to 0 … modulus-1) mod modulus``; the scaling is a multiplication, not a division."""
     moved: _Words = values + ((hashes * modulus) >> np.uint64(32))
@@ -108,7 +86,7 @@ def _shift(values: _Words, hashes: _Words, modulus: np.uint64) -> _Words:
     return moved
 
 
-def _hash(values: _Words, key: np.uint64 | _Words) -> _Words:
+def _hash(values: _Words, key: np.uint64) -> _Words:
     """A keyed 32-bit hash of each value: the finaliser of splitmix64, upper half."""
     mixed: _Words = values ^ key
     mixed ^= mixed >> np.uint64(30)

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from fastpipe.errors import ConfigError
+from fastpipe.loading.loader import DataLoader
 
 _UNIT = {"_s": "_seconds", "_us": "_microseconds"}
 
 
-def export_to_prometheus(loader: Any, registry: Any = None, name: str = "fastpipe_loader") -> Any:
+def export_to_prometheus(loader: DataLoader, registry: Any = None, name: str = "fastpipe_loader") -> Any:
     """Shows `DataLoader.stats` of a loader to Prometheus, as gauges such as ``fastpipe_loader_this_epoch_wait_share``.
 
     Needs ``prometheus-client`` (``pip install prometheus-client``). Serve it with

@@ -93,21 +93,16 @@ class LoaderStatistics(dict[str, Any]):
 
 @dataclass
 class LoaderMeter:
-    """Measures one iteration for `LoaderStatistics`: its batches as they are handed out.
+    """Measures one iteration for `LoaderStatistics`: its batches as they are handed out."""
 
-    Attributes:
-        epoch: its number.
-        datasets: the image datasets whose batches they are.
-        times: of the stages of whoever makes the batches; None for other datasets.
-        rows: four numbers of each batch: when it came, how long it was waited for, its images, and how many batches
-            were ready when it was asked for.
-    """
-
-    epoch: int | None = None
-    datasets: tuple[Any, ...] = ()
+    epoch: int | None = None  # its number
+    datasets: tuple[Any, ...] = ()  # the image datasets whose batches they are
+    # of the stages of whoever makes the batches; None for other datasets
     times: StageTimes | None = field(default=None, init=False)
     began: float = field(default_factory=time.perf_counter)
     ended: float | None = None
+    # four numbers of each batch: when it came, how long it was waited for, its images, and how many batches were ready
+    # when it was asked for
     rows: array[float] = field(default_factory=lambda: array("d"))
     busy_before: tuple[float, float] | None = field(default_factory=busy_cpu_seconds)
 

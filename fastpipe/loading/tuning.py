@@ -174,19 +174,12 @@ def _settings(max_workers: int, cpus: int, threads_help: bool) -> Iterator[tuple
 
 @dataclass(frozen=True, slots=True)
 class RunningLoader:
-    """An endless loader all of whose workers run.
+    """An endless loader all of whose workers run."""
 
-    Attributes:
-        batches: what it gives.
-        workers: that it has.
-        first_batch: the first that it gave.
-        first_batch_s: seconds from the loader's making to that.
-    """
-
-    batches: Iterator[Any]
-    workers: int
-    first_batch: Any
-    first_batch_s: float
+    batches: Iterator[Any]  # what it gives
+    workers: int  # that it has
+    first_batch: Any  # the first that it gave
+    first_batch_s: float  # seconds from the loader's making to that
 
     def batches_per_s(self, seconds: float) -> float:
         """Takes batches for so long, in rounds of one a worker, one round at least.

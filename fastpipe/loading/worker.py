@@ -72,21 +72,13 @@ class Heartbeats:
 
 @dataclass(frozen=True)
 class WorkerInit:
-    """Runs first in each worker. torch has seeded itself, Python's random and numpy by then, and uses one thread.
+    """Runs first in each worker. torch has seeded itself, Python's random and numpy by then, and uses one thread."""
 
-    Attributes:
-        user: the loader's ``worker_init_fn``, which runs after this.
-        heartbeats: where the worker notes the samples that it begins.
-        pieces: of shared memory that batches are made in again, at most.
-        epochs: where a dataset's epoch isn't what the main process sets.
-        times: what the time of the stages is added to.
-    """
-
-    user: Callable[[int], None] | None
-    heartbeats: Heartbeats | None
-    pieces: int
-    epochs: Mapping[SharedEpoch, int]
-    times: StageTimes | None
+    user: Callable[[int], None] | None  # the loader's ``worker_init_fn``, which runs after this
+    heartbeats: Heartbeats | None  # where the worker notes the samples that it begins
+    pieces: int  # of shared memory that batches are made in again, at most
+    epochs: Mapping[SharedEpoch, int]  # where a dataset's epoch isn't what the main process sets
+    times: StageTimes | None  # what the time of the stages is added to
 
     def __call__(self, worker: int) -> None:
         _silence_exit()

@@ -25,21 +25,13 @@ _MOST_16, _MOST_32 = (1 << 16) - 1, (1 << 32) - 1
 
 
 class MemberOffset(NamedTuple):
-    """A member of an archive, or a file.
+    """A member of an archive, or a file."""
 
-    Attributes:
-        name: with ``/`` between the parts; a folder's ends in one.
-        crc: of its bytes, as zlib has it.
-        size: of its bytes.
-        start: where its header begins in the archive.
-        modified_ns: when it was last modified, in ns since 1970; None for no time.
-    """
-
-    name: str
-    crc: int
-    size: int
-    start: int = 0
-    modified_ns: int | None = None
+    name: str  # with ``/`` between the parts; a folder's ends in one
+    crc: int  # of its bytes, as zlib has it
+    size: int  # of its bytes
+    start: int = 0  # where its header begins in the archive
+    modified_ns: int | None = None  # when it was last modified, in ns since 1970; None for no time
 
 
 class Tar:

@@ -18,22 +18,15 @@ _UNPROVED = "its proof failed: please report it"
 
 
 class Converted(NamedTuple):
-    """The bytes of a file for the target.
-
-    Attributes:
-        data: these bytes.
-        kept: why they are the source's own; ``""`` where they are converted.
-        change: how it was made smaller before; None where it wasn't.
-        exact: whether a packed image gives the JPEG's own bytes back; whether a JPEG is the one that was packed.
-        ending: of the name of a JPEG that was unpacked.
-        modified_ns: when the file that was packed was last modified, in ns since 1970; None where that isn't known.
-    """
+    """The bytes of a file for the target."""
 
     data: bytes
-    kept: str = ""
-    change: Change | None = None
+    kept: str = ""  # why they are the source's own; ``""`` where they are converted
+    change: Change | None = None  # how it was made smaller before; None where it wasn't
+    # whether a packed image gives the JPEG's own bytes back; whether a JPEG is the one that was packed
     exact: bool = False
-    ending: str = ""
+    ending: str = ""  # of the name of a JPEG that was unpacked
+    # when the file that was packed was last modified, in ns since 1970; None where that isn't known
     modified_ns: int | None = None
 
 

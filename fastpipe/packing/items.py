@@ -13,28 +13,17 @@ _UNKNOWN_SIZE = 1 << 17  # bytes that a file whose size nobody knows is planned 
 
 
 class Item(NamedTuple):
-    """A file of the source, and its names in the target.
+    """A file of the source, and its names in the target."""
 
-    Attributes:
-        key: its name in the source, which no other one has.
-        path: of its bytes, as `fastpipe.readers.read_file` takes it; ``""`` for a folder, which has none.
-        kept: its name in the target if it is kept as it is; a folder's ends in ``/``.
-        converted: its name in the target if it is converted; ``""`` where it is kept in any case.
-        size: bytes; -1 where nobody knows.
-        beside: names and bytes of what is written after it, such as its label.
-        begins: whether it begins a sample, so that another shard may begin with it.
-        group: the container that holds it, relative to the others; ``""`` for none.
-        modified_ns: of an archive's member, when it was last modified, in ns since 1970; None where nobody knows.
-    """
-
-    key: str
-    path: str
-    kept: str
-    converted: str = ""
-    size: int = -1
-    beside: tuple[tuple[str, bytes], ...] = ()
-    begins: bool = True
-    group: str = ""
+    key: str  # its name in the source, which no other one has
+    path: str  # of its bytes, as `fastpipe.readers.read_file` takes it; ``""`` for a folder, which has none
+    kept: str  # its name in the target if it is kept as it is; a folder's ends in ``/``
+    converted: str = ""  # its name in the target if it is converted; ``""`` where it is kept in any case
+    size: int = -1  # bytes; -1 where nobody knows
+    beside: tuple[tuple[str, bytes], ...] = ()  # names and bytes of what is written after it, such as its label
+    begins: bool = True  # whether it begins a sample, so that another shard may begin with it
+    group: str = ""  # the container that holds it, relative to the others; ``""`` for none
+    # of an archive's member, when it was last modified, in ns since 1970; None where nobody knows
     modified_ns: int | None = None
 
     @property

@@ -17,14 +17,10 @@ IMAGES = tuple(ending for ending in IMG_EXTENSIONS if ending != PACKED_EXTENSION
 
 
 class Ending(NamedTuple):
-    """The ending that files get.
+    """The ending that files get."""
 
-    Attributes:
-        new: the ending, with its dot.
-        old: the endings, lower-case, that a name loses for it; where one stands before it already, that is all.
-    """
-
-    new: str
+    new: str  # the ending, with its dot
+    # the endings, lower-case, that a name loses for it; where one stands before it already, that is all
     old: tuple[str, ...] = ()
 
     def short(self, name: str) -> str:

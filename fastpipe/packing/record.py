@@ -27,37 +27,23 @@ _SCHEMA = "fastpipe-pack/1"
 
 
 class Row(NamedTuple):
-    """A file of the source that is in the target, or a whole container of samples; a line of the record.
+    """A file of the source that is in the target, or a whole container of samples; a line of the record."""
 
-    Attributes:
-        key: the item's; the container's.
-        planned: its bytes as the listing had them, which shards were planned by.
-        before: its bytes as they were read.
-        stamp: its time or version, as of `fastpipe.readers.stat_file`.
-        crc: the checksum of these bytes.
-        kept: why it is there as it was; ``""`` where it is converted.
-        samples: 1 where the item begins one, else 0; all of a container's.
-        part: the archive that it is in, relative to the target; ``""`` for a file of its own.
-        end: where the archive went on after it, and what stands beside it.
-        places: the file in the target, then what stands beside it.
-        change: the fields of `Changes`, where it was made smaller before; None where it wasn't.
-        whole: the fields of `Totals` of a container, which a worker of a cluster did; None of a file.
-        exact: 1 where it is converted and its own bytes come back, or are back; else 0.
-    """
-
-    key: str
-    planned: int
-    before: int = 0
-    stamp: int = 0
-    crc: int = 0
-    kept: str = ""
-    samples: int = 0
-    part: str = ""
-    end: int = 0
-    places: tuple[MemberOffset, ...] = ()
+    key: str  # the item's; the container's
+    planned: int  # its bytes as the listing had them, which shards were planned by
+    before: int = 0  # its bytes as they were read
+    stamp: int = 0  # its time or version, as of `fastpipe.readers.stat_file`
+    crc: int = 0  # the checksum of these bytes
+    kept: str = ""  # why it is there as it was; ``""`` where it is converted
+    samples: int = 0  # 1 where the item begins one, else 0; all of a container's
+    part: str = ""  # the archive that it is in, relative to the target; ``""`` for a file of its own
+    end: int = 0  # where the archive went on after it, and what stands beside it
+    places: tuple[MemberOffset, ...] = ()  # the file in the target, then what stands beside it
+    # the fields of `Changes`, where it was made smaller before; None where it wasn't
     change: Sequence[Any] | None = None
+    # the fields of `Totals` of a container, which a worker of a cluster did; None of a file
     whole: Sequence[Any] | None = None
-    exact: int = 0
+    exact: int = 0  # 1 where it is converted and its own bytes come back, or are back; else 0
 
     def placed_at(self, start: int) -> Row:
         """The row of a piece that its archive has at `start`."""
@@ -66,17 +52,11 @@ class Row(NamedTuple):
 
 
 class PartState(NamedTuple):
-    """An archive of the target, as far as the record has it.
+    """An archive of the target, as far as the record has it."""
 
-    Attributes:
-        planned: bytes of the source's files in it, as planned.
-        samples: how many samples.
-        end: where it goes on.
-    """
-
-    planned: int = 0
-    samples: int = 0
-    end: int = 0
+    planned: int = 0  # bytes of the source's files in it, as planned
+    samples: int = 0  # how many samples
+    end: int = 0  # where it goes on
 
     def with_row(self, row: Row) -> PartState:
         """The archive with a file more."""
@@ -85,22 +65,15 @@ class PartState(NamedTuple):
 
 @dataclass
 class Totals:
-    """The sums of rows.
+    """The sums of rows."""
 
-    Attributes:
-        files: how many.
-        kept: how many stayed as they were, by reason.
-        before, after: bytes in the source and in the target, without what stands beside the files.
-        changes: of the images that were made smaller before.
-        exact: how many files are converted whose own bytes come back, or are back.
-    """
-
-    files: int = 0
-    kept: Counter[str] = field(default_factory=Counter)
+    files: int = 0  # how many
+    kept: Counter[str] = field(default_factory=Counter)  # how many stayed as they were, by reason
+    # before and after: bytes in the source and in the target, without what stands beside the files
     before: int = 0
     after: int = 0
-    changes: Changes = field(default_factory=Changes)
-    exact: int = 0
+    changes: Changes = field(default_factory=Changes)  # of the images that were made smaller before
+    exact: int = 0  # how many files are converted whose own bytes come back, or are back
 
     def add(self, row: Row) -> None:
         """Counts a file, or those of a container; folders don't count."""

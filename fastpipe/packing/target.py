@@ -28,19 +28,13 @@ PART = ".part"
 
 @dataclass(frozen=True)
 class Target:
-    """A place to write to.
+    """A place to write to."""
 
-    Attributes:
-        path: whole, as given.
-        kind: what is to be there.
-        folder: the folder that it lies in, or the folder itself.
-        start, digits, first, end: of shards' names: what stands before the number, its digits, the first number, and
-            what follows it.
-    """
-
-    path: str
-    kind: Literal["folder", "archive", "shards"]
-    folder: str
+    path: str  # whole, as given
+    kind: Literal["folder", "archive", "shards"]  # what is to be there
+    folder: str  # the folder that it lies in, or the folder itself
+    # start, digits, first and end: of shards' names: what stands before the number, its digits, the first number, and
+    # what follows it
     start: str = ""
     digits: int = 0
     first: int = 0

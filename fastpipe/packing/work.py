@@ -31,19 +31,12 @@ _ENDINGS = {"JPEG": ".jpg", "FPJ": ".fpj", None: ".bin"}
 
 
 class Task(NamedTuple):
-    """Files that are converted together.
+    """Files that are converted together."""
 
-    Attributes:
-        folder: the target's.
-        part: the archive that they go to, relative to it; ``""`` for files of their own.
-        conversion: what is done to them.
-        items: the files.
-    """
-
-    folder: str
-    part: str
-    conversion: Conversion
-    items: tuple[Item, ...]
+    folder: str  # the target's
+    part: str  # the archive that they go to, relative to it; ``""`` for files of their own
+    conversion: Conversion  # what is done to them
+    items: tuple[Item, ...]  # the files
 
 
 class ArchivePiece(NamedTuple):

@@ -32,18 +32,6 @@ _PILLOW = "pil"
 
 _JPEGS = ("JPEG", "MPO")
 
-# EXIF orientation → whether rows and columns are swapped first, and then which of them run backwards.
-_TURNS = {
-    1: (False, False, False),
-    2: (False, False, True),
-    3: (False, True, True),
-    4: (False, True, False),
-    5: (True, False, False),
-    6: (True, False, True),
-    7: (True, True, True),
-    8: (True, True, False),
-}
-
 
 class ReaderChoice(Protocol):
     """The part of a config that readers use: `fastpipe.MachineConfig` or anything like it."""
@@ -144,8 +132,7 @@ def read_image(
         source, data = "<bytes>", as_bytes(src)
     header = parse_header(data, source)
     check_limit(header, max_pixels, source)
-    turn = _TURNS[upright_orientation(data, header) if apply_exif else 1]
-    swapped, rows_back, columns_back = turn
+    turn = swapped, rows_back, columns_back = _turn_of(upright_orientation(data, header) if apply_exif else 1)
     box = None
     if region is not None:
         upright = (header.width, header.height) if swapped else (header.height, header.width)
@@ -329,6 +316,11 @@ def _checked_box(region: tuple[int, int, int, int], size: tuple[int, int]) -> Bo
             "at least 1×1"
         )
     return box
+
+
+def _turn_of(orientation: int) -> tuple[bool, bool, bool]:
+    """Whether an EXIF orientation swaps rows and columns, and then which of them run backwards."""
+    return orientation >= 5, orientation in (3, 4, 7, 8), orientation in (2, 3, 6, 7)
 
 
 def _stored_box(box: Box, upright: tuple[int, int], turn: tuple[bool, bool, bool]) -> Box:

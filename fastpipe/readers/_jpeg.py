@@ -15,7 +15,7 @@ from fastpipe.types import Header
 
 _u16 = Struct(">H").unpack_from
 
-DHT, EOI, SOS, FILL = 0xC4, 0xD9, 0xDA, 0xFF
+EOI, SOS, FILL = 0xD9, 0xDA, 0xFF
 _SOF_BASELINE, _SOF_PROGRESSIVE, _APP1 = 0xC0, 0xC2, 0xE1
 _MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")
 

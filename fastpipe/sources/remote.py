@@ -31,15 +31,10 @@ FileInfo = dict[str, Any]
 
 
 class Folder(NamedTuple):
-    """The content of a folder in a store.
+    """The content of a folder in a store."""
 
-    Attributes:
-        files: in it, with their whole keys.
-        folders: the keys of those in it.
-    """
-
-    files: list[Entry]
-    folders: list[str]
+    files: list[Entry]  # in it, with their whole keys
+    folders: list[str]  # the keys of those in it
 
 
 class RemoteSource(ByteSource):

@@ -25,18 +25,33 @@ _TABLES = {
 }
 """The module that has the table of a package's classes, and of those in packages within."""
 
-Otherwise = Callable[[Any, str], Any]
-"""Called with a data set whose samples aren't known, and with the reason; returns another data set, or raises."""
 
-
-def convert_dataset(dataset: object, otherwise: Otherwise) -> Any:
+def convert_dataset(dataset: object, otherwise: Callable[[Any], Any]) -> Any:
     """A data set of another library's as fastpipe's, with the same samples; one of fastpipe's as it is.
 
     Args:
         dataset: any.
-        otherwise: gives what is to stand for a data set that isn't known, or for one within.
+        otherwise: gives what is to stand for a data set whose samples aren't known, or for one within; or raises.
     """
-    return _Conversion(otherwise)(dataset)
+    done: dict[int, tuple[Any, Any]] = {}
+
+    def convert(one: Any) -> Any:
+        """The data set that stands for one, wherever it is: one that is in several places becomes one."""
+        if id(one) not in done:
+            done[id(one)] = one, converted(one)  # the first keeps the id its own
+        return done[id(one)][1]
+
+    def converted(one: Any) -> Any:
+        is_ours = isinstance(one, Dataset) and type(one).__module__.startswith("fastpipe.")
+        if is_ours or isinstance(one, ImageDataset):
+            return one
+        try:
+            known = known_class(one)
+            return otherwise(one) if known is None else known.convert(one, convert)
+        except NotConvertible:
+            return otherwise(one)
+
+    return convert(dataset)
 
 
 def is_known(dataset: object) -> bool:
@@ -56,35 +71,6 @@ def known_class(dataset: object) -> KnownClass | None:
     base, known = found
     known.check(dataset, base)
     return known
-
-
-class _Conversion:
-    """One conversion: a data set that is in several places becomes one."""
-
-    def __init__(self, otherwise: Otherwise) -> None:
-        self._done: dict[int, tuple[Any, Any]] = {}
-        self._otherwise = otherwise
-
-    def __call__(self, dataset: object) -> Any:
-        if id(dataset) not in self._done:
-            self._done[id(dataset)] = dataset, self._converted(dataset)  # the first keeps the id its own
-        return self._done[id(dataset)][1]
-
-    def _converted(self, dataset: object) -> Any:
-        kind = type(dataset)
-        if isinstance(dataset, ImageDataset) or (
-            isinstance(dataset, Dataset) and kind.__module__.startswith("fastpipe.")
-        ):
-            return dataset
-        found = _find(kind)
-        if found is None:
-            return self._otherwise(dataset, "its class isn't known")
-        base, known = found
-        try:
-            known.check(dataset, base)
-            return known.convert(dataset, self)
-        except NotConvertible as reason:
-            return self._otherwise(dataset, str(reason))
 
 
 def _find(kind: type[Any]) -> tuple[type[Any], KnownClass] | None:

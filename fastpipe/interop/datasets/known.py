@@ -12,6 +12,9 @@ from fastpipe.transforms.adapters import NEUTRAL_NAMES
 
 Found = TypeVar("Found")
 
+Files = Callable[[int], tuple[Any, Any]]
+"""Gives the path and the target of a sample, by its number."""
+
 
 class NotConvertible(Exception):
     """The reason, a clause, why the samples of a data set aren't known."""
@@ -19,24 +22,17 @@ class NotConvertible(Exception):
 
 @dataclass(frozen=True, slots=True)
 class KnownClass:
-    """A class of another library's.
+    """A class of another library's."""
 
-    Attributes:
-        convert: from an object, and a function that converts others (for data sets that hold such), to fastpipe's.
-        methods: its methods that make samples.
-        reads: the attributes that they read.
-        free: names of the class that a subclass may have of its own, as they take part when the object is made alone.
-        files: from an object to what gives the path and the target of a sample, as they are now; raises
-            `NotConvertible`. None where samples are no files with targets.
-        in_memory: samples are of an array, which isn't copied.
-    """
-
+    # from an object, and a function that converts others (for data sets that hold such), to fastpipe's
     convert: Callable[[Any, Callable[[Any], Any]], Any]
-    methods: tuple[str, ...] = ()
-    reads: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()  # its methods that make samples
+    reads: tuple[str, ...] = ()  # the attributes that they read
+    # names of the class that a subclass may have of its own, as they take part when the object is made alone
     free: frozenset[str] = frozenset()
-    files: Callable[[Any], Callable[[int], tuple[Any, Any]]] | None = None
-    in_memory: bool = False
+    # from an object to its files as they are now, or raises `NotConvertible`; None where samples are other things
+    files: Callable[[Any], Files] | None = None
+    in_memory: bool = False  # samples are of an array, which isn't copied
 
     def check(self, dataset: object, base: type[Any]) -> None:
         """Raises `NotConvertible` if the object's samples may be others than its known class would make.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastpipe.datasets.indexed import IndexedDataset
-from fastpipe.interop.datasets.known import KnownClass, NotConvertible, copy_attributes
+from fastpipe.interop.datasets.known import Files, KnownClass, NotConvertible, copy_attributes
 from fastpipe.interop.datasets.torchvision import set_samples
 
 
@@ -42,28 +42,20 @@ class FolderDataset(IndexedDataset):
         return list(self._fastpipe_reader.filenames(basename, absolute))
 
 
-def _check(dataset: Any) -> None:
-    """Raises `NotConvertible` unless the samples are the files of folders, in RGB."""
+def _files(dataset: Any) -> Files:
+    """The files of folders; raises `NotConvertible` if the samples are something else, or aren't in RGB."""
     reader = dataset.reader
     if (type(reader).__module__, type(reader).__name__) != (
         "timm.data.readers.reader_image_folder",
         "ReaderImageFolder",
     ):
-        raise NotConvertible(
-            f"its reader is a {type(reader).__name__}",
-            "fastpipe.ImageFolder reads an archive of folders, fastpipe.ImageShards WebDataset's, fastpipe.ImageTable "
-            "Parquet; timm's create_loader takes any of them",
-        )
+        raise NotConvertible(f"its reader is a {type(reader).__name__}")
     if dataset.load_bytes or dataset.input_img_mode != "RGB" or dataset.additional_features is not None:
         raise NotConvertible(
             f"load_bytes={dataset.load_bytes}, input_img_mode={dataset.input_img_mode!r}, "
             f"additional_features={dataset.additional_features}: known are images in RGB with a target"
         )
-
-
-def _files(dataset: Any) -> Callable[[int], tuple[Any, Any]]:
-    _check(dataset)
-    samples = dataset.reader.samples
+    samples = reader.samples
 
     def sample(index: int) -> tuple[Any, Any]:
         path, target = samples[index]
@@ -73,13 +65,12 @@ def _files(dataset: Any) -> Callable[[int], tuple[Any, Any]]:
 
 
 def _converted(dataset: Any, _: Callable[[Any], Any]) -> FolderDataset:
-    _check(dataset)
-    reader = dataset.reader
+    files, reader = _files(dataset), dataset.reader
     made = FolderDataset(
         dataset.transform, dataset.target_transform, max_bad_fraction=1.0, on_error=NextSample(len(reader))
     )
     made.root, made.class_to_idx = reader.root, reader.class_to_idx
-    set_samples(made, reader.samples)
+    set_samples(made, map(files, range(len(reader))))
     made._fastpipe_reader = copy.copy(reader)
     made._fastpipe_reader.samples = made.samples  # mapped, and no list of objects for each worker
     copy_attributes(made, dataset)

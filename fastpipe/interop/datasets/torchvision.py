@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -22,7 +22,7 @@ from fastpipe.datasets.joint import JointDataset
 from fastpipe.datasets.standard_transform import default_loader, is_standard
 from fastpipe.errors import DatasetError
 from fastpipe.index.list_source import index_of_rows
-from fastpipe.interop.datasets.known import KnownClass, NotConvertible, copy_attributes
+from fastpipe.interop.datasets.known import Files, KnownClass, NotConvertible, copy_attributes
 
 Convert = Callable[[Any], Any]
 
@@ -36,19 +36,6 @@ class _Described:
 
     def extra_repr(self) -> str:
         return self._fastpipe_repr
-
-
-class _Listed(_Described, ImageDataset):
-    """Files and labels in lists, under torchvision's names."""
-
-    _image_files: Sequence[str | os.PathLike[str]]
-    _labels: Sequence[int]
-
-    def __len__(self) -> int:
-        return len(self._image_files)
-
-    def sample(self, index: int) -> tuple[str, int]:
-        return os.fspath(self._image_files[index]), self._labels[index]
 
 
 class _Array(_Described, ImageArray):
@@ -92,9 +79,10 @@ def _named(name: str, *bases: type[Any]) -> Any:
     return type(name, bases, {"__doc__": "torchvision's data set of that name.", "__module__": __name__})
 
 
-DatasetFolder = _named("DatasetFolder", _Described, IndexedDataset)
+DatasetFolder, Flowers102, Food101 = (
+    _named(name, _Described, IndexedDataset) for name in ("DatasetFolder", "Flowers102", "Food101")
+)
 ImageNet = _named("ImageNet", _Described, ImageFolder)
-Flowers102, Food101 = (_named(name, _Listed) for name in ("Flowers102", "Food101"))
 CIFAR10, CIFAR100 = (_named(name, _Array) for name in ("CIFAR10", "CIFAR100"))
 MNIST, FashionMNIST = (_named(name, _Mnist) for name in ("MNIST", "FashionMNIST"))
 KMNIST, EMNIST = (_named(name, _Mnist) for name in ("KMNIST", "EMNIST"))
@@ -105,8 +93,8 @@ SVHN, STL10 = (_named(name, _Labelled) for name in ("SVHN", "STL10"))
 
 
 def _check_loader(dataset: Any) -> None:
-    """Raises `NotConvertible` unless the data set's loader gives what Pillow reads, in RGB."""
-    loader = dataset.loader
+    """Raises `NotConvertible` unless the data set's loader, if it has one, gives what Pillow reads, in RGB."""
+    loader = vars(dataset).get("loader", default_loader)
     if loader is default_loader:
         return
     name = (getattr(loader, "__module__", ""), getattr(loader, "__qualname__", ""))
@@ -128,41 +116,33 @@ def _with_attributes(made: Any, dataset: Any) -> Any:
     return made
 
 
-def set_samples(made: IndexedDataset, samples: Sequence[tuple[Any, Any]]) -> None:
+def set_samples(made: IndexedDataset, samples: Iterable[tuple[Any, Any]]) -> None:
     """Gives a data set its samples: mapped arrays of them where targets are integers."""
-    paths, targets = [os.fspath(path) for path, _ in samples], [target for _, target in samples]
-    if set(map(type, targets)) == {int}:
-        made._fastpipe_set_samples(index_of_rows((paths, targets)))
+    rows = [(os.fspath(path), target) for path, target in samples]
+    if {type(target) for _, target in rows} == {int}:
+        made._fastpipe_set_samples(index_of_rows(tuple(zip(*rows, strict=True))))
     else:
-        made._fastpipe_set_samples(list(zip(paths, targets, strict=True)))
+        made._fastpipe_set_samples(rows)
 
 
-def _folder(kind: type[IndexedDataset], dataset: Any, _: Convert) -> Any:
+def _folder_files(dataset: Any) -> Files:
     _check_loader(dataset)
-    made = object.__new__(kind)
-    ImageDataset.__init__(made, dataset.transform, dataset.target_transform)
-    set_samples(made, dataset.samples)
-    if isinstance(made, ImageFolder):
-        made.extensions = dataset.extensions
-    return _with_attributes(made, dataset)
-
-
-def _folder_files(dataset: Any) -> Callable[[int], tuple[Any, Any]]:
-    _check_loader(dataset)
-    get: Callable[[int], tuple[Any, Any]] = dataset.samples.__getitem__
+    get: Files = dataset.samples.__getitem__
     return get
 
 
-def _listed_files(dataset: Any) -> Callable[[int], tuple[Any, Any]]:
-    if "loader" in vars(dataset):
-        _check_loader(dataset)
+def _listed_files(dataset: Any) -> Files:
+    _check_loader(dataset)
     return lambda index: (dataset._image_files[index], dataset._labels[index])
 
 
-def _listed(kind: type[ImageDataset], dataset: Any, _: Convert) -> Any:
-    if "loader" in vars(dataset):
-        _check_loader(dataset)
-    return _with_attributes(kind(dataset.transform, dataset.target_transform), dataset)
+def _of_files(kind: type[IndexedDataset], files: Callable[[Any], Files], dataset: Any, _: Convert) -> Any:
+    made = object.__new__(kind)
+    ImageDataset.__init__(made, dataset.transform, dataset.target_transform)
+    set_samples(made, map(files(dataset), range(len(dataset))))
+    if isinstance(made, ImageFolder):
+        made.extensions = dataset.extensions
+    return _with_attributes(made, dataset)
 
 
 def _coco(dataset: Any, _: Convert) -> Any:
@@ -211,11 +191,12 @@ _VOC = ("images", "targets", "transforms")
 
 
 def _known_folder(kind: type[IndexedDataset]) -> KnownClass:
-    return KnownClass(partial(_folder, kind), reads=_FOLDER, free=_FOLDER_FREE, files=_folder_files)
+    convert = partial(_of_files, kind, _folder_files)
+    return KnownClass(convert, reads=_FOLDER, free=_FOLDER_FREE, files=_folder_files)
 
 
-def _known_list(kind: type[_Listed]) -> KnownClass:
-    return KnownClass(partial(_listed, kind), reads=_LIST, files=_listed_files)
+def _known_list(kind: type[IndexedDataset]) -> KnownClass:
+    return KnownClass(partial(_of_files, kind, _listed_files), reads=_LIST, files=_listed_files)
 
 
 _ARRAY_FREE = frozenset({"_check_exists", "_check_integrity", "_load_data", "_load_meta", "base_folder", "download"})

@@ -169,19 +169,12 @@ def _fits(transform: Any, data: Mapping[str, Any], windows: Mapping[str, Pixels]
 
 
 class _Noted(NamedTuple):
-    """A transform's work on pixels.
-
-    Attributes:
-        transform: the transform.
-        params: as it has drawn them.
-        motion: by these.
-        size: of the image that it gets.
-    """
+    """A transform's work on pixels."""
 
     transform: Any
-    params: Mapping[str, Any]
-    motion: Motion
-    size: Size
+    params: Mapping[str, Any]  # as it has drawn them
+    motion: Motion  # by these
+    size: Size  # of the image that it gets
 
 
 class _Call:

@@ -20,23 +20,14 @@ Turn = tuple[bool, bool, bool]
 
 
 class Motion(NamedTuple):
-    """The way of pixels to other places by a transform with drawn parameters.
+    """The way of pixels to other places by a transform with drawn parameters."""
 
-    Attributes:
-        size: height and width of the result.
-        crop: the part of the image that it reads; None for all of it.
-        parameter: the name of the parameter that says so, as left, top, right and bottom.
-        turn: of a result that has the same pixels, turned: how.
-        resizes: a part of the result isn't made of a part of the crop.
-        refused: the crop isn't one of the image: albumentations raises when it is applied.
-    """
-
-    size: Size
-    crop: Box | None = None
-    parameter: str = ""
-    turn: Turn | None = None
-    resizes: bool = True
-    refused: bool = False
+    size: Size  # height and width of the result
+    crop: Box | None = None  # the part of the image that it reads; None for all of it
+    parameter: str = ""  # the name of the parameter that says so, as left, top, right and bottom
+    turn: Turn | None = None  # of a result that has the same pixels, turned: how
+    resizes: bool = True  # a part of the result isn't made of a part of the crop
+    refused: bool = False  # the crop isn't one of the image: albumentations raises when it is applied
 
     def needs(self, part: Box, size: Size) -> Box:
         """The part of an image of that size that a part of the result is made of."""

@@ -19,29 +19,20 @@ def fingerprint(objects: Iterable[Any]) -> str:
     """A hash of the code of functions and classes, whatever their comments, docstrings, annotations and reprs.
 
     Raises:
-        OSError: there is no source code.
+        OSError, TypeError: there is no source code.
     """
-    return _hash(map(_tree, objects))
-
-
-def _tree(code: object) -> ast.Module:
-    return ast.parse(textwrap.dedent(inspect.getsource(code)))  # type: ignore[arg-type] # which raises TypeError
-
-
-def _hash(trees: Iterable[ast.Module]) -> str:
     found = hashlib.blake2b(digest_size=8)
-    for tree in trees:
-        found.update(_canonical(tree).encode())
+    for one in objects:
+        found.update(_canonical(ast.parse(textwrap.dedent(inspect.getsource(one)))).encode())
     return found.hexdigest()
 
 
 def has_code(objects: Iterable[Any], known: str) -> bool:
     """Whether the code of functions and classes has that fingerprint; not if one isn't there, or has no source."""
     try:
-        trees = [_tree(one) for one in objects]
+        return fingerprint(objects) == known
     except (OSError, SyntaxError, TypeError):  # as `inspect` says that there is no source, or only a part of a line
         return False
-    return _hash(trees) == known
 
 
 def _canonical(node: object) -> str:
@@ -60,21 +51,13 @@ def _canonical(node: object) -> str:
 
 
 class KnownCode(NamedTuple):
-    """A class of another library's, and the code of it that its recipe was written after.
+    """A class of another library's, and the code of it that its recipe was written after."""
 
-    Attributes:
-        module: the class's; not all versions of the library have one, nor the class.
-        name: the class's.
-        fingerprint: of the code.
-        recipe: the class here that draws for it, or what else is known of it.
-        behind: the functions that its code is made of besides; None for one that isn't there.
-    """
-
-    module: Any
-    name: str
-    fingerprint: str
-    recipe: Any
-    behind: tuple[Any, ...] = ()
+    module: Any  # the class's; not all versions of the library have one, nor the class
+    name: str  # the class's
+    fingerprint: str  # of the code
+    recipe: Any  # the class here that draws for it, or what else is known of it
+    behind: tuple[Any, ...] = ()  # the functions that its code is made of besides; None for one that isn't there
 
 
 def by_code(entries: Iterable[KnownCode]) -> tuple[dict[type, Any], set[type]]:

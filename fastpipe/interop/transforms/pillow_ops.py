@@ -61,20 +61,14 @@ class PosterizeByPillow(ops.Operation):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MixChains(ops.Operation):
-    """timm's AugMix: results of chains of operations, mixed with each other and with the image.
-
-    Attributes:
-        weights: of the chains.
-        chains: the steps of each.
-        share: of the mixed chains in the result; None for chains that are blended in one by one.
-    """
+    """timm's AugMix: results of chains of operations, mixed with each other and with the image."""
 
     op: ClassVar[str] = "mix_chains"
     moves: ClassVar[bool] = False
     takes_arrays_alone: ClassVar[bool] = True
-    weights: Any
-    chains: tuple[tuple[Step, ...], ...]
-    share: Any = None
+    weights: Any  # of the chains
+    chains: tuple[tuple[Step, ...], ...]  # the steps of each
+    share: Any = None  # of the mixed chains in the result; None for chains that are blended in one by one
 
     def apply(self, image: Any) -> Any:
         results = zip(self.weights, (self._run(chain, image) for chain in self.chains), strict=True)

@@ -77,6 +77,14 @@ def test_a_file_that_timm_skips_is_skipped(timm: Any, photos: Path, tmp_path: Pa
         assert_same(theirs, fastpipe.convert(theirs), 4)
 
 
+def test_a_file_without_a_target_has_timm_s_target(timm: Any, photos: Path):
+    theirs = timm.ImageDataset(str(photos), transform=V1.CenterCrop(20))
+    theirs.reader.samples[1] = (theirs.reader.samples[1][0], None)
+    ours = fastpipe.convert(theirs)
+    assert theirs[1][1] == ours[1][1] == -1
+    assert_same(theirs, ours, len(theirs))
+
+
 @pytest.mark.parametrize("given", [{"input_img_mode": "L"}, {"load_bytes": True}])
 def test_what_timm_hands_out_otherwise_is_timm_s(timm: Any, photos: Path, given: Any):
     theirs = timm.ImageDataset(str(photos), **given)
