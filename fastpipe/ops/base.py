@@ -14,6 +14,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, fields, replace
 from enum import Enum
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -296,10 +297,34 @@ def memo_of(step: object) -> Memo | None:
     return memo
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096, typed=True)  # to Python 1, 1.0 and True are one key, and to a transform not one argument
 def interned_once(kind: Callable[..., Interned], *arguments: object) -> Interned:
     """The interned operation of these arguments, which are hashable: always the same one."""
     return interned(kind(*arguments))
+
+
+def interned_if_hashable(kind: Callable[..., Interned], *arguments: object) -> Interned:
+    """The interned operation of these arguments, lists and tuples among them; a new one if any isn't hashable."""
+    flat: list[Any] = []
+    for argument in arguments:
+        if type(argument) is list or type(argument) is tuple:
+            flat += (type(argument), len(argument), *argument)
+        else:
+            flat.append(argument)
+    try:
+        known: Interned = _interned_of_flat(kind, *flat)
+    except TypeError:  # not hashable; any other is raised again
+        return kind(*arguments)
+    return known
+
+
+@lru_cache(maxsize=4096, typed=True)
+def _interned_of_flat(kind: Callable[..., Interned], *flat: Any) -> Interned:
+    """The interned operation of arguments in which a list or a tuple is its class, its length and its elements."""
+    if any(isinstance(part, torch.Tensor) for part in flat):
+        raise TypeError("tensors are hashable, but change")
+    rest = iter(flat)
+    return interned(kind(*[part(islice(rest, next(rest))) if part is list or part is tuple else part for part in rest]))
 
 
 REGISTRY: dict[str, type[Operation]] = {}

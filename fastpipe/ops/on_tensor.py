@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from fastpipe.kernels.v2_tensors import resizes_natively
-from fastpipe.ops.base import Operation, interned, memo_of
+from fastpipe.ops.base import Operation, interned, interned_if_hashable, memo_of
 from fastpipe.ops.color import AdjustBrightness, Invert, Posterize, Solarize, TableOperation
 from fastpipe.ops.geometry import CenterCrop, Crop, HFlip, Pad, Resize, VFlip
 from fastpipe.ops.interpolation import interpolation_of
@@ -23,8 +23,8 @@ from fastpipe.ops.tensor_pixels import (
     PermuteChannels,
     TensorLookUp,
     TensorPad,
+    TensorResize,
     as_theirs,
-    tensor_resize_to,
 )
 from fastpipe.ops.tensor_shape import TensorShape
 from fastpipe.ops.tensors import TensorOperation
@@ -113,7 +113,7 @@ def _on_pixels(name: str, given: dict[str, Any], shape: TensorShape) -> Operatio
     if name == "resize":
         mode = interpolation_of(given.get("interpolation", "bilinear"))
         native = given.get("antialias", True) and resizes_natively(mode.value)
-        return tensor_resize_to(*given["size"], mode) if native else None
+        return interned_if_hashable(TensorResize, list(given["size"]), mode) if native else None
     if name == "solarize" and given["threshold"] > 255:
         return None  # which torchvision refuses, of a tensor
     if name in _TABLES:

@@ -16,9 +16,7 @@ from fastpipe.transforms._base import Filled
 from fastpipe.transforms._operations import apply_op as _apply_op
 from fastpipe.transforms._operations import (
     auto_augment_space,
-    draw_listed,
     draw_operation,
-    listed_space,
     op_calls,
     rand_augment_space,
     space_for,
@@ -197,9 +195,9 @@ class RandAugment(_Policy):
         return self._applied(img, [draw_operation(op_meta, self.magnitude, 0, stream) for _ in range(self.num_ops)])
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        space = listed_space(rand_augment_space, self.num_magnitude_bins, (shape.height, shape.width))
+        op_meta = self._augmentation_space(self.num_magnitude_bins, shape.size)
         stream = stream_of(generators)
-        return self._steps(draw_listed(space, self.magnitude, 0, stream) for _ in range(self.num_ops))
+        return self._steps(draw_operation(op_meta, self.magnitude, 0, stream) for _ in range(self.num_ops))
 
 
 class TrivialAugmentWide(_Policy):
@@ -238,5 +236,5 @@ class TrivialAugmentWide(_Policy):
         return self._applied(img, [draw_operation(op_meta, None, 0, TorchStream())])
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        space = listed_space(trivial_augment_space, self.num_magnitude_bins)
-        return self._steps([draw_listed(space, None, 0, stream_of(generators))])
+        op_meta = self._augmentation_space(self.num_magnitude_bins)
+        return self._steps([draw_operation(op_meta, None, 0, stream_of(generators))])
