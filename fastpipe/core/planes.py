@@ -9,8 +9,9 @@ import ctypes
 from collections.abc import Sequence
 
 from fastpipe.core.library import native
+from fastpipe.core.operations import one_blend
 from fastpipe.core.pool import Context
-from fastpipe.core.structs import Kind, RawOperation, Status
+from fastpipe.core.structs import Kind, Status
 
 BILINEAR, FUSED, FLOATS, V2 = 1, 2, 4, 8
 """FPC_GRID_SAMPLE_BILINEAR and so on."""
@@ -30,13 +31,9 @@ def change_planes(
         factor: of a blend, or of TENSOR_HUE.
         flags: a `TensorRounding`.
     """
-    operation = RawOperation(kind=kind, flags=flags)
-    if kind is Kind.TENSOR_HUE:
-        operation.tensor_hue.by = factor
-    else:
-        operation.blend.factor = factor
+    operation = one_blend(kind, flags, factor)
     sizes = (ctypes.c_int32 * 4)(*shape)
-    return done(native().fpc_change_planes(context.address, ctypes.byref(operation), image, sizes, out))
+    return done(native().fpc_change_planes(context.address, operation, image, sizes, out))
 
 
 def grid_sample_planes(
