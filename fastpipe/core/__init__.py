@@ -32,7 +32,7 @@ from fastpipe.core.job_pool import (
     thread_job,
 )
 from fastpipe.core.jobs import BatchSink, Job, PreparedJob
-from fastpipe.core.library import available, build, isa, status_text, why_not
+from fastpipe.core.library import available, build, done, isa, status_text, why_not
 from fastpipe.core.operations import MAX_OPERATIONS, EncodedOps
 from fastpipe.core.pillow import PillowMemory, memory_of, new_image
 from fastpipe.core.pool import Context, JobArray, Pool, Run, run, thread_context
@@ -67,6 +67,7 @@ __all__ = [
     "check",
     "check_jpeg",
     "check_or_unsure",
+    "done",
     "end_threads",
     "give_back",
     "isa",

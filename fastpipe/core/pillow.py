@@ -71,18 +71,10 @@ def installed() -> _Pillow | None:
     found = _Pillow(Image.Image, Image.Image()._new, imaging, checks_rows, library.quick().fpc_arrow_pixels)
     for mode, pixel in (("RGB", b"\x01\x02\x03\xff"), ("L", b"\x04")):
         image = Image.new(mode, (3, 2), tuple(pixel[:3]) if len(pixel) == 4 else pixel[0])
-        memory = _memory_of(image, found)
+        memory = _memory_in(image.im, found)
         if memory is None or ctypes.string_at(memory.address, 6 * len(pixel)) != pixel * 6:
             return None
     return found
-
-
-def _memory_of(image: Image.Image, pillow: _Pillow) -> PillowMemory | None:
-    if type(image) is not pillow.plain:
-        image.load()
-    if not pillow.checks_rows and image.readonly:
-        return None
-    return _memory_in(image.im, pillow)
 
 
 def _memory_in(pixels: Any, pillow: _Pillow) -> PillowMemory | None:
@@ -118,7 +110,13 @@ def memory_of(image: Image.Image) -> PillowMemory | None:
     if image.mode not in PIXEL_BYTES or not library.available():
         return None
     pillow = installed()
-    return None if pillow is None else _memory_of(image, pillow)
+    if pillow is None:
+        return None
+    if type(image) is not pillow.plain:
+        image.load()
+    if not pillow.checks_rows and image.readonly:
+        return None
+    return _memory_in(image.im, pillow)
 
 
 def new_image(height: int, width: int, channels: int) -> tuple[Image.Image, PillowMemory] | None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 
-from fastpipe.core.library import native
+from fastpipe.core.library import done, native
 from fastpipe.core.operations import one_blend
 from fastpipe.core.pool import Context
-from fastpipe.core.structs import Kind, Status
+from fastpipe.core.structs import Kind
 
 BILINEAR, FUSED, FLOATS, V2 = 1, 2, 4, 8
 """FPC_GRID_SAMPLE_BILINEAR and so on."""
@@ -72,10 +72,3 @@ def mix_planes(context: Context, images: Sequence[int], weights: Sequence[float]
 def look_up_planes(context: Context, image: int, count: int, table: int, out: int) -> None:
     """Maps each byte by a table of 256."""
     native().fpc_look_up(context.address, image, count, table, out)
-
-
-def done(status: int) -> bool:
-    """Whether a call did its work, by its status; raises a MemoryError where there was no memory."""
-    if status == Status.NO_MEMORY:
-        raise MemoryError("the core found no memory for an image")
-    return status == Status.OK

@@ -1,12 +1,8 @@
 """Samples and batches: read, draw, lower, run in the core, the rest one by one, collect."""
 
 from fastpipe.executor.batch import BatchBuilder, BatchSpec, CollatedBatch, ImageBatch, batch_bytes, batch_memory
-from fastpipe.executor.batch_executor import (
-    BatchExecutor,
-    CoreRun,
-    PendingBatch,
-    SlotAllocator,
-)
+from fastpipe.executor.batch_executor import BatchExecutor, PendingBatch
+from fastpipe.executor.core_run import CoreRun, SlotAllocator
 from fastpipe.executor.epochs import SharedEpoch
 from fastpipe.executor.image_stages import DecodeOptions, ImageStages, upright
 from fastpipe.executor.pixel_stages import PixelArray, PixelStages
@@ -39,7 +35,3 @@ __all__ = [
     "too_small",
     "upright",
 ]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

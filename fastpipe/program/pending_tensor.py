@@ -20,10 +20,8 @@ from fastpipe.kernels import memory
 from fastpipe.ops import (
     AsTvImage,
     CenterCrop,
-    ConvertImageDtype,
     Crop,
     PilToTensor,
-    RgbToGrayscale,
     ToPureTensor,
     interned_once,
 )
@@ -45,8 +43,6 @@ from fastpipe.types import Box, ImageShape, Step
 
 _TO_TENSOR = interned_once(PilToTensor), interned_once(ToPureTensor)
 _AS_TV_IMAGE = interned_once(AsTvImage)
-_GRAY = interned_once(RgbToGrayscale, 1)
-_TO_FLOATS = interned_once(ConvertImageDtype, torch.float32)
 _WHITE = 255
 _CPU = torch.device("cpu")
 _CLASS: Any = vars(object)["__class__"]
