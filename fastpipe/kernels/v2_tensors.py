@@ -21,10 +21,11 @@ from torch import Tensor
 from fastpipe import core
 from fastpipe.core import Filter, Kind, PassOrder, TensorRounding
 from fastpipe.core import planes as native
-from fastpipe.kernels import memory, planes
+from fastpipe.kernels import planes
 from fastpipe.kernels.grids import products_are_sums
 
 _LARGEST_FACTOR = 1e30
+_LARGE = 1 << 16  # pixels: the sum of their gray values may be more than float32 holds exactly
 FILTERS = {"bilinear": Filter.BILINEAR, "bicubic": Filter.BICUBIC}
 SAMPLE_FILTERS = {"bilinear": Filter.BILINEAR, "nearest": Filter.NEAREST}
 Kernel: TypeAlias = "Callable[..., Tensor | None]"
@@ -163,7 +164,7 @@ def _adjust_contrast(image: Tensor, contrast_factor: float) -> Tensor | None:
     None where torch rounds some values in two ways, as ``FPC_UNSURE`` says.
     """
     blended, flags = _contrast(image, contrast_factor), fused()
-    large = image.ndim == 3 and image.shape[0] == 3 and image.shape[1] * image.shape[2] > memory.STRIP
+    large = image.ndim == 3 and image.shape[0] == 3 and image.shape[1] * image.shape[2] > _LARGE
     if blended is not None or not large or contrast_factor < 0 or flags is None:
         return blended
     gray = planes.changed(Kind.TENSOR_GRAY, image, 1.0, flags)

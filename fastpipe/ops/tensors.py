@@ -93,7 +93,7 @@ class ToDtype(ConvertImageDtype):
 
     def apply_into(self, image: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
         """Writes into a tensor of that shape: torchvision's own two operations, on as many rows as a cache holds."""
-        for rows in memory.strips(image, memory.STRIP // 4):
+        for rows in memory.strips(image):
             out[:, rows].copy_(image[:, rows]).mul_(1.0 / 255)
         return out
 
@@ -163,16 +163,7 @@ class TensorOperation(FunctionOfV2):
             made = v2_tensors.run(self.name, image.as_subclass(torch.Tensor), **self.given)
             if made is not None:
                 return made
-        function = functional(self.name)
-        if not self.by_pixel or image.ndim != 3 or image.shape[1] * image.shape[2] < 2 * memory.STRIP:
-            return function(image, **self.given)
-        out = None
-        for rows in memory.strips(image):
-            strip = function(image[:, rows], **self.given)
-            if out is None:
-                out = memory.fresh((strip.shape[0], *image.shape[1:]), strip.dtype)
-            out[:, rows] = strip
-        return out
+        return functional(self.name)(image, **self.given)
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         return TensorShape.of(self.size, getattr(shape, "dtype", torch.uint8), getattr(shape, "pure", False))
