@@ -9,29 +9,3 @@ from fastpipe.executor.pixel_stages import PixelArray, PixelStages
 from fastpipe.executor.shm_pool import begin_worker, close_pieces, too_small
 from fastpipe.executor.stage_times import Row, Stage, StageTimes
 from fastpipe.executor.tasks import SampleTask
-
-__all__ = [
-    "BatchBuilder",
-    "BatchExecutor",
-    "BatchSpec",
-    "CollatedBatch",
-    "CoreRun",
-    "DecodeOptions",
-    "ImageBatch",
-    "ImageStages",
-    "PendingBatch",
-    "PixelArray",
-    "PixelStages",
-    "Row",
-    "SampleTask",
-    "SharedEpoch",
-    "SlotAllocator",
-    "Stage",
-    "StageTimes",
-    "batch_bytes",
-    "batch_memory",
-    "begin_worker",
-    "close_pieces",
-    "too_small",
-    "upright",
-]

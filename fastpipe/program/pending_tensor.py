@@ -216,10 +216,8 @@ def then(tensor: torch.Tensor, steps: Sequence[Step], plain: type | None, accoun
         cut = _cut_of(step, shape)
         before, shape = shape, step.output_shape(shape)
         if cut is None:
-            whole, is_window = (
-                _padded(before, shape) if isinstance(getattr(step, "like", None) or step, CenterCrop) else shape,
-                False,
-            )
+            is_window = False
+            whole = _padded(before, shape) if isinstance(getattr(step, "like", None) or step, CenterCrop) else shape
         else:
             cuts.append(cut)
     if min(shape) < 1:

@@ -377,7 +377,11 @@ if hasattr(os, "register_at_fork"):
 
 
 def behind_conversion(
-    source: TensorSource, steps: tuple[Step, ...], shape: TensorShape, account: Account
+    source: TensorSource,
+    steps: tuple[Step, ...],
+    shape: TensorShape,
+    account: Account,
+    program: Program | None = None,
 ) -> Record | None:
     """The record of steps on a source's tensor, which are its conversion's part; None where the core lacks some.
 
@@ -386,17 +390,11 @@ def behind_conversion(
         steps: on its tensor.
         shape: of the result, with its dtype.
         account: of the result.
+        program: of the steps; None to make it.
     """
-    program = source.program(steps)
+    program = source.program(steps) if program is None else program
     if program.conversion is None or program.conversion.dtype is not shape.dtype:
         return None
-    return record_of_program(source, steps, program, shape, account)
-
-
-def record_of_program(
-    source: TensorSource, steps: tuple[Step, ...], program: Program, shape: TensorShape, account: Account
-) -> Record | None:
-    """`behind_conversion` of steps whose program is known, and has a conversion."""
     claimed = claimed_by_core(program)
     if claimed is None or claimed.after:
         return None

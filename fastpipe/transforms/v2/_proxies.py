@@ -201,21 +201,9 @@ def _perspective(
     return PerspectiveBy(list(found), interpolation_of(interpolation), fill)
 
 
-MOVES: dict[str, Callable[..., ops.Operation]] = {
-    "center_crop": ops.CenterCrop,
-    "crop": ops.Crop,
-    "horizontal_flip": partial(ops.interned_once, ops.HFlip),
-    "vertical_flip": partial(ops.interned_once, ops.VFlip),
-}
-_TABLES: dict[str, Callable[..., ops.Operation]] = {
-    "adjust_brightness": ops.AdjustBrightness,
-    "invert": partial(ops.interned_once, ops.Invert),
-    "posterize": ops.Posterize,
-    "solarize": ops.Solarize,
-}
 OPERATIONS: dict[str, Callable[..., Any]] = {
-    **MOVES,
-    **_TABLES,
+    **ops.MOVES,
+    "adjust_brightness": ops.AdjustBrightness,
     "adjust_contrast": ops.AdjustContrast,
     "adjust_gamma": ops.AdjustGamma,
     "adjust_hue": ops.AdjustHue,
@@ -224,9 +212,12 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "affine": _affine,
     "autocontrast": partial(ops.interned_once, ops.Autocontrast),
     "equalize": partial(ops.interned_once, ops.Equalize),
+    "invert": partial(ops.interned_once, ops.Invert),
     "perspective": _perspective,
+    "posterize": ops.Posterize,
     "rgb_to_grayscale": ops.RgbToGrayscale,
     "rotate": _rotate,
+    "solarize": ops.Solarize,
 }
 
 
@@ -335,7 +326,7 @@ def _plainly(name: str, image: TensorLike, given: dict[str, Any]) -> StandIn:
     return after(image, ops.tensor_operation(name, given, shape, size))
 
 
-_SIZED = frozenset({*MOVES, "pad", "resize"})
+_SIZED = frozenset({*ops.MOVES, "pad", "resize"})
 """Functions whose operation says the result's size."""
 
 
