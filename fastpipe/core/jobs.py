@@ -161,7 +161,7 @@ class Job(JobOperations):
         self._keep = memory
 
     def read_image_part(self, height: int, width: int, row_stride: int, pixel_bytes: int) -> None:
-        """Sets the source: a part of a Pillow image that `run_on_image` names; fields as of `PillowMemory`."""
+        """Sets the source: a part of a Pillow image that is named when the job is run; fields as of `PillowMemory`."""
         _PIXELS.pack_into(self._pixels, 0, 0, row_stride, pixel_bytes, 1, height, width, pixel_bytes)
         _SOURCE.pack_into(self.raw, 0, 0, 0, self._pixels_at, *_NO_EXTENT)
 
@@ -270,7 +270,7 @@ class Job(JobOperations):
         self.write(memory.address, (memory.height, memory.width, size), (memory.row_stride, size, 1), DType.UINT8)
 
     def write_new_image(self, height: int, width: int, pixel_bytes: int) -> None:
-        """Sets the sink: the pixels of the image that `run_on_image` makes; as `write_image`."""
+        """Sets the sink: the pixels of the image that `run_to_new_image` makes; as `write_image`."""
         self.write_pixels(0, height, width, pixel_bytes)
 
     def write_pixels(self, address: int, height: int, width: int, channels: int) -> None:

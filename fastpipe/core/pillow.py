@@ -40,7 +40,7 @@ class PillowMemory(NamedTuple):
     keep: Any
 
 
-class _Pillow(NamedTuple):
+class Pillow(NamedTuple):
     """Facts about the installed Pillow.
 
     Attributes:
@@ -60,7 +60,7 @@ class _Pillow(NamedTuple):
 
 
 @lru_cache(maxsize=1)
-def installed() -> _Pillow | None:
+def installed() -> Pillow | None:
     """The installed Pillow; None where its images can't be read: without CPython, or in another layout than known."""
     if sys.implementation.name != "cpython":
         return None
@@ -68,7 +68,7 @@ def installed() -> _Pillow | None:
     from PIL import _imaging as imaging
 
     checks_rows = int(__version__.partition(".")[0]) >= 13
-    found = _Pillow(Image.Image, Image.Image()._new, imaging, checks_rows, library.quick().fpc_arrow_pixels)
+    found = Pillow(Image.Image, Image.Image()._new, imaging, checks_rows, library.quick().fpc_arrow_pixels)
     for mode, pixel in (("RGB", b"\x01\x02\x03\xff"), ("L", b"\x04")):
         image = Image.new(mode, (3, 2), tuple(pixel[:3]) if len(pixel) == 4 else pixel[0])
         memory = _memory_in(image.im, found)
@@ -77,7 +77,7 @@ def installed() -> _Pillow | None:
     return found
 
 
-def _memory_in(pixels: Any, pillow: _Pillow) -> PillowMemory | None:
+def _memory_in(pixels: Any, pillow: Pillow) -> PillowMemory | None:
     """The memory of what Pillow's C module has of an image."""
     width, height = pixels.size
     size = PIXEL_BYTES.get(pixels.mode)
