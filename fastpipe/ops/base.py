@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from functools import lru_cache
 from itertools import islice
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, T
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from typing_extensions import dataclass_transform
 
 from fastpipe.kernels.arrays import UInt8Array, by_core, channels, through_pillow
 from fastpipe.ops.interpolation import InterpolationMode
@@ -142,6 +143,7 @@ class Operation:
         narrows: all of the result may need a part of the input, or other operations: see `required_region`.
         drops_info: of a PIL image, the result is one without its ``info``.
         takes_arrays_alone: `apply` takes no PIL image.
+        least: what `least_pixels` says of RGB and of gray images, where nothing else decides.
         moves_ahead: right after a conversion to a tensor, it may run before that, on pixels, with the same bytes.
     """
 
@@ -160,6 +162,7 @@ class Operation:
     narrows: ClassVar[bool] = False
     drops_info: ClassVar[bool] = False
     takes_arrays_alone: ClassVar[bool] = False
+    least: ClassVar[tuple[float, float]] = (0, 0)
     moves_ahead: ClassVar[bool] = False
 
     def __init_subclass__(cls, **options: object) -> None:
@@ -188,7 +191,7 @@ class Operation:
         Measured by ``benchmarks/transforms.py``: a call, with the new image that it writes to, takes 6 µs; and what
         moves whole rows or pixels is as fast in Pillow: `NEVER`.
         """
-        return 0
+        return self.least[channels != 3]
 
     def keeps_info(self, shape: ImageShape) -> bool:
         """Whether what `apply` makes of a PIL image of that shape has its ``info``."""
@@ -330,13 +333,13 @@ def _interned_of_flat(kind: Callable[..., Interned], *flat: Any) -> Interned:
 REGISTRY: dict[str, type[Operation]] = {}
 """Every operation that a transform draws, by the name of its function."""
 
-Class = TypeVar("Class", bound=type[Operation])
 
-
-def register(cls: Class) -> Class:
-    """Puts an operation's class into `REGISTRY`; the conformance tests take it from there."""
-    REGISTRY[cls.op] = cls
-    return cls
+@dataclass_transform(eq_default=False, frozen_default=True, field_specifiers=(field,))
+def register(cls: type[Interned]) -> type[Interned]:
+    """Makes an operation's class a frozen dataclass, in `REGISTRY`; the conformance tests take it from there."""
+    made = dataclass(frozen=True, slots=True, eq=False)(cls)
+    REGISTRY[made.op] = made
+    return made
 
 
 def contracts_of(step: object) -> tuple[Contract, ...]:
@@ -359,7 +362,7 @@ def field_names(operation: Operation) -> tuple[str, ...]:
 
 @lru_cache(maxsize=128)
 def _field_names(cls: Any) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(cls) if field.init)
+    return tuple(one.name for one in fields(cls) if one.init)
 
 
 @lru_cache(maxsize=8)

@@ -54,13 +54,13 @@ def _scaling(x: float, y: float, dx: float = 0, dy: float = 0) -> NDArray[np.flo
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False)
 class Crop(Operation):
     """A box of the image, black where it leaves the image."""
 
     op: ClassVar[str] = "crop"
     phrase: ClassVar[str] = "cropped to {height}x{width} from row {top}, column {left}"
     moves_ahead: ClassVar[bool] = True
+    least: ClassVar[tuple[float, float]] = (NEVER, NEVER)
     top: int
     left: int
     height: int
@@ -69,9 +69,6 @@ class Crop(Operation):
     @property
     def box(self) -> Box:
         return Box(self.top, self.left, self.height, self.width)
-
-    def least_pixels(self, channels: int) -> float:
-        return NEVER
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         size = self.height, self.width, shape[2]
@@ -101,7 +98,6 @@ class Crop(Operation):
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False)
 class CenterCrop(Operation):
     """The middle of the image, black around one that is too small."""
 
@@ -131,7 +127,6 @@ class CenterCrop(Operation):
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False)
 class HFlip(Operation):
     """Mirrors left and right."""
 
@@ -139,9 +134,7 @@ class HFlip(Operation):
     phrase: ClassVar[str] = "mirrored left-right"
     narrows: ClassVar[bool] = False
     moves_ahead: ClassVar[bool] = True
-
-    def least_pixels(self, channels: int) -> float:
-        return 20_000
+    least: ClassVar[tuple[float, float]] = (20_000, 20_000)
 
     def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]]:
         return Box(region.top, shape.width - region.right, region.height, region.width), (self,)
@@ -155,7 +148,6 @@ class HFlip(Operation):
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False)
 class VFlip(Operation):
     """Mirrors top and bottom."""
 
@@ -163,9 +155,7 @@ class VFlip(Operation):
     phrase: ClassVar[str] = "mirrored top-bottom"
     narrows: ClassVar[bool] = False
     moves_ahead: ClassVar[bool] = True
-
-    def least_pixels(self, channels: int) -> float:
-        return NEVER
+    least: ClassVar[tuple[float, float]] = (NEVER, NEVER)
 
     def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]]:
         return Box(shape.height - region.bottom, region.left, region.height, region.width), (self,)
@@ -205,7 +195,6 @@ class Transpose(Operation):
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False)
 class Pad(Operation):
     """A border around the image; a negative one crops."""
 
@@ -324,7 +313,6 @@ class ResizeWindow(Operation):
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False)
 class Resize(Operation):
     """The image at another size, by one of Pillow's filters, antialiased."""
 

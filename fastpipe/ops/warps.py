@@ -47,7 +47,6 @@ def _turned(degrees: float) -> str:
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False)
 class Rotate(Operation):
     """Turned counter-clockwise, by degrees."""
 
@@ -87,7 +86,6 @@ class Rotate(Operation):
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False)
 class Affine(Operation):
     """Turned clockwise by degrees, shifted by pixels, scaled, and sheared by degrees, about a centre."""
 
@@ -194,7 +192,6 @@ class AffineBy(Operation):
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False)
 class Perspective(Operation):
     """Four points ``(x, y)`` moved to four others."""
 
@@ -218,7 +215,6 @@ class Perspective(Operation):
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False)
 class ElasticTransform(Operation):
     """Moves each pixel by a displacement of its own."""
 
