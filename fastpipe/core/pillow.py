@@ -7,7 +7,6 @@ pixel, L as one, where all rows lie one after the other.
 from __future__ import annotations
 
 import ctypes
-import sys
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -61,9 +60,7 @@ class Pillow(NamedTuple):
 
 @lru_cache(maxsize=1)
 def installed() -> Pillow | None:
-    """The installed Pillow; None where its images can't be read: without CPython, or in another layout than known."""
-    if sys.implementation.name != "cpython":
-        return None
+    """The installed Pillow; None where its images can't be read: in another layout than known."""
     from PIL import Image, __version__
     from PIL import _imaging as imaging
 

@@ -118,7 +118,7 @@ class PendingBatch:
         self._resources = thread_resources(threads)
         self._tasks: list[SampleTask | None] = []  # by position; None: left out
         self._running: tuple[CoreRun, list[SampleTask]] | None = None
-        self._tell = None if executor.times is None else StageListener(executor.times)
+        self._tell = StageListener(executor.times)
         if indices:
             self._submit_next()
 
@@ -137,8 +137,7 @@ class PendingBatch:
         tell = self._tell
         self.submit_rest()
         self._settle()
-        if tell is not None:
-            tell(None)
+        tell(None)
         if self._places is not None:
             for position, task in enumerate(self._tasks):
                 if task is not None and task.error is not None:
@@ -148,8 +147,7 @@ class PendingBatch:
             result = self._places.finish([task.target for task in kept], [task.slot for task in kept])
         else:
             result = self._finished()
-        if tell is not None:
-            tell(Stage.PYTHON if isinstance(result, list) else Stage.COLLATE)
+        tell(Stage.PYTHON if isinstance(result, list) else Stage.COLLATE)
         return result
 
     def _finished(self) -> list[Any]:
@@ -171,24 +169,21 @@ class PendingBatch:
         for position, task in enumerate(tasks, first):
             task.slot = position
         self._tasks += tasks
-        if self._tell is not None:
+        if self._tell.row is not None:
             self._tell.row[Stage.IMAGES] += len(tasks)
         self._begin(tasks)
 
     def _begin(self, tasks: list[SampleTask]) -> None:
         """Reads and draws tasks and hands them to the core, which finishes those before meanwhile."""
         stages, places, tell = self._stages, self._places, self._tell
-        if tell is not None:
-            tell(None)
+        tell(None)
         stages.read(tasks, self._resources)
-        if tell is not None:
-            tell(Stage.READ)
+        tell(Stage.READ)
         tasks = [task for task in tasks if task.error is None]
         stages.draw(tasks)
         tasks = [task for task in tasks if task.error is None]
         stages.lower(tasks)
-        if tell is not None:
-            tell(Stage.DRAW)
+        tell(Stage.DRAW)
         for task in tasks if places is not None else ():
             if places is not None and not places.accept(task):
                 tasks = self._as_list()
@@ -216,17 +211,14 @@ class PendingBatch:
         if running is None:
             return
         (run, tasks), tell = running, self._tell
-        if tell is not None:
-            tell(None)
+        tell(None)
         left = run.wait()
-        if tell is not None:
-            tell(Stage.CORE)
+        tell(Stage.CORE)
         if left:
             places = self._places
             outs = [None if places is None else places.place(task.slot) for task in left]
             self._executor.map(self._threads, self._make, left, outs)
-            if tell is not None:
-                tell(Stage.PYTHON)
+            tell(Stage.PYTHON)
         self._stages.release(tasks, self._resources)
 
     def _make(self, task: SampleTask, out: torch.Tensor | None) -> None:

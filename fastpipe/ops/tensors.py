@@ -83,17 +83,12 @@ class ToDtype(ConvertImageDtype):
     scale: bool = False
 
     def apply(self, image: torch.Tensor) -> Any:
-        if self.scales(image) and image.is_contiguous() and memory.is_large(tuple(image.shape), self.dtype):
-            return self.apply_into(image, memory.fresh(tuple(image.shape), self.dtype))
-        return functional("to_dtype")(image, self.dtype, self.scale)
-
-    def scales(self, image: torch.Tensor) -> bool:
-        """Whether `apply_into` takes a tensor ``(C, H, W)``."""
-        return bool(self.scale and self.dtype == torch.float32 and image.dtype == torch.uint8 and image.ndim == 3)
-
-    def apply_into(self, image: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
-        """Writes into a tensor of that shape: torchvision's own two operations, on as many rows as a cache holds."""
-        for rows in memory.strips(image):
+        size = tuple(image.shape)
+        is_scaled = self.scale and self.dtype == torch.float32 and image.dtype == torch.uint8 and image.ndim == 3
+        if not (is_scaled and image.is_contiguous() and memory.is_large(size, self.dtype)):
+            return functional("to_dtype")(image, self.dtype, self.scale)
+        out = memory.fresh(size, self.dtype)
+        for rows in memory.strips(image):  # torchvision's own two operations, on as many rows as a cache holds
             out[:, rows].copy_(image[:, rows]).mul_(1.0 / 255)
         return out
 

@@ -8,14 +8,16 @@ its pixels made, and it is an ordinary tensor from then on: the same object, of 
 from __future__ import annotations
 
 import sys
+import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from operator import itemgetter, methodcaller
 from typing import Any
 
 import torch
 
+from fastpipe import core
 from fastpipe.kernels import memory
 from fastpipe.ops import (
     AsTvImage,
@@ -28,7 +30,6 @@ from fastpipe.ops import (
 from fastpipe.ops.geometry import makes_no_pixels
 from fastpipe.ops.sizes import center_crop_box
 from fastpipe.program.core_job import claimed_by_core
-from fastpipe.program.pending_batch import write_batch
 from fastpipe.program.pending_work import (
     Account,
     Cut,
@@ -343,10 +344,38 @@ def _stack(tensors: Any, dim: Any = 0, *, out: Any = None) -> Any:
 
 def write_stack(tensors: Sequence[torch.Tensor], out: torch.Tensor) -> None:
     """Writes tensors into a batch ``(N, C, H, W)`` of their shape and dtype: pending ones, and some that aren't."""
-    write_batch({place: vars(one)[_KEY] for place, one in enumerate(tensors) if _KEY in vars(one)}, out)
+    works: dict[int, PendingWork] = {place: vars(one)[_KEY] for place, one in enumerate(tensors) if _KEY in vars(one)}
+    for place in _written_by_core(works, out):
+        works[place].write(out[place])
     for place, one in enumerate(tensors):
-        if _KEY not in vars(one):
+        if place not in works:
             out[place].copy_(one)
+
+
+def _written_by_core(works: Mapping[int, PendingWork], out: torch.Tensor) -> Sequence[int]:
+    """Writes what jobs of the core can write, by torch's number of threads; returns the places of the others."""
+    threads = min(torch.get_num_threads(), len(works))
+    resources = core.thread_resources(threads if threads > 1 else 0)
+    if resources is None:
+        return [*works]
+    sink = core.BatchSink(out)
+    jobs = resources.jobs(len(works))
+    filled: list[int] = []
+    left: list[int] = []
+    begun = time.perf_counter()
+    for place, work in works.items():
+        (filled if work.fill(jobs[len(filled)], sink, place) else left).append(place)
+    statuses = resources.pool.run(jobs, len(filled)) if filled else []
+    for job in jobs:
+        job.let_go()
+    resources.give_back(jobs)
+    seconds = (time.perf_counter() - begun) / max(1, len(filled))
+    for place, status in zip(filled, statuses, strict=True):
+        if status:
+            left.append(place)
+        else:
+            works[place].account.count(seconds)
+    return left
 
 
 _ATTRIBUTES = (
