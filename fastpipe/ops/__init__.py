@@ -57,7 +57,7 @@ from fastpipe.ops.geometry import (
     pad_by,
     resize_to,
 )
-from fastpipe.ops.on_tensor import BY_PIXEL, MOVES, as_tensor_operation, tensor_operation
+from fastpipe.ops.on_tensor import BY_PIXEL, as_tensor_operation, tensor_operation
 from fastpipe.ops.tensor_pixels import Layout, PermuteChannels, layout_behind
 from fastpipe.ops.tensor_shape import TensorShape
 from fastpipe.ops.tensors import (
@@ -84,7 +84,6 @@ from fastpipe.ops.warps import (
 __all__ = [
     "BY_PIXEL",
     "EXACT",
-    "MOVES",
     "OWN",
     "REGISTRY",
     "AdjustBrightness",

@@ -27,6 +27,7 @@ from fastpipe.kernels.v2_tensors import (
     affine,
     color_call,
     contrast_table,
+    functional,
     fused,
     rotation,
     samples_affine,
@@ -35,7 +36,6 @@ from fastpipe.ops.base import Operation, on_array_by_core
 from fastpipe.ops.color import LookUp
 from fastpipe.ops.geometry import CenterCrop, Crop, Pad, Resize, ResizeWindow, makes_no_pixels, resized
 from fastpipe.ops.interpolation import InterpolationMode
-from fastpipe.ops.tensor_shape import functional
 from fastpipe.ops.tensors import FunctionOfV2
 from fastpipe.types import Box, ImageShape
 

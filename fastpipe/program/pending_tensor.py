@@ -23,7 +23,6 @@ from fastpipe.ops import (
     AsTvImage,
     CenterCrop,
     Crop,
-    PilToTensor,
     ToPureTensor,
     interned_once,
 )
@@ -31,6 +30,7 @@ from fastpipe.ops.geometry import makes_no_pixels
 from fastpipe.ops.sizes import center_crop_box
 from fastpipe.program.core_job import claimed_by_core
 from fastpipe.program.pending_work import (
+    TO_TENSOR,
     Account,
     Cut,
     FloatsOfPixels,
@@ -42,7 +42,6 @@ from fastpipe.program.pending_work import (
 )
 from fastpipe.types import Box, ImageShape, Step
 
-_TO_TENSOR = interned_once(PilToTensor), interned_once(ToPureTensor)
 _AS_TV_IMAGE = interned_once(AsTvImage)
 _WHITE = 255
 _CPU = torch.device("cpu")
@@ -263,7 +262,7 @@ def _get_item(tensor: Any, index: Any) -> Any:
     box = _box_of(index[1:], record.shape)
     if box is None:
         return NotImplemented
-    made = then(tensor, (_TO_TENSOR[1], Crop(*box)), torch.Tensor, record.account.after(itemgetter(index)))
+    made = then(tensor, (TO_TENSOR[1], Crop(*box)), torch.Tensor, record.account.after(itemgetter(index)))
     return NotImplemented if made is None else made
 
 
@@ -286,7 +285,7 @@ def _shown_as(tensor: Any, kind: Any) -> torch.Tensor | None:
     record, plain = record_of(tensor), getattr(kind, "plain", kind)
     if record is None or not (plain is torch.Tensor or _is_tv_image(plain)):
         return None
-    step = _TO_TENSOR[1] if plain is torch.Tensor else _AS_TV_IMAGE
+    step = TO_TENSOR[1] if plain is torch.Tensor else _AS_TV_IMAGE
     return then(tensor, (step,), plain, record.account.after(methodcaller("as_subclass", plain)))
 
 

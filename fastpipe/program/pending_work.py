@@ -35,7 +35,7 @@ from fastpipe.program.parts import Parts
 from fastpipe.program.program import Program
 from fastpipe.types import ImageShape, Step
 
-_TO_TENSOR = interned_once(PilToTensor), interned_once(ToPureTensor)
+TO_TENSOR = interned_once(PilToTensor), interned_once(ToPureTensor)
 _GRAY = interned_once(RgbToGrayscale, 1)
 _TO_FLOATS = interned_once(ConvertImageDtype, torch.float32)
 
@@ -90,7 +90,7 @@ class TensorSource:
         """The program from the file to a tensor, and further steps on that."""
         gray = (_GRAY,) if self.shape.channels == 1 else ()
         stored = ImageShape(self.shape.height, self.shape.width)
-        return lower((*gray, *_TO_TENSOR, *steps), stored, orientation=self._orientation)
+        return lower((*gray, *TO_TENSOR, *steps), stored, orientation=self._orientation)
 
     def run(
         self, steps: tuple[Step, ...], program: Program, out: torch.Tensor | None = None, *, in_rows: bool = False
@@ -110,7 +110,7 @@ class TensorSource:
             if made is not None:
                 return made
             self.array = self._library().permute(1, 2, 0).numpy()
-        return run_on_image(lower((*_TO_TENSOR, *steps), self.shape), self.array, out, in_rows=in_rows)
+        return run_on_image(lower((*TO_TENSOR, *steps), self.shape), self.array, out, in_rows=in_rows)
 
     def held_bytes(self) -> int:
         """Bytes of the file."""

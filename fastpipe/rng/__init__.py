@@ -20,3 +20,25 @@ from fastpipe.rng.state import (
     rewound_on,
 )
 from fastpipe.rng.torch_stream import TorchStream
+
+__all__ = [
+    "GeneratorStates",
+    "MT19937Stream",
+    "Stream",
+    "StreamGenerators",
+    "Streams",
+    "TorchStream",
+    "as_globals",
+    "copied_generators",
+    "drawing",
+    "keyed_generators",
+    "keyed_globals",
+    "numpy_of",
+    "plain",
+    "preserved_globals",
+    "rewound",
+    "rewound_on",
+    "sample_key",
+    "sample_keys",
+    "stream_of",
+]

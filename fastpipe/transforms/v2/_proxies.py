@@ -22,6 +22,7 @@ from torchvision.transforms.v2.functional._utils import _KERNEL_REGISTRY, _regis
 
 from fastpipe import ops
 from fastpipe.ops.interpolation import interpolation_of
+from fastpipe.ops.on_tensor import MOVES
 from fastpipe.ops.warps import PerspectiveBy
 from fastpipe.transforms.sized_image import SizedImage, Untraceable
 from fastpipe.types import Fill, ImageShape, Step
@@ -202,7 +203,7 @@ def _perspective(
 
 
 OPERATIONS: dict[str, Callable[..., Any]] = {
-    **ops.MOVES,
+    **MOVES,
     "adjust_brightness": ops.AdjustBrightness,
     "adjust_contrast": ops.AdjustContrast,
     "adjust_gamma": ops.AdjustGamma,
@@ -326,7 +327,7 @@ def _plainly(name: str, image: TensorLike, given: dict[str, Any]) -> StandIn:
     return after(image, ops.tensor_operation(name, given, shape, size))
 
 
-_SIZED = frozenset({*ops.MOVES, "pad", "resize"})
+_SIZED = frozenset({*MOVES, "pad", "resize"})
 """Functions whose operation says the result's size."""
 
 

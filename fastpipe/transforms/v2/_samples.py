@@ -19,6 +19,7 @@ from torchvision.transforms.v2 import functional as F
 from torchvision.transforms.v2.functional._utils import _KERNEL_REGISTRY, _register_kernel_internal
 
 from fastpipe import ops
+from fastpipe.ops.on_tensor import MOVES
 from fastpipe.rng.torch_patch import torch_draws_from
 from fastpipe.transforms.sized_image import Untraceable
 from fastpipe.transforms.v2._proxies import (
@@ -102,8 +103,8 @@ def _on_mask(name: str, mask: Any, /, *args: Any, **kwargs: Any) -> Any:
         return cropped_first(_on_mask, mask, given)
     count, height, width = mask.shape
     like = None
-    if name in ops.MOVES:
-        like = ops.MOVES[name](**given)
+    if name in MOVES:
+        like = MOVES[name](**given)
     elif name == "pad" and given.get("fill") in (0, None):
         like = pad_of(given["padding"], 0, given.get("padding_mode", "constant"))
     elif name == "resize":
