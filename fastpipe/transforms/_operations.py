@@ -16,6 +16,8 @@ from fastpipe.transforms.functional._types import Fill, Image
 
 # Magnitudes of each operation by name, and whether a coin decides their sign.
 Space = dict[str, tuple[Tensor, bool]]
+# The same as plain numbers; None for an operation without magnitudes.
+Listed = tuple[tuple[str, tuple[float, ...] | None, bool], ...]
 
 
 def apply_op(img: Image, op_name: str, magnitude: float, interpolation: InterpolationMode, fill: Fill | None) -> Image:
@@ -68,27 +70,28 @@ def apply_op(img: Image, op_name: str, magnitude: float, interpolation: Interpol
     return img
 
 
+@functools.lru_cache(maxsize=4096)
 def op_calls(
     op_name: str,
     magnitude: float,
     interpolation: InterpolationMode,
-    fill: Fill,
+    fill: float | tuple[float, ...] | None,
     affine: type[ops.Affine] = ops.Affine,
 ) -> tuple[ops.Operation, ...]:
-    """The operations that `apply_op` does (TorchScript can't compile these, nor a look-up by name)."""
+    """The operations that `apply_op` does, interned (TorchScript can't compile these, nor a look-up by name)."""
     if op_name == "Identity":
         return ()
     if op_name in _PLAIN:
         return (_PLAIN[op_name],)
     magnitude += 0.0  # -0.0, equal to 0.0, gives the same pixels
     if op_name == "Rotate":
-        return (ops.interned_if_hashable(ops.Rotate, magnitude, interpolation, False, None, fill),)
+        return (ops.interned(ops.Rotate(magnitude, interpolation, fill=fill)),)
     if op_name == "Posterize":
-        return (ops.interned_once(ops.Posterize, int(magnitude)),)
+        return (ops.interned(ops.Posterize(int(magnitude))),)
     if op_name == "Solarize":
-        return (ops.interned_once(ops.Solarize, magnitude),)
+        return (ops.interned(ops.Solarize(magnitude)),)
     if op_name in _ADJUSTED:
-        return (ops.interned_once(_ADJUSTED[op_name], 1.0 + magnitude),)
+        return (ops.interned(_ADJUSTED[op_name](1.0 + magnitude)),)
     across = op_name.endswith("X")
     translate, shear, center = [0, 0], [0.0, 0.0], None
     if op_name.startswith("Shear"):
@@ -96,7 +99,7 @@ def op_calls(
         shear[0 if across else 1] = math.degrees(math.atan(magnitude))
     else:
         translate[0 if across else 1] = int(magnitude)
-    return (ops.interned_if_hashable(affine, 0.0, translate, 1.0, shear, interpolation, fill, center),)
+    return (ops.interned(affine(0.0, translate, 1.0, shear, interpolation, fill, center)),)
 
 
 _PLAIN: dict[str, ops.Operation] = {
@@ -133,6 +136,19 @@ def draw_operation(
         if level is None:
             level = stream.randint(0, levels if levels > 0 else len(magnitudes))
         magnitude = float(magnitudes[level].item())
+    if signed and stream.randint(0, 2) != 0:
+        magnitude *= -1.0
+    return op_name, magnitude
+
+
+def draw_listed(operations: Listed, level: int | None, levels: int, stream: Stream) -> tuple[str, float]:
+    """`draw_operation` from a `listed_space`, without a tensor."""
+    op_name, magnitudes, signed = operations[stream.randint(0, len(operations))]
+    magnitude = 0.0
+    if magnitudes is not None:
+        if level is None:
+            level = stream.randint(0, levels if levels > 0 else len(magnitudes))
+        magnitude = magnitudes[level]
     if signed and stream.randint(0, 2) != 0:
         magnitude *= -1.0
     return op_name, magnitude
@@ -212,3 +228,16 @@ def space_for(build: Callable[..., Space], *args: Any) -> Space:
 @functools.lru_cache(maxsize=128)
 def _cached_space(build: Callable[..., Space], default_dtype: torch.dtype, args: tuple[Any, ...]) -> Space:
     return build(*args)
+
+
+def listed_space(build: Callable[..., Space], *args: Any) -> Listed:
+    """The space that ``build(*args)`` gives, as draws read it fastest; kept like `space_for`'s."""
+    return _cached_list(build, torch.get_default_dtype(), args)
+
+
+@functools.lru_cache(maxsize=128)
+def _cached_list(build: Callable[..., Space], default_dtype: torch.dtype, args: tuple[Any, ...]) -> Listed:
+    return tuple(
+        (name, tuple(map(float, magnitudes.tolist())) if magnitudes.ndim > 0 else None, signed)
+        for name, (magnitudes, signed) in _cached_space(build, default_dtype, args).items()
+    )

@@ -16,7 +16,9 @@ from fastpipe.transforms._base import Filled
 from fastpipe.transforms._operations import apply_op as _apply_op
 from fastpipe.transforms._operations import (
     auto_augment_space,
+    draw_listed,
     draw_operation,
+    listed_space,
     op_calls,
     rand_augment_space,
     space_for,
@@ -50,7 +52,8 @@ class _Policy(Filled):
         return img
 
     def _steps(self, chosen: Iterable[tuple[str, float]]) -> tuple[Step, ...]:
-        return tuple(step for name, level in chosen for step in op_calls(name, level, self.interpolation, self.fill))
+        fill = tuple(self.fill) if isinstance(self.fill, list) else self.fill
+        return tuple(step for name, level in chosen for step in op_calls(name, level, self.interpolation, fill))
 
 
 class AutoAugment(_Policy):
@@ -195,9 +198,9 @@ class RandAugment(_Policy):
         return self._applied(img, [draw_operation(op_meta, self.magnitude, 0, stream) for _ in range(self.num_ops)])
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        op_meta = self._augmentation_space(self.num_magnitude_bins, shape.size)
+        space = listed_space(rand_augment_space, self.num_magnitude_bins, (shape.height, shape.width))
         stream = stream_of(generators)
-        return self._steps(draw_operation(op_meta, self.magnitude, 0, stream) for _ in range(self.num_ops))
+        return self._steps(draw_listed(space, self.magnitude, 0, stream) for _ in range(self.num_ops))
 
 
 class TrivialAugmentWide(_Policy):
@@ -236,5 +239,5 @@ class TrivialAugmentWide(_Policy):
         return self._applied(img, [draw_operation(op_meta, None, 0, TorchStream())])
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        op_meta = self._augmentation_space(self.num_magnitude_bins)
-        return self._steps([draw_operation(op_meta, None, 0, stream_of(generators))])
+        space = listed_space(trivial_augment_space, self.num_magnitude_bins)
+        return self._steps([draw_listed(space, None, 0, stream_of(generators))])

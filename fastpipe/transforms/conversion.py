@@ -1,5 +1,6 @@
 """Conversions between PIL images, arrays and tensors, and the arithmetic on tensors that ends most pipelines."""
 
+import contextlib
 import copy
 from typing import Any
 
@@ -119,7 +120,8 @@ class Normalize(Transform):
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         mean, std = _numbers(self.mean), _numbers(self.std)
         if mean is not None and std is not None:
-            return (ops.interned_if_hashable(ops.Normalize, mean, std),)
+            with contextlib.suppress(TypeError):  # numbers in lists of their own aren't hashable
+                return (ops.interned_once(ops.Normalize, mean, std),)
         # Copies: a step doesn't change when the transform does.
         return (ops.Normalize(copy.deepcopy(self.mean), copy.deepcopy(self.std)),)
 
@@ -128,7 +130,7 @@ def _numbers(given: object) -> float | tuple[Any, ...] | None:
     """The number, or those in a list, a tuple or a vector of float32, by which operations are kept; None for others."""
     if isinstance(given, float):
         return given
-    if isinstance(given, (list, tuple)) and all(isinstance(number, (int, float)) for number in given):
+    if isinstance(given, (list, tuple)):
         return tuple(given)
     if isinstance(given, Tensor) and given.dtype == torch.float32 and given.ndim == 1 and given.device.type == "cpu":
         return tuple(given.tolist())

@@ -23,15 +23,13 @@ from fastpipe.ops.sizes import resized_size
 from fastpipe.rng import Stream
 from fastpipe.rng.float32 import log_ratio
 from fastpipe.transforms import color, erasing, geometry
-from fastpipe.transforms._operations import op_calls
+from fastpipe.transforms._operations import Listed, op_calls
 from fastpipe.transforms.v2._proxies import whole_colour
 from fastpipe.types import ImageShape, Step
 
 Steps: TypeAlias = tuple[Step, ...]
 Draw: TypeAlias = "Callable[[Any, ImageShape, Stream], Steps | None]"
 """Draws for a transform of torchvision's; None where its own code is to draw."""
-Listed: TypeAlias = "tuple[tuple[str, tuple[float, ...] | None, bool], ...]"
-"""The operations of a policy, their magnitudes if they have any, and whether a coin decides the sign."""
 _HFLIP, _VFLIP = map(ops.interned_once, (ops.HFlip, ops.VFlip))
 _TO_IMAGE, _AS_TV_IMAGE, _TO_PURE = map(ops.interned_once, (ops.ToImage, ops.AsTvImage, ops.ToPureTensor))
 _PIL_TO_TENSOR, _TO_TENSOR = map(ops.interned_once, (ops.PilToTensor, ops.ToFloatTensor))
