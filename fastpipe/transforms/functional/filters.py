@@ -114,11 +114,27 @@ def adjust_sharpness(img: Image, sharpness_factor: float) -> Image:
 
 def smoothed(img: Tensor) -> Tensor:
     """Pillow's SMOOTH filter, its outermost pixels unchanged."""
-    dtype = img.dtype if torch.is_floating_point(img) else torch.float32
-    kernel = torch.ones((3, 3), dtype=dtype, device=img.device)
-    kernel[1, 1] = 5.0
-    kernel /= kernel.sum()
+    if img.dtype == torch.uint8 and img.ndim >= 3:
+        inside = _smoothed_bytes(img)
+    else:
+        dtype = img.dtype if torch.is_floating_point(img) else torch.float32
+        kernel = torch.ones((3, 3), dtype=dtype, device=img.device)
+        kernel[1, 1] = 5.0
+        kernel /= kernel.sum()
+        inside = convolved(img, kernel, [])
 
     result = img.clone()
-    result[..., 1:-1, 1:-1] = convolved(img, kernel, [])
+    result[..., 1:-1, 1:-1] = inside
     return result
+
+
+def _smoothed_bytes(img: Tensor) -> Tensor:
+    """The inner pixels, from sums of whole numbers.
+
+    A sum's thirteenth is never nearer than 1/26 to a half, far more than a convolution's floats err by: rounded, both
+    are the same.
+    """
+    wide = img.to(torch.int16)
+    threes = wide[..., :-2, :] + wide[..., 1:-1, :] + wide[..., 2:, :]
+    sums = threes[..., :-2] + threes[..., 1:-1] + threes[..., 2:] + 4 * wide[..., 1:-1, 1:-1]
+    return (sums * (1.0 / 13.0)).round().to(torch.uint8)
