@@ -20,7 +20,7 @@ from __future__ import annotations
 from fastpipe.core.arrays import ArrayForm, ArrayPart, read_arrays
 from fastpipe.core.files import Files
 from fastpipe.core.headers import check_jpeg, read_header, scan_end
-from fastpipe.core.image_jobs import run_on_image
+from fastpipe.core.image_jobs import run_from_image, run_to_new_image
 from fastpipe.core.job_pool import (
     check,
     check_or_unsure,
@@ -32,58 +32,9 @@ from fastpipe.core.job_pool import (
     thread_job,
 )
 from fastpipe.core.jobs import BatchSink, Job, PreparedJob
-from fastpipe.core.library import available, build, isa, status_text, why_not
+from fastpipe.core.library import available, build, done, isa, status_text, why_not
 from fastpipe.core.operations import MAX_OPERATIONS, EncodedOps
 from fastpipe.core.pillow import PillowMemory, memory_of, new_image
 from fastpipe.core.pool import Context, JobArray, Pool, Run, run, thread_context
 from fastpipe.core.structs import LOOK_UP_RGBX_PAD, DType, Filter, Kind, Padding, PassOrder, Status, TensorRounding
 from fastpipe.core.thread_resources import ThreadResources, end_threads, thread_resources
-
-__all__ = [
-    "LOOK_UP_RGBX_PAD",
-    "MAX_OPERATIONS",
-    "ArrayForm",
-    "ArrayPart",
-    "BatchSink",
-    "Context",
-    "DType",
-    "EncodedOps",
-    "Files",
-    "Filter",
-    "Job",
-    "JobArray",
-    "Kind",
-    "Padding",
-    "PassOrder",
-    "PillowMemory",
-    "Pool",
-    "PreparedJob",
-    "Run",
-    "Status",
-    "TensorRounding",
-    "ThreadResources",
-    "available",
-    "build",
-    "check",
-    "check_jpeg",
-    "check_or_unsure",
-    "end_threads",
-    "give_back",
-    "isa",
-    "memory_of",
-    "new_image",
-    "read_arrays",
-    "read_header",
-    "refused",
-    "run",
-    "run_on_image",
-    "run_prepared",
-    "run_thread_job",
-    "run_thread_series",
-    "scan_end",
-    "status_text",
-    "thread_context",
-    "thread_job",
-    "thread_resources",
-    "why_not",
-]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING, Any
 
 from fastpipe.core.job_pool import check
-from fastpipe.core.pillow import CAPSULE_POINTER_AT, installed
+from fastpipe.core.pillow import CAPSULE_POINTER_AT, Pillow, installed
 from fastpipe.core.pool import thread_context
 from fastpipe.core.structs import Status
 
@@ -15,68 +15,66 @@ if TYPE_CHECKING:
 _LEFT = frozenset({int(Status.UNSUPPORTED_MODE), int(Status.UNSURE)})
 
 
-@overload
-def run_on_image(
+def run_to_new_image(
     job: int, image: Image.Image, offset: int, result: tuple[int, int, int], keeps_info: bool = True
-) -> Image.Image | None: ...
-@overload
-def run_on_image(
-    job: int,
-    image: Image.Image,
-    offset: int,
-    result: tuple[int, int, int] | None,
-    keeps_info: bool = True,
-    out: int | None = None,
-) -> Image.Image | Literal[True] | None: ...
-def run_on_image(
-    job: int,
-    image: Image.Image,
-    offset: int,
-    result: tuple[int, int, int] | None,
-    keeps_info: bool = True,
-    out: int | None = None,
-) -> Image.Image | Literal[True] | None:
-    """Runs a job whose source is `Job.read_image_part`, or a prepared one's.
+) -> Image.Image | None:
+    """Runs a job whose source is `Job.read_image_part` and whose sink is `Job.write_new_image`, or a prepared one's.
 
     Args:
         job: its address.
         image: in mode RGB or L, whose pixels are loaded if they aren't yet.
         offset: bytes from the image's first pixel to the part's.
-        result: height, width and channels of the new image, as in `Job.write_new_image`; None where the result goes
-            elsewhere.
+        result: height, width and channels of the new image.
         keeps_info: the new image gets a copy of the image's ``info``, as Pillow makes it.
-        out: where it goes, with another result; None for where the job says.
 
     Returns:
-        The new image, or True. None where this image's memory isn't to be had, or a new one's: see `memory_of`; and
-        where torch is to do the work, as `check_or_unsure` says.
+        The new image. None where this image's memory isn't to be had, or the new one's: see `memory_of`; and where
+        torch is to do the work, as `check_or_unsure` says.
     """
     pillow = installed()
     if pillow is None:
         return None
+    made = pillow.core.new("L" if result[2] == 1 else "RGB", (result[1], result[0]))
+    if not _run(pillow, job, image, offset, made, None):
+        return None
+    return image._new(made) if keeps_info else pillow.wrap(made)
+
+
+def run_from_image(job: int, image: Image.Image, offset: int, out: int | None = None) -> bool:
+    """Runs a job from an image to memory that is no image's; arguments as of `run_to_new_image`.
+
+    Args:
+        job, image, offset: as there.
+        out: the address that the result goes to; None for where the job says.
+
+    Returns:
+        Whether it was done.
+    """
+    pillow = installed()
+    return pillow is not None and _run(pillow, job, image, offset, None, out)
+
+
+def _run(pillow: Pillow, job: int, image: Image.Image, offset: int, made: Any, out: int | None) -> bool:
+    """Runs a job to what Pillow's C module has of a new image, or to memory at an address; whether it was done."""
     if type(image) is not pillow.plain:
         image.load()
     if not pillow.checks_rows and (image.readonly or pillow.core.get_alignment() != 1):
-        return None
+        return False
     width, height = image.size
     context = thread_context()
-    made = sink = to = None
-    if result is not None:
-        made = pillow.core.new("L" if result[2] == 1 else "RGB", (result[1], result[0]))
+    sink = to = None
     try:
         source = image.im.__arrow_c_array__()
         if made is not None:
             sink = made.__arrow_c_array__()  # what shows the memory has to live as long as it is used
             to = id(sink) + CAPSULE_POINTER_AT
     except ValueError:  # several blocks of memory, of an image or of the result
-        return None
+        return False
     status = context.run_on_image(
         context.address, job, height * width, offset, id(source) + CAPSULE_POINTER_AT, to, out
     )
+    if status in _LEFT:
+        return False
     if status:
-        if status in _LEFT:
-            return None
         check(status)
-    if made is None:
-        return True
-    return image._new(made) if keeps_info else pillow.wrap(made)
+    return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from fastpipe.core.jobs import Job, PreparedJob
-from fastpipe.core.library import status_text
+from fastpipe.core.library import done, status_text
 from fastpipe.core.pool import run, thread_context
 from fastpipe.core.structs import Status
 from fastpipe.errors import CoreError
@@ -85,8 +85,5 @@ def check(status: int) -> None:
         MemoryError: there was no memory.
         CoreError: anything else: a mistake of fastpipe's.
     """
-    if status == Status.OK:
-        return
-    if status == Status.NO_MEMORY:
-        raise MemoryError("the core found no memory for an image")
-    raise CoreError(f"the core didn't do what it was asked for: {status_text(status)}")
+    if not done(status):
+        raise CoreError(f"the core didn't do what it was asked for: {status_text(status)}")

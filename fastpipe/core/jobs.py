@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from functools import lru_cache
 from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -47,15 +48,11 @@ _TENSOR_TYPES = {
     "torch.bfloat16": DType.BFLOAT16,
 }
 
-_known_types: dict[Any, DType] = {}
 
-
+@lru_cache
 def _type_of(dtype: object) -> DType | None:
     """The `DType` for a torch dtype, found by its name, so that torch needn't be imported."""
-    found = _TENSOR_TYPES.get(str(dtype))
-    if found is not None:
-        _known_types[dtype] = found
-    return found
+    return _TENSOR_TYPES.get(str(dtype))
 
 
 def _arithmetic(mean: Sequence[float] | None, std: Sequence[float] | None, multiplied: bool) -> tuple[float, ...]:
@@ -164,7 +161,7 @@ class Job(JobOperations):
         self._keep = memory
 
     def read_image_part(self, height: int, width: int, row_stride: int, pixel_bytes: int) -> None:
-        """Sets the source: a part of a Pillow image that `run_on_image` names; fields as of `PillowMemory`."""
+        """Sets the source: a part of a Pillow image that is named when the job is run; fields as of `PillowMemory`."""
         _PIXELS.pack_into(self._pixels, 0, 0, row_stride, pixel_bytes, 1, height, width, pixel_bytes)
         _SOURCE.pack_into(self.raw, 0, 0, 0, self._pixels_at, *_NO_EXTENT)
 
@@ -273,7 +270,7 @@ class Job(JobOperations):
         self.write(memory.address, (memory.height, memory.width, size), (memory.row_stride, size, 1), DType.UINT8)
 
     def write_new_image(self, height: int, width: int, pixel_bytes: int) -> None:
-        """Sets the sink: the pixels of the image that `run_on_image` makes; as `write_image`."""
+        """Sets the sink: the pixels of the image that `run_to_new_image` makes; as `write_image`."""
         self.write_pixels(0, height, width, pixel_bytes)
 
     def write_pixels(self, address: int, height: int, width: int, channels: int) -> None:
@@ -281,19 +278,9 @@ class Job(JobOperations):
         row = width * channels
         _SINK.pack_into(self.raw, _SINK_AT, address, row, channels, 1, height, width, channels, _UINT8, *_NO_ARITHMETIC)
 
-    def write_planes(
-        self,
-        address: int,
-        shape: tuple[int, int, int],
-        dtype: int,
-        mean: Sequence[float] | None = None,
-        std: Sequence[float] | None = None,
-        multiplied: bool = False,
-    ) -> None:
-        """Sets the sink: memory ``(C, H, W)`` without gaps, of uint8 or float32; arguments as `write`'s."""
-        _, width, _ = shape
-        size = 1 if dtype == DType.UINT8 else 4
-        self.write(address, shape, (width * size, size, shape[0] * width * size), dtype, mean, std, multiplied)
+    def write_planes(self, address: int, shape: tuple[int, int, int]) -> None:
+        """Sets the sink: uint8 planes without gaps; ``(height, width, channels)``."""
+        self.write(address, shape, (shape[1], 1, shape[0] * shape[1]), DType.UINT8)
 
     def write_tensor(
         self,
@@ -303,7 +290,7 @@ class Job(JobOperations):
         multiplied: bool = False,
     ) -> None:
         """Sets the sink: a CPU tensor ``(C, H, W)`` of uint8, float32, float16 or bfloat16, with any strides."""
-        dtype = _known_types.get(tensor.dtype) or _type_of(tensor.dtype)
+        dtype = _type_of(tensor.dtype)
         if dtype is None or tensor.dim() != 3 or tensor.device.type != "cpu":
             raise TypeError(
                 "pixels go to CPU tensors (C, H, W) of uint8, float32, float16 or bfloat16, "

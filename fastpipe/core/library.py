@@ -13,7 +13,7 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from fastpipe.core.structs import ABI, Isa
+from fastpipe.core.structs import ABI, Isa, Status
 from fastpipe.errors import ConfigError, ReaderUnavailableError
 
 LIBRARY = Path(__file__).parent / {"win32": "fastpipe_core.dll", "darwin": "libfastpipe_core.dylib"}.get(
@@ -220,3 +220,14 @@ def status_text(status: int) -> str:
     """Describes a status in one sentence."""
     text: bytes = native().fpc_status_text(status)
     return text.decode()
+
+
+def done(status: int) -> bool:
+    """Whether a call did its work, by its status.
+
+    Raises:
+        MemoryError: there was no memory.
+    """
+    if status == Status.NO_MEMORY:
+        raise MemoryError("the core found no memory for an image")
+    return status == Status.OK

@@ -9,9 +9,8 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 
-from fastpipe.core.library import native
+from fastpipe.core.library import done, native
 from fastpipe.core.pool import Context
-from fastpipe.core.structs import Status
 
 _Shape = ctypes.c_int32 * 3
 
@@ -24,7 +23,7 @@ def draw_runs(text: bytes, out: int, size: int) -> bool:
         out: where they go.
         size: bytes there.
     """
-    return bool(native().fpc_draw_runs(text, len(text), out, size) == Status.OK)
+    return done(native().fpc_draw_runs(text, len(text), out, size))
 
 
 def turn_planes(context: Context, image: int, shape: Sequence[int], out: int, *, any_plane: bool) -> bool:
@@ -37,4 +36,4 @@ def turn_planes(context: Context, image: int, shape: Sequence[int], out: int, *,
         out: other memory.
         any_plane: it is one plane: 1 where any of them has another value than 0, 0 elsewhere.
     """
-    return bool(native().fpc_turn_planes(context.address, image, _Shape(*shape), any_plane, out) == Status.OK)
+    return done(native().fpc_turn_planes(context.address, image, _Shape(*shape), any_plane, out))

@@ -8,11 +8,12 @@ from struct import Struct
 from typing import NamedTuple
 
 from fastpipe.core.addresses import address_of_bytes
-from fastpipe.core.structs import Filter, Kind, Padding, PassOrder, RawJob, RawOperation
+from fastpipe.core.structs import Filter, Kind, Padding, PassOrder, RawJob
 
 MAX_OPERATIONS = 16
 
-# fpc_operation's kind and flags, and after them the struct of each kind.
+# An fpc_operation: its kind and flags, and after them the struct of each kind, with the header's fields in their order;
+# ``tests/core/layout.c`` holds them against it.
 _KIND = Struct("@2i")
 _CROP = Struct("@2i4i")
 _RESIZE = Struct("@2i12i4d")
@@ -27,7 +28,7 @@ _TORCH_BLUR = Struct("@2iP2i")
 _WARP = Struct("@2i7i4x8d")
 _TENSOR_HUE = Struct("@2if")
 _SAMPLE = Struct("@2i4i9f")
-_SIZE = ctypes.sizeof(RawOperation)
+_SIZE = _WARP.size  # which is the longest
 _LIST = Struct("@Pi")  # of a job: the address of its operations, and their number
 _LIST_AT: int = RawJob.operations.offset
 _NO_COEFFICIENTS = (0.0,) * 8
@@ -50,6 +51,12 @@ class EncodedOps(NamedTuple):
     tables: tuple[bytes, ...]
 
 
+def one_blend(kind: int, flags: int, factor: float) -> bytes:
+    """An fpc_operation: the one of that kind, which has no argument but a factor, or none."""
+    packer = _TENSOR_HUE if kind == Kind.TENSOR_HUE else _BLEND
+    return packer.pack(kind, flags, factor).ljust(_SIZE, b"\0")
+
+
 class JobOperations:
     """A job's operations, in the order in which they run; `Job` adds a source and a sink."""
 
@@ -58,7 +65,7 @@ class JobOperations:
     def __init__(self, raw: RawJob) -> None:
         self.raw = raw
         """The struct itself, for what has no method here."""
-        self._operations = (RawOperation * MAX_OPERATIONS)()
+        self._operations = (ctypes.c_double * (MAX_OPERATIONS * _SIZE // 8))()  # as aligned as they have to be
         self._bytes = memoryview(self._operations).cast("B")
         self._count = 0
         self._tables: list[bytes] = []

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from fastpipe.core.addresses import address_of_bytes
 from fastpipe.core.headers import PACKED_FORMAT, read_header
-from fastpipe.core.library import loaded, native, status_text
+from fastpipe.core.library import done, loaded, native, status_text
 from fastpipe.core.structs import Status
 from fastpipe.errors import DecodeError, NotPackableError
 from fastpipe.types import Box, Header
@@ -259,9 +259,7 @@ def _compare(jpeg: bytes, packed: bytes, max_bytes: int) -> tuple[int, bool]:
     same = ctypes.c_int(0)
     one, other = (address_of_bytes(jpeg), len(jpeg)), (address_of_bytes(packed), len(packed))
     status = native().fpc_same_coefficients(_packer(), *one, *other, max_bytes, ctypes.byref(same))
-    if status == Status.NO_MEMORY:
-        raise MemoryError("the core found no memory for an image")
-    return status, bool(same.value)
+    return status, done(status) and bool(same.value)
 
 
 def _convert(function: Any, data: bytes, max_bytes: int, *more: Any) -> tuple[int, bytes]:
@@ -270,6 +268,4 @@ def _convert(function: Any, data: bytes, max_bytes: int, *more: Any) -> tuple[in
     status = function(
         _packer(), address_of_bytes(data), len(data), max_bytes, *more, ctypes.byref(address), ctypes.byref(size)
     )
-    if status == Status.NO_MEMORY:
-        raise MemoryError("the core found no memory for an image")
-    return status, ctypes.string_at(address, size.value) if status == Status.OK else b""
+    return status, ctypes.string_at(address, size.value) if done(status) else b""

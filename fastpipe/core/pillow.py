@@ -7,7 +7,6 @@ pixel, L as one, where all rows lie one after the other.
 from __future__ import annotations
 
 import ctypes
-import sys
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -40,7 +39,7 @@ class PillowMemory(NamedTuple):
     keep: Any
 
 
-class _Pillow(NamedTuple):
+class Pillow(NamedTuple):
     """Facts about the installed Pillow.
 
     Attributes:
@@ -60,32 +59,22 @@ class _Pillow(NamedTuple):
 
 
 @lru_cache(maxsize=1)
-def installed() -> _Pillow | None:
-    """The installed Pillow; None where its images can't be read: without CPython, or in another layout than known."""
-    if sys.implementation.name != "cpython":
-        return None
+def installed() -> Pillow | None:
+    """The installed Pillow; None where its images can't be read: in another layout than known."""
     from PIL import Image, __version__
     from PIL import _imaging as imaging
 
     checks_rows = int(__version__.partition(".")[0]) >= 13
-    found = _Pillow(Image.Image, Image.Image()._new, imaging, checks_rows, library.quick().fpc_arrow_pixels)
+    found = Pillow(Image.Image, Image.Image()._new, imaging, checks_rows, library.quick().fpc_arrow_pixels)
     for mode, pixel in (("RGB", b"\x01\x02\x03\xff"), ("L", b"\x04")):
         image = Image.new(mode, (3, 2), tuple(pixel[:3]) if len(pixel) == 4 else pixel[0])
-        memory = _memory_of(image, found)
+        memory = _memory_in(image.im, found)
         if memory is None or ctypes.string_at(memory.address, 6 * len(pixel)) != pixel * 6:
             return None
     return found
 
 
-def _memory_of(image: Image.Image, pillow: _Pillow) -> PillowMemory | None:
-    if type(image) is not pillow.plain:
-        image.load()
-    if not pillow.checks_rows and image.readonly:
-        return None
-    return _memory_in(image.im, pillow)
-
-
-def _memory_in(pixels: Any, pillow: _Pillow) -> PillowMemory | None:
+def _memory_in(pixels: Any, pillow: Pillow) -> PillowMemory | None:
     """The memory of what Pillow's C module has of an image."""
     width, height = pixels.size
     size = PIXEL_BYTES.get(pixels.mode)
@@ -118,7 +107,13 @@ def memory_of(image: Image.Image) -> PillowMemory | None:
     if image.mode not in PIXEL_BYTES or not library.available():
         return None
     pillow = installed()
-    return None if pillow is None else _memory_of(image, pillow)
+    if pillow is None:
+        return None
+    if type(image) is not pillow.plain:
+        image.load()
+    if not pillow.checks_rows and image.readonly:
+        return None
+    return _memory_in(image.im, pillow)
 
 
 def new_image(height: int, width: int, channels: int) -> tuple[Image.Image, PillowMemory] | None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 
-from fastpipe.core.library import native
+from fastpipe.core.library import done, native
+from fastpipe.core.operations import one_blend
 from fastpipe.core.pool import Context
-from fastpipe.core.structs import Kind, RawOperation, Status
+from fastpipe.core.structs import Kind
 
 BILINEAR, FUSED, FLOATS, V2 = 1, 2, 4, 8
 """FPC_GRID_SAMPLE_BILINEAR and so on."""
@@ -30,13 +31,9 @@ def change_planes(
         factor: of a blend, or of TENSOR_HUE.
         flags: a `TensorRounding`.
     """
-    operation = RawOperation(kind=kind, flags=flags)
-    if kind is Kind.TENSOR_HUE:
-        operation.tensor_hue.by = factor
-    else:
-        operation.blend.factor = factor
+    operation = one_blend(kind, flags, factor)
     sizes = (ctypes.c_int32 * 4)(*shape)
-    return done(native().fpc_change_planes(context.address, ctypes.byref(operation), image, sizes, out))
+    return done(native().fpc_change_planes(context.address, operation, image, sizes, out))
 
 
 def grid_sample_planes(
@@ -75,10 +72,3 @@ def mix_planes(context: Context, images: Sequence[int], weights: Sequence[float]
 def look_up_planes(context: Context, image: int, count: int, table: int, out: int) -> None:
     """Maps each byte by a table of 256."""
     native().fpc_look_up(context.address, image, count, table, out)
-
-
-def done(status: int) -> bool:
-    """Whether a call did its work, by its status; raises a MemoryError where there was no memory."""
-    if status == Status.NO_MEMORY:
-        raise MemoryError("the core found no memory for an image")
-    return status == Status.OK

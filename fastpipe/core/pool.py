@@ -145,12 +145,12 @@ class _Threads:
 
     __slots__ = ("__weakref__", "_end", "_process", "address", "owner")
 
-    def __init__(self, threads: int, isa: Isa) -> None:
+    def __init__(self, threads: int) -> None:
         functions = native()
         # First: after the address is there a signal handler may raise. When the interpreter ends, modules are empty.
         self._process, self._end = os.getpid, (functions.fpc_pool_forget, functions.fpc_pool_free)
         self.owner = os.getpid()
-        self.address: int | None = functions.fpc_pool_new(threads, isa)
+        self.address: int | None = functions.fpc_pool_new(threads, loaded().isa)
         if not self.address:
             raise MemoryError(f"no pool of {threads} threads for the core")
 
@@ -230,18 +230,16 @@ class Pool:
 
     Args:
         threads: at least 1.
-        isa: an instruction set; None for the one that ``FASTPIPE_CORE`` chose.
 
     Raises:
         ReaderUnavailableError: there is no core.
     """
 
-    def __init__(self, threads: int, isa: Isa | None = None) -> None:
+    def __init__(self, threads: int) -> None:
         if threads < 1:
             raise ValueError(f"a pool has at least 1 thread, not {threads}")
         self.threads = threads
         self._functions = native()
-        self._isa = loaded().isa if isa is None else isa
         self._lock = threading.RLock()  # a signal handler may decode, too
         self._started: _Threads | None = None
         _pools.add(self)
@@ -278,7 +276,7 @@ class Pool:
     def _threads(self) -> _Threads:
         with self._lock:
             if self._started is None:
-                self._started = _Threads(self.threads, self._isa)
+                self._started = _Threads(self.threads)
             return self._started
 
     def close(self) -> None:

@@ -1,45 +1,11 @@
 """Samples and batches: read, draw, lower, run in the core, the rest one by one, collect."""
 
 from fastpipe.executor.batch import BatchBuilder, BatchSpec, CollatedBatch, ImageBatch, batch_bytes, batch_memory
-from fastpipe.executor.batch_executor import (
-    BatchExecutor,
-    CoreRun,
-    PendingBatch,
-    SlotAllocator,
-)
+from fastpipe.executor.batch_executor import BatchExecutor, PendingBatch
+from fastpipe.executor.core_run import CoreRun, SlotAllocator
 from fastpipe.executor.epochs import SharedEpoch
 from fastpipe.executor.image_stages import DecodeOptions, ImageStages, upright
 from fastpipe.executor.pixel_stages import PixelArray, PixelStages
 from fastpipe.executor.shm_pool import begin_worker, close_pieces, too_small
 from fastpipe.executor.stage_times import Row, Stage, StageTimes
 from fastpipe.executor.tasks import SampleTask
-
-__all__ = [
-    "BatchBuilder",
-    "BatchExecutor",
-    "BatchSpec",
-    "CollatedBatch",
-    "CoreRun",
-    "DecodeOptions",
-    "ImageBatch",
-    "ImageStages",
-    "PendingBatch",
-    "PixelArray",
-    "PixelStages",
-    "Row",
-    "SampleTask",
-    "SharedEpoch",
-    "SlotAllocator",
-    "Stage",
-    "StageTimes",
-    "batch_bytes",
-    "batch_memory",
-    "begin_worker",
-    "close_pieces",
-    "too_small",
-    "upright",
-]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

@@ -1,135 +1,28 @@
 """The one way to samples: read, draw, lower, run in the core; what the core rejects one by one; then collect.
 
 Everything that makes samples goes this way: ``dataset[index]`` is a batch of one, and loaders, `load_batch` and tools
-submit batches. `BatchExecutor` knows no dataset: what the stages do with images, arrays or samples with targets is
-`Stages`.
+submit batches. `BatchExecutor` knows no dataset: what is done with images, arrays or samples with targets is said by
+`ImageStages` and the classes that derive from it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any, Protocol, overload
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, overload
 
 import torch
 
-from fastpipe import core
-from fastpipe.core import ThreadResources, end_threads, thread_resources
+from fastpipe.core import end_threads, thread_resources
 from fastpipe.executor.batch import BatchSpec, ImageBatch
+from fastpipe.executor.core_run import CoreRun, SlotAllocator
+from fastpipe.executor.image_stages import ImageStages
 from fastpipe.executor.stage_times import Row, Stage, StageListener
 from fastpipe.executor.tasks import FailurePolicy, SampleTask
 from fastpipe.sources.threads import Threads, kept_threads
-from fastpipe.transforms.pipeline import Pipeline
-from fastpipe.types import Generators, Recipe
 
 CHUNK = 64
 """Samples of a batch that are read before the first of them is decoded: a batch's files may be more than fit in memory,
 and the core decodes some while others are read and drawn."""
-
-
-class CoreRun:
-    """Images that the core is making.
-
-    Args:
-        rejected: tasks that it doesn't take.
-        claimed: tasks that it does, one for each of the first jobs.
-        unfinished: those of them to which something is to be done when the core has made them, by position.
-        jobs: room for jobs, filled; None where nothing is claimed.
-        keep: whatever has the memory that jobs write to: it lives until they have run.
-        resources: runs them: its threads, or the caller in `wait` where it has none.
-    """
-
-    def __init__(
-        self,
-        rejected: list[SampleTask],
-        claimed: Sequence[SampleTask] = (),
-        unfinished: Collection[int] = (),
-        jobs: core.JobArray | None = None,
-        keep: object = None,
-        resources: ThreadResources | None = None,
-    ) -> None:
-        self._rejected, self._claimed, self._unfinished = rejected, claimed, unfinished
-        self._jobs, self._keep, self._resources = jobs, keep, resources
-        self._run: core.Run | None = None
-        if jobs is not None and resources is not None and claimed and resources.threads:
-            self._run = resources.pool.start(jobs, len(claimed), (claimed, keep))
-
-    def wait(self) -> list[SampleTask]:
-        """Waits for the jobs; tasks that aren't finished, without an image where the core didn't make it."""
-        jobs, resources, self._jobs = self._jobs, self._resources, None
-        left = self._rejected
-        if jobs is None or resources is None:
-            return left
-        statuses = resources.pool.run(jobs, len(self._claimed)) if self._run is None else self._run.wait()
-        resources.give_back(jobs)
-        for task, status in zip(self._claimed, statuses, strict=True):
-            if status:  # refused: `execute` asks the next reader, or says what is wrong
-                task.image = None
-                left.append(task)
-            elif task.slot in self._unfinished:
-                left.append(task)
-        return left
-
-
-class SlotAllocator(Protocol):
-    """The places of a batch that is made in one tensor; `BatchBuilder` has them."""
-
-    @property
-    def images(self) -> torch.Tensor | None:
-        """The tensor, once a task was accepted."""
-
-    def accept(self, task: SampleTask) -> bool:
-        """Gives a task the place of its position; False where its result doesn't fit beside those before."""
-
-    def place(self, position: int) -> torch.Tensor:
-        """The tensor that a result goes into."""
-
-    def finish(self, targets: list[Any], positions: Sequence[int]) -> ImageBatch:
-        """The batch of these places, which are filled; the others are left out."""
-
-
-class Stages(Protocol):
-    """The stages that samples of one kind go through.
-
-    Attributes:
-        compiled: the transform that they were made for.
-        one_by_one: a sample has to be finished before the next one is drawn: its transforms may draw from the same
-            generators.
-    """
-
-    compiled: Pipeline
-    one_by_one: bool
-
-    def places(self, count: int, options: BatchSpec) -> SlotAllocator | None:
-        """Places for a batch in one tensor; None where results are collated from a list."""
-
-    def read(self, tasks: Sequence[SampleTask], resources: ThreadResources | None) -> None:
-        """Reads the files of tasks, and their headers; notes the errors of those that can't be read."""
-
-    def draw(self, tasks: Sequence[SampleTask]) -> None:
-        """Draws for tasks, in their order; notes the errors of those that turn out bad."""
-
-    def lower(self, tasks: Sequence[SampleTask]) -> None:
-        """Makes programs of what was drawn."""
-
-    def start(
-        self, tasks: Sequence[SampleTask], places: SlotAllocator | None, resources: ThreadResources | None
-    ) -> CoreRun:
-        """Starts tasks in the core, in their places if there are some, and returns meanwhile."""
-
-    def make(self, task: SampleTask, out: torch.Tensor | None) -> None:
-        """Makes what is left of a task when the core has run; draws nothing, so that threads may do it."""
-
-    def release(self, tasks: Sequence[SampleTask], resources: ThreadResources | None) -> None:
-        """Gives back what was read."""
-
-    def finish(self, task: SampleTask) -> Any:
-        """The finished sample: what isn't planned, and may draw, is done now; notes the error of a bad file."""
-
-    def recipe(self, task: SampleTask, generators: Generators) -> Recipe:
-        """The recipe that would be drawn for a sample."""
-
-    def replay(self, task: SampleTask, recipe: Recipe) -> Any:
-        """The sample by a recipe that was drawn before."""
 
 
 class BatchExecutor:
@@ -150,7 +43,7 @@ class BatchExecutor:
     def __init__(
         self,
         tasks_of: Callable[[Sequence[int], int | None], list[SampleTask]],
-        stages: Stages,
+        stages: ImageStages,
         policy: FailurePolicy,
         threads: int = 0,
     ) -> None:
@@ -225,7 +118,7 @@ class PendingBatch:
         self._resources = thread_resources(threads)
         self._tasks: list[SampleTask | None] = []  # by position; None: left out
         self._running: tuple[CoreRun, list[SampleTask]] | None = None
-        self._tell = None if executor.times is None else StageListener(executor.times)
+        self._tell = StageListener(executor.times)
         if indices:
             self._submit_next()
 
@@ -244,8 +137,7 @@ class PendingBatch:
         tell = self._tell
         self.submit_rest()
         self._settle()
-        if tell is not None:
-            tell(None)
+        tell(None)
         if self._places is not None:
             for position, task in enumerate(self._tasks):
                 if task is not None and task.error is not None:
@@ -255,8 +147,7 @@ class PendingBatch:
             result = self._places.finish([task.target for task in kept], [task.slot for task in kept])
         else:
             result = self._finished()
-        if tell is not None:
-            tell(Stage.PYTHON if isinstance(result, list) else Stage.COLLATE)
+        tell(Stage.PYTHON if isinstance(result, list) else Stage.COLLATE)
         return result
 
     def _finished(self) -> list[Any]:
@@ -278,24 +169,21 @@ class PendingBatch:
         for position, task in enumerate(tasks, first):
             task.slot = position
         self._tasks += tasks
-        if self._tell is not None:
+        if self._tell.row is not None:
             self._tell.row[Stage.IMAGES] += len(tasks)
         self._begin(tasks)
 
     def _begin(self, tasks: list[SampleTask]) -> None:
         """Reads and draws tasks and hands them to the core, which finishes those before meanwhile."""
         stages, places, tell = self._stages, self._places, self._tell
-        if tell is not None:
-            tell(None)
+        tell(None)
         stages.read(tasks, self._resources)
-        if tell is not None:
-            tell(Stage.READ)
+        tell(Stage.READ)
         tasks = [task for task in tasks if task.error is None]
         stages.draw(tasks)
         tasks = [task for task in tasks if task.error is None]
         stages.lower(tasks)
-        if tell is not None:
-            tell(Stage.DRAW)
+        tell(Stage.DRAW)
         for task in tasks if places is not None else ():
             if places is not None and not places.accept(task):
                 tasks = self._as_list()
@@ -323,17 +211,14 @@ class PendingBatch:
         if running is None:
             return
         (run, tasks), tell = running, self._tell
-        if tell is not None:
-            tell(None)
+        tell(None)
         left = run.wait()
-        if tell is not None:
-            tell(Stage.CORE)
+        tell(Stage.CORE)
         if left:
             places = self._places
             outs = [None if places is None else places.place(task.slot) for task in left]
             self._executor.map(self._threads, self._make, left, outs)
-            if tell is not None:
-                tell(Stage.PYTHON)
+            tell(Stage.PYTHON)
         self._stages.release(tasks, self._resources)
 
     def _make(self, task: SampleTask, out: torch.Tensor | None) -> None:

@@ -17,7 +17,7 @@ from fastpipe.core import ThreadResources
 from fastpipe.core.packed import PACKED_FORMAT
 from fastpipe.errors import PlanError
 from fastpipe.executor.batch import BatchBuilder, BatchSpec
-from fastpipe.executor.batch_executor import CoreRun, SlotAllocator
+from fastpipe.executor.core_run import CoreRun, SlotAllocator
 from fastpipe.executor.tasks import FailurePolicy, SampleTask
 from fastpipe.kernels import memory
 from fastpipe.ops import TensorConversion
@@ -62,7 +62,9 @@ def upright(header: Header, orientation: int) -> ImageShape:
 
 
 class ImageStages:
-    """The stages of images, each with a target of its own; see `fastpipe.executor.batch_executor.Stages`.
+    """The stages of images, each with a target of its own; for other samples a class derives from it.
+
+    Threads may call `make` while another batch is read and drawn: it draws nothing.
 
     Args:
         pipeline: the compiled transform.
@@ -74,6 +76,12 @@ class ImageStages:
         seeded: tasks have keys.
         out: the tensor that batches are made in; None for new ones.
         shared: new ones are in shared memory, for another process; None for: where a loader's worker makes them.
+
+    Attributes:
+        compiled: the transform that these were made for.
+        pipeline: the same, but that nothing is planned for a loader of the user's.
+        one_by_one: a sample has to be finished before the next one is drawn: its transforms may draw from the same
+            generators.
     """
 
     finishes_in_python = False
@@ -109,6 +117,7 @@ class ImageStages:
         self._alone = _Sinks(None)  # of images that aren't in a batch's tensor
 
     def places(self, count: int, options: BatchSpec) -> SlotAllocator | None:
+        """Places for a batch in one tensor; None where results are collated from a list."""
         if self.pipeline.unplanned or self.loader is not None:
             return None
         shared = get_worker_info() is not None if self._shared is None else self._shared
@@ -179,6 +188,7 @@ class ImageStages:
         task.shape = upright(header, task.orientation)
 
     def release(self, tasks: Sequence[SampleTask], resources: ThreadResources | None) -> None:
+        """Gives back what was read."""
         given_back: core.Files | None = None
         for task in tasks:
             held, task.encoded = getattr(task.encoded, "held", None), None
@@ -189,6 +199,7 @@ class ImageStages:
     # -- draw
 
     def draw(self, tasks: Sequence[SampleTask]) -> None:
+        """Draws for tasks, in their order."""
         # The generators are read once for all, unless a target's transform may draw from them in between.
         ahead = self.target_transform is not None and not self.pipeline.unplanned
         alone = self._seeded or ahead
@@ -251,6 +262,7 @@ class ImageStages:
         return self.finish(task)
 
     def lower(self, tasks: Sequence[SampleTask]) -> None:
+        """Makes programs of what was drawn."""
         for task in tasks:
             if task.steps is not None and task.shape is not None:
                 task.program = lower(task.steps, task.shape, orientation=task.orientation)
@@ -260,6 +272,7 @@ class ImageStages:
     def start(
         self, tasks: Sequence[SampleTask], places: SlotAllocator | None, resources: ThreadResources | None
     ) -> CoreRun:
+        """Starts tasks in the core, in their places if there are some, and returns meanwhile."""
         if not tasks or resources is None or self.pipeline.unplanned or self.loader is not None:
             return CoreRun(list(tasks))
         jobs = resources.jobs(len(tasks))
@@ -314,6 +327,7 @@ class ImageStages:
         return found
 
     def make(self, task: SampleTask, out: torch.Tensor | None) -> None:
+        """Makes what is left of a task when the core has run."""
         program = task.program
         if program is None:
             if self.loader is not None:
@@ -363,6 +377,7 @@ class ImageStages:
     # -- finish
 
     def finish(self, task: SampleTask) -> Any:
+        """The finished sample: what isn't planned, and may draw, is done now; notes the error of a bad file."""
         if task.finished is not None:
             return task.finished
         if self.pipeline.unplanned:

@@ -46,16 +46,18 @@ class StageListener:
     """Takes the time of one batch's stages: called with each when it is done; with None it begins anew.
 
     Args:
-        row: takes the time of each stage.
+        row: takes the time of each stage; None where nobody asks.
     """
 
     __slots__ = ("_since", "row")
 
-    def __init__(self, row: Row) -> None:
+    def __init__(self, row: Row | None) -> None:
         self.row = row
-        self._since = time.perf_counter()
+        self._since = 0.0
 
     def __call__(self, done: Stage | None) -> None:
+        if self.row is None:
+            return
         now = time.perf_counter()
         if done is not None:
             self.row[done] += now - self._since

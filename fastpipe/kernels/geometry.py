@@ -19,7 +19,6 @@ _BORDERS = {
     "symmetric": "BORDER_REFLECT",
 }
 """OpenCV's names for the padding modes."""
-_CV2_MAX_CHANNELS = 4
 
 
 def crop(image: UInt8Array, top: int, left: int, height: int, width: int) -> UInt8Array:
@@ -95,13 +94,10 @@ def pad(
     values = [0.0] if fill is None else [fill] if isinstance(fill, (int, float)) else list(fill)
     if len(values) == 1:
         values *= count
-    if mode == "constant" and (count > _CV2_MAX_CHANNELS or image.size == 0):
-        shape = (image.shape[0] + top + bottom, image.shape[1] + left + right, *image.shape[2:])
-        result = np.empty(shape, dtype=image.dtype)
-        result[...] = np.asarray(values, dtype=image.dtype) if image.ndim == 3 else values[0]
-        result[top : top + image.shape[0], left : left + image.shape[1]] = image
-        return result
     if image.size == 0:  # cv2 would look for the edge's pixel for ever
+        shape = (image.shape[0] + top + bottom, image.shape[1] + left + right, *image.shape[2:])
+        if mode == "constant":
+            return np.full(shape, values if image.ndim == 3 else values[0], np.uint8)
         widths = [(top, bottom), (left, right), (0, 0)][: image.ndim]
         padded: UInt8Array = np.pad(image, widths, mode=mode)  # type: ignore[call-overload]
         return padded

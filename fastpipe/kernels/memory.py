@@ -12,8 +12,8 @@ import numpy as np
 import torch
 
 _LARGE = 1 << 22  # bytes: from here on numpy asks the system for large pages
-STRIP = 1 << 16
-"""Pixels whose temporary tensors, as torch makes them, stay in the cache."""
+STRIP = 1 << 14
+"""Pixels of which a float32 tensor stays in the cache."""
 _KNOWN = {torch.uint8: np.uint8, torch.float32: np.float32}
 
 
@@ -115,7 +115,7 @@ def fresh(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
     return torch.from_numpy(np.empty(shape, _KNOWN[dtype]))
 
 
-def strips(image: torch.Tensor, most: int = STRIP) -> Iterator[slice]:
-    """The rows of a tensor ``(C, H, W)`` in strips of at most `most` pixels, or of one row."""
-    rows = max(1, most // max(1, image.shape[2]))
+def strips(image: torch.Tensor) -> Iterator[slice]:
+    """The rows of a tensor ``(C, H, W)`` in strips of at most `STRIP` pixels, or of one row."""
+    rows = max(1, STRIP // max(1, image.shape[2]))
     return (slice(top, top + rows) for top in range(0, image.shape[1], rows))

@@ -74,9 +74,9 @@ def by_job(image: Tensor, add: Callable[[core.Job], None], size: tuple[int, int]
     job = core.thread_job()
     job.read_planes(image.data_ptr(), (height, width, channels))
     add(job)
-    job.write_planes(out.data_ptr(), (rows, columns, channels), core.DType.UINT8)
+    job.write_planes(out.data_ptr(), (rows, columns, channels))
     steps = channels * height * width, channels * rows * columns
-    return out if planes.done(core.run_thread_series(job, math.prod(leading), *steps)) else None
+    return out if core.done(core.run_thread_series(job, math.prod(leading), *steps)) else None
 
 
 def _planar(image: Tensor) -> tuple[int, ...]:

@@ -21,16 +21,18 @@ from torch import Tensor
 from fastpipe import core
 from fastpipe.core import Filter, Kind, PassOrder, TensorRounding
 from fastpipe.core import planes as native
-from fastpipe.kernels import memory, planes
+from fastpipe.kernels import planes
 from fastpipe.kernels.grids import products_are_sums
 
 _LARGEST_FACTOR = 1e30
+_LARGE = 1 << 16  # pixels: the sum of their gray values may be more than float32 holds exactly
 FILTERS = {"bilinear": Filter.BILINEAR, "bicubic": Filter.BICUBIC}
 SAMPLE_FILTERS = {"bilinear": Filter.BILINEAR, "nearest": Filter.NEAREST}
 Kernel: TypeAlias = "Callable[..., Tensor | None]"
 
 
-def _theirs(name: str) -> Any:
+def functional(name: str) -> Any:
+    """A function of torchvision's v2, which is imported when it is first asked for."""
     return getattr(importlib.import_module("torchvision.transforms.v2.functional"), name)
 
 
@@ -50,8 +52,8 @@ def fused() -> int | None:
     asked = [(Kind.TENSOR_SATURATION, "adjust_saturation", factor) for factor in (0.1, 0.37, 1.19, 1.9)]
     asked += [(Kind.TENSOR_SHARPNESS, "adjust_sharpness", factor) for factor in (0.1, 0.37, 1.19, 1.9)]
     asked += [(Kind.TENSOR_CONTRAST, "adjust_contrast", factor) for factor in (0.1, 0.73, 1.9)]
-    known = [_theirs(name)(colors, factor) for _, name, factor in asked]
-    gray = _theirs("rgb_to_grayscale")(colors)
+    known = [functional(name)(colors, factor) for _, name, factor in asked]
+    gray = functional("rgb_to_grayscale")(colors)
     for flags in (int(TensorRounding.FUSED), 0):
         asked_of_core = [(Kind.TENSOR_GRAY, 1.0), *((kind, factor) for kind, _, factor in asked)]
         made = [planes.changed(kind, colors, factor, flags) for kind, factor in asked_of_core]
@@ -78,7 +80,7 @@ def resizes_natively(mode: str) -> bool:
         return False
     image = torch.randint(0, 256, (3, 61, 83), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
     for size in ((23, 40), (97, 64), (61, 12)):
-        known = _theirs("resize")(image, [*size], interpolation=mode, antialias=True)
+        known = functional("resize")(image, [*size], interpolation=mode, antialias=True)
         made = _resized(image, size, mode)
         if made is None or not torch.equal(made, known):
             return False
@@ -163,7 +165,7 @@ def _adjust_contrast(image: Tensor, contrast_factor: float) -> Tensor | None:
     None where torch rounds some values in two ways, as ``FPC_UNSURE`` says.
     """
     blended, flags = _contrast(image, contrast_factor), fused()
-    large = image.ndim == 3 and image.shape[0] == 3 and image.shape[1] * image.shape[2] > memory.STRIP
+    large = image.ndim == 3 and image.shape[0] == 3 and image.shape[1] * image.shape[2] > _LARGE
     if blended is not None or not large or contrast_factor < 0 or flags is None:
         return blended
     gray = planes.changed(Kind.TENSOR_GRAY, image, 1.0, flags)
@@ -187,7 +189,7 @@ def contrast_table(gray: Tensor, contrast_factor: float) -> Tensor | None:
 
 def _by_table(name: str) -> Kernel:
     def kernel(image: Tensor, *args: object, **kwargs: object) -> Tensor | None:
-        return planes.looked_up(image, _theirs(name), *args, **kwargs)
+        return planes.looked_up(image, functional(name), *args, **kwargs)
 
     return kernel
 
@@ -231,7 +233,7 @@ def _resized_crop(
 ) -> Tensor | None:
     if not planes.takes(image):
         return None
-    cut = _theirs("crop")(image, top, left, height, width).contiguous()
+    cut = functional("crop")(image, top, left, height, width).contiguous()
     return _resize(cut, size, interpolation, None, antialias)
 
 

@@ -11,14 +11,16 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from typing_extensions import dataclass_transform
 
 from fastpipe.kernels.arrays import UInt8Array, by_core, channels, through_pillow
 from fastpipe.ops.interpolation import InterpolationMode
@@ -141,6 +143,7 @@ class Operation:
         narrows: all of the result may need a part of the input, or other operations: see `required_region`.
         drops_info: of a PIL image, the result is one without its ``info``.
         takes_arrays_alone: `apply` takes no PIL image.
+        least: what `least_pixels` says of RGB and of gray images, where nothing else decides.
         moves_ahead: right after a conversion to a tensor, it may run before that, on pixels, with the same bytes.
     """
 
@@ -159,6 +162,7 @@ class Operation:
     narrows: ClassVar[bool] = False
     drops_info: ClassVar[bool] = False
     takes_arrays_alone: ClassVar[bool] = False
+    least: ClassVar[tuple[float, float]] = (0, 0)
     moves_ahead: ClassVar[bool] = False
 
     def __init_subclass__(cls, **options: object) -> None:
@@ -187,7 +191,7 @@ class Operation:
         Measured by ``benchmarks/transforms.py``: a call, with the new image that it writes to, takes 6 µs; and what
         moves whole rows or pixels is as fast in Pillow: `NEVER`.
         """
-        return 0
+        return self.least[channels != 3]
 
     def keeps_info(self, shape: ImageShape) -> bool:
         """Whether what `apply` makes of a PIL image of that shape has its ``info``."""
@@ -296,22 +300,46 @@ def memo_of(step: object) -> Memo | None:
     return memo
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096, typed=True)  # to Python 1, 1.0 and True are one key, and to a transform not one argument
 def interned_once(kind: Callable[..., Interned], *arguments: object) -> Interned:
     """The interned operation of these arguments, which are hashable: always the same one."""
     return interned(kind(*arguments))
 
 
+def interned_if_hashable(kind: Callable[..., Interned], *arguments: object) -> Interned:
+    """The interned operation of these arguments, lists and tuples among them; a new one if any isn't hashable."""
+    flat: list[Any] = []
+    for argument in arguments:
+        if type(argument) is list or type(argument) is tuple:
+            flat += (type(argument), len(argument), *argument)
+        else:
+            flat.append(argument)
+    try:
+        known: Interned = _interned_of_flat(kind, *flat)
+    except TypeError:  # not hashable; any other is raised again
+        return kind(*arguments)
+    return known
+
+
+@lru_cache(maxsize=4096, typed=True)
+def _interned_of_flat(kind: Callable[..., Interned], *flat: Any) -> Interned:
+    """The interned operation of arguments in which a list or a tuple is its class, its length and its elements."""
+    if any(isinstance(part, torch.Tensor) for part in flat):
+        raise TypeError("tensors are hashable, but change")
+    rest = iter(flat)
+    return interned(kind(*[part(islice(rest, next(rest))) if part is list or part is tuple else part for part in rest]))
+
+
 REGISTRY: dict[str, type[Operation]] = {}
 """Every operation that a transform draws, by the name of its function."""
 
-Class = TypeVar("Class", bound=type[Operation])
 
-
-def register(cls: Class) -> Class:
-    """Puts an operation's class into `REGISTRY`; the conformance tests take it from there."""
-    REGISTRY[cls.op] = cls
-    return cls
+@dataclass_transform(eq_default=False, frozen_default=True, field_specifiers=(field,))
+def register(cls: type[Interned]) -> type[Interned]:
+    """Makes an operation's class a frozen dataclass, in `REGISTRY`; the conformance tests take it from there."""
+    made = dataclass(frozen=True, slots=True, eq=False)(cls)
+    REGISTRY[made.op] = made
+    return made
 
 
 def contracts_of(step: object) -> tuple[Contract, ...]:
@@ -334,7 +362,7 @@ def field_names(operation: Operation) -> tuple[str, ...]:
 
 @lru_cache(maxsize=128)
 def _field_names(cls: Any) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(cls) if field.init)
+    return tuple(one.name for one in fields(cls) if one.init)
 
 
 @lru_cache(maxsize=8)

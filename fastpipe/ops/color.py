@@ -52,7 +52,6 @@ class TableOperation(Operation):
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False)
 class AdjustBrightness(TableOperation):
     """Pixels times a factor."""
 
@@ -60,10 +59,8 @@ class AdjustBrightness(TableOperation):
     phrase: ClassVar[str] = "brightness x {brightness_factor:.2f}"
     pointwise: ClassVar[bool] = True
     drops_info: ClassVar[bool] = True
+    least: ClassVar[tuple[float, float]] = (5000, 18_000)
     brightness_factor: float
-
-    def least_pixels(self, channels: int) -> float:
-        return 5000 if channels == 3 else 18_000
 
     def table(self) -> NDArray[np.uint8] | None:
         if not self.brightness_factor >= 0:
@@ -99,7 +96,6 @@ _LARGEST_FACTOR = 3e38  # the core's factors are float32, whose largest is 3.4e3
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False)
 class AdjustContrast(Enhancement):
     """A blend with the mean of the gray image."""
 
@@ -112,7 +108,6 @@ class AdjustContrast(Enhancement):
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False)
 class AdjustSaturation(Enhancement):
     """A blend with the gray image."""
 
@@ -120,14 +115,11 @@ class AdjustSaturation(Enhancement):
     phrase: ClassVar[str] = "saturation x {saturation_factor:.2f}"
     pointwise: ClassVar[bool] = True
     kind: ClassVar[core.Kind] = core.Kind.SATURATION
+    least: ClassVar[tuple[float, float]] = (2500, NEVER)
     saturation_factor: float
-
-    def least_pixels(self, channels: int) -> float:
-        return 2500 if channels == 3 else NEVER
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False)
 class AdjustHue(Operation):
     """Hues shifted on the colour circle."""
 
@@ -148,7 +140,6 @@ class AdjustHue(Operation):
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False)
 class AdjustGamma(TableOperation):
     """Pixels to a power."""
 
@@ -175,7 +166,6 @@ def _gamma_table(gamma: float, gain: float) -> NDArray[np.uint8]:
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False)
 class Invert(TableOperation):
     """The negative."""
 
@@ -188,7 +178,6 @@ class Invert(TableOperation):
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False)
 class Posterize(TableOperation):
     """The upper bits alone."""
 
@@ -202,7 +191,6 @@ class Posterize(TableOperation):
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False)
 class Solarize(TableOperation):
     """The negative of what is at or above a threshold."""
 
@@ -216,7 +204,6 @@ class Solarize(TableOperation):
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False)
 class Autocontrast(Operation):
     """Each channel stretched from its darkest to its lightest value."""
 
@@ -230,7 +217,6 @@ class Autocontrast(Operation):
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False)
 class Equalize(Operation):
     """Each channel's histogram made even."""
 
@@ -244,22 +230,20 @@ class Equalize(Operation):
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False)
 class RgbToGrayscale(Operation):
     """Gray in one channel, or the same in three."""
 
     op: ClassVar[str] = "rgb_to_grayscale"
     phrase: ClassVar[str] = "made gray"
     pointwise: ClassVar[bool] = True
+    least: ClassVar[tuple[float, float]] = (8000, NEVER)
     num_output_channels: int = 1
 
     def keeps_info(self, shape: ImageShape) -> bool:
         return self.num_output_channels == 1
 
     def least_pixels(self, channels: int) -> float:
-        if self.num_output_channels != 1:
-            return 0
-        return 8000 if channels == 3 else NEVER
+        return self.least[channels != 3] if self.num_output_channels == 1 else 0
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         return ImageShape(shape.height, shape.width, self.num_output_channels)

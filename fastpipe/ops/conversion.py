@@ -25,7 +25,6 @@ class _Conversion(Operation):
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False)
 class ToTensor(_Conversion):
     """``(H, W, C)`` in 0…255 to ``(C, H, W)`` in 0…1."""
 
@@ -35,7 +34,6 @@ class ToTensor(_Conversion):
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False)
 class PilToTensor(_Conversion):
     """``(H, W, C)`` to ``(C, H, W)``, uint8."""
 
@@ -45,7 +43,6 @@ class PilToTensor(_Conversion):
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False)
 class ConvertImageDtype(_Conversion):
     """A tensor of another dtype, with its values scaled to that dtype's range."""
 
@@ -57,7 +54,6 @@ class ConvertImageDtype(_Conversion):
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False)
 class Normalize(_Conversion):
     """``(x - mean) / std``, channel by channel."""
 
@@ -68,7 +64,6 @@ class Normalize(_Conversion):
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False)
 class Erase(Operation):
     """A rectangle of a tensor written over."""
 

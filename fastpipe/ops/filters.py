@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False)
 class GaussianBlur(Operation):
     """A weighted mean of the neighbourhood, through torch's float convolution in torchvision."""
 
@@ -43,7 +42,6 @@ class GaussianBlur(Operation):
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False)
 class AdjustSharpness(Enhancement):
     """A blend with the smoothed image."""
 
@@ -52,10 +50,8 @@ class AdjustSharpness(Enhancement):
     moves: ClassVar[bool] = False
     narrows: ClassVar[bool] = False
     kind: ClassVar[core.Kind] = core.Kind.SHARPNESS
+    least: ClassVar[tuple[float, float]] = (0, 600)
     sharpness_factor: float
-
-    def least_pixels(self, channels: int) -> float:
-        return 0 if channels == 3 else 600
 
     def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]]:
         """A pixel's neighbours; the ring of pixels that stay is the image's where the region touches its edge."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -13,7 +12,7 @@ from PIL import Image
 
 from fastpipe import core
 from fastpipe.kernels import resizing
-from fastpipe.ops.base import NEVER, Operation, interned, on_array, register
+from fastpipe.ops.base import NEVER, Operation, interned_if_hashable, interned_once, on_array, register
 from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.ops.sizes import center_crop_box, height_and_width, padding_ltrb, resized_size
 from fastpipe.ops.tensor_shape import TensorShape
@@ -55,13 +54,13 @@ def _scaling(x: float, y: float, dx: float = 0, dy: float = 0) -> NDArray[np.flo
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False)
 class Crop(Operation):
     """A box of the image, black where it leaves the image."""
 
     op: ClassVar[str] = "crop"
     phrase: ClassVar[str] = "cropped to {height}x{width} from row {top}, column {left}"
     moves_ahead: ClassVar[bool] = True
+    least: ClassVar[tuple[float, float]] = (NEVER, NEVER)
     top: int
     left: int
     height: int
@@ -70,9 +69,6 @@ class Crop(Operation):
     @property
     def box(self) -> Box:
         return Box(self.top, self.left, self.height, self.width)
-
-    def least_pixels(self, channels: int) -> float:
-        return NEVER
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         size = self.height, self.width, shape[2]
@@ -102,7 +98,6 @@ class Crop(Operation):
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False)
 class CenterCrop(Operation):
     """The middle of the image, black around one that is too small."""
 
@@ -132,7 +127,6 @@ class CenterCrop(Operation):
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False)
 class HFlip(Operation):
     """Mirrors left and right."""
 
@@ -140,9 +134,7 @@ class HFlip(Operation):
     phrase: ClassVar[str] = "mirrored left-right"
     narrows: ClassVar[bool] = False
     moves_ahead: ClassVar[bool] = True
-
-    def least_pixels(self, channels: int) -> float:
-        return 20_000
+    least: ClassVar[tuple[float, float]] = (20_000, 20_000)
 
     def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]]:
         return Box(region.top, shape.width - region.right, region.height, region.width), (self,)
@@ -156,7 +148,6 @@ class HFlip(Operation):
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False)
 class VFlip(Operation):
     """Mirrors top and bottom."""
 
@@ -164,9 +155,7 @@ class VFlip(Operation):
     phrase: ClassVar[str] = "mirrored top-bottom"
     narrows: ClassVar[bool] = False
     moves_ahead: ClassVar[bool] = True
-
-    def least_pixels(self, channels: int) -> float:
-        return NEVER
+    least: ClassVar[tuple[float, float]] = (NEVER, NEVER)
 
     def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]]:
         return Box(shape.height - region.bottom, region.left, region.height, region.width), (self,)
@@ -206,7 +195,6 @@ class Transpose(Operation):
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False)
 class Pad(Operation):
     """A border around the image; a negative one crops."""
 
@@ -325,7 +313,6 @@ class ResizeWindow(Operation):
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False)
 class Resize(Operation):
     """The image at another size, by one of Pillow's filters, antialiased."""
 
@@ -410,82 +397,28 @@ def makes_no_pixels(operation: Operation, shape: ImageShape) -> bool:
     return False
 
 
-# -- Operations that are drawn again and again, each made once: what is worked out about one is kept with it.
+# -- operations that are drawn again and again: interned, where their arguments are hashable
 
 _FEW_PLACES = 1024
-_SEQUENCES = (list, tuple)
 
 
 def crop_at(top: int, left: int, height: int, width: int, places: int) -> Crop:
     """A crop that was drawn from `places` possible ones; interned where they are few."""
-    return _interned_crop(top, left, height, width) if places <= _FEW_PLACES else Crop(top, left, height, width)
+    return interned_once(Crop, top, left, height, width) if places <= _FEW_PLACES else Crop(top, left, height, width)
 
 
 def center_crop_to(size: Ints) -> CenterCrop:
-    """The crop of the middle; interned, as the others here, where its arguments are hashable."""
-    kind: Any
-    sides: Any
-    kind, sides = (type(size), size) if type(size) in _SEQUENCES else (None, (size,))
-    try:
-        return _interned_center_crop(kind, *sides)
-    except TypeError:  # not hashable; any other is raised again
-        return CenterCrop(size)
+    """The crop of the middle."""
+    return interned_if_hashable(CenterCrop, size)
 
 
 def pad_by(padding: Ints, fill: Fill = 0, padding_mode: str = "constant") -> Pad:
     """A border around the image."""
-    kind: Any
-    sides: Any
-    kind, sides = (type(padding), padding) if type(padding) in _SEQUENCES else (None, (padding,))
-    fill_kind: Any
-    fills: Any
-    fill_kind, fills = (type(fill), fill) if type(fill) in _SEQUENCES else (None, (fill,))
-    try:
-        return _interned_pad(kind, fill_kind, padding_mode, len(sides), *sides, *fills)
-    except TypeError:  # not hashable; any other is raised again
-        return Pad(padding, fill, padding_mode)
+    return interned_if_hashable(Pad, padding, fill, padding_mode)
 
 
 def resize_to(
     size: Ints, interpolation: InterpolationMode | int, max_size: int | None = None, antialias: bool | None = None
 ) -> Resize:
     """The image at another size."""
-    kind: Any
-    sides: Any
-    kind, sides = (type(size), size) if type(size) in _SEQUENCES else (None, (size,))
-    # An enum's hash is a function in Python, as is the property `value`.
-    mode_kind: Any = type(interpolation)
-    mode = interpolation._value_ if isinstance(interpolation, InterpolationMode) else interpolation
-    try:
-        return _interned_resize(kind, mode_kind, mode, max_size, antialias, *sides)
-    except TypeError:  # not hashable; any other is raised again
-        return Resize(size, interpolation, max_size, antialias)
-
-
-def _as_given(kind: Any, numbers: tuple[Any, ...]) -> Any:
-    """The numbers in what they were in: a list, a tuple, or nothing."""
-    return numbers[0] if kind is None else kind(numbers)
-
-
-# typed: to Python 1, 1.0 and True are the same key, and to a transform they aren't the same argument.
-
-
-@lru_cache(maxsize=4096, typed=True)
-def _interned_crop(top: int, left: int, height: int, width: int) -> Crop:
-    return interned(Crop(top, left, height, width))
-
-
-@lru_cache(maxsize=64, typed=True)
-def _interned_center_crop(kind: object, *sides: object) -> CenterCrop:
-    return interned(CenterCrop(_as_given(kind, sides)))
-
-
-@lru_cache(maxsize=256, typed=True)
-def _interned_pad(kind: object, fill_kind: object, padding_mode: str, count: int, *numbers: object) -> Pad:
-    return interned(Pad(_as_given(kind, numbers[:count]), _as_given(fill_kind, numbers[count:]), padding_mode))
-
-
-@lru_cache(maxsize=256, typed=True)
-def _interned_resize(kind: Any, mode_kind: Any, mode: Any, max_size: Any, antialias: Any, *sides: Any) -> Resize:
-    interpolation = InterpolationMode(mode) if mode_kind is InterpolationMode else mode
-    return interned(Resize(_as_given(kind, sides), interpolation, max_size, antialias))
+    return interned_if_hashable(Resize, size, interpolation, max_size, antialias)

@@ -7,12 +7,13 @@ runs before the conversion; else a `TensorOperation`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 
 from fastpipe.kernels.v2_tensors import resizes_natively
-from fastpipe.ops.base import Operation, interned, memo_of
+from fastpipe.ops.base import Operation, interned, interned_if_hashable, interned_once, memo_of
 from fastpipe.ops.color import AdjustBrightness, Invert, Posterize, Solarize, TableOperation
 from fastpipe.ops.geometry import CenterCrop, Crop, HFlip, Pad, Resize, VFlip
 from fastpipe.ops.interpolation import interpolation_of
@@ -23,19 +24,23 @@ from fastpipe.ops.tensor_pixels import (
     PermuteChannels,
     TensorLookUp,
     TensorPad,
+    TensorResize,
     as_theirs,
-    tensor_resize_to,
 )
 from fastpipe.ops.tensor_shape import TensorShape
 from fastpipe.ops.tensors import TensorOperation
 from fastpipe.types import ImageShape
 
-_MOVES: dict[str, Callable[..., Operation]] = {
+MOVES: dict[str, Callable[..., Operation]] = {
     "center_crop": CenterCrop,
     "crop": Crop,
-    "horizontal_flip": HFlip,
+    "horizontal_flip": partial(interned_once, HFlip),
+    "vertical_flip": partial(interned_once, VFlip),
+}
+"""Functions that move whole pixels."""
+_SAME_BYTES: dict[str, Callable[..., Operation]] = {
+    **MOVES,
     "permute_channels": lambda permutation: PermuteChannels(tuple(permutation)),
-    "vertical_flip": VFlip,
 }
 """Functions that give the same bytes on pixels, whatever the tensor's dtype."""
 _TABLES: dict[str, Callable[..., TableOperation]] = {
@@ -85,8 +90,8 @@ def tensor_operation(
 
 def _like(name: str, given: dict[str, Any]) -> Operation | None:
     """The operation on pixels that does the same, though it may give other bytes."""
-    if name in _MOVES:
-        return _MOVES[name](**given)
+    if name in _SAME_BYTES:
+        return _SAME_BYTES[name](**given)
     if name == "resize":
         return Resize(given["size"], interpolation_of(given.get("interpolation", "bilinear")))
     if name == "pad" and not any(_colors(given)):
@@ -104,8 +109,8 @@ def _colors(given: dict[str, Any]) -> list[Any]:
 
 def _on_pixels(name: str, given: dict[str, Any], shape: TensorShape) -> Operation | None:
     """The operation on pixels that gives the same bytes."""
-    if name in _MOVES:
-        return _MOVES[name](**given)
+    if name in _SAME_BYTES:
+        return _SAME_BYTES[name](**given)
     if name == "pad":
         return _padded(given, shape)
     if shape.dtype != torch.uint8:
@@ -113,7 +118,7 @@ def _on_pixels(name: str, given: dict[str, Any], shape: TensorShape) -> Operatio
     if name == "resize":
         mode = interpolation_of(given.get("interpolation", "bilinear"))
         native = given.get("antialias", True) and resizes_natively(mode.value)
-        return tensor_resize_to(*given["size"], mode) if native else None
+        return interned_if_hashable(TensorResize, list(given["size"]), mode) if native else None
     if name == "solarize" and given["threshold"] > 255:
         return None  # which torchvision refuses, of a tensor
     if name in _TABLES:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -27,15 +27,15 @@ from fastpipe.kernels.v2_tensors import (
     affine,
     color_call,
     contrast_table,
+    functional,
     fused,
     rotation,
     samples_affine,
 )
-from fastpipe.ops.base import Operation, interned, on_array_by_core
+from fastpipe.ops.base import Operation, on_array_by_core
 from fastpipe.ops.color import LookUp
 from fastpipe.ops.geometry import CenterCrop, Crop, Pad, Resize, ResizeWindow, makes_no_pixels, resized
 from fastpipe.ops.interpolation import InterpolationMode
-from fastpipe.ops.tensor_shape import functional
 from fastpipe.ops.tensors import FunctionOfV2
 from fastpipe.types import Box, ImageShape
 
@@ -160,12 +160,6 @@ class TensorResize(Resize):
 
     def __str__(self) -> str:
         return f"{Resize.__str__(self)} as a tensor"
-
-
-@lru_cache(maxsize=256)
-def tensor_resize_to(height: int, width: int, interpolation: InterpolationMode) -> TensorResize:
-    """The interned resize to that size."""
-    return interned(TensorResize([height, width], interpolation))
 
 
 # -- colours and warps

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 import torch
 
-from fastpipe.ops.base import imported
 from fastpipe.types import ImageShape
 
 
@@ -35,8 +33,3 @@ def _tensor_shape(height: int, width: int, channels: int, dtype: torch.dtype, pu
     made = TensorShape(height, width, channels)
     made.dtype, made.pure, made.ahead = dtype, pure, ahead
     return made
-
-
-def functional(name: str) -> Any:
-    """A function of torchvision's v2, which alone has these kernels."""
-    return getattr(imported("torchvision.transforms.v2.functional"), name)

@@ -23,7 +23,7 @@ from fastpipe.ops.base import Operation, call, imported
 from fastpipe.ops.conversion import ConvertImageDtype, Normalize, PilToTensor, ToTensor
 from fastpipe.ops.geometry import CenterCrop, Crop, HFlip, Pad, VFlip, makes_no_pixels
 from fastpipe.ops.sizes import padding_ltrb
-from fastpipe.ops.tensor_shape import TensorShape, functional
+from fastpipe.ops.tensor_shape import TensorShape
 from fastpipe.types import Box, ImageShape, Step
 
 
@@ -32,7 +32,7 @@ class ToImage(PilToTensor):
     """``(H, W, C)`` to ``(C, H, W)``, uint8, as a ``tv_tensors.Image``."""
 
     def apply(self, image: object) -> Any:
-        return functional("to_image")(image)
+        return v2_tensors.functional("to_image")(image)
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         return TensorShape.of(shape, torch.uint8, pure=False, ahead=True)
@@ -83,17 +83,12 @@ class ToDtype(ConvertImageDtype):
     scale: bool = False
 
     def apply(self, image: torch.Tensor) -> Any:
-        if self.scales(image) and image.is_contiguous() and memory.is_large(tuple(image.shape), self.dtype):
-            return self.apply_into(image, memory.fresh(tuple(image.shape), self.dtype))
-        return functional("to_dtype")(image, self.dtype, self.scale)
-
-    def scales(self, image: torch.Tensor) -> bool:
-        """Whether `apply_into` takes a tensor ``(C, H, W)``."""
-        return bool(self.scale and self.dtype == torch.float32 and image.dtype == torch.uint8 and image.ndim == 3)
-
-    def apply_into(self, image: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
-        """Writes into a tensor of that shape: torchvision's own two operations, on as many rows as a cache holds."""
-        for rows in memory.strips(image, memory.STRIP // 4):
+        size = tuple(image.shape)
+        is_scaled = self.scale and self.dtype == torch.float32 and image.dtype == torch.uint8 and image.ndim == 3
+        if not (is_scaled and image.is_contiguous() and memory.is_large(size, self.dtype)):
+            return v2_tensors.functional("to_dtype")(image, self.dtype, self.scale)
+        out = memory.fresh(size, self.dtype)
+        for rows in memory.strips(image):  # torchvision's own two operations, on as many rows as a cache holds
             out[:, rows].copy_(image[:, rows]).mul_(1.0 / 255)
         return out
 
@@ -137,7 +132,7 @@ class PilOperation(FunctionOfV2):
     shape: ImageShape
 
     def apply(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        return through_pillow(image, partial(functional(self.name), **self.given))
+        return through_pillow(image, partial(v2_tensors.functional(self.name), **self.given))
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         return self.shape
@@ -163,16 +158,7 @@ class TensorOperation(FunctionOfV2):
             made = v2_tensors.run(self.name, image.as_subclass(torch.Tensor), **self.given)
             if made is not None:
                 return made
-        function = functional(self.name)
-        if not self.by_pixel or image.ndim != 3 or image.shape[1] * image.shape[2] < 2 * memory.STRIP:
-            return function(image, **self.given)
-        out = None
-        for rows in memory.strips(image):
-            strip = function(image[:, rows], **self.given)
-            if out is None:
-                out = memory.fresh((strip.shape[0], *image.shape[1:]), strip.dtype)
-            out[:, rows] = strip
-        return out
+        return v2_tensors.functional(self.name)(image, **self.given)
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         return TensorShape.of(self.size, getattr(shape, "dtype", torch.uint8), getattr(shape, "pure", False))

@@ -15,10 +15,10 @@ from torch import Tensor
 from fastpipe.core import Kind
 from fastpipe.kernels import warp as kernels
 from fastpipe.kernels.arrays import through_pillow
+from fastpipe.kernels.v2_tensors import functional
 from fastpipe.ops.base import NEVER, Operation, register
 from fastpipe.ops.interpolation import InterpolationMode, pil_modes_mapping
 from fastpipe.ops.matrices import inverse_affine_matrix, inverse_affine_matrix_of_v2, perspective_coeffs
-from fastpipe.ops.tensor_shape import functional
 from fastpipe.types import Fill, ImageShape
 
 if TYPE_CHECKING:
@@ -47,7 +47,6 @@ def _turned(degrees: float) -> str:
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False)
 class Rotate(Operation):
     """Turned counter-clockwise, by degrees."""
 
@@ -87,7 +86,6 @@ class Rotate(Operation):
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False)
 class Affine(Operation):
     """Turned clockwise by degrees, shifted by pixels, scaled, and sheared by degrees, about a centre."""
 
@@ -194,7 +192,6 @@ class AffineBy(Operation):
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False)
 class Perspective(Operation):
     """Four points ``(x, y)`` moved to four others."""
 
@@ -218,7 +215,6 @@ class Perspective(Operation):
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False)
 class ElasticTransform(Operation):
     """Moves each pixel by a displacement of its own."""
 

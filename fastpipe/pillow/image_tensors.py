@@ -26,7 +26,7 @@ from fastpipe.pillow.lazy_source import LazySource
 from fastpipe.program.lower import lower
 from fastpipe.program.on_image import run_on_image, shape_of
 from fastpipe.program.pending_tensor import pending_tensor, record_of
-from fastpipe.program.pending_work import Account, Record, TensorSource, behind_conversion, record_of_program
+from fastpipe.program.pending_work import Account, Record, TensorSource, behind_conversion
 from fastpipe.program.program import Program
 from fastpipe.types import ImageShape, Step
 
@@ -143,7 +143,7 @@ def drawn_tensor(image: object, steps: tuple[Step, ...], shape: ImageShape, acco
     if conversion is None or conversion.dtype not in _STACKED or program.tv_image:
         return None
     result = TensorShape.of((height, width, channels), conversion.dtype, pure=True)
-    work = record_of_program(shown, (), program, result, account)
+    work = behind_conversion(shown, (), result, account, program)
     return None if work is None else pending_tensor(work)
 
 

@@ -21,7 +21,3 @@ __all__ = [
     "steps_in_words",
     "to_pil",
 ]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

@@ -106,7 +106,7 @@ def fill_from_pixels(
 
     Args:
         job: an empty one.
-        image: a uint8 array, or a PIL image, whose pixels `core.run_on_image` finds.
+        image: a uint8 array, or a PIL image, whose pixels the core finds.
         channels: of the image.
         box: inside of it.
         steps: on the box.
@@ -207,7 +207,7 @@ def add_steps(job: core.Job, steps: tuple[Step, ...], shape: ImageShape) -> tupl
 
 
 def write_new_image(job: core.Job, shape: ImageShape) -> None:
-    """Sets a job's sink: the new PIL image that `core.run_on_image` makes."""
+    """Sets a job's sink: the new PIL image that `core.run_to_new_image` makes."""
     job.write_new_image(shape.height, shape.width, _PIXEL_BYTES[shape.channels])
 
 

@@ -303,17 +303,6 @@ def _tail_of(tail: Sequence[Step], channels: int) -> _Tail | None:
 
     None where there are operations on a tensor: what can be done on pixels is to be moved ahead.
     """
-    if _are_interned(tail):
-        return _known_tail(tail, channels, torch.get_default_dtype())
-    return _found_tail(tail, channels)
-
-
-@lru_cache(maxsize=256)
-def _known_tail(tail: Sequence[Step], channels: int, dtype: torch.dtype) -> _Tail | None:
-    return _found_tail(tail, channels)
-
-
-def _found_tail(tail: Sequence[Step], channels: int) -> _Tail | None:
     return None if any(isinstance(step, TensorOperation) for step in tail) else _conversion(tail, channels)
 
 

@@ -286,12 +286,15 @@ def _claimed(
     else:
         write_new_image(job, shape)
     if is_array:
-        done: object = core.check_or_unsure(core.run_thread_job(job)) or None
+        done = core.check_or_unsure(core.run_thread_job(job))
     else:
-        done = core.run_on_image(job.address, image, offset, shape if to_tensor is None else None, keeps_info)
-        made = done if to_tensor is None else made
+        if to_tensor is None:
+            made = core.run_to_new_image(job.address, image, offset, shape, keeps_info)
+            done = made is not None
+        else:
+            done = core.run_from_image(job.address, image, offset)
         core.give_back(job)
-    return (None, 0, False) if done is None else (made, taken, to_tensor is not None)
+    return (made, taken, to_tensor is not None) if done else (None, 0, False)
 
 
 def _converted(image: object, conversion: TensorConversion, out: torch.Tensor | None) -> torch.Tensor:

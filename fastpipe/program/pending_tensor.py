@@ -8,30 +8,29 @@ its pixels made, and it is an ordinary tensor from then on: the same object, of 
 from __future__ import annotations
 
 import sys
+import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from operator import itemgetter, methodcaller
 from typing import Any
 
 import torch
 
+from fastpipe import core
 from fastpipe.kernels import memory
 from fastpipe.ops import (
     AsTvImage,
     CenterCrop,
-    ConvertImageDtype,
     Crop,
-    PilToTensor,
-    RgbToGrayscale,
     ToPureTensor,
     interned_once,
 )
 from fastpipe.ops.geometry import makes_no_pixels
 from fastpipe.ops.sizes import center_crop_box
 from fastpipe.program.core_job import claimed_by_core
-from fastpipe.program.pending_batch import write_batch
 from fastpipe.program.pending_work import (
+    TO_TENSOR,
     Account,
     Cut,
     FloatsOfPixels,
@@ -43,10 +42,7 @@ from fastpipe.program.pending_work import (
 )
 from fastpipe.types import Box, ImageShape, Step
 
-_TO_TENSOR = interned_once(PilToTensor), interned_once(ToPureTensor)
 _AS_TV_IMAGE = interned_once(AsTvImage)
-_GRAY = interned_once(RgbToGrayscale, 1)
-_TO_FLOATS = interned_once(ConvertImageDtype, torch.float32)
 _WHITE = 255
 _CPU = torch.device("cpu")
 _CLASS: Any = vars(object)["__class__"]
@@ -220,10 +216,8 @@ def then(tensor: torch.Tensor, steps: Sequence[Step], plain: type | None, accoun
         cut = _cut_of(step, shape)
         before, shape = shape, step.output_shape(shape)
         if cut is None:
-            whole, is_window = (
-                _padded(before, shape) if isinstance(getattr(step, "like", None) or step, CenterCrop) else shape,
-                False,
-            )
+            is_window = False
+            whole = _padded(before, shape) if isinstance(getattr(step, "like", None) or step, CenterCrop) else shape
         else:
             cuts.append(cut)
     if min(shape) < 1:
@@ -268,7 +262,7 @@ def _get_item(tensor: Any, index: Any) -> Any:
     box = _box_of(index[1:], record.shape)
     if box is None:
         return NotImplemented
-    made = then(tensor, (_TO_TENSOR[1], Crop(*box)), torch.Tensor, record.account.after(itemgetter(index)))
+    made = then(tensor, (TO_TENSOR[1], Crop(*box)), torch.Tensor, record.account.after(itemgetter(index)))
     return NotImplemented if made is None else made
 
 
@@ -291,7 +285,7 @@ def _shown_as(tensor: Any, kind: Any) -> torch.Tensor | None:
     record, plain = record_of(tensor), getattr(kind, "plain", kind)
     if record is None or not (plain is torch.Tensor or _is_tv_image(plain)):
         return None
-    step = _TO_TENSOR[1] if plain is torch.Tensor else _AS_TV_IMAGE
+    step = TO_TENSOR[1] if plain is torch.Tensor else _AS_TV_IMAGE
     return then(tensor, (step,), plain, record.account.after(methodcaller("as_subclass", plain)))
 
 
@@ -349,10 +343,38 @@ def _stack(tensors: Any, dim: Any = 0, *, out: Any = None) -> Any:
 
 def write_stack(tensors: Sequence[torch.Tensor], out: torch.Tensor) -> None:
     """Writes tensors into a batch ``(N, C, H, W)`` of their shape and dtype: pending ones, and some that aren't."""
-    write_batch({place: vars(one)[_KEY] for place, one in enumerate(tensors) if _KEY in vars(one)}, out)
+    works: dict[int, PendingWork] = {place: vars(one)[_KEY] for place, one in enumerate(tensors) if _KEY in vars(one)}
+    for place in _written_by_core(works, out):
+        works[place].write(out[place])
     for place, one in enumerate(tensors):
-        if _KEY not in vars(one):
+        if place not in works:
             out[place].copy_(one)
+
+
+def _written_by_core(works: Mapping[int, PendingWork], out: torch.Tensor) -> Sequence[int]:
+    """Writes what jobs of the core can write, by torch's number of threads; returns the places of the others."""
+    threads = min(torch.get_num_threads(), len(works))
+    resources = core.thread_resources(threads if threads > 1 else 0)
+    if resources is None:
+        return [*works]
+    sink = core.BatchSink(out)
+    jobs = resources.jobs(len(works))
+    filled: list[int] = []
+    left: list[int] = []
+    begun = time.perf_counter()
+    for place, work in works.items():
+        (filled if work.fill(jobs[len(filled)], sink, place) else left).append(place)
+    statuses = resources.pool.run(jobs, len(filled)) if filled else []
+    for job in jobs:
+        job.let_go()
+    resources.give_back(jobs)
+    seconds = (time.perf_counter() - begun) / max(1, len(filled))
+    for place, status in zip(filled, statuses, strict=True):
+        if status:
+            left.append(place)
+        else:
+            works[place].account.count(seconds)
+    return left
 
 
 _ATTRIBUTES = (

@@ -35,7 +35,7 @@ from fastpipe.program.parts import Parts
 from fastpipe.program.program import Program
 from fastpipe.types import ImageShape, Step
 
-_TO_TENSOR = interned_once(PilToTensor), interned_once(ToPureTensor)
+TO_TENSOR = interned_once(PilToTensor), interned_once(ToPureTensor)
 _GRAY = interned_once(RgbToGrayscale, 1)
 _TO_FLOATS = interned_once(ConvertImageDtype, torch.float32)
 
@@ -90,7 +90,7 @@ class TensorSource:
         """The program from the file to a tensor, and further steps on that."""
         gray = (_GRAY,) if self.shape.channels == 1 else ()
         stored = ImageShape(self.shape.height, self.shape.width)
-        return lower((*gray, *_TO_TENSOR, *steps), stored, orientation=self._orientation)
+        return lower((*gray, *TO_TENSOR, *steps), stored, orientation=self._orientation)
 
     def run(
         self, steps: tuple[Step, ...], program: Program, out: torch.Tensor | None = None, *, in_rows: bool = False
@@ -110,7 +110,7 @@ class TensorSource:
             if made is not None:
                 return made
             self.array = self._library().permute(1, 2, 0).numpy()
-        return run_on_image(lower((*_TO_TENSOR, *steps), self.shape), self.array, out, in_rows=in_rows)
+        return run_on_image(lower((*TO_TENSOR, *steps), self.shape), self.array, out, in_rows=in_rows)
 
     def held_bytes(self) -> int:
         """Bytes of the file."""
@@ -377,7 +377,11 @@ if hasattr(os, "register_at_fork"):
 
 
 def behind_conversion(
-    source: TensorSource, steps: tuple[Step, ...], shape: TensorShape, account: Account
+    source: TensorSource,
+    steps: tuple[Step, ...],
+    shape: TensorShape,
+    account: Account,
+    program: Program | None = None,
 ) -> Record | None:
     """The record of steps on a source's tensor, which are its conversion's part; None where the core lacks some.
 
@@ -386,17 +390,11 @@ def behind_conversion(
         steps: on its tensor.
         shape: of the result, with its dtype.
         account: of the result.
+        program: of the steps; None to make it.
     """
-    program = source.program(steps)
+    program = source.program(steps) if program is None else program
     if program.conversion is None or program.conversion.dtype is not shape.dtype:
         return None
-    return record_of_program(source, steps, program, shape, account)
-
-
-def record_of_program(
-    source: TensorSource, steps: tuple[Step, ...], program: Program, shape: TensorShape, account: Account
-) -> Record | None:
-    """`behind_conversion` of steps whose program is known, and has a conversion."""
     claimed = claimed_by_core(program)
     if claimed is None or claimed.after:
         return None

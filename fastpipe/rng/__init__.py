@@ -42,7 +42,3 @@ __all__ = [
     "sample_keys",
     "stream_of",
 ]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

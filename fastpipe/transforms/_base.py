@@ -12,7 +12,7 @@ import torch
 
 from fastpipe.ops import Operation
 from fastpipe.ops.interpolation import InterpolationMode, interpolation_from_int
-from fastpipe.rng import StreamGenerators, TorchStream, stream_of
+from fastpipe.rng import Stream, StreamGenerators, TorchStream, stream_of
 from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.albumentations_targets import call_with_image, run_of
 from fastpipe.transforms.functional._types import Fill, Image
@@ -126,7 +126,8 @@ class Transform(ReprMixin, torch.nn.Module):
 class RandomOp(Transform):
     """The base of transforms that do one operation, with a probability.
 
-    A subclass defines the change twice: as a function, which TorchScript compiles, and as an operation.
+    A subclass defines the change twice: as a function, which TorchScript compiles, and as an operation. torchvision
+    compares some of the probabilities in float64, as here, and others in float32.
 
     Args:
         p: the probability.
@@ -138,6 +139,9 @@ class RandomOp(Transform):
         super().__init__()
         self.p = p
 
+    def _happens(self, stream: Stream) -> bool:
+        return stream.rand() < float(self.p)
+
     def _changed(self, img: Image) -> Image:
         raise NotImplementedError
 
@@ -146,12 +150,12 @@ class RandomOp(Transform):
 
     def forward(self, img: Image) -> Image:
         """The changed image, or ``img`` itself."""
-        if TorchStream().rand() < float(self.p):
+        if self._happens(TorchStream()):
             return self._changed(img)
         return img
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        return (self._operation(),) if stream_of(generators).rand() < float(self.p) else ()
+        return (self._operation(),) if self._happens(stream_of(generators)) else ()
 
 
 class Filled(Transform):

@@ -70,41 +70,28 @@ def apply_op(img: Image, op_name: str, magnitude: float, interpolation: Interpol
     return img
 
 
+@functools.lru_cache(maxsize=4096)
 def op_calls(
     op_name: str,
     magnitude: float,
     interpolation: InterpolationMode,
-    fill: Fill,
+    fill: float | tuple[float, ...] | None,
     affine: type[ops.Affine] = ops.Affine,
 ) -> tuple[ops.Operation, ...]:
-    """The operations that `apply_op` does (TorchScript can't compile these, nor a look-up by name)."""
-    if isinstance(fill, list):
-        return _op_calls(op_name, magnitude, interpolation, fill, affine)
-    kind: Any = affine
-    magnitude += 0.0  # -0.0, equal to 0.0, gives the same pixels
-    return _kept_calls(op_name, magnitude, interpolation, fill, kind)
-
-
-@functools.lru_cache(maxsize=4096)
-def _kept_calls(*arguments: Any) -> tuple[ops.Operation, ...]:
-    return tuple(map(ops.interned, _op_calls(*arguments)))
-
-
-def _op_calls(
-    op_name: str, magnitude: float, interpolation: InterpolationMode, fill: Fill, affine: type[ops.Affine]
-) -> tuple[ops.Operation, ...]:
+    """The operations that `apply_op` does, interned (TorchScript can't compile these, nor a look-up by name)."""
     if op_name == "Identity":
         return ()
     if op_name in _PLAIN:
         return (_PLAIN[op_name],)
+    magnitude += 0.0  # -0.0, equal to 0.0, gives the same pixels
     if op_name == "Rotate":
-        return (ops.Rotate(magnitude, interpolation, fill=fill),)
+        return (ops.interned(ops.Rotate(magnitude, interpolation, fill=fill)),)
     if op_name == "Posterize":
-        return (ops.Posterize(int(magnitude)),)
+        return (ops.interned(ops.Posterize(int(magnitude))),)
     if op_name == "Solarize":
-        return (ops.Solarize(magnitude),)
+        return (ops.interned(ops.Solarize(magnitude)),)
     if op_name in _ADJUSTED:
-        return (_ADJUSTED[op_name](1.0 + magnitude),)
+        return (ops.interned(_ADJUSTED[op_name](1.0 + magnitude)),)
     across = op_name.endswith("X")
     translate, shear, center = [0, 0], [0.0, 0.0], None
     if op_name.startswith("Shear"):
@@ -112,11 +99,15 @@ def _op_calls(
         shear[0 if across else 1] = math.degrees(math.atan(magnitude))
     else:
         translate[0 if across else 1] = int(magnitude)
-    return (affine(0.0, translate, 1.0, shear, interpolation, fill, center),)
+    return (ops.interned(affine(0.0, translate, 1.0, shear, interpolation, fill, center)),)
 
 
-_PLAIN = {"AutoContrast": ops.Autocontrast(), "Equalize": ops.Equalize(), "Invert": ops.Invert()}
-_ADJUSTED: dict[str, Any] = {
+_PLAIN: dict[str, ops.Operation] = {
+    "AutoContrast": ops.interned_once(ops.Autocontrast),
+    "Equalize": ops.interned_once(ops.Equalize),
+    "Invert": ops.interned_once(ops.Invert),
+}
+_ADJUSTED: dict[str, Callable[[float], ops.Operation]] = {
     "Brightness": ops.AdjustBrightness,
     "Color": ops.AdjustSaturation,
     "Contrast": ops.AdjustContrast,

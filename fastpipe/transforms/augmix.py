@@ -163,8 +163,9 @@ class AugMix(Filled):
     def _mixture(self, op_meta: Any, weights: Tensor, stream: Any) -> Any:
         chains = _draw_chains(op_meta, self.mixture_width, self.chain_depth, self.severity, stream)
         calls = []
+        fill = tuple(self.fill) if isinstance(self.fill, list) else self.fill
         for chain in chains:
-            drawn = [op_calls(name, magnitude, self.interpolation, self.fill) for name, magnitude in chain]
+            drawn = [op_calls(name, magnitude, self.interpolation, fill) for name, magnitude in chain]
             calls.append(tuple(itertools.chain.from_iterable(drawn)))
         return Mixture(tuple(weights[0].tolist()), tuple(calls), weights.dtype)
 

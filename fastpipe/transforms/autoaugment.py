@@ -52,7 +52,8 @@ class _Policy(Filled):
         return img
 
     def _steps(self, chosen: Iterable[tuple[str, float]]) -> tuple[Step, ...]:
-        return tuple(step for name, level in chosen for step in op_calls(name, level, self.interpolation, self.fill))
+        fill = tuple(self.fill) if isinstance(self.fill, list) else self.fill
+        return tuple(step for name, level in chosen for step in op_calls(name, level, self.interpolation, fill))
 
 
 class AutoAugment(_Policy):

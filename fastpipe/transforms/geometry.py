@@ -178,7 +178,7 @@ class RandomCrop(Transform):
     def forward(self, img: Image) -> Image:
         """The crop."""
         if not isinstance(img, torch.Tensor):  # noqa: SIM102 - TorchScript must not see the inner one
-            if self.padding is not None and self.size[0] * self.size[1] >= 10_000:  # else Pillow is as fast
+            if self.padding is not None:
                 return _cropped(self, img)
         if self.padding is not None:
             img = F.pad(img, self.padding, self.fill, self.padding_mode)
@@ -229,14 +229,8 @@ def _draw_crop(height: int, width: int, output_size: tuple[int, int], stream: St
 class _RandomFlip(RandomOp):
     """A mirror image, with probability ``p``, which torchvision compares in float32 here."""
 
-    def forward(self, img: Image) -> Image:
-        """The mirror image, or ``img`` itself."""
-        if TorchStream().bernoulli(float(self.p)):
-            return self._changed(img)
-        return img
-
-    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        return (self._operation(),) if stream_of(generators).bernoulli(float(self.p)) else ()
+    def _happens(self, stream: Stream) -> bool:
+        return stream.bernoulli(float(self.p))
 
 
 class RandomHorizontalFlip(_RandomFlip):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from struct import Struct
+from struct import Struct, calcsize
 
 import core_jobs
 import corpus
@@ -140,52 +141,50 @@ def test_structs_are_those_of_the_header(tmp_path: Path) -> None:
         ("fpc_file", structs.RawFile),
         ("fpc_array", structs.RawArray),
         ("fpc_box", structs.RawBox),
-        ("fpc_op_resize", structs.RawResize),
-        ("fpc_op_pad", structs.RawPad),
-        ("fpc_op_lut", structs.RawLut),
-        ("fpc_op_gray", structs.RawGray),
-        ("fpc_op_blend", structs.RawBlend),
-        ("fpc_op_hue", structs.RawHue),
-        ("fpc_op_warp", structs.RawWarp),
-        ("fpc_op_blur", structs.RawBlur),
-        ("fpc_op_torch_blur", structs.RawTorchBlur),
-        ("fpc_op_tensor_hue", structs.RawTensorHue),
-        ("fpc_op_sample", structs.RawSample),
-        ("fpc_operation", structs.RawOperation),
         ("fpc_sink", structs.RawSink),
         ("fpc_pixels", structs.RawPixels),
         ("fpc_job", structs.RawJob),
     ):
         found[name] = ctypes.sizeof(struct)
         fields = [field[0] for field in struct._fields_]
-        if struct is structs.RawOperation:
-            fields[2:] = [field[0] for field in structs.RawArguments._fields_]
         found |= {f"{name}.{field}": getattr(struct, field).offset for field in fields}
+    packed = {name: expected.pop(name) for name in [*expected] if name.startswith("fpc_op")}
     assert found == expected
+    for name, packer in PACKERS.items():
+        assert packer.size == packed["fpc_operation.crop"] + packed.pop(name)
+        items = item_offsets(packer)
+        for field in [field for field in packed if field.startswith(f"{name}.")]:
+            assert packed["fpc_operation.crop"] + packed.pop(field) in items, field
+    assert packed.pop("fpc_operation") == operations._SIZE == max(packer.size for packer in PACKERS.values())
+    assert packed.pop("fpc_operation.kind") == 0
+    assert packed.pop("fpc_operation.flags") == 4
+    assert set(packed.values()) == {8}
 
 
-@pytest.mark.parametrize(
-    ("packer", "struct"),
-    [
-        (operations._CROP, structs.RawBox),
-        (operations._RESIZE, structs.RawResize),
-        (operations._PAD, structs.RawPad),
-        (operations._LUT, structs.RawLut),
-        (operations._GRAY, structs.RawGray),
-        (operations._PERMUTE, ctypes.c_int32 * 3),
-        (operations._BLEND, structs.RawBlend),
-        (operations._HUE, structs.RawHue),
-        (operations._WARP, structs.RawWarp),
-        (operations._BLUR, structs.RawBlur),
-        (operations._TORCH_BLUR, structs.RawTorchBlur),
-        (operations._TENSOR_HUE, structs.RawTensorHue),
-        (operations._SAMPLE, structs.RawSample),
-    ],
-)
-def test_what_is_packed_is_the_operations_struct(
-    packer: Struct, struct: type[ctypes.Structure | ctypes.Array[ctypes.c_int32]]
-) -> None:
-    assert packer.size == structs.RawOperation.crop.offset + ctypes.sizeof(struct)
+PACKERS = {
+    "fpc_op_resize": operations._RESIZE,
+    "fpc_op_pad": operations._PAD,
+    "fpc_op_lut": operations._LUT,
+    "fpc_op_gray": operations._GRAY,
+    "fpc_op_blend": operations._BLEND,
+    "fpc_op_hue": operations._HUE,
+    "fpc_op_warp": operations._WARP,
+    "fpc_op_blur": operations._BLUR,
+    "fpc_op_torch_blur": operations._TORCH_BLUR,
+    "fpc_op_tensor_hue": operations._TENSOR_HUE,
+    "fpc_op_sample": operations._SAMPLE,
+}
+
+
+def item_offsets(packer: Struct) -> set[int]:
+    """Where each of a struct's items begins."""
+    items = [item for count, item in re.findall(r"(\d*)([a-zA-Z])", packer.format) for _ in range(int(count or 1))]
+    return {calcsize(f"@{''.join(items[:number])}0{item}") for number, item in enumerate(items)}
+
+
+def test_a_crop_and_a_permutation_are_packed_as_the_header_has_them() -> None:
+    assert operations._CROP.size == 8 + ctypes.sizeof(structs.RawBox)
+    assert operations._PERMUTE.size == 8 + ctypes.sizeof(ctypes.c_int32 * 3)
 
 
 def test_every_status_has_a_sentence(needs_core: None) -> None:
@@ -379,7 +378,7 @@ def test_pools_of_threads_that_a_child_of_fork_does_not_have(needs_core: None) -
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("kept", ["pool._Threads(2, Isa.PORTABLE)", "pool.Context(Isa.PORTABLE)"])
+@pytest.mark.parametrize("kept", ["pool._Threads(2)", "pool.Context(Isa.PORTABLE)"])
 def test_what_outlives_the_modules_goes_without_a_word(kept: str) -> None:
     imports = "import builtins\nfrom fastpipe.core import pool\nfrom fastpipe.core.structs import Isa\n"
     done = python(f"{imports}builtins.kept = {kept}")

@@ -170,7 +170,7 @@ def test_an_image_of_several_blocks_is_run_by_pillow(monkeypatch: pytest.MonkeyP
     array = picture(60, 50)
     image = Image.fromarray(array)
     asked: list[Any] = []
-    for name in ("memory_of", "new_image", "run_on_image"):
+    for name in ("memory_of", "new_image", "run_to_new_image"):
         monkeypatch.setattr(core, name, lambda *arguments, **options: asked.append(arguments))
     steps: tuple[Operation, ...] = drawn(
         [fastpipe_transforms.Resize(30), fastpipe_transforms.CenterCrop(20)], ImageShape(60, 50), 0

@@ -26,7 +26,7 @@ from torch import Tensor
 from fastpipe.kernels import geometry, warp
 from fastpipe.kernels.arrays import channels
 from fastpipe.kernels.color import apply_table
-from fastpipe.kernels.conversion import array_to_tensor
+from fastpipe.kernels.conversion import array_to_tensor, planes_to_array
 from fastpipe.ops import (
     Affine,
     Crop,
@@ -310,10 +310,7 @@ def elastic_transform(img: Pixels, displacement: Tensor, interpolation: Interpol
         return np.zeros_like(img)
     if img.dtype != np.uint8:
         return _through_tensor(operation, img)
-    import cv2
-
-    moved: NDArray[Any] = cv2.merge([*operation.apply(array_to_tensor(img)).numpy()])
-    return moved.reshape(img.shape)
+    return planes_to_array(operation.apply(array_to_tensor(img)).numpy()).reshape(img.shape)
 
 
 def gaussian_blur(img: Pixels, kernel_size: list[int], sigma: list[float]) -> Pixels:

@@ -6,16 +6,6 @@ Derived from torchvision (BSD-3-Clause, see NOTICE) and equal to its tensor back
 import torch
 from torch import Tensor
 
-if hasattr(torch, "uint16"):
-
-    def _is_uint16(dtype: torch.dtype) -> bool:
-        return dtype == torch.uint16
-
-else:  # before torch 2.3; TorchScript would look the name up even where it is never used
-
-    def _is_uint16(dtype: torch.dtype) -> bool:
-        return False
-
 
 def assert_image_tensor(img: Tensor) -> None:
     if img.ndim < 2:
@@ -50,7 +40,7 @@ def max_value(dtype: torch.dtype) -> int:
         return 127
     if dtype == torch.int16:
         return 32767
-    if _is_uint16(dtype):
+    if dtype == torch.uint16:
         return 65535
     if dtype == torch.int32:
         return 2147483647

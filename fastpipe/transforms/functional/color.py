@@ -27,20 +27,6 @@ from fastpipe.transforms.functional._types import Image
 from fastpipe.transforms.functional.conversion import convert_image_dtype
 
 _INVERT, _AUTOCONTRAST, _EQUALIZE = map(ops.interned_once, (ops.Invert, ops.Autocontrast, ops.Equalize))
-_GRAY, _THREE_GRAY = (ops.interned_once(ops.RgbToGrayscale, channels) for channels in (1, 3))
-
-
-def _gray(channels: int) -> ops.RgbToGrayscale:
-    return _GRAY if channels == 1 else _THREE_GRAY if channels == 3 else ops.RgbToGrayscale(channels)
-
-
-def _posterized_to(bits: int) -> ops.Posterize:
-    return ops.interned_once(ops.Posterize, bits) if type(bits) is int else ops.Posterize(bits)
-
-
-def _solarized_from(threshold: float) -> ops.Solarize:
-    known = type(threshold) in (int, float)
-    return ops.interned_once(ops.Solarize, threshold) if known else ops.Solarize(threshold)
 
 
 def adjust_brightness(img: Image, brightness_factor: float) -> Image:
@@ -183,7 +169,8 @@ def to_grayscale(img, num_output_channels=1):  # type: ignore[no-untyped-def]
         ValueError: another number of channels.
     """
     if isinstance(img, np.ndarray | PILImageModule.Image):
-        return _images.changed(_gray(num_output_channels), img, num_output_channels)
+        operation = ops.interned_if_hashable(ops.RgbToGrayscale, num_output_channels)
+        return _images.changed(operation, img, num_output_channels)
     raise TypeError("Input should be PIL Image")
 
 
@@ -199,7 +186,8 @@ def rgb_to_grayscale(img: Image, num_output_channels: int = 1) -> Image:
         ValueError: another number of channels is to come out.
     """
     if not isinstance(img, torch.Tensor):
-        return _images.changed(_gray(num_output_channels), img, num_output_channels)
+        operation = ops.interned_if_hashable(ops.RgbToGrayscale, num_output_channels)
+        return _images.changed(operation, img, num_output_channels)
     if img.ndim < 3:
         raise TypeError(f"Input image tensor should have at least 3 dimensions, but found {img.ndim}")
     assert_channels(img, [1, 3])
@@ -247,7 +235,7 @@ def posterize(img: Image, bits: int) -> Image:
     if not (0 <= bits <= 8):
         raise ValueError(f"The number if bits should be between 0 and 8. Got {bits}")
     if not isinstance(img, torch.Tensor):
-        return _images.changed(_posterized_to(bits), img, bits)
+        return _images.changed(ops.interned_if_hashable(ops.Posterize, bits), img, bits)
     assert_image_tensor(img)
 
     if img.ndim < 3:
@@ -270,7 +258,7 @@ def solarize(img: Image, threshold: float) -> Image:
         TypeError: a threshold above a tensor's white.
     """
     if not isinstance(img, torch.Tensor):
-        return _images.changed(_solarized_from(threshold), img, threshold)
+        return _images.changed(ops.interned_if_hashable(ops.Solarize, threshold), img, threshold)
     assert_colors(img)
 
     if threshold > max_value(img.dtype):

@@ -60,7 +60,7 @@ def perspective_tensor(
     interpolation: str = "bilinear",
     fill: int | float | list[float] | None = None,
 ) -> Tensor:
-    assert_warpable(img, interpolation, fill, coeffs=perspective_coeffs)
+    assert_warpable(img, interpolation, fill)
     ow, oh = img.shape[-1], img.shape[-2]
     dtype = img.dtype if torch.is_floating_point(img) else torch.float32
     grid = perspective_grid(perspective_coeffs, ow, oh, dtype, img.device)
@@ -118,7 +118,7 @@ def rotate_tensor(
     expand: bool = False,
     fill: int | float | list[float] | None = None,
 ) -> Tensor:
-    assert_warpable(img, interpolation, fill, matrix=matrix)
+    assert_warpable(img, interpolation, fill)
     w, h = img.shape[-1], img.shape[-2]
     ow, oh = affine_output_size(matrix, w, h) if expand else (w, h)
     dtype = img.dtype if torch.is_floating_point(img) else torch.float32
@@ -259,17 +259,8 @@ def assert_warpable(
     img: Tensor,
     interpolation: str,
     fill: int | float | list[float] | None,
-    matrix: list[float] | None = None,
-    coeffs: list[float] | None = None,
 ) -> None:
     assert_image_tensor(img)
-
-    if matrix is not None and not isinstance(matrix, list):
-        raise TypeError("Argument matrix should be a list")
-    if matrix is not None and len(matrix) != 6:
-        raise ValueError("Argument matrix should have 6 float values")
-    if coeffs is not None and len(coeffs) != 8:
-        raise ValueError("Argument coeffs should have 8 float values")
     if fill is not None and not isinstance(fill, (int, float, tuple, list)):
         warnings.warn("Argument fill should be either int, float, tuple or list")  # noqa: B028 - TorchScript has no stacklevel
 

@@ -30,13 +30,9 @@ from fastpipe.types import ImageShape, Step
 Steps: TypeAlias = tuple[Step, ...]
 Draw: TypeAlias = "Callable[[Any, ImageShape, Stream], Steps | None]"
 """Draws for a transform of torchvision's; None where its own code is to draw."""
-_HFLIP, _VFLIP = ops.interned_once(ops.HFlip), ops.interned_once(ops.VFlip)
-_TO_IMAGE, _AS_TV_IMAGE, _TO_PURE = (
-    ops.interned_once(ops.ToImage),
-    ops.interned_once(ops.AsTvImage),
-    ops.interned_once(ops.ToPureTensor),
-)
-_PIL_TO_TENSOR, _TO_TENSOR = ops.interned_once(ops.PilToTensor), ops.interned_once(ops.ToFloatTensor)
+_HFLIP, _VFLIP = map(ops.interned_once, (ops.HFlip, ops.VFlip))
+_TO_IMAGE, _AS_TV_IMAGE, _TO_PURE = map(ops.interned_once, (ops.ToImage, ops.AsTvImage, ops.ToPureTensor))
+_PIL_TO_TENSOR, _TO_TENSOR = map(ops.interned_once, (ops.PilToTensor, ops.ToFloatTensor))
 
 
 def _behind(shape: ImageShape, steps: Steps) -> Steps:

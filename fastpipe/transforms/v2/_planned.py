@@ -198,7 +198,6 @@ def _with_params(quick: _params.MakeParams, plain: Function) -> Function:
 
 _ALONE = frozenset(
     {
-        theirs.AutoAugment,
         theirs.ColorJitter,
         theirs.PILToTensor,
         theirs.RandAugment,

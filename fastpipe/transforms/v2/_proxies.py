@@ -22,6 +22,7 @@ from torchvision.transforms.v2.functional._utils import _KERNEL_REGISTRY, _regis
 
 from fastpipe import ops
 from fastpipe.ops.interpolation import interpolation_of
+from fastpipe.ops.on_tensor import MOVES
 from fastpipe.ops.warps import PerspectiveBy
 from fastpipe.transforms.sized_image import SizedImage, Untraceable
 from fastpipe.types import Fill, ImageShape, Step
@@ -201,21 +202,9 @@ def _perspective(
     return PerspectiveBy(list(found), interpolation_of(interpolation), fill)
 
 
-MOVES: dict[str, Callable[..., ops.Operation]] = {
-    "center_crop": ops.CenterCrop,
-    "crop": ops.Crop,
-    "horizontal_flip": partial(ops.interned_once, ops.HFlip),
-    "vertical_flip": partial(ops.interned_once, ops.VFlip),
-}
-_TABLES: dict[str, Callable[..., ops.Operation]] = {
-    "adjust_brightness": ops.AdjustBrightness,
-    "invert": partial(ops.interned_once, ops.Invert),
-    "posterize": ops.Posterize,
-    "solarize": ops.Solarize,
-}
 OPERATIONS: dict[str, Callable[..., Any]] = {
     **MOVES,
-    **_TABLES,
+    "adjust_brightness": ops.AdjustBrightness,
     "adjust_contrast": ops.AdjustContrast,
     "adjust_gamma": ops.AdjustGamma,
     "adjust_hue": ops.AdjustHue,
@@ -224,9 +213,12 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "affine": _affine,
     "autocontrast": partial(ops.interned_once, ops.Autocontrast),
     "equalize": partial(ops.interned_once, ops.Equalize),
+    "invert": partial(ops.interned_once, ops.Invert),
     "perspective": _perspective,
+    "posterize": ops.Posterize,
     "rgb_to_grayscale": ops.RgbToGrayscale,
     "rotate": _rotate,
+    "solarize": ops.Solarize,
 }
 
 

@@ -19,10 +19,10 @@ from torchvision.transforms.v2 import functional as F
 from torchvision.transforms.v2.functional._utils import _KERNEL_REGISTRY, _register_kernel_internal
 
 from fastpipe import ops
+from fastpipe.ops.on_tensor import MOVES
 from fastpipe.rng.torch_patch import torch_draws_from
 from fastpipe.transforms.sized_image import Untraceable
 from fastpipe.transforms.v2._proxies import (
-    MOVES,
     STAND_INS,
     cropped_first,
     given_by_name,
