@@ -6,12 +6,14 @@ import csv
 import glob
 import io
 import os
+import random
 import tempfile
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from _pipelines import (
     BICUBIC,
@@ -31,7 +33,7 @@ from _pipelines import (
     tensor,
     training,
 )
-from PIL import Image
+from PIL import Image, ImageDraw, ImageEnhance, ImageOps
 from torch.utils.data import DataLoader, Dataset
 from torchvision_here import module, torchvision
 
@@ -337,3 +339,72 @@ def supcontrast(photos: Photos) -> Iterable[Any]:
             return [chain(image), chain(image)]
 
     return DataLoader(_cifar10(photos, Twice()), 64)
+
+
+class Cutout:
+    """Cutout's: a square of zeros in a tensor, by numpy's numbers."""
+
+    def __call__(self, image: Any) -> Any:
+        height, width = image.shape[1:]
+        mask = np.ones((height, width), np.float32)
+        y, x = np.random.randint(height), np.random.randint(width)  # noqa: NPY002
+        mask[max(0, y - 28) : y + 28, max(0, x - 28) : x + 28] = 0.0
+        return image * torch.from_numpy(mask).expand_as(image)
+
+
+PIPELINES["uoguelph-mlrg/Cutout"] = own(
+    T.Compose([T.RandomResizedCrop(224), T.RandomHorizontalFlip(), *tensor(), Cutout()])
+)
+
+
+class FlexMatch:
+    """TorchSSL's: Pillow's functions by chance, and a gray square, on the second of two views."""
+
+    weak = T.Compose([T.Resize(256), T.RandomCrop(224, padding=28, padding_mode="reflect"), T.RandomHorizontalFlip()])
+    last = T.Compose(tensor())
+
+    def __call__(self, image: Any) -> Any:
+        return self.last(self.weak(image)), self.last(self._strong(self.weak(image)))
+
+    def _strong(self, image: Any) -> Any:
+        operations: list[Any] = [
+            ImageOps.autocontrast,
+            ImageOps.equalize,
+            lambda one: ImageEnhance.Brightness(one).enhance(random.uniform(0.1, 1.9)),
+            lambda one: ImageEnhance.Sharpness(one).enhance(random.uniform(0.1, 1.9)),
+            lambda one: ImageOps.posterize(one, random.randint(4, 8)),
+            lambda one: ImageOps.solarize(one, random.randint(0, 256)),
+            lambda one: one.rotate(random.uniform(-30, 30)),
+            lambda one: one.transform(one.size, Image.AFFINE, (1, random.uniform(-0.3, 0.3), 0, 0, 1, 0)),
+        ]
+        for operation in random.choices(operations, k=2):
+            image = operation(image)
+        x, y = random.randrange(image.width), random.randrange(image.height)
+        image = image.copy()
+        ImageDraw.Draw(image).rectangle((x, y, x + 16, y + 16), (127, 127, 127))
+        return image
+
+
+PIPELINES["TorchSSL: FlexMatch"] = folder(FlexMatch())
+
+
+class FloatTensor:
+    """FastReID's ToTensor: floats up to 255."""
+
+    def __call__(self, image: Any) -> Any:
+        pixels = torch.as_tensor(np.array(image, copy=True))
+        return pixels.view(image.size[1], image.size[0], 3).permute(2, 0, 1).float()
+
+
+PIPELINES["JDAI-CV/fast-reid"] = own(
+    T.Compose(
+        [
+            T.Resize((256, 128), BICUBIC),
+            T.RandomHorizontalFlip(0.5),
+            T.Pad(10),
+            T.RandomCrop((256, 128)),
+            FloatTensor(),
+            T.RandomErasing(0.5, value=[123.0, 116.0, 103.0]),
+        ]
+    )
+)

@@ -347,3 +347,39 @@ def _semantic() -> Any:
             )
         )
     return _made[0]
+
+
+@segmented("VainF/DeepLabV3Plus-Pytorch")
+def deeplab_v3_plus(image: Any, mask: Any) -> Any:
+    """A random scale, padding, a crop and a flip by torchvision's functions."""
+    scale = random.uniform(0.5, 2.0)
+    size = int(image.height * scale), int(image.width * scale)
+    image, mask = F.resize(image, size, T.InterpolationMode.BILINEAR), F.resize(mask, size, NEAREST)
+    for side in (image.width, image.height):
+        if side < 513:
+            padding = int((1 + 513 - side) / 2)
+            image, mask = F.pad(image, padding), F.pad(mask, padding)
+    y, x = random.randint(0, image.height - 513), random.randint(0, image.width - 513)
+    image, mask = F.crop(image, y, x, 513, 513), F.crop(mask, y, x, 513, 513)
+    if random.random() < 0.5:
+        image, mask = F.hflip(image), F.hflip(mask)
+    return F.normalize(F.to_tensor(image), MEAN, STD), torch.from_numpy(np.array(mask, dtype="uint8"))
+
+
+@pipeline("Megvii-BaseDetection/YOLOX: evaluation")
+def yolox(photos: Photos) -> Iterable[Any]:
+    """cv2's image on a gray square, as floats."""
+
+    class Letterboxed(Dataset[Any]):
+        def __len__(self) -> int:
+            return len(photos.files)
+
+        def __getitem__(self, index: int) -> Any:
+            image = cv2.imread(photos.files[index])
+            padded = np.full((416, 416, 3), 114, np.uint8)
+            ratio = min(416 / image.shape[0], 416 / image.shape[1])
+            height, width = int(image.shape[0] * ratio), int(image.shape[1] * ratio)
+            padded[:height, :width] = cv2.resize(image, (width, height), interpolation=cv2.INTER_LINEAR)
+            return np.ascontiguousarray(padded.transpose(2, 0, 1), dtype=np.float32), index
+
+    return DataLoader(Letterboxed(), 8)

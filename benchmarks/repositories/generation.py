@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import math
+import os
 import random
+import tempfile
+import zipfile
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
@@ -293,3 +297,53 @@ def cv_example(photos: Photos) -> Iterable[Any]:
             return iter(batches())
 
     return Epoch()
+
+
+@pipeline("NVlabs/stylegan2-ada-pytorch: zip")
+def stylegan(photos: Photos) -> Iterable[Any]:
+    """PNGs that aren't compressed in an archive, as arrays and mirrored."""
+    path = os.path.join(tempfile.mkdtemp(), "photos.zip")
+    with zipfile.ZipFile(path, "w") as archive:
+        for number, name in enumerate(photos.files):
+            file = io.BytesIO()
+            _SQUARE_256(Image.open(name).convert("RGB")).save(file, "PNG", compress_level=0)
+            archive.writestr(f"{number}.png", file.getvalue())
+    archive = zipfile.ZipFile(path)
+
+    def make(index: int) -> Any:
+        with archive.open(f"{index // 2}.png") as file:
+            image = np.array(Image.open(file)).transpose(2, 0, 1)
+        return (image[:, :, ::-1] if index % 2 else image).copy(), np.zeros(0, np.float32)
+
+    return DataLoader(Rows(2 * len(photos.files), make), 16)
+
+
+_SQUARE_256 = T.Compose([T.Resize(256, T.InterpolationMode.LANCZOS), T.CenterCrop(256)])
+
+
+@add("taesungp/CUT: a chain for each image")
+def chain_for_each(name: str) -> Any:
+    """A Compose of the numbers that were drawn for the image."""
+    x, y, flips = random.randint(0, 30), random.randint(0, 30), random.random() > 0.5
+    members = [
+        T.Resize([286, 286], BICUBIC),
+        T.Lambda(lambda image: image.crop((x, y, x + 256, y + 256))),
+        T.Lambda(lambda image: image.transpose(Image.FLIP_LEFT_RIGHT) if flips else image),
+    ]
+    return T.Compose([*members, *SYMMETRIC()])(Image.open(name).convert("RGB"))
+
+
+@add("xinntao/Real-ESRGAN", batch=8)
+def real_esrgan(name: str) -> Any:
+    """cv2's floats, turned, and cut to 400 pixels or mirrored to them."""
+    image = cv2.imdecode(np.fromfile(name, np.uint8), cv2.IMREAD_COLOR).astype(np.float32) / 255.0
+    if random.random() < 0.5:
+        cv2.flip(image, 1, image)
+    if random.random() < 0.5:
+        image = image.transpose(1, 0, 2)
+    down, right = (max(0, 400 - side) for side in image.shape[:2])
+    if down or right:
+        image = cv2.copyMakeBorder(image, 0, down, 0, right, cv2.BORDER_REFLECT_101)
+    y, x = (random.randint(0, side - 400) for side in image.shape[:2])
+    image = cv2.cvtColor(np.ascontiguousarray(image[y : y + 400, x : x + 400]), cv2.COLOR_BGR2RGB)
+    return torch.from_numpy(image.transpose(2, 0, 1)).float()

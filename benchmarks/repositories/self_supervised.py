@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+import torch
 from _pipelines import BICUBIC, PIPELINES, Blur, Own, Photos, T, Views, folder, own, pipeline, tensor
-from PIL import ImageFilter, ImageOps
+from PIL import Image, ImageFilter, ImageOps
 from torch.utils.data import DataLoader
 from torchvision_here import torchvision
 
@@ -232,9 +233,40 @@ def pairs(photos: Photos) -> Iterable[Any]:
             image = self.transform(index)
             return view(image), view(image), index
 
-    from PIL import Image
-
     return DataLoader(Pairs(photos.files, lambda index: Image.open(photos.files[index]).convert("RGB")), 16)
 
 
 PIPELINES["lucidrains/byol-pytorch: examples"] = own(T.Compose([T.Resize(256), T.CenterCrop(256), T.ToTensor()]))
+
+
+@pipeline("facebookresearch/PIRL: jigsaw")
+def pirl(photos: Photos) -> Iterable[Any]:
+    """The image, and nine patches of another crop of it in any order."""
+    whole = chain(*crop(224, 0.2), *jitter(0.4, 0.4, 0.4, 0.4))
+    base = T.Compose(crop(255, 0.6))
+    patch = chain(T.RandomCrop(64), T.ColorJitter(0.4, 0.4, 0.4, 0.4))
+
+    class Jigsaw(Own):
+        def __getitem__(self, index: int) -> Any:
+            image = Image.open(self.files[index]).convert("RGB")
+            big = base(image)
+            corners = [(x, y) for y in (0, 85, 170) for x in (0, 85, 170)]
+            patches = [patch(big.crop((x, y, x + 85, y + 85))) for x, y in corners]
+            random.shuffle(patches)
+            return {"original": whole(image), "patches": torch.stack(patches), "index": index}
+
+    return DataLoader(Jigsaw(photos.files, None), 8)
+
+
+@pipeline("gidariss/FeatureLearningRotNet")
+def rotnet(photos: Photos) -> Iterable[Any]:
+    """Four turns of an array, each made a tensor."""
+    view, last = T.Compose(crop(224, 0.08)), T.Compose(tensor())
+
+    class Turned(Own):
+        def __getitem__(self, index: int) -> Any:
+            image = np.asarray(view(Image.open(self.files[index]).convert("RGB")))
+            turns = [np.rot90(image, number).copy() for number in range(4)]
+            return torch.stack([last(one) for one in turns]), torch.arange(4)
+
+    return DataLoader(Turned(photos.files, None), 8)

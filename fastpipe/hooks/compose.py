@@ -49,7 +49,9 @@ class ComposeCalls:
             return None
         if self._call is None or self._originals is None or not self._call.holds(members):
             self._call = plans.ComposePlan(members)
-            self._originals = Originals({type(one) for member in members for one in plans.all_within(member)})
+            self._originals = _originals_of(
+                frozenset(type(one) for member in members for one in plans.all_within(member))
+            )
         if not self._call.draws:
             self.site.leave("none of its transforms is known")
             return None
@@ -113,6 +115,12 @@ class ComposeCalls:
                 image = check_call(self.site, own, functools.partial(_by_library, run, twin), names, seconds)
         self.site.count_checked()
         return image
+
+
+@functools.lru_cache(maxsize=64)
+def _originals_of(kinds: frozenset[type[Any]]) -> Originals:
+    """The functions that some classes go through, which a ``Compose`` made anew for each image has in common."""
+    return Originals(kinds)
 
 
 @functools.cache

@@ -48,9 +48,9 @@ class Originals:
         now: list[Any] = [*map(list, self._values)] if self._values else []
         now.append([*map(self._of_pillow, _OF_PILLOW)])
         if now != self._seen:
-            self._seen = now
             watched = [(name, values[name]) for values, names in self._watched for name in names]
             self._are_there = all(is_librarys(value) for name, value in watched if _is_watched(name, value))
+            self._seen = now  # last: another thread may ask meanwhile
         return self._are_there
 
 

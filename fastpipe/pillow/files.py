@@ -53,6 +53,7 @@ class _LazyFile(_Base):
     _fastpipe_source: LazySource | None
     _fastpipe_check: Check | None = None
     _fastpipe_on_mistake: OnMistake | None = None
+    _fastpipe_gave_array = False
     _fastpipe_is_loaded = False
     """Pillow would have the pixels by now, as ``load`` has been called, or something that is recorded."""
 
@@ -176,6 +177,15 @@ class _LazyFile(_Base):
     def im(self, im: Any) -> None:
         Image.Image.im.__set__(self, im)  # type: ignore[attr-defined] # a property
 
+    @property
+    def __array_interface__(self) -> Any:
+        """Pillow's array interface; the first time the image gets no pixels of its own: see `LazyImage`."""
+        lazy = None if self._fastpipe_gave_array else self._fastpipe_lazy()
+        if lazy is None:
+            return super().__array_interface__
+        self._fastpipe_gave_array = True
+        return lazy.__array_interface__
+
     def _be_loaded(self) -> None:
         with self._fastpipe_lock:
             if not self._fastpipe_is_loaded:
@@ -191,9 +201,13 @@ class _LazyFile(_Base):
         self.fp = None
 
     def _decode(self) -> None:
-        """Decodes where Pillow's ``load`` can't, as it has no file any more."""
+        """Decodes by the core, or where Pillow's ``load`` can't, as it has no file any more."""
+        lazy = self._fastpipe_lazy()
         source = self._fastpipe_source if self._fastpipe_is_loaded else None
-        if source is not None:
+        if lazy is not None:
+            lazy.info = {}
+            self.im = lazy.im
+        elif source is not None:
             opened = _opened(self._fastpipe_pillow, self.filename, source.encoded.content)
             opened.load()
             vars(self).update({**vars(opened), "info": self.info})
@@ -240,12 +254,6 @@ def _in_rgb(image: Image.Image) -> Image.Image:
 
 class _LazyJpeg(_LazyFile, UnreadJpeg):
     _fastpipe_pillow = JpegImagePlugin.JpegImageFile
-
-    def _decode(self) -> None:
-        lazy = self._fastpipe_lazy()
-        if lazy is not None:
-            lazy.info = {}
-            self.im = lazy.im
 
 
 class _LazyPng(_LazyFile, PngImagePlugin.PngImageFile):

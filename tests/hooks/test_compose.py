@@ -22,6 +22,7 @@ from torchvision_here import module
 import fastpipe
 from fastpipe import core, ops
 from fastpipe.errors import CoreError, FastpipeWarning
+from fastpipe.hooks import originals
 from fastpipe.hooks.ledger import LEDGER, Site
 from fastpipe.rng.state import GeneratorStates
 
@@ -299,6 +300,28 @@ def _marked(plain: Callable[..., Any], calls: list[str], name: str) -> Callable[
         return plain(*args, **options)
 
     return replaced
+
+
+def test_composes_made_anew_for_each_image_look_at_the_libraries_functions_once(
+    photos: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[Any] = []
+    functional = module("torchvision.transforms.functional")
+    is_librarys = originals.is_librarys
+
+    def made() -> Any:
+        return T.Compose([T.CenterCrop(30), T.ToTensor()])(Image.open(photos[0]))
+
+    with fastpipe.install(check=0):
+        expected = made()
+        monkeypatch.setattr(originals, "is_librarys", lambda function: looked.append(function) or is_librarys(function))
+        assert torch.equal(made(), expected)
+        assert not looked
+        calls: list[str] = []
+        monkeypatch.setattr(functional, "to_tensor", _marked(functional.to_tensor, calls, "to_tensor"))
+        assert torch.equal(made(), expected)
+        assert looked
+        assert calls == ["to_tensor"]
 
 
 @pytest.mark.parametrize("is_late", [False, True])

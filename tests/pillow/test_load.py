@@ -208,6 +208,36 @@ def test_any_change_of_a_byte_is_raised_by_load_or_not_at_all() -> None:
         assert loaded(lambda data=bytes(data): fastpipe.open_image(data)) == theirs
 
 
+@pytest.mark.needs_core
+@pytest.mark.parametrize("name", ["jpeg-420", "jpeg-progressive", "jpeg-gray", "png-rgb", "png-gray"])
+def test_files_opened_and_not_converted_are_decoded_by_the_core(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = corpus.files()[name]
+    expected = Image.open(io.BytesIO(data))
+    expected.load()
+
+    def decodes(*_: Any) -> Any:
+        raise AssertionError("Pillow decodes")
+
+    monkeypatch.setattr(Image, "_getdecoder", decodes)
+    for look in (attributes, lambda image: image.tobytes(), lambda image: np.array(image).tolist()):
+        loaded, opened = fastpipe.open_image(data), fastpipe.open_image(data)
+        loaded.load()
+        assert look(loaded) == look(expected)
+        if look is not attributes:
+            assert look(opened) == look(expected)
+            assert attributes(opened) == attributes(expected)
+
+
+@pytest.mark.needs_core
+@pytest.mark.parametrize("data", [PHOTO, corpus.files()["png-gray"]], ids=["jpeg", "png"])
+def test_the_first_array_leaves_a_file_without_pixels(data: bytes) -> None:
+    theirs, ours = np.array(Image.open(io.BytesIO(data))), fastpipe.open_image(data)
+    for is_pending in (True, False, False):
+        made = np.asarray(ours)
+        assert (made.dtype, made.shape, made.tobytes()) == (theirs.dtype, theirs.shape, theirs.tobytes())
+        assert fastpipe.is_pending(ours) == is_pending
+
+
 def test_threads_load_one_image() -> None:
     expected = Image.open(io.BytesIO(PHOTO)).tobytes()
     for start in (lambda image: image, lambda image: image.convert("RGB")):
