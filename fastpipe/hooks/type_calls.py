@@ -97,22 +97,26 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 def _lines_that_call_type(code: CodeType) -> Iterator[set[str]]:
     """The names on each line of code that calls ``type``, with `_COMPARED` where it compares something.
 
-    Without lines that ask for a class's name, which is the same.
+    Without calls of whose result the name is asked for, which is the same.
     """
     if "type" not in code.co_names:
         return
     line_at = {at: line for start, end, line in code.co_lines() for at in range(start, end, 2)}
+    steps = [*dis.get_instructions(code)]
     lines: dict[int | None, set[str]] = {}
     are_called: set[int | None] = set()
-    for step in dis.get_instructions(code):
+    for number, step in enumerate(steps):
         line = line_at.get(step.offset)
+        names = lines.setdefault(line, set())
         if step.opname in ("COMPARE_OP", "CONTAINS_OP", "IS_OP"):
-            lines.setdefault(line, set()).add(_COMPARED)
+            names.add(_COMPARED)
         elif isinstance(step.argval, str):
-            lines.setdefault(line, set()).add(step.argval)
+            names.add(step.argval)
             if step.argval == "type" and step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-                are_called.add(line)
-    yield from (lines[line] for line in are_called if not lines[line] & _ALIKE)
+                called = (at for at in range(number, len(steps) - 1) if steps[at].opname.startswith("CALL"))
+                if steps[next(called, number) + 1].argval not in _ALIKE:
+                    are_called.add(line)
+    yield from map(lines.__getitem__, are_called)
 
 
 def _named(

@@ -37,6 +37,14 @@ def asks_for_a_name(value: Any) -> bool:
     return type(value).__name__ == "Tensor" and type(value).__module__ == "torch"
 
 
+def asks_for_a_name_and_more(value: Any) -> bool:
+    return type(value).__name__ == "Tensor" and type(value) is torch.Tensor
+
+
+def asks_for_the_class_of_a_result(value: Any) -> str:
+    return type(str(value)).__name__
+
+
 def compares_attribute(image: Any) -> bool:
     return type(image) == Image.Image  # noqa: E721
 
@@ -156,6 +164,8 @@ def closing_over(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     "thing",
     [
         asks,
+        asks_for_a_name_and_more,
+        asks_for_the_class_of_a_result,  # nobody looks through the call within
         closing_over(asks),
         functools.partial(asks),
         functools.partial(map, asks),
