@@ -118,11 +118,12 @@ def _with_attributes(made: Any, dataset: Any) -> Any:
 
 def set_samples(made: IndexedDataset, samples: Iterable[tuple[Any, Any]]) -> None:
     """Gives a data set its samples: mapped arrays of them where targets are integers."""
-    rows = [(os.fspath(path), target) for path, target in samples]
-    if {type(target) for _, target in rows} == {int}:
-        made._fastpipe_set_samples(index_of_rows(tuple(zip(*rows, strict=True))))
+    rows = [*samples]
+    paths, targets = [os.fspath(path) for path, _ in rows], [target for _, target in rows]
+    if set(map(type, targets)) == {int}:
+        made._fastpipe_set_samples(index_of_rows((paths, targets)))
     else:
-        made._fastpipe_set_samples(rows)
+        made._fastpipe_set_samples(list(zip(paths, targets, strict=True)))
 
 
 def _folder_files(dataset: Any) -> Files:
