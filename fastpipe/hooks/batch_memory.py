@@ -48,7 +48,7 @@ _thread = threading.local()
 
 
 class FetcherMemory:
-    """What is known of the samples of one of torch's fetchers, from its batches so far.
+    """Knowledge of the samples of one of torch's fetchers, from its batches so far.
 
     A sample's results have numbers, in the order in which they are made.
 

@@ -28,7 +28,7 @@ _MOST_OF_A_LIST = 64  # transforms are in short lists, and files in long ones
 
 
 class TypeCalls(NamedTuple):
-    """What the user's code may ask ``type`` of.
+    """The things that the user's code may ask ``type`` of.
 
     Attributes:
         tensors: tensors, or anything else.
@@ -122,7 +122,7 @@ def _lines_that_call_type(code: CodeType) -> Iterator[set[str]]:
 def _named(
     function: FunctionType, codes: Iterable[CodeType], kind: type[Any] | None
 ) -> Iterator[tuple[object, type[Any] | None]]:
-    """What a function's code names, and its closure holds; methods with the class that they are of."""
+    """Things that a function's code names, or its closure holds; methods with the class that they are of."""
     names = {name for code in codes for name in code.co_names}
     found = [function.__globals__[name] for name in names if name in function.__globals__]
     for cell in function.__closure__ or ():
@@ -141,7 +141,7 @@ def _named(
 
 
 def _members(kind: type[Any], names: Iterable[str]) -> Iterator[tuple[object, type[Any] | None]]:
-    """What a class has by some names: methods with the class, and objects."""
+    """The members that a class has by some names: methods with the class, and objects."""
     for name in names:
         member = next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
         member = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
@@ -152,7 +152,7 @@ def _members(kind: type[Any], names: Iterable[str]) -> Iterator[tuple[object, ty
 
 
 def _held(thing: object) -> Iterator[tuple[object, type[Any] | None]]:
-    """What an object leads to: its methods that others call, and what it holds."""
+    """Things that an object leads to: its methods that others call, and what it holds."""
     if isinstance(thing, functools.partial):
         held: Iterable[object] = (thing.func, *thing.args, *thing.keywords.values())
     elif isinstance(thing, MethodType):
