@@ -173,6 +173,11 @@ class Filled(Transform):
         else:
             return None  # type: ignore[unreachable]
 
+    def _fill_as_key(self) -> float | tuple[float, ...] | None:
+        """The fill as caches of operations take it: hashable."""
+        fill: Any = self.fill
+        return tuple(fill) if isinstance(fill, list) else fill
+
 
 def setup_size(size: Any, error_msg: str) -> Any:
     """``(height, width)`` from one number, a sequence of one, or a sequence of two (which is returned as it is).

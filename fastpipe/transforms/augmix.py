@@ -163,7 +163,7 @@ class AugMix(Filled):
     def _mixture(self, op_meta: Any, weights: Tensor, stream: Any) -> Any:
         chains = _draw_chains(op_meta, self.mixture_width, self.chain_depth, self.severity, stream)
         calls = []
-        fill = tuple(self.fill) if isinstance(self.fill, list) else self.fill
+        fill = self._fill_as_key()
         for chain in chains:
             drawn = [op_calls(name, magnitude, self.interpolation, fill) for name, magnitude in chain]
             calls.append(tuple(itertools.chain.from_iterable(drawn)))

@@ -52,7 +52,7 @@ class _Policy(Filled):
         return img
 
     def _steps(self, chosen: Iterable[tuple[str, float]]) -> tuple[Step, ...]:
-        fill = tuple(self.fill) if isinstance(self.fill, list) else self.fill
+        fill = self._fill_as_key()
         return tuple(step for name, level in chosen for step in op_calls(name, level, self.interpolation, fill))
 
 
