@@ -25,6 +25,7 @@ from fastpipe.datasets.indexed import IndexedDataset
 from fastpipe.datasets.wrappers import EpochSubset
 from fastpipe.errors import DatasetError, FastpipeWarning, StoreError
 from fastpipe.executor import SharedEpoch
+from fastpipe.forks import garbage_left_to_parent
 from fastpipe.growing.prefetch_process import run_prefetcher
 from fastpipe.growing.state import FetchProgress, GrowingState, Window
 from fastpipe.index.lazy_sequences import Targets
@@ -352,7 +353,8 @@ class GrowingDataset(EpochSubset):
             name="fastpipe-fetch",
             daemon=True,
         )
-        self._process.start()
+        with garbage_left_to_parent():
+            self._process.start()
         weakref.finalize(self, _end, self._process, os.getpid())
         return True
 

@@ -9,6 +9,7 @@ from multiprocessing.queues import Queue
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from fastpipe.forks import garbage_left_to_parent
 from fastpipe.hooks.before_fork import import_for_workers, may_make_images
 from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.loader_times import LoaderTimes
@@ -49,7 +50,8 @@ def _prepared(plain: Function) -> Function:
     def begin(self: Any, loader: Any) -> None:
         import_for_workers(loader)
         LEDGER.fold_ended()
-        plain(self, loader)
+        with garbage_left_to_parent():
+            plain(self, loader)
         weakref.finalize(self, _end, [process.name for process in self._workers]).atexit = False
 
     return begin

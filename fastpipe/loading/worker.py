@@ -7,7 +7,6 @@ wrong, see `fastpipe.loading.worker_monitor`.
 from __future__ import annotations
 
 import atexit
-import gc
 import itertools
 import multiprocessing
 import signal
@@ -110,10 +109,8 @@ def _silence_exit() -> None:
 
     Ctrl-C reaches every process of a terminal; the main process has the word, and ends its workers. And a worker that
     was spawned ends while the thread that sends its batches may be at work in torch's C++ code, where the interpreter
-    kills it: "terminate called without an active exception". That thread is waited for. And garbage that a fork
-    inherits stays where it is: an iterator of torch's among it would complain that its workers aren't this process's.
+    kills it: "terminate called without an active exception". That thread is waited for.
     """
-    gc.freeze()
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.excepthook = _print_error  # multiprocessing calls it in the thread that hands memory over

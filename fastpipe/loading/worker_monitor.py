@@ -25,6 +25,7 @@ from fastpipe.environment import no_descriptors_left
 from fastpipe.errors import FastpipeWarning, LoaderError
 from fastpipe.executor import SharedEpoch, StageTimes, close_pieces
 from fastpipe.executor.worker_queue import NO_DESCRIPTORS, NO_ROOM, with_direct_queues
+from fastpipe.forks import garbage_left_to_parent
 from fastpipe.loading.fetcher import BatchFetcher
 from fastpipe.loading.worker import Heartbeats, WorkerInit
 
@@ -104,7 +105,7 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
         given.worker_init_fn = WorkerInit(loader.worker_init_fn, self.heartbeats, pieces, epochs, times)
         given.multiprocessing_context = with_direct_queues(loader.multiprocessing_context)
         try:
-            with _interrupts_deferred():
+            with _interrupts_deferred(), garbage_left_to_parent():
                 super().__init__(given)
         except Exception as error:  # raised again, or as what it comes from
             self._worker_pids_set = True  # torch says so a step after it has set them
@@ -162,7 +163,9 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
             _channels.pop(id(self), None)
             close_pieces(process.name for process in self._workers)
 
-    def __del__(self) -> None:
+    def __del__(self, is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
+        if is_ending():  # modules are empty, and torch ends no workers then
+            return
         with _interrupts_deferred(_interrupt_soon):  # Python ignores what is raised here: the training would go on
             super().__del__()
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from fastpipe.errors import FastpipeError
+from fastpipe.forks import garbage_left_to_parent
 from fastpipe.progress_bar import ProgressCallback, no_progress
 
 _SAME = 0.03
@@ -102,7 +103,9 @@ class Workers:
             FastpipeError: the first that one of them raises.
         """
         self._told[:] = work
-        for one in self._loader:
+        with garbage_left_to_parent():
+            results = iter(self._loader)
+        for one in results:
             if isinstance(one, FastpipeError):
                 raise one
             yield one

@@ -69,3 +69,69 @@ def test_fork_while_libraries_are_at_work(photos):
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", SCRIPT, str(photos)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2], check=False)
     assert (done.returncode, done.stdout) == (0, "equal\n"), done.stderr
+
+
+GARBAGE = """
+import contextlib, gc, operator, os, sys
+import torch
+import fastpipe
+from fastpipe.tools.timing import Workers
+
+class Item(torch.utils.data.Dataset):
+    def __len__(self):
+        return 2
+    def __getitem__(self, index):
+        return torch.tensor([gc.isenabled(), gc.get_freeze_count() > 1000])
+
+class Garbage:
+    def __init__(self):
+        self.ring = self
+    def __del__(self):
+        if os.getpid() != parent:
+            print("collected in a child", flush=True)
+
+def fork():
+    Garbage()
+    pid = plain()
+    if pid == 0:
+        gc.set_threshold(1)
+    return pid
+
+parent, plain, os.fork = os.getpid(), os.fork, fork
+gc.set_threshold(1_000_000)
+if "disabled" in sys.argv:
+    gc.disable()
+made_by = {
+    "ours": lambda: torch.cat([*fastpipe.DataLoader(Item(), 1, num_workers=2)]),
+    "torch's": lambda: torch.cat([*torch.utils.data.DataLoader(Item(), 1, num_workers=2)]),
+    "tools'": lambda: torch.stack([*Workers(Item(), 2).run([operator.itemgetter(0)] * 2)]),
+}
+with fastpipe.install() if sys.argv[1] == "torch's" else contextlib.nullcontext():
+    print(made_by[sys.argv[1]]().tolist(), gc.isenabled())
+"""
+
+
+@pytest.mark.parametrize("collector", ["enabled", "disabled"])
+@pytest.mark.parametrize("loader", ["ours", "torch's", "tools'"])
+def test_inherited_garbage_is_never_collected(loader: str, collector: str) -> None:
+    """Its destructors may wait for threads that the parent alone has, as those of Dask's client do."""
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", GARBAGE, loader, collector]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2], check=False)
+    enabled = collector == "enabled"
+    assert (done.returncode, done.stdout) == (0, f"{[[enabled, True]] * 2} {enabled}\n"), done.stderr
+
+
+def test_an_iterator_that_is_there_when_the_process_ends_says_nothing(photos: Path) -> None:
+    script = """
+import sys, fastpipe
+from fastpipe import transforms as T
+from fastpipe.loading import worker_monitor  # so that the module is emptied before the iterator goes
+def same(image):  # its globals hold the iterator, which holds it: a ring
+    return image
+dataset = fastpipe.ImageFolder(sys.argv[1], T.Compose([T.Resize(9), same, T.ToTensor()]))
+batches = iter(fastpipe.DataLoader(dataset, 1, num_workers=1))
+next(batches)
+"""
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", script, str(photos)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2], check=False)
+    assert (done.returncode, done.stderr) == (0, "")

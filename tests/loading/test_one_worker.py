@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import multiprocessing
 import os
 import signal
@@ -243,21 +242,3 @@ def test_auto_does_without_a_worker_that_has_no_room(root, machine):
 def test_other_numbers_of_threads_are_refused(root, threads):
     with pytest.raises(DatasetError, match='0 or "auto"'):
         fastpipe.DataLoader(fastpipe.ImageFolder(root, CROP), num_workers=1, threads=threads)
-
-
-class FreezeCount(torch.utils.data.Dataset[int]):
-    """How many objects the collector leaves alone, where a sample is made."""
-
-    def __len__(self) -> int:
-        return 1
-
-    def __getitem__(self, index: int) -> int:
-        return gc.get_freeze_count()
-
-
-def test_what_a_worker_has_inherited_is_never_collected_there() -> None:
-    """An iterator of torch's among it would complain that its workers aren't that process's."""
-    gc.unfreeze()  # a fork inherits that, too
-    (count,) = fastpipe.DataLoader(FreezeCount(), 1, num_workers=1)
-    assert count.item() > 1000
-    assert gc.get_freeze_count() == 0
