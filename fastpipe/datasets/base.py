@@ -32,6 +32,7 @@ from fastpipe.executor import (
     PendingBatch,
     SampleTask,
     SharedEpoch,
+    serve_torch_loader,
 )
 from fastpipe.index.table import Array
 from fastpipe.paths import absolute_path
@@ -266,6 +267,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
     def __getitem__(self, index: int) -> tuple[Any, Any]:
         """The transformed image and the transformed target; None where ``on_error`` leaves a bad sample out."""
         if get_worker_info() is not None:  # a loader asks, if there is a wrapper between
+            serve_torch_loader()
             _indices_and_epoch(self, [index])
         return self.one(index, self._fastpipe_epoch)
 
@@ -286,6 +288,8 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         Raises:
             BadFilesError: all are left out, which torch's loader can't collate.
         """
+        if get_worker_info() is not None:
+            serve_torch_loader()
         samples = self.batch(indices)
         if indices and not samples:
             raise NothingLeftError(

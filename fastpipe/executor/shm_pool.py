@@ -12,10 +12,11 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import threading
 import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass
-from multiprocessing import current_process
+from multiprocessing import active_children, current_process
 from typing import Any
 
 import numpy as np
@@ -86,6 +87,7 @@ class WorkerPieces:
         self._pieces: dict[int, _Piece] = {}
         self._numbers: dict[int, int] = {}  # of pieces, by their address
         self._left: list[int] = []  # numbers that the main process hasn't been told of
+        self._lock = threading.Lock()  # torch's loader pickles in a thread of its own
 
     def lend(self, size: int) -> NDArray[np.uint8] | None:
         """At least `size` bytes for a batch; None where all pieces are in use.
@@ -96,6 +98,10 @@ class WorkerPieces:
         Raises:
             LoaderError: there is no room for a new piece.
         """
+        with self._lock:
+            return self._lend(size)
+
+    def _lend(self, size: int) -> NDArray[np.uint8] | None:
         self._asked += 1
         self._leave_kept()
         number = self._number_for(size)
@@ -148,6 +154,10 @@ class WorkerPieces:
 
         None for a tensor that doesn't lie in a piece that was lent, or in one whose batch was handed over before.
         """
+        with self._lock:
+            return self._reduced(tensor)
+
+    def _reduced(self, tensor: torch.Tensor) -> tuple[Any, ...] | None:
         number = self._numbers.get(tensor.untyped_storage().data_ptr())
         piece = None if number is None else self._pieces[number]
         if piece is None or piece.is_sent or piece.lent is None or piece.lent() is None:
@@ -174,6 +184,11 @@ def begin_worker(count: int) -> None:
     _worker, _pieces = (os.getpid(), count), None
     with contextlib.suppress(LoaderError):  # which the first batch raises
         worker_pieces()
+
+
+def is_begun() -> bool:
+    """True in a loader's worker that was told to keep pieces."""
+    return _worker[0] == os.getpid()
 
 
 def worker_pieces() -> WorkerPieces | None:
@@ -249,6 +264,12 @@ def close_pieces(workers: Iterable[str]) -> None:
         _opened.pop(worker, None)
 
 
+def _close(worker: str, opened: _Opened) -> None:
+    """Gives up the pieces of a worker whose process is gone, unless another one has its name by now."""
+    if _opened.get(worker) is opened:
+        del _opened[worker]
+
+
 def pieces_in_use(workers: Iterable[str]) -> int:
     """How many pieces of some workers hold a batch that is still there."""
     return sum(int((_opened[worker].states == _IN_USE).sum()) for worker in workers if worker in _opened)
@@ -273,6 +294,9 @@ def _received(
     """Makes a tensor of a batch that came from a worker; called in the main process."""
     if states is not None:
         _opened[worker] = _Opened(states)
+        for process in active_children():
+            if process.name == worker:
+                weakref.finalize(process, _close, worker, _opened[worker]).atexit = False
     # torch keeps the array for as long as there is a tensor, or anything made of one, on its memory.
     return tensor_on(_opened[worker].open(number, memory, left), shape, dtype, stride, offset)
 

@@ -22,23 +22,19 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch.overrides import TorchFunctionMode
-from torch.utils.data import get_worker_info
 from torch.utils.data._utils.collate import default_collate
 
-from fastpipe.errors import LoaderError
-from fastpipe.executor.host_pool import SMALL, reused_bytes, tensor_on
-from fastpipe.executor.shm_pool import lent_bytes
+from fastpipe.executor.host_pool import tensor_on
+from fastpipe.executor.stacking import are_alike, new_places, stacked
 from fastpipe.hooks.type_calls import type_calls_of
 from fastpipe.kernels.memory import StackedResults, results_in
-from fastpipe.program.pending_tensor import is_pending, plain_class, with_pixels, write_stack
+from fastpipe.program.pending_tensor import is_pending, with_pixels
 
 Fetch = Callable[[Any, Any], Any]
 Collate = Callable[[Any], Any]
 Stack = Callable[[Any], "torch.Tensor | None"]
 
 _default_collate: Collate = default_collate
-_SMALL_SHARED = 1 << 16
-"""Bytes of shared memory, each piece of which is new to both processes, from which on it is used again."""
 _OFTEN = 4
 """At most every fourth tensor without pixels may be kept by somebody: its pixels are made twice."""
 _MOST_RESULTS = 16
@@ -172,7 +168,7 @@ def _stacking(collate: Collate) -> Collate:
     """A ``collate_fn`` that stacks in memory that is used again."""
 
     def collate_stacking(samples: Any) -> Any:
-        with _stacking_by(_stacked), nullcontext() if collate is default_collate else _StackMode():
+        with _stacking_by(stacked), nullcontext() if collate is default_collate else _StackMode():
             return collate(samples)
 
     return collate_stacking
@@ -184,7 +180,7 @@ class _StackMode(TorchFunctionMode):
     sees_transforms = False  # see `fastpipe.transforms.compose_plan.torch_modes_active`
 
     def __torch_function__(self, function: Any, kinds: Any, args: Any = (), kwargs: Any = None) -> Any:
-        made = _stacked(args[0]) if function is torch.stack and len(args) == 1 and not kwargs else None
+        made = stacked(args[0]) if function is torch.stack and len(args) == 1 and not kwargs else None
         return function(*args, **(kwargs or {})) if made is None else made
 
 
@@ -247,14 +243,14 @@ class _BatchPlaces:
 
         None where torch is to make it.
         """
-        if len(batch) == self._count and _are_alike(batch) and not is_pending(batch[0]):
+        if len(batch) == self._count and are_alike(batch) and not is_pending(batch[0]):
             first = batch[0].data_ptr()
             for buffer in self._buffers.values():
                 if buffer.address == first and buffer.batch is None:
                     whole = buffer.collated(batch)
                     if whole is not None:
                         return whole
-        return _stacked(batch)
+        return stacked(batch)
 
     def settle(self) -> None:
         """Parts the batch's memory from samples that are still there; to be called when the batch is made."""
@@ -333,66 +329,3 @@ class _Buffer:
             batch: Any = self.batch
             batch.set_(batch.clone())
         return True
-
-
-def _are_alike(batch: Any) -> bool:
-    """Whether these are tensors whose values alone make the batch, of one shape and dtype; some may have no pixels."""
-    if not isinstance(batch, (list, tuple)) or len(batch) < 2:
-        return False
-    first = batch[0]
-    plain = plain_class(first)
-    if plain is not torch.Tensor and not _stacks_as_tensor(plain):
-        return False
-    with torch._C.DisableTorchFunctionSubclass():  # a pending tensor knows this of itself
-        if first.layout is not torch.strided or first.device.type != "cpu":
-            return False
-        shape, dtype = first.shape, first.dtype
-        return not any(
-            plain_class(one) is not plain
-            or one.dtype is not dtype
-            or one.shape != shape
-            or one.requires_grad
-            or one.is_neg()
-            or one.is_conj()
-            for one in batch
-        )
-
-
-def _stacks_as_tensor(kind: type[Any]) -> bool:
-    """Whether a stack of such tensors is a plain one: of torchvision's images, unless somebody asked otherwise."""
-    helpers = sys.modules.get("torchvision.tv_tensors._torch_function_helpers")
-    tv_tensors = sys.modules.get("torchvision.tv_tensors")
-    if helpers is None or tv_tensors is None or kind is not tv_tensors.Image:
-        return False
-    return getattr(helpers, "_TORCHFUNCTION_SUBCLASS", True) is False
-
-
-def _stacked(batch: Any) -> torch.Tensor | None:
-    """A stack in memory that is used again; None where torch is to make it."""
-    if not _are_alike(batch):
-        return None
-    first = batch[0]
-    if first.ndim > 3 and not all(one.is_contiguous() for one in batch):  # of which torch may keep the layout
-        return None
-    memory = new_places(first.nbytes * len(batch))
-    if memory is None:
-        return None
-    out = tensor_on(memory, (len(batch), *first.shape), first.dtype)
-    if any(map(is_pending, batch)) and not torch._C._len_torch_dispatch_stack():
-        write_stack(batch, out)
-        return out
-    is_plain = plain_class(first) is torch.Tensor
-    plain = [*batch] if is_plain else [one.as_subclass(torch.Tensor) for one in batch]
-    return torch.stack(plain, out=out)
-
-
-def new_places(size: int) -> NDArray[np.uint8] | None:
-    """At least `size` uninitialised bytes, used again once this very array is gone; None where torch is to allocate."""
-    if get_worker_info() is None:
-        return reused_bytes(size) if size >= SMALL else None
-    if size < _SMALL_SHARED:
-        return None
-    try:
-        return lent_bytes(size)
-    except LoaderError:  # no room, as torch's own collating is going to say in its own words
-        return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import weakref
 from contextlib import nullcontext
 from multiprocessing.queues import Queue
 from types import ModuleType
@@ -52,16 +51,8 @@ def _prepared(plain: Function) -> Function:
         LEDGER.fold_ended()
         with garbage_left_to_parent():
             plain(self, loader)
-        weakref.finalize(self, _end, [process.name for process in self._workers]).atexit = False
 
     return begin
-
-
-def _end(workers: list[str]) -> None:
-    """Gives up the memory of workers, with the iterator that they were of."""
-    memory: Any = sys.modules.get("fastpipe.executor.shm_pool")
-    if memory is not None:
-        memory.close_pieces(workers)
 
 
 def _working(plain: Function) -> Function:
