@@ -95,22 +95,16 @@ class _Pickler(ForkingPickler):
     """Sends tensors in the worker's pieces by their place, small ones by value, and others as torch does."""
 
     def reducer_override(self, obj: object) -> Any:
-        reduced = reduced_tensor(obj) if type(obj) is torch.Tensor else None
-        return NotImplemented if reduced is None else reduced
-
-
-def reduced_tensor(tensor: torch.Tensor) -> tuple[Any, ...] | None:
-    """The stand-in for a tensor in a worker's message; None where torch is to share its memory."""
-    if tensor.device.type != "cpu" or tensor.layout != torch.strided:
-        return None
-    pieces = worker_pieces()
-    in_its_place = None if pieces is None else pieces.reduced(tensor)
-    if in_its_place is not None:
-        return in_its_place
-    if not _is_small(tensor):
-        return None
-    flat = tensor.detach().resolve_conj().resolve_neg().reshape(-1).view(torch.uint8)
-    return _tensor_of, (bytearray(flat.numpy()), tensor.dtype, tuple(tensor.shape))
+        if type(obj) is not torch.Tensor or obj.device.type != "cpu" or obj.layout != torch.strided:
+            return NotImplemented
+        pieces = worker_pieces()
+        in_its_place = None if pieces is None else pieces.reduced(obj)
+        if in_its_place is not None:
+            return in_its_place
+        if not _is_small(obj):
+            return NotImplemented
+        flat = obj.detach().resolve_conj().resolve_neg().reshape(-1).view(torch.uint8)
+        return _tensor_of, (bytearray(flat.numpy()), obj.dtype, tuple(obj.shape))
 
 
 def _is_small(tensor: torch.Tensor) -> bool:

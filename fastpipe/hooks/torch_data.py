@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from contextlib import nullcontext
-from multiprocessing.queues import Queue
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -59,12 +58,10 @@ def _working(plain: Function) -> Function:
     """The function that a worker runs: where it may make images, it sends batches by their place."""
 
     def work(kind: Any, dataset: Any, indices: Any, results: Any, *others: Any, **named: Any) -> Any:
-        if may_make_images() and type(results) is Queue:
-            from fastpipe.executor.shm_pool import begin_worker
-            from fastpipe.executor.worker_queue import DirectQueue
+        if may_make_images():
+            from fastpipe.executor.torch_worker import send_directly
 
-            begin_worker(_PIECES)
-            results.__class__ = DirectQueue
+            send_directly(results)
         return plain(kind, dataset, indices, results, *others, **named)
 
     return work
@@ -174,5 +171,3 @@ _MAKES_IMAGES = "fastpipe.program.on_image"
 """A module that is there once an image has been made."""
 _LIBRARIES = {"timm", "torchvision"}
 _NESTED = 4  # wrappers that are looked into
-_PIECES = 64
-"""Results of batches that a worker has in shared memory at a time: of those made ahead, and of some that are kept."""

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset
-from torch.utils.data._utils.collate import collate_tensor_fn, default_collate_fn_map
+from torch.utils.data._utils.collate import collate_tensor_fn, default_collate, default_collate_fn_map
 
 import fastpipe
 from fastpipe import transforms as T
@@ -68,8 +68,8 @@ def batches(dataset: Any, **options: Any) -> Iterator[list[torch.Tensor]]:
 
 
 def are_equal(one: list[torch.Tensor], other: list[torch.Tensor]) -> bool:
-    same = [left.dtype == right.dtype and left.stride() == right.stride() for left, right in zip(one, other, strict=True)]
-    return all(same) and all(map(torch.equal, one, other))
+    layouts = [[(part.dtype, part.stride()) for part in batch] for batch in (one, other)]
+    return layouts[0] == layouts[1] and all(map(torch.equal, one, other))
 
 
 @pytest.mark.filterwarnings("ignore:epoch 0 has begun a second time")
@@ -147,8 +147,8 @@ def test_without_room_torch_takes_the_memory(root: Path, monkeypatch: pytest.Mon
     assert all(map(torch.equal, found, expected))
 
 
-class Reducers(Dataset[Any]):
-    """Says who pickles a worker's tensors; a sample of ours was made before if there is a data set."""
+class Collating(Dataset[Any]):
+    """Says whose function stacks a worker's tensors; a sample of ours was made before if there is a data set."""
 
     def __init__(self, dataset: Any = None) -> None:
         self.dataset = dataset
@@ -157,12 +157,9 @@ class Reducers(Dataset[Any]):
         return 1
 
     def __getitem__(self, index: int) -> str:
-        from multiprocessing.reduction import ForkingPickler
-
         if self.dataset is not None:
             self.dataset[0]
-        reducers: Any = ForkingPickler._extra_reducers  # type: ignore[attr-defined]
-        return str(reducers[torch.Tensor].__module__)
+        return default_collate_fn_map[torch.Tensor].__module__
 
 
 @on_linux
@@ -171,6 +168,29 @@ def test_workers_without_our_data_sets_are_left_alone(root: Path) -> None:
         ((name,),) = DataLoader(dataset, 1, num_workers=1, multiprocessing_context="fork")
         return str(name)
 
-    assert module(Reducers()) == "torch.multiprocessing.reductions"
-    assert module(Reducers(DATASETS["folder"](root))) == "fastpipe.executor.torch_worker"
-    assert module(Reducers()) == "torch.multiprocessing.reductions"
+    torchs = default_collate_fn_map[torch.Tensor].__module__
+    assert module(Collating()) == torchs == "torch.utils.data._utils.collate"
+    assert module(Collating(DATASETS["folder"](root))) == "fastpipe.executor.torch_worker"
+    assert module(Collating()) == torchs
+
+
+class Telling:
+    """A ``collate_fn`` that also sends its batches elsewhere."""
+
+    def __init__(self, queue: Any) -> None:
+        self.queue = queue
+
+    def __call__(self, samples: list[Any]) -> Any:
+        batch = default_collate(samples)
+        self.queue.put(batch[0])
+        return batch
+
+
+@on_linux
+def test_other_queues_are_left_alone(root: Path) -> None:
+    queue: Any = torch.multiprocessing.get_context("fork").Queue()
+    loader = DataLoader(
+        DATASETS["folder"](root), BATCH, num_workers=1, multiprocessing_context="fork", collate_fn=Telling(queue)
+    )
+    found = [(images, queue.get()) for images, _ in loader]
+    assert all(torch.equal(images, other) for images, other in found)
