@@ -187,6 +187,11 @@ def uninstall() -> None:
         be_in_force_everywhere(True)
 
 
+def are_in_place() -> bool:
+    """True if the hooks are there, everywhere or for blocks."""
+    return _hooks is not None
+
+
 def is_installed() -> bool:
     """True between `install` and `uninstall`."""
     return _hooks is not None and _hooks.everywhere
