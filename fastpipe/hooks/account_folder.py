@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import time
 
-from fastpipe.sources.liveness import Owner, is_alive
+from fastpipe.liveness import Owner, is_alive
 
 _PREFIX = "fastpipe-accounts-"
 

@@ -26,6 +26,7 @@ HOOKS = {
     "albumentations.core.transforms_interface": "albumentations",
     "albumentations.pytorch.transforms": "albumentations",
     "cv2": "opencv",
+    "fastpipe.program.pending_tensor": "torch_tensors",
     "lightning.fabric.strategies.launchers.subprocess_script": "ranks",
     "lightning_fabric.strategies.launchers.subprocess_script": "ranks",
     "multiprocessing.spawn": "children",
@@ -45,6 +46,7 @@ HOOKS = {
     "torchvision.transforms.v2.functional._color": "torchvision_images",
 }
 """By another library's module: the module of this package whose ``hook(module, patches)`` replaces functions in it.
+(``fastpipe.program.pending_tensor`` stands for torch: from then on there are tensors without pixels.)
 
 A hook imports nothing heavy, and may run while its library is being imported. Its replacements import what they need
 when they are first called.

@@ -12,12 +12,11 @@ import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastpipe.atomic_write import atomic_write
-
-if TYPE_CHECKING:
-    from fastpipe.sources.liveness import Owner
+from fastpipe.hooks.account_folder import make_folder, remove_folder
+from fastpipe.liveness import Owner
 
 _CHECKED_AGAIN = 4096
 """Samples of a site from one check to the next, once the first ones have been checked."""
@@ -204,16 +203,12 @@ class Ledger:
     def folder(self) -> str:
         """The folder in which child processes leave their accounts; made when it is first asked for."""
         if self._folder is None:
-            from fastpipe.hooks.account_folder import make_folder
-
             self._folder, self._owner = make_folder()
         return self._folder
 
     def remove_folder(self) -> None:
         """Removes the folder, if this process has made it: nobody asks for the report any more."""
         if self._owner is not None and self._folder is not None:
-            from fastpipe.hooks.account_folder import remove_folder
-
             remove_folder(self._folder, self._owner)
 
     def begin_child(self, folder: str) -> None:
