@@ -10,6 +10,8 @@ import contextlib
 import os
 import secrets
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 if sys.platform == "win32":  # which has no fork either
@@ -41,20 +43,17 @@ class Owner:
         if sys.platform != "win32":
             # Never closed: closing any descriptor of the file would give the lock up.
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
-            self._lock: int | filelock.BaseFileLock = descriptor
+            self._end: Callable[[], object] = partial(os.close, descriptor)
             with contextlib.suppress(OSError):  # a file system without locks: then nobody is ever taken for dead
                 fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         else:
             lock = filelock.FileLock(path)
             lock.acquire()
-            self._lock = lock
+            self._end = lock.release
 
     def end(self) -> None:
         """Gives the lock up, as the end of the process does: the file can be removed, on Windows as well."""
-        if isinstance(self._lock, int):
-            os.close(self._lock)
-        else:
-            self._lock.release()
+        self._end()
 
 
 def is_alive(folder: str | os.PathLike[str], name: str) -> bool:
