@@ -106,6 +106,8 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         derive_from_torchvision(type(self))
         self._fastpipe = PrivateState(None if seed is None else SharedEpoch())
         self._fastpipe_check_callable(transform=transform, target_transform=target_transform)
+        if not callable(loader):
+            raise DatasetError(f"loader={loader!r:.80}: give a function that takes a path and gives an image.")
         if not (seed is None or (hasattr(seed, "__index__") and not isinstance(seed, bool))):
             raise DatasetError(f"seed={seed!r}: give an integer, or None for the global generators.")
         if not hasattr(threads, "__index__") or threads < 0:

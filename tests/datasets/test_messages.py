@@ -158,6 +158,11 @@ def test_a_seed_that_is_none_is_told_where_it_is_given(tmp_path: Path, seed: obj
     assert fastpipe.ImageList((["a.jpg"], [0]), seed=np.int64(3)).seed == 3  # type: ignore[arg-type]
 
 
+def test_a_loader_that_is_no_function_is_told_where_it_is_given() -> None:
+    with pytest.raises(DatasetError, match="loader=3: give a function"):
+        fastpipe.ImageList((["a.jpg"], [0]), loader=3)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("given", [None, 3, ["train"], b"train"])
 @pytest.mark.parametrize("kind", [fastpipe.ImageFolder, fastpipe.ArrayFolder])
 def test_a_root_that_is_no_path_is_told_where_it_is_given(kind: Callable[..., object], given: object) -> None:
