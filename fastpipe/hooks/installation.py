@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from types import ModuleType, TracebackType
 
+from fastpipe.arguments import whole_number
 from fastpipe.hooks.imports import ImportHook
 from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.patches import Patches, be_in_force_everywhere
@@ -117,10 +118,9 @@ def install(*, check: int = DEFAULT_CHECK) -> Installation:
         A context manager, which undoes it; not where it was installed before.
 
     Raises:
-        ValueError: ``check`` is negative.
+        ConfigError: ``check`` isn't a whole number, or is negative.
     """
-    if check < 0:
-        raise ValueError(f"check={check}: give the number of samples that are compared with the plain way, or 0.")
+    check = whole_number("check", check, "the number of samples that are compared with the plain way")
     with _lock:
         if is_installed():
             return Installation(False)

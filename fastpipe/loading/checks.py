@@ -12,6 +12,7 @@ from typing import Any, Literal
 import torch
 from torch.utils.data import DataLoader, IterableDataset, SequentialSampler
 
+from fastpipe.arguments import MOST_THREADS, whole_number
 from fastpipe.datasets import ImageDataset
 from fastpipe.datasets.bad_files import warn_again
 from fastpipe.datasets.wrappers import image_datasets
@@ -41,8 +42,9 @@ def workers_and_threads(
     """
     given: Any = threads
     if given != "auto":
-        if given is not None and (isinstance(given, str) or given < 0):
-            raise DatasetError(f'threads={given!r}: give the number of threads that decode a batch, 0 or "auto".')
+        if given is not None:
+            takes = 'the number of threads that decode a batch, or "auto"'
+            given = whole_number("threads", given, takes, most=MOST_THREADS, error=DatasetError)
         return workers or 0, given
     cpus = usable_cpus()
     if workers is None:

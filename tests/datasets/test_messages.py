@@ -174,7 +174,7 @@ def test_a_root_that_is_no_path_is_told_where_it_is_given(kind: Callable[..., ob
     ("call", "error", "said"),
     [
         (lambda: fastpipe.ImageFolder(".", config="core"), DatasetError, "config='core': give a fastpipe.Mach"),
-        (lambda: fastpipe.ImageFolder(".", threads="two"), DatasetError, "threads=two: give the number"),
+        (lambda: fastpipe.ImageFolder(".", threads="two"), DatasetError, "threads='two': give the number"),
         (lambda: fastpipe.ImageShards("a.tar", image=["jpg"]), DatasetError, "image=['jpg']: give the ending"),
         (lambda: fastpipe.ImageShards("a.tar", label=3), DatasetError, "label=3: give the ending"),
         (lambda: fastpipe.RemoteSource(None), DatasetError, "url=None: give a store's URL"),
