@@ -68,6 +68,14 @@ def test_a_config_that_is_none_is_told(given: Any) -> None:
         fastpipe.readers.read_image(PHOTO, config=given)
 
 
+@pytest.mark.parametrize("given", ["", " ", 3, ["pil"]])
+def test_a_reader_that_is_no_name_is_told(given: Any) -> None:
+    with pytest.raises(FastpipeError, match=r"reader=.*: give a reader's name"):
+        fastpipe.readers.read_image(PHOTO, reader=given)
+    with pytest.raises(FastpipeError, match=r"reader=.*: give a reader's name"):
+        fastpipe.ImageList(([], []), reader=given)
+
+
 @pytest.mark.parametrize("given", ["3", 1.5, -1, 0, [1]])
 def test_a_limit_of_pixels_that_is_none_is_told(given: Any) -> None:
     with pytest.raises(FastpipeError, match=r"max_pixels=.*: give a number of pixels"):
