@@ -59,7 +59,8 @@ def choose_files(
     # An empty path would be the current folder, and os.path says of one that is too long that it isn't there.
     missing = next((one for one, path in zip(given, paths, strict=True) if not one or not os.path.exists(path)), None)
     if missing is not None:
-        raise DatasetError(f"there is no {os.fspath(missing)!r:.200}; name a folder of images, or an image")
+        shown = os.fspath(missing) or "path in ''"
+        raise DatasetError(f"there is no {shown:.200}; name a folder of images, or an image")
     if paths and all(path.is_file() for path in paths):
         chosen = [str(path) for path in paths]
         return chosen if len(chosen) <= count else [chosen[i] for i in sorted(rng.sample(range(len(chosen)), count))]

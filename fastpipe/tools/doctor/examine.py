@@ -44,7 +44,7 @@ from fastpipe.transforms.albumentations import Albumentations
 _SAMPLES = 192
 _SEVERITIES = ("problem", "advice", "note")
 _STEPS = 5
-_LARGEST_BATCH, _LARGEST_RATE, _LONGEST_S = 1 << 24, 1e9, 86400.0
+_LARGEST_RATE, _LONGEST_S = 1e9, 86400.0
 
 
 def doctor(
@@ -83,7 +83,7 @@ def doctor(
     seconds = real_number("seconds", seconds, "how long doctor may measure", most=_LONGEST_S, error=DatasetError)
     if batch_size is not None:
         takes = "the samples of a batch"
-        batch_size = whole_number("batch_size", batch_size, takes, least=1, most=_LARGEST_BATCH, error=DatasetError)
+        batch_size = whole_number("batch_size", batch_size, takes, least=1, error=DatasetError)
     if workers is not None:
         takes = "the number of a loader's workers"
         workers = whole_number("workers", workers, takes, most=MOST_PROCESSES, error=DatasetError)
