@@ -12,7 +12,7 @@ from typing import Any, Literal
 import torch
 from torch.utils.data import DataLoader, IterableDataset, SequentialSampler
 
-from fastpipe.arguments import MOST_THREADS, whole_number
+from fastpipe.arguments import MOST_PROCESSES, MOST_THREADS, whole_number
 from fastpipe.datasets import ImageDataset
 from fastpipe.datasets.bad_files import warn_again
 from fastpipe.datasets.wrappers import image_datasets
@@ -38,8 +38,10 @@ def workers_and_threads(
     workers is one where a process pays, see `_worker_pays`.
 
     Raises:
-        DatasetError: a negative number of threads, or another word.
+        DatasetError: a negative number of threads, or another word; more workers than any machine runs.
     """
+    if isinstance(workers, int) and workers > MOST_PROCESSES:  # of others torch says what is wrong
+        whole_number("num_workers", workers, "the number of workers", most=MOST_PROCESSES, error=DatasetError)
     given: Any = threads
     if given != "auto":
         if given is not None:
