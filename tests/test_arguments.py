@@ -79,6 +79,33 @@ def test_a_reader_that_is_no_name_is_told(given: Any) -> None:
         fastpipe.ImageList(([], []), reader=given)
 
 
+@pytest.mark.parametrize("given", [3, None, 1.5])
+def test_what_is_no_path_is_told(given: Any, tmp_path: Path) -> None:
+    for call in (
+        fastpipe.ImageShards,
+        fastpipe.ImageTable,
+        fastpipe.Cache,
+        fastpipe.ImageIndex.from_folder,
+        lambda path: fastpipe.pack(tmp_path, path),
+        lambda path: fastpipe.verify(TO_TENSOR, [path]),
+        lambda path: fastpipe.CocoDetection(path, tmp_path),
+    ):
+        with pytest.raises(FastpipeError, match=rf"{given} is no path: give a str"):
+            call(given)
+
+
+def test_arguments_of_another_kind_are_told() -> None:
+    with pytest.raises(FastpipeError, match="function='a': give a function"):
+        fastpipe.SampleDataset("a", 3)  # type: ignore[arg-type]
+    with pytest.raises(FastpipeError, match="labels=3: give a sequence"):
+        fastpipe.ImageList((["a.jpg"], 3))
+    for items in ("a.jpg", PHOTO, 3):
+        with pytest.raises(FastpipeError, match=r"items=.*: give several, in a list"):
+            fastpipe.load_batch(items, TO_TENSOR)  # type: ignore[arg-type]
+    with pytest.raises(FastpipeError, match=r"no reader is called \['pil'\]"):
+        fastpipe.readers.get_reader(["pil"])  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("given", ["3", 1.5, -1, 0, [1]])
 def test_a_limit_of_pixels_that_is_none_is_told(given: Any) -> None:
     with pytest.raises(FastpipeError, match=r"max_pixels=.*: give a number of pixels"):

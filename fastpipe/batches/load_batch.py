@@ -69,6 +69,8 @@ def load_batch(
             ``items[3]``.
         PlanError: the transform doesn't end in tensors.
     """
+    if isinstance(items, (str, bytes)) or not isinstance(items, Iterable):
+        raise DatasetError(f"items={items!r:.80}: give several, in a list: encoded images as bytes, or paths of files.")
     given = [_checked(item, f"items[{number}]") for number, item in enumerate(items)]
     if not given:
         raise DatasetError("load_batch got no items: a batch has one at least.")

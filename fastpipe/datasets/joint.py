@@ -162,6 +162,8 @@ class SampleDataset(JointDataset):
         **options: Unpack[ImageOptions],
     ) -> None:
         super().__init__(transforms=transforms, **options)
+        if not callable(function):
+            raise DatasetError(f"function={function!r:.80}: give a function from an index to (path, …).")
         self.function = function
         self.length = whole_number("length", length, "the number of samples", error=DatasetError)
 

@@ -50,7 +50,7 @@ def choose_files(
     Raises:
         DatasetError: a path doesn't exist, or no image is found.
     """
-    given = [files] if isinstance(files, (str, os.PathLike)) else list(files)
+    given = list(files) if isinstance(files, Iterable) and not isinstance(files, (str, os.PathLike)) else [files]
     paths = [Path(local_path(path)) for path in given]
     rng = random.Random(seed)
     if len(paths) == 1 and (container := named_container(given[0])) is not None:
