@@ -33,9 +33,9 @@ from fastpipe.executor import (
     PendingBatch,
     SampleTask,
     SharedEpoch,
-    serve_torch_loader,
 )
 from fastpipe.index.table import Array
+from fastpipe.memory.torch_worker import serve_torch_loader
 from fastpipe.paths import absolute_path
 from fastpipe.readers import MaxPixels
 from fastpipe.rng import copied_generators, keyed_generators, sample_keys

@@ -59,7 +59,7 @@ def _working(plain: Function) -> Function:
 
     def work(kind: Any, dataset: Any, indices: Any, results: Any, *others: Any, **named: Any) -> Any:
         if may_make_images():
-            from fastpipe.executor.torch_worker import send_directly
+            from fastpipe.memory.torch_worker import send_directly
 
             send_directly(results)
         return plain(kind, dataset, indices, results, *others, **named)

@@ -18,8 +18,9 @@ from fastpipe.datasets.bad_files import warn_again
 from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.environment import shared_memory_room, usable_cpus
 from fastpipe.errors import DatasetError, FastpipeError, FastpipeWarning
-from fastpipe.executor import BatchSpec, SharedEpoch, batch_bytes, too_small
+from fastpipe.executor import BatchSpec, SharedEpoch, batch_bytes
 from fastpipe.loading.ranks import rank_and_count
+from fastpipe.memory.shm_pool import too_small
 from fastpipe.rng import keyed_generators
 from fastpipe.types import ImageShape
 

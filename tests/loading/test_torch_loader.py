@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import random
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,13 +11,14 @@ from typing import Any
 
 import pytest
 import torch
+from PIL import Image
 from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset
 from torch.utils.data._utils.collate import collate_tensor_fn, default_collate, default_collate_fn_map
 
 import fastpipe
 from fastpipe import transforms as T
 from fastpipe.errors import LoaderError
-from fastpipe.executor import shm_pool
+from fastpipe.memory import shm_pool
 
 TRANSFORM = T.Compose([T.RandomResizedCrop(96), T.RandomHorizontalFlip(), T.ToTensor(), T.Normalize([0.5], [0.2])])
 BATCH = 3
@@ -48,10 +50,28 @@ def several(root: Path) -> Any:
     return ConcatDataset([Subset(dataset, [5, 1, 8]), dataset])
 
 
+class OwnPhotos(Dataset[Any]):
+    """A data set of one's own, with our transforms on Pillow's images or on ours."""
+
+    def __init__(self, root: Path, transform: Any, open_image: Callable[[Path], Any] = Image.open) -> None:
+        self.files = sorted(root.rglob("*.*"))
+        self.transform, self.open_image = transform, open_image
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __getitem__(self, index: int) -> Any:
+        random.seed(index)
+        torch.manual_seed(index)
+        return self.transform(self.open_image(self.files[index]).convert("RGB")), index
+
+
 DATASETS: dict[str, Callable[[Path], Any]] = {
     "folder": lambda root: fastpipe.ImageFolder(root, TRANSFORM, seed=1),
     "within torch's": several,
     "within one's own": lambda root: Wrapper(fastpipe.ImageFolder(root, TRANSFORM, seed=1)),
+    "one's own": lambda root: OwnPhotos(root, TRANSFORM),
+    "with open_image": lambda root: OwnPhotos(root, TRANSFORM, fastpipe.open_image),
     "small": lambda root: fastpipe.ImageFolder(root, T.Compose([T.Resize((9, 7)), T.ToTensor()]), seed=1),
     "uint8": lambda root: fastpipe.ImageFolder(root, T.Compose([T.Resize((99, 170)), T.PILToTensor()]), seed=1),
 }
@@ -96,7 +116,7 @@ def shared_file(tensor: torch.Tensor) -> str:
 
 @on_linux
 @pytest.mark.filterwarnings("ignore:epoch 0 has begun a second time")
-@pytest.mark.parametrize("name", ["folder", "within torch's", "within one's own"])
+@pytest.mark.parametrize("name", ["folder", "within torch's", "within one's own", "one's own", "with open_image"])
 def test_memory_is_used_again(root: Path, name: str) -> None:
     """torch takes new memory for each batch."""
     memory = [shared_file(batch[0]) for batch in batches(DATASETS[name](root), num_workers=1)]
@@ -170,7 +190,7 @@ def test_workers_without_our_data_sets_are_left_alone(root: Path) -> None:
 
     torchs = default_collate_fn_map[torch.Tensor].__module__
     assert module(Collating()) == torchs == "torch.utils.data._utils.collate"
-    assert module(Collating(DATASETS["folder"](root))) == "fastpipe.executor.torch_worker"
+    assert module(Collating(DATASETS["folder"](root))) == "fastpipe.memory.torch_worker"
     assert module(Collating()) == torchs
 
 

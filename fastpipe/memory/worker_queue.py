@@ -4,7 +4,7 @@ torch's loader takes multiprocessing's queues. These pickle and write in a threa
 process wants the interpreter whenever a batch is asked for; and each tensor comes as a file descriptor, for which the
 main process calls on the worker, and both prove who they are: 1.5 ms a batch, for labels as for images. Here whoever
 puts a message writes it, and small tensors go with it. Images come in memory that both know
-(`fastpipe.executor.shm_pool`), so that nothing but a short message is handed over.
+(`fastpipe.memory.shm_pool`), so that nothing but a short message is handed over.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ import torch
 from torch.utils.data import get_worker_info
 
 from fastpipe.environment import no_descriptors_left
-from fastpipe.executor.host_pool import tensor_on
-from fastpipe.executor.shm_pool import worker_pieces
+from fastpipe.memory.host_pool import tensor_on
+from fastpipe.memory.shm_pool import worker_pieces
 
 NO_ROOM = 74
 """Exit status of a worker that shared memory has no room for what it sends."""

@@ -15,9 +15,9 @@ import torch
 from torch.utils.data._utils import collate
 
 from fastpipe.errors import LoaderError
-from fastpipe.executor.shm_pool import begin_worker, is_begun, worker_pieces
-from fastpipe.executor.stacking import stacked
-from fastpipe.executor.worker_queue import DirectQueue
+from fastpipe.memory.shm_pool import begin_worker, is_begun, worker_pieces
+from fastpipe.memory.stacking import stacked
+from fastpipe.memory.worker_queue import DirectQueue
 
 _PIECES = 64
 """Results of batches that a worker has in shared memory at a time: of those made ahead, and of some that are kept."""

@@ -25,7 +25,7 @@ from torch.multiprocessing.reductions import reduce_tensor
 
 from fastpipe.environment import SHARED_MEMORY, no_descriptors_left, shared_memory_room
 from fastpipe.errors import LoaderError
-from fastpipe.executor.host_pool import tensor_on
+from fastpipe.memory.host_pool import tensor_on
 
 # What the main process writes, and the worker reads, about a piece.
 _FREE, _IN_USE, _LEFT = 0, 1, 2
