@@ -27,6 +27,7 @@ from fastpipe.rng import drawing
 from fastpipe.transforms._base import call
 from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.pipeline import LISTS, Pipeline, all_within, drawn_from, flatten, members_within
+from fastpipe.torch_modes import torch_modes_active
 from fastpipe.transforms.sized_image import Untraceable
 from fastpipe.types import Generators, ImageShape, Step
 
@@ -158,14 +159,6 @@ def draw_and_run(
     except BaseException:
         turn.rewind()
         raise
-
-
-def torch_modes_active() -> bool:
-    """Whether a mode of torch's is to see each transform's call; one of ours says that it isn't."""
-    if torch._C._len_torch_dispatch_stack():
-        return True
-    modes = map(torch._C._get_function_stack_at, range(torch._C._len_torch_function_stack()))
-    return any(getattr(mode, "sees_transforms", True) for mode in modes)
 
 
 @lru_cache(maxsize=256)

@@ -27,7 +27,8 @@ from fastpipe.transforms._attributes import Attribute, by_class
 from fastpipe.transforms._base import draw_all
 from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.autoaugment import AutoAugmentPolicy
-from fastpipe.transforms.compose_plan import ComposePlanSlot, draw_and_run, torch_modes_active
+from fastpipe.torch_modes import torch_modes_active
+from fastpipe.transforms.compose_plan import ComposePlanSlot, draw_and_run
 from fastpipe.transforms.sized_image import Untraceable
 from fastpipe.transforms.v2 import _draws, _params, functional
 from fastpipe.transforms.v2._kernels import Function, by_fastpipe, with_functional
