@@ -14,7 +14,6 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
-import torch
 from PIL import Image
 from torch.nn.modules import module as _modules
 
@@ -24,10 +23,10 @@ from fastpipe.program.lower import lower
 from fastpipe.program.mistakes import raise_again
 from fastpipe.program.on_image import run_on_image, shape_of
 from fastpipe.rng import drawing
+from fastpipe.torch_modes import torch_modes_active
 from fastpipe.transforms._base import call
 from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.pipeline import LISTS, Pipeline, all_within, drawn_from, flatten, members_within
-from fastpipe.torch_modes import torch_modes_active
 from fastpipe.transforms.sized_image import Untraceable
 from fastpipe.types import Generators, ImageShape, Step
 
