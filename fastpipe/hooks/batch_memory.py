@@ -177,7 +177,7 @@ def _stacking(collate: Collate) -> Collate:
 class _StackMode(TorchFunctionMode):
     """Has ``torch.stack`` make its result in memory that is used again, for as long as a ``collate_fn`` runs."""
 
-    sees_transforms = False  # see `fastpipe.transforms.compose_plan.torch_modes_active`
+    sees_transforms = False  # see `fastpipe.torch_modes`
 
     def __torch_function__(self, function: Any, kinds: Any, args: Any = (), kwargs: Any = None) -> Any:
         made = stacked(args[0]) if function is torch.stack and len(args) == 1 and not kwargs else None

@@ -44,8 +44,12 @@ class ComposeCalls:
 
     def planned(self, members: Any) -> ComposePlan | None:
         """The runs of the members as they are now; None where the library is to call them."""
+        from fastpipe.torch_modes import torch_modes_active
+
+        if self.site.is_off or torch_modes_active():
+            return None
         plans = _plans()
-        if self.site.is_off or plans.torch_modes_active() or not isinstance(members, plans.LISTS):
+        if not isinstance(members, plans.LISTS):
             return None
         if self._call is None or self._originals is None or not self._call.holds(members):
             self._call = plans.ComposePlan(members)

@@ -25,7 +25,7 @@ _LEAST = 1 << 12
 class MaskMode(TorchFunctionMode):
     """Has torch's functions on masks made faster, for as long as samples are made."""
 
-    sees_transforms = False  # see `fastpipe.transforms.compose_plan.torch_modes_active`
+    sees_transforms = False  # see `fastpipe.torch_modes`
 
     def __torch_function__(self, function: Any, kinds: Any, args: Any = (), kwargs: Any = None) -> Any:
         faster = _FASTER.get(function)

@@ -106,7 +106,7 @@ def _recorded(function: Any, kernel: Any, image: Any, *args: Any, **kwargs: Any)
 def _behind(record: Record, function: Any, image: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The tensor without pixels that a function gives; None where the library is to do it."""
     from fastpipe.program.pending_tensor import then
-    from fastpipe.transforms.compose_plan import torch_modes_active
+    from fastpipe.torch_modes import torch_modes_active
     from fastpipe.transforms.v2._proxies import given_by_name, image_steps, stand_in
 
     if torch_modes_active() or given_by_name(function.__name__, args, kwargs).get("inplace"):

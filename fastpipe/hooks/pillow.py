@@ -46,7 +46,9 @@ def record(module: ModuleType, name: str, patches: Patches, ours: str = "functio
 
 
 def make_from_files(module: ModuleType, name: str, patches: Patches, ours: str) -> None:
-    """Replaces a function that takes an image's pixels as `record` does; the first results are checked."""
+    """Replaces a function of torchvision's that makes a tensor as `record` does; the first results are checked."""
+    from fastpipe.torch_modes import torch_modes_active
+
     shown = f"{module.__name__}.{name}"
     functions = FunctionsOnTensors(patches)
 
@@ -59,7 +61,7 @@ def make_from_files(module: ModuleType, name: str, patches: Patches, ours: str) 
             if len(args) != 1 or kwargs or not is_pending(args[0]):
                 return plain(*args, **kwargs)
             site = LEDGER.site("function", shown)
-            if site.is_off:
+            if site.is_off or torch_modes_active():
                 return plain(*args, **kwargs)
             due = site.is_due()
             begun = time.perf_counter()
@@ -92,11 +94,10 @@ def _account(site: Site, plain: Function, checks: bool, by_pillow: Callable[[], 
 
 
 def image_tensor(*given: Any) -> Any:
-    """See `fastpipe.pillow.image_tensors.image_tensor`; None where a mode of torch's is to see each call."""
+    """See `fastpipe.pillow.image_tensors.image_tensor`."""
     from fastpipe.pillow import image_tensors
-    from fastpipe.transforms.compose_plan import torch_modes_active
 
-    return None if torch_modes_active() else image_tensors.image_tensor(*given)
+    return image_tensors.image_tensor(*given)
 
 
 def has_record(thing: Any) -> bool:

@@ -17,7 +17,7 @@ from fastpipe.hooks.patches import Function, plainly
 from fastpipe.program.core_job import Encoded
 from fastpipe.program.pending_tensor import pending_tensor
 from fastpipe.program.pending_work import Record, TensorSource
-from fastpipe.transforms.compose_plan import torch_modes_active
+from fastpipe.torch_modes import torch_modes_active
 from fastpipe.types import Header
 
 _ARGUMENTS = {

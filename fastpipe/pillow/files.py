@@ -37,6 +37,9 @@ _TO_RGB = ("1", "LA", "P", "RGBA")
 """Modes of which the core gives what Pillow's ``convert("RGB")`` makes."""
 
 _FORMATS = ("JPEG", "PNG")
+_TINY_PNG = 32 * 32
+"""Pixels up to which Pillow decodes a PNG in less time than it takes to record what is done to it."""
+
 if TYPE_CHECKING:
     _Base = ImageFile.ImageFile
 else:
@@ -383,7 +386,9 @@ def open_lazily(
             vars(image)["_fastpipe_opened"] = None, image._mode, image._size
             _begin(image, None, on_mistake)
             return image
-    return adopt(opener(file, filename), check, on_mistake)
+    image = opener(file, filename)
+    is_tiny = image.format == "PNG" and image.width * image.height <= _TINY_PNG
+    return image if is_tiny and check is None else adopt(image, check, on_mistake)
 
 
 def open_image(source: str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes]) -> Image.Image:

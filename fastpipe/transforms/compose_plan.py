@@ -14,7 +14,6 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
-import torch
 from PIL import Image
 from torch.nn.modules import module as _modules
 from torch.utils.data import get_worker_info
@@ -26,6 +25,7 @@ from fastpipe.program.lower import lower
 from fastpipe.program.mistakes import raise_again
 from fastpipe.program.on_image import run_on_image, shape_of
 from fastpipe.rng import drawing
+from fastpipe.torch_modes import torch_modes_active
 from fastpipe.transforms._base import call
 from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.pipeline import LISTS, Pipeline, all_within, drawn_from, flatten, members_within
@@ -160,14 +160,6 @@ def draw_and_run(
     except BaseException:
         turn.rewind()
         raise
-
-
-def torch_modes_active() -> bool:
-    """Whether a mode of torch's is to see each transform's call; one of ours says that it isn't."""
-    if torch._C._len_torch_dispatch_stack():
-        return True
-    modes = map(torch._C._get_function_stack_at, range(torch._C._len_torch_function_stack()))
-    return any(getattr(mode, "sees_transforms", True) for mode in modes)
 
 
 @lru_cache(maxsize=256)

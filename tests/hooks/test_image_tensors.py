@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import corpus
@@ -13,6 +16,7 @@ import pytest
 import torch
 from PIL import Image
 from plain_and_hooked import assert_as_plain, assert_same
+from torch.overrides import TorchFunctionMode
 from torchvision_here import module
 
 import fastpipe
@@ -206,3 +210,54 @@ def test_threads_that_look_at_one_tensor() -> None:
     for thread in threads:
         thread.join()
     assert same == [True] * 4
+
+
+class _Calls(TorchFunctionMode):
+    """Keeps the names of torch's functions that are called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def __torch_function__(self, function: Any, kinds: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.names.append(function.__name__)
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("data", [PHOTO, GRAY], ids=["colour", "gray"])
+@pytest.mark.parametrize("chain", ["to_tensor", "pil_to_tensor"])
+def test_a_mode_of_torch_s_sees_each_call(chain: str, data: bytes) -> None:
+    with _Calls() as ours:
+        made = CHAINS[chain](opened(data))
+    with plainly(), _Calls() as theirs:
+        expected = CHAINS[chain](opened(data))
+    assert ours.names == theirs.names
+    assert_same(made, expected)
+
+
+FIRST_IN_A_MODE = """
+import io, sys
+sys.path.append(sys.argv[2])
+import torchvision_here
+import fastpipe
+fastpipe.install()
+import torch
+from PIL import Image
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+data, way = sys.stdin.buffer.read(), sys.argv[1]
+F = torchvision_here.module("torchvision.transforms.functional")
+T = torchvision_here.module("torchvision.transforms")
+ways = {"function": F.to_tensor, "compose": T.Compose([T.ToTensor()])}
+with FakeTensorMode():
+    assert isinstance(ways[way](Image.open(io.BytesIO(data))), FakeTensor)
+made = ways[way](Image.open(io.BytesIO(data)))
+assert type(made.clone()) is torch.Tensor
+fastpipe.uninstall()
+assert torch.equal(made, F.to_tensor(Image.open(io.BytesIO(data))))
+"""
+
+
+@pytest.mark.parametrize("way", ["function", "compose"])
+def test_the_first_image_of_a_process_in_a_mode_of_torch_s(way: str) -> None:
+    command = [sys.executable, "-W", "error::UserWarning", "-c", FIRST_IN_A_MODE, way, str(Path(__file__).parents[1])]
+    subprocess.run(command, input=PHOTO, check=True, timeout=300)

@@ -194,6 +194,16 @@ def test_its_classes_are_pillows() -> None:
 
 
 @pytest.mark.needs_core
+def test_a_tiny_png_is_left_to_pillow() -> None:
+    tiny, larger = (corpus.save(corpus.photo(32, width, seed=3), "PNG") for width in (32, 33))
+    with fastpipe.register_pillow_opener():
+        assert type(Image.open(io.BytesIO(tiny))) is PngImagePlugin.PngImageFile
+        assert type(Image.open(io.BytesIO(tiny)).convert("RGB")) is Image.Image
+        assert type(Image.open(io.BytesIO(larger)).convert("RGB")) is LazyImage
+        assert type(Image.open(io.BytesIO(corpus.jpeg(8, 8))).convert("RGB")) is LazyImage
+
+
+@pytest.mark.needs_core
 def test_registering_and_taking_it_back() -> None:
     before = dict(Image.OPEN)
     with fastpipe.register_pillow_opener():

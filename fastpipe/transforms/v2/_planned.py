@@ -23,11 +23,12 @@ from fastpipe.program.on_image import shape_of as image_shape
 from fastpipe.rng import TorchStream, rewound_on, stream_of
 from fastpipe.rng.state import preserved_globals
 from fastpipe.rng.torch_patch import torch_draws_from
+from fastpipe.torch_modes import torch_modes_active
 from fastpipe.transforms._attributes import Attribute, by_class
 from fastpipe.transforms._base import draw_all
 from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.autoaugment import AutoAugmentPolicy
-from fastpipe.transforms.compose_plan import ComposePlanSlot, draw_and_run, torch_modes_active
+from fastpipe.transforms.compose_plan import ComposePlanSlot, draw_and_run
 from fastpipe.transforms.sized_image import Untraceable
 from fastpipe.transforms.v2 import _draws, _params, functional
 from fastpipe.transforms.v2._kernels import Function, by_fastpipe, with_functional
