@@ -158,7 +158,7 @@ class _Items(ImageDataset):
     def _fastpipe_policy(self) -> BadFilePolicy:
         return _ItemPolicy(self)
 
-    def _fastpipe_stages(self, kind: Callable[..., ImageStages] = ImageStages, **options: Any) -> ImageStages:
+    def _fastpipe_stages(self, kind: Callable[..., ImageStages] = ImageStages, **options: object) -> ImageStages:
         return super()._fastpipe_stages(kind, generators=self._generators, out=self._out, shared=False, **options)
 
     def load(self) -> torch.Tensor:

@@ -189,7 +189,7 @@ class Job(JobOperations):
         job = bytes(content)
         return PreparedJob(job, pixels, operations, address_of_bytes(job))
 
-    def fill(self, prepared: PreparedJob, source: int, sink: int, keep: Any) -> None:
+    def fill(self, prepared: PreparedJob, source: int, sink: int, keep: object) -> None:
         """Makes this the prepared job, until it is cleared.
 
         Args:
@@ -229,7 +229,7 @@ class Job(JobOperations):
         """
         self.write_to(address, (*strides, *shape, dtype, *_arithmetic(mean, std, multiplied)))
 
-    def write_to(self, address: int, sink: tuple[Any, ...]) -> None:
+    def write_to(self, address: int, sink: tuple[object, ...]) -> None:
         """Sets the sink: an address, and the rest as `BatchSink.sink` gives it."""
         if sink is self._sink:  # as for most images of a batch
             _ADDRESS.pack_into(self.raw, _SINK_AT, address)

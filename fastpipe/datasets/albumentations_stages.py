@@ -68,7 +68,7 @@ class AlbumentationsStages(ImageStages):
 
 
 def named_arguments(
-    parts: Sequence[Any], size: tuple[int, int], transform: object
+    parts: Sequence[object], size: tuple[int, int], transform: object
 ) -> tuple[dict[str, Any], dict[tuple[int, Any], str]]:
     """The arguments of a transform that the parts of a sample are, and the name that each value has among them.
 
@@ -90,7 +90,7 @@ def named_arguments(
     return data, names
 
 
-def put_back(parts: Sequence[Any], names: dict[tuple[int, Any], str], made: dict[str, Any]) -> list[Any]:
+def put_back(parts: Sequence[object], names: dict[tuple[int, Any], str], made: dict[str, Any]) -> list[Any]:
     """The parts with what the transform gives; what else that is, such as ``applied_transforms``, in the first dict."""
     made = dict(made)
     result: list[Any] = []

@@ -165,7 +165,7 @@ class ArrayList(Arrays, ImageList):
     @with_options(SampleOptions)
     def __init__(
         self,
-        source: str | os.PathLike[str] | ImageIndex | Sequence[Any],
+        source: str | os.PathLike[str] | ImageIndex | Sequence[object],
         transform: Callable[..., Any] | None = None,
         target_transform: Callable[..., Any] | None = None,
         *,

@@ -64,7 +64,7 @@ class ImageList(IndexedDataset):
     @with_options(ImageOptions)
     def __init__(
         self,
-        source: str | os.PathLike[str] | ImageIndex | Sequence[Any],
+        source: str | os.PathLike[str] | ImageIndex | Sequence[object],
         transform: Callable[..., Any] | None = None,
         target_transform: Callable[..., Any] | None = None,
         *,

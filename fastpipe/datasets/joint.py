@@ -22,7 +22,7 @@ from fastpipe.transforms.pipeline import Pipeline
 from fastpipe.types import Recipe
 
 
-def collate_fn(samples: Sequence[Any]) -> tuple[Any, ...]:
+def collate_fn(samples: Sequence[object]) -> tuple[Any, ...]:
     """Collates detection samples: the images as one tuple, the targets as another, since neither has one size."""
     return tuple(zip(*samples, strict=True))
 

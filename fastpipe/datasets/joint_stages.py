@@ -29,7 +29,7 @@ def v2_samples() -> Any:
     return importlib.import_module(_SAMPLES)
 
 
-def with_masks(targets: tuple[Any, ...]) -> tuple[Any, ...]:
+def with_masks(targets: tuple[object, ...]) -> tuple[Any, ...]:
     """Targets with the masks that are stood in for."""
     if _SAMPLES not in sys.modules:  # nobody has made a stand-in
         return targets
@@ -124,7 +124,7 @@ class JointStages(TargetStages):
             self.policy.failed(task, error)
 
     def _drawn(
-        self, task: SampleTask, shape: ImageShape, targets: tuple[Any, ...], generators: Generators | None
+        self, task: SampleTask, shape: ImageShape, targets: tuple[object, ...], generators: Generators | None
     ) -> tuple[tuple[Step, ...] | None, Any]:
         """Draws for the image, and gives the sample without its pixels; no steps if transforms look at pixels."""
         drawn = [planned(transform) for transform in self.pipeline.drawn]

@@ -29,7 +29,7 @@ class EpochSubset(Subset[Any]):
         """The content of an epoch, for a state: `adopt_epoch` takes it."""
         raise NotImplementedError
 
-    def adopt_epoch(self, content: Mapping[str, Any]) -> str:
+    def adopt_epoch(self, content: Mapping[str, object]) -> str:
         """Gives an epoch the content that `describe_epoch` told of it; the difference, where it has another already."""
         raise NotImplementedError
 
@@ -67,7 +67,7 @@ def inner_datasets(dataset: object) -> dict[str, Any]:
 
 def behind_subsets(
     dataset: object,
-    indices: Sequence[Any] = (),
+    indices: Sequence[object] = (),
     epochs: Epochs = _CURRENT,
     through: Callable[[Any], bool] = is_wrapper,
 ) -> tuple[Any, Sequence[Any]]:

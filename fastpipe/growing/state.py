@@ -15,7 +15,6 @@ import math
 import time
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import filelock
 import numpy as np
@@ -123,7 +122,7 @@ class GrowingState:
         """The content of the epoch that runs; nothing before the first."""
         return self._window("begun") or Window(0, 0)
 
-    def _window(self, condition: str, *values: Any) -> Window | None:
+    def _window(self, condition: str, *values: object) -> Window | None:
         """The epoch content that was decided last, of those that meet a condition; None if none does."""
         rows = self._manifest.rows(
             "SELECT first, stop, missing, new, number FROM growing_epochs "

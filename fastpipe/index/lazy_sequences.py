@@ -54,7 +54,7 @@ class _View(Sequence[Item]):
             "Assign a list to the dataset instead: dataset.samples = list(dataset.samples)."
         )
 
-    def _refuse(self, *_: Any, **__: Any) -> Any:
+    def _refuse(self, *_: object, **__: object) -> Any:
         self[0] = None
 
     append = clear = extend = insert = pop = remove = reverse = sort = __delitem__ = _refuse

@@ -24,7 +24,7 @@ class BatchFetcher:
         with in_epochs(self.options.epochs):
             return self.dataset[index]
 
-    def __getitems__(self, indices: Sequence[Any]) -> Any:
+    def __getitems__(self, indices: Sequence[object]) -> Any:
         """A batch in one piece where an image dataset alone says what it is, else a list of samples."""
         with in_epochs(self.options.epochs):
             return batch_of(self.dataset, indices, self.options)

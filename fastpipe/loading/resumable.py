@@ -262,5 +262,5 @@ def merge_states(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return dict(states[farness.index(min(farness))])
 
 
-def _either(values: Collection[Any]) -> str:
+def _either(values: Collection[object]) -> str:
     return " or ".join(sorted(map(str, values)))

@@ -199,7 +199,7 @@ def _by_stage(row: NDArray[np.float64]) -> dict[str, float]:
     return {one.name.lower(): float(row[one] / images * 1e6) for one in Stage if one is not Stage.IMAGES and images}
 
 
-def _caches(datasets: tuple[Any, ...]) -> Iterator[Any]:
+def _caches(datasets: tuple[object, ...]) -> Iterator[Any]:
     for dataset in datasets:
         source = getattr(getattr(dataset, "_fastpipe_index", None), "source", None)
         if isinstance(source, CachedSource):

@@ -123,7 +123,7 @@ class ClassBalancedSampler(WeightedSampler):
 
     def __init__(
         self,
-        targets: Sized | Sequence[Any] | NDArray[Any] | torch.Tensor,
+        targets: Sized | Sequence[object] | NDArray[Any] | torch.Tensor,
         num_samples: int | None = None,
         replacement: bool = True,
         seed: int = 0,

@@ -266,7 +266,7 @@ def _get_item(tensor: Any, index: Any) -> Any:
     return NotImplemented if made is None else made
 
 
-def _box_of(slices: tuple[Any, ...], shape: ImageShape) -> Box | None:
+def _box_of(slices: tuple[object, ...], shape: ImageShape) -> Box | None:
     """The box of slices of rows and columns; None where they step, or leave nothing."""
     edges: list[tuple[int, int]] = []
     for one, side in zip(slices, shape.size, strict=True):

@@ -46,7 +46,9 @@ class StreamGenerators(Generators):
     _stream: MT19937Stream
     stream: Stream
 
-    def __init__(self, stream: MT19937Stream, python: Any = random, key: int | None = None, numpy: Any = None) -> None:
+    def __init__(
+        self, stream: MT19937Stream, python: object = random, key: int | None = None, numpy: object = None
+    ) -> None:
         set_ = object.__setattr__  # the base is frozen
         set_(self, "stream", stream)
         set_(self, "_stream", stream)
@@ -186,7 +188,7 @@ class ThreadGenerators:
         stream: of torch's, kept from draw to draw.
     """
 
-    def __init__(self, torch: Generator, python: Any, numpy: Any = None) -> None:
+    def __init__(self, torch: Generator, python: object, numpy: object = None) -> None:
         self.lock = threading.RLock()
         self.torch = torch
         self.python = python

@@ -103,7 +103,7 @@ class Manifest:
         with self.changing():
             self._database.executemany(sql, rows)
 
-    def rows(self, sql: str, *values: Any) -> list[Any]:
+    def rows(self, sql: str, *values: object) -> list[Any]:
         """All rows that a statement finds."""
         with LOCK:
             return self._database.execute(sql, values).fetchall()

@@ -79,7 +79,7 @@ class Workers:
     They hold a subject, such as a dataset; without workers all runs in this process. Options are torch's DataLoader's.
     """
 
-    def __init__(self, subject: object, count: int, **options: Any) -> None:
+    def __init__(self, subject: object, count: int, **options: object) -> None:
         import torch
         from torch.utils.data import DataLoader
 

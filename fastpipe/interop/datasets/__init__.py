@@ -35,13 +35,13 @@ def convert_dataset(dataset: object, otherwise: Callable[[Any], Any]) -> Any:
     """
     done: dict[int, tuple[Any, Any]] = {}
 
-    def convert(one: Any) -> Any:
+    def convert(one: object) -> Any:
         """The data set that stands for one, wherever it is: one that is in several places becomes one."""
         if id(one) not in done:
             done[id(one)] = one, converted(one)  # the first keeps the id its own
         return done[id(one)][1]
 
-    def converted(one: Any) -> Any:
+    def converted(one: object) -> Any:
         is_ours = isinstance(one, Dataset) and type(one).__module__.startswith("fastpipe.")
         if is_ours or isinstance(one, ImageDataset):
             return one

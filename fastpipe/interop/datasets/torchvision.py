@@ -92,7 +92,7 @@ SVHN, STL10 = (_named(name, _Labelled) for name in ("SVHN", "STL10"))
 # -- from torchvision's objects
 
 
-def _check_loader(dataset: Any) -> None:
+def _check_loader(dataset: object) -> None:
     """Raises `NotConvertible` unless the data set's loader, if it has one, gives what Pillow reads, in RGB."""
     loader = vars(dataset).get("loader", default_loader)
     if loader is default_loader:

@@ -216,7 +216,7 @@ class _Call:
             shape = (*self.size, *pixels.shape[2:])
         return np.ndarray(shape, np.uint8, b"\0", strides=(0,) * len(shape))
 
-    def note(self, transform: object, params: Mapping[str, Any]) -> None:
+    def note(self, transform: object, params: Mapping[str, object]) -> None:
         motion = ENTRIES[type(transform)].recipe(transform, params, self.size)
         self.noted.append(_Noted(transform, params, motion, self.size))
         self.size = motion.size
@@ -273,7 +273,7 @@ class _StandIn:
     def __setattr__(self, name: str, value: object) -> None:
         setattr(self._original, name, value)
 
-    def __call__(self, *args: Any, **data: Any) -> Any:
+    def __call__(self, *args: object, **data: object) -> Any:
         return self._call.behind(self, self._run(*args, **data))
 
     def _run(self, *args: Any, **data: Any) -> Any:
@@ -333,7 +333,7 @@ class _Normalize(_StandIn):
 
     __slots__ = ()
 
-    def apply_with_params(self, params: dict[str, Any], *args: Any, **data: Any) -> dict[str, Any]:
+    def apply_with_params(self, params: dict[str, Any], *args: object, **data: object) -> dict[str, Any]:
         image = data.get("image")
         mean, factor = self.mean_np, self.denominator
         three = mean.shape == factor.shape == (3,) and mean.dtype == factor.dtype == np.float32

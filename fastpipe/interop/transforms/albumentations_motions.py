@@ -45,7 +45,7 @@ class Motion(NamedTuple):
             return _turned(held, self.turn, size)
         return part if self.crop is not None and not self.resizes else Box(0, 0, *self.size)
 
-    def local(self, params: Mapping[str, Any], held: Box, part: Box, size: Size) -> Mapping[str, Any]:
+    def local(self, params: Mapping[str, object], held: Box, part: Box, size: Size) -> Mapping[str, Any]:
         """The parameters for the pixels that are held of an image of that size."""
         if self.crop is None:
             return params
@@ -124,7 +124,7 @@ def _cropped_and_padded(transform: Any, params: Mapping[str, Any], size: Size) -
     return Motion(result, box, "crop_params", refused=box is None and corners is not None)
 
 
-def _turned_by(transform: object, params: Mapping[str, Any], size: Size) -> Motion:
+def _turned_by(transform: object, params: Mapping[str, object], size: Size) -> Motion:
     kind: Any = type(transform)
     turn = _turn_of(kind, params.get("group_element"), params.get("factor"))
     return Motion(Size(size.width, size.height) if turn[0] else size, turn=turn)
@@ -161,7 +161,7 @@ def _padded(transform: object, params: Mapping[str, Any], size: Size) -> Motion:
     return Motion(Size(size.height + top + bottom, size.width + left + right))
 
 
-def _stays(transform: object, params: Mapping[str, Any], size: Size) -> Motion:
+def _stays(transform: object, params: Mapping[str, object], size: Size) -> Motion:
     return Motion(size, turn=_STAYS)
 
 

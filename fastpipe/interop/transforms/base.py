@@ -24,7 +24,7 @@ class Drawing:
         def __getattr__(self, name: str) -> Any: ...
 
 
-def adapter_class(ours: type, **body: Any) -> Any:
+def adapter_class(ours: type, **body: object) -> Any:
     """A class that does what ``ours`` does, for objects of another library's class; see `adapter`.
 
     Args:

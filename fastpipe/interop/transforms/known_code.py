@@ -27,7 +27,7 @@ def fingerprint(objects: Iterable[Any]) -> str:
     return found.hexdigest()
 
 
-def has_code(objects: Iterable[Any], known: str) -> bool:
+def has_code(objects: Iterable[object], known: str) -> bool:
     """Whether the code of functions and classes has that fingerprint; not if one isn't there, or has no source."""
     try:
         return fingerprint(objects) == known
@@ -74,7 +74,7 @@ def by_code(entries: Iterable[KnownCode]) -> tuple[dict[type, Any], set[type]]:
     return known, others
 
 
-def known_base(kind: type, table: Mapping[type, Any]) -> type | None:
+def known_base(kind: type, table: Mapping[type, object]) -> type | None:
     """The class of a table that a class is, or is a subclass of that does the same; None if there is none.
 
     A subclass may have a constructor and a repr of its own, and methods under new names.

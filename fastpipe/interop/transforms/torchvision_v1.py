@@ -44,7 +44,7 @@ def _by_torchvision(ours: Any) -> Any:
     return adapter_class(ours, draw=draw)
 
 
-def _adapter_class(ours: type, **body: Any) -> Any:
+def _adapter_class(ours: type, **body: object) -> Any:
     """`adapter_class`, whose interpolation is ours: the core is asked about no other library's."""
     return adapter_class(ours, interpolation=Attribute(InterpolationMode.adopt), **body)
 
