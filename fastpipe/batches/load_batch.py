@@ -24,12 +24,12 @@ _TRIES = 32
 
 def load_batch(
     items: Iterable[Item],
-    transform: Callable[[Any], Any],
+    transform: Callable[[Any], object],
     *,
     generator: torch.Generator | None = None,
     out: torch.Tensor | None = None,
     threads: int | None = None,
-    on_error: Literal["raise", "skip"] | Callable[[BadFile], Any] = "raise",
+    on_error: Literal["raise", "skip"] | Callable[[BadFile], object] = "raise",
     reader: str | None = None,
     apply_exif: bool = False,
     max_pixels: MaxPixels = "auto",

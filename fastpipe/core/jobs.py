@@ -94,8 +94,8 @@ class Job(JobOperations):
         self._pixels_at = ctypes.addressof(self._pixels)
         self._content = memoryview(self.raw).cast("B")
         self._pixels_content = memoryview(self._pixels).cast("B")
-        self._keep: Any = None
-        self._sink: tuple[Any, ...] = ()  # as of `write_to`; empty where it may be another
+        self._keep: object = None
+        self._sink: tuple[object, ...] = ()  # as of `write_to`; empty where it may be another
 
     # -- the source
 
@@ -323,7 +323,7 @@ class BatchSink:
         self.first, self.step = images.data_ptr(), number * size
         dtype = _TENSOR_TYPES[str(images.dtype)]
         self._rest = row * size, column * size, channel * size, height, width, channels, dtype
-        self._last: tuple[Any, tuple[Any, ...]] = (None, ())
+        self._last: tuple[object, tuple[object, ...]] = (None, ())
 
     def write(self, job: Job, number: int, arithmetic: tuple[Any, ...]) -> None:
         """Sets a job's sink: the place of an image; `arithmetic` as `sink` takes it."""

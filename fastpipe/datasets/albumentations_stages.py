@@ -117,7 +117,7 @@ def _argument(key: Any, value: Any, transform: Any) -> str | None:
     return key if usual is None or key in transform.available_keys else usual
 
 
-def _array(name: str, value: object, size: tuple[int, int], transform: object) -> Any:
+def _array(name: str, value: object, size: tuple[int, int], transform: object) -> object:
     """A value as albumentations takes it."""
     if isinstance(value, MaskFile):
         return _mask(value, size)

@@ -118,8 +118,8 @@ class ArrayFolder(Arrays, ImageFolder):
     def __init__(
         self,
         root: str | Path | ByteSource,
-        transform: Callable[..., Any] | None = None,
-        target_transform: Callable[..., Any] | None = None,
+        transform: Callable[..., object] | None = None,
+        target_transform: Callable[..., object] | None = None,
         *,
         crop: int | Sequence[int] | None = None,
         dtype: DataType | None = None,
@@ -166,8 +166,8 @@ class ArrayList(Arrays, ImageList):
     def __init__(
         self,
         source: str | os.PathLike[str] | ImageIndex | Sequence[object],
-        transform: Callable[..., Any] | None = None,
-        target_transform: Callable[..., Any] | None = None,
+        transform: Callable[..., object] | None = None,
+        target_transform: Callable[..., object] | None = None,
         *,
         crop: int | Sequence[int] | None = None,
         dtype: DataType | None = None,

@@ -89,10 +89,10 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
 
     def __init__(
         self,
-        transform: Callable[..., Any] | None = None,
-        target_transform: Callable[..., Any] | None = None,
+        transform: Callable[..., object] | None = None,
+        target_transform: Callable[..., object] | None = None,
         *,
-        loader: Callable[[str], Any] = default_loader,
+        loader: Callable[[str], object] = default_loader,
         reader: str | Mapping[str, str] | None = None,
         config: MachineConfig | None = None,
         apply_exif: bool = False,
@@ -434,11 +434,11 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
             body.append(repr(self.transforms))
         return "\n".join([f"Dataset {type(self).__name__}", *("    " + line for line in body)])
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         own = {**self.__dict__, "_fastpipe": copy.copy(self._fastpipe)}
         return {name: value for name, value in own.items() if getattr(type(self), name, _UNSET) is not value}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         derive_from_torchvision(type(self))
         self.__dict__.update(state)
 

@@ -114,7 +114,7 @@ class LoadedAnnotations:
         return str(self._coco.loadImgs(self.id(number))[0]["file_name"])
 
     def records(self, number: int) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self._coco.loadAnns(self._coco.getAnnIds(self.id(number)))
+        found: list[dict[str, object]] = self._coco.loadAnns(self._coco.getAnnIds(self.id(number)))
         return found
 
     def boxes(self, number: int) -> Array:

@@ -126,9 +126,9 @@ class CocoDetection(Wrappable):
         self,
         root: str | os.PathLike[str],
         annFile: str | os.PathLike[str],
-        transform: Callable[..., Any] | None = None,
-        target_transform: Callable[..., Any] | None = None,
-        transforms: Callable[..., Any] | None = None,
+        transform: Callable[..., object] | None = None,
+        target_transform: Callable[..., object] | None = None,
+        transforms: Callable[..., object] | None = None,
         **options: Unpack[ImageOptions],
     ) -> None:
         super().__init__(transform, target_transform, transforms, **options)
@@ -154,7 +154,7 @@ class CocoDetection(Wrappable):
             ) from error
         return api.COCO(self.annFile)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         state = super().__getstate__()
         if isinstance(self.annotations, Annotations):  # or they are pycocotools' own
             state.pop("coco", None)
@@ -181,7 +181,7 @@ class CocoDetection(Wrappable):
         image_id = annotations.id(number)
         if not annotations.count(number):
             return {"image_id": image_id}
-        target: dict[str, Any] = {}
+        target: dict[str, object] = {}
         if "image_id" in keys:
             target["image_id"] = image_id
         if "boxes" in keys:
@@ -201,7 +201,7 @@ class CocoDetection(Wrappable):
     def named_targets_of(self, target: Any, size: tuple[int, int], transform: Any) -> tuple[Any, ...]:
         annotations = self.annotations
         fields, records = label_fields(transform), annotations.records(target)
-        made: dict[str, Any] = {"image_id": annotations.id(target)}
+        made: dict[str, object] = {"image_id": annotations.id(target)}
         made["bboxes"] = Boxes(annotations.boxes(target), "XYWH")
         if "masks" in (self.target_keys or ()) and records:
             load = partial(load_masks, [record["segmentation"] for record in records], size)
@@ -224,9 +224,9 @@ class _Voc(Wrappable):
         year: str = "2012",
         image_set: str = "train",
         download: bool = False,
-        transform: Callable[..., Any] | None = None,
-        target_transform: Callable[..., Any] | None = None,
-        transforms: Callable[..., Any] | None = None,
+        transform: Callable[..., object] | None = None,
+        target_transform: Callable[..., object] | None = None,
+        transforms: Callable[..., object] | None = None,
         **options: Unpack[ImageOptions],
     ) -> None:
         super().__init__(transform, target_transform, transforms, **options)
@@ -304,7 +304,7 @@ class VOCDetection(_Voc):
         if keys is None:
             return (tree,)
         objects = tree["annotation"]["object"]
-        made: dict[str, Any] = tree if "annotation" in keys else {}
+        made: dict[str, object] = tree if "annotation" in keys else {}
         if "boxes" in keys:
             boxes = _corners([one for one in objects if "bndbox" in one])
             made["boxes"] = v2_samples().box_tensor(boxes, "XYXY", size)
@@ -321,7 +321,7 @@ class VOCDetection(_Voc):
 
     def named_targets_of(self, target: Any, size: tuple[int, int], transform: Any) -> tuple[Any, ...]:
         objects = [one for one in self._fastpipe_tree(target)["annotation"]["object"] if "bndbox" in one]
-        made: dict[str, Any] = {"bboxes": Boxes(_corners(objects), "XYXY")}
+        made: dict[str, object] = {"bboxes": Boxes(_corners(objects), "XYXY")}
         for field in label_fields(transform):
             named = objects and all(field in one for one in objects)
             made[field] = [one[field] if named else _LABELS[one["name"]] for one in objects]
@@ -330,7 +330,7 @@ class VOCDetection(_Voc):
     @staticmethod
     def parse_voc_xml(node: Any) -> dict[str, Any]:
         """An XML element as nested dicts, as torchvision has it."""
-        found: dict[str, Any] = {}
+        found: dict[str, object] = {}
         children = list(node)
         if children:
             inner = defaultdict(list)

@@ -65,8 +65,8 @@ class ImageList(IndexedDataset):
     def __init__(
         self,
         source: str | os.PathLike[str] | ImageIndex | Sequence[object],
-        transform: Callable[..., Any] | None = None,
-        target_transform: Callable[..., Any] | None = None,
+        transform: Callable[..., object] | None = None,
+        target_transform: Callable[..., object] | None = None,
         *,
         root: str | os.PathLike[str] | ByteSource | None = None,
         columns: tuple[Column, Column] = ("path", "label"),

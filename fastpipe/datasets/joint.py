@@ -42,9 +42,9 @@ class JointDataset(ImageDataset):
     @with_options(ImageOptions)
     def __init__(
         self,
-        transform: Callable[..., Any] | None = None,
-        target_transform: Callable[..., Any] | None = None,
-        transforms: Callable[..., Any] | None = None,
+        transform: Callable[..., object] | None = None,
+        target_transform: Callable[..., object] | None = None,
+        transforms: Callable[..., object] | None = None,
         **options: Unpack[ImageOptions],
     ) -> None:
         if transforms is not None and (transform is not None or target_transform is not None):
@@ -58,7 +58,7 @@ class JointDataset(ImageDataset):
             self.transforms = transforms
 
     @property
-    def _fastpipe_joint(self) -> Callable[..., Any] | None:
+    def _fastpipe_joint(self) -> Callable[..., object] | None:
         """The transform that sees image and target together; None if each has its own, or none."""
         return None if isinstance(self.transforms, StandardTransform) else self.transforms
 
@@ -155,9 +155,9 @@ class SampleDataset(JointDataset):
     @with_options(ImageOptions)
     def __init__(
         self,
-        function: Callable[[int], tuple[Any, ...]],
+        function: Callable[[int], tuple[object, ...]],
         length: int,
-        transforms: Callable[..., Any] | None = None,
+        transforms: Callable[..., object] | None = None,
         **options: Unpack[ImageOptions],
     ) -> None:
         super().__init__(transforms=transforms, **options)

@@ -74,7 +74,7 @@ class TargetStages(ImageStages):
                 return
             super().draw_one(task, generators, fixed)
 
-    def _targets_of(self, target: Any, size: tuple[int, int]) -> tuple[Any, ...]:
+    def _targets_of(self, target: Any, size: tuple[int, int]) -> tuple[object, ...]:
         targets: tuple[Any, ...] = self._dataset.targets_of(target, size)
         return targets
 
@@ -125,7 +125,7 @@ class JointStages(TargetStages):
 
     def _drawn(
         self, task: SampleTask, shape: ImageShape, targets: tuple[object, ...], generators: Generators | None
-    ) -> tuple[tuple[Step, ...] | None, Any]:
+    ) -> tuple[tuple[Step, ...] | None, object]:
         """Draws for the image, and gives the sample without its pixels; no steps if transforms look at pixels."""
         drawn = [planned(transform) for transform in self.pipeline.drawn]
         with drawing(generators) as held:
@@ -162,7 +162,7 @@ class JointStages(TargetStages):
         return task.target
 
 
-def _run(transforms: Sequence[Any], sample: object) -> Any:
+def _run(transforms: Sequence[Any], sample: object) -> object:
     for transform in transforms:
         sample = transform(*sample) if isinstance(sample, tuple) and len(sample) > 1 else transform(sample)
     return sample

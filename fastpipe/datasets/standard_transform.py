@@ -19,7 +19,7 @@ class StandardTransform:
     """An image's and a target's transform as one call on both; torchvision's attribute ``dataset.transforms``."""
 
     def __init__(
-        self, transform: Callable[..., Any] | None = None, target_transform: Callable[..., Any] | None = None
+        self, transform: Callable[..., object] | None = None, target_transform: Callable[..., object] | None = None
     ) -> None:
         self.transform = transform
         self.target_transform = target_transform

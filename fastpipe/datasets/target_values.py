@@ -30,7 +30,7 @@ class Boxes:
         DatasetError: another format.
     """
 
-    data: Any
+    data: object
     format: str = "XYXY"
 
     def __post_init__(self) -> None:
@@ -47,7 +47,7 @@ class KeyPoints:
         data: ``(…, 2)``, x and y.
     """
 
-    data: Any
+    data: object
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,7 +86,7 @@ def behind_subsets(
     return dataset, indices
 
 
-def _inner(subset: Subset[Any], places: Sequence[Any], epochs: Epochs) -> Sequence[Any]:
+def _inner(subset: Subset[Any], places: Sequence[Any], epochs: Epochs) -> Sequence[object]:
     if not isinstance(subset, EpochSubset):
         return [subset.indices[place] for place in places]
     dataset: Any = subset.dataset
@@ -136,7 +136,7 @@ def _held(wrapper: object) -> list[Any]:
     return list({id(part): part for part in found}.values())
 
 
-def _attributes(wrapper: object) -> Iterator[Any]:
+def _attributes(wrapper: object) -> Iterator[object]:
     """The values of an object's attributes, in its ``__dict__`` and in slots; no code of its class runs."""
     try:
         own = object.__getattribute__(wrapper, "__dict__")
@@ -150,7 +150,7 @@ def _attributes(wrapper: object) -> Iterator[Any]:
                     yield slot.__get__(wrapper, kind)
 
 
-def _datasets_in(value: Any, depth: int) -> Iterator[Any]:
+def _datasets_in(value: Any, depth: int) -> Iterator[object]:
     kind = type(value)  # what an object says of itself may be code
     members = next((members for base, members in _MEMBERS.items() if issubclass(kind, base)), None)
     if members is not None:

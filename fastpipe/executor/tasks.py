@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from fastpipe.program.program import Program
 from fastpipe.types import Generators, ImageShape, Step
@@ -40,19 +40,19 @@ class SampleTask:
     source_index: int
     requested_index: int
     path: str
-    target: Any
-    source: Any
+    target: object
+    source: object
     epoch: int | None = None
     key: int | None = None
     generators: Generators | None = None
-    encoded: Any = None
+    encoded: object = None
     shape: ImageShape | None = None
     orientation: int = 1
     steps: tuple[Step, ...] | None = None
     program: Program | None = None
-    image: Any = None
+    image: object = None
     error: Exception | None = None
-    finished: tuple[Any, Any] | None = None
+    finished: tuple[object, object] | None = None
     slot: int = 0
     for_own_code: bool = False
     is_substitute: bool = False

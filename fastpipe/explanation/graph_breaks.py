@@ -105,7 +105,7 @@ def _reason(transform: Any) -> str:
     return _UNKNOWN
 
 
-def _members(transform: object) -> Sequence[Any]:
+def _members(transform: object) -> Sequence[object]:
     """The members of a composite that is known."""
     if not any(getattr(planned(transform), name, None) for name in ("_can_draw", "_plans_itself")):
         return ()

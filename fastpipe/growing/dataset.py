@@ -358,7 +358,7 @@ class GrowingDataset(EpochSubset):
         weakref.finalize(self, _end, self._process, os.getpid())
         return True
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_process": None, "_source": None}
 
     def __repr__(self) -> str:

@@ -127,7 +127,7 @@ class Cluster:
             if running:
                 self._client.cancel(list(running), force=True)
 
-    def _connect(self, dask: Any) -> Any:
+    def _connect(self, dask: Any) -> object:
         """The client, made in a thread: one whose address takes a connection and never answers isn't made for ever."""
         made: futures.Future[Any] = futures.Future()
 

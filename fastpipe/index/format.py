@@ -118,7 +118,7 @@ def write(location: Path, arrays: Iterable[tuple[str, Array]], about: dict[str, 
     location.mkdir(parents=True, exist_ok=True)
     generation = f"{max(time.time_ns(), *(int(name, 16) + 1 for name in _generations(location)), 0):016x}"
     contents = dict(arrays)
-    described: dict[str, Any] = {}
+    described: dict[str, object] = {}
     end = 0
     for name, array in contents.items():
         crc = zlib.crc32(bytes_of(array)) if _is_checked(name) else 0

@@ -80,7 +80,7 @@ class _View(Sequence[Item]):
         shown = ", ".join(repr(item) for item in self[:3])
         return f"<{type(self).__name__} of {len(self)}: [{shown}{', …' if len(self) > 3 else ''}]>"
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.index_,)
 
 

@@ -25,7 +25,7 @@ def index_statistics(index: ImageIndex) -> dict[str, Any]:
         sizes: ``"bytes"`` (total, smallest, median, largest, in bytes), ``"empty"`` and ``"unreachable"`` files.
     """
     table = index.table
-    found: dict[str, Any] = {
+    found: dict[str, object] = {
         "root": index.root,
         "files": len(index),
         "classes": dict(zip(index.classes, index.counts().tolist(), strict=True)),

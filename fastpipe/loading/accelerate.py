@@ -20,7 +20,7 @@ def prepare_loader(loader: Any, accelerator: Any) -> Any:
     if type(torchs) is not TorchDataLoader:
         warn_lost(loader, f"this Accelerator gives a {type(result).__name__} that it makes batches for itself")
         return result
-    batches: dict[str, Any] = {"batch_sampler": torchs.batch_sampler}
+    batches: dict[str, object] = {"batch_sampler": torchs.batch_sampler}
     if torchs.batch_sampler is None:
         batches = {"batch_size": None, "sampler": torchs.sampler}
     ours = type(loader)(

@@ -198,5 +198,5 @@ def warn_of_whole_epochs() -> bool:
     return True
 
 
-def _settings(loader: DataLoader[Any]) -> tuple[Any, ...]:
+def _settings(loader: DataLoader[Any]) -> tuple[object, ...]:
     return loader.batch_size, loader.num_workers, getattr(loader, "threads", None), type(loader.sampler)

@@ -66,7 +66,7 @@ class BatchCollate:
             images = DeferredImages(images, mean, std, dtype, samples.multiplied)
         return [images, targets]
 
-    def _collated(self, samples: list[Any]) -> Any:
+    def _collated(self, samples: list[Any]) -> object:
         try:
             return self.collate(samples)
         except (RuntimeError, TypeError) as error:
@@ -124,7 +124,7 @@ def to_device(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
     return tensor.to(device, non_blocking=device.type == "cuda")
 
 
-def map_tensors(function: Callable[[Any], Any], batch: object) -> Any:
+def map_tensors(function: Callable[[Any], object], batch: object) -> Any:
     """A batch with a function applied to each tensor in it, in lists, tuples, named tuples and mappings of any depth.
 
     Deferred images count as one tensor.

@@ -89,9 +89,9 @@ def _has_names(dataset: object) -> bool:
     return isinstance(dataset, ImageDataset)
 
 
-def _named(dataset: object, index: int) -> tuple[str, Any]:
+def _named(dataset: object, index: int) -> tuple[str, object]:
     inner, place = locate(dataset, index)
-    named: tuple[str, Any] = inner.sample(place)
+    named: tuple[str, object] = inner.sample(place)
     return named
 
 

@@ -83,7 +83,7 @@ class CopiedAhead(DeviceBatches):
         map_tensors(lambda tensor: tensor.record_stream(current), batch)
         return batch
 
-    def _copied(self, batch: object) -> tuple[Any, Any]:
+    def _copied(self, batch: object) -> tuple[object, object]:
         with torch.cuda.stream(self._stream):
             return _moved(batch, self.device), self._stream.record_event()
 
@@ -93,7 +93,7 @@ def on_device(source: Source, device: torch.device) -> DeviceBatches:
     return CopiedAhead(source, device) if device.type == "cuda" else DeviceBatches(source, device)
 
 
-def _moved(batch: object, device: torch.device) -> Any:
+def _moved(batch: object, device: torch.device) -> object:
     def place(part: torch.Tensor | DeferredImages) -> torch.Tensor:
         return part.finish(device) if isinstance(part, DeferredImages) else to_device(part, device)
 

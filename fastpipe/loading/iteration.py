@@ -143,7 +143,7 @@ class BatchSource(Iterator[Any]):
         self.is_asked = False
         self._loader = loader
         self._epochs: Mapping[SharedEpoch, int] = loader._epochs
-        self._rest: tuple[Iterator[Any] | None, int] = None, 0
+        self._rest: tuple[Iterator[object] | None, int] = None, 0
 
     @property
     def is_drained(self) -> bool:

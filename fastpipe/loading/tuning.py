@@ -67,7 +67,7 @@ class Tuning:
         note: why the fastest isn't chosen, or why threads without workers can't make batches ahead; else empty.
     """
 
-    kwargs: dict[str, Any]
+    kwargs: dict[str, object]
     chosen: Trial
     trials: tuple[Trial, ...]
     note: str = ""
@@ -176,9 +176,9 @@ def _settings(max_workers: int, cpus: int, threads_help: bool) -> Iterator[tuple
 class RunningLoader:
     """An endless loader all of whose workers run."""
 
-    batches: Iterator[Any]  # what it gives
+    batches: Iterator[object]  # what it gives
     workers: int  # that it has
-    first_batch: Any  # the first that it gave
+    first_batch: object  # the first that it gave
     first_batch_s: float  # seconds from the loader's making to that
 
     def batches_per_s(self, seconds: float) -> float:

@@ -55,7 +55,7 @@ class Packing:
     @property
     def about(self) -> dict[str, Any]:
         """The options that the result depends on, as JSON has them."""
-        about: dict[str, Any] = {} if self.discard_original_bytes else {"original_bytes": True}
+        about: dict[str, object] = {} if self.discard_original_bytes else {"original_bytes": True}
         if self.smaller is not None:
             about["smaller"] = {**asdict(self.smaller), "pillow": versions("pillow")["pillow"]}
         return about

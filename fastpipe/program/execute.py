@@ -54,7 +54,7 @@ def execute(
     return run(program, from_file, out, in_rows)
 
 
-def _decoded(program: Program, encoded: Encoded, out: torch.Tensor | None, in_rows: bool, as_pil: bool) -> Any:
+def _decoded(program: Program, encoded: Encoded, out: torch.Tensor | None, in_rows: bool, as_pil: bool) -> object:
     """A program up to its conversion."""
     chosen = readers.choose(encoded.header, encoded.reader, encoded.config)
     by_core = chosen.name == "core"
@@ -64,7 +64,7 @@ def _decoded(program: Program, encoded: Encoded, out: torch.Tensor | None, in_ro
         done = decode_by_core(program, encoded, out, in_rows, as_pil)
         if done is not None:
             return done
-    image: Any = encoded.decode(program.region, refused=by_core)
+    image: object = encoded.decode(program.region, refused=by_core)
     return on_pixels(image, program.steps, program.conversion, out, None, in_rows)
 
 
@@ -107,7 +107,7 @@ def decode_by_core(
     if all_steps and not is_all:
         core.give_back(job)
         return None
-    result: Any = None
+    result: object = None
     if is_all and program.conversion is not None:
         result = tensor_sink(job, program.conversion, shape, out, in_rows)
     elif as_pil and all(isinstance(step, Operation | Views) for step in program.steps[taken:]):

@@ -250,11 +250,11 @@ def _cut_of(step: object, shape: ImageShape) -> Cut | None:
     return itemgetter((..., slice(box.top, box.bottom), slice(box.left, box.right)))
 
 
-def _same(tensor: object) -> Any:
+def _same(tensor: object) -> object:
     return tensor
 
 
-def _get_item(tensor: Any, index: Any) -> Any:
+def _get_item(tensor: Any, index: Any) -> object:
     """Records what cuts a window out of a tensor: ``[..., top:bottom, left:right]``, or with all three dimensions."""
     record = record_of(tensor)
     if record is None or type(index) is not tuple or len(index) != 3 or index[0] not in (..., slice(None)):
@@ -293,11 +293,11 @@ def _is_tv_image(kind: Any) -> bool:
     return (kind.__module__, kind.__name__) == ("torchvision.tv_tensors._image", "Image")
 
 
-def _requires_grad(tensor: object, requires_grad: bool = True) -> Any:
+def _requires_grad(tensor: object, requires_grad: bool = True) -> object:
     return tensor if requires_grad is False else NotImplemented  # as it is
 
 
-def _float(tensor: object) -> Any:
+def _float(tensor: object) -> object:
     record = record_of(tensor)
     if record is None or record.base is not None or record.shape.dtype is not torch.uint8 or record.shape.channels != 3:
         return NotImplemented
@@ -306,12 +306,12 @@ def _float(tensor: object) -> Any:
     return pending_tensor(FloatsOfPixels.of(record, record.account.after(methodcaller("float"))))
 
 
-def _to(tensor: object, *given: object, **options: object) -> Any:
+def _to(tensor: object, *given: object, **options: object) -> object:
     is_float = (given, options) in (((torch.float32,), {}), ((), {"dtype": torch.float32}))
     return _float(tensor) if is_float else NotImplemented
 
 
-def _divide(tensor: object, by: object, **options: object) -> Any:
+def _divide(tensor: object, by: object, **options: object) -> object:
     work = vars(tensor).get(_KEY) if isinstance(tensor, _Pending) else None
     if not isinstance(work, FloatsOfPixels) or work.made is not None or options or type(by) not in (int, float):
         return NotImplemented
@@ -319,7 +319,7 @@ def _divide(tensor: object, by: object, **options: object) -> Any:
     return NotImplemented if made is None else pending_tensor(made)
 
 
-def _stack(tensors: Any, dim: Any = 0, *, out: Any = None) -> Any:
+def _stack(tensors: Any, dim: Any = 0, *, out: Any = None) -> object:
     """Makes a batch of pending tensors in its own memory."""
     if type(tensors) not in (list, tuple) or dim != 0 or type(dim) is not int:
         return NotImplemented

@@ -135,7 +135,7 @@ class TensorSource:
             self.array = made.permute(1, 2, 0).numpy()
         return made is not None
 
-    def _by_core(self, program: Program, into: torch.Tensor | None, in_rows: bool) -> Any:
+    def _by_core(self, program: Program, into: torch.Tensor | None, in_rows: bool) -> object:
         return decode_by_core(program, self._encoded, into, in_rows, False)
 
 

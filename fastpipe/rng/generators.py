@@ -103,7 +103,7 @@ def numpy_of(generators: Generators) -> Any:
     return np.random if generators.numpy is None else generators.numpy
 
 
-def _numpy_keyed(key: Any) -> Any:
+def _numpy_keyed(key: Any) -> object:
     """numpy's legacy generator, which libraries draw from, seeded by a key."""
     legacy = np.random
     return legacy.RandomState(key & 0xFFFFFFFF)

@@ -141,7 +141,7 @@ class RemoteSource(ByteSource):
     def _read(self, key: str, offset: int, length: int, expected: int | None) -> bytes:
         data = b""
         if length != 0:
-            limits: dict[str, Any] = {} if offset == 0 and length < 0 else {"start": offset, "end": None}
+            limits: dict[str, object] = {} if offset == 0 and length < 0 else {"start": offset, "end": None}
             if length > 0:
                 limits["end"] = offset + length
             try:

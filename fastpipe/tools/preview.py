@@ -108,7 +108,7 @@ def preview(
 @preserved_globals()
 def preview_files(
     files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
-    transform: Callable[[Any], Any] | None,
+    transform: Callable[[Any], object] | None,
     count: int = 8,
     *,
     views: int = 3,
@@ -214,7 +214,7 @@ class _Maker:
         cells = [cell for drawing in drawings for cell in self._cells(drawing)]
         return [Cell(_outlined(whole, drawings, self.side), about), *cells]
 
-    def _loaded(self, path: str) -> Any:
+    def _loaded(self, path: str) -> object:
         """The original, as the dataset's transform gets it where it isn't planned."""
         dataset = self.dataset
         if not dataset.plans:

@@ -26,14 +26,14 @@ _TABLES = {
 """The module that has the table of a package's classes, and of those in packages within."""
 
 
-def convert_dataset(dataset: object, otherwise: Callable[[Any], Any]) -> Any:
+def convert_dataset(dataset: object, otherwise: Callable[[Any], object]) -> Any:
     """A data set of another library's as fastpipe's, with the same samples; one of fastpipe's as it is.
 
     Args:
         dataset: any.
         otherwise: gives what is to stand for a data set whose samples aren't known, or for one within; or raises.
     """
-    done: dict[int, tuple[Any, Any]] = {}
+    done: dict[int, tuple[object, object]] = {}
 
     def convert(one: object) -> Any:
         """The data set that stands for one, wherever it is: one that is in several places becomes one."""

@@ -91,7 +91,7 @@ def _core_is_known() -> bool:
 _NEITHER = ("apply_to_bboxes", "apply_to_images", "apply_to_keypoints", "apply_to_volume", "apply_to_mask3d")
 
 
-def _methods(kind: Any) -> Iterator[Any]:
+def _methods(kind: Any) -> Iterator[object]:
     """The methods of a class and its bases that draw, and that take images and masks."""
     for base in kind.__mro__:
         if base is object or base.__module__.startswith("albumentations.core"):  # which `_core_functions` has
@@ -102,7 +102,7 @@ def _methods(kind: Any) -> Iterator[Any]:
                 yield function
 
 
-def _core_functions() -> Iterator[Any]:
+def _core_functions() -> Iterator[object]:
     """The functions that call a transform, one after the other: other versions may lack some."""
     basic, dual, compose = transforms_interface.BasicTransform, transforms_interface.DualTransform, A.Compose
     yield from (basic.__call__, basic.apply_with_params, basic.should_apply, basic.update_transform_params)
@@ -276,7 +276,7 @@ class _StandIn:
     def __call__(self, *args: object, **data: object) -> Any:
         return self._call.behind(self, self._run(*args, **data))
 
-    def _run(self, *args: Any, **data: Any) -> Any:
+    def _run(self, *args: Any, **data: Any) -> object:
         return type(self._original).__call__(self, *args, **data)
 
 

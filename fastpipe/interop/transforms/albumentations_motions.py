@@ -125,7 +125,7 @@ def _cropped_and_padded(transform: Any, params: Mapping[str, Any], size: Size) -
 
 
 def _turned_by(transform: object, params: Mapping[str, object], size: Size) -> Motion:
-    kind: Any = type(transform)
+    kind: object = type(transform)
     turn = _turn_of(kind, params.get("group_element"), params.get("factor"))
     return Motion(Size(size.width, size.height) if turn[0] else size, turn=turn)
 
@@ -170,7 +170,7 @@ MotionOf = Callable[[Any, Mapping[str, Any], Size], Motion]
 _PADDING = "get_padding_params", "adjust_padding_by_position"
 
 
-def _function(name: str) -> Any:
+def _function(name: str) -> object:
     return getattr(crop_functions, name, None) or getattr(geometric_functions, name, None)
 
 

@@ -42,7 +42,7 @@ def adapter(kind: type) -> Adapt:
     new, set_ = object.__new__, object.__setattr__
 
     def adapt(original: object) -> Any:
-        made: Any = new(kind)
+        made: object = new(kind)
         set_(made, "__dict__", original.__dict__)  # not a copy: changes are seen
         set_(made, "original", original)
         return made

@@ -53,11 +53,11 @@ def _canonical(node: object) -> str:
 class KnownCode(NamedTuple):
     """A class of another library's, and the code of it that its recipe was written after."""
 
-    module: Any  # the class's; not all versions of the library have one, nor the class
+    module: object  # the class's; not all versions of the library have one, nor the class
     name: str  # the class's
     fingerprint: str  # of the code
-    recipe: Any  # the class here that draws for it, or what else is known of it
-    behind: tuple[Any, ...] = ()  # the functions that its code is made of besides; None for one that isn't there
+    recipe: object  # the class here that draws for it, or what else is known of it
+    behind: tuple[object, ...] = ()  # the functions that its code is made of besides; None for one that isn't there
 
 
 def by_code(entries: Iterable[KnownCode]) -> tuple[dict[type, Any], set[type]]:

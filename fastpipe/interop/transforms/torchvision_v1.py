@@ -32,7 +32,7 @@ class OnPil(ops.PilOperation):
         return through_pillow(image, partial(getattr(F, self.name), **self.given))
 
 
-def _by_torchvision(ours: Any) -> Any:
+def _by_torchvision(ours: Any) -> object:
     """A class of ours whose steps torchvision's own function does."""
 
     def draw(self: Any, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
@@ -44,7 +44,7 @@ def _by_torchvision(ours: Any) -> Any:
     return adapter_class(ours, draw=draw)
 
 
-def _adapter_class(ours: type, **body: object) -> Any:
+def _adapter_class(ours: type, **body: object) -> object:
     """`adapter_class`, whose interpolation is ours: the core is asked about no other library's."""
     return adapter_class(ours, interpolation=Attribute(InterpolationMode.adopt), **body)
 
@@ -66,7 +66,7 @@ TABLE = _classes()
 """The class that draws for each of torchvision's."""
 
 
-def _guarded(ours: Any, step: ops.Operation) -> Any:
+def _guarded(ours: Any, step: ops.Operation) -> object:
     """A conversion that leaves tensors as they are."""
     kept = (ops.interned(step),)
 

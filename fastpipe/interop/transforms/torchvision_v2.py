@@ -28,7 +28,7 @@ class _Members:
 _CONTAINERS = ("Compose", "RandomApply", "RandomChoice", "RandomOrder")
 
 
-def _adapter_class(base: Any) -> Any:
+def _adapter_class(base: Any) -> object:
     members = {"transforms": _Members()} if base.__name__ in _CONTAINERS else {}
     return planned_class(base, __name__, __slots__=("original",), **members)
 

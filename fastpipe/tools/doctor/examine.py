@@ -48,7 +48,7 @@ _STEPS = 5
 def doctor(
     subject: object,
     *,
-    transform: Callable[[Any], Any] | None = None,
+    transform: Callable[[Any], object] | None = None,
     batch_size: int | None = None,
     workers: int | None = None,
     gpu_rate: float | None = None,
