@@ -37,6 +37,10 @@ Fill: TypeAlias = float | Sequence[float] | None
 """The value where an image has no pixels: a number, one for each channel, or None for black."""
 
 
+Sample: TypeAlias = tuple[Any, Any]
+"""An image and its target, of whatever classes the user's transforms give."""
+
+
 class ArchiveMember(str):
     """The name of a file in a container, with the place of its bytes.
 
@@ -61,7 +65,7 @@ class ArchiveMember(str):
         made.container, made.offset, made.length = container, offset, length
         return made
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return ArchiveMember, (str(self), self.container, self.offset, self.length)
 
 
@@ -127,7 +131,7 @@ class RemoteFile(ArchiveMember):
         """`length` of its bytes, from byte `begin` on, as a file of the same name."""
         return RemoteFile(self, self.source, self.key, self.offset + begin, length, self.version, False)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return RemoteFile, (str(self), self.source, self.key, self.offset, self.length, self.version, self.whole)
 
 

@@ -54,7 +54,7 @@ class BadFile:
         return " ".join(text.split())[:300]
 
 
-OnError = Literal["raise", "skip", "replace"] | Callable[[BadFile], Any]
+OnError = Literal["raise", "skip", "replace"] | Callable[[BadFile], object]
 
 
 @dataclass(frozen=True, slots=True)

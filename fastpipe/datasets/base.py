@@ -39,12 +39,12 @@ from fastpipe.paths import absolute_path
 from fastpipe.readers import MaxPixels
 from fastpipe.rng import copied_generators, keyed_generators, sample_keys
 from fastpipe.transforms.pipeline import Pipeline, compile_pipeline
-from fastpipe.types import Generators, Recipe
+from fastpipe.types import Generators, Recipe, Sample
 
 _UNSET = object()
 
 
-class ImageDataset(Dataset[tuple[Any, Any]]):
+class ImageDataset(Dataset[Sample]):
     """Base of the image datasets: a subclass says what sample an index is, in `sample` and ``__len__``.
 
     Attributes:
@@ -71,7 +71,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
 
     root: str | os.PathLike[str] | None = None
     # Defaults, which needn't be sent to workers.
-    target_transform: Callable[..., Any] | None = None
+    target_transform: Callable[..., object] | None = None
     reader: str | None = None
     apply_exif: bool = False
     max_pixels: MaxPixels = "auto"
@@ -205,10 +205,10 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         """
         return self._fastpipe_compiled(self.transform)
 
-    def _fastpipe_compiled(self, transform: object, **options: Any) -> Pipeline:
+    def _fastpipe_compiled(self, transform: object, v2_alone: bool = False) -> Pipeline:
         state = self._fastpipe
         if state.pipeline is None or not state.pipeline.is_of(transform):
-            state.pipeline = compile_pipeline(transform, **options)
+            state.pipeline = compile_pipeline(transform, v2_alone=v2_alone)
         return state.pipeline
 
     @property
@@ -264,14 +264,14 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
                 task.for_own_code = True
         return tasks
 
-    def __getitem__(self, index: int) -> tuple[Any, Any]:
+    def __getitem__(self, index: int) -> Sample:
         """The transformed image and the transformed target; None where ``on_error`` leaves a bad sample out."""
         if get_worker_info() is not None:  # a loader asks, if there is a wrapper between
             serve_torch_loader()
             _indices_and_epoch(self, [index])
         return self.one(index, self._fastpipe_epoch)
 
-    def one(self, index: int, epoch: int | None) -> tuple[Any, Any]:
+    def one(self, index: int, epoch: int | None) -> Sample:
         """``dataset[index]`` in an epoch; None without a seed."""
         made = self.executor.run([operator.index(index)], epoch)
         sample: Any = made[0] if made else None  # where the user leaves it out
@@ -279,7 +279,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
             note_lazy_images(self, sample)
         return sample  # type: ignore[no-any-return]
 
-    def __getitems__(self, indices: Sequence[int]) -> list[tuple[Any, Any]]:
+    def __getitems__(self, indices: Sequence[int]) -> list[Sample]:
         """Several samples: a list of what ``dataset[index]`` gives, made by `threads` threads.
 
         Random numbers are drawn one sample after the other, so that the result is the same for any number of threads.
@@ -300,7 +300,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         assert isinstance(samples, list)
         return samples
 
-    def batch(self, indices: Sequence[int], options: BatchSpec | None = None) -> list[tuple[Any, Any]] | ImageBatch:
+    def batch(self, indices: Sequence[int], options: BatchSpec | None = None) -> list[Sample] | ImageBatch:
         """A batch for a loader: the samples written straight into one batch if they can be, else a list of them.
 
         Samples that `on_error` leaves out are missing; without options all are a list.
@@ -308,7 +308,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         indices, epoch = _indices_and_epoch(self, indices, None if options is None else options.epochs)
         if type(self).__getitem__ is not ImageDataset.__getitem__:  # a subclass may say what a sample is
             return [one for one in map(self.__getitem__, indices) if self.on_error == "raise" or one is not None]
-        made: list[tuple[Any, Any]] | ImageBatch = self.executor.run(indices, epoch, options)
+        made: list[Sample] | ImageBatch = self.executor.run(indices, epoch, options)
         return made
 
     def submit(self, indices: Sequence[int], options: BatchSpec) -> PendingBatch:
@@ -398,7 +398,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
             generators = copied_generators() if task.key is None else keyed_generators(task.key)
         return replace(self.executor.stages.recipe(task, generators), index=index, epoch=task.epoch)
 
-    def replay(self, recipe: Recipe, index: int | None = None) -> tuple[Any, Any]:
+    def replay(self, recipe: Recipe, index: int | None = None) -> Sample:
         """Makes a sample by a recipe that was drawn before: the same image, whatever the generators say now.
 
         Transforms after the planned part draw anew, unless the dataset has a seed: then they repeat as well.
@@ -418,7 +418,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
             raise PlanError("a dataset with a loader of its own loads whole images: it can't replay recipes.")
         epoch = self._fastpipe_epoch
         (task,) = self._fastpipe_tasks([index], epoch if epoch is None or recipe.epoch is None else recipe.epoch)
-        made: tuple[Any, Any] = self.executor.stages.replay(task, recipe)
+        made: Sample = self.executor.stages.replay(task, recipe)
         return made
 
     def extra_repr(self) -> str:

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from xml.etree import ElementTree
 
 import torch
@@ -35,6 +35,9 @@ _VOC_CLASSES = (
 _LABELS = {name: number for number, name in enumerate(_VOC_CLASSES.split())}
 
 
+Self = TypeVar("Self", bound="Wrappable")
+
+
 class Wrappable(JointDataset):
     """A dataset that `wrap_dataset_for_transforms_v2` takes."""
 
@@ -44,7 +47,7 @@ class Wrappable(JointDataset):
     _fastpipe_keys: tuple[frozenset[str], frozenset[str]] | None = None
     """Keys that a target that is a dict may have, and those that it has by default; None for other targets."""
 
-    def wrapped(self, target_keys: Any) -> Any:
+    def wrapped(self: Self, target_keys: Collection[str] | str | None) -> Self:
         """A dataset with targets for v2, everything else the same."""
         if self._fastpipe_keys is None:
             if target_keys is not None:
@@ -172,11 +175,11 @@ class CocoDetection(Wrappable):
         number = self._fastpipe_number(index)
         return os.path.join(os.fspath(self.root or ""), self.annotations.path(number)), number
 
-    def targets_of(self, target: Any, size: tuple[int, int]) -> tuple[Any, ...]:
+    def targets_of(self, target: int, size: tuple[int, int]) -> tuple[object, ...]:
         keys = self.target_keys
         return (self.annotations.records(target) if keys is None else self._fastpipe_v2_target(target, size, keys),)
 
-    def _fastpipe_v2_target(self, number: int, size: tuple[int, int], keys: frozenset[str]) -> dict[str, Any]:
+    def _fastpipe_v2_target(self, number: int, size: tuple[int, int], keys: frozenset[str]) -> dict[str, object]:
         annotations = self.annotations
         image_id = annotations.id(number)
         if not annotations.count(number):
@@ -198,7 +201,7 @@ class CocoDetection(Wrappable):
             target.update({key: [record[key] for record in records if key in record] for key in native})
         return target
 
-    def named_targets_of(self, target: Any, size: tuple[int, int], transform: Any) -> tuple[Any, ...]:
+    def named_targets_of(self, target: int, size: tuple[int, int], transform: object) -> tuple[object, ...]:
         annotations = self.annotations
         fields, records = label_fields(transform), annotations.records(target)
         made: dict[str, object] = {"image_id": annotations.id(target)}
@@ -298,7 +301,7 @@ class VOCDetection(_Voc):
     def annotations(self) -> list[str]:
         return self.targets
 
-    def targets_of(self, target: Any, size: tuple[int, int]) -> tuple[Any, ...]:
+    def targets_of(self, target: str, size: tuple[int, int]) -> tuple[object, ...]:
         tree = self._fastpipe_tree(target)
         keys = self.target_keys
         if keys is None:
@@ -319,7 +322,7 @@ class VOCDetection(_Voc):
         except ElementTree.ParseError as error:
             raise DatasetError(f"{path} is no XML that can be read: {error}.") from error
 
-    def named_targets_of(self, target: Any, size: tuple[int, int], transform: Any) -> tuple[Any, ...]:
+    def named_targets_of(self, target: str, size: tuple[int, int], transform: object) -> tuple[object, ...]:
         objects = [one for one in self._fastpipe_tree(target)["annotation"]["object"] if "bndbox" in one]
         made: dict[str, object] = {"bboxes": Boxes(_corners(objects), "XYXY")}
         for field in label_fields(transform):
@@ -328,7 +331,7 @@ class VOCDetection(_Voc):
         return (made,)
 
     @staticmethod
-    def parse_voc_xml(node: Any) -> dict[str, Any]:
+    def parse_voc_xml(node: ElementTree.Element) -> dict[str, Any]:
         """An XML element as nested dicts, as torchvision has it."""
         found: dict[str, object] = {}
         children = list(node)
@@ -368,15 +371,15 @@ class VOCSegmentation(_Voc):
     def masks(self) -> list[str]:
         return self.targets
 
-    def targets_of(self, target: Any, size: tuple[int, int]) -> tuple[Any, ...]:
+    def targets_of(self, target: str, size: tuple[int, int]) -> tuple[object, ...]:
         if self.target_keys is None:
             return (Image.open(target),)
         return (placed(MaskFile(target), size),)
 
-    def named_targets_of(self, target: Any, size: tuple[int, int], transform: Any) -> tuple[Any, ...]:
+    def named_targets_of(self, target: str, size: tuple[int, int], transform: object) -> tuple[object, ...]:
         return (MaskFile(target),)
 
 
-def _corners(objects: list[Any]) -> list[list[int]]:
+def _corners(objects: list[dict[str, Any]]) -> list[list[int]]:
     """The boxes of an annotation file's objects."""
     return [[int(one["bndbox"][side]) for side in ("xmin", "ymin", "xmax", "ymax")] for one in objects]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from PIL import Image
 
 from fastpipe import readers
+from fastpipe.types import Sample
 
 
 def default_loader(path: str) -> Image.Image:
@@ -24,7 +24,7 @@ class StandardTransform:
         self.transform = transform
         self.target_transform = target_transform
 
-    def __call__(self, input: object, target: object) -> tuple[Any, Any]:
+    def __call__(self, input: object, target: object) -> Sample:
         return (
             input if self.transform is None else self.transform(input),
             target if self.target_transform is None else self.target_transform(target),

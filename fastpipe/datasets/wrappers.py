@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from types import MemberDescriptorType, MethodType
-from typing import Any
+from typing import Any, TypeGuard
 
 from torch.utils.data import ConcatDataset, Dataset, Subset
 
@@ -25,7 +25,7 @@ class EpochSubset(Subset[Any]):
         """The indices in `dataset` of places in an epoch, None for the current one."""
         raise NotImplementedError
 
-    def describe_epoch(self, epoch: int) -> dict[str, Any]:
+    def describe_epoch(self, epoch: int) -> dict[str, object]:
         """The content of an epoch, for a state: `adopt_epoch` takes it."""
         raise NotImplementedError
 
@@ -69,7 +69,7 @@ def behind_subsets(
     dataset: object,
     indices: Sequence[object] = (),
     epochs: Epochs = _CURRENT,
-    through: Callable[[Any], bool] = is_wrapper,
+    through: Callable[[object], bool] = is_wrapper,
 ) -> tuple[Any, Sequence[Any]]:
     """The dataset behind `Subset`s, and the samples' indices there.
 
@@ -94,7 +94,7 @@ def _inner(subset: Subset[Any], places: Sequence[Any], epochs: Epochs) -> Sequen
 
 
 def locate(
-    dataset: object, index: int, epochs: Epochs = _CURRENT, through: Callable[[Any], bool] = is_wrapper
+    dataset: object, index: int, epochs: Epochs = _CURRENT, through: Callable[[object], bool] = is_wrapper
 ) -> tuple[Any, int]:
     """The dataset behind `Subset`s and `ConcatDataset`s that has a sample, and its index there; see `behind_subsets`.
 
@@ -112,9 +112,9 @@ _NESTED = 3
 """Lists and dicts in one another that are looked into."""
 
 
-def image_datasets(dataset: Any) -> Iterator[ImageDataset]:
+def image_datasets(dataset: object) -> Iterator[ImageDataset]:
     """This dataset, or those inside wrappers such as torch's `Subset`, each once."""
-    found: dict[int, Any] = {}  # everything that was looked at: wrappers may share a dataset, or lead back
+    found: dict[int, object] = {}  # everything that was looked at: wrappers may share a dataset, or lead back
     todo = [dataset]
     while todo:
         one = todo.pop()
@@ -126,7 +126,7 @@ def image_datasets(dataset: Any) -> Iterator[ImageDataset]:
                 todo += reversed(_held(one))
 
 
-def _is_ours(dataset: object) -> bool:
+def _is_ours(dataset: object) -> TypeGuard[ImageDataset]:
     return issubclass(type(dataset), ImageDataset)
 
 
@@ -180,7 +180,7 @@ def _may_be_dataset(kind: type) -> bool:
     return issubclass(kind, Dataset) or (has_items and kind.__dictoffset__ != 0)
 
 
-def split_samples(dataset: Any, samples: float) -> list[tuple[ImageDataset, float]]:
+def split_samples(dataset: object, samples: float) -> list[tuple[ImageDataset, float]]:
     """Splits a number of samples between the image datasets; in a `ConcatDataset` by their lengths.
 
     References that lead back in a circle pass nothing on.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from fastpipe.program.program import Program
 from fastpipe.types import Generators, ImageShape, Step
@@ -27,7 +27,7 @@ class SampleTask:
         epoch: None where the dataset has no seed.
         key: what keys the random numbers; None for those of the generators.
         generators: keyed ones, where the sample's transforms aren't all drawn ahead: the others go on with them.
-        encoded: the file, once it is read: an `Encoded`, or what other stages read.
+        encoded: the file, once it is read: an `Encoded`; of other stages than those of images an object of their own.
         shape: of the upright image, once the file is read.
         orientation: the EXIF orientation that is applied; 1 for none.
         steps: what was drawn.
@@ -40,17 +40,17 @@ class SampleTask:
     source_index: int
     requested_index: int
     path: str
-    target: object
-    source: object
+    target: Any
+    source: str | bytes
     epoch: int | None = None
     key: int | None = None
     generators: Generators | None = None
-    encoded: object = None
+    encoded: Any = None
     shape: ImageShape | None = None
     orientation: int = 1
     steps: tuple[Step, ...] | None = None
     program: Program | None = None
-    image: object = None
+    image: Any = None
     error: Exception | None = None
     finished: tuple[object, object] | None = None
     slot: int = 0

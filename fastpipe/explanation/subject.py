@@ -28,8 +28,8 @@ _PATH_LISTS = ("samples", "imgs", "paths", "files", "image_paths", "img_paths", 
 class Subject:
     """The subject of an explanation: a transform, or a data set with the loaders and wrappers around it."""
 
-    transform: object  # None of a data set without one
-    dataset: object = None  # the data set that has it; None where a transform alone is explained
+    transform: Any  # None of a data set without one
+    dataset: Any = None  # the data set that has it; None where a transform alone is explained
     attribute: str = ""  # the data set's name for it; empty if there is none
     around: tuple[str, ...] = ()  # the classes of the loaders and wrappers around the data set, from the outermost
     others: tuple[tuple[str, object], ...] = ()  # the data sets beside it in the same wrapper, by the words for each

@@ -11,6 +11,7 @@ import re
 import warnings
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.index import format
@@ -29,7 +30,7 @@ class KeptIndex:
     location: Path | None = None  # the folder on disk; None in memory
     generation: str = ""  # which of the states of that folder this is
     # of the `IndexSource` that it was made of; empty where there is none
-    identity: dict[str, object] = field(default_factory=dict)
+    identity: dict[str, Any] = field(default_factory=dict)
 
 
 def open_kept(location: Path, generation: str | None = None) -> KeptIndex:

@@ -33,7 +33,7 @@ class Progress:
         touched: when it last handed out a batch.
     """
 
-    def __init__(self, sampler: object, *, is_loaded: bool = False, finished: bool = False) -> None:
+    def __init__(self, sampler: Any, *, is_loaded: bool = False, finished: bool = False) -> None:
         self.sampler = sampler
         self.start: int = getattr(sampler, "next_start", 0)
         self.batches = 0

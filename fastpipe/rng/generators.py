@@ -188,7 +188,7 @@ class ThreadGenerators:
         stream: of torch's, kept from draw to draw.
     """
 
-    def __init__(self, torch: Generator, python: object, numpy: object = None) -> None:
+    def __init__(self, torch: Generator, python: Any, numpy: Any = None) -> None:
         self.lock = threading.RLock()
         self.torch = torch
         self.python = python

@@ -25,7 +25,7 @@ class KnownClass:
     """A class of another library's."""
 
     # from an object, and a function that converts others (for data sets that hold such), to fastpipe's
-    convert: Callable[[Any, Callable[[Any], Any]], object]
+    convert: Callable[[Any, Callable[[Any], Any]], Any]
     methods: tuple[str, ...] = ()  # its methods that make samples
     reads: tuple[str, ...] = ()  # the attributes that they read
     # names of the class that a subclass may have of its own, as they take part when the object is made alone

@@ -56,7 +56,7 @@ class KnownCode(NamedTuple):
     module: object  # the class's; not all versions of the library have one, nor the class
     name: str  # the class's
     fingerprint: str  # of the code
-    recipe: object  # the class here that draws for it, or what else is known of it
+    recipe: Any  # the class here that draws for it, or what else is known of it
     behind: tuple[object, ...] = ()  # the functions that its code is made of besides; None for one that isn't there
 
 

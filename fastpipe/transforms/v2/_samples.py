@@ -34,7 +34,7 @@ from fastpipe.transforms.v2._proxies import (
 )
 from fastpipe.types import Box, Generators, ImageShape, Step
 
-Load = Callable[[Box, Any], torch.Tensor]
+Load = Callable[[Box, torch.Tensor | None], torch.Tensor]
 """Makes a region of masks, uint8 ``(N, h, w)``; of those at some positions, or of all (None)."""
 
 
@@ -44,7 +44,7 @@ class _Later:
     load: Load
     whole: tuple[int, int]
     steps: tuple[Step, ...]
-    keep: Any
+    keep: torch.Tensor | None
     dtype: torch.dtype
     shape: Any
 
