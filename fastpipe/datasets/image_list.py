@@ -180,7 +180,7 @@ def _index_of_rows(rows: object, root: Root) -> ImageIndex:
 def _name_of(root: Root, store: ByteSource | None) -> str | None:
     if store is not None:
         return store.name
-    return None if root is None else local_path(root)
+    return None if root is None or isinstance(root, ByteSource) else local_path(root)
 
 
 def _positions(indices: object, count: int) -> Array:

@@ -49,21 +49,21 @@ class BatchCollate:
     """The loader's ``collate_fn``: passes a finished batch through, and collates a list as `collate` does."""
 
     options: BatchSpec  # what was asked of the dataset
-    collate: Callable[[list[Any]], Any] = default_collate  # the user's function, or torch's ``default_collate``
+    collate: Callable[[list[Any]], object] = default_collate  # the user's function, or torch's ``default_collate``
 
-    def __call__(self, samples: Any) -> Any:
+    def __call__(self, samples: CollatedBatch | ImageBatch | list[Any]) -> Any:
         if isinstance(samples, CollatedBatch):
             return map_tensors(self._laid_out, samples.parts)
         if not isinstance(samples, ImageBatch):
             return map_tensors(self._laid_out, self._collated(samples))
         targets = default_collate(samples.targets)
-        images: Any = samples.images
+        images: torch.Tensor | DeferredImages = samples.images
         if samples.normalize is not None:
             same = len(set(samples.normalize)) == 1
             numbers = torch.tensor(samples.normalize[:1] if same else samples.normalize, dtype=torch.float32)
             mean, std = numbers[..., None, None].unbind(1)
             dtype = self.options.dtype or torch.float32
-            images = DeferredImages(images, mean, std, dtype, samples.multiplied)
+            images = DeferredImages(samples.images, mean, std, dtype, samples.multiplied)
         return [images, targets]
 
     def _collated(self, samples: list[Any]) -> object:
@@ -107,9 +107,9 @@ class CollateGood:
     A dataset leaves them out of a list by itself; asked for one sample, as by torch's `ConcatDataset`, it gives None.
     """
 
-    collate: Callable[[Any], Any]  # takes the rest
+    collate: Callable[[Any], object]  # takes the rest
 
-    def __call__(self, samples: object) -> Any:
+    def __call__(self, samples: object) -> object:
         if isinstance(samples, list):
             samples = [sample for sample in samples if sample is not None] or None
         return EmptyBatch() if samples is None else self.collate(samples)

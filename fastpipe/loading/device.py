@@ -53,9 +53,10 @@ class CopiedAhead(DeviceBatches):
     """
 
     def __init__(self, source: Source, device: torch.device) -> None:
-        self._stream: Any = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+        self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
         super().__init__(source, self._stream.device)
-        self._copies: deque[tuple[Any, Any]] = deque()  # a batch on the device, and the event that its copy ends with
+        # batches on the device, each with the event that its copy ends with
+        self._copies: deque[tuple[object, torch.cuda.Event]] = deque()
         self._ended = False
         self._error: Exception | None = None  # of the batch that follows these
 
@@ -83,7 +84,7 @@ class CopiedAhead(DeviceBatches):
         map_tensors(lambda tensor: tensor.record_stream(current), batch)
         return batch
 
-    def _copied(self, batch: object) -> tuple[object, object]:
+    def _copied(self, batch: object) -> tuple[object, torch.cuda.Event]:
         with torch.cuda.stream(self._stream):
             return _moved(batch, self.device), self._stream.record_event()
 
