@@ -118,7 +118,7 @@ def fetch_from_stream(fetcher: Any, indices: Sequence[Any], plain: Fetch) -> Any
         fetcher.ended = asked.ended
 
 
-def _fetch_stacked(fetcher: Any, asked: Any, indices: Sequence[Any], plain: Fetch, results: StackedResults) -> Any:
+def _fetch_stacked(fetcher: Any, asked: Any, indices: Sequence[Any], plain: Fetch, results: StackedResults) -> object:
     """The batch of a fetcher's copy; its results have their pixels when they are stacked, unless nobody stacks them.
 
     Those that are still there then are ordinary tensors, whatever of the user's holds them.

@@ -100,7 +100,7 @@ def _make_pixels(made: Any) -> None:
         _ = made.im
 
 
-def _difference(made: Any, expected: Any, after: GeneratorStates, plain_after: GeneratorStates, what: str) -> str:
+def _difference(made: object, expected: object, after: GeneratorStates, plain_after: GeneratorStates, what: str) -> str:
     if not same_pixels(made, expected):
         return _OTHER_VALUES.format(what)
     if not after.draws_like(plain_after):
@@ -124,7 +124,7 @@ def same_pixels(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def _are(module: str, name: str, *things: Any) -> bool:
+def _are(module: str, name: str, *things: object) -> bool:
     """True if things are of a class; if its module hasn't been imported, nothing is."""
     kind: Any = getattr(sys.modules.get(module), name, ())
     return all(isinstance(one, kind) for one in things)

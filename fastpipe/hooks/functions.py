@@ -24,7 +24,7 @@ class FasterFunction(ABC):
         self._name, self._plain = name, plain
 
     @abstractmethod
-    def make(self, *args: Any, **kwargs: Any) -> Any:
+    def make(self, *args: object, **kwargs: object) -> Any:
         """The value, for any arguments; or a text that says why the library has to give it."""
 
     @property

@@ -38,14 +38,14 @@ class _OnMasks(FasterFunction):
     """A function of torch's that is made faster on masks; `make` is called for what it `takes`."""
 
     @abstractmethod
-    def takes(self, *args: Any, **kwargs: Any) -> bool:
+    def takes(self, *args: object, **kwargs: object) -> bool:
         """Whether these arguments are masks for which the function is made our way."""
 
 
 class _Any(_OnMasks):
     """``mask.any(dim=2)`` of the parts of a mask ``(H, W, N)``, column after column."""
 
-    def takes(self, *args: Any, **kwargs: Any) -> bool:
+    def takes(self, *args: object, **kwargs: object) -> bool:
         mask, *dims = *args, *kwargs.values()
         if dims not in ([2], [-1]) or type(dims[0]) is not int or (kwargs and kwargs.keys() != {"dim"}):
             return False
@@ -98,7 +98,7 @@ def _is_of_masks(kind: type) -> bool:
     return kind is torch.Tensor or kind is getattr(sys.modules.get("torchvision.tv_tensors"), "Mask", None)
 
 
-def _lies_in_columns(mask: Any, dimensions: int) -> bool:
+def _lies_in_columns(mask: object, dimensions: int) -> bool:
     """Whether this is a plain tensor of bytes ``(H, W)`` or ``(H, W, N)``, column after column without gaps."""
     if type(mask) is not torch.Tensor or mask.dtype is not torch.uint8 or mask.ndim != dimensions or not mask.is_cpu:
         return False

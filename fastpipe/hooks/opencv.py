@@ -91,7 +91,7 @@ def _known_flags(has_rgb: bool) -> Flags:
     return known
 
 
-def _file(filename: Any = None, flags: Any = 1) -> Encoded | str:
+def _file(filename: object = None, flags: object = 1) -> Encoded | str:
     """The bytes of the file that ``imread`` is called for, and the flags; or why OpenCV is to read it."""
     if type(filename) is not str or type(flags) is not int:
         return "arguments other than a name and flags"
@@ -149,7 +149,7 @@ class _Decoder(FasterFunction):
         self._encoded, self._known = encoded, known
         self._names = tuple(inspect.signature(encoded).parameters)
 
-    def make(self, *args: Any, **kwargs: Any) -> Pixels | str:
+    def make(self, *args: object, **kwargs: object) -> Pixels | str:
         """The image, or why OpenCV is to make it."""
         named = {**dict(zip(self._names, args, strict=False)), **kwargs}
         if len(named) != len(args) + len(kwargs) or not named.keys() <= set(self._names):

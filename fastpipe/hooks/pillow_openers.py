@@ -30,7 +30,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
     patches.at_undo(restore)
 
 
-def _opener(plain: Any, patches: Patches) -> Any:
+def _opener(plain: Any, patches: Patches) -> object:
     ours: Any = None
     site: Any = None
     leave_failed: Any = None

@@ -62,7 +62,7 @@ def _of_lightning(plain: Function) -> Function:
 
 
 def _of_lightning_with_hydra(plain: Function) -> Function:
-    def hydra_subprocess_cmd(*args: Any, **kwargs: Any) -> Any:
+    def hydra_subprocess_cmd(*args: object, **kwargs: object) -> Any:
         (program, *arguments), folder = plain(*args, **kwargs)
         return [program, *_by_fastpipe(arguments)], folder
 

@@ -31,7 +31,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
     if by_class.get(tensor) is not plain:
         return  # somebody has taught it otherwise
 
-    def collate_tensors(batch: Any, *, collate_fn_map: Any = None) -> Any:
+    def collate_tensors(batch: object, *, collate_fn_map: object = None) -> Any:
         memory: Any = sys.modules.get("fastpipe.hooks.batch_memory")  # there once it has been asked for
         made = None if memory is None or not patches.active or is_plain() else memory.collated(batch)
         return plain(batch, collate_fn_map=collate_fn_map) if made is None else made
@@ -58,7 +58,7 @@ def _prepared(plain: Function) -> Function:
 def _working(plain: Function) -> Function:
     """The function that a worker runs: where it may make images, it sends batches by their place."""
 
-    def work(kind: Any, dataset: Any, indices: Any, results: Any, *others: Any, **named: Any) -> Any:
+    def work(kind: object, dataset: object, indices: object, results: object, *others: object, **named: object) -> Any:
         if may_make_images() and type(results) is Queue:
             from fastpipe.executor.shm_pool import begin_worker
             from fastpipe.executor.worker_queue import DirectQueue
@@ -73,7 +73,7 @@ def _working(plain: Function) -> Function:
 def _timed(plain: Function) -> Function:
     times = LoaderTimes()
 
-    def next_batch(self: Any) -> Any:
+    def next_batch(self: object) -> Any:
         return times.next_of(self, plain)
 
     return next_batch
@@ -112,7 +112,7 @@ def _fetching_from_stream(plain: Function) -> Function:
 def _handing_out(plain: Function, fetched: Function) -> Function:
     """A fetcher's method: what `fetched` gives, with masks made faster, as it is handed out."""
 
-    def fetch(self: Any, possibly_batched_index: Any) -> Any:
+    def fetch(self: object, possibly_batched_index: object) -> Any:
         if _compares_images(self):
             with plainly():
                 return plain(self, possibly_batched_index)
@@ -139,7 +139,7 @@ def _compares_images(fetcher: Any) -> bool:
     return True
 
 
-def _handed_out(batch: Any) -> Any:
+def _handed_out(batch: object) -> object:
     """The batch, or sample, with tensors that have their pixels: somebody may ask for their class, or save them."""
     if _PENDING not in sys.modules:
         return batch

@@ -82,7 +82,7 @@ def type_calls(*things: object) -> TypeCalls:
     return TypeCalls(tensors, images)
 
 
-def _is_librarys(thing: Any) -> bool:
+def _is_librarys(thing: object) -> bool:
     return (getattr(thing, "__module__", None) or "").partition(".")[0] in _NOT_LOOKED_INTO
 
 

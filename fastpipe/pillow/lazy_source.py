@@ -83,7 +83,7 @@ class LazySource:
         self.error: Exception | None = None
         self._parts = Parts(encoded.header)
         self._whole: Image.Image | None = None
-        self._info: dict[Any, Any] | None = None
+        self._info: dict[Any, object] | None = None
         self._images: list[weakref.ref[Image.Image]] = []
         self._most_images = 8
 

@@ -39,7 +39,7 @@ def planned(transform: object) -> Any:
     whatever is changed later is seen. For any other the transform itself.
     """
     transform = seen_through(transform)
-    kind: Any = type(transform)
+    kind: object = type(transform)
     adapt = find_adapt(kind)
     return transform if adapt is None else adapt(transform)
 

@@ -95,7 +95,7 @@ def _part(array: Array, box: Box, several: bool = False) -> Array:
 
 def run_of(transform: object) -> Run | None:
     """The call of a transform that takes named arrays; None for any other."""
-    kind: Any = type(transform)
+    kind: object = type(transform)
     return _run_of(kind)
 
 

@@ -86,7 +86,7 @@ class Lambda(ReprMixin):
         TypeError: ``lambd`` isn't callable.
     """
 
-    def __init__(self, lambd: Callable[[Any], Any]) -> None:
+    def __init__(self, lambd: Callable[[Any], object]) -> None:
         if not callable(lambd):
             raise TypeError(f"Argument lambd should be callable, got {type(lambd).__name__!r}")
         self.lambd = lambd
@@ -105,7 +105,7 @@ class RandomTransforms(_OfTransforms):
         TypeError: ``transforms`` isn't a sequence.
     """
 
-    def __init__(self, transforms: Sequence[Callable[..., Any]]) -> None:
+    def __init__(self, transforms: Sequence[Callable[..., object]]) -> None:
         if not isinstance(transforms, Sequence):
             raise TypeError("Argument transforms should be a sequence")
         self.transforms = transforms
@@ -171,7 +171,7 @@ class RandomChoice(RandomTransforms):
 
     _draws_from_python = True
 
-    def __init__(self, transforms: Sequence[Callable[..., Any]], p: object = None) -> None:
+    def __init__(self, transforms: Sequence[Callable[..., object]], p: object = None) -> None:
         super().__init__(transforms)
         if p is not None and not isinstance(p, Sequence):
             raise TypeError("Argument p should be a sequence")

@@ -47,7 +47,7 @@ class ComposePlan:
 
     __slots__ = ("_composites", "_dicts", "_lengths", "_members", "_transforms", "draws", "runs")
 
-    def __init__(self, transforms: Iterable[Any]) -> None:
+    def __init__(self, transforms: Iterable[object]) -> None:
         self._transforms = tuple(transforms)
         self.runs = tuple(runs_of([member for transform in self._transforms for member in flatten(transform)]))
         within = [one for transform in self._transforms for one in all_within(transform)]
@@ -62,7 +62,7 @@ class ComposePlan:
         self._dicts: list[Any] = watched
         self._lengths = list(map(len, watched))
 
-    def holds(self, transforms: Iterable[Any]) -> bool:
+    def holds(self, transforms: Iterable[object]) -> bool:
         """True if the transforms, and those within them, are what they were when the plan was made."""
         return (
             tuple(transforms) == self._transforms
@@ -181,12 +181,12 @@ class ComposePlanSlot:
 
     _compose_plan: ComposePlan
 
-    def __getstate__(self) -> Any:
+    def __getstate__(self) -> object:
         return self.__dict__
 
     def _call_for(self, image: object) -> ComposePlan | None:
         """The call for an image; None where its transforms are to be called one by one."""
-        kind: Any = type(image)
+        kind: object = type(image)
         if kind is not Image.Image and kind is not np.ndarray and not _is_pillow(kind):
             return None
         if torch_modes_active():

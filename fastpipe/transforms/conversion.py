@@ -126,7 +126,7 @@ class Normalize(Transform):
         return (ops.Normalize(copy.deepcopy(self.mean), copy.deepcopy(self.std)),)
 
 
-def _numbers(given: object) -> float | tuple[Any, ...] | None:
+def _numbers(given: object) -> float | tuple[object, ...] | None:
     """The number, or those in a list, a tuple or a vector of float32, by which operations are kept; None for others."""
     if isinstance(given, float):
         return given

@@ -144,7 +144,7 @@ def members_of(transform: Any) -> Sequence[Any] | None:
     own = vars(transform)
     if own.get("_forward_hooks") or own.get("_forward_pre_hooks") or "forward" in own:
         return None
-    members: Sequence[Any] = transform.transforms
+    members: Sequence[object] = transform.transforms
     return members
 
 
@@ -172,7 +172,7 @@ def compile_pipeline(transform: object, *, v2_alone: bool = False) -> Pipeline:
     return Pipeline(members[:cut], members[cut:])
 
 
-def drawn_from(members: Sequence[Any], start: int, *, v2_alone: bool = False) -> int:
+def drawn_from(members: Sequence[object], start: int, *, v2_alone: bool = False) -> int:
     """The end of the run of transforms from ``start`` on that one plan can be made of; ``start`` where there is none.
 
     v1 and v2 say differently what an image is after a conversion: a plan is of one of them.

@@ -193,7 +193,7 @@ def _policy(transform: Any, shape: ImageShape, bins: int) -> tuple[Listed, Calla
     if type(fill) not in (type(None), int, float) or type(bins) is not int or bins < 2:
         return None
     interpolation = interpolation_of(transform.interpolation)
-    cls: Any = type(transform)
+    cls: object = type(transform)
     listed = _listed(cls, bins, shape[:2], torch.get_default_dtype())
 
     def calls(name: str, magnitude: float) -> Steps:

@@ -56,7 +56,7 @@ class Planned:
             return super().forward(*inputs)  # type: ignore[misc]
         return _with_array(self, super().forward, inputs)  # type: ignore[misc]
 
-    def _call_kernel(self, functional: Function, inpt: object, *args: object, **kwargs: object) -> Any:
+    def _call_kernel(self, functional: Function, inpt: object, *args: object, **kwargs: object) -> object:
         """Calls torchvision's; on uint8 tensors in main memory and on PIL images the core's."""
         made = by_fastpipe(functional, inpt, args, kwargs)
         return super()._call_kernel(functional, inpt, *args, **kwargs) if made is None else made  # type: ignore[misc]
@@ -211,7 +211,7 @@ _LEAST_CROPPED = 10_000
 """Pixels from which a `RandomCrop` with a border is faster as a program; others are Pillow's one or two calls."""
 
 
-def _run_alone(transform: Any, image: PIL.Image.Image) -> Any:
+def _run_alone(transform: Any, image: PIL.Image.Image) -> object:
     """The result of a transform on one PIL image, drawn and run as a program.
 
     None where torchvision's code is to run, with the generators where they were.
@@ -257,7 +257,7 @@ _PLAIN = frozenset({bool, bytes, float, int, str, type(None)})
 """Classes of targets that no transform changes."""
 
 
-def _with_picture(compose: Any, inputs: tuple[Any, ...]) -> Any:
+def _with_picture(compose: Any, inputs: tuple[Any, ...]) -> object:
     """Runs torchvision's code on a sample with one PIL image, whose pixels a program makes.
 
     None where that can't be, or something fails: then the generators are where they were.
@@ -282,7 +282,7 @@ def _with_picture(compose: Any, inputs: tuple[Any, ...]) -> Any:
         return None
 
 
-def _with_pixels(sample: object, image: LoadedImage, shape: ImageShape) -> Any:
+def _with_pixels(sample: object, image: LoadedImage, shape: ImageShape) -> object:
     """A sample that torchvision's code made with a stand-in for an image of that shape, and now has its pixels."""
     steps = image_steps(sample)
     pixels = run_on_image(lower(steps, shape), image, in_rows=True) if steps else image
@@ -292,7 +292,7 @@ def _with_pixels(sample: object, image: LoadedImage, shape: ImageShape) -> Any:
 # -- arrays
 
 
-def _may_have_array(inputs: tuple[Any, ...]) -> bool:
+def _may_have_array(inputs: tuple[object, ...]) -> bool:
     for value in inputs:
         if isinstance(value, np.ndarray):
             return True
@@ -315,7 +315,7 @@ def _is_image(value: object) -> bool:
     return value.ndim == 2 or (value.ndim == 3 and value.shape[2] in (1, 3))
 
 
-def _with_array(transform: Any, forward: Any, inputs: tuple[Any, ...]) -> Any:
+def _with_array(transform: Any, forward: Any, inputs: tuple[Any, ...]) -> object:
     """The transform on a sample whose first array is its image, where there is no other image in it."""
     flat, _ = tree_flatten(inputs)
     array = next((value for value in flat if _is_image(value)), None)

@@ -75,7 +75,7 @@ class PureMaskStandIn(_Later, torch.Tensor):
     stands_for = torch.Tensor
 
 
-def _mask(like: Any, size: tuple[int, ...], steps: Any, keep: Any, dtype: torch.dtype, kind: type) -> Any:
+def _mask(like: Any, size: tuple[int, ...], steps: Any, keep: Any, dtype: torch.dtype, kind: type) -> object:
     made: Any = torch.Tensor._make_subclass(kind, torch.empty(size, dtype=dtype, device="meta"))
     made.load, made.whole, made.steps, made.keep = like.load, like.whole, steps, keep
     return made
@@ -97,7 +97,7 @@ class _MaskOperation(ops.TensorOperation):
 _SAME_SIZE = {"affine", "elastic", "perspective", "horizontal_flip", "vertical_flip", "to_dtype"}
 
 
-def _on_mask(name: str, mask: Any, /, *args: Any, **kwargs: Any) -> Any:
+def _on_mask(name: str, mask: Any, /, *args: Any, **kwargs: Any) -> object:
     given = given_by_name(name, args, kwargs)
     if name == "resized_crop":
         return cropped_first(_on_mask, mask, given)
@@ -145,7 +145,7 @@ def draw_sample(
     Raises:
         Untraceable: a transform wants pixels; the generators have moved.
     """
-    sample: tuple[Any, ...] = (stand_in(shape), *targets)
+    sample: tuple[object, ...] = (stand_in(shape), *targets)
     alone = not targets
     with torch_draws_from(generators):
         for transform in transforms:
