@@ -37,6 +37,9 @@ Fill: TypeAlias = float | Sequence[float] | None
 """The value where an image has no pixels: a number, one for each channel, or None for black."""
 
 
+Turn: TypeAlias = tuple[bool, bool, bool]
+"""A turn of an image: whether rows and columns change places, whether rows then run back, and whether columns do."""
+
 Sample: TypeAlias = tuple[Any, Any]
 """An image and its target, of whatever classes the user's transforms give."""
 
@@ -170,6 +173,13 @@ class Box(NamedTuple):
     def right(self) -> int:
         """First column right of the box."""
         return self.left + self.width
+
+    def turned_back(self, turn: Turn, size: tuple[int, int]) -> Box:
+        """The box of an image that becomes this box of the turned image, which has that ``(height, width)``."""
+        swapped, rows_back, columns_back = turn
+        top = size[0] - self.bottom if rows_back else self.top
+        left = size[1] - self.right if columns_back else self.left
+        return Box(left, top, self.width, self.height) if swapped else Box(top, left, self.height, self.width)
 
     def inside(self, size: tuple[int, int]) -> bool:
         """Whether every pixel of the box is a pixel of an image of that ``(height, width)``."""

@@ -67,12 +67,6 @@ class Context:
         height, width, _ = image.shape
         self._flip(self.address, address_of(image), height, width, address_of(out))
 
-    @property
-    def bytes(self) -> int:
-        """Bytes of scratch memory held."""
-        held: int = native().fpc_context_bytes(self.address)
-        return held
-
     def __del__(self) -> None:
         # In a child of fork, what another thread was at may be in any state: it stays.
         # The function is held: when the interpreter ends, modules are empty.

@@ -13,10 +13,9 @@ import copy
 import math
 import sys
 import threading
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,7 +25,7 @@ from torch.utils.data._utils.collate import default_collate
 
 from fastpipe.executor.host_pool import tensor_on
 from fastpipe.executor.stacking import are_alike, new_places, stacked
-from fastpipe.hooks.type_calls import type_calls_of
+from fastpipe.hooks.type_calls import once_a_fetcher, type_calls_of
 from fastpipe.kernels.memory import StackedResults, results_in
 from fastpipe.program.pending_tensor import is_pending, with_pixels
 
@@ -57,21 +56,17 @@ class FetcherMemory:
             nobody is known to keep them, or to ask for their class, before.
     """
 
-    _of: ClassVar[weakref.WeakKeyDictionary[Any, FetcherMemory]] = weakref.WeakKeyDictionary()
-
     def __init__(self, stacks: bool) -> None:
         self.unused: set[int] = set()
         self.missed: set[int] = set()
         self.results = 1
         self.stacks = stacks
 
-    @classmethod
-    def of(cls, fetcher: Any) -> FetcherMemory:
-        """The memory of a fetcher."""
-        found = cls._of.get(fetcher)
-        if found is None:
-            found = cls._of[fetcher] = cls(stacks=not type_calls_of(fetcher).tensors)
-        return found
+
+@once_a_fetcher
+def memory_of(fetcher: Any) -> FetcherMemory:
+    """The memory of one of torch's fetchers."""
+    return FetcherMemory(stacks=not type_calls_of(fetcher).tensors)
 
 
 def fetch_in_places(fetcher: Any, indices: Sequence[Any], plain: Fetch, several: Any = None) -> Any:
@@ -86,7 +81,7 @@ def fetch_in_places(fetcher: Any, indices: Sequence[Any], plain: Fetch, several:
     asked = copy.copy(fetcher)
     if several is not None:
         asked.dataset = several
-    memory = FetcherMemory.of(fetcher)
+    memory = memory_of(fetcher)
     if fetcher.collate_fn is not default_collate or (memory.stacks and several is None):
         results = StackedResults(memory.stacks)
         asked.dataset = _Samples(asked.dataset, results)
@@ -113,7 +108,7 @@ def fetch_from_stream(fetcher: Any, indices: Sequence[Any], plain: Fetch) -> Any
     """
     asked = copy.copy(fetcher)
     try:
-        return _fetch_stacked(fetcher, asked, indices, plain, StackedResults(FetcherMemory.of(fetcher).stacks))
+        return _fetch_stacked(fetcher, asked, indices, plain, StackedResults(memory_of(fetcher).stacks))
     finally:
         fetcher.ended = asked.ended
 
@@ -123,7 +118,7 @@ def _fetch_stacked(fetcher: Any, asked: Any, indices: Sequence[Any], plain: Fetc
 
     Those that are still there then are ordinary tensors, whatever of the user's holds them.
     """
-    memory = FetcherMemory.of(fetcher)
+    memory = memory_of(fetcher)
     asked.collate_fn = _stacking(fetcher.collate_fn)
     try:
         with results_in(results):

@@ -15,7 +15,7 @@ from PIL import Image
 from fastpipe import core
 from fastpipe.ops import Crop, Operation
 from fastpipe.pending import is_pending
-from fastpipe.program.core_job import Encoded, fill_from_file
+from fastpipe.program.core_job import Encoded
 from fastpipe.program.execute import decode_by_core
 from fastpipe.program.lower import lower
 from fastpipe.program.on_image import run, run_on_image, to_array, to_pil
@@ -169,10 +169,7 @@ class LazySource:
             job: any, which is filled anew.
             program: that starts from the file, and that the core takes as a whole.
         """
-        if self._whole is not None or not self._parts.add_only(program.box):
-            return False
-        fill_from_file(job, program, self.encoded)
-        return True
+        return self._whole is None and self._parts.fill(job, program, self.encoded)
 
     def region(self, box: Box, steps: tuple[Step, ...] = ()) -> NDArray[Any]:
         """A box of what steps give, decoded alone: an array ``(H, W, C)``; the thread's next decode overwrites it."""

@@ -13,10 +13,7 @@ from albumentations.augmentations.crops import functional as crop_functions
 from albumentations.augmentations.geometric import functional as geometric_functions
 
 from fastpipe.interop.transforms.known_code import KnownCode
-from fastpipe.types import Box, Size
-
-Turn = tuple[bool, bool, bool]
-"""Whether rows and columns change places, whether rows then run back, and whether columns do."""
+from fastpipe.types import Box, Size, Turn
 
 
 class Motion(NamedTuple):
@@ -32,7 +29,7 @@ class Motion(NamedTuple):
     def needs(self, part: Box, size: Size) -> Box:
         """The part of an image of that size that a part of the result is made of."""
         if self.turn is not None:
-            return _turned_back(part, self.turn, self.size)
+            return part.turned_back(self.turn, self.size)
         if self.crop is None:
             return Box(0, 0, *size)
         if self.resizes:
@@ -80,13 +77,6 @@ def _turned(box: Box, turn: Turn, size: Size) -> Box:
     top = size.height - box.bottom if rows_back else box.top
     left = size.width - box.right if columns_back else box.left
     return Box(top, left, box.height, box.width)
-
-
-def _turned_back(box: Box, turn: Turn, size: Size) -> Box:
-    """The box of an image that becomes a box of the turned one, which has that size."""
-    swapped, rows_back, columns_back = turn
-    box = _turned(box, (False, rows_back, columns_back), size)
-    return Box(box.left, box.top, box.width, box.height) if swapped else box
 
 
 # -- of each class: the motion for drawn parameters and an image's size
