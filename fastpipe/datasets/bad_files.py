@@ -173,7 +173,7 @@ def same_target(
 def _same(one: object, other: object) -> bool:
     try:
         return bool(one == other)
-    except Exception:  # arrays and tensors say neither yes nor no
+    except (RuntimeError, TypeError, ValueError):  # arrays and tensors say neither yes nor no
         return False
 
 

@@ -137,7 +137,7 @@ def _dumps(obj: object) -> bytes:
         return f"(I{number}\n](I{listed}\net.".encode()  # protocol 1: a tuple of a number and a list of numbers
     try:
         return pickle.dumps(obj)  # in torch's protocol: a later one keeps arrays read-only
-    except Exception:  # what only multiprocessing can send
+    except Exception:  # what multiprocessing alone can send; other errors are raised again by that
         return bytes(ForkingPickler.dumps(obj))
 
 

@@ -44,7 +44,7 @@ def check_call(
         made = fast()
         after = GeneratorStates.of()
         _make_pixels(made)
-    except Exception as error:
+    except Exception as error:  # raised again, unless the library makes the same without one
         before.restore()
         return _plain_instead(site, error, plain)
     fast_seconds = clock() - begun
@@ -84,7 +84,7 @@ def _plain_instead(site: Site, error: Exception, plain: Callable[[], Result]) ->
     try:
         with plainly():
             expected = plain()
-    except Exception as same:
+    except Exception as same:  # raised again
         if type(same) is not type(error):
             raise
     else:

@@ -84,7 +84,7 @@ class _SampleCalls:
         begun, before = time.perf_counter(), GeneratorStates.of()
         try:
             made = own()
-        except Exception as error:
+        except Exception as error:  # raised again by torchvision's own way, or told as a mistake of fastpipe's
             if not is_library_s():
                 raise
             before.restore()

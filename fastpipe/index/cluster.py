@@ -182,7 +182,7 @@ class Cluster:
 
     def _close(self) -> None:
         if self._client is not None:
-            with contextlib.suppress(Exception):  # the scheduler may be gone
+            with contextlib.suppress(Exception):  # Dask raises errors of many classes where the scheduler is gone
                 self._client.close()
         self._client = self._journal = None
 

@@ -218,7 +218,7 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
             record.gave_array = True
             try:
                 pixels = record.source.run(record.source.program(_shown(self, record)), as_array=True)
-            except Exception as error:
+            except Exception as error:  # raised again, unless Pillow makes the same without one
                 pixels = to_array(_by_pillow_instead(record, error))
         shape = pixels.shape if self.mode == "RGB" else pixels.shape[:2]
         return {"version": 3, "data": pixels.tobytes(), "shape": shape, "typestr": "|u1"}
@@ -364,7 +364,7 @@ def _run(image: Image.Image, record: _Record) -> Image.Image:
     made: Image.Image
     try:
         made = record.source.run(record.source.program(_shown(image, record)))
-    except Exception as error:
+    except Exception as error:  # raised again, unless Pillow makes the same without one
         made = _by_pillow_instead(record, error)
     if record.source.check is None or record.calls is None:
         return made

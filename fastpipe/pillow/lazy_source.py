@@ -101,7 +101,7 @@ class LazySource:
             if image is None or not is_pending(image):
                 continue
             if image.width * image.height * _PIXEL_BYTES[image.mode] < len(self.encoded.data):
-                with suppress(Exception):  # which is for who looks at the pixels
+                with suppress(Exception):  # raised again for whoever looks at the pixels
                     image.load()
                     _ = image.im
         self._whole = None
@@ -208,7 +208,7 @@ class LazySource:
     def _decode_by_pillow(self) -> Image.Image:
         try:
             return self._decoded_by_pillow()
-        except Exception as error:
+        except Exception as error:  # raised again; whoever gets another error asks for this one
             self.error = error
             raise
 

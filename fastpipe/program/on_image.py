@@ -163,7 +163,7 @@ def run_operation(operation: Operation, image: object, box: Box | None = None) -
             _prepare(operation, image, shape, jobs)
         keeps_info = operation.keeps_info(shape)
         made, taken, _ = _claimed(image, shape, box, (operation,), None, None, False, keeps_info)
-    except Exception as error:
+    except Exception as error:  # raised again, unless Pillow's own way fails, too
         judge(error, lambda: operation.apply(_cut(image, box)))
         return None
     if taken and not keeps_info:

@@ -34,7 +34,7 @@ def by_fastpipe(function: Function, image: object, args: tuple[object, ...], kwa
         if isinstance(image, PIL.Image.Image):
             return _on_image(function, image, args, kwargs)
         return _on_tensor(function, image, args, kwargs)
-    except Exception as error:
+    except Exception as error:  # raised again, unless torchvision's own way fails, too
         judge(error, lambda: function(image, *args, **kwargs))
         return None
 

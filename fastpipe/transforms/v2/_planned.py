@@ -229,7 +229,7 @@ def _run_alone(transform: Any, image: PIL.Image.Image) -> object:
         return draw_and_run(transform.draw, image, shape)
     except (PlanError, Untraceable):
         return None
-    except Exception as error:
+    except Exception as error:  # `judge` raises it, unless torchvision's own way fails, too
         with preserved_globals():
             judge(error, lambda: super(Planned, transform).forward(image))
         return None
@@ -276,7 +276,7 @@ def _with_picture(compose: Any, inputs: tuple[Any, ...]) -> object:
             return _with_pixels(theirs.Compose.forward(planned(compose), *sample), pictures[0], shape)
     except (PlanError, Untraceable):
         return None
-    except Exception as error:
+    except Exception as error:  # `judge` raises it, unless torchvision's own way fails, too
         with preserved_globals():
             judge(error, lambda: theirs.Compose.forward(compose, *inputs))
         return None
