@@ -335,6 +335,6 @@ class BatchSink:
 
     def sink(
         self, mean: Sequence[float] | None, std: Sequence[float] | None, multiplied: bool = False
-    ) -> tuple[Any, ...]:
+    ) -> tuple[object, ...]:
         """The sink but for its address, as `Job.write_to` takes it; arguments as `Job.write`'s."""
         return (*self._rest, *_arithmetic(mean, std, multiplied))

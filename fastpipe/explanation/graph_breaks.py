@@ -131,7 +131,7 @@ def _replaced(transform: object) -> str:
     return f"it changes {', '.join(names)} of {base.__name__}" if names else ""
 
 
-def drawn_by_library(transform: Any) -> tuple[Any, ...]:
+def drawn_by_library(transform: Any) -> tuple[object, ...]:
     """The members of an albumentations transform, also of a wrapped one, that it draws before an image is decoded."""
     is_wrapped = type(transform).__module__ == "fastpipe.transforms.albumentations"
     return drawn_by_itself(transform.transform if is_wrapped else transform)

@@ -69,7 +69,7 @@ def memory_of(fetcher: Any) -> FetcherMemory:
     return FetcherMemory(stacks=not type_calls_of(fetcher).tensors)
 
 
-def fetch_in_places(fetcher: Any, indices: Sequence[Any], plain: Fetch, several: Any = None) -> Any:
+def fetch_in_places(fetcher: Any, indices: Sequence[Any], plain: Fetch, several: Any = None) -> object:
     """The batch that a fetcher's own method gives, with the results of its samples made in their places.
 
     Args:
@@ -96,7 +96,7 @@ def fetch_in_places(fetcher: Any, indices: Sequence[Any], plain: Fetch, several:
     return batch
 
 
-def fetch_from_stream(fetcher: Any, indices: Sequence[Any], plain: Fetch) -> Any:
+def fetch_from_stream(fetcher: Any, indices: Sequence[Any], plain: Fetch) -> object:
     """The batch that a fetcher's own method gives, of samples of an iterator.
 
     They have memory of their own: a generator holds the last one that it gave.
@@ -144,7 +144,7 @@ class _Samples:
         return self._dataset[index]
 
     @property
-    def __getitems__(self) -> Any:
+    def __getitems__(self) -> object:
         return self._dataset.__getitems__
 
 
@@ -154,7 +154,7 @@ class _Collate:
     def __init__(self, places: _BatchPlaces) -> None:
         self._places = places
 
-    def __call__(self, samples: Any) -> Any:
+    def __call__(self, samples: Any) -> object:
         with results_in(None), _stacking_by(self._places.collated):
             return _default_collate(samples)
 

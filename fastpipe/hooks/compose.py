@@ -60,7 +60,7 @@ class ComposeCalls:
             return None
         return self._call
 
-    def on_image(self, compose: Any, image: Any, plain: Forward) -> Any:
+    def on_image(self, compose: Any, image: Any, plain: Forward) -> object:
         """The result for an image.
 
         Args:

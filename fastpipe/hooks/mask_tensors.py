@@ -27,7 +27,7 @@ class MaskMode(TorchFunctionMode):
 
     sees_transforms = False  # see `fastpipe.transforms.compose_plan.torch_modes_active`
 
-    def __torch_function__(self, function: Any, kinds: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(self, function: Any, kinds: Any, args: Any = (), kwargs: Any = None) -> object:
         faster = _FASTER.get(function)
         if faster is not None and faster.takes(*args, **(kwargs or {})) and not is_plain():
             return faster(*args, **(kwargs or {}))
@@ -51,7 +51,7 @@ class _Any(_OnMasks):
             return False
         return _lies_in_columns(mask, 3)
 
-    def make(self, *args: Any, **kwargs: Any) -> Any:
+    def make(self, *args: Any, **kwargs: Any) -> object:
         mask: torch.Tensor = args[0]
         height, width, parts = mask.shape
         out = torch.empty((height, width), dtype=torch.uint8)
@@ -70,7 +70,7 @@ class _Stack(_OnMasks):
             return False
         return len({mask.shape for mask in masks}) == 1
 
-    def make(self, *args: Any, **kwargs: Any) -> Any:
+    def make(self, *args: Any, **kwargs: Any) -> object:
         masks: list[torch.Tensor] = args[0]
         out = torch.empty((len(masks), *masks[0].shape), dtype=torch.uint8)
         done = all(_turn(mask, (1, *mask.shape), to, any_plane=False) for mask, to in zip(masks, out, strict=True))
@@ -88,7 +88,7 @@ class _GetItem(_OnMasks):
             return False
         return len(keep) == len(masks) and masks.is_contiguous() and masks.is_cpu and keep.is_cpu
 
-    def make(self, *args: Any, **kwargs: Any) -> Any:
+    def make(self, *args: Any, **kwargs: Any) -> object:
         masks, keep = args
         return masks.index_select(0, keep.nonzero().squeeze(1))
 

@@ -94,7 +94,7 @@ class Patches:
         thread = _thread  # of the closure: asked for at each call
 
         @functools.wraps(plain)
-        def replaced(*args: object, **kwargs: object) -> Any:
+        def replaced(*args: object, **kwargs: object) -> object:
             if not self.active or thread.is_plain:
                 return plain(*args, **kwargs)
             return replacement(*args, **kwargs)
@@ -149,7 +149,7 @@ class _Builtin:
         self._function = function
         self.__doc__, self.__module__ = plain.__doc__, plain.__module__
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> object:
         return self._function(*args, **kwargs)
 
     @property  # type: ignore[misc]
@@ -166,6 +166,6 @@ class _Builtin:
         return repr(self._plain)
 
 
-def before(function: object) -> Any:
+def before(function: object) -> object:
     """The function that `Patches.wrap` has replaced by this one; the function itself where it hasn't."""
     return function._plain if type(function) is _Builtin else function

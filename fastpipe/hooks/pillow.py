@@ -34,7 +34,7 @@ def record(module: ModuleType, name: str, patches: Patches, ours: str = "functio
     """
 
     def make(plain: Function) -> Function:
-        def function(*args: object, **kwargs: object) -> Any:
+        def function(*args: object, **kwargs: object) -> object:
             made = None
             if any(map(has_record, (*args, *kwargs.values()))):
                 made = recorded(f"{module.__name__}.{name}", _recording(ours, name, plain), *args, **kwargs)
@@ -51,8 +51,8 @@ def make_from_files(module: ModuleType, name: str, patches: Patches, ours: str) 
     functions = FunctionsOnTensors(patches)
 
     def make(plain: Function) -> Function:
-        def function(*args: object, **kwargs: object) -> Any:
-            def fast() -> Any:
+        def function(*args: object, **kwargs: object) -> object:
+            def fast() -> object:
                 made = recorded(shown, _recording(ours, name, plain), *args, **kwargs)
                 return plain(*args, **kwargs) if made is None else made
 
@@ -91,7 +91,7 @@ def _account(site: Site, plain: Function, checks: bool, by_pillow: Callable[[], 
     return SiteAccount(site, lambda: plain(by_pillow()), checks)
 
 
-def image_tensor(*given: Any) -> Any:
+def image_tensor(*given: Any) -> object:
     """See `fastpipe.pillow.image_tensors.image_tensor`; None where a mode of torch's is to see each call."""
     from fastpipe.pillow import image_tensors
     from fastpipe.transforms.compose_plan import torch_modes_active

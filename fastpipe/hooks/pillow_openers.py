@@ -36,7 +36,7 @@ def _opener(plain: Any, patches: Patches) -> object:
     leave_failed: Any = None
     originals = Originals((), ())
 
-    def open_lazily(file: Any = None, filename: Any = None) -> Any:
+    def open_lazily(file: Any = None, filename: Any = None) -> object:
         nonlocal ours, site, leave_failed
         if not patches.active or is_plain() or "torch" not in sys.modules:
             return plain(file, filename)

@@ -43,7 +43,7 @@ class TensorFiles:
     def __init__(self, name: str, plain: Function) -> None:
         self._name, self._plain = name, plain
 
-    def open(self, args: tuple[object, ...], kwargs: dict[str, Any]) -> Any:
+    def open(self, args: tuple[object, ...], kwargs: dict[str, Any]) -> object:
         """The function's result, without pixels if that can be: else torchvision's, or its error."""
         site = LEDGER.site("function", f"torchvision.io.{self._name}")
         names = _ARGUMENTS[self._name]

@@ -31,7 +31,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
     if by_class.get(tensor) is not plain:
         return  # somebody has taught it otherwise
 
-    def collate_tensors(batch: object, *, collate_fn_map: object = None) -> Any:
+    def collate_tensors(batch: object, *, collate_fn_map: object = None) -> object:
         memory: Any = sys.modules.get("fastpipe.hooks.batch_memory")  # there once it has been asked for
         made = None if memory is None or not patches.active or is_plain() else memory.collated(batch)
         return plain(batch, collate_fn_map=collate_fn_map) if made is None else made
@@ -58,7 +58,9 @@ def _prepared(plain: Function) -> Function:
 def _working(plain: Function) -> Function:
     """The function that a worker runs: where it may make images, it sends batches by their place."""
 
-    def work(kind: object, dataset: object, indices: object, results: object, *others: object, **named: object) -> Any:
+    def work(
+        kind: object, dataset: object, indices: object, results: object, *others: object, **named: object
+    ) -> object:
         if may_make_images() and type(results) is Queue:
             from fastpipe.executor.shm_pool import begin_worker
             from fastpipe.executor.worker_queue import DirectQueue
@@ -73,14 +75,14 @@ def _working(plain: Function) -> Function:
 def _timed(plain: Function) -> Function:
     times = LoaderTimes()
 
-    def next_batch(self: object) -> Any:
+    def next_batch(self: object) -> object:
         return times.next_of(self, plain)
 
     return next_batch
 
 
 def _fetching(plain: Function) -> Function:
-    def fetched(self: Any, indices: Any) -> Any:
+    def fetched(self: Any, indices: Any) -> object:
         if not _is_batch(self, indices):
             return plain(self, indices)
         known = _known_batches(self)
@@ -99,7 +101,7 @@ def _fetching(plain: Function) -> Function:
 
 
 def _fetching_from_stream(plain: Function) -> Function:
-    def fetched(self: Any, indices: Any) -> Any:
+    def fetched(self: Any, indices: Any) -> object:
         if self.ended or not _is_batch(self, indices) or _MAKES_IMAGES not in sys.modules:
             return plain(self, indices)
         from fastpipe.hooks.batch_memory import fetch_from_stream
@@ -112,7 +114,7 @@ def _fetching_from_stream(plain: Function) -> Function:
 def _handing_out(plain: Function, fetched: Function) -> Function:
     """A fetcher's method: what `fetched` gives, with masks made faster, as it is handed out."""
 
-    def fetch(self: object, possibly_batched_index: object) -> Any:
+    def fetch(self: object, possibly_batched_index: object) -> object:
         if _compares_images(self):
             with plainly():
                 return plain(self, possibly_batched_index)

@@ -23,7 +23,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
 
 def _with_pixels(function: Function) -> Function:
     @functools.wraps(function)
-    def call(*args: object, **kwargs: object) -> Any:
+    def call(*args: object, **kwargs: object) -> object:
         pending: Any = sys.modules.get("fastpipe.program.pending_tensor")
         if pending is not None:
             args, kwargs = pending.exchanged(args), pending.exchanged(kwargs)
@@ -33,7 +33,7 @@ def _with_pixels(function: Function) -> Function:
 
 
 def _compiling(plain: Function) -> Function:
-    def compiled(self: object, function: object) -> Any:
+    def compiled(self: object, function: object) -> object:
         made = plain(self, function)
         return _with_pixels(made) if inspect.isfunction(made) else made
 

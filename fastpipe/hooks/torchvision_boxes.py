@@ -21,7 +21,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
 def _drawing(plain: Function) -> Function:
     quick: object = None
 
-    def make_params(self: Any, flat_inputs: Any) -> Any:
+    def make_params(self: Any, flat_inputs: Any) -> object:
         nonlocal quick
         if quick is None:
             from fastpipe.transforms.v2._params import iou_crop as quick

@@ -21,7 +21,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
     calls = CallsByObject(FunctionsOnTensors(patches).record)
 
     def make(plain: Function) -> Function:
-        def call(self: object, *args: object, **kwargs: object) -> Any:
+        def call(self: object, *args: object, **kwargs: object) -> object:
             if len(args) != 1 or kwargs or not is_pillow_image(args[0]):
                 return plain(self, *args, **kwargs)
             return calls.of(self).on_image(self, args[0], plain)

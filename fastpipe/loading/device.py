@@ -18,7 +18,7 @@ class Source(Protocol):
     def is_drained(self) -> bool:
         """Whether all batches were handed out."""
 
-    def __next__(self) -> Any: ...
+    def __next__(self) -> object: ...
 
 
 class DeviceBatches(Iterator[Any]):
@@ -38,7 +38,7 @@ class DeviceBatches(Iterator[Any]):
         """Whether all batches were handed out."""
         return self.source.is_drained
 
-    def __next__(self) -> Any:
+    def __next__(self) -> object:
         return _moved(next(self.source), self.device)
 
 
@@ -65,7 +65,7 @@ class CopiedAhead(DeviceBatches):
         """Whether all batches were handed out: one that is copied ahead isn't."""
         return not self._copies and self._error is None and (self._ended or self.source.is_drained)
 
-    def __next__(self) -> Any:
+    def __next__(self) -> object:
         while len(self._copies) < 2 and not self._ended and self._error is None:
             try:
                 self._copies.append(self._copied(next(self.source)))

@@ -49,7 +49,7 @@ class Iteration(Iterator[Any]):
         """torch's iterator that its batches come from; None while a newer iteration has it."""
         return self.source.iterator
 
-    def __next__(self) -> Any:
+    def __next__(self) -> object:
         batches = self._batches
         if batches is None:
             raise StopIteration
@@ -128,7 +128,7 @@ class BatchSource(Iterator[Any]):
         """Whether all batches were handed out, as far as that is known before one more is asked for."""
         return bool(getattr(self.iterator, "is_drained", False))
 
-    def __next__(self) -> Any:
+    def __next__(self) -> object:
         self.is_asked = True
         try:
             if self.iterator is None:

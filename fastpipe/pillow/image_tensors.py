@@ -65,7 +65,7 @@ class _ShownPixels(TensorSource):
 
     def run(
         self, steps: tuple[Step, ...], program: Program, out: torch.Tensor | None = None, *, in_rows: bool = False
-    ) -> Any:
+    ) -> object:
         source = self._source
         try:
             return source.run(program, out, in_rows=in_rows)

@@ -7,7 +7,6 @@ has and the sink, in one call; a reader the decode alone. What is left runs as o
 from __future__ import annotations
 
 import threading
-from typing import Any
 
 import numpy as np
 import torch
@@ -28,7 +27,7 @@ def execute(
     *,
     in_rows: bool = False,
     as_pil: bool = False,
-) -> Any:
+) -> object:
     """Decodes what a program needs, and does what it says.
 
     Args:
@@ -45,7 +44,7 @@ def execute(
         array may be a view of this thread's decode buffer: it is valid until the thread's next decode.
     """
 
-    def from_file(program: Program, into: torch.Tensor | None, in_rows: bool) -> Any:
+    def from_file(program: Program, into: torch.Tensor | None, in_rows: bool) -> object:
         made = _decoded(program, encoded, into, in_rows, as_pil)
         if as_pil:
             made = to_pil(made)
@@ -94,7 +93,7 @@ def decode_by_core(
     as_pil: bool,
     *,
     all_steps: bool = False,
-) -> Any:
+) -> object:
     """Decodes by the core, and runs the steps that it has; kernels run the rest, unless the core is to have all steps.
 
     None where it isn't there, refuses the file, hasn't all steps, or leaves one to torch.

@@ -70,13 +70,13 @@ class ComposePlan:
             and (not self._composites or list(map(members_within, self._composites)) == self._members)
         )
 
-    def __call__(self, image: object) -> Any:
+    def __call__(self, image: object) -> object:
         for run in self.runs:
             image = run_one(run, image)
         return image
 
 
-def made_at_once(steps: tuple[Step, ...], shape: ImageShape, image: LoadedImage) -> Any:
+def made_at_once(steps: tuple[Step, ...], shape: ImageShape, image: LoadedImage) -> object:
     """The result of steps that were drawn for an image of that shape."""
     return run_on_image(lower(steps, shape), image, in_rows=True)
 
@@ -91,7 +91,7 @@ def run_one(
     image: Any,
     on_mistake: Callable[[Exception], None] = raise_mistake,
     make: MakeResult = made_at_once,
-) -> Any:
+) -> object:
     """The result of one of the runs of an `ComposePlan`.
 
     Args:
@@ -145,7 +145,7 @@ def draw_and_run(
     shape: ImageShape,
     with_python: bool = False,
     make: MakeResult = made_at_once,
-) -> Any:
+) -> object:
     """The result of the steps that are drawn for an image of that shape, run as a program, or as `make` has it.
 
     Where that raises, torch's generator is where it was, with ``with_python`` also Python's and numpy's.

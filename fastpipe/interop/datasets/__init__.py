@@ -26,7 +26,7 @@ _TABLES = {
 """The module that has the table of a package's classes, and of those in packages within."""
 
 
-def convert_dataset(dataset: object, otherwise: Callable[[Any], object]) -> Any:
+def convert_dataset(dataset: object, otherwise: Callable[[Any], object]) -> object:
     """A data set of another library's as fastpipe's, with the same samples; one of fastpipe's as it is.
 
     Args:
@@ -35,7 +35,7 @@ def convert_dataset(dataset: object, otherwise: Callable[[Any], object]) -> Any:
     """
     done: dict[int, tuple[object, object]] = {}
 
-    def convert(one: object) -> Any:
+    def convert(one: object) -> object:
         """The data set that stands for one, wherever it is: one that is in several places becomes one."""
         if id(one) not in done:
             done[id(one)] = one, converted(one)  # the first keeps the id its own

@@ -57,7 +57,7 @@ def _files(dataset: Any) -> Files:
         )
     samples = reader.samples
 
-    def sample(index: int) -> tuple[Any, Any]:
+    def sample(index: int) -> tuple[object, object]:
         path, target = samples[index]
         return path, -1 if target is None else target
 

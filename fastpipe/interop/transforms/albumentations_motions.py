@@ -42,7 +42,7 @@ class Motion(NamedTuple):
             return _turned(held, self.turn, size)
         return part if self.crop is not None and not self.resizes else Box(0, 0, *self.size)
 
-    def local(self, params: Mapping[str, object], held: Box, part: Box, size: Size) -> Mapping[str, Any]:
+    def local(self, params: Mapping[str, object], held: Box, part: Box, size: Size) -> Mapping[str, object]:
         """The parameters for the pixels that are held of an image of that size."""
         if self.crop is None:
             return params

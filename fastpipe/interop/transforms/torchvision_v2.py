@@ -16,7 +16,7 @@ from fastpipe.transforms.v2._planned import planned_class
 class _Members:
     """The members of a container, as adapters: torchvision's code calls them with images without pixels."""
 
-    def __get__(self, instance: object, owner: type | None = None) -> Any:
+    def __get__(self, instance: object, owner: type | None = None) -> object:
         own = vars(instance)
         members = own["transforms"] if "transforms" in own else own["_modules"]["transforms"]
         return [planned(member) for member in members]

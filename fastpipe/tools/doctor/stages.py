@@ -65,7 +65,7 @@ def time_stages(
         most_bytes: that a batch may have; None for any number.
     """
 
-    def samples_at(picked: Sequence[int]) -> Any:
+    def samples_at(picked: Sequence[int]) -> object:
         """The samples as torch's fetcher hands them to `collate`."""
         if options is not None:
             return batch_of(dataset, picked, options)

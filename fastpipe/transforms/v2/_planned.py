@@ -43,7 +43,7 @@ class Planned:
     _runs_alone = False
     """Whether a program beats torchvision's code on one PIL image."""
 
-    def forward(self, *inputs: object) -> Any:
+    def forward(self, *inputs: object) -> object:
         """Calls torchvision's, but for a PIL image alone, which a program is made for where that is soon said.
 
         A uint8 array that is the sample's image is transformed as a PIL image would be.
@@ -87,7 +87,7 @@ class PlannedV2Compose(Planned):
         own: Any = self
         return draw_all(own.transforms, shape, generators)
 
-    def forward(self, *inputs: object) -> Any:
+    def forward(self, *inputs: object) -> object:
         """Calls torchvision's, but for an image that a program can be made for."""
         own: Any = self
         planned = own._call_for(inputs[0]) if inputs else None
@@ -324,7 +324,7 @@ def _with_array(transform: Any, forward: Any, inputs: tuple[Any, ...]) -> object
     ):
         return forward(*inputs)
 
-    def run_on(image: Any) -> Any:
+    def run_on(image: Any) -> object:
         return forward(*tree_map(lambda value: image if value is array else value, inputs))
 
     if _is_planned(transform):
@@ -332,7 +332,7 @@ def _with_array(transform: Any, forward: Any, inputs: tuple[Any, ...]) -> object
         with contextlib.suppress(Untraceable), rewound_on(Untraceable):
             return _with_pixels(run_on(stand_in(shape)), array, shape)
 
-    def back(value: Any) -> Any:
+    def back(value: Any) -> object:
         pixels = np.array(value) if isinstance(value, PIL.Image.Image) else value
         return pixels[..., None] if pixels is not value and array.ndim == 3 and pixels.ndim == 2 else pixels
 
