@@ -30,7 +30,7 @@ class EpochSubset(Subset[Any]):
         raise NotImplementedError
 
     def adopt_epoch(self, content: Mapping[str, object]) -> str:
-        """Gives an epoch the content that `describe_epoch` told of it; the difference, where it has another already."""
+        """Gives an epoch the content that `describe_epoch` returned; returns how other content differs that it has."""
         raise NotImplementedError
 
     def __getitem__(self, place: int) -> Any:
@@ -71,7 +71,7 @@ def behind_subsets(
     epochs: Epochs = _CURRENT,
     through: Callable[[object], bool] = is_wrapper,
 ) -> tuple[Any, Sequence[Any]]:
-    """The dataset behind `Subset`s, and the samples' indices there.
+    """The dataset within `Subset`s, and the samples' indices there.
 
     Args:
         dataset: any.
@@ -96,7 +96,7 @@ def _inner(subset: Subset[Any], places: Sequence[Any], epochs: Epochs) -> Sequen
 def locate(
     dataset: object, index: int, epochs: Epochs = _CURRENT, through: Callable[[object], bool] = is_wrapper
 ) -> tuple[Any, int]:
-    """The dataset behind `Subset`s and `ConcatDataset`s that has a sample, and its index there; see `behind_subsets`.
+    """The dataset within `Subset`s and `ConcatDataset`s that has a sample, and its index there; see `behind_subsets`.
 
     An index that a `ConcatDataset` doesn't have is left to that.
     """

@@ -143,7 +143,7 @@ class GrowingState:
             self._last_begun = window.number
 
     def target(self, window: Window, progress: FetchProgress) -> int:
-        """The position that fetching goes up to while the epoch of a window runs."""
+        """The position up to which files are fetched while the epoch of a window runs."""
         wanted = math.ceil(self.growth * max(len(window), self.start)) + len(progress.missing)
         if progress.room is not None:  # a little more, so as to see how much room there is now
             wanted += wanted // 16 + 1
@@ -174,7 +174,7 @@ class GrowingState:
             return window
 
     def adopt(self, epoch: int, window: Window) -> Window:
-        """The content of an epoch that a run had elsewhere, or the one that it has here already.
+        """Returns the content of an epoch: as a run had it elsewhere, or as it is here already.
 
         One that was decided here, but of which no sample was asked for yet, gives way. The samples that aren't here are
         fetched, as those that a cache has lost; until then the store is read.

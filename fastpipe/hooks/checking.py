@@ -80,7 +80,7 @@ def check_value(site: Site, made: Result, seconds: float, plain: Callable[[], Re
 
 
 def _plain_instead(site: Site, error: Exception, plain: Callable[[], Result]) -> Result:
-    """The library's own result, where our way has failed; an error that both have is of the user's own objects."""
+    """Returns the library's own result after our way failed; raises our error if the library fails in the same way."""
     try:
         with plainly():
             expected = plain()

@@ -176,7 +176,7 @@ class KnownBatches:
 
 
 class _Arrays:
-    """A data set in memory as ours, as long as it has the same arrays."""
+    """Our data set in place of one that is in memory; valid for as long as that has the same arrays."""
 
     def __init__(self, dataset: Any, known: KnownClass) -> None:
         self.made: ImageDataset = known.convert(dataset, _no_other)

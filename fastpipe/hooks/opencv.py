@@ -245,7 +245,7 @@ def _grays_of_indices(data: bytes, header: Header) -> Pixels | str:
 
 @lru_cache(maxsize=64)
 def _grays(palette: bytes) -> bytes | None:
-    """The gray of each of a palette's colours, and zeros behind them: what OpenCV makes of a row of them."""
+    """The gray of each of a palette's colours, as OpenCV makes it of a row of pixels of these, and then zeros."""
     numpy: Any = sys.modules["numpy"]
     count = len(palette) // 3
     chunks = [(b"IHDR", _ihdr(count, 1, 8, 3, 0, 0, 0)), (b"PLTE", palette)]
@@ -300,13 +300,13 @@ def _exif_of_png(data: bytes) -> bytes | None:
 
 
 def _palette(data: bytes) -> bytes:
-    """The palette of a PNG of quiet chunks; empty where it has none, or several."""
+    """The content of a PNG's chunk PLTE; empty where it has none, or several."""
     found = [data[start:end] for name, start, end in _chunks_of_png(data) if name == b"PLTE"]
     return found[0] if len(found) == 1 else b""
 
 
 def _chunks_of_png(data: bytes) -> Iterator[tuple[bytes, int, int]]:
-    """Name, start and end of each chunk's content, for as long as there is another one's checksum."""
+    """The name of each chunk of a PNG, and where its content starts and ends; without a last one that is cut off."""
     position = 8
     while position + 12 <= len(data):
         length, name = _chunk(data, position)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
-    """Replaces the fetcher of data sets with samples by number, what stacks tensors meanwhile, and iterators' ways."""
+    """Hooks torch's loader: its iterators, workers and fetchers, and the function that stacks tensors to a batch."""
     utils: Any = module._utils
     patches.wrap(module._MultiProcessingDataLoaderIter, "__init__", _prepared)
     patches.wrap(module._BaseDataLoaderIter, "__next__", _timed)

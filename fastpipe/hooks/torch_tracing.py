@@ -14,7 +14,7 @@ _TRACERS = {"torch.export": ("export",), "torch.jit": ("trace", "trace_module")}
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
-    """Replaces tracers, or what ``torch.compile`` makes of functions and modules."""
+    """Has torch's tracers, and functions that ``torch.compile`` made, get tensors with their pixels."""
     for name in _TRACERS.get(module.__name__, ()):
         patches.wrap(module, name, _with_pixels)
     if module.__name__ == "torch._dynamo.eval_frame":

@@ -345,10 +345,10 @@ class DataLoader(LoaderBase):
         new = now.finished and not now.is_loaded and self._iterator is None and not self._keeps_streams
         if new and self.generator is not None and state.get("generator") is not None:
             # An iteration that starts workers draws their seeds before the order.
-            behind = torch.Generator()
-            behind.set_state(state["generator"])
-            torch.empty((), dtype=torch.int64).random_(generator=behind)
-            state["generator"] = behind.get_state()
+            following = torch.Generator()
+            following.set_state(state["generator"])
+            torch.empty((), dtype=torch.int64).random_(generator=following)
+            state["generator"] = following.get_state()
         return {"sampler": state, "dataset": describe_dataset(self.dataset, now.sampler.epoch)}
 
     def load_state_dict(self, state: Mapping[str, Any], *, allow_changes: bool = False) -> None:

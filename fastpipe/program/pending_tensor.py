@@ -234,9 +234,9 @@ def then(tensor: torch.Tensor, steps: Sequence[Step], plain: type | None, accoun
     return pending_tensor(made, plain)
 
 
-def _padded(before: ImageShape, behind: ImageShape) -> ImageShape:
-    """The shape of the memory that the middle of an image is cut out of, which was padded where it is too small."""
-    return ImageShape(max(before.height, behind.height), max(before.width, behind.width), behind.channels)
+def _padded(image: ImageShape, crop: ImageShape) -> ImageShape:
+    """The shape of an image after it is padded, where it is smaller than the crop that is cut from its middle."""
+    return ImageShape(max(image.height, crop.height), max(image.width, crop.width), crop.channels)
 
 
 def _cut_of(step: object, shape: ImageShape) -> Cut | None:

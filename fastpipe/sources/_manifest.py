@@ -1,4 +1,4 @@
-"""The manifest of a cache, in SQLite: a row for each file, and their sum; one for each pin; and of growing sets.
+"""The manifest of a cache, in SQLite: its files and the sum of their sizes, its pins, and growing sets.
 
 A row is there before its file, and stays until the file is gone: so the sum is never below what is on the disk,
 wherever a process is killed. Rows of files that are being written name their owner; what a dead owner left is cleared

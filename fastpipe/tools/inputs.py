@@ -189,9 +189,9 @@ class Subject:
     def loader_for(
         self, sampler: Iterable[int], batch_size: int, workers: int, threads: int | None = None
     ) -> TorchDataLoader[Any]:
-        """A loader of the same making with another sampler, batch size and number of workers.
+        """Makes a loader like this one, with another sampler, batch size and number of workers.
 
-        With a number of threads it is fastpipe's in any case, and they make the batches.
+        If a number of threads is given, it is a `fastpipe.DataLoader`, whose threads make the batches.
         """
         given = self.loader
         shared: dict[str, Any] = {"sampler": sampler, "pin_memory": given.pin_memory}

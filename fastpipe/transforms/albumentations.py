@@ -147,7 +147,7 @@ def _as_pil(array: Any, mode: str) -> Image.Image:
     if array.dtype != np.uint8:
         raise TypeError(
             f"the albumentations transform turned a PIL image into {array.dtype}, which PIL can't hold: "
-            "put it behind ToTensor or leave such conversions to ToTensor and Normalize"
+            "put it after ToTensor or leave such conversions to ToTensor and Normalize"
         )
     if array.ndim == 3 and array.shape[2] == 1:
         array = array[:, :, 0]

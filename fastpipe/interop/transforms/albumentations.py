@@ -80,7 +80,7 @@ def why_not(kind: type) -> str:
 def is_known(kind: Any) -> bool:
     """Whether a class asks for an image's shape alone: it has an entry, and the code that was written after."""
     entry = ENTRIES.get(kind)
-    return entry is not None and has_code((*_methods(kind), *entry.behind), entry.fingerprint)
+    return entry is not None and has_code((*_methods(kind), *entry.functions), entry.fingerprint)
 
 
 @lru_cache(maxsize=1)
@@ -223,7 +223,7 @@ class _Call:
         if motion.refused or min(motion.size) < 1:
             self._pixels("image")  # raises what albumentations does
 
-    def behind(self, member: _StandIn, data: dict[str, Any]) -> dict[str, Any]:
+    def data_after(self, member: _StandIn, data: dict[str, Any]) -> dict[str, Any]:
         """The data after a member: with pixels, if it is the last one of those that note."""
         return self._with_pixels(data) if member is self._last else data
 
@@ -274,7 +274,7 @@ class _StandIn:
         setattr(self._original, name, value)
 
     def __call__(self, *args: object, **data: object) -> Any:
-        return self._call.behind(self, self._run(*args, **data))
+        return self._call.data_after(self, self._run(*args, **data))
 
     def _run(self, *args: Any, **data: Any) -> object:
         return type(self._original).__call__(self, *args, **data)

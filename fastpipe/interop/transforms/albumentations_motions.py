@@ -164,9 +164,9 @@ def _function(name: str) -> object:
     return getattr(crop_functions, name, None) or getattr(geometric_functions, name, None)
 
 
-def _known(name: str, fingerprint: str, motion: MotionOf, *behind: str) -> KnownCode:
+def _known(name: str, fingerprint: str, motion: MotionOf, *functions: str) -> KnownCode:
     """A class that asks for an image's shape alone, with functions of albumentations' that it is made of."""
-    return KnownCode(A, name, fingerprint, motion, tuple(map(_function, behind)))
+    return KnownCode(A, name, fingerprint, motion, tuple(map(_function, functions)))
 
 
 _ENTRIES = (

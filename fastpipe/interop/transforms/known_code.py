@@ -57,7 +57,7 @@ class KnownCode(NamedTuple):
     name: str  # the class's
     fingerprint: str  # of the code
     recipe: Any  # the class here that draws for it, or what else is known of it
-    behind: tuple[object, ...] = ()  # the functions that its code is made of besides; None for one that isn't there
+    functions: tuple[object, ...] = ()  # the functions that its code is made of besides; None for one that isn't there
 
 
 def by_code(entries: Iterable[KnownCode]) -> tuple[dict[type, Any], set[type]]:
@@ -67,7 +67,7 @@ def by_code(entries: Iterable[KnownCode]) -> tuple[dict[type, Any], set[type]]:
         kind = getattr(entry.module, entry.name, None)
         if kind is None:
             continue
-        if has_code((kind, *entry.behind), entry.fingerprint):
+        if has_code((kind, *entry.functions), entry.fingerprint):
             known[kind] = entry.recipe
         else:
             others.add(kind)

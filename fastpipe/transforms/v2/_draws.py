@@ -40,12 +40,12 @@ def _behind(shape: ImageShape, steps: Steps) -> Steps:
     if not isinstance(shape, ops.TensorShape):
         return steps
     made: list[Any] = []
-    behind: Any = shape
+    given: Any = shape
     for step in steps:
         operation: Any = step
         if made:
-            behind = made[-1].output_shape(behind)
-        made.append(ops.as_tensor_operation(operation, behind))
+            given = made[-1].output_shape(given)
+        made.append(ops.as_tensor_operation(operation, given))
     return tuple(made)
 
 

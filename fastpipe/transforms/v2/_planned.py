@@ -283,7 +283,13 @@ def _with_picture(compose: Any, inputs: tuple[Any, ...]) -> object:
 
 
 def _with_pixels(sample: object, image: LoadedImage, shape: ImageShape) -> object:
-    """A sample that torchvision's code made with a stand-in for an image of that shape, and now has its pixels."""
+    """Puts the transformed image into a sample that torchvision's code made with a stand-in for the image.
+
+    Args:
+        sample: with the stand-in, which has the drawn steps.
+        image: with pixels.
+        shape: the image's.
+    """
     steps = image_steps(sample)
     pixels = run_on_image(lower(steps, shape), image, in_rows=True) if steps else image
     return tree_map(lambda leaf: pixels if isinstance(leaf, STAND_INS) else leaf, sample)

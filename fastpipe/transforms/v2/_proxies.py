@@ -32,7 +32,7 @@ _Made = TypeVar("_Made")
 
 
 def named(stand_in: _Class) -> _Class:
-    """A class of stand-ins with the name of what it stands for, which torchvision's errors tell."""
+    """Gives a class of stand-ins the name of the class that it stands for, which torchvision's errors show."""
     real = stand_in.stands_for  # type: ignore[attr-defined]
     stand_in.__module__, stand_in.__name__, stand_in.__qualname__ = real.__module__, real.__name__, real.__qualname__
     return stand_in
