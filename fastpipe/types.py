@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     import torch
@@ -27,6 +27,8 @@ __all__ = [
     "Step",
     "new_namedtuple",
 ]
+
+Item = TypeVar("Item")
 
 Ints: TypeAlias = int | Sequence[int]
 """Whole numbers for each side of an image, or one for all."""
@@ -240,6 +242,21 @@ class Header(NamedTuple):
         return Size(self.height, self.width)
 
 
+class PythonRandom(Protocol):
+    """Python's generator of random numbers: a ``random.Random``, or for the global one the module ``random``."""
+
+    def choice(self, seq: Sequence[Item]) -> Item: ...
+    def choices(self, population: Sequence[Item], weights: Sequence[float] | None) -> list[Item]: ...
+    def gauss(self, mu: float, sigma: float) -> float: ...
+    def getstate(self) -> tuple[Any, ...]: ...
+    def randint(self, a: int, b: int) -> int: ...
+    def random(self) -> float: ...
+    def seed(self, a: int) -> None: ...
+    def setstate(self, state: tuple[Any, ...]) -> None: ...
+    def shuffle(self, x: list[Item]) -> None: ...
+    def uniform(self, a: float, b: float) -> float: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Generators:
     """The generators of random numbers: torchvision draws from torch's and Python's, timm also from numpy's.
@@ -251,7 +268,7 @@ class Generators:
     """
 
     torch: torch.Generator | None = None
-    python: Any = field(default=random)
+    python: PythonRandom = field(default=random)
     numpy: Any = None
 
 

@@ -91,7 +91,7 @@ def _hooked_in_child(thing: object, folder: str) -> Any:
 
 
 @lru_cache(maxsize=512)
-def _class_of(kind: Any) -> Any:
+def _class_of(kind: type) -> Any:
     names = {"__slots__": ("_fastpipe_plain",), "__doc__": kind.__doc__}
     names |= {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
     own = {name for base in kind.__mro__ for name in vars(base)}  # any class can be called itself

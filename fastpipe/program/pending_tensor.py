@@ -289,7 +289,7 @@ def _shown_as(tensor: Any, kind: Any) -> torch.Tensor | None:
     return then(tensor, (step,), plain, record.account.after(methodcaller("as_subclass", plain)))
 
 
-def _is_tv_image(kind: Any) -> bool:
+def _is_tv_image(kind: type) -> bool:
     return (kind.__module__, kind.__name__) == ("torchvision.tv_tensors._image", "Image")
 
 

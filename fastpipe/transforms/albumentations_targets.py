@@ -100,7 +100,7 @@ def run_of(transform: object) -> Run | None:
 
 
 @lru_cache(maxsize=512)
-def _run_of(kind: Any) -> Run | None:
+def _run_of(kind: type) -> Run | None:
     find = getattr(recipe_of(kind), "find_run", None)
     found: Run | None = None if find is None else find(kind)
     return found

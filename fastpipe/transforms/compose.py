@@ -11,7 +11,7 @@ from fastpipe.rng import TorchStream, stream_of
 from fastpipe.transforms._base import ReprMixin, call, draw_all, draw_steps, drawable
 from fastpipe.transforms.compose_plan import ComposePlanSlot
 from fastpipe.transforms.functional._types import Image
-from fastpipe.types import Generators, ImageShape, Step
+from fastpipe.types import Generators, ImageShape, PythonRandom, Step
 
 # An attempt to script a Compose ends with torchvision's error (a Tensor can't be called) and not with an obscure one
 # about annotations, if they say what TorchScript takes a missing annotation for.
@@ -187,11 +187,11 @@ class RandomChoice(RandomTransforms):
         return f"{super().__repr__()}(p={self.p})"
 
 
-def _draw_order(count: int, generator: Any) -> list[int]:
+def _draw_order(count: int, generator: PythonRandom) -> list[int]:
     order = list(range(count))
     generator.shuffle(order)
     return order
 
 
-def _draw_member(transforms: Sequence[Any], weights: Any, generator: Any) -> Any:
+def _draw_member(transforms: Sequence[Any], weights: Sequence[float] | None, generator: PythonRandom) -> Any:
     return generator.choices(transforms, weights=weights)[0]

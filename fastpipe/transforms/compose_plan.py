@@ -169,7 +169,7 @@ def torch_modes_active() -> bool:
 
 
 @lru_cache(maxsize=256)
-def _is_pillow(kind: Any) -> bool:
+def _is_pillow(kind: type) -> bool:
     """Whether these are Pillow's images; v2's stand-ins for them have no pixels."""
     return issubclass(kind, Image.Image) and not hasattr(kind, "stands_for")
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -107,7 +108,7 @@ class Normalize(Transform):
 
     _repr_format = "mean={0.mean}, std={0.std}"
 
-    def __init__(self, mean: Any, std: Any, inplace: bool = False) -> None:
+    def __init__(self, mean: Sequence[float], std: Sequence[float], inplace: bool = False) -> None:
         super().__init__()
         self.mean = mean
         self.std = std

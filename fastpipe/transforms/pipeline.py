@@ -30,11 +30,11 @@ class Pipeline:
         draws_from_python: a draw may take numbers of Python's generator or numpy's.
     """
 
-    drawn: tuple[Any, ...]
-    unplanned: tuple[Callable[[Any], Any], ...]
+    drawn: tuple[Callable[..., object], ...]
+    unplanned: tuple[Callable[..., object], ...]
     draws_from_python: bool = field(init=False, repr=False, compare=False)
     # All of them: `drawn` and `unplanned`.
-    _members: tuple[Any, ...] = field(init=False, repr=False, compare=False)
+    _members: tuple[object, ...] = field(init=False, repr=False, compare=False)
     # Of each of `drawn` its method, whether it takes streams, and whether a later one looks at the shape that it gives.
     _draws: tuple[tuple[_Draw, bool, bool], ...] = field(init=False, repr=False, compare=False)
     # Of each the method again where it draws nothing.
@@ -117,13 +117,13 @@ def _draws_from_python(transform: object) -> bool:
 LISTS = (list, tuple, torch.nn.ModuleList)
 
 
-def members_within(transform: object) -> tuple[Any, ...]:
+def members_within(transform: object) -> tuple[object, ...]:
     """The transforms that a transform is made of, whatever it does with them."""
     found = getattr(transform, "transforms", None)
     return tuple(found) if isinstance(found, LISTS) else ()
 
 
-def all_within(transform: object) -> Iterator[Any]:
+def all_within(transform: object) -> Iterator[object]:
     """The transform, and all that it is made of."""
     yield transform
     for member in members_within(transform):

@@ -41,7 +41,7 @@ def convert_dataset(dataset: object, otherwise: Callable[[Any], object]) -> obje
             done[id(one)] = one, converted(one)  # the first keeps the id its own
         return done[id(one)][1]
 
-    def converted(one: object) -> Any:
+    def converted(one: object) -> object:
         is_ours = isinstance(one, Dataset) and type(one).__module__.startswith("fastpipe.")
         if is_ours or isinstance(one, ImageDataset):
             return one

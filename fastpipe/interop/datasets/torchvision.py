@@ -74,7 +74,7 @@ class _Labelled(_Array):
         return None if self.labels is None else int(self.labels[index])
 
 
-def _named(name: str, *bases: type[Any]) -> Any:
+def _named(name: str, *bases: type) -> Any:
     """A class of these bases under torchvision's name for the data set."""
     return type(name, bases, {"__doc__": "torchvision's data set of that name.", "__module__": __name__})
 

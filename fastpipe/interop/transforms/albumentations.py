@@ -18,7 +18,7 @@ import torch
 from albumentations.core import composition, transforms_interface, utils
 
 from fastpipe.core.factors import normalized_by_factor
-from fastpipe.interop.transforms.albumentations_motions import ENTRIES, Motion, place
+from fastpipe.interop.transforms.albumentations_motions import ENTRIES, Motion, Params, place
 from fastpipe.interop.transforms.known_code import has_code
 from fastpipe.transforms.adapters import Adapt
 from fastpipe.transforms.albumentations_targets import ONE_AT_A_TIME, Pixels, Run, pixels_of_array, pixels_of_arrays
@@ -77,7 +77,7 @@ def why_not(kind: type) -> str:
 
 
 @lru_cache(maxsize=128)
-def is_known(kind: Any) -> bool:
+def is_known(kind: type) -> bool:
     """Whether a class asks for an image's shape alone: it has an entry, and the code that was written after."""
     entry = ENTRIES.get(kind)
     return entry is not None and has_code((*_methods(kind), *entry.functions), entry.fingerprint)
@@ -91,7 +91,7 @@ def _core_is_known() -> bool:
 _NEITHER = ("apply_to_bboxes", "apply_to_images", "apply_to_keypoints", "apply_to_volume", "apply_to_mask3d")
 
 
-def _methods(kind: Any) -> Iterator[object]:
+def _methods(kind: type) -> Iterator[object]:
     """The methods of a class and its bases that draw, and that take images and masks."""
     for base in kind.__mro__:
         if base is object or base.__module__.startswith("albumentations.core"):  # which `_core_functions` has
@@ -172,7 +172,7 @@ class _Noted(NamedTuple):
     """A transform's work on pixels."""
 
     transform: Any
-    params: Mapping[str, Any]  # as it has drawn them
+    params: Params  # as it has drawn them
     motion: Motion  # by these
     size: Size  # of the image that it gets
 
@@ -216,7 +216,7 @@ class _Call:
             shape = (*self.size, *pixels.shape[2:])
         return np.ndarray(shape, np.uint8, b"\0", strides=(0,) * len(shape))
 
-    def note(self, transform: object, params: Mapping[str, object]) -> None:
+    def note(self, transform: object, params: Params) -> None:
         motion = ENTRIES[type(transform)].recipe(transform, params, self.size)
         self.noted.append(_Noted(transform, params, motion, self.size))
         self.size = motion.size
