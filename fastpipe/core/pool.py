@@ -12,7 +12,7 @@ import threading
 import weakref
 from collections.abc import Iterator, Sequence
 from struct import Struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, overload
 
 from fastpipe.core.addresses import address_of
 from fastpipe.core.jobs import Job
@@ -123,7 +123,11 @@ class JobArray(Sequence[Job]):
     def __len__(self) -> int:
         return self.size
 
-    def __getitem__(self, index: Any) -> Any:
+    @overload
+    def __getitem__(self, index: int) -> Job: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Job]: ...
+    def __getitem__(self, index: int | slice) -> Job | list[Job]:
         return self._jobs[index]
 
     def __iter__(self) -> Iterator[Job]:

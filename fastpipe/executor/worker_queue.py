@@ -43,7 +43,8 @@ def with_direct_queues(context: BaseContext | None) -> BaseContext:
     """A copy of a multiprocessing context, None for the default one, whose queues are `DirectQueue`s."""
     found: Any = copy.copy(multiprocessing.get_context() if context is None else context)
     found.Queue = lambda: DirectQueue(ctx=found)
-    return found  # type: ignore[no-any-return]
+    made: BaseContext = found
+    return made
 
 
 class DirectQueue(queues.Queue):  # type: ignore[type-arg]

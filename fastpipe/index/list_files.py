@@ -183,7 +183,7 @@ def _from_parquet(path: str, columns: tuple[Column, Column]) -> Iterator[Block]:
             done += len(paths)
 
 
-def _from_sequences(paths: Sequence[object], labels: Any) -> Iterator[Block]:
+def _from_sequences(paths: Sequence[object], labels: Sequence[object]) -> Iterator[Block]:
     if len(paths) != len(labels):
         raise DatasetError(f"there are {len(paths)} paths and {len(labels)} labels: give one label a path.")
     labels = labels.tolist() if hasattr(labels, "tolist") else labels  # an array's or a tensor's numbers are Python's

@@ -30,7 +30,7 @@ class DeferredImages:
     dtype: torch.dtype  # of the finished images
     multiplied: bool = False  # by 1 / 255, as v2's ``ToDtype`` does, and not divided by 255
 
-    def pin_memory(self, *device: Any) -> DeferredImages:
+    def pin_memory(self, *device: torch.device | str) -> DeferredImages:
         """The same in pinned memory; torch's loader calls this. One part that isn't would hold up the process."""
         images, mean, std = (part.pin_memory(*device) for part in (self.images, self.mean, self.std))
         return DeferredImages(images, mean, std, self.dtype, self.multiplied)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,9 @@ def length_in(dataset: Any, epoch: int) -> int:
     """The length of a dataset in an epoch: that of a growing one isn't always the same."""
     length_at = getattr(dataset, "length_at", None)
     return len(dataset) if length_at is None else length_at(epoch)
+
+
+Sampler = TypeVar("Sampler", bound="ResumableSampler")
 
 
 class ResumableSampler:
@@ -61,7 +64,7 @@ class ResumableSampler:
         """Indices in this epoch's order, of all ranks."""
         raise NotImplementedError
 
-    def _settings(self) -> dict[str, Any]:
+    def _settings(self) -> dict[str, object]:
         """Values that the order depends on besides the epoch; they must be the same when a state is loaded."""
         return {"length": self._order_length()}
 
@@ -205,7 +208,7 @@ class ResumableSampler:
         self._given = start
         return self._counted(self._order(start))
 
-    def for_one_iteration(self) -> Any:
+    def for_one_iteration(self: Sampler) -> Sampler:
         """A copy whose next iteration is this sampler's; this one goes on after it."""
         own = copy.copy(self)
         self._pass()

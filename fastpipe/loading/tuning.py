@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import RandomSampler
 
 from fastpipe.datasets.wrappers import image_datasets
@@ -195,7 +196,7 @@ class RunningLoader:
 
 
 @contextlib.contextmanager
-def running(make: Callable[[], Any], workers: int, *, seed: int) -> Iterator[RunningLoader]:
+def running(make: Callable[[], TorchDataLoader[Any]], workers: int, *, seed: int) -> Iterator[RunningLoader]:
     """Makes and starts a loader with that number of workers, and with random numbers of its own from a seed.
 
     At the end global generators are put back, and the dataset's threads ended.

@@ -79,7 +79,7 @@ class WeightedSampler(ResumableSampler, Sampler[int]):
     def _order_length(self) -> int:
         return self.num_samples
 
-    def _settings(self) -> dict[str, Any]:
+    def _settings(self) -> dict[str, object]:
         drawn = "with" if self.replacement else "without"
         weights = f"{self._weights_digest}, {drawn} replacement"
         return {**super()._settings(), "seed": self.seed, "weights": weights}

@@ -63,7 +63,7 @@ _OTHER_CAUSE = "Its own message, if it left one, is above this one"
 # What tells workers to end, kept apart from the iterators: where one goes as part of a ring of references (every
 # exception that was caught with a name makes one), Python's collector closes the queues in it first, and then torch
 # waits five seconds for each worker, which can't hear it.
-_channels: dict[int, tuple[Any, ...]] = {}
+_channels: dict[int, tuple[object, ...]] = {}
 
 
 class MonitoredIterator(_MultiProcessingDataLoaderIter):

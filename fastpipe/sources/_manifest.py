@@ -14,7 +14,7 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +98,7 @@ class Manifest:
                 self._database.execute("BEGIN IMMEDIATE")
                 yield
 
-    def change(self, sql: str, rows: Iterable[Any]) -> None:
+    def change(self, sql: str, rows: Iterable[Sequence[object] | Mapping[str, object]]) -> None:
         """Runs a statement for each row, in one transaction."""
         with self.changing():
             self._database.executemany(sql, rows)

@@ -225,7 +225,7 @@ class RemoteSource(ByteSource):
             raise DatasetError(f"{self.name} can't be opened: {error}.") from error
         return system, str(path)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in super().__getstate__().items() if name != "_remote"}
 
 

@@ -29,7 +29,7 @@ from fastpipe.loading.threads import gil_bound_part_within
 from fastpipe.paths import local_path
 from fastpipe.tools import recipes
 
-Transform: TypeAlias = Callable[[Any], Any]
+Transform: TypeAlias = Callable[[Any], object]
 
 _OTHER_ENDINGS = (
     *(".apng", ".avif", ".gif", ".heic", ".heif", ".ico", ".jfif", ".jp2", ".jpe", ".jxl", ".pbm", ".pnm", ".psd"),
@@ -170,7 +170,7 @@ class Subject:
         return self.loader.prefetch_factor or 2
 
     @property
-    def collate(self) -> Callable[[Any], Any]:
+    def collate(self) -> Callable[[Any], object]:
         return self.loader.collate_fn
 
     @property

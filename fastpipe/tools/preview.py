@@ -180,8 +180,8 @@ class _Drawing:
     color: tuple[int, int, int]  # of its title and outline
     key: int  # of its random numbers
     recipe: Recipe | None  # what was drawn; None where the dataset doesn't plan
-    result: Any  # what the transform gave
-    targets: Any = None  # what is beside the image, where transforms see both
+    result: object  # what the transform gave
+    targets: object = None  # what is beside the image, where transforms see both
 
 
 @dataclass(slots=True)
