@@ -179,7 +179,8 @@ def untouched_beside_part(data: Any) -> str:
     heading, note = f"With {data['workers']} workers of torch's own loader", ""
     if not data["workers"]:
         heading = f"Without workers, and torch's {data['threads']} threads"
-        note = "\n\nA batch's pixels are made by `torch.get_num_threads()` threads, where a script as it is has one for all."
+        note = "\n\nA batch's pixels are made by `torch.get_num_threads()` threads, "
+        note += "where a script as it is has one for all."
     return f"### {heading}\n\n{beside({f'`{name}`': row for name, row in data['rows'].items()})}{note}"
 
 
