@@ -254,7 +254,7 @@ def readers_asked(reader: str | Mapping[str, str] | None) -> dict[str, str]:
     """
     if reader is None or isinstance(reader, Mapping):
         return {format_key(format): name for format, name in (reader or {}).items()}
-    if not isinstance(reader, str):
+    if not isinstance(reader, str) or not reader.strip():
         raise ConfigError(f"reader={reader!r}: give a reader's name, or names by format, as {{'jpg': 'cv2'}}")
     return parse_reader_override(reader, "reader")
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 
+from fastpipe.errors import DatasetError
+
 __all__ = ["absolute_path", "is_url", "local_path"]
 
 _URL = re.compile(r"[a-z][a-z0-9+.-]+(::[a-z][a-z0-9+.-]*)*://")
@@ -16,8 +18,15 @@ def is_url(given: object) -> bool:
 
 
 def local_path(path: str | os.PathLike[str]) -> str:
-    """A path of this machine, as the system takes it."""
-    return os.path.expanduser(os.fspath(path))
+    """A path of this machine, as the system takes it.
+
+    Raises:
+        DatasetError: it is no path.
+    """
+    try:
+        return os.path.expanduser(os.fsdecode(path))
+    except TypeError:
+        raise DatasetError(f"{path!r:.80} is no path: give a str or a pathlib.Path.") from None
 
 
 def absolute_path(path: str | os.PathLike[str]) -> str:

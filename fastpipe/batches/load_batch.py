@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 import torch
 
+from fastpipe.arguments import MOST_THREADS, whole_number
 from fastpipe.datasets import BadFile, ImageDataset
 from fastpipe.datasets.bad_file_policy import BadFilePolicy
 from fastpipe.datasets.bad_files import warn_again
@@ -68,11 +69,14 @@ def load_batch(
             ``items[3]``.
         PlanError: the transform doesn't end in tensors.
     """
+    if isinstance(items, (str, bytes)) or not isinstance(items, Iterable):
+        raise DatasetError(f"items={items!r:.80}: give several, in a list: encoded images as bytes, or paths of files.")
     given = [_checked(item, f"items[{number}]") for number, item in enumerate(items)]
     if not given:
         raise DatasetError("load_batch got no items: a batch has one at least.")
-    if threads is not None and threads < 0:
-        raise DatasetError(f"threads={threads}: give the number of threads that decode the batch, or 0.")
+    if threads is not None:
+        takes = "the number of threads that decode the batch"
+        threads = whole_number("threads", threads, takes, most=MOST_THREADS, error=DatasetError)
     if on_error not in ("raise", "skip") and not callable(on_error):
         raise DatasetError(
             f"on_error={on_error!r}: give 'raise', 'skip', or a function that takes a BadFile and returns None or "

@@ -51,7 +51,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _drop_output()
         sys.exit(1)
     except OSError as error:
-        if error.errno not in (*NO_ROOM, errno.EFBIG) or error.filename is not None:
+        if error.filename is not None:  # a file that the command line names: nobody else is to be told
+            print(f"fastpipe: error: {error.strerror}: {error.filename!r:.200}", file=sys.stderr)
+            sys.exit(1)
+        if error.errno not in (*NO_ROOM, errno.EFBIG):
             raise
         print(f"fastpipe: error: the output can't be written: {error.strerror}", file=sys.stderr)
         _drop_output()

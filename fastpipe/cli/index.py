@@ -54,7 +54,7 @@ def index(
     Example: fastpipe index ~/photos/train --stats
     """
     from fastpipe.datasets import ImageIndex, index_statistics
-    from fastpipe.errors import DatasetError
+    from fastpipe.errors import ConfigError, DatasetError
     from fastpipe.index.cluster import cluster_at
     from fastpipe.index.image_index import folder_source
     from fastpipe.index.index_source import BuildOptions
@@ -69,6 +69,8 @@ def index(
             found = named_container(root, image=image, label=label, location=location, options=options)
             if found is not None:
                 made = found.index
+            elif image is not None or label is not None:
+                raise ConfigError(f"--image and --label are for shards and Parquet files, and {root} is neither.")
             else:
                 made = ImageIndex.load_or_build(folder_source(root, IMG_EXTENSIONS, options), location)
     except OSError as error:  # no such folder, or no class in it

@@ -46,8 +46,8 @@ class BadFilePolicy:
                 f"on_error={on_error!r}: give 'raise', 'skip', 'replace', or a function that takes a BadFile and "
                 "returns None, an index or an (image, target)."
             )
-        if not 0 <= fraction <= 1:
-            raise DatasetError(f"max_bad_fraction={fraction}: give a share of the samples, from 0 to 1.")
+        if not isinstance(fraction, (int, float, np.number)) or not 0 <= fraction <= 1:
+            raise DatasetError(f"max_bad_fraction={fraction!r:.80}: give a share of the samples, from 0 to 1.")
         self._dataset: Any = weakref.proxy(dataset)
         self._told_of_log = False
 

@@ -14,6 +14,7 @@ import numpy as np
 from torch.utils.data import Dataset, get_worker_info
 
 from fastpipe import readers
+from fastpipe.arguments import MOST_THREADS, whole_number
 from fastpipe.config import ANY_FORMAT, MachineConfig, current_config, readers_asked
 from fastpipe.datasets.bad_file_policy import BadFilePolicy
 from fastpipe.datasets.bad_files import BadFileCounts, NothingLeftError, OnError, same_target, warn_again
@@ -32,9 +33,9 @@ from fastpipe.executor import (
     PendingBatch,
     SampleTask,
     SharedEpoch,
-    serve_torch_loader,
 )
 from fastpipe.index.table import Array
+from fastpipe.memory.torch_worker import serve_torch_loader
 from fastpipe.paths import absolute_path
 from fastpipe.readers import MaxPixels
 from fastpipe.rng import copied_generators, keyed_generators, sample_keys
@@ -106,10 +107,12 @@ class ImageDataset(Dataset[Sample]):
         derive_from_torchvision(type(self))
         self._fastpipe = PrivateState(None if seed is None else SharedEpoch())
         self._fastpipe_check_callable(transform=transform, target_transform=target_transform)
+        if not callable(loader):
+            raise DatasetError(f"loader={loader!r:.80}: give a function that takes a path and gives an image.")
         if not (seed is None or (hasattr(seed, "__index__") and not isinstance(seed, bool))):
             raise DatasetError(f"seed={seed!r}: give an integer, or None for the global generators.")
-        if not hasattr(threads, "__index__") or threads < 0:
-            raise DatasetError(f"threads={threads}: give the number of threads that decode a batch, or 0.")
+        takes = "the number of threads that decode a batch"
+        threads = whole_number("threads", threads, takes, most=MOST_THREADS, error=DatasetError)
         if not (config is None or isinstance(config, MachineConfig)):
             raise DatasetError(f"config={config!r}: give a fastpipe.MachineConfig, or None for this machine's.")
         asked = readers_asked(reader)
@@ -132,6 +135,8 @@ class ImageDataset(Dataset[Sample]):
         self.threads = threads
         self.on_error = on_error
         # Whole, so that workers, ranks and a later chdir all mean the same file.
+        if not (bad_files_log is None or (bad_files_log and isinstance(bad_files_log, (str, os.PathLike)))):
+            raise DatasetError(f"bad_files_log={bad_files_log!r:.80}: give the path of a file, or None for no log.")
         self.bad_files_log = None if bad_files_log is None else absolute_path(bad_files_log)
         self.max_bad_fraction = max_bad_fraction
         self._fastpipe_policy()  # tells what isn't accepted
@@ -345,7 +350,7 @@ class ImageDataset(Dataset[Sample]):
         if following is not None:
             following(epoch)
         if self._fastpipe.epoch is not None:
-            self._fastpipe.epoch.set(epoch)
+            self._fastpipe.epoch.set(whole_number("epoch", epoch, "the number of an epoch", error=DatasetError))
         self._fastpipe_policy().begin_epoch(len(self), by_loader=False)
 
     # -- bad files

@@ -9,6 +9,7 @@ from typing import Any
 
 from torch.utils._pytree import tree_map
 
+from fastpipe.arguments import whole_number
 from fastpipe.datasets.albumentations_stages import AlbumentationsStages
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.joint_stages import JointStages, TargetStages, v2_samples, with_masks
@@ -161,10 +162,10 @@ class SampleDataset(JointDataset):
         **options: Unpack[ImageOptions],
     ) -> None:
         super().__init__(transforms=transforms, **options)
-        if length < 0:
-            raise DatasetError(f"length={length}: give the number of samples.")
+        if not callable(function):
+            raise DatasetError(f"function={function!r:.80}: give a function from an index to (path, …).")
         self.function = function
-        self.length = length
+        self.length = whole_number("length", length, "the number of samples", error=DatasetError)
 
     def sample(self, index: int) -> tuple[str, Any]:
         made = self.function(self._fastpipe_number(index))

@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar, cast
 
 import torch
+from PIL import Image
 
-from fastpipe.errors import PlanError
+from fastpipe.errors import DatasetError, PlanError
 from fastpipe.executor import BatchSpec, ImageStages, SampleTask, SlotAllocator
 from fastpipe.program import execute, lower, needed
 from fastpipe.rng import as_globals, drawing, rewound
@@ -129,10 +130,22 @@ class TargetStages(ImageStages):
 
     def finish(self, task: SampleTask) -> object:
         if task.finished is None and self.loader is not None:
-            self._make_targets(task, (task.image.height, task.image.width))
+            self._make_targets(task, self._loaded_size(task))
             if not self.pipeline.unplanned:
                 super().transform_target(task)
         return super().finish(task)
+
+    def _loaded_size(self, task: SampleTask) -> tuple[int, int]:
+        """The ``(height, width)`` of the image that the user's loader has given."""
+        image = task.image
+        if isinstance(image, Image.Image):
+            return image.height, image.width
+        if isinstance(image, torch.Tensor) and image.ndim >= 2:
+            return image.shape[-2], image.shape[-1]
+        raise DatasetError(
+            f"loader={self.loader!r:.80} gives {type(image).__name__} for {task.path}: let it give a PIL image, or a "
+            "tensor (C, H, W), as boxes and masks are placed by the image's size."
+        )
 
     def sample_of(self, task: SampleTask) -> object:
         return (task.image, *task.target) if self._spreads_targets else (task.image, task.target)

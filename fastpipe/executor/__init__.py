@@ -6,7 +6,5 @@ from fastpipe.executor.core_run import CoreRun, SlotAllocator
 from fastpipe.executor.epochs import SharedEpoch
 from fastpipe.executor.image_stages import DecodeOptions, ImageStages, upright
 from fastpipe.executor.pixel_stages import PixelArray, PixelStages
-from fastpipe.executor.shm_pool import begin_worker, close_pieces, too_small
 from fastpipe.executor.stage_times import Row, Stage, StageTimes
 from fastpipe.executor.tasks import SampleTask
-from fastpipe.executor.torch_worker import serve_torch_loader

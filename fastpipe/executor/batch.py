@@ -15,9 +15,9 @@ from typing import Any
 import torch
 
 from fastpipe.executor.epochs import SharedEpoch
-from fastpipe.executor.host_pool import reused, tensor_on
-from fastpipe.executor.shm_pool import lent_bytes, new_shared
 from fastpipe.executor.tasks import SampleTask
+from fastpipe.memory.host_pool import reused, tensor_on
+from fastpipe.memory.shm_pool import lent_bytes, new_shared
 from fastpipe.ops import ToNormalizedTensor, ToPlanarTensor
 from fastpipe.program.lower import lower
 from fastpipe.program.program import Program

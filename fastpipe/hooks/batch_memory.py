@@ -4,7 +4,7 @@ A sample is a tensor with a storage of its own, as ever, which happens to lie in
 ``default_collate`` finds a batch's samples in their order there, the batch is that memory. Samples that somebody keeps
 are theirs: the batch is a copy then, and so is any other batch whose samples don't lie so. A ``collate_fn`` of the
 user's own sees samples in memory of their own, and what it stacks is a copy: in memory that is used again. In a worker
-that is shared with the main process, so that a batch is sent by its place (`fastpipe.executor.shm_pool`).
+that is shared with the main process, so that a batch is sent by its place (`fastpipe.memory.shm_pool`).
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 from torch.overrides import TorchFunctionMode
 from torch.utils.data._utils.collate import default_collate
 
-from fastpipe.executor.host_pool import tensor_on
-from fastpipe.executor.stacking import are_alike, new_places, stacked
 from fastpipe.hooks.type_calls import once_a_fetcher, type_calls_of
 from fastpipe.kernels.memory import StackedResults, results_in
+from fastpipe.memory.host_pool import tensor_on
+from fastpipe.memory.stacking import are_alike, new_places, stacked
 from fastpipe.program.pending_tensor import is_pending, with_pixels
 
 Fetch = Callable[[Any, Any], Any]

@@ -11,7 +11,7 @@ _MAKES_IMAGES = ("torchvision.transforms", "torchvision.io", "albumentations", "
 """Modules that are there in a script whose loaders' samples are images."""
 
 _NEEDED = (
-    "fastpipe.executor.worker_queue",
+    "fastpipe.memory.torch_worker",
     "fastpipe.hooks.batch_memory",
     "fastpipe.hooks.checking",
     "fastpipe.hooks.known_batches",

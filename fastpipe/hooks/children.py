@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import sys
 from types import ModuleType
 from typing import Any
@@ -26,12 +28,26 @@ finally:
 def hook(module: ModuleType, patches: Patches) -> None:
     """Has forked processes begin an account of their own, and spawned ones install the hooks before they import."""
     if module.__name__ == "multiprocessing.util":
-        LEDGER.folder()  # made here, so that all children know it
+        _make_folder_before_forks()
         forks = [_Forks()]  # a weak reference is all that the module keeps
         patches.at_undo(forks.clear)
         module.register_after_fork(forks[0], _Forks.begin)
     else:
         patches.wrap(module, "get_preparation_data", _with_installation)
+
+
+@functools.cache  # what is registered can't be taken back
+def _make_folder_before_forks() -> None:
+    """Has the folder for children's accounts be made before a process is forked, so that it knows of it."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=_make_folder)
+
+
+def _make_folder() -> None:
+    from fastpipe.hooks.installation import are_in_place
+
+    if are_in_place():
+        LEDGER.folder()
 
 
 def _with_installation(plain: Function) -> Function:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from types import ModuleType, TracebackType
 
+from fastpipe.arguments import whole_number
 from fastpipe.hooks.imports import ImportHook
 from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.patches import Patches, be_in_force_everywhere
@@ -26,6 +27,7 @@ HOOKS = {
     "albumentations.core.transforms_interface": "albumentations",
     "albumentations.pytorch.transforms": "albumentations",
     "cv2": "opencv",
+    "fastpipe.program.pending_tensor": "torch_tensors",
     "lightning.fabric.strategies.launchers.subprocess_script": "ranks",
     "lightning_fabric.strategies.launchers.subprocess_script": "ranks",
     "multiprocessing.spawn": "children",
@@ -45,6 +47,7 @@ HOOKS = {
     "torchvision.transforms.v2.functional._color": "torchvision_images",
 }
 """By another library's module: the module of this package whose ``hook(module, patches)`` replaces functions in it.
+(``fastpipe.program.pending_tensor`` stands for torch: from then on there are tensors without pixels.)
 
 A hook imports nothing heavy, and may run while its library is being imported. Its replacements import what they need
 when they are first called.
@@ -115,10 +118,9 @@ def install(*, check: int = DEFAULT_CHECK) -> Installation:
         A context manager, which undoes it; not where it was installed before.
 
     Raises:
-        ValueError: ``check`` is negative.
+        ConfigError: ``check`` isn't a whole number, or is negative.
     """
-    if check < 0:
-        raise ValueError(f"check={check}: give the number of samples that are compared with the plain way, or 0.")
+    check = whole_number("check", check, "the number of samples that are compared with the plain way")
     with _lock:
         if is_installed():
             return Installation(False)
@@ -185,6 +187,11 @@ def uninstall() -> None:
         hooks.imports.stop()
         hooks.patches.undo()
         be_in_force_everywhere(True)
+
+
+def are_in_place() -> bool:
+    """True if the hooks are there, everywhere or for blocks."""
+    return _hooks is not None
 
 
 def is_installed() -> bool:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import os
 import secrets
-import tempfile
 import threading
 import time
 from collections.abc import Iterable
@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from fastpipe.atomic_write import atomic_write
+from fastpipe.hooks.account_folder import make_folder, remove_folder
+from fastpipe.liveness import Owner
 
 _CHECKED_AGAIN = 4096
 """Samples of a site from one check to the next, once the first ones have been checked."""
@@ -160,6 +162,7 @@ class Ledger:
         self.notes: dict[str, None] = {}
         self._sites: dict[tuple[str, str], Site] = {}
         self._folder: str | None = None
+        self._owner: Owner | None = None
         self._account = ""
         self.is_child = False
         self._earlier: dict[tuple[str, str], Site] = {}
@@ -198,15 +201,15 @@ class Ledger:
     # -- processes
 
     def folder(self) -> str:
-        """The folder in which child processes leave their accounts; it goes with this process."""
+        """The folder in which child processes leave their accounts; made when it is first asked for."""
         if self._folder is None:
-            import atexit
-            import shutil
-
-            self._folder = tempfile.mkdtemp(prefix="fastpipe-")
-            owner, folder = os.getpid(), self._folder
-            atexit.register(lambda: shutil.rmtree(folder, ignore_errors=True) if os.getpid() == owner else None)
+            self._folder, self._owner = make_folder()
         return self._folder
+
+    def remove_folder(self) -> None:
+        """Removes the folder, if this process has made it: nobody asks for the report any more."""
+        if self._owner is not None and self._folder is not None:
+            remove_folder(self._folder, self._owner)
 
     def begin_child(self, folder: str) -> None:
         """Begins an account of a child process's own, which goes on checking where those before it ended."""
@@ -293,3 +296,4 @@ def _write(path: Path, sites: Iterable[Site], notes: Iterable[str]) -> None:
 
 
 LEDGER = Ledger()
+atexit.register(LEDGER.remove_folder)  # before anything else is registered here, and so called after it

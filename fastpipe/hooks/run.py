@@ -17,7 +17,6 @@ from typing import Any, NoReturn
 
 from fastpipe.errors import ConfigError
 from fastpipe.hooks.installation import install
-from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.ranks import LAUNCH, rank
 from fastpipe.hooks.summary import report
 
@@ -59,7 +58,6 @@ def run_script(script: Script, *, check: int = 2, report_to: str | None = None, 
     Raises:
         BaseException: whatever the script raises, ``SystemExit`` among it.
     """
-    LEDGER.folder()  # goes when the report has been made
     report_to = None if report_to is None else os.path.abspath(report_to)
     atexit.register(_report_at_exit, os.getpid(), report_to, quiet)
     if hasattr(signal, "SIGUSR1") and threading.current_thread() is threading.main_thread():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from contextlib import nullcontext
-from multiprocessing.queues import Queue
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -58,15 +57,11 @@ def _prepared(plain: Function) -> Function:
 def _working(plain: Function) -> Function:
     """The function that a worker runs: where it may make images, it sends batches by their place."""
 
-    def work(
-        kind: object, dataset: object, indices: object, results: object, *others: object, **named: object
-    ) -> object:
-        if may_make_images() and type(results) is Queue:
-            from fastpipe.executor.shm_pool import begin_worker
-            from fastpipe.executor.worker_queue import DirectQueue
+    def work(kind: object, dataset: object, indices: object, results: Any, *others: object, **named: object) -> object:
+        if may_make_images():
+            from fastpipe.memory.torch_worker import send_directly
 
-            begin_worker(_PIECES)
-            results.__class__ = DirectQueue
+            send_directly(results)
         return plain(kind, dataset, indices, results, *others, **named)
 
     return work
@@ -176,5 +171,3 @@ _MAKES_IMAGES = "fastpipe.program.on_image"
 """A module that is there once an image has been made."""
 _LIBRARIES = {"timm", "torchvision"}
 _NESTED = 4  # wrappers that are looked into
-_PIECES = 64
-"""Results of batches that a worker has in shared memory at a time: of those made ahead, and of some that are kept."""

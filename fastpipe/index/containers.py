@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, cast
 
@@ -64,8 +64,8 @@ class ContainerSource(IndexSource):
         cls, given: Paths, what: str, endings: tuple[str, ...], options: BuildOptions, cache: Cache | None, **own: Any
     ) -> Self:
         """The source of the containers that paths and patterns name: see `expand_paths`."""
-        if not isinstance(given, (str, os.PathLike, ByteSource)):
-            given = list(given)
+        if isinstance(given, Iterable) and not isinstance(given, (str, os.PathLike, ByteSource)):
+            given = list(given)  # which may be given once
         paths = expand_paths(given, what, endings, cache)
         first = paths[0]
         store = cast(ByteSource, first.source) if isinstance(first, RemoteFile) else None

@@ -56,7 +56,7 @@ def expand_paths(given: Paths, what: str, endings: tuple[str, ...] = (), cache: 
 
 def path_list(given: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
     """Lists the paths and patterns that were given."""
-    several = [given] if isinstance(given, (str, os.PathLike)) else given
+    several = given if isinstance(given, Iterable) and not isinstance(given, (str, os.PathLike)) else [given]
     return [local_path(one) for one in several]
 
 

@@ -183,7 +183,9 @@ def _from_parquet(path: str, columns: tuple[Column, Column]) -> Iterator[Block]:
             done += len(paths)
 
 
-def _from_sequences(paths: Sequence[object], labels: Sequence[object]) -> Iterator[Block]:
+def _from_sequences(paths: Sequence[object], labels: Any) -> Iterator[Block]:
+    if not hasattr(labels, "__len__"):
+        raise DatasetError(f"labels={labels!r:.80}: give a sequence, one label a path.")
     if len(paths) != len(labels):
         raise DatasetError(f"there are {len(paths)} paths and {len(labels)} labels: give one label a path.")
     labels = labels.tolist() if hasattr(labels, "tolist") else labels  # an array's or a tensor's numbers are Python's

@@ -12,14 +12,16 @@ from typing import Any, Literal
 import torch
 from torch.utils.data import Dataset, IterableDataset, SequentialSampler
 
+from fastpipe.arguments import MOST_PROCESSES, MOST_THREADS, whole_number
 from fastpipe.datasets import ImageDataset
 from fastpipe.datasets.bad_files import warn_again
 from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.environment import shared_memory_room, usable_cpus
 from fastpipe.errors import DatasetError, FastpipeError, FastpipeWarning
-from fastpipe.executor import BatchSpec, SharedEpoch, batch_bytes, too_small
+from fastpipe.executor import BatchSpec, SharedEpoch, batch_bytes
 from fastpipe.loading.base import LoaderBase
 from fastpipe.loading.ranks import rank_and_count
+from fastpipe.memory.shm_pool import too_small
 from fastpipe.rng import keyed_generators
 from fastpipe.types import ImageShape
 
@@ -38,12 +40,15 @@ def workers_and_threads(
     workers is one where a process pays, see `_worker_pays`.
 
     Raises:
-        DatasetError: a negative number of threads, or another word.
+        DatasetError: a negative number of threads, or another word; more workers than any machine runs.
     """
+    if isinstance(workers, int) and workers > MOST_PROCESSES:  # of others torch says what is wrong
+        whole_number("num_workers", workers, "the number of workers", most=MOST_PROCESSES, error=DatasetError)
     given: Any = threads
     if given != "auto":
-        if given is not None and (isinstance(given, str) or given < 0):
-            raise DatasetError(f'threads={given!r}: give the number of threads that decode a batch, 0 or "auto".')
+        if given is not None:
+            takes = 'the number of threads that decode a batch, or "auto"'
+            given = whole_number("threads", given, takes, most=MOST_THREADS, error=DatasetError)
         return workers or 0, given
     cpus = usable_cpus()
     if workers is None:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fastpipe.arguments import whole_number
 from fastpipe.errors import DatasetError, FastpipeWarning
 
 BLOCK = 4096
@@ -32,6 +33,17 @@ def length_in(dataset: Any, epoch: int) -> int:
     """The length of a dataset in an epoch: that of a growing one isn't always the same."""
     length_at = getattr(dataset, "length_at", None)
     return len(dataset) if length_at is None else length_at(epoch)
+
+
+def length_or_data(name: str, given: Any) -> Any:
+    """A sampler's data, or a range in its place where a length is given.
+
+    Raises:
+        DatasetError: it has no length, and is none.
+    """
+    if hasattr(given, "__len__"):
+        return given
+    return range(whole_number(name, given, "a dataset that has a length, or a length", error=DatasetError))
 
 
 Sampler = TypeVar("Sampler", bound="ResumableSampler")

@@ -23,8 +23,9 @@ from torch.utils.data import RandomSampler as TorchRandomSampler
 from torch.utils.data import SequentialSampler as TorchSequentialSampler
 from torch.utils.data.distributed import DistributedSampler as TorchDistributedSampler
 
+from fastpipe.errors import DatasetError
 from fastpipe.loading.permutation import Permutation
-from fastpipe.loading.resumable import BLOCK, ResumableSampler, length_in, merge_states
+from fastpipe.loading.resumable import BLOCK, ResumableSampler, length_in, length_or_data, merge_states
 from fastpipe.loading.weighted import ClassBalancedSampler, WeightedSampler
 
 __all__ = [
@@ -50,7 +51,7 @@ class ShuffledSampler(ResumableSampler, Sampler[int]):
     """
 
     def __init__(self, data_source: Sized | int, seed: int = 0) -> None:
-        self.data_source = range(data_source) if isinstance(data_source, int) else data_source
+        self.data_source = length_or_data("data_source", data_source)
         self.seed = seed
 
     def __len__(self) -> int:
@@ -95,7 +96,7 @@ class DistributedSampler(ResumableSampler, TorchDistributedSampler[Any]):
         seed: int = 0,
         drop_last: bool = False,
     ) -> None:
-        sized: Any = range(dataset) if isinstance(dataset, int) else dataset
+        sized: Any = length_or_data("dataset", dataset)
         super().__init__(sized, num_replicas, rank, shuffle, seed, drop_last)
 
     @property
@@ -151,6 +152,8 @@ class RandomSampler(ResumableSampler, TorchRandomSampler):
     _saved_too = ("generator",)
 
     def __init__(self, data_source: Sized, generator: torch.Generator | None = None) -> None:
+        if not (generator is None or isinstance(generator, torch.Generator)):
+            raise DatasetError(f"generator={generator!r:.80}: give a torch.Generator, or None.")
         super().__init__(data_source, generator=generator)
 
     def _order(self, start: int) -> Iterator[int]:

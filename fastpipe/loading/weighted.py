@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch.utils.data import ConcatDataset, Sampler, Subset
 
+from fastpipe.arguments import whole_number
 from fastpipe.errors import DatasetError
 from fastpipe.loading.ranks import rank_and_count
 from fastpipe.loading.resumable import ResumableSampler
@@ -49,24 +50,29 @@ class WeightedSampler(ResumableSampler, Sampler[int]):
         rank: int | None = None,
         drop_last: bool = False,
     ) -> None:
-        values = np.asarray(weights, dtype=np.float64)
+        try:
+            values = np.asarray(weights, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise DatasetError(f"weights={weights!r:.80}: give one finite number for each sample.") from error
         if values.ndim != 1 or not len(values) or not np.isfinite(values).all() or values.min() < 0 or not values.any():
             raise DatasetError(
                 f"weights of shape {values.shape}: give one finite number for each sample, none negative, not all 0."
             )
-        self.num_samples = len(values) if num_samples is None else num_samples
+        takes = "how many indices an epoch has, on all ranks"
+        count = len(values) if num_samples is None else num_samples
+        self.num_samples = whole_number("num_samples", count, takes, least=1, error=DatasetError)
         self.replacement, self.seed, self.drop_last = replacement, seed, drop_last
         positive = int(np.count_nonzero(values))
-        if self.num_samples < 1 or (not replacement and self.num_samples > positive):
+        if not replacement and self.num_samples > positive:
             raise DatasetError(
-                f"num_samples={self.num_samples}: give a number from 1"
-                + ("." if replacement else f" to {positive}, the positive weights, or replacement=True.")
+                f"num_samples={self.num_samples}: give a number from 1 to {positive}, the positive weights, or "
+                "replacement=True."
             )
         here, ranks = rank_and_count()
-        self.num_replicas = ranks if num_replicas is None else num_replicas
-        self.rank = here if rank is None else rank
-        if not 0 <= self.rank < self.num_replicas:
-            raise DatasetError(f"rank={self.rank}: give one from 0 to {self.num_replicas - 1}, below num_replicas.")
+        ranks = ranks if num_replicas is None else num_replicas
+        self.num_replicas = whole_number("num_replicas", ranks, "how many ranks there are", least=1, error=DatasetError)
+        own, takes = here if rank is None else rank, "this process's rank, below num_replicas"
+        self.rank = whole_number("rank", own, takes, most=self.num_replicas - 1, error=DatasetError)
         self._weights_digest = hashlib.blake2b(np.ascontiguousarray(values).data, digest_size=8).hexdigest()
         self._last = int(np.flatnonzero(values)[-1])
         # What draws are looked up in: the sum of the weights up to each; without replacement the weights.

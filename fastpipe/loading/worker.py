@@ -24,8 +24,9 @@ from torch.utils.data import get_worker_info
 
 from fastpipe.datasets import ImageDataset
 from fastpipe.datasets.wrappers import image_datasets
-from fastpipe.executor import SharedEpoch, StageTimes, begin_worker
+from fastpipe.executor import SharedEpoch, StageTimes
 from fastpipe.loading.fetcher import BatchFetcher
+from fastpipe.memory.shm_pool import begin_worker
 
 _LAST_BATCH_S = 1.0
 

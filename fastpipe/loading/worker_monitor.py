@@ -24,12 +24,13 @@ from torch.utils.data.dataloader import _DatasetKind, _MultiProcessingDataLoader
 from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.environment import no_descriptors_left
 from fastpipe.errors import FastpipeWarning, LoaderError
-from fastpipe.executor import SharedEpoch, StageTimes, close_pieces
-from fastpipe.executor.worker_queue import NO_DESCRIPTORS, NO_ROOM, with_direct_queues
+from fastpipe.executor import SharedEpoch, StageTimes
 from fastpipe.forks import garbage_left_to_parent
 from fastpipe.loading.base import LoaderBase
 from fastpipe.loading.fetcher import BatchFetcher
 from fastpipe.loading.worker import Heartbeats, WorkerInit
+from fastpipe.memory.shm_pool import close_pieces
+from fastpipe.memory.worker_queue import NO_DESCRIPTORS, NO_ROOM, with_direct_queues
 
 PATIENCE_S = 60.0
 """After so long without a batch, a loader without a timeout says what it waits for, once."""

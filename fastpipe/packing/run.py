@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from fastpipe import readers
+from fastpipe.arguments import MOST_THREADS, whole_number
 from fastpipe.atomic_write import atomic_write
 from fastpipe.core.library import native
 from fastpipe.environment import usable_cpus
@@ -170,16 +171,16 @@ def _run(
 ) -> PackResult:
     begun = time.perf_counter()
     native()  # or it says how to get the core
-    if shard_samples is not None and shard_samples < 1:
-        raise ConfigError(f"shard_samples={shard_samples}: give a whole number from 1")
+    if shard_samples is not None:
+        shard_samples = whole_number("shard_samples", shard_samples, "the samples of a shard", least=1)
     try:
         shard_bytes = max(1, parse_size(shard_size))
     except DatasetError:
         raise ConfigError(f"shard_size={shard_size!r}: give bytes, as an integer or a text such as '500 MB'") from None
     if scheduler is not None and jobs is not None:
         raise ConfigError("jobs are threads of this machine: with a scheduler each thread of its workers runs one.")
-    if jobs is not None and jobs < 1:
-        raise ConfigError(f"jobs={jobs}: give a whole number from 1")
+    if jobs is not None:
+        jobs = whole_number("jobs", jobs, "the number of threads", least=1, most=MOST_THREADS)
     target = Target.of(to)
     with cluster_at(scheduler, quiet=not progress) as cluster:
         source = open_source(given, image, label, BuildOptions(sizes=True, progress=progress, cluster=cluster))

@@ -7,6 +7,7 @@ the like give a `LazyImage`. What the core refuses is Pillow's to decode.
 
 from __future__ import annotations
 
+import contextlib
 import copyreg
 import io
 import os
@@ -138,7 +139,14 @@ class _LazyFile(_Base):
 
     # -- the pixels
 
-    def _fastpipe_lazy(self, modes: tuple[str, ...] = _OWN_MODES) -> LazyImage | None:
+    def _fastpipe_lazy(self) -> LazyImage | None:
+        """The image, loaded, as one that records what is done to it; None where Pillow does it."""
+        lazy = self._lazy_in(_OWN_MODES)
+        if lazy is not None:
+            self._be_loaded()
+        return lazy
+
+    def _lazy_in(self, modes: tuple[str, ...]) -> LazyImage | None:
         """The image as one that records what is done to it, if its mode is one of these; None where Pillow does it.
 
         It is in RGB where a lazy image can't have its mode.
@@ -146,7 +154,6 @@ class _LazyFile(_Base):
         source = self._fastpipe_read() if self._mode in modes else None
         if source is None:
             return None
-        self._be_loaded()
         calls: tuple[PlainCall, ...] = () if self._mode in _OWN_MODES else (_in_rgb,)
         return LazyImage(source, "L" if self._mode == "L" else "RGB", info_for_next(self), calls=calls)
 
@@ -223,14 +230,28 @@ class _LazyFile(_Base):
 
     # -- what is recorded; see `_recorded` for the rest
 
+    def _done_to(self, lazy: LazyImage | None, name: str, *arguments: Any, **options: Any) -> Any:
+        """The result of a method on the image as a lazy one, or of Pillow's own: where it fails, that says why.
+
+        Only Pillow's knows, too, whether the file is loaded then.
+        """
+        made = None
+        if lazy is not None:
+            with contextlib.suppress(Exception):  # Pillow's own method says it, if it isn't a mistake of fastpipe's
+                made = getattr(lazy, name)(*arguments, **options)
+        if made is None:
+            return getattr(super(), name)(*arguments, **options)
+        self._be_loaded()
+        return made
+
     def convert(self, mode: Any = None, *arguments: Any, **options: Any) -> Image.Image:
         to_rgb = mode == "RGB" and not arguments and not options and not is_transparent(self)
-        lazy = self._fastpipe_lazy((*_OWN_MODES, *_TO_RGB) if to_rgb else _OWN_MODES)
-        if lazy is None:
-            return super().convert(mode, *arguments, **options)
-        return (
-            lazy if mode == lazy.mode and not arguments and not options else lazy.convert(mode, *arguments, **options)
-        )
+        lazy = self._lazy_in((*_OWN_MODES, *_TO_RGB) if to_rgb else _OWN_MODES)
+        if lazy is not None and mode == lazy.mode and not arguments and not options:
+            self._be_loaded()
+            return lazy
+        made: Image.Image = self._done_to(lazy, "convert", mode, *arguments, **options)
+        return made
 
 
 def _recorded(name: str) -> object:
@@ -238,8 +259,7 @@ def _recorded(name: str) -> object:
 
     @wraps(getattr(Image.Image, name))
     def method(self: _LazyFile, *arguments: Any, **options: Any) -> Any:
-        lazy = self._fastpipe_lazy()
-        return getattr(super(_LazyFile, self) if lazy is None else lazy, name)(*arguments, **options)
+        return self._done_to(self._lazy_in(_OWN_MODES), name, *arguments, **options)
 
     return method
 

@@ -17,8 +17,10 @@ from fastpipe.program.on_image import on_pixels, shape_of
 
 def adjust_hue(img: object, hue_factor: object) -> LazyImage | None:
     """``adjust_hue`` of a colour image."""
+    if getattr(img, "mode", None) != "RGB" or not isinstance(hue_factor, (int, float)):
+        return None  # before the file counts as loaded
     lazy = lazy_of(img)
-    if lazy is None or lazy.mode != "RGB" or not isinstance(hue_factor, (int, float)):
+    if lazy is None:
         return None
     return recorded(lazy, AdjustHue(hue_factor), plain=_torchvisions("adjust_hue", hue_factor), keeps_info=False)
 

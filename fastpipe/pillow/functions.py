@@ -33,6 +33,7 @@ from fastpipe.pillow.lazy_image import (
     recorded_of,
     source_of,
 )
+from fastpipe.program.on_image import is_transparent
 
 _BLACK, _FLAT = AdjustBrightness(0.0), AdjustContrast(0.0)
 _ENHANCEMENTS: tuple[tuple[Operation, Callable[[float], Operation]], ...] = (
@@ -140,7 +141,12 @@ def pad(
 
 
 def _framed(image: LazyImage, sides: Sequence[int], fill: Any) -> LazyImage | None:
-    """The image within a frame of a colour, which Pillow makes by pasting it on a new image."""
+    """The image within a frame of a colour, which Pillow makes by pasting it on a new image.
+
+    None where a colour stands for transparency, which Pillow hands on, by its version.
+    """
+    if is_transparent(image):
+        return None
     if isinstance(fill, str):
         fill = ImageColor.getcolor(fill, image.mode)
     left, top, right, bottom = sides

@@ -12,6 +12,7 @@ from PIL import Image
 
 from fastpipe.core.packed import PACKED_FORMAT
 from fastpipe.errors import (
+    ConfigError,
     DecodeError,
     FastpipeWarning,
     ReaderError,
@@ -276,6 +277,8 @@ def configured_reader(format: str, config: ReaderChoice | None = None) -> str | 
         from fastpipe.config import current_config  # reads the config file: on first use, never at import
 
         config = current_config()
+    if not hasattr(config, "reader_for"):
+        raise ConfigError(f"config={config!r:.80}: give a fastpipe.MachineConfig, or None for this machine's.")
     name = config.reader_for(format)
     if name is None:
         return None

@@ -20,23 +20,28 @@ MaxPixels = int | Literal["auto"] | None
 
 _VARIABLE = "FASTPIPE_MAX_PIXELS"
 
+_MOST_PIXELS = 1 << 48
+"""The largest limit, which no image reaches: the core counts the bytes of more in 64 bits."""
+
 
 def pixel_limit(max_pixels: MaxPixels = "auto") -> int | None:
     """The limit that a ``max_pixels`` argument stands for; None for no limit.
 
     Raises:
-        ConfigError: ``FASTPIPE_MAX_PIXELS`` is neither a number of pixels nor ``none``.
-        ValueError: the argument isn't a positive integer, None or ``"auto"``.
+        ConfigError: the argument isn't a positive integer, None or ``"auto"``, or ``FASTPIPE_MAX_PIXELS`` is neither a
+            number of pixels nor ``none``.
     """
     if max_pixels == "auto":
         text = os.environ.get(_VARIABLE)
-        return _parsed(text) if text else Image.MAX_IMAGE_PIXELS
-    if max_pixels is not None and (not isinstance(max_pixels, int) or max_pixels < 1):
-        raise ValueError(
-            f"max_pixels={max_pixels!r}: give a number of pixels (1 or more), None for no limit, or 'auto' for "
+        limit: float | None = _parsed(text) if text else Image.MAX_IMAGE_PIXELS  # which may be set to 1e10, or inf
+    elif max_pixels is not None and (not isinstance(max_pixels, int) or max_pixels < 1):
+        raise ConfigError(
+            f"max_pixels={max_pixels!r:.80}: give a number of pixels (1 or more), None for no limit, or 'auto' for "
             f"{_VARIABLE} or else PIL.Image.MAX_IMAGE_PIXELS"
         )
-    return max_pixels
+    else:
+        limit = max_pixels
+    return None if limit is None else int(min(limit, _MOST_PIXELS))
 
 
 SHORT_FILE = 64 << 20

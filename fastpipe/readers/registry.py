@@ -99,7 +99,7 @@ def get_reader(name: str) -> Reader:
         UnknownReaderError: no reader is called that.
         ReaderUnavailableError: it is known, but its package or library doesn't load here.
     """
-    reader = _loaded.get(name)
+    reader = _loaded.get(name) if isinstance(name, str) else None
     if reader is not None:
         return reader
     with _lock:

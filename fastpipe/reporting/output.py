@@ -64,7 +64,7 @@ def check_writable(path: str | Path | None, option: str) -> None:
             pass
         if new:
             os.remove(path)
-    except OSError as error:
+    except (OSError, ValueError) as error:  # a byte of zero in its name
         raise _unwritable(path, option, error) from error
 
 
@@ -147,5 +147,6 @@ def pluralize(count: int, thing: str) -> str:
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
-def _unwritable(path: str | os.PathLike[str], option: str, error: OSError) -> ConfigError:
-    return ConfigError(f"can't write {path}: {error.strerror or error}; give {option} a place that can be written")
+def _unwritable(path: str | os.PathLike[str], option: str, error: OSError | ValueError) -> ConfigError:
+    reason = getattr(error, "strerror", None) or error
+    return ConfigError(f"can't write {path}: {reason}; give {option} a place that can be written")

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from fastpipe.atomic_write import NO_ROOM, atomic_write
 from fastpipe.errors import DatasetError, FastpipeWarning
-from fastpipe.sources._liveness import Owner, is_alive
+from fastpipe.liveness import Owner, is_alive
 from fastpipe.sources._manifest import THERE, Manifest
 
 MARK = "fastpipe-cache"

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import os
 import re
 from collections.abc import Iterable, Sequence
@@ -291,8 +292,8 @@ def parse_size(capacity: int | str) -> int:
     """
     if isinstance(capacity, str):
         match = _SIZE.fullmatch(capacity)
-        if match and match[2].lower() in _UNITS:
-            return int(float(match[1]) * _UNITS[match[2].lower()])
+        if match and match[2].lower() in _UNITS and math.isfinite(size := float(match[1]) * _UNITS[match[2].lower()]):
+            return int(size)
     elif isinstance(capacity, int) and not isinstance(capacity, bool) and capacity >= 0:
         return capacity
     raise DatasetError(f"capacity={capacity!r}: give bytes, as an integer or a text such as '500 GB' or '1.5 TiB'.")

@@ -50,15 +50,17 @@ def choose_files(
     Raises:
         DatasetError: a path doesn't exist, or no image is found.
     """
-    given = [files] if isinstance(files, (str, os.PathLike)) else list(files)
+    given = list(files) if isinstance(files, Iterable) and not isinstance(files, (str, os.PathLike)) else [files]
     paths = [Path(local_path(path)) for path in given]
     rng = random.Random(seed)
     if len(paths) == 1 and (container := named_container(given[0])) is not None:
         index = container.index
         return index.paths(np.array(sorted(rng.sample(range(len(index)), min(count, len(index)))), np.int64))
-    missing = next((path for path in paths if not path.exists()), None)
+    # An empty path would be the current folder, and os.path says of one that is too long that it isn't there.
+    missing = next((one for one, path in zip(given, paths, strict=True) if not one or not os.path.exists(path)), None)
     if missing is not None:
-        raise DatasetError(f"there is no {missing}; name a folder of images, or an image")
+        shown = os.fspath(missing) or "path in ''"
+        raise DatasetError(f"there is no {shown:.200}; name a folder of images, or an image")
     if paths and all(path.is_file() for path in paths):
         chosen = [str(path) for path in paths]
         return chosen if len(chosen) <= count else [chosen[i] for i in sorted(rng.sample(range(len(chosen)), count))]

@@ -17,6 +17,7 @@ from PIL import Image, ImageDraw
 from torch.utils.data import Dataset
 
 from fastpipe import readers
+from fastpipe.arguments import whole_number
 from fastpipe.datasets import ImageDataset
 from fastpipe.datasets.wrappers import behind_subsets
 from fastpipe.errors import DatasetError, DecodeError, FastpipeError, PlanError
@@ -41,6 +42,7 @@ _MARKS = (
     (240, 120, 200),
 )
 _ROWS_A_PAGE = 40
+_MOST_VIEWS, _LARGEST_SIDE = 400, 1 << 14
 _MOST_OF_ONE = 4  # pictures shown of a sample that is several images
 _UNSEEN = frozenset({"ConvertImageDtype", "Normalize", "PILToTensor", "ToPILImage", "ToTensor"})
 
@@ -141,8 +143,8 @@ def _sheet(
     most: int = _ROWS_A_PAGE,
 ) -> Sheet:
     """The preview of these samples; ``numbered`` names their indices, ``most`` is for the rows of a page."""
-    if views < 1 or side < 16:
-        raise ValueError(f"views={views}, side={side}: give at least 1 view and 16 pixels.")
+    views = whole_number("views", views, "how many augmentations are shown of each sample", least=1, most=_MOST_VIEWS)
+    side = whole_number("side", side, "the largest side of a picture, in pixels", least=16, most=_LARGEST_SIDE)
     sheet = Sheet([], len(indices))
     maker = _Maker(dataset, views, seed, side, numbered, sheet)
     rows: list[list[Cell]] = []
@@ -161,9 +163,8 @@ def _sheet(
 def _indices(dataset: Sized, indices: int | Sequence[int]) -> list[int]:
     length = len(dataset)
     if isinstance(indices, (int, np.integer)):
-        if indices < 1:
-            raise ValueError(f"indices={indices}: give how many samples, at least 1, or a sequence of indices.")
-        count = min(int(indices), length)
+        takes = "how many samples are shown, or a sequence of indices"
+        count = min(whole_number("indices", indices, takes, least=1), length)
         return [number * length // count for number in range(count)]
     chosen = [operator.index(index) for index in indices]
     outside = next((index for index in chosen if not -length <= index < length), None)

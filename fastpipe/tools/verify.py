@@ -18,6 +18,7 @@ from PIL import Image, ImageOps
 from torch.utils._pytree import keystr, tree_flatten, tree_flatten_with_path
 
 from fastpipe import readers
+from fastpipe.arguments import whole_number
 from fastpipe.config import MachineConfig
 from fastpipe.core.packed import PACKED_SIGNATURE, is_packed, unpack
 from fastpipe.datasets import ImageArray, ImageDataset, ImageList, JointDataset
@@ -72,12 +73,12 @@ def verify(
         FastpipeError: torchvision doesn't load.
         DatasetError: no image is found, or the dataset is empty.
         PlanError: the transform gives something that is no image; files and a dataset are given, or neither.
-        ValueError: a number out of its range.
+        ConfigError: a number out of its range.
     """
     if isinstance(transform, ImageDataset) != (files is None):
         raise PlanError("give a transform and files, or a dataset of fastpipe's alone.")
-    if images < 1 or drawings < 1:
-        raise ValueError(f"images={images}, drawings={drawings}: give at least 1 of each.")
+    images = whole_number("images", images, "how many files are verified at most", least=1)
+    drawings = whole_number("drawings", drawings, "how often each file is drawn", least=1)
     import_torchvision()
     if isinstance(transform, ImageDataset):
         dataset = recipes.unseeded(transform)

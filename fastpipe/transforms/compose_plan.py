@@ -17,8 +17,10 @@ import numpy as np
 import torch
 from PIL import Image
 from torch.nn.modules import module as _modules
+from torch.utils.data import get_worker_info
 
 from fastpipe.errors import PlanError
+from fastpipe.memory.torch_worker import serve_torch_loader
 from fastpipe.program.core_job import LoadedImage
 from fastpipe.program.lower import lower
 from fastpipe.program.mistakes import raise_again
@@ -196,7 +198,11 @@ class ComposePlanSlot:
         if known is None or not known.holds(transforms):
             known = ComposePlan(transforms) if isinstance(transforms, LISTS) else _NONE
             object.__setattr__(self, "_compose_plan", known)
-        return known if known.draws else None
+        if not known.draws:
+            return None
+        if get_worker_info() is not None:  # of a loader of torch's, over a data set of the user's own
+            serve_torch_loader()
+        return known
 
 
 _NONE = ComposePlan(())

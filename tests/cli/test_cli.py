@@ -18,6 +18,7 @@ from fastpipe.config import MachineConfig, current_config
 from fastpipe.tools.bench.samples import make_folder
 
 SMALL = ["--images", "2", "--rounds", "1", "--workers", "0"]
+HUGE = str(10**30)
 
 
 @pytest.fixture(scope="module")
@@ -126,11 +127,36 @@ def test_show_says_what_overrides_and_what_is_foreign(monkeypatch: pytest.Monkey
         (["bench", "--readers", "nope"], "no reader is called 'nope'"),
         (["bench", "--format", "gif"], "can't make 'gif'"),
         (["bench", *SMALL, "--format", "png", "--readers", "turbojpeg"], "decodes png"),
+        (["bench", ""], "there is no path in ''"),
+        (["bench", "x" * 5000], "there is no xxx"),
+        (["bench", "--readers", " "], "readers=[' '] names none"),
+        (["bench", "--format", ","], "formats=[','] names none"),
+        (["bench", "--images", HUGE], "images=1000"),
+        (["bench", "--rounds", HUGE], "rounds=1000"),
+        (["bench", "--workers", HUGE], "workers=1000"),
+        (["configure", ""], "there is no path in ''"),
+        (["check", "FOLDER", "--jobs", HUGE], "jobs=1000"),
+        (["check", "FOLDER", "--size", HUGE], "size=1000"),
+        (["doctor", "FOLDER", "--workers", HUGE], "workers=1000"),
+        (["doctor", "FOLDER", "--batch-size", HUGE], "batch_size=1000"),
+        (["doctor", "FOLDER", "--seconds", "inf"], "seconds=inf"),
+        (["doctor", "FOLDER", "--gpu-rate", "1e400"], "gpu_rate=inf"),
+        (["index", "FOLDER", "--label", "cls"], "--image and --label are for shards"),
+        (["pack", "FOLDER", "packed", "--jobs", HUGE], "jobs=1000"),
+        (["pack", "FOLDER", "packed", "--shard-samples", HUGE], "shard_samples=1000"),
+        (["pack", "FOLDER", "packed", "--shard-size", "9" * 400], "shard_size='999"),
+        (["preview", ""], "there is no path in ''"),
+        (["preview", "FOLDER", "--views", HUGE], "views=1000"),
+        (["preview", "FOLDER", "--side", HUGE], "side=1000"),
+        (["verify", ""], "there is no path in ''"),
+        (["verify", "FOLDER", "--reader", ""], "reader='': give a reader's name"),
     ],
+    ids=lambda value: " ".join(value)[:60] if isinstance(value, list) else "",
 )
 def test_errors_take_one_line_and_no_traceback(
-    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], said: str, folder: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    arguments = [folder if word == "FOLDER" else word for word in arguments]
     if "turbojpeg" in "".join(arguments):
         pytest.importorskip("turbojpeg", exc_type=ImportError)
     assert exit_code(arguments) == 1

@@ -377,6 +377,25 @@ def test_a_function_without_transforms_and_its_mistakes(voc: Path) -> None:
         mixed[0]
 
 
+@pytest.mark.parametrize("transforms", [None, v2.Compose([v2.RandomHorizontalFlip(1.0)]), lambda *sample: sample])
+@pytest.mark.parametrize("given", ["path", None, np.zeros((3, 4, 3)), torch.tensor(3)])
+def test_a_loader_that_gives_no_image_is_told(voc: Path, given: Any, transforms: Any) -> None:
+    _of_number.root = voc / "VOCdevkit" / "VOC2012"
+    dataset = fastpipe.SampleDataset(_of_number, 4, transforms, loader=lambda path: given, on_error="replace")
+    with pytest.raises(fastpipe.errors.DatasetError, match=f"loader=.* gives {type(given).__name__} for .*p2.jpg"):
+        dataset[2]
+
+
+def _as_tensor(path: str) -> torch.Tensor:
+    return T.functional.pil_to_tensor(Image.open(path).convert("RGB"))
+
+
+def test_a_loader_may_give_tensors(voc: Path) -> None:
+    _of_number.root = voc / "VOCdevkit" / "VOC2012"
+    image, target, _ = fastpipe.SampleDataset(_of_number, 4, loader=_as_tensor)[1]
+    assert target["boxes"].canvas_size == image.shape[-2:]
+
+
 @pytest.mark.parametrize("more", [(), ({"a": 3},)])
 def test_a_function_s_targets_are_collated_as_torch_does(voc: Path, more: tuple[Any, ...]) -> None:
     photo = voc / "VOCdevkit/VOC2012/JPEGImages/p0.jpg"

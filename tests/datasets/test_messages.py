@@ -158,6 +158,11 @@ def test_a_seed_that_is_none_is_told_where_it_is_given(tmp_path: Path, seed: obj
     assert fastpipe.ImageList((["a.jpg"], [0]), seed=np.int64(3)).seed == 3  # type: ignore[arg-type]
 
 
+def test_a_loader_that_is_no_function_is_told_where_it_is_given() -> None:
+    with pytest.raises(DatasetError, match="loader=3: give a function"):
+        fastpipe.ImageList((["a.jpg"], [0]), loader=3)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("given", [None, 3, ["train"], b"train"])
 @pytest.mark.parametrize("kind", [fastpipe.ImageFolder, fastpipe.ArrayFolder])
 def test_a_root_that_is_no_path_is_told_where_it_is_given(kind: Callable[..., object], given: object) -> None:
@@ -169,7 +174,7 @@ def test_a_root_that_is_no_path_is_told_where_it_is_given(kind: Callable[..., ob
     ("call", "error", "said"),
     [
         (lambda: fastpipe.ImageFolder(".", config="core"), DatasetError, "config='core': give a fastpipe.Mach"),
-        (lambda: fastpipe.ImageFolder(".", threads="two"), DatasetError, "threads=two: give the number"),
+        (lambda: fastpipe.ImageFolder(".", threads="two"), DatasetError, "threads='two': give the number"),
         (lambda: fastpipe.ImageShards("a.tar", image=["jpg"]), DatasetError, "image=['jpg']: give the ending"),
         (lambda: fastpipe.ImageShards("a.tar", label=3), DatasetError, "label=3: give the ending"),
         (lambda: fastpipe.RemoteSource(None), DatasetError, "url=None: give a store's URL"),

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import torch
 
-from fastpipe.executor import host_pool
-from fastpipe.executor.host_pool import _KEPT, _free, reused
+from fastpipe.memory import host_pool
+from fastpipe.memory.host_pool import _KEPT, _free, reused
 
 SHAPE = (4, 3, 300, 300)
 

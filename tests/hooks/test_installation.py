@@ -139,7 +139,7 @@ def test_workers_have_it_and_their_images_are_in_the_report(photos: Path, method
 
 def test_check_must_not_be_negative(tmp_path: Path) -> None:
     made = run_python("-c", "import fastpipe; fastpipe.install(check=-1)", cwd=tmp_path)
-    assert "ValueError: check=-1" in made.stderr
+    assert "ConfigError: check=-1" in made.stderr
 
 
 def test_it_names_what_it_can_no_longer_reach(tmp_path: Path) -> None:

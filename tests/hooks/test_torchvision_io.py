@@ -227,6 +227,10 @@ class _Labelled(torch.Tensor):
     """A class of the user's."""
 
 
+class _OwnParameter(torch.nn.Parameter):
+    """A parameter of the user's."""
+
+
 class _Weights(torch.nn.Module):
     def forward(self, image: torch.Tensor) -> torch.Tensor:
         return image.float().mean(0)
@@ -252,6 +256,12 @@ LOOKS: dict[str, Callable[[Any], Any]] = {
     "class": lambda x: (x.__class__.__name__, x.__class__ in (torch.Tensor, tv_tensors.Image)),
     "set": lambda x: (x.set_(torch.arange(5, dtype=x.dtype)) is x, x.shape, x.tolist()),
     "set to itself": lambda x: torch.empty(0, dtype=x.dtype).set_(x),
+    "data of another": lambda x: _data_of_another(x),
+    "data of another, changed": lambda x: (_data_of_another(x).fill_(7), x),
+    "parameter": lambda x: (torch.nn.Parameter(x, requires_grad=False), type(torch.nn.Parameter(x, False))),
+    "parameter with a gradient": lambda x: _thrown(x, lambda x: (torch.nn.Parameter(x), type(torch.nn.Parameter(x)))),
+    "parameter of floats": lambda x: (torch.nn.Parameter(data=x.float()), type(torch.nn.Parameter(x.float()))),
+    "parameter of the user's": lambda x: (_OwnParameter(x, False), type(_OwnParameter(x, False))),
     "another class": lambda x: (setattr(x, "__class__", _Labelled), type(x) is _Labelled, x.sum().item()),
     "repr": repr,
     "str": lambda x: f"{x}",
@@ -438,6 +448,12 @@ def _saved(image: torch.Tensor) -> Any:
     file = io.BytesIO()
     torch.save(image, file)
     return len(file.getvalue()), torch.load(io.BytesIO(file.getvalue()), weights_only=True)
+
+
+def _data_of_another(image: torch.Tensor) -> torch.Tensor:
+    other = torch.empty(0, dtype=image.dtype)
+    other.data = image
+    return other
 
 
 def _gradient(image: torch.Tensor) -> Any:
@@ -861,7 +877,7 @@ def test_the_account() -> None:
 def test_uninstall_leaves_nothing() -> None:
     fastpipe.uninstall()
     utils = module("torchvision.transforms.v2.functional._utils")
-    owners = (tio, tio.image, v2.Compose, torch, torch.Tensor, torch.jit, torch.jit._trace)
+    owners = (tio, tio.image, v2.Compose, torch, torch.Tensor, torch.nn.Parameter, torch.jit, torch.jit._trace)
     before = [dict(vars(owner)) for owner in owners], {name: dict(one) for name, one in utils._KERNEL_REGISTRY.items()}
     with fastpipe.install():
         image, flipped = opened(), F.horizontal_flip(opened())

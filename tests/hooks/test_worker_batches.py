@@ -19,8 +19,8 @@ from torch.utils.data import DataLoader, Dataset, default_collate
 from torchvision_here import torchvision
 
 import fastpipe
-from fastpipe.executor.shm_pool import pieces_in_use
-from fastpipe.hooks.torch_data import _PIECES
+from fastpipe.memory.shm_pool import pieces_in_use
+from fastpipe.memory.torch_worker import _PIECES
 
 T = torchvision.transforms
 COUNT = 24

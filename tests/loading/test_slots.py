@@ -12,9 +12,9 @@ import torch
 
 import fastpipe
 from fastpipe import transforms as T
-from fastpipe.executor import shm_pool
-from fastpipe.executor.host_pool import tensor_on
-from fastpipe.executor.shm_pool import pieces_in_use
+from fastpipe.memory import shm_pool
+from fastpipe.memory.host_pool import tensor_on
+from fastpipe.memory.shm_pool import pieces_in_use
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere each batch has memory of its own")
 

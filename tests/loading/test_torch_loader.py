@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import random
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,13 +11,14 @@ from typing import Any
 
 import pytest
 import torch
+from PIL import Image
 from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset
-from torch.utils.data._utils.collate import collate_tensor_fn, default_collate_fn_map
+from torch.utils.data._utils.collate import collate_tensor_fn, default_collate, default_collate_fn_map
 
 import fastpipe
 from fastpipe import transforms as T
 from fastpipe.errors import LoaderError
-from fastpipe.executor import shm_pool
+from fastpipe.memory import shm_pool
 
 TRANSFORM = T.Compose([T.RandomResizedCrop(96), T.RandomHorizontalFlip(), T.ToTensor(), T.Normalize([0.5], [0.2])])
 BATCH = 3
@@ -48,10 +50,28 @@ def several(root: Path) -> Any:
     return ConcatDataset([Subset(dataset, [5, 1, 8]), dataset])
 
 
+class OwnPhotos(Dataset[Any]):
+    """A data set of one's own, with our transforms on Pillow's images or on ours."""
+
+    def __init__(self, root: Path, transform: Any, open_image: Callable[[Path], Any] = Image.open) -> None:
+        self.files = sorted(root.rglob("*.*"))
+        self.transform, self.open_image = transform, open_image
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __getitem__(self, index: int) -> Any:
+        random.seed(index)
+        torch.manual_seed(index)
+        return self.transform(self.open_image(self.files[index]).convert("RGB")), index
+
+
 DATASETS: dict[str, Callable[[Path], Any]] = {
     "folder": lambda root: fastpipe.ImageFolder(root, TRANSFORM, seed=1),
     "within torch's": several,
     "within one's own": lambda root: Wrapper(fastpipe.ImageFolder(root, TRANSFORM, seed=1)),
+    "one's own": lambda root: OwnPhotos(root, TRANSFORM),
+    "with open_image": lambda root: OwnPhotos(root, TRANSFORM, fastpipe.open_image),
     "small": lambda root: fastpipe.ImageFolder(root, T.Compose([T.Resize((9, 7)), T.ToTensor()]), seed=1),
     "uint8": lambda root: fastpipe.ImageFolder(root, T.Compose([T.Resize((99, 170)), T.PILToTensor()]), seed=1),
 }
@@ -68,8 +88,8 @@ def batches(dataset: Any, **options: Any) -> Iterator[list[torch.Tensor]]:
 
 
 def are_equal(one: list[torch.Tensor], other: list[torch.Tensor]) -> bool:
-    same = [left.dtype == right.dtype and left.stride() == right.stride() for left, right in zip(one, other, strict=True)]
-    return all(same) and all(map(torch.equal, one, other))
+    layouts = [[(part.dtype, part.stride()) for part in batch] for batch in (one, other)]
+    return layouts[0] == layouts[1] and all(map(torch.equal, one, other))
 
 
 @pytest.mark.filterwarnings("ignore:epoch 0 has begun a second time")
@@ -96,7 +116,7 @@ def shared_file(tensor: torch.Tensor) -> str:
 
 @on_linux
 @pytest.mark.filterwarnings("ignore:epoch 0 has begun a second time")
-@pytest.mark.parametrize("name", ["folder", "within torch's", "within one's own"])
+@pytest.mark.parametrize("name", ["folder", "within torch's", "within one's own", "one's own", "with open_image"])
 def test_memory_is_used_again(root: Path, name: str) -> None:
     """torch takes new memory for each batch."""
     memory = [shared_file(batch[0]) for batch in batches(DATASETS[name](root), num_workers=1)]
@@ -147,8 +167,8 @@ def test_without_room_torch_takes_the_memory(root: Path, monkeypatch: pytest.Mon
     assert all(map(torch.equal, found, expected))
 
 
-class Reducers(Dataset[Any]):
-    """Says who pickles a worker's tensors; a sample of ours was made before if there is a data set."""
+class Collating(Dataset[Any]):
+    """Says whose function stacks a worker's tensors; a sample of ours was made before if there is a data set."""
 
     def __init__(self, dataset: Any = None) -> None:
         self.dataset = dataset
@@ -157,12 +177,9 @@ class Reducers(Dataset[Any]):
         return 1
 
     def __getitem__(self, index: int) -> str:
-        from multiprocessing.reduction import ForkingPickler
-
         if self.dataset is not None:
             self.dataset[0]
-        reducers: Any = ForkingPickler._extra_reducers  # type: ignore[attr-defined]
-        return str(reducers[torch.Tensor].__module__)
+        return default_collate_fn_map[torch.Tensor].__module__
 
 
 @on_linux
@@ -171,6 +188,29 @@ def test_workers_without_our_data_sets_are_left_alone(root: Path) -> None:
         ((name,),) = DataLoader(dataset, 1, num_workers=1, multiprocessing_context="fork")
         return str(name)
 
-    assert module(Reducers()) == "torch.multiprocessing.reductions"
-    assert module(Reducers(DATASETS["folder"](root))) == "fastpipe.executor.torch_worker"
-    assert module(Reducers()) == "torch.multiprocessing.reductions"
+    torchs = default_collate_fn_map[torch.Tensor].__module__
+    assert module(Collating()) == torchs == "torch.utils.data._utils.collate"
+    assert module(Collating(DATASETS["folder"](root))) == "fastpipe.memory.torch_worker"
+    assert module(Collating()) == torchs
+
+
+class Telling:
+    """A ``collate_fn`` that also sends its batches elsewhere."""
+
+    def __init__(self, queue: Any) -> None:
+        self.queue = queue
+
+    def __call__(self, samples: list[Any]) -> Any:
+        batch = default_collate(samples)
+        self.queue.put(batch[0])
+        return batch
+
+
+@on_linux
+def test_other_queues_are_left_alone(root: Path) -> None:
+    queue: Any = torch.multiprocessing.get_context("fork").Queue()
+    loader = DataLoader(
+        DATASETS["folder"](root), BATCH, num_workers=1, multiprocessing_context="fork", collate_fn=Telling(queue)
+    )
+    found = [(images, queue.get()) for images, _ in loader]
+    assert all(torch.equal(images, other) for images, other in found)

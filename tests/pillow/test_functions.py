@@ -31,6 +31,8 @@ FILES = {
     "gray": corpus.files()["jpeg-gray"],
     "png": corpus.save(corpus.photo(31, 45, 6), "PNG"),
     "gray png": corpus.files()["png-gray"],
+    "png with a transparent colour": corpus.save(corpus.photo(23, 45, 6), "PNG", transparency=(1, 2, 3)),
+    "gray png with a transparent colour": corpus.files()["png-gray-trns"],
     "one pixel": corpus.jpeg(1, 1, "420", seed=1),
     "two by three": corpus.jpeg(2, 3, "444", seed=2),
 }

@@ -31,6 +31,7 @@ SOUND = {
     "turned": corpus.files()["jpeg-exif-6"],
 }
 Look = Callable[[Any], Any]
+OPENERS: tuple[Callable[[Any], Any], ...] = (Image.open, fastpipe.open_image)
 
 
 def attributes(image: Any) -> Any:
@@ -81,6 +82,24 @@ LOOKS: dict[str, Look] = {
 }
 
 
+FAIL: dict[str, Look] = {
+    "a crop the wrong way round": lambda image: image.crop((5, 5, 1, 1)),
+    "a crop to words": lambda image: image.crop("abcd"),
+    "a resize by no filter": lambda image: image.resize((3, 3), 99),
+    "a resize to less than nothing": lambda image: image.resize((-1, 3)),
+    "a resize to a word": lambda image: image.resize("ab"),
+    "a reduction by nothing": lambda image: image.reduce(0),
+    "no method of transpose": lambda image: image.transpose(77),
+    "no method of transform": lambda image: image.transform((3, 3), 77),
+    "a colour that is none": lambda image: image.transform(image.size, 0, (1, 0, 2, 0, 1, 3), fillcolor="fishy"),
+    "no mode": lambda image: image.convert("FOO"),
+    "a table that is too short": lambda image: image.point([1, 2]),
+    "a function that fails": lambda image: image.point(lambda value: value / 0),
+    "no filter": lambda image: image.filter(3),
+    "a turn by a word": lambda image: image.rotate("x"),
+}
+
+
 def saved(image: Any) -> bytes:
     file = io.BytesIO()
     image.save(file, "PNG")
@@ -96,6 +115,20 @@ def in_a_block(image: Any) -> Any:
 def with_palette(image: Any) -> Any:
     image.putpalette([3, 4, 5] * 256)
     return image.mode, image.getpalette(), image.palette.mode, image.tobytes(), image.convert("RGB").tobytes()
+
+
+def error_of(call: Look, image: Any) -> str:
+    try:
+        call(image)
+    except Exception as error:
+        return repr(error)
+    raise AssertionError("it didn't fail")
+
+
+def state_of(image: Any) -> Any:
+    """What says whether a file is loaded, beside the rest."""
+    known, *rest = attributes(image)
+    return {**known, "fp": image.fp is None, "tile": len(image.tile)}, rest
 
 
 def outcome(opened: Any, look: Look) -> Any:
@@ -128,6 +161,16 @@ def test_a_loaded_image_is_pillows(name: str, look: str, tmp_path: Path) -> None
         else:
             assert LOOKS[look](ours) == expected
         assert outcome(Image.open(source()), LOOKS[look]) == outcome(fastpipe.open_image(source()), LOOKS[look])
+
+
+@pytest.mark.parametrize("name", FAIL)
+def test_a_call_that_fails_leaves_the_file_as_pillow_does(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "image.png"
+    path.write_bytes(corpus.files()["png-gray"])
+    for source in (path, *SOUND.values()):
+        images = [opened(io.BytesIO(source) if isinstance(source, bytes) else source) for opened in OPENERS]
+        theirs, ours = ((error_of(FAIL[name], image), state_of(image), image.tobytes()) for image in images)
+        assert ours == theirs
 
 
 @pytest.mark.skipif(not core.available(), reason="Pillow decodes")

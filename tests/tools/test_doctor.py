@@ -284,7 +284,7 @@ def test_what_can_be_examined(root: Path, tmp_path: Path) -> None:
         ([1], {"batch_size": 0}, "batch_size=0"),
         ([1], {"workers": -1}, "workers=-1"),
         ([1], {"gpu_rate": 0}, "gpu_rate=0"),
-        ([1], {"seconds": 0}, "some time"),
+        ([1], {"seconds": 0}, "how long doctor may measure"),
         ([1], {"transform": nap}, "is for a path"),
         (TorchDataLoader([1], batch_size=None), {}, "give batch_size"),
     ],

@@ -9,8 +9,9 @@ from dataclasses import asdict, dataclass
 from rich.console import Console
 from rich.markup import escape
 
+from fastpipe.arguments import MOST_PROCESSES, whole_number
 from fastpipe.config import format_key
-from fastpipe.errors import UnsupportedRequestError
+from fastpipe.errors import ConfigError, UnsupportedRequestError
 from fastpipe.progress_bar import ProgressCallback, no_progress
 from fastpipe.readers import available_readers, default_order, get_reader, reader_status
 from fastpipe.reporting.output import pluralize, round_times
@@ -28,6 +29,7 @@ Pixels equal Pillow's, else 'wrong' and not timed.
 served: the images that the reader decodes itself; Pillow decodes the rest, and its time counts.
 spread: half the distance between the quartiles of the rounds."""
 
+_MOST = 1 << 20  # images, or rounds
 _LEAST_WIDTH = 12  # characters of a column of figures
 
 
@@ -75,11 +77,16 @@ def bench(
     """Measures readers, and chooses one for each format; the options are the command's.
 
     Raises:
+        ConfigError: a number out of its range, or a list without a name.
         DatasetError: no image to measure.
         ReaderError: a named reader is unknown or doesn't load here, or none decodes the images.
     """
-    names = _split(readers)
-    keys = list(dict.fromkeys(map(format_key, _split(formats))))
+    names = _split("readers", readers)
+    keys = list(dict.fromkeys(map(format_key, _split("formats", formats))))
+    images = whole_number("images", images, "how many images are measured of each format", least=1, most=_MOST)
+    rounds = whole_number("rounds", rounds, "how often each is measured", least=1, most=_MOST)
+    if workers is not None:
+        workers = whole_number("workers", workers, "the number of a loader's workers", most=MOST_PROCESSES)
     for name in names:
         get_reader(name)  # before minutes of measuring
     if path is None:
@@ -100,9 +107,16 @@ def _absent(formats: Collection[str]) -> list[str]:
     return [status.reason for name, status in reader_status().items() if name in usual and not status.available]
 
 
-def _split(items: Sequence[str] | None) -> list[str]:
-    """``["pil,cv2", "imageio"]`` as three names."""
-    return [name.strip() for item in items or () for name in item.split(",") if name.strip()]
+def _split(argument: str, items: Sequence[str] | None) -> list[str]:
+    """``["pil,cv2", "imageio"]`` as three names.
+
+    Raises:
+        ConfigError: there is none in what is given.
+    """
+    names = [name.strip() for item in items or () for name in item.split(",") if name.strip()]
+    if items and not names:
+        raise ConfigError(f"{argument}={list(items)!r:.80} names none: give some, or leave it out for all.")
+    return names
 
 
 def reader_table(measurement: Measurement, format: str, choice: Choice | None = None) -> ReportTable:

@@ -12,6 +12,7 @@ from typing import get_args
 import numpy as np
 from PIL import Image, ImageFile
 
+from fastpipe.arguments import MOST_PROCESSES, real_number, whole_number
 from fastpipe.config import current_config
 from fastpipe.datasets import ImageIndex
 from fastpipe.environment import usable_cpus
@@ -81,11 +82,9 @@ def check(
     if scheduler is not None and jobs is not None:
         raise ConfigError("jobs are processes of this machine: with a scheduler each thread of its workers runs one.")
     jobs = usable_cpus() if jobs is None else jobs
-    for name, value in (("jobs", jobs), ("size", size)):
-        if value < 1:
-            raise ConfigError(f"{name}={value}: give a whole number from 1")
-    if not timeout > 0:
-        raise ConfigError(f"timeout={timeout}: give seconds, more than 0")
+    jobs = whole_number("jobs", jobs, "the number of processes", least=1, most=MOST_PROCESSES)
+    size = whole_number("size", size, "the side in pixels that training needs", least=1)
+    timeout = real_number("timeout", timeout, "the seconds that a file may take")
     for format in current_config().readers:
         configured_reader(format)  # one that isn't there is told now, and not by each process
     with cluster_at(scheduler, ("index", str(source)), quiet=not progress) as cluster:

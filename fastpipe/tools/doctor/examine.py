@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from fastpipe import readers
+from fastpipe.arguments import MOST_PROCESSES, real_number, whole_number
 from fastpipe.config import MachineConfig
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.wrappers import image_datasets
@@ -43,6 +44,7 @@ from fastpipe.transforms.albumentations import Albumentations
 _SAMPLES = 192
 _SEVERITIES = ("problem", "advice", "note")
 _STEPS = 5
+_LARGEST_RATE, _LONGEST_S = 1e9, 86400.0
 
 
 def doctor(
@@ -75,10 +77,16 @@ def doctor(
     Raises:
         DatasetError: nothing that can be examined, or no sample of it can be made.
     """
-    if gpu_rate is not None and gpu_rate <= 0:
-        raise DatasetError(f"gpu_rate={gpu_rate}: give the images that the GPU takes a second, or leave it out.")
-    if seconds <= 0:
-        raise DatasetError(f"seconds={seconds}: give doctor some time.")
+    if gpu_rate is not None:
+        takes = "the images that the GPU takes a second, or leave it out"
+        gpu_rate = real_number("gpu_rate", gpu_rate, takes, most=_LARGEST_RATE, error=DatasetError)
+    seconds = real_number("seconds", seconds, "how long doctor may measure", most=_LONGEST_S, error=DatasetError)
+    if batch_size is not None:
+        takes = "the samples of a batch"
+        batch_size = whole_number("batch_size", batch_size, takes, least=1, error=DatasetError)
+    if workers is not None:
+        takes = "the number of a loader's workers"
+        workers = whole_number("workers", workers, takes, most=MOST_PROCESSES, error=DatasetError)
     if transform is not None and not isinstance(subject, (str, os.PathLike)):
         raise DatasetError("transform= is for a path: a dataset or loader has its own.")
     chosen = standard_transform() if transform is None else transform

@@ -90,15 +90,21 @@ class PlannedV2Compose(Planned):
     def forward(self, *inputs: object) -> object:
         """Calls torchvision's, but for an image that a program can be made for."""
         own: Any = self
-        planned = own._call_for(inputs[0]) if inputs else None
-        if planned is not None:
-            whole = len(planned.runs) == 1  # what is foreign sees all of a sample, and for an array a PIL image
+        plan = own._call_for(inputs[0]) if inputs else None
+        if plan is not None:
+            whole = len(plan.runs) == 1  # what is foreign sees all of a sample, and for an array a PIL image
             if len(inputs) == 1 and (whole or not isinstance(inputs[0], np.ndarray)):
-                return planned(inputs[0])
-            if whole and all(type(value) in _PLAIN for value in inputs[1:]):
-                return (planned(inputs[0]), *inputs[1:])
-        made = _with_picture(self, inputs) if len(inputs) > 1 or isinstance(inputs[0], (dict, list, tuple)) else None
+                return plan(inputs[0])
+            if whole and _takes_samples(plan.runs[0].drawn[0]) and all(type(value) in _PLAIN for value in inputs[1:]):
+                return (plan(inputs[0]), *inputs[1:])
+        may_have_picture = len(inputs) > 1 or (bool(inputs) and isinstance(inputs[0], (dict, list, tuple)))
+        made = _with_picture(self, inputs) if may_have_picture else None
         return super().forward(*inputs) if made is None else made
+
+
+def _takes_samples(transform: Any) -> bool:
+    """True for v2's transforms, and so for all that are drawn with one; v1's take an image alone."""
+    return hasattr(planned(transform), "_plans_itself")
 
 
 _OWN_WAYS: dict[type, tuple[type, ...]] = {

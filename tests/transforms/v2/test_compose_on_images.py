@@ -10,6 +10,7 @@ import corpus
 import numpy as np
 import pytest
 import torch
+import torchvision.transforms as v1
 import torchvision.transforms.v2 as theirs
 from PIL import Image, ImageFilter
 from torchvision import tv_tensors
@@ -238,3 +239,17 @@ def test_affine_has_the_matrix_of_v2(size: tuple[int, int]) -> None:
             for seed in range(60):
                 expected = outcome(theirs.Compose([make(theirs), theirs.PILToTensor()]), seed, image)
                 assert same(outcome(v2.Compose([make(v2), v2.PILToTensor()]), seed, kind), expected)
+
+
+@pytest.mark.parametrize("inputs", [(), (Image.fromarray(PHOTO),), (Image.fromarray(PHOTO), 3)], ids=len)
+def test_a_transform_of_v1_takes_an_image_alone(inputs: tuple[Any, ...]) -> None:
+    for members in (
+        [v1.Compose([v1.RandomCrop(24), v1.ToTensor()])],
+        [v1.RandomApply([v1.RandomCrop(24)], p=0.9)],
+        [v1.RandomCrop(24), theirs.ToImage()],
+    ):
+        (expected, expected_state), (made, state) = (
+            outcome(library.Compose(members), 5, *inputs) for library in (theirs, v2)
+        )
+        assert same(made, expected) if len(inputs) == 1 else made == expected
+        assert torch.equal(state, expected_state)

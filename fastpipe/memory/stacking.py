@@ -1,7 +1,7 @@
 """Stacks of tensors as torch's ``default_collate`` makes them, in memory that is used again.
 
 In a loader's worker that is shared with the main process, so that a batch is sent by its place
-(`fastpipe.executor.shm_pool`).
+(`fastpipe.memory.shm_pool`).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from torch.utils.data import get_worker_info
 
 from fastpipe.errors import LoaderError
-from fastpipe.executor.host_pool import SMALL, reused_bytes, tensor_on
-from fastpipe.executor.shm_pool import lent_bytes
+from fastpipe.memory.host_pool import SMALL, reused_bytes, tensor_on
+from fastpipe.memory.shm_pool import lent_bytes
 from fastpipe.program.pending_tensor import is_pending, plain_class, write_stack
 
 _SMALL_SHARED = 1 << 16

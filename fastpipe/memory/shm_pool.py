@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import threading
 import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ from torch.multiprocessing.reductions import reduce_tensor
 
 from fastpipe.environment import SHARED_MEMORY, no_descriptors_left, shared_memory_room
 from fastpipe.errors import LoaderError
-from fastpipe.executor.host_pool import tensor_on
+from fastpipe.memory.host_pool import tensor_on
 
 # What the main process writes, and the worker reads, about a piece.
 _FREE, _IN_USE, _LEFT = 0, 1, 2
@@ -87,7 +86,6 @@ class WorkerPieces:
         self._pieces: dict[int, _Piece] = {}
         self._numbers: dict[int, int] = {}  # of pieces, by their address
         self._left: list[int] = []  # numbers that the main process hasn't been told of
-        self._lock = threading.Lock()  # torch's loader pickles in a thread of its own
 
     def lend(self, size: int) -> NDArray[np.uint8] | None:
         """At least `size` bytes for a batch; None where all pieces are in use.
@@ -98,10 +96,6 @@ class WorkerPieces:
         Raises:
             LoaderError: there is no room for a new piece.
         """
-        with self._lock:
-            return self._lend(size)
-
-    def _lend(self, size: int) -> NDArray[np.uint8] | None:
         self._asked += 1
         self._leave_kept()
         number = self._number_for(size)
@@ -154,10 +148,6 @@ class WorkerPieces:
 
         None for a tensor that doesn't lie in a piece that was lent, or in one whose batch was handed over before.
         """
-        with self._lock:
-            return self._reduced(tensor)
-
-    def _reduced(self, tensor: torch.Tensor) -> tuple[Any, ...] | None:
         number = self._numbers.get(tensor.untyped_storage().data_ptr())
         piece = None if number is None else self._pieces[number]
         if piece is None or piece.is_sent or piece.lent is None or piece.lent() is None:

@@ -10,11 +10,13 @@ import contextlib
 import os
 import secrets
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-import filelock
-
-if sys.platform != "win32":  # which has no fork either
+if sys.platform == "win32":  # which has no fork either
+    import filelock
+else:
     import fcntl
 
 
@@ -27,29 +29,38 @@ class Owner:
 
     Args:
         folder: where owners have their files.
+
+    Attributes:
+        name: of its file.
+        process: its number.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.name = secrets.token_hex(8)
-        path = folder / self.name
-        _mine.add((os.getpid(), self.name))
+        self.process = os.getpid()
+        path = Path(folder, self.name)
+        _mine.add((self.process, self.name))
         if sys.platform != "win32":
             # Never closed: closing any descriptor of the file would give the lock up.
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
-            self._lock: object = descriptor
+            self._end: Callable[[], object] = partial(os.close, descriptor)
             with contextlib.suppress(OSError):  # a file system without locks: then nobody is ever taken for dead
                 fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         else:
             lock = filelock.FileLock(path)
             lock.acquire()
-            self._lock = lock
+            self._end = lock.release
+
+    def end(self) -> None:
+        """Gives the lock up, as the end of the process does: the file can be removed, on Windows as well."""
+        self._end()
 
 
-def is_alive(folder: Path, name: str) -> bool:
+def is_alive(folder: str | os.PathLike[str], name: str) -> bool:
     """True if the process that is an owner in a folder still lives."""
     if (os.getpid(), name) in _mine:  # closing its file would give the lock up
         return True
-    path = folder / name
+    path = Path(folder, name)
     if sys.platform == "win32":
         lock = filelock.FileLock(path)
         try:

@@ -4,7 +4,7 @@ torch's loader takes multiprocessing's queues. These pickle and write in a threa
 process wants the interpreter whenever a batch is asked for; and each tensor comes as a file descriptor, for which the
 main process calls on the worker, and both prove who they are: 1.5 ms a batch, for labels as for images. Here whoever
 puts a message writes it, and small tensors go with it. Images come in memory that both know
-(`fastpipe.executor.shm_pool`), so that nothing but a short message is handed over.
+(`fastpipe.memory.shm_pool`), so that nothing but a short message is handed over.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ import torch
 from torch.utils.data import get_worker_info
 
 from fastpipe.environment import no_descriptors_left
-from fastpipe.executor.host_pool import tensor_on
-from fastpipe.executor.shm_pool import worker_pieces
+from fastpipe.memory.host_pool import tensor_on
+from fastpipe.memory.shm_pool import worker_pieces
 
 NO_ROOM = 74
 """Exit status of a worker that shared memory has no room for what it sends."""
@@ -96,22 +96,16 @@ class _Pickler(ForkingPickler):
     """Sends tensors in the worker's pieces by their place, small ones by value, and others as torch does."""
 
     def reducer_override(self, obj: object) -> Any:
-        reduced = reduced_tensor(obj) if type(obj) is torch.Tensor else None
-        return NotImplemented if reduced is None else reduced
-
-
-def reduced_tensor(tensor: torch.Tensor) -> tuple[Any, ...] | None:
-    """The stand-in for a tensor in a worker's message; None where torch is to share its memory."""
-    if tensor.device.type != "cpu" or tensor.layout != torch.strided:
-        return None
-    pieces = worker_pieces()
-    in_its_place = None if pieces is None else pieces.reduced(tensor)
-    if in_its_place is not None:
-        return in_its_place
-    if not _is_small(tensor):
-        return None
-    flat = tensor.detach().resolve_conj().resolve_neg().reshape(-1).view(torch.uint8)
-    return _tensor_of, (bytearray(flat.numpy()), tensor.dtype, tuple(tensor.shape))
+        if type(obj) is not torch.Tensor or obj.device.type != "cpu" or obj.layout != torch.strided:
+            return NotImplemented
+        pieces = worker_pieces()
+        in_its_place = None if pieces is None else pieces.reduced(obj)
+        if in_its_place is not None:
+            return in_its_place
+        if not _is_small(obj):
+            return NotImplemented
+        flat = obj.detach().resolve_conj().resolve_neg().reshape(-1).view(torch.uint8)
+        return _tensor_of, (bytearray(flat.numpy()), obj.dtype, tuple(obj.shape))
 
 
 def _is_small(tensor: torch.Tensor) -> bool:

@@ -1,0 +1,50 @@
+"""The folder for the accounts of child processes: made with a lock, so that one that a killed process left is known."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+
+from fastpipe.liveness import Owner, is_alive
+
+_PREFIX = "fastpipe-accounts-"
+
+_STARTING_S = 60.0
+"""A folder that has been changed since may be of a process that hasn't taken its lock yet."""
+
+
+def make_folder() -> tuple[str, Owner]:
+    """Makes a folder of this process's own, which has its lock, and removes those whose process was killed.
+
+    Returns:
+        The folder, and this process as its owner: of `remove_folder`.
+    """
+    parent = tempfile.gettempdir()
+    with os.scandir(parent) as entries:
+        for entry in entries:
+            if entry.name.startswith(_PREFIX) and _is_left(entry):
+                shutil.rmtree(entry.path, ignore_errors=True)
+    folder = tempfile.mkdtemp(prefix=_PREFIX, dir=parent)
+    return folder, Owner(folder)
+
+
+def remove_folder(folder: str, owner: Owner) -> None:
+    """Removes the folder that this process has made; a forked process leaves it alone."""
+    if owner.process == os.getpid():
+        owner.end()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_left(entry: os.DirEntry[str]) -> bool:
+    """True for a folder whose owner has ended, and who was this user."""
+    try:
+        found = entry.stat(follow_symlinks=False)
+        if hasattr(os, "getuid") and found.st_uid != os.getuid():
+            return False
+        if not entry.is_dir(follow_symlinks=False) or time.time() - found.st_mtime < _STARTING_S:
+            return False
+        return not any(is_alive(entry.path, name) for name in os.listdir(entry.path) if not name.endswith(".json"))
+    except OSError:  # another process removes it now
+        return False

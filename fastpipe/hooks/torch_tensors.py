@@ -1,0 +1,54 @@
+"""Functions of torch's that look at a tensor's memory without asking its class: they get ordinary tensors."""
+
+from __future__ import annotations
+
+import functools
+from types import ModuleType
+from typing import Any
+
+from fastpipe.hooks.patches import Function, Patches
+
+
+def hook(module: ModuleType, patches: Patches) -> None:
+    """Replaces them, from the first tensor without pixels on.
+
+    Args:
+        module: `fastpipe.program.pending_tensor`, which has been imported.
+        patches: that hold the replacements.
+    """
+    import torch
+
+    with_pixels: Function = module.with_pixels
+    patches.put(torch.nn.Parameter, "__new__", staticmethod(_parameter(torch.nn.Parameter.__new__, with_pixels)))
+    patches.put(torch.Tensor, "data", _Data(torch.Tensor.data, with_pixels))
+
+
+def _parameter(plain: Function, with_pixels: Function) -> Function:
+    """``Parameter.__new__``, which asks for a tensor's exact type."""
+
+    @functools.wraps(plain)
+    def __new__(cls: type, data: Any = None, *args: Any, **kwargs: Any) -> Any:
+        return plain(cls, with_pixels(data), *args, **kwargs)
+
+    vars(__new__).update(
+        {"__script_if_tracing_wrapper": True, "__original_fn": plain}
+    )  # torch.compile takes the plain one
+    return __new__
+
+
+class _Data:
+    """``Tensor.data``, which another tensor's memory is assigned to."""
+
+    def __init__(self, plain: Any, with_pixels: Function) -> None:
+        self._plain = plain
+        self._with_pixels = with_pixels
+        self.__doc__ = plain.__doc__
+
+    def __get__(self, tensor: Any, kind: Any = None) -> Any:
+        return self._plain.__get__(tensor, kind)  # of the class itself: what torch has there, by which others know it
+
+    def __set__(self, tensor: Any, value: Any) -> None:
+        self._plain.__set__(tensor, self._with_pixels(value))
+
+    def __delete__(self, tensor: Any) -> None:
+        self._plain.__delete__(tensor)

@@ -1,0 +1,127 @@
+"""Numbers that are none, too large or too small: refused where they are given, by an error that names the argument."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import corpus
+import numpy as np
+import pytest
+from PIL import Image
+
+import fastpipe
+from fastpipe import transforms as T
+from fastpipe.errors import FastpipeError
+from fastpipe.loading.samplers import ClassBalancedSampler, DistributedSampler, ShuffledSampler, WeightedSampler
+
+PHOTO = corpus.jpeg(30, 40, "420", seed=1)
+TO_TENSOR = T.Compose([T.Resize((8, 9)), T.ToTensor()])
+NO_NUMBERS: tuple[Any, ...] = ("3", 1.5, float("nan"), [1], b"x", {})
+HUGE = 10**30
+
+CALLS: dict[str, Callable[[Any], object]] = {
+    "threads": lambda given: fastpipe.ImageList(([], []), threads=given),
+    "threads of load_batch": lambda given: fastpipe.load_batch([PHOTO], TO_TENSOR, threads=given),
+    "threads of DataLoader": lambda given: fastpipe.DataLoader(fastpipe.ImageList(([], [])), threads=given),
+    "num_workers": lambda given: fastpipe.DataLoader(fastpipe.ImageList(([], [])), num_workers=given),
+    "epoch": lambda given: fastpipe.ImageList(([], []), seed=3).set_epoch(given),
+    "length": lambda given: fastpipe.SampleDataset(lambda index: ("a.jpg", index), given),
+    "check": lambda given: fastpipe.install(check=given),
+    "data_source": lambda given: ShuffledSampler(given),
+    "dataset": lambda given: DistributedSampler(given, 1, 0),
+    "num_samples": lambda given: WeightedSampler([1.0, 2.0], given),
+    "num_samples of classes": lambda given: ClassBalancedSampler([1, 2], given),
+    "num_replicas": lambda given: WeightedSampler([1.0, 2.0], num_replicas=given, rank=0),
+    "rank": lambda given: WeightedSampler([1.0, 2.0], num_replicas=2, rank=given),
+    "views": lambda given: fastpipe.preview(fastpipe.ImageList(([], [])), views=given),
+    "side": lambda given: fastpipe.preview(fastpipe.ImageList(([], [])), side=given),
+    "images": lambda given: fastpipe.verify(TO_TENSOR, ["a.jpg"], images=given),
+    "drawings": lambda given: fastpipe.verify(TO_TENSOR, ["a.jpg"], drawings=given),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_what_is_no_number_in_range_is_told(name: str) -> None:
+    for given in (*NO_NUMBERS, -1, *([] if name in ("images", "drawings") else [HUGE]), 10**5000):
+        if name == "num_workers" and given not in (HUGE, 10**5000):
+            continue  # torch says what is wrong
+        if name in ("data_source", "dataset") and hasattr(given, "__len__"):
+            continue  # data
+        with pytest.raises(FastpipeError, match=f"{name.split()[0][:3]}.*=.*: give "):
+            CALLS[name](given)
+
+
+@pytest.mark.parametrize("given", [*NO_NUMBERS, None, -0.1, 2, HUGE])
+def test_a_share_that_is_none_is_told(given: Any) -> None:
+    with pytest.raises(FastpipeError, match=r"max_bad_fraction=.*: give a share"):
+        fastpipe.ImageList(([], []), max_bad_fraction=given)
+
+
+@pytest.mark.parametrize("given", ["", 3, 1.5, ["a.csv"]])
+def test_a_log_that_is_no_path_is_told(given: Any) -> None:
+    with pytest.raises(FastpipeError, match=r"bad_files_log=.*: give the path"):
+        fastpipe.ImageList(([], []), bad_files_log=given)
+
+
+@pytest.mark.parametrize("given", ["x", 3, {}])
+def test_a_config_that_is_none_is_told(given: Any) -> None:
+    with pytest.raises(FastpipeError, match=r"config=.*: give a fastpipe.MachineConfig"):
+        fastpipe.readers.read_image(PHOTO, config=given)
+
+
+@pytest.mark.parametrize("given", ["", " ", 3, ["pil"]])
+def test_a_reader_that_is_no_name_is_told(given: Any) -> None:
+    with pytest.raises(FastpipeError, match=r"reader=.*: give a reader's name"):
+        fastpipe.readers.read_image(PHOTO, reader=given)
+    with pytest.raises(FastpipeError, match=r"reader=.*: give a reader's name"):
+        fastpipe.ImageList(([], []), reader=given)
+
+
+@pytest.mark.parametrize("given", [3, None, 1.5])
+def test_what_is_no_path_is_told(given: Any, tmp_path: Path) -> None:
+    for call in (
+        fastpipe.ImageShards,
+        fastpipe.ImageTable,
+        fastpipe.Cache,
+        fastpipe.ImageIndex.from_folder,
+        lambda path: fastpipe.pack(tmp_path, path),
+        lambda path: fastpipe.verify(TO_TENSOR, [path]),
+        lambda path: fastpipe.CocoDetection(path, tmp_path),
+    ):
+        with pytest.raises(FastpipeError, match=rf"{given} is no path: give a str"):
+            call(given)
+
+
+def test_arguments_of_another_kind_are_told() -> None:
+    with pytest.raises(FastpipeError, match="function='a': give a function"):
+        fastpipe.SampleDataset("a", 3)  # type: ignore[arg-type]
+    with pytest.raises(FastpipeError, match="labels=3: give a sequence"):
+        fastpipe.ImageList((["a.jpg"], 3))
+    for items in ("a.jpg", PHOTO, 3):
+        with pytest.raises(FastpipeError, match=r"items=.*: give several, in a list"):
+            fastpipe.load_batch(items, TO_TENSOR)  # type: ignore[arg-type]
+    with pytest.raises(FastpipeError, match=r"no reader is called \['pil'\]"):
+        fastpipe.readers.get_reader(["pil"])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("given", ["3", 1.5, -1, 0, [1]])
+def test_a_limit_of_pixels_that_is_none_is_told(given: Any) -> None:
+    with pytest.raises(FastpipeError, match=r"max_pixels=.*: give a number of pixels"):
+        fastpipe.readers.read_image(PHOTO, max_pixels=given)
+
+
+@pytest.mark.parametrize("limit", [1e10, float("inf"), HUGE, 1 << 63, None])
+def test_any_limit_of_pillows_holds(limit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "image.jpg"
+    path.write_bytes(PHOTO)
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", limit)
+    given: Any = limit if isinstance(limit, int) else "auto"
+    expected = np.asarray(Image.open(path).convert("RGB"))
+    assert np.array_equal(fastpipe.readers.read_image(path, max_pixels=given), expected)
+    assert np.array_equal(np.asarray(fastpipe.open_image(path)), expected)
+    image, _ = fastpipe.ImageList(([path], [0]), max_pixels=given)[0]
+    assert np.array_equal(np.asarray(image), expected)
+    one = T.ToTensor()(Image.open(path).convert("RGB").resize((9, 8), Image.Resampling.BILINEAR))
+    assert np.array_equal(fastpipe.load_batch([path], TO_TENSOR, max_pixels=given)[0], one)
