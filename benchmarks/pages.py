@@ -174,18 +174,14 @@ def _title(script: str) -> str:
     return (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0].rstrip(".")
 
 
-def untouched_threads_part(data: Any) -> str:
-    return f"""### Without workers, and torch's {data["threads"]} threads
-
-{beside({f"`{name}`": row for name, row in data["rows"].items()})}
-
-A batch's pixels are made by `torch.get_num_threads()` threads, where a script as it is has one for all."""
-
-
-def untouched_workers_part(data: Any) -> str:
-    return f"""### With {data["workers"]} workers of torch's own loader
-
-{beside({f"`{name}`": row for name, row in data["rows"].items()})}"""
+def untouched_beside_part(data: Any) -> str:
+    """The section of scripts whose batches are made by workers, or by torch's threads."""
+    heading, note = f"With {data['workers']} workers of torch's own loader", ""
+    if not data["workers"]:
+        heading = f"Without workers, and torch's {data['threads']} threads"
+        note = "\n\nA batch's pixels are made by `torch.get_num_threads()` threads, "
+        note += "where a script as it is has one for all."
+    return f"### {heading}\n\n{beside({f'`{name}`': row for name, row in data['rows'].items()})}{note}"
 
 
 def pipeline_part(data: Any) -> str:
@@ -331,8 +327,8 @@ torchvision's loader, by `fastpipe.DataLoader`, and by that from packed images, 
 # name → (what makes the section, the command whose output it shows)
 PARTS: dict[str, tuple[Callable[[Any], str], str]] = {
     "untouched": (untouched_part, "python benchmarks/untouched.py PHOTOS"),
-    "untouched_threads": (untouched_threads_part, "python benchmarks/untouched.py PHOTOS --threads 2"),
-    "untouched_workers": (untouched_workers_part, "python benchmarks/untouched.py PHOTOS --workers 2"),
+    "untouched_threads": (untouched_beside_part, "python benchmarks/untouched.py PHOTOS --threads 2"),
+    "untouched_workers": (untouched_beside_part, "python benchmarks/untouched.py PHOTOS --workers 2"),
     "pipeline": (pipeline_part, "python benchmarks/pipeline.py PHOTOS"),
     "loader": (loader_part, "python benchmarks/pipeline.py PHOTOS --only loaders"),
     "transforms": (transforms_part, "python benchmarks/transforms.py --photos PHOTOS"),

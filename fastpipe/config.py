@@ -244,7 +244,7 @@ def parse_reader_override(text: str, name: str = "FASTPIPE_READER") -> dict[str,
 
 
 def readers_asked(reader: str | Mapping[str, str] | None) -> dict[str, str]:
-    """A ``reader=`` argument as names by format (in the config's writing); of a name for every format by ``"*"``.
+    """Parses a ``reader=`` argument to readers' names by format; one name for all formats stands under ``"*"``.
 
     Args:
         reader: a reader's name; ``{"jpg": "cv2", "png": "pil"}`` or ``"jpg=cv2,png=pil"``; None.

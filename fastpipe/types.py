@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     import torch
@@ -28,6 +28,8 @@ __all__ = [
     "new_namedtuple",
 ]
 
+Item = TypeVar("Item")
+
 Ints: TypeAlias = int | Sequence[int]
 """Whole numbers for each side of an image, or one for all."""
 
@@ -35,6 +37,13 @@ Floats: TypeAlias = float | Sequence[float]
 
 Fill: TypeAlias = float | Sequence[float] | None
 """The value where an image has no pixels: a number, one for each channel, or None for black."""
+
+
+Turn: TypeAlias = tuple[bool, bool, bool]
+"""A turn of an image: whether rows and columns change places, whether rows then run back, and whether columns do."""
+
+Sample: TypeAlias = tuple[Any, Any]
+"""An image and its target, of whatever classes the user's transforms give."""
 
 
 class ArchiveMember(str):
@@ -61,7 +70,7 @@ class ArchiveMember(str):
         made.container, made.offset, made.length = container, offset, length
         return made
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return ArchiveMember, (str(self), self.container, self.offset, self.length)
 
 
@@ -127,7 +136,7 @@ class RemoteFile(ArchiveMember):
         """`length` of its bytes, from byte `begin` on, as a file of the same name."""
         return RemoteFile(self, self.source, self.key, self.offset + begin, length, self.version, False)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return RemoteFile, (str(self), self.source, self.key, self.offset, self.length, self.version, self.whole)
 
 
@@ -166,6 +175,13 @@ class Box(NamedTuple):
     def right(self) -> int:
         """First column right of the box."""
         return self.left + self.width
+
+    def turned_back(self, turn: Turn, size: tuple[int, int]) -> Box:
+        """The box of an image that becomes this box of the turned image, which has that ``(height, width)``."""
+        swapped, rows_back, columns_back = turn
+        top = size[0] - self.bottom if rows_back else self.top
+        left = size[1] - self.right if columns_back else self.left
+        return Box(left, top, self.width, self.height) if swapped else Box(top, left, self.height, self.width)
 
     def inside(self, size: tuple[int, int]) -> bool:
         """Whether every pixel of the box is a pixel of an image of that ``(height, width)``."""
@@ -226,6 +242,21 @@ class Header(NamedTuple):
         return Size(self.height, self.width)
 
 
+class PythonRandom(Protocol):
+    """Python's generator of random numbers: a ``random.Random``, or for the global one the module ``random``."""
+
+    def choice(self, seq: Sequence[Item]) -> Item: ...
+    def choices(self, population: Sequence[Item], weights: Sequence[float] | None) -> list[Item]: ...
+    def gauss(self, mu: float, sigma: float) -> float: ...
+    def getstate(self) -> tuple[Any, ...]: ...
+    def randint(self, a: int, b: int) -> int: ...
+    def random(self) -> float: ...
+    def seed(self, a: int) -> None: ...
+    def setstate(self, state: tuple[Any, ...]) -> None: ...
+    def shuffle(self, x: list[Item]) -> None: ...
+    def uniform(self, a: float, b: float) -> float: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Generators:
     """The generators of random numbers: torchvision draws from torch's and Python's, timm also from numpy's.
@@ -237,7 +268,7 @@ class Generators:
     """
 
     torch: torch.Generator | None = None
-    python: Any = field(default=random)
+    python: PythonRandom = field(default=random)
     numpy: Any = None
 
 

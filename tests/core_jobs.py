@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import corpus
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from fastpipe import core
+from fastpipe.core.library import native
 from fastpipe.core.structs import Isa
 from fastpipe.types import Header
 
@@ -35,6 +37,39 @@ def read_path(job: core.Job, path: str | os.PathLike[str], offset: int = 0, leng
     raw.data.address = None
     raw.offset = offset
     raw.length = length
+
+
+def headers(files: core.Files) -> list[Header | core.Status]:
+    """The headers of the files that were read last, or why there are none."""
+    return [header for header, _ in files.outcomes()]
+
+
+def read_files(
+    files: core.Files, sources: Sequence[str | bytes], max_bytes: int = 0, pool: core.Pool | None = None
+) -> list[Header | core.Status]:
+    """Reads whole files, and gives their headers."""
+    files.load(sources, max_bytes, pool)
+    return headers(files)
+
+
+def was_read(files: core.Files, index: int) -> bool:
+    """Whether a file's bytes could be read, whatever they hold."""
+    return bool(files._list.raws[index].status == core.Status.OK)
+
+
+def os_error(files: core.Files, index: int) -> int:
+    """``errno`` of a file that couldn't be read; else 0."""
+    return int(files._list.raws[index].os_error)
+
+
+def held_bytes(files: core.Files) -> int:
+    """Bytes of memory that the library holds for files."""
+    return int(native().fpc_files_bytes(files._address))
+
+
+def context_bytes(context: core.Context) -> int:
+    """Bytes of scratch memory that a context holds."""
+    return int(native().fpc_context_bytes(context.address))
 
 
 REFUSALS = range(core.Status.UNKNOWN_FORMAT, core.Status.NO_MEMORY)

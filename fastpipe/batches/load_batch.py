@@ -25,12 +25,12 @@ _TRIES = 32
 
 def load_batch(
     items: Iterable[Item],
-    transform: Callable[[Any], Any],
+    transform: Callable[[Any], object],
     *,
     generator: torch.Generator | None = None,
     out: torch.Tensor | None = None,
     threads: int | None = None,
-    on_error: Literal["raise", "skip"] | Callable[[BadFile], Any] = "raise",
+    on_error: Literal["raise", "skip"] | Callable[[BadFile], object] = "raise",
     reader: str | None = None,
     apply_exif: bool = False,
     max_pixels: MaxPixels = "auto",
@@ -162,7 +162,7 @@ class _Items(ImageDataset):
     def _fastpipe_policy(self) -> BadFilePolicy:
         return _ItemPolicy(self)
 
-    def _fastpipe_stages(self, kind: Callable[..., ImageStages] = ImageStages, **options: Any) -> ImageStages:
+    def _fastpipe_stages(self, kind: Callable[..., ImageStages] = ImageStages, **options: object) -> ImageStages:
         return super()._fastpipe_stages(kind, generators=self._generators, out=self._out, shared=False, **options)
 
     def load(self) -> torch.Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -31,7 +31,7 @@ def cache(
     from fastpipe.reporting.output import format_bytes, wrap_text, write_json_if_asked
     from fastpipe.tools.cache import cache_contents, clear_cache, store_cache, store_cache_contents
 
-    values: dict[str, Any]
+    values: dict[str, object]
     if folder is None:
         if check:
             raise typer.BadParameter("--check takes the folder of a fastpipe.Cache: fastpipe cache FOLDER --check")

@@ -46,7 +46,7 @@ class _FileList:
 
 
 class Files:
-    """Memory for the files of a batch, used again for the next. One thread at a time reads; `read` drops the last ones.
+    """Memory for the files of a batch, used again for the next. One thread at a time reads; `load` drops the last ones.
 
     Args:
         count: files expected in a batch; it grows for more.
@@ -66,17 +66,10 @@ class Files:
         self._list = _FileList(max(count, 1))
         _all.add(self)
 
-    def read(
-        self, sources: Sequence[str | bytes], max_bytes: int = 0, pool: Pool | None = None
-    ) -> list[Header | Status]:
-        """Reads whole files, and their headers: `load` and `headers`."""
-        self.load(sources, max_bytes, pool)
-        return self.headers()
-
     def load(
         self, sources: Sequence[str | bytes], max_bytes: int = 0, pool: Pool | None = None, *, whole: bool = False
     ) -> None:
-        """Reads whole files; `headers` has the outcome.
+        """Reads whole files, and their headers; `outcomes` has them.
 
         Args:
             sources: the files' paths, or `ArchiveMember`. A path that no file can have, with a NUL byte in it, isn't
@@ -126,17 +119,13 @@ class Files:
             pool.read(self._address, listed.address, count)
         self._count = count
 
-    def headers(self) -> list[Header | Status]:
-        """Header of each file, as `read_header` gives it, or why there is none.
-
-        ``IO_ERROR`` (see `os_error`), ``TOO_LARGE`` and ``NO_MEMORY`` where it couldn't be read (`was_read` is False),
-        ``TRUNCATED`` where a container ends before its member does, else what the header has that the core leaves to
-        others.
-        """
-        return [header for header, _ in self.outcomes()]
-
     def outcomes(self) -> list[tuple[Header | Status, ByteRange]]:
-        """Header of each file, as of `headers`, with the place of its bytes, as `Job.read_place` takes it."""
+        """Header of each file, or why there is none, with the place of its bytes, as `Job.read_place` takes it.
+
+        A header is as `read_header` gives it. ``IO_ERROR``, ``TOO_LARGE`` and ``NO_MEMORY`` stand where a file couldn't
+        be read, ``TRUNCATED`` where a container ends before its member does, else what the header has that the core
+        leaves to others.
+        """
         used = self._list.bytes[: self._count * _SIZE]
         return [
             (
@@ -150,18 +139,8 @@ class Files:
         """Number of files that were read last."""
         return self._count
 
-    def was_read(self, index: int) -> bool:
-        """True if a file's bytes could be read, whatever they hold."""
-        status: int = self._raw(index).status
-        return status == Status.OK
-
-    def os_error(self, index: int) -> int:
-        """``errno`` of a file that couldn't be read: EISDIR for a folder, EINVAL for a FIFO or a device; else 0."""
-        number: int = self._raw(index).os_error
-        return number
-
     def place(self, index: int) -> tuple[int, int]:
-        """Address and length of the bytes that were read, until the next `read` or `clear`; ``(0, 0)`` for none."""
+        """Address and length of the bytes that were read, until the next `load` or `clear`; ``(0, 0)`` for none."""
         address, length = _PLACE.unpack_from(self._list.bytes, self._at(index))
         return address, length
 
@@ -171,7 +150,8 @@ class Files:
         Raises:
             OSError: of a packed image, which is read once more: it isn't there any longer.
         """
-        raw = self._raw(index)
+        self._at(index)
+        raw: RawFile = self._list.raws[index]
         if raw.is_head:
             name = ctypes.string_at(raw.path).decode(_ENCODING, _ERRORS)
             with open(name, "rb", buffering=0) as file:
@@ -187,21 +167,10 @@ class Files:
             if self._address:
                 self._functions.fpc_files_clear(self._address)
 
-    @property
-    def held(self) -> int:
-        """Bytes of memory held."""
-        held: int = self._functions.fpc_files_bytes(self._address)
-        return held
-
     def _at(self, index: int) -> int:
         if not 0 <= index < self._count:
             raise IndexError(f"file {index} of {self._count}")
         return index * _SIZE
-
-    def _raw(self, index: int) -> RawFile:
-        self._at(index)
-        file: RawFile = self._list.raws[index]
-        return file
 
     def __del__(self) -> None:
         # In a child of fork this may come before `_forget`.

@@ -6,7 +6,6 @@ import ctypes
 import threading
 from functools import lru_cache
 from struct import Struct
-from typing import Any
 
 from fastpipe.core.library import native, quick
 from fastpipe.core.structs import RawHeader, Status
@@ -99,7 +98,7 @@ def header_of(height: int, width: int, rest: bytes, data_offset: int) -> Header:
 
 
 @lru_cache(maxsize=256)
-def _kind(rest: bytes) -> tuple[str, tuple[Any, ...], bool]:
+def _kind(rest: bytes) -> tuple[str, tuple[object, ...], bool]:
     """Fields of a header but for size and offset, which most files of a folder share: cached."""
     components, bits, color, s0, s1, s2, s3, progressive, orientation, pictures, plain, kind, transparency, animated = (
         _REST.unpack(rest)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fastpipe.core.job_pool import check
 from fastpipe.core.pillow import CAPSULE_POINTER_AT, Pillow, installed
@@ -11,6 +11,7 @@ from fastpipe.core.structs import Status
 
 if TYPE_CHECKING:
     from PIL import Image
+    from PIL._imaging import ImagingCore
 
 _LEFT = frozenset({int(Status.UNSUPPORTED_MODE), int(Status.UNSURE)})
 
@@ -54,7 +55,7 @@ def run_from_image(job: int, image: Image.Image, offset: int, out: int | None = 
     return pillow is not None and _run(pillow, job, image, offset, None, out)
 
 
-def _run(pillow: Pillow, job: int, image: Image.Image, offset: int, made: Any, out: int | None) -> bool:
+def _run(pillow: Pillow, job: int, image: Image.Image, offset: int, made: ImagingCore | None, out: int | None) -> bool:
     """Runs a job to what Pillow's C module has of a new image, or to memory at an address; whether it was done."""
     if type(image) is not pillow.plain:
         image.load()

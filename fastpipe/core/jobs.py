@@ -94,8 +94,8 @@ class Job(JobOperations):
         self._pixels_at = ctypes.addressof(self._pixels)
         self._content = memoryview(self.raw).cast("B")
         self._pixels_content = memoryview(self._pixels).cast("B")
-        self._keep: Any = None
-        self._sink: tuple[Any, ...] = ()  # as of `write_to`; empty where it may be another
+        self._keep: object = None
+        self._sink: tuple[object, ...] = ()  # as of `write_to`; empty where it may be another
 
     # -- the source
 
@@ -189,7 +189,7 @@ class Job(JobOperations):
         job = bytes(content)
         return PreparedJob(job, pixels, operations, address_of_bytes(job))
 
-    def fill(self, prepared: PreparedJob, source: int, sink: int, keep: Any) -> None:
+    def fill(self, prepared: PreparedJob, source: int, sink: int, keep: object) -> None:
         """Makes this the prepared job, until it is cleared.
 
         Args:
@@ -229,7 +229,7 @@ class Job(JobOperations):
         """
         self.write_to(address, (*strides, *shape, dtype, *_arithmetic(mean, std, multiplied)))
 
-    def write_to(self, address: int, sink: tuple[Any, ...]) -> None:
+    def write_to(self, address: int, sink: tuple[object, ...]) -> None:
         """Sets the sink: an address, and the rest as `BatchSink.sink` gives it."""
         if sink is self._sink:  # as for most images of a batch
             _ADDRESS.pack_into(self.raw, _SINK_AT, address)
@@ -323,7 +323,7 @@ class BatchSink:
         self.first, self.step = images.data_ptr(), number * size
         dtype = _TENSOR_TYPES[str(images.dtype)]
         self._rest = row * size, column * size, channel * size, height, width, channels, dtype
-        self._last: tuple[Any, tuple[Any, ...]] = (None, ())
+        self._last: tuple[object, tuple[object, ...]] = (None, ())
 
     def write(self, job: Job, number: int, arithmetic: tuple[Any, ...]) -> None:
         """Sets a job's sink: the place of an image; `arithmetic` as `sink` takes it."""
@@ -335,6 +335,6 @@ class BatchSink:
 
     def sink(
         self, mean: Sequence[float] | None, std: Sequence[float] | None, multiplied: bool = False
-    ) -> tuple[Any, ...]:
+    ) -> tuple[object, ...]:
         """The sink but for its address, as `Job.write_to` takes it; arguments as `Job.write`'s."""
         return (*self._rest, *_arithmetic(mean, std, multiplied))

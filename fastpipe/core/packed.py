@@ -18,8 +18,9 @@ import os
 import re
 import struct
 import threading
+from collections.abc import Callable
 from struct import unpack_from
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fastpipe.core.addresses import address_of_bytes
 from fastpipe.core.headers import PACKED_FORMAT, read_header
@@ -262,7 +263,7 @@ def _compare(jpeg: bytes, packed: bytes, max_bytes: int) -> tuple[int, bool]:
     return status, done(status) and bool(same.value)
 
 
-def _convert(function: Any, data: bytes, max_bytes: int, *more: Any) -> tuple[int, bytes]:
+def _convert(function: Callable[..., int], data: bytes, max_bytes: int, *more: int | bytes | None) -> tuple[int, bytes]:
     address, size = ctypes.c_void_p(), ctypes.c_size_t()
     # The packer is this thread's, and its memory stays until the thread's next call.
     status = function(

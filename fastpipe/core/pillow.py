@@ -7,6 +7,7 @@ pixel, L as one, where all rows lie one after the other.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +15,7 @@ from fastpipe.core import library
 
 if TYPE_CHECKING:
     from PIL import Image
+    from PIL._imaging import ImagingCore
 
 PIXEL_BYTES = {"RGB": 4, "L": 1}
 CAPSULE_POINTER_AT = object.__basicsize__  # after the object's head
@@ -36,7 +38,7 @@ class PillowMemory(NamedTuple):
     height: int
     width: int
     channels: int
-    keep: Any
+    keep: object
 
 
 class Pillow(NamedTuple):
@@ -51,11 +53,11 @@ class Pillow(NamedTuple):
         pixels_in: the core's function that finds them in an array of Arrow's.
     """
 
-    plain: type[Any]
-    wrap: Any
+    plain: type[Image.Image]
+    wrap: Callable[[ImagingCore], Image.Image]
     core: Any
     checks_rows: bool
-    pixels_in: Any
+    pixels_in: Callable[[int, int, int], int]
 
 
 @lru_cache(maxsize=1)
@@ -74,7 +76,7 @@ def installed() -> Pillow | None:
     return found
 
 
-def _memory_in(pixels: Any, pillow: Pillow) -> PillowMemory | None:
+def _memory_in(pixels: ImagingCore, pillow: Pillow) -> PillowMemory | None:
     """The memory of what Pillow's C module has of an image."""
     width, height = pixels.size
     size = PIXEL_BYTES.get(pixels.mode)

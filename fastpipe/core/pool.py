@@ -12,7 +12,7 @@ import threading
 import weakref
 from collections.abc import Iterator, Sequence
 from struct import Struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, overload
 
 from fastpipe.core.addresses import address_of
 from fastpipe.core.jobs import Job
@@ -66,12 +66,6 @@ class Context:
         """Mirrors left and right, without a job; both arrays ``(H, W, 3)`` without gaps."""
         height, width, _ = image.shape
         self._flip(self.address, address_of(image), height, width, address_of(out))
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of scratch memory held."""
-        held: int = native().fpc_context_bytes(self.address)
-        return held
 
     def __del__(self) -> None:
         # In a child of fork, what another thread was at may be in any state: it stays.
@@ -129,7 +123,11 @@ class JobArray(Sequence[Job]):
     def __len__(self) -> int:
         return self.size
 
-    def __getitem__(self, index: Any) -> Any:
+    @overload
+    def __getitem__(self, index: int) -> Job: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Job]: ...
+    def __getitem__(self, index: int | slice) -> Job | list[Job]:
         return self._jobs[index]
 
     def __iter__(self) -> Iterator[Job]:

@@ -9,13 +9,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from fastpipe.datasets.joint_stages import TargetSource
 from fastpipe.datasets.target_values import Boxes, KeyPoints, MaskFile
 from fastpipe.errors import DatasetError, DecodeError, PlanError
 from fastpipe.executor import ImageStages, SampleTask
 from fastpipe.pillow.lazy_image import source_of
 from fastpipe.transforms.albumentations_targets import Pixels, image_pixels, reseed, run_of
 
-Array = NDArray[Any]
+Names = dict[tuple[int, str | None], str]
+"""The argument that a value is, by its part of the sample and its key there; None for a part that is no dict."""
+
 _ARGUMENTS = {Boxes: "bboxes", KeyPoints: "keypoints", MaskFile: "mask"}
 """The argument that a value is, where it isn't in a dict under a name that the transform knows."""
 
@@ -33,7 +36,7 @@ class AlbumentationsStages(ImageStages):
         options: as of `ImageStages`.
     """
 
-    def __init__(self, *given: Any, dataset: Any, **options: Any) -> None:
+    def __init__(self, *given: Any, dataset: TargetSource, **options: Any) -> None:
         super().__init__(*given, **options)
         self._dataset = dataset
 
@@ -63,20 +66,20 @@ class AlbumentationsStages(ImageStages):
         task.image = made.pop("image")
         task.target = task.image, *put_back(parts, names, made)
 
-    def sample_of(self, task: SampleTask) -> Any:
+    def sample_of(self, task: SampleTask) -> object:
         return task.target
 
 
 def named_arguments(
-    parts: Sequence[Any], size: tuple[int, int], transform: object
-) -> tuple[dict[str, Any], dict[tuple[int, Any], str]]:
+    parts: Sequence[object], size: tuple[int, int], transform: object
+) -> tuple[dict[str, object], Names]:
     """The arguments of a transform that the parts of a sample are, and the name that each value has among them.
 
     Raises:
         PlanError: two values would be the same argument.
     """
-    data: dict[str, Any] = {}
-    names: dict[tuple[int, Any], str] = {}
+    data: dict[str, object] = {}
+    names: Names = {}
     for number, part in enumerate(parts):
         inside = part.items() if isinstance(part, dict) else [(None, part)]
         for key, value in inside:
@@ -90,10 +93,10 @@ def named_arguments(
     return data, names
 
 
-def put_back(parts: Sequence[Any], names: dict[tuple[int, Any], str], made: dict[str, Any]) -> list[Any]:
+def put_back(parts: Sequence[object], names: Names, made: dict[str, object]) -> list[object]:
     """The parts with what the transform gives; what else that is, such as ``applied_transforms``, in the first dict."""
     made = dict(made)
-    result: list[Any] = []
+    result: list[object] = []
     for number, part in enumerate(parts):
         if isinstance(part, dict):
             result.append({key: made.pop(names[number, key]) for key in part if names[number, key] in made})
@@ -105,7 +108,7 @@ def put_back(parts: Sequence[Any], names: dict[tuple[int, Any], str], made: dict
     return result
 
 
-def _argument(key: Any, value: Any, transform: Any) -> str | None:
+def _argument(key: str | None, value: object, transform: Any) -> str | None:
     """The argument that a value is; None for one that isn't in a dict and has no pixels or places."""
     kind = type(value)
     if isinstance(value, (list, tuple)) and value and all(isinstance(one, MaskFile) for one in value):
@@ -117,7 +120,7 @@ def _argument(key: Any, value: Any, transform: Any) -> str | None:
     return key if usual is None or key in transform.available_keys else usual
 
 
-def _array(name: str, value: object, size: tuple[int, int], transform: object) -> Any:
+def _array(name: str, value: object, size: tuple[int, int], transform: object) -> object:
     """A value as albumentations takes it."""
     if isinstance(value, MaskFile):
         return _mask(value, size)
@@ -136,7 +139,7 @@ def _mask(file: MaskFile, size: tuple[int, int]) -> Pixels:
     return Pixels(size, file.values)
 
 
-def boxes_in_format(boxes: Boxes, size: tuple[int, int], transform: object) -> Array:
+def boxes_in_format(boxes: Boxes, size: tuple[int, int], transform: object) -> NDArray[np.generic]:
     """Boxes ``(N, 4)`` as the transform's ``bbox_params`` say.
 
     Raises:

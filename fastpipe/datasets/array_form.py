@@ -163,7 +163,7 @@ def load_array(
     count, start = math.prod(form.shape), len(form.header)
     wanted = count * form.stored.itemsize
     if len(data) - start < wanted:
-        reason = f"it has {len(data) - start} bytes behind its header of {start}, and {form} takes {wanted}"
+        reason = f"it has {len(data) - start} bytes after its header of {start}, and {form} takes {wanted}"
         raise DecodeError(path, "NPY" if start else "raw", "numpy", reason)
     array = np.frombuffer(data, form.stored, count, start).reshape(form.shape, order="C" if form.in_order else "F")
     if crop is not None:

@@ -56,7 +56,7 @@ class ArrayBatch:
         assert self.images is not None
         return self.images[position]
 
-    def finish(self, targets: list[Any], positions: Sequence[int]) -> ImageBatch:
+    def finish(self, targets: list[object], positions: Sequence[int]) -> ImageBatch:
         """The batch of these places, which rise; the others are left out."""
         assert self.images is not None
         for place, position in enumerate(positions):

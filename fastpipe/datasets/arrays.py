@@ -118,8 +118,8 @@ class ArrayFolder(Arrays, ImageFolder):
     def __init__(
         self,
         root: str | Path | ByteSource,
-        transform: Callable[..., Any] | None = None,
-        target_transform: Callable[..., Any] | None = None,
+        transform: Callable[..., object] | None = None,
+        target_transform: Callable[..., object] | None = None,
         *,
         crop: int | Sequence[int] | None = None,
         dtype: DataType | None = None,
@@ -165,9 +165,9 @@ class ArrayList(Arrays, ImageList):
     @with_options(SampleOptions)
     def __init__(
         self,
-        source: str | os.PathLike[str] | ImageIndex | Sequence[Any],
-        transform: Callable[..., Any] | None = None,
-        target_transform: Callable[..., Any] | None = None,
+        source: str | os.PathLike[str] | ImageIndex | Sequence[object],
+        transform: Callable[..., object] | None = None,
+        target_transform: Callable[..., object] | None = None,
         *,
         crop: int | Sequence[int] | None = None,
         dtype: DataType | None = None,

@@ -54,7 +54,7 @@ class BadFile:
         return " ".join(text.split())[:300]
 
 
-OnError = Literal["raise", "skip", "replace"] | Callable[[BadFile], Any]
+OnError = Literal["raise", "skip", "replace"] | Callable[[BadFile], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ _ROUNDS = 8
 
 
 def same_target(
-    count: int, index: int, generator: np.random.Generator, labels: Array | None, target_of: Callable[[int], Any]
+    count: int, index: int, generator: np.random.Generator, labels: Array | None, target_of: Callable[[int], object]
 ) -> Iterator[int]:
     """The other samples of the same target in random order, each once, without looking at all of them if possible.
 
@@ -173,7 +173,7 @@ def same_target(
 def _same(one: object, other: object) -> bool:
     try:
         return bool(one == other)
-    except Exception:  # arrays and tensors say neither yes nor no
+    except (RuntimeError, TypeError, ValueError):  # arrays and tensors say neither yes nor no
         return False
 
 
@@ -242,7 +242,7 @@ class BadFileRecord:
         self.shared["warned"] = True
         return True
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {"count": self.count, "memory": self._memory if get_spawning_popen() is not None else None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -40,12 +40,12 @@ from fastpipe.paths import absolute_path
 from fastpipe.readers import MaxPixels
 from fastpipe.rng import copied_generators, keyed_generators, sample_keys
 from fastpipe.transforms.pipeline import Pipeline, compile_pipeline
-from fastpipe.types import Generators, Recipe
+from fastpipe.types import Generators, Recipe, Sample
 
 _UNSET = object()
 
 
-class ImageDataset(Dataset[tuple[Any, Any]]):
+class ImageDataset(Dataset[Sample]):
     """Base of the image datasets: a subclass says what sample an index is, in `sample` and ``__len__``.
 
     Attributes:
@@ -72,7 +72,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
 
     root: str | os.PathLike[str] | None = None
     # Defaults, which needn't be sent to workers.
-    target_transform: Callable[..., Any] | None = None
+    target_transform: Callable[..., object] | None = None
     reader: str | None = None
     apply_exif: bool = False
     max_pixels: MaxPixels = "auto"
@@ -90,10 +90,10 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
 
     def __init__(
         self,
-        transform: Callable[..., Any] | None = None,
-        target_transform: Callable[..., Any] | None = None,
+        transform: Callable[..., object] | None = None,
+        target_transform: Callable[..., object] | None = None,
         *,
-        loader: Callable[[str], Any] = default_loader,
+        loader: Callable[[str], object] = default_loader,
         reader: str | Mapping[str, str] | None = None,
         config: MachineConfig | None = None,
         apply_exif: bool = False,
@@ -210,10 +210,10 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         """
         return self._fastpipe_compiled(self.transform)
 
-    def _fastpipe_compiled(self, transform: object, **options: Any) -> Pipeline:
+    def _fastpipe_compiled(self, transform: object, v2_alone: bool = False) -> Pipeline:
         state = self._fastpipe
         if state.pipeline is None or not state.pipeline.is_of(transform):
-            state.pipeline = compile_pipeline(transform, **options)
+            state.pipeline = compile_pipeline(transform, v2_alone=v2_alone)
         return state.pipeline
 
     @property
@@ -269,14 +269,14 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
                 task.for_own_code = True
         return tasks
 
-    def __getitem__(self, index: int) -> tuple[Any, Any]:
+    def __getitem__(self, index: int) -> Sample:
         """The transformed image and the transformed target; None where ``on_error`` leaves a bad sample out."""
         if get_worker_info() is not None:  # a loader asks, if there is a wrapper between
             serve_torch_loader()
             _indices_and_epoch(self, [index])
         return self.one(index, self._fastpipe_epoch)
 
-    def one(self, index: int, epoch: int | None) -> tuple[Any, Any]:
+    def one(self, index: int, epoch: int | None) -> Sample:
         """``dataset[index]`` in an epoch; None without a seed."""
         made = self.executor.run([operator.index(index)], epoch)
         sample: Any = made[0] if made else None  # where the user leaves it out
@@ -284,7 +284,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
             note_lazy_images(self, sample)
         return sample  # type: ignore[no-any-return]
 
-    def __getitems__(self, indices: Sequence[int]) -> list[tuple[Any, Any]]:
+    def __getitems__(self, indices: Sequence[int]) -> list[Sample]:
         """Several samples: a list of what ``dataset[index]`` gives, made by `threads` threads.
 
         Random numbers are drawn one sample after the other, so that the result is the same for any number of threads.
@@ -305,7 +305,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         assert isinstance(samples, list)
         return samples
 
-    def batch(self, indices: Sequence[int], options: BatchSpec | None = None) -> list[tuple[Any, Any]] | ImageBatch:
+    def batch(self, indices: Sequence[int], options: BatchSpec | None = None) -> list[Sample] | ImageBatch:
         """A batch for a loader: the samples written straight into one batch if they can be, else a list of them.
 
         Samples that `on_error` leaves out are missing; without options all are a list.
@@ -313,7 +313,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         indices, epoch = _indices_and_epoch(self, indices, None if options is None else options.epochs)
         if type(self).__getitem__ is not ImageDataset.__getitem__:  # a subclass may say what a sample is
             return [one for one in map(self.__getitem__, indices) if self.on_error == "raise" or one is not None]
-        made: list[tuple[Any, Any]] | ImageBatch = self.executor.run(indices, epoch, options)
+        made: list[Sample] | ImageBatch = self.executor.run(indices, epoch, options)
         return made
 
     def submit(self, indices: Sequence[int], options: BatchSpec) -> PendingBatch:
@@ -403,7 +403,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
             generators = copied_generators() if task.key is None else keyed_generators(task.key)
         return replace(self.executor.stages.recipe(task, generators), index=index, epoch=task.epoch)
 
-    def replay(self, recipe: Recipe, index: int | None = None) -> tuple[Any, Any]:
+    def replay(self, recipe: Recipe, index: int | None = None) -> Sample:
         """Makes a sample by a recipe that was drawn before: the same image, whatever the generators say now.
 
         Transforms after the planned part draw anew, unless the dataset has a seed: then they repeat as well.
@@ -423,7 +423,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
             raise PlanError("a dataset with a loader of its own loads whole images: it can't replay recipes.")
         epoch = self._fastpipe_epoch
         (task,) = self._fastpipe_tasks([index], epoch if epoch is None or recipe.epoch is None else recipe.epoch)
-        made: tuple[Any, Any] = self.executor.stages.replay(task, recipe)
+        made: Sample = self.executor.stages.replay(task, recipe)
         return made
 
     def extra_repr(self) -> str:
@@ -439,11 +439,11 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
             body.append(repr(self.transforms))
         return "\n".join([f"Dataset {type(self).__name__}", *("    " + line for line in body)])
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         own = {**self.__dict__, "_fastpipe": copy.copy(self._fastpipe)}
         return {name: value for name, value in own.items() if getattr(type(self), name, _UNSET) is not value}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         derive_from_torchvision(type(self))
         self.__dict__.update(state)
 

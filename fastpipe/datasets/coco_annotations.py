@@ -48,7 +48,7 @@ class Annotations:
     def __len__(self) -> int:
         return len(self.arrays["ids"])
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[object, ...]:
         if self.folder is not None:
             return Annotations.opened, (self.folder, self.generation)
         return Annotations, (self.arrays,)
@@ -166,7 +166,7 @@ def parse(path: str) -> dict[str, Array]:
         ) from error
 
 
-def _arrays_of(content: Any) -> dict[str, Array]:
+def _arrays_of(content: dict[str, Any]) -> dict[str, Array]:
     # As in COCO's own code, the last of two images of one id counts.
     images = {int(image["id"]): str(image["file_name"]) for image in content["images"]}
     ids = np.array(sorted(images), np.int64)

@@ -16,7 +16,9 @@ from fastpipe.errors import DatasetError
 from fastpipe.types import Box
 
 
-def load_masks(segmentations: Sequence[Any], size: tuple[int, int], box: Box, keep: Any) -> torch.Tensor:
+def load_masks(
+    segmentations: Sequence[object], size: tuple[int, int], box: Box, keep: torch.Tensor | None
+) -> torch.Tensor:
     """A box of the masks of an image's annotations, uint8 ``(N, h, w)`` of 0 and 1.
 
     Args:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any
 
 from fastpipe.datasets.image_list import ImageList
 from fastpipe.datasets.options import ImageOptions, Unpack, with_options
@@ -49,8 +48,8 @@ class ImageShards(ImageList):
     def __init__(
         self,
         shards: Paths,
-        transform: Callable[..., Any] | None = None,
-        target_transform: Callable[..., Any] | None = None,
+        transform: Callable[..., object] | None = None,
+        target_transform: Callable[..., object] | None = None,
         *,
         image: str | None = None,
         label: str | None = "cls",
@@ -95,8 +94,8 @@ class ImageTable(ImageList):
     def __init__(
         self,
         tables: Paths,
-        transform: Callable[..., Any] | None = None,
-        target_transform: Callable[..., Any] | None = None,
+        transform: Callable[..., object] | None = None,
+        target_transform: Callable[..., object] | None = None,
         *,
         image: str = "image",
         label: str | None = "label",

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from xml.etree import ElementTree
 
 import torch
@@ -35,6 +35,9 @@ _VOC_CLASSES = (
 _LABELS = {name: number for number, name in enumerate(_VOC_CLASSES.split())}
 
 
+Self = TypeVar("Self", bound="Wrappable")
+
+
 class Wrappable(JointDataset):
     """A dataset that `wrap_dataset_for_transforms_v2` takes."""
 
@@ -44,7 +47,7 @@ class Wrappable(JointDataset):
     _fastpipe_keys: tuple[frozenset[str], frozenset[str]] | None = None
     """Keys that a target that is a dict may have, and those that it has by default; None for other targets."""
 
-    def wrapped(self, target_keys: Any) -> Any:
+    def wrapped(self: Self, target_keys: Collection[str] | str | None) -> Self:
         """A dataset with targets for v2, everything else the same."""
         if self._fastpipe_keys is None:
             if target_keys is not None:
@@ -126,9 +129,9 @@ class CocoDetection(Wrappable):
         self,
         root: str | os.PathLike[str],
         annFile: str | os.PathLike[str],
-        transform: Callable[..., Any] | None = None,
-        target_transform: Callable[..., Any] | None = None,
-        transforms: Callable[..., Any] | None = None,
+        transform: Callable[..., object] | None = None,
+        target_transform: Callable[..., object] | None = None,
+        transforms: Callable[..., object] | None = None,
         **options: Unpack[ImageOptions],
     ) -> None:
         super().__init__(transform, target_transform, transforms, **options)
@@ -154,7 +157,7 @@ class CocoDetection(Wrappable):
             ) from error
         return api.COCO(self.annFile)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         state = super().__getstate__()
         if isinstance(self.annotations, Annotations):  # or they are pycocotools' own
             state.pop("coco", None)
@@ -172,16 +175,16 @@ class CocoDetection(Wrappable):
         number = self._fastpipe_number(index)
         return os.path.join(os.fspath(self.root or ""), self.annotations.path(number)), number
 
-    def targets_of(self, target: Any, size: tuple[int, int]) -> tuple[Any, ...]:
+    def targets_of(self, target: int, size: tuple[int, int]) -> tuple[object, ...]:
         keys = self.target_keys
         return (self.annotations.records(target) if keys is None else self._fastpipe_v2_target(target, size, keys),)
 
-    def _fastpipe_v2_target(self, number: int, size: tuple[int, int], keys: frozenset[str]) -> dict[str, Any]:
+    def _fastpipe_v2_target(self, number: int, size: tuple[int, int], keys: frozenset[str]) -> dict[str, object]:
         annotations = self.annotations
         image_id = annotations.id(number)
         if not annotations.count(number):
             return {"image_id": image_id}
-        target: dict[str, Any] = {}
+        target: dict[str, object] = {}
         if "image_id" in keys:
             target["image_id"] = image_id
         if "boxes" in keys:
@@ -198,10 +201,10 @@ class CocoDetection(Wrappable):
             target.update({key: [record[key] for record in records if key in record] for key in native})
         return target
 
-    def named_targets_of(self, target: Any, size: tuple[int, int], transform: Any) -> tuple[Any, ...]:
+    def named_targets_of(self, target: int, size: tuple[int, int], transform: object) -> tuple[object, ...]:
         annotations = self.annotations
         fields, records = label_fields(transform), annotations.records(target)
-        made: dict[str, Any] = {"image_id": annotations.id(target)}
+        made: dict[str, object] = {"image_id": annotations.id(target)}
         made["bboxes"] = Boxes(annotations.boxes(target), "XYWH")
         if "masks" in (self.target_keys or ()) and records:
             load = partial(load_masks, [record["segmentation"] for record in records], size)
@@ -224,9 +227,9 @@ class _Voc(Wrappable):
         year: str = "2012",
         image_set: str = "train",
         download: bool = False,
-        transform: Callable[..., Any] | None = None,
-        target_transform: Callable[..., Any] | None = None,
-        transforms: Callable[..., Any] | None = None,
+        transform: Callable[..., object] | None = None,
+        target_transform: Callable[..., object] | None = None,
+        transforms: Callable[..., object] | None = None,
         **options: Unpack[ImageOptions],
     ) -> None:
         super().__init__(transform, target_transform, transforms, **options)
@@ -298,13 +301,13 @@ class VOCDetection(_Voc):
     def annotations(self) -> list[str]:
         return self.targets
 
-    def targets_of(self, target: Any, size: tuple[int, int]) -> tuple[Any, ...]:
+    def targets_of(self, target: str, size: tuple[int, int]) -> tuple[object, ...]:
         tree = self._fastpipe_tree(target)
         keys = self.target_keys
         if keys is None:
             return (tree,)
         objects = tree["annotation"]["object"]
-        made: dict[str, Any] = tree if "annotation" in keys else {}
+        made: dict[str, object] = tree if "annotation" in keys else {}
         if "boxes" in keys:
             boxes = _corners([one for one in objects if "bndbox" in one])
             made["boxes"] = v2_samples().box_tensor(boxes, "XYXY", size)
@@ -319,18 +322,18 @@ class VOCDetection(_Voc):
         except ElementTree.ParseError as error:
             raise DatasetError(f"{path} is no XML that can be read: {error}.") from error
 
-    def named_targets_of(self, target: Any, size: tuple[int, int], transform: Any) -> tuple[Any, ...]:
+    def named_targets_of(self, target: str, size: tuple[int, int], transform: object) -> tuple[object, ...]:
         objects = [one for one in self._fastpipe_tree(target)["annotation"]["object"] if "bndbox" in one]
-        made: dict[str, Any] = {"bboxes": Boxes(_corners(objects), "XYXY")}
+        made: dict[str, object] = {"bboxes": Boxes(_corners(objects), "XYXY")}
         for field in label_fields(transform):
             named = objects and all(field in one for one in objects)
             made[field] = [one[field] if named else _LABELS[one["name"]] for one in objects]
         return (made,)
 
     @staticmethod
-    def parse_voc_xml(node: Any) -> dict[str, Any]:
+    def parse_voc_xml(node: ElementTree.Element) -> dict[str, Any]:
         """An XML element as nested dicts, as torchvision has it."""
-        found: dict[str, Any] = {}
+        found: dict[str, object] = {}
         children = list(node)
         if children:
             inner = defaultdict(list)
@@ -368,15 +371,15 @@ class VOCSegmentation(_Voc):
     def masks(self) -> list[str]:
         return self.targets
 
-    def targets_of(self, target: Any, size: tuple[int, int]) -> tuple[Any, ...]:
+    def targets_of(self, target: str, size: tuple[int, int]) -> tuple[object, ...]:
         if self.target_keys is None:
             return (Image.open(target),)
         return (placed(MaskFile(target), size),)
 
-    def named_targets_of(self, target: Any, size: tuple[int, int], transform: Any) -> tuple[Any, ...]:
+    def named_targets_of(self, target: str, size: tuple[int, int], transform: object) -> tuple[object, ...]:
         return (MaskFile(target),)
 
 
-def _corners(objects: list[Any]) -> list[list[int]]:
+def _corners(objects: list[dict[str, Any]]) -> list[list[int]]:
     """The boxes of an annotation file's objects."""
     return [[int(one["bndbox"][side]) for side in ("xmin", "ymin", "xmax", "ymax")] for one in objects]

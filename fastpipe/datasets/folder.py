@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -102,9 +101,9 @@ class ImageFolder(IndexedDataset):
     def __init__(
         self,
         root: str | Path | ByteSource,
-        transform: Callable[..., Any] | None = None,
-        target_transform: Callable[..., Any] | None = None,
-        loader: Callable[[str], Any] = default_loader,
+        transform: Callable[..., object] | None = None,
+        target_transform: Callable[..., object] | None = None,
+        loader: Callable[[str], object] = default_loader,
         is_valid_file: Callable[[str], bool] | None = None,
         allow_empty: bool = False,
         *,
@@ -182,7 +181,7 @@ class ImageFolder(IndexedDataset):
         """Class names and indices; override it to use only some folders, or other indices."""
         return find_classes(directory)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         state = super().__getstate__()
         state.pop("is_valid_file", None)  # it was called when the files were listed; many can't be pickled
         # A thousand class names would be most of what is sent to a worker, and the index has them.
@@ -190,7 +189,7 @@ class ImageFolder(IndexedDataset):
             del state["classes"], state["class_to_idx"]
         return state
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         super().__setstate__(state)
         if self.index is not None and "classes" not in state:
             self.classes, self.class_to_idx = _classes_of(self.index)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Sized
 from typing import Any
 
 from PIL import Image
@@ -41,17 +41,17 @@ class ImageArray(ImageDataset):
     @with_options(SampleOptions)
     def __init__(
         self,
-        data: Any,
+        data: Sized,
         targets: Sequence[Any],
-        transform: Callable[..., Any] | None = None,
-        target_transform: Callable[..., Any] | None = None,
+        transform: Callable[..., object] | None = None,
+        target_transform: Callable[..., object] | None = None,
         *,
         channels_first: bool = False,
         **options: Unpack[SampleOptions],
     ) -> None:
         super().__init__(transform, target_transform, **options)
         self.data, self.channels_first = data, channels_first
-        self.targets: Any = targets
+        self.targets = targets
         count = len(PixelArray(data, channels_first))
         if len(targets) != count:
             raise DatasetError(f"there are {count} images, and {len(targets)} targets.")

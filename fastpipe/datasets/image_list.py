@@ -6,7 +6,7 @@ import copy
 import itertools
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from fastpipe.paths import local_path
 from fastpipe.sources import ByteSource, Cache, source_of
 
 Self = TypeVar("Self", bound="ImageList")
+
+
+Root: TypeAlias = "str | os.PathLike[str] | ByteSource | None"
 
 
 class ImageList(IndexedDataset):
@@ -64,11 +67,11 @@ class ImageList(IndexedDataset):
     @with_options(ImageOptions)
     def __init__(
         self,
-        source: str | os.PathLike[str] | ImageIndex | Sequence[Any],
-        transform: Callable[..., Any] | None = None,
-        target_transform: Callable[..., Any] | None = None,
+        source: str | os.PathLike[str] | ImageIndex | Sequence[object],
+        transform: Callable[..., object] | None = None,
+        target_transform: Callable[..., object] | None = None,
         *,
-        root: str | os.PathLike[str] | ByteSource | None = None,
+        root: Root = None,
         columns: tuple[Column, Column] = ("path", "label"),
         cache: Cache | None = None,
         **options: Unpack[ImageOptions],
@@ -90,11 +93,11 @@ class ImageList(IndexedDataset):
     def from_folder(
         cls: type[Self],
         root: str | os.PathLike[str] | ByteSource,
-        transform: Callable[..., Any] | None = None,
-        target_transform: Callable[..., Any] | None = None,
+        transform: Callable[..., object] | None = None,
+        target_transform: Callable[..., object] | None = None,
         *,
         index: str | os.PathLike[str] | None = "auto",
-        **options: Any,
+        **options: Unpack[ImageOptions],
     ) -> Self:
         """The files of ``root/class/….jpg``, as `ImageFolder` lists them; ``options`` are those of `ImageList`.
 
@@ -169,15 +172,15 @@ class ImageList(IndexedDataset):
         return ImageIndex.from_listing(listing, rows.root, rows.source)
 
 
-def _index_of_rows(rows: object, root: Any) -> ImageIndex:
+def _index_of_rows(rows: object, root: Root) -> ImageIndex:
     store = source_of(root, None)
     return index_of_rows(rows, _name_of(root, store) or "", store)
 
 
-def _name_of(root: Any, store: ByteSource | None) -> str | None:
+def _name_of(root: Root, store: ByteSource | None) -> str | None:
     if store is not None:
         return store.name
-    return None if root is None else local_path(root)
+    return None if root is None or isinstance(root, ByteSource) else local_path(root)
 
 
 def _positions(indices: object, count: int) -> Array:

@@ -20,10 +20,10 @@ from fastpipe.errors import DatasetError, PlanError
 from fastpipe.executor import ImageStages
 from fastpipe.transforms.albumentations_targets import run_of
 from fastpipe.transforms.pipeline import Pipeline
-from fastpipe.types import Recipe
+from fastpipe.types import Recipe, Sample
 
 
-def collate_fn(samples: Sequence[Any]) -> tuple[Any, ...]:
+def collate_fn(samples: Sequence[object]) -> tuple[object, ...]:
     """Collates detection samples: the images as one tuple, the targets as another, since neither has one size."""
     return tuple(zip(*samples, strict=True))
 
@@ -43,9 +43,9 @@ class JointDataset(ImageDataset):
     @with_options(ImageOptions)
     def __init__(
         self,
-        transform: Callable[..., Any] | None = None,
-        target_transform: Callable[..., Any] | None = None,
-        transforms: Callable[..., Any] | None = None,
+        transform: Callable[..., object] | None = None,
+        target_transform: Callable[..., object] | None = None,
+        transforms: Callable[..., object] | None = None,
         **options: Unpack[ImageOptions],
     ) -> None:
         if transforms is not None and (transform is not None or target_transform is not None):
@@ -59,7 +59,7 @@ class JointDataset(ImageDataset):
             self.transforms = transforms
 
     @property
-    def _fastpipe_joint(self) -> Callable[..., Any] | None:
+    def _fastpipe_joint(self) -> Callable[..., object] | None:
         """The transform that sees image and target together; None if each has its own, or none."""
         return None if isinstance(self.transforms, StandardTransform) else self.transforms
 
@@ -69,14 +69,14 @@ class JointDataset(ImageDataset):
             raise IndexError(f"sample {index} of {len(self)}")
         return index + len(self) if index < 0 else index
 
-    def targets_of(self, target: object, size: tuple[int, int]) -> tuple[Any, ...]:
+    def targets_of(self, target: Any, size: tuple[int, int]) -> tuple[object, ...]:
         """The arguments of `transforms` beside the image, by what `sample` says and the image's ``(height, width)``.
 
         Masks may be stand-ins; `Boxes`, `KeyPoints` and `MaskFile` become torchvision's classes.
         """
         return (placed(target, size),)
 
-    def named_targets_of(self, target: object, size: tuple[int, int], transform: object) -> tuple[Any, ...]:
+    def named_targets_of(self, target: Any, size: tuple[int, int], transform: object) -> tuple[object, ...]:
         """The parts of a sample after the image, for a transform that takes named arrays, as albumentations' do.
 
         By what `sample` says and the image's ``(height, width)``. A part is a dict of such arrays by name, or a value:
@@ -84,7 +84,7 @@ class JointDataset(ImageDataset):
         """
         return (target,)
 
-    def targets_at(self, index: int, size: tuple[int, int]) -> tuple[Any, ...]:
+    def targets_at(self, index: int, size: tuple[int, int]) -> tuple[object, ...]:
         """`targets_of` a sample, masks made: what `transforms` takes where nothing is planned."""
         return with_masks(self.targets_of(self.sample(index)[1], size))
 
@@ -100,7 +100,7 @@ class JointDataset(ImageDataset):
             kind = JointStages if run_of(joint) is None else AlbumentationsStages
         return super()._fastpipe_stages(kind, dataset=weakref.proxy(self), **options)  # which holds the stages
 
-    def replay(self, recipe: Recipe, index: int | None = None) -> tuple[Any, Any]:
+    def replay(self, recipe: Recipe, index: int | None = None) -> Sample:
         """`ImageDataset.replay`, where there are no joint transforms: a recipe says nothing of boxes and masks."""
         if self._fastpipe_joint is None:
             return super().replay(recipe, index)
@@ -110,7 +110,7 @@ class JointDataset(ImageDataset):
 def placed(target: object, size: tuple[int, int]) -> Any:
     """A target with `Boxes` and the like as torchvision's classes, on an image of that ``(height, width)``."""
 
-    def place(leaf: object) -> Any:
+    def place(leaf: object) -> object:
         if isinstance(leaf, Boxes):
             return v2_samples().box_tensor(leaf.data, leaf.format, size)
         if isinstance(leaf, KeyPoints):
@@ -156,9 +156,9 @@ class SampleDataset(JointDataset):
     @with_options(ImageOptions)
     def __init__(
         self,
-        function: Callable[[int], tuple[Any, ...]],
+        function: Callable[[int], tuple[object, ...]],
         length: int,
-        transforms: Callable[..., Any] | None = None,
+        transforms: Callable[..., object] | None = None,
         **options: Unpack[ImageOptions],
     ) -> None:
         super().__init__(transforms=transforms, **options)
@@ -175,11 +175,11 @@ class SampleDataset(JointDataset):
             )
         return os.fsdecode(made[0]), made[1:]
 
-    def targets_of(self, target: Any, size: tuple[int, int]) -> tuple[Any, ...]:
+    def targets_of(self, target: Any, size: tuple[int, int]) -> tuple[object, ...]:
         return tuple(placed(part, size) for part in target)
 
-    def named_targets_of(self, target: Any, size: tuple[int, int], transform: Any) -> tuple[Any, ...]:
-        parts: tuple[Any, ...] = target
+    def named_targets_of(self, target: Any, size: tuple[int, int], transform: object) -> tuple[object, ...]:
+        parts: tuple[object, ...] = target
         return parts
 
     def __len__(self) -> int:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import importlib
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar, cast
 
 import torch
 from PIL import Image
 
 from fastpipe.errors import DatasetError, PlanError
-from fastpipe.executor import ImageStages, SampleTask
+from fastpipe.executor import BatchSpec, ImageStages, SampleTask, SlotAllocator
 from fastpipe.program import execute, lower, needed
 from fastpipe.rng import as_globals, drawing, rewound
 from fastpipe.rng.torch_patch import torch_draws_from
@@ -20,33 +20,79 @@ from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.compose_plan import runs_of
 from fastpipe.transforms.pipeline import FixedSteps
 from fastpipe.transforms.sized_image import Untraceable
-from fastpipe.types import Generators, ImageShape, Recipe, Step
+from fastpipe.types import Box, Generators, ImageShape, Recipe, Step
 
 _SAMPLES = "fastpipe.transforms.v2._samples"
 
+SampleT = TypeVar("SampleT")
 
-def v2_samples() -> Any:
+
+class MaskStandIn(Protocol):
+    """A mask that isn't made yet."""
+
+    @property
+    def whole(self) -> tuple[int, int]:
+        """Height and width of the mask as it is loaded."""
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The operations that were drawn for it."""
+
+    @property
+    def keep(self) -> torch.Tensor | None:
+        """The places of the masks that are left; None for all."""
+
+    @property
+    def load(self) -> LoadMask:
+        """Loads a box of the masks at some places, or of all."""
+
+
+LoadMask = Callable[[Box, "torch.Tensor | None"], torch.Tensor]
+
+
+class V2Samples(Protocol):
+    """The functions of `fastpipe.transforms.v2._samples`, which says what each does."""
+
+    def draw_sample(
+        self, transforms: Sequence[object], shape: ImageShape, targets: tuple[object, ...], generators: Generators
+    ) -> tuple[tuple[Step, ...], object]: ...
+    def with_pixels(self, sample: SampleT, image: object, finish: Callable[[MaskStandIn], torch.Tensor]) -> SampleT: ...
+    def mask_stand_in(self, load: LoadMask, count: int, size: tuple[int, int]) -> torch.Tensor: ...
+    def box_tensor(self, boxes: object, format: str, size: tuple[int, int]) -> torch.Tensor: ...
+    def keypoint_tensor(self, points: object, size: tuple[int, int]) -> torch.Tensor: ...
+    def xyxy(self, boxes: object) -> torch.Tensor: ...
+
+
+class TargetSource(Protocol):
+    """The part of a `JointDataset` that makes targets."""
+
+    @property
+    def _fastpipe_spreads_targets(self) -> bool: ...
+    def targets_of(self, target: Any, size: tuple[int, int]) -> tuple[object, ...]: ...
+    def named_targets_of(self, target: Any, size: tuple[int, int], transform: object) -> tuple[object, ...]: ...
+
+
+def v2_samples() -> V2Samples:
     """fastpipe's part of v2, which needs torchvision."""
-    return importlib.import_module(_SAMPLES)
+    found: Any = importlib.import_module(_SAMPLES)
+    return cast(V2Samples, found)
 
 
-def with_masks(targets: tuple[Any, ...]) -> tuple[Any, ...]:
+def with_masks(targets: tuple[object, ...]) -> tuple[object, ...]:
     """Targets with the masks that are stood in for."""
     if _SAMPLES not in sys.modules:  # nobody has made a stand-in
         return targets
-    made: tuple[Any, ...] = v2_samples().with_pixels(targets, None, _mask_of)
-    return made
+    return v2_samples().with_pixels(targets, None, _mask_of)
 
 
-def _mask_of(stand_in: Any) -> torch.Tensor:
+def _mask_of(stand_in: MaskStandIn) -> torch.Tensor:
     """The mask that a stand-in stands for: the region that is needed is loaded, and transformed."""
     height, width = stand_in.whole
     box, steps = needed(stand_in.steps, ImageShape(height, width))
     mask = stand_in.load(box, stand_in.keep)
     for step in steps:
         mask = step.apply(mask)
-    made: torch.Tensor = mask.contiguous()
-    return made
+    return mask.contiguous()
 
 
 class TargetStages(ImageStages):
@@ -57,12 +103,12 @@ class TargetStages(ImageStages):
         dataset: a weak proxy of the `JointDataset`, whose `targets_of` makes the targets.
     """
 
-    def __init__(self, *given: Any, dataset: Any, **options: Any) -> None:
+    def __init__(self, *given: Any, dataset: TargetSource, **options: Any) -> None:
         super().__init__(*given, **options)
         self._dataset = dataset
-        self._spreads_targets: bool = dataset._fastpipe_spreads_targets
+        self._spreads_targets = dataset._fastpipe_spreads_targets
 
-    def places(self, count: int, options: Any) -> Any:
+    def places(self, count: int, options: BatchSpec) -> SlotAllocator | None:
         """No places, None, where samples have any number of targets: each is collated by itself."""
         return None if self._spreads_targets else super().places(count, options)
 
@@ -75,15 +121,14 @@ class TargetStages(ImageStages):
                 return
             super().draw_one(task, generators, fixed)
 
-    def _targets_of(self, target: Any, size: tuple[int, int]) -> tuple[Any, ...]:
-        targets: tuple[Any, ...] = self._dataset.targets_of(target, size)
-        return targets
+    def _targets_of(self, target: object, size: tuple[int, int]) -> tuple[object, ...]:
+        return self._dataset.targets_of(target, size)
 
     def _make_targets(self, task: SampleTask, size: tuple[int, int]) -> None:
         targets = with_masks(self._targets_of(task.target, size))
         task.target = targets if self._spreads_targets else targets[0]
 
-    def finish(self, task: SampleTask) -> Any:
+    def finish(self, task: SampleTask) -> object:
         if task.finished is None and self.loader is not None:
             self._make_targets(task, self._loaded_size(task))
             if not self.pipeline.unplanned:
@@ -102,7 +147,7 @@ class TargetStages(ImageStages):
             "tensor (C, H, W), as boxes and masks are placed by the image's size."
         )
 
-    def sample_of(self, task: SampleTask) -> Any:
+    def sample_of(self, task: SampleTask) -> object:
         return (task.image, *task.target) if self._spreads_targets else (task.image, task.target)
 
 
@@ -110,7 +155,7 @@ class JointStages(TargetStages):
     """The stages of images whose transforms see the targets: once drawn, `SampleTask.target` is the whole sample."""
 
     finishes_in_python = True
-    _rest: list[Any] | None = None
+    _rest: list[Callable[..., object]] | None = None
 
     def _make_targets(self, task: SampleTask, size: tuple[int, int]) -> None:
         task.target = task.image, *with_masks(self._targets_of(task.target, size))
@@ -118,7 +163,7 @@ class JointStages(TargetStages):
     def places(self, count: int, options: object) -> None:
         """No places, None: samples are collated, as what they are made of is the transforms' to say."""
 
-    def _rest_calls(self) -> list[Any]:
+    def _rest_calls(self) -> list[Callable[..., object]]:
         """The transforms that aren't known, and a `Compose` for those between them that are planned together."""
         if self._rest is None:
             compose = importlib.import_module("fastpipe.transforms.v2").Compose if self.pipeline.unplanned else None
@@ -137,14 +182,13 @@ class JointStages(TargetStages):
             self.policy.failed(task, error)
 
     def _drawn(
-        self, task: SampleTask, shape: ImageShape, targets: tuple[Any, ...], generators: Generators | None
-    ) -> tuple[tuple[Step, ...] | None, Any]:
+        self, task: SampleTask, shape: ImageShape, targets: tuple[object, ...], generators: Generators | None
+    ) -> tuple[tuple[Step, ...] | None, object]:
         """Draws for the image, and gives the sample without its pixels; no steps if transforms look at pixels."""
         drawn = [planned(transform) for transform in self.pipeline.drawn]
         with drawing(generators) as held:
             with contextlib.suppress(Untraceable), rewound(Untraceable, held), as_globals(held, with_torch=False):
-                found: tuple[tuple[Step, ...], Any] = v2_samples().draw_sample(drawn, shape, targets, held)
-                return found
+                return v2_samples().draw_sample(drawn, shape, targets, held)
             # Once more, on the image itself.
             whole = lower((), shape, orientation=task.orientation)
             sample = (execute(whole, task.encoded, as_pil=True), *with_masks(targets))
@@ -171,11 +215,11 @@ class JointStages(TargetStages):
     def run_rest(self, task: SampleTask) -> None:
         task.target = _run(self._rest_calls(), task.target)
 
-    def sample_of(self, task: SampleTask) -> Any:
+    def sample_of(self, task: SampleTask) -> object:
         return task.target
 
 
-def _run(transforms: Sequence[Any], sample: object) -> Any:
+def _run(transforms: Sequence[Callable[..., object]], sample: object) -> object:
     for transform in transforms:
         sample = transform(*sample) if isinstance(sample, tuple) and len(sample) > 1 else transform(sample)
     return sample

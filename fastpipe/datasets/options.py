@@ -43,7 +43,7 @@ class ReadOptions(SampleOptions, total=False):
 class ImageOptions(ReadOptions, total=False):
     """Options of datasets of images which take the loader by its name, too."""
 
-    loader: Callable[[str], Any]
+    loader: Callable[[str], object]
 
 
 def with_options(options: type[Any]) -> Callable[[Init], Init]:

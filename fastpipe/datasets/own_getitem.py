@@ -48,7 +48,7 @@ def with_lazy_images(method: GetItem) -> GetItem:
         return method
 
     @functools.wraps(method)
-    def __getitem__(self: object, index: Any) -> Any:
+    def __getitem__(self: object, index: Any) -> object:
         running = _calls.running
         if any(dataset is self for dataset, _ in running):
             return method(self, index)

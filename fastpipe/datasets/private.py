@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from fastpipe.datasets.bad_files import BadFileRecord
 from fastpipe.executor import BatchExecutor, Row, SharedEpoch
@@ -32,5 +31,5 @@ class PrivateState:
             self.record = BadFileRecord(count)
         return self.record
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return PrivateState, (self.epoch, self.record)  # each process, and each copy, makes the rest for itself

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from PIL import Image
 
 from fastpipe import readers
+from fastpipe.types import Sample
 
 
 def default_loader(path: str) -> Image.Image:
@@ -19,12 +19,12 @@ class StandardTransform:
     """An image's and a target's transform as one call on both; torchvision's attribute ``dataset.transforms``."""
 
     def __init__(
-        self, transform: Callable[..., Any] | None = None, target_transform: Callable[..., Any] | None = None
+        self, transform: Callable[..., object] | None = None, target_transform: Callable[..., object] | None = None
     ) -> None:
         self.transform = transform
         self.target_transform = target_transform
 
-    def __call__(self, input: object, target: object) -> tuple[Any, Any]:
+    def __call__(self, input: object, target: object) -> Sample:
         return (
             input if self.transform is None else self.transform(input),
             target if self.target_transform is None else self.target_transform(target),

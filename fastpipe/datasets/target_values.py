@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -30,7 +29,7 @@ class Boxes:
         DatasetError: another format.
     """
 
-    data: Any
+    data: object
     format: str = "XYXY"
 
     def __post_init__(self) -> None:
@@ -47,7 +46,7 @@ class KeyPoints:
         data: ``(…, 2)``, x and y.
     """
 
-    data: Any
+    data: object
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +63,12 @@ class MaskFile:
 
     path: str | os.PathLike[str]
 
-    def load(self, box: Box, keep: Any) -> torch.Tensor:
+    def load(self, box: Box, keep: torch.Tensor | None) -> torch.Tensor:
         part = self.values(box)[None]
         chosen = part if keep is None else part[keep.numpy()]
         return torch.from_numpy(np.array(chosen, order="C"))
 
-    def values(self, box: Box) -> NDArray[Any]:
+    def values(self, box: Box) -> NDArray[np.generic]:
         """A box of the file's values, ``(H, W)``, as Pillow reads them."""
         header = readers.read_header(self.path)
         gray = header.color_space == "L" and header.bit_depth in (2, 4, 8)

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from typing import Any
 
 
-def derive_from_torchvision(kind: type[Any]) -> None:
+def derive_from_torchvision(kind: type) -> None:
     """Has a dataset's class and its fastpipe bases derive from torchvision's of the same names, once it is imported.
 
     ``ImageDataset`` derives from ``VisionDataset``; ``ImageFolder`` from ``torchvision.datasets.ImageFolder``, and so

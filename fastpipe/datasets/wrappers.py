@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from types import MemberDescriptorType, MethodType
-from typing import Any
+from typing import Any, TypeGuard
 
 from torch.utils.data import ConcatDataset, Dataset, Subset
 
@@ -25,12 +25,12 @@ class EpochSubset(Subset[Any]):
         """The indices in `dataset` of places in an epoch, None for the current one."""
         raise NotImplementedError
 
-    def describe_epoch(self, epoch: int) -> dict[str, Any]:
+    def describe_epoch(self, epoch: int) -> dict[str, object]:
         """The content of an epoch, for a state: `adopt_epoch` takes it."""
         raise NotImplementedError
 
-    def adopt_epoch(self, content: Mapping[str, Any]) -> str:
-        """Gives an epoch the content that `describe_epoch` told of it; the difference, where it has another already."""
+    def adopt_epoch(self, content: Mapping[str, object]) -> str:
+        """Gives an epoch the content that `describe_epoch` returned; returns how other content differs that it has."""
         raise NotImplementedError
 
     def __getitem__(self, place: int) -> Any:
@@ -67,11 +67,11 @@ def inner_datasets(dataset: object) -> dict[str, Any]:
 
 def behind_subsets(
     dataset: object,
-    indices: Sequence[Any] = (),
+    indices: Sequence[object] = (),
     epochs: Epochs = _CURRENT,
-    through: Callable[[Any], bool] = is_wrapper,
+    through: Callable[[object], bool] = is_wrapper,
 ) -> tuple[Any, Sequence[Any]]:
-    """The dataset behind `Subset`s, and the samples' indices there.
+    """The dataset within `Subset`s, and the samples' indices there.
 
     Args:
         dataset: any.
@@ -86,7 +86,7 @@ def behind_subsets(
     return dataset, indices
 
 
-def _inner(subset: Subset[Any], places: Sequence[Any], epochs: Epochs) -> Sequence[Any]:
+def _inner(subset: Subset[Any], places: Sequence[Any], epochs: Epochs) -> Sequence[object]:
     if not isinstance(subset, EpochSubset):
         return [subset.indices[place] for place in places]
     dataset: Any = subset.dataset
@@ -94,9 +94,9 @@ def _inner(subset: Subset[Any], places: Sequence[Any], epochs: Epochs) -> Sequen
 
 
 def locate(
-    dataset: object, index: int, epochs: Epochs = _CURRENT, through: Callable[[Any], bool] = is_wrapper
+    dataset: object, index: int, epochs: Epochs = _CURRENT, through: Callable[[object], bool] = is_wrapper
 ) -> tuple[Any, int]:
-    """The dataset behind `Subset`s and `ConcatDataset`s that has a sample, and its index there; see `behind_subsets`.
+    """The dataset within `Subset`s and `ConcatDataset`s that has a sample, and its index there; see `behind_subsets`.
 
     An index that a `ConcatDataset` doesn't have is left to that.
     """
@@ -112,9 +112,9 @@ _NESTED = 3
 """Lists and dicts in one another that are looked into."""
 
 
-def image_datasets(dataset: Any) -> Iterator[ImageDataset]:
+def image_datasets(dataset: object) -> Iterator[ImageDataset]:
     """This dataset, or those inside wrappers such as torch's `Subset`, each once."""
-    found: dict[int, Any] = {}  # everything that was looked at: wrappers may share a dataset, or lead back
+    found: dict[int, object] = {}  # everything that was looked at: wrappers may share a dataset, or lead back
     todo = [dataset]
     while todo:
         one = todo.pop()
@@ -126,7 +126,7 @@ def image_datasets(dataset: Any) -> Iterator[ImageDataset]:
                 todo += reversed(_held(one))
 
 
-def _is_ours(dataset: object) -> bool:
+def _is_ours(dataset: object) -> TypeGuard[ImageDataset]:
     return issubclass(type(dataset), ImageDataset)
 
 
@@ -136,7 +136,7 @@ def _held(wrapper: object) -> list[Any]:
     return list({id(part): part for part in found}.values())
 
 
-def _attributes(wrapper: object) -> Iterator[Any]:
+def _attributes(wrapper: object) -> Iterator[object]:
     """The values of an object's attributes, in its ``__dict__`` and in slots; no code of its class runs."""
     try:
         own = object.__getattribute__(wrapper, "__dict__")
@@ -150,7 +150,7 @@ def _attributes(wrapper: object) -> Iterator[Any]:
                     yield slot.__get__(wrapper, kind)
 
 
-def _datasets_in(value: Any, depth: int) -> Iterator[Any]:
+def _datasets_in(value: Any, depth: int) -> Iterator[object]:
     kind = type(value)  # what an object says of itself may be code
     members = next((members for base, members in _MEMBERS.items() if issubclass(kind, base)), None)
     if members is not None:
@@ -180,7 +180,7 @@ def _may_be_dataset(kind: type) -> bool:
     return issubclass(kind, Dataset) or (has_items and kind.__dictoffset__ != 0)
 
 
-def split_samples(dataset: Any, samples: float) -> list[tuple[ImageDataset, float]]:
+def split_samples(dataset: object, samples: float) -> list[tuple[ImageDataset, float]]:
     """Splits a number of samples between the image datasets; in a `ConcatDataset` by their lengths.
 
     References that lead back in a circle pass nothing on.

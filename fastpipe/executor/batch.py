@@ -60,7 +60,7 @@ class ImageBatch:
     """
 
     images: torch.Tensor
-    targets: list[Any]
+    targets: list[object]
     normalize: list[tuple[tuple[float, ...], tuple[float, ...]]] | None = None
     multiplied: bool = False
 
@@ -73,7 +73,7 @@ class CollatedBatch:
         parts: what ``default_collate`` would make of the samples.
     """
 
-    parts: Any
+    parts: object
 
 
 _KEEP_UINT8 = ToPlanarTensor()

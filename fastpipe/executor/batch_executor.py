@@ -82,7 +82,7 @@ class BatchExecutor:
         threads = self.threads if options is None or options.threads is None else options.threads
         return PendingBatch(self, indices, epoch, places, threads)
 
-    def map(self, threads: int, function: Callable[..., None], *arguments: Iterable[Any]) -> None:
+    def map(self, threads: int, function: Callable[..., None], *arguments: Iterable[object]) -> None:
         """Calls a function by Python's threads."""
         if threads < 2:
             for each in zip(*arguments, strict=True):

@@ -92,9 +92,9 @@ class ImageStages:
         pipeline: Pipeline,
         options: DecodeOptions,
         policy: FailurePolicy,
-        target_transform: Callable[[Any], Any] | None = None,
+        target_transform: Callable[[Any], object] | None = None,
         *,
-        loader: Callable[[str], Any] | None = None,
+        loader: Callable[[str], object] | None = None,
         generators: Generators | None = None,
         seeded: bool = False,
         out: torch.Tensor | None = None,
@@ -113,7 +113,7 @@ class ImageStages:
         self._takes_source = bool(rest) and run_of(rest[0]) is not None  # which needs no PIL image
         self._seeded = seeded
         self._out, self._shared = out, shared
-        self._for_core: dict[tuple[Any, ...], bool] = {}  # by what a choice depends on
+        self._for_core: dict[tuple[object, ...], bool] = {}  # by what a choice depends on
         self._alone = _Sinks(None)  # of images that aren't in a batch's tensor
 
     def places(self, count: int, options: BatchSpec) -> SlotAllocator | None:
@@ -181,7 +181,7 @@ class ImageStages:
             self.policy.failed(task, error)
 
     def _orient(self, task: SampleTask) -> None:
-        file = task.encoded
+        file: Encoded = task.encoded
         header = file.header
         late = header.format == "PNG" or file.held is None  # a PNG's may stand after its pixels
         task.orientation = readers.upright_orientation(file.content, header) if late else header.orientation
@@ -318,7 +318,7 @@ class ImageStages:
 
     def _is_for_core(self, task: SampleTask) -> bool:
         """Whether the core is the reader that is chosen for a file."""
-        header = task.encoded.header
+        header: Header = task.encoded.header
         kind = header.format, header.plain, header.bit_depth, header.progressive, header.animated
         found = self._for_core.get(kind)
         if found is None:
@@ -355,7 +355,8 @@ class ImageStages:
         )
 
     def _lazy_image(self, task: SampleTask) -> Image.Image | LazySource:
-        file, steps, program = task.encoded, task.steps, task.program
+        file: Encoded = task.encoded
+        steps, program = task.steps, task.program
         assert steps is not None
         assert program is not None
         readers.check_limit(file.header, file.max_pixels, file.source)
@@ -376,7 +377,7 @@ class ImageStages:
 
     # -- finish
 
-    def finish(self, task: SampleTask) -> Any:
+    def finish(self, task: SampleTask) -> object:
         """The finished sample: what isn't planned, and may draw, is done now; notes the error of a bad file."""
         if task.finished is not None:
             return task.finished
@@ -402,7 +403,7 @@ class ImageStages:
         if self.target_transform is not None:
             task.target = self.target_transform(task.target)
 
-    def sample_of(self, task: SampleTask) -> Any:
+    def sample_of(self, task: SampleTask) -> object:
         """The sample as it is handed out."""
         return task.image, task.target
 
@@ -419,7 +420,7 @@ class _Sinks:
         direct = self.memory is not None and self.memory.dtype in DIRECT
         self._places = core.BatchSink(self.memory) if self.memory is not None and direct else None
         # Of images alone the last conversion and shape, and their sink; one object, as several threads may be here.
-        self._known: tuple[TensorConversion | None, ImageShape | None, tuple[Any, ...]] = (None, None, ())
+        self._known: tuple[TensorConversion | None, ImageShape | None, tuple[object, ...]] = (None, None, ())
 
     def take(self, program: Program) -> bool:
         """True if the core can write the result of a program's conversion."""

@@ -27,7 +27,7 @@ class SampleTask:
         epoch: None where the dataset has no seed.
         key: what keys the random numbers; None for those of the generators.
         generators: keyed ones, where the sample's transforms aren't all drawn ahead: the others go on with them.
-        encoded: the file, once it is read: an `Encoded`, or what other stages read.
+        encoded: the file, once it is read: an `Encoded`; of other stages than those of images an object of their own.
         shape: of the upright image, once the file is read.
         orientation: the EXIF orientation that is applied; 1 for none.
         steps: what was drawn.
@@ -41,7 +41,7 @@ class SampleTask:
     requested_index: int
     path: str
     target: Any
-    source: Any
+    source: str | bytes
     epoch: int | None = None
     key: int | None = None
     generators: Generators | None = None
@@ -52,7 +52,7 @@ class SampleTask:
     program: Program | None = None
     image: Any = None
     error: Exception | None = None
-    finished: tuple[Any, Any] | None = None
+    finished: tuple[object, object] | None = None
     slot: int = 0
     for_own_code: bool = False
     is_substitute: bool = False

@@ -198,10 +198,10 @@ def _about_batches(program: Program, pipeline: Pipeline, is_foreign: bool, is_jo
         return "samples are made one by one and collated, as image and targets belong together"
     if pipeline.unplanned:
         return "samples are made one by one and collated, as a transform that isn't known is called with each image"
-    behind = [getattr(step, "op", "") for step in program.after]
-    if program.conversion is None or not all(name in ("erase", "normalize") for name in behind):
+    names = [getattr(step, "op", "") for step in program.after]
+    if program.conversion is None or not all(name in ("erase", "normalize") for name in names):
         return "samples are made one by one and collated, as the transform doesn't end in one tensor"
     text = "fastpipe.DataLoader has each image converted straight into its place in the batch"
-    if behind or isinstance(program.conversion, ToPlanarTensor):
+    if names or isinstance(program.conversion, ToPlanarTensor):
         return text
     return text + "; with device=, batches travel as uint8 and are made float there"

@@ -105,7 +105,7 @@ def _reason(transform: Any) -> str:
     return _UNKNOWN
 
 
-def _members(transform: object) -> Sequence[Any]:
+def _members(transform: object) -> Sequence[object]:
     """The members of a composite that is known."""
     if not any(getattr(planned(transform), name, None) for name in ("_can_draw", "_plans_itself")):
         return ()
@@ -131,7 +131,7 @@ def _replaced(transform: object) -> str:
     return f"it changes {', '.join(names)} of {base.__name__}" if names else ""
 
 
-def drawn_by_library(transform: Any) -> tuple[Any, ...]:
+def drawn_by_library(transform: Any) -> tuple[object, ...]:
     """The members of an albumentations transform, also of a wrapped one, that it draws before an image is decoded."""
     is_wrapped = type(transform).__module__ == "fastpipe.transforms.albumentations"
     return drawn_by_itself(transform.transform if is_wrapped else transform)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from fastpipe.environment import line_width
 from fastpipe.explanation.graph_breaks import GraphBreak
@@ -52,7 +51,7 @@ class Explanation:
     # empty
     loaded_by: str = ""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain values, for JSON."""
         values = asdict(self)
         return {"schema": "fastpipe-explain/1", **values, "decoders": dict(self.decoders)}

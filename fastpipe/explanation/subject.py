@@ -32,7 +32,7 @@ class Subject:
     dataset: Any = None  # the data set that has it; None where a transform alone is explained
     attribute: str = ""  # the data set's name for it; empty if there is none
     around: tuple[str, ...] = ()  # the classes of the loaders and wrappers around the data set, from the outermost
-    others: tuple[tuple[str, Any], ...] = ()  # the data sets beside it in the same wrapper, by the words for each
+    others: tuple[tuple[str, object], ...] = ()  # the data sets beside it in the same wrapper, by the words for each
 
 
 def subject_of(given: object) -> Subject:
@@ -89,7 +89,7 @@ def _of_dataset(dataset: object) -> Subject:
     return Subject(transform, dataset, name)
 
 
-def _transform_in(dataset: object) -> tuple[str, Any]:
+def _transform_in(dataset: object) -> tuple[str, object]:
     """The attribute of a data set that is its transform, and the transform; empty and None where there is none."""
     own = getattr(dataset, "__dict__", {})
     for name in ("transform", "transforms"):

@@ -160,7 +160,7 @@ class GrowingDataset(EpochSubset):
         found: list[int] = self._order.at(window.at(asked) % len(self._order)).tolist()
         return found
 
-    def describe_epoch(self, epoch: int) -> dict[str, Any]:
+    def describe_epoch(self, epoch: int) -> dict[str, object]:
         """The content of an epoch, for a state: a part of the order in which samples arrive."""
         window = self._window(epoch)
         return {"epoch": epoch, "first": window.first, "stop": window.stop, "missing": [*window.missing]}
@@ -358,7 +358,7 @@ class GrowingDataset(EpochSubset):
         weakref.finalize(self, _end, self._process, os.getpid())
         return True
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_process": None, "_source": None}
 
     def __repr__(self) -> str:

@@ -15,7 +15,6 @@ import math
 import time
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import filelock
 import numpy as np
@@ -123,7 +122,7 @@ class GrowingState:
         """The content of the epoch that runs; nothing before the first."""
         return self._window("begun") or Window(0, 0)
 
-    def _window(self, condition: str, *values: Any) -> Window | None:
+    def _window(self, condition: str, *values: object) -> Window | None:
         """The epoch content that was decided last, of those that meet a condition; None if none does."""
         rows = self._manifest.rows(
             "SELECT first, stop, missing, new, number FROM growing_epochs "
@@ -144,7 +143,7 @@ class GrowingState:
             self._last_begun = window.number
 
     def target(self, window: Window, progress: FetchProgress) -> int:
-        """The position that fetching goes up to while the epoch of a window runs."""
+        """The position up to which files are fetched while the epoch of a window runs."""
         wanted = math.ceil(self.growth * max(len(window), self.start)) + len(progress.missing)
         if progress.room is not None:  # a little more, so as to see how much room there is now
             wanted += wanted // 16 + 1
@@ -175,7 +174,7 @@ class GrowingState:
             return window
 
     def adopt(self, epoch: int, window: Window) -> Window:
-        """The content of an epoch that a run had elsewhere, or the one that it has here already.
+        """Returns the content of an epoch: as a run had it elsewhere, or as it is here already.
 
         One that was decided here, but of which no sample was asked for yet, gives way. The samples that aren't here are
         fetched, as those that a cache has lost; until then the store is read.

@@ -279,9 +279,9 @@ def _turned(array: Any) -> Any:
 
 
 class _FilterOfBoxes:
-    """albumentations' ``filter_bboxes``, which looks at the boxes behind each transform: once for those that it knows.
+    """albumentations' ``filter_bboxes``, which looks at the boxes after each transform: once for those that it knows.
 
-    What it gives depends on its arguments alone, so that behind a transform of pixels it is what it was before.
+    What it gives depends on its arguments alone, so that after a transform of pixels it is what it was before.
 
     Args:
         plain: albumentations' function.

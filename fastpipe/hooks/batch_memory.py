@@ -13,10 +13,9 @@ import copy
 import math
 import sys
 import threading
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,7 +23,7 @@ from numpy.typing import NDArray
 from torch.overrides import TorchFunctionMode
 from torch.utils.data._utils.collate import default_collate
 
-from fastpipe.hooks.type_calls import type_calls_of
+from fastpipe.hooks.type_calls import once_a_fetcher, type_calls_of
 from fastpipe.kernels.memory import StackedResults, results_in
 from fastpipe.memory.host_pool import tensor_on
 from fastpipe.memory.stacking import are_alike, new_places, stacked
@@ -57,24 +56,20 @@ class FetcherMemory:
             nobody is known to keep them, or to ask for their class, before.
     """
 
-    _of: ClassVar[weakref.WeakKeyDictionary[Any, FetcherMemory]] = weakref.WeakKeyDictionary()
-
     def __init__(self, stacks: bool) -> None:
         self.unused: set[int] = set()
         self.missed: set[int] = set()
         self.results = 1
         self.stacks = stacks
 
-    @classmethod
-    def of(cls, fetcher: Any) -> FetcherMemory:
-        """The memory of a fetcher."""
-        found = cls._of.get(fetcher)
-        if found is None:
-            found = cls._of[fetcher] = cls(stacks=not type_calls_of(fetcher).tensors)
-        return found
+
+@once_a_fetcher
+def memory_of(fetcher: Any) -> FetcherMemory:
+    """The memory of one of torch's fetchers."""
+    return FetcherMemory(stacks=not type_calls_of(fetcher).tensors)
 
 
-def fetch_in_places(fetcher: Any, indices: Sequence[Any], plain: Fetch, several: Any = None) -> Any:
+def fetch_in_places(fetcher: Any, indices: Sequence[Any], plain: Fetch, several: Any = None) -> object:
     """The batch that a fetcher's own method gives, with the results of its samples made in their places.
 
     Args:
@@ -86,7 +81,7 @@ def fetch_in_places(fetcher: Any, indices: Sequence[Any], plain: Fetch, several:
     asked = copy.copy(fetcher)
     if several is not None:
         asked.dataset = several
-    memory = FetcherMemory.of(fetcher)
+    memory = memory_of(fetcher)
     if fetcher.collate_fn is not default_collate or (memory.stacks and several is None):
         results = StackedResults(memory.stacks)
         asked.dataset = _Samples(asked.dataset, results)
@@ -101,7 +96,7 @@ def fetch_in_places(fetcher: Any, indices: Sequence[Any], plain: Fetch, several:
     return batch
 
 
-def fetch_from_stream(fetcher: Any, indices: Sequence[Any], plain: Fetch) -> Any:
+def fetch_from_stream(fetcher: Any, indices: Sequence[Any], plain: Fetch) -> object:
     """The batch that a fetcher's own method gives, of samples of an iterator.
 
     They have memory of their own: a generator holds the last one that it gave.
@@ -113,17 +108,17 @@ def fetch_from_stream(fetcher: Any, indices: Sequence[Any], plain: Fetch) -> Any
     """
     asked = copy.copy(fetcher)
     try:
-        return _fetch_stacked(fetcher, asked, indices, plain, StackedResults(FetcherMemory.of(fetcher).stacks))
+        return _fetch_stacked(fetcher, asked, indices, plain, StackedResults(memory_of(fetcher).stacks))
     finally:
         fetcher.ended = asked.ended
 
 
-def _fetch_stacked(fetcher: Any, asked: Any, indices: Sequence[Any], plain: Fetch, results: StackedResults) -> Any:
+def _fetch_stacked(fetcher: Any, asked: Any, indices: Sequence[Any], plain: Fetch, results: StackedResults) -> object:
     """The batch of a fetcher's copy; its results have their pixels when they are stacked, unless nobody stacks them.
 
     Those that are still there then are ordinary tensors, whatever of the user's holds them.
     """
-    memory = FetcherMemory.of(fetcher)
+    memory = memory_of(fetcher)
     asked.collate_fn = _stacking(fetcher.collate_fn)
     try:
         with results_in(results):
@@ -149,7 +144,7 @@ class _Samples:
         return self._dataset[index]
 
     @property
-    def __getitems__(self) -> Any:
+    def __getitems__(self) -> object:
         return self._dataset.__getitems__
 
 
@@ -159,7 +154,7 @@ class _Collate:
     def __init__(self, places: _BatchPlaces) -> None:
         self._places = places
 
-    def __call__(self, samples: Any) -> Any:
+    def __call__(self, samples: Any) -> object:
         with results_in(None), _stacking_by(self._places.collated):
             return _default_collate(samples)
 

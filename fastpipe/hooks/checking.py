@@ -44,7 +44,7 @@ def check_call(
         made = fast()
         after = GeneratorStates.of()
         _make_pixels(made)
-    except Exception as error:
+    except Exception as error:  # raised again, unless the library makes the same without one
         before.restore()
         return _plain_instead(site, error, plain)
     fast_seconds = clock() - begun
@@ -80,11 +80,11 @@ def check_value(site: Site, made: Result, seconds: float, plain: Callable[[], Re
 
 
 def _plain_instead(site: Site, error: Exception, plain: Callable[[], Result]) -> Result:
-    """The library's own result, where our way has failed; an error that both have is of the user's own objects."""
+    """Returns the library's own result after our way failed; raises our error if the library fails in the same way."""
     try:
         with plainly():
             expected = plain()
-    except Exception as same:
+    except Exception as same:  # raised again
         if type(same) is not type(error):
             raise
     else:
@@ -100,7 +100,7 @@ def _make_pixels(made: Any) -> None:
         _ = made.im
 
 
-def _difference(made: Any, expected: Any, after: GeneratorStates, plain_after: GeneratorStates, what: str) -> str:
+def _difference(made: object, expected: object, after: GeneratorStates, plain_after: GeneratorStates, what: str) -> str:
     if not same_pixels(made, expected):
         return _OTHER_VALUES.format(what)
     if not after.draws_like(plain_after):
@@ -124,7 +124,7 @@ def same_pixels(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def _are(module: str, name: str, *things: Any) -> bool:
+def _are(module: str, name: str, *things: object) -> bool:
     """True if things are of a class; if its module hasn't been imported, nothing is."""
     kind: Any = getattr(sys.modules.get(module), name, ())
     return all(isinstance(one, kind) for one in things)

@@ -51,7 +51,7 @@ def _make_folder() -> None:
 
 
 def _with_installation(plain: Function) -> Function:
-    def get_preparation_data(*args: Any, **kwargs: Any) -> dict[str, Any]:
+    def get_preparation_data(*args: object, **kwargs: object) -> dict[str, Any]:
         LEDGER.fold_ended()
         data: dict[str, Any] = plain(*args, **kwargs)
         data["fastpipe"] = _Installing(data.get("sys_path", sys.path), LEDGER.check, LEDGER.folder())
@@ -69,7 +69,7 @@ class _Installing:
     def __init__(self, path: list[str], check: int, folder: str) -> None:
         self._code = _IN_CHILD.format(path=path, check=check, folder=folder)
 
-    def __reduce__(self) -> tuple[Any, tuple[str]]:
+    def __reduce__(self) -> tuple[object, tuple[str]]:
         return exec, (self._code,)
 
 

@@ -42,7 +42,7 @@ class ComposeCalls:
         self._call: ComposePlan | None = None
         self._originals: Originals | None = None
 
-    def planned(self, members: Any) -> ComposePlan | None:
+    def planned(self, members: object) -> ComposePlan | None:
         """The runs of the members as they are now; None where the library is to call them."""
         from fastpipe.torch_modes import torch_modes_active
 
@@ -64,7 +64,7 @@ class ComposeCalls:
             return None
         return self._call
 
-    def on_image(self, compose: Any, image: Any, plain: Forward) -> Any:
+    def on_image(self, compose: Any, image: Any, plain: Forward) -> object:
         """The result for an image.
 
         Args:
@@ -88,7 +88,7 @@ class ComposeCalls:
         self.site.count(time.perf_counter() - begun, has_pixels=not is_recorded)  # a tensor counts its pixels' time
         return image
 
-    def _made_later(self, steps: tuple[Step, ...], shape: ImageShape, image: object) -> Any:
+    def _made_later(self, steps: tuple[Step, ...], shape: ImageShape, image: object) -> object:
         """The result of what was drawn, without pixels if that can be: whoever stacks it has them in the batch."""
         from fastpipe.pillow.image_tensors import drawn_tensor
 
@@ -102,7 +102,7 @@ class ComposeCalls:
         """Counts an image for which the plain way was taken, as ours failed."""
         self.site.leave_failed(error)
 
-    def _checked(self, call: ComposePlan, image: Any) -> Any:
+    def _checked(self, call: ComposePlan, image: object) -> object:
         """The result, run by run: of those that are drawn, ours and the library's own are compared."""
         from fastpipe.hooks.plain_images import plain_image
         from fastpipe.program.on_image import shape_of
@@ -135,13 +135,13 @@ def _plans() -> ModuleType:
     return compose_plan
 
 
-def _by_library(run: Pipeline, image: Any) -> Any:
+def _by_library(run: Pipeline, image: object) -> object:
     for transform in run.drawn:
         image = transform(image)
     return image
 
 
-def calls_back(transforms: Iterable[Any]) -> bool:
+def calls_back(transforms: Iterable[object]) -> bool:
     """True if a transform, or one within it, is of a class of the user's, or holds a function of theirs.
 
     A check mustn't call these again.
@@ -154,7 +154,7 @@ def calls_back(transforms: Iterable[Any]) -> bool:
     return any(_is_users(value) for one in within for value in getattr(one, "__dict__", {}).values())
 
 
-def _is_users(value: Any) -> bool:
+def _is_users(value: object) -> bool:
     if isinstance(value, functools.partial):
         return _is_users(value.func)
     return inspect.isroutine(value) and not is_librarys(value)
@@ -171,7 +171,7 @@ class CallsByObject:
         self._record = record
         self._known: dict[int, tuple[weakref.ref[Any], ComposeCalls]] = {}
 
-    def of(self, compose: Any) -> ComposeCalls:
+    def of(self, compose: object) -> ComposeCalls:
         """The calls of one object."""
         key = id(compose)
         found = self._known.get(key)

@@ -50,8 +50,8 @@ def convert(thing: Dataset[Sample]) -> Dataset[Sample]: ...
 @overload
 def convert(thing: Callable[[Image], Sample]) -> Callable[[Image], Sample]: ...
 @overload
-def convert(thing: Any) -> Any: ...
-def convert(thing: Any) -> Any:
+def convert(thing: object) -> Any: ...
+def convert(thing: object) -> Any:
     """Another library's transform, data set or loader as fastpipe's: the same samples, faster.
 
     .. code:: python
@@ -114,7 +114,7 @@ def _converted(thing: Any) -> Any:
     return _dataset(thing) if is_known(thing) or isinstance(thing, Dataset) or has_samples else _transform(thing)
 
 
-def _warn_if_unplanned(made: Any) -> None:
+def _warn_if_unplanned(made: object) -> None:
     """Warns if nothing of a converted transform can be planned; what follows a foreign member is planned by itself."""
     if is_hooked(made) or ComposePlan([made]).draws:
         return
@@ -133,7 +133,7 @@ def _warn_if_unplanned(made: Any) -> None:
 # -- data sets
 
 
-def _dataset(dataset: Any) -> Any:
+def _dataset(dataset: object) -> Any:
     """A data set as fastpipe's, or hooked, where its own code, or its transform's, has to run."""
     if is_hooked(dataset):
         return dataset
@@ -174,7 +174,7 @@ def _sampling(loader: Any) -> dict[str, Any]:
     """The arguments that choose samples."""
     batches, sampler = loader.batch_sampler, loader.sampler
     if batches is None:
-        chosen: dict[str, Any] = {"batch_size": None}
+        chosen: dict[str, object] = {"batch_size": None}
     else:
         made_by_torch = type(batches) is BatchSampler and batches.sampler is sampler
         if not made_by_torch or (batches.batch_size, batches.drop_last) != (loader.batch_size, loader.drop_last):
@@ -196,7 +196,7 @@ def _sampling(loader: Any) -> dict[str, Any]:
 # -- transforms
 
 
-def _transform(transform: Any) -> Any:
+def _transform(transform: object) -> Any:
     kind = type(transform)
     name = f"{kind.__module__}.{kind.__qualname__}"
     if kind.__module__.startswith("fastpipe.") and callable(transform):
@@ -217,7 +217,7 @@ def _transform(transform: Any) -> Any:
     return converted(kind, compose([transform]), False)
 
 
-def _hooked_callable(transform: Any) -> Any:
+def _hooked_callable(transform: object) -> Any:
     if is_hooked(transform):
         return transform
     if isinstance(transform, type):

@@ -24,14 +24,14 @@ class FasterFunction(ABC):
         self._name, self._plain = name, plain
 
     @abstractmethod
-    def make(self, *args: Any, **kwargs: Any) -> Any:
+    def make(self, *args: object, **kwargs: object) -> object:
         """The value, for any arguments; or a text that says why the library has to give it."""
 
     @property
     def _site(self) -> Site:
         return LEDGER.site("function", self._name)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> object:
         site = self._site
         if site.is_off:
             return self._plain(*args, **kwargs)

@@ -31,10 +31,10 @@ class Hooked:
     __slots__ = ()
     _fastpipe_plain: Any
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         """Calls no ``__init_subclass__`` of the user's: this class is none of theirs."""
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
+    def __reduce_ex__(self, protocol: object) -> Any:
         if multiprocessing.context.get_spawning_popen() is not None:
             return _hooked_in_child, (self._fastpipe_plain, LEDGER.folder())
         return hooked, (self._fastpipe_plain,)
@@ -46,7 +46,7 @@ class Hooked:
         return hooked(copy.deepcopy(self._fastpipe_plain, memo))
 
 
-def hooked(thing: Any) -> Any:
+def hooked(thing: object) -> Any:
     """An object of the user's as one of a class derived from its own, whose methods run with the hooks in force.
 
     The two have one ``__dict__``: changes of one are the other's.
@@ -77,12 +77,12 @@ def hooked(thing: Any) -> Any:
     return made
 
 
-def is_hooked(thing: Any) -> bool:
+def is_hooked(thing: object) -> bool:
     """True for what `hooked` gives."""
     return isinstance(thing, Hooked)
 
 
-def _hooked_in_child(thing: Any, folder: str) -> Any:
+def _hooked_in_child(thing: object, folder: str) -> Any:
     """`hooked` in a process that has just been started, whose account is the parent's to read."""
     from fastpipe.hooks.children import begin_account
 
@@ -91,18 +91,18 @@ def _hooked_in_child(thing: Any, folder: str) -> Any:
 
 
 @lru_cache(maxsize=512)
-def _class_of(kind: Any) -> Any:
+def _class_of(kind: type) -> Any:
     names = {"__slots__": ("_fastpipe_plain",), "__doc__": kind.__doc__}
     names |= {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
     own = {name for base in kind.__mro__ for name in vars(base)}  # any class can be called itself
-    methods: dict[str, Any] = {name: _calling(kind, name) for name in _CALLED if name in own}
+    methods: dict[str, object] = {name: _calling(kind, name) for name in _CALLED if name in own}
     if "__iter__" in own:
         methods["__iter__"] = _iterating(kind)
     return type(kind)(kind.__name__, (Hooked, kind), {**names, **methods})
 
 
-def _calling(kind: Any, name: str) -> FunctionType:
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+def _calling(kind: object, name: str) -> FunctionType:
+    def method(self: object, *args: object, **kwargs: object) -> Any:
         return _called(getattr(kind, name), self, *args, **kwargs)
 
     method.__name__ = name
@@ -119,7 +119,7 @@ def _iterating(kind: Any) -> Callable[[Any], Iterator[Any]]:
 class _HookedIterator:
     """An iterator of the user's, whose items are made with the hooks in force."""
 
-    def __init__(self, iterator: Iterator[Any]) -> None:
+    def __init__(self, iterator: Iterator[object]) -> None:
         self._iterator = iterator
 
     def __iter__(self) -> _HookedIterator:
@@ -132,7 +132,7 @@ class _HookedIterator:
         return getattr(self._iterator, name)
 
 
-def _called(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def _called(function: Callable[..., object], *args: object, **kwargs: object) -> Any:
     """The result of a call with the hooks in force; with ordinary tensors, where they aren't any more."""
     install_for_blocks()
     with in_force():

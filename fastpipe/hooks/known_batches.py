@@ -77,7 +77,7 @@ class KnownBatches:
 
     def samples(self, indices: Sequence[Any]) -> list[Any] | None:
         """A list of samples; None where they are to be fetched."""
-        made: list[Any] | None = self._made(indices, None)
+        made: list[object] | None = self._made(indices, None)
         return made
 
     def _made(self, indices: Sequence[Any], options: BatchSpec | None) -> Any:
@@ -137,7 +137,7 @@ class KnownBatches:
             where = [(outer, place) for place in places]
         datasets = {id(dataset): dataset for dataset, _ in where}
         asked = {key: (dataset, known_class(dataset)) for key, dataset in datasets.items()}
-        files: dict[int, Callable[[int], tuple[Any, Any]]] = {}
+        files: dict[int, Callable[[int], tuple[object, object]]] = {}
         for key, (dataset, known) in asked.items():
             if known is None or not (known.files or known.in_memory):
                 return None
@@ -176,7 +176,7 @@ class KnownBatches:
 
 
 class _Arrays:
-    """A data set in memory as ours, as long as it has the same arrays."""
+    """Our data set in place of one that is in memory; valid for as long as that has the same arrays."""
 
     def __init__(self, dataset: Any, known: KnownClass) -> None:
         self.made: ImageDataset = known.convert(dataset, _no_other)
@@ -194,7 +194,7 @@ class _Files(ImageDataset):
 
     def __init__(self) -> None:
         super().__init__()
-        self._rows: list[tuple[str, Any]] = []
+        self._rows: list[tuple[str, object]] = []
 
     def set_rows(self, rows: Iterable[tuple[Any, Any]]) -> None:
         """Sets path and target of each sample."""
@@ -227,7 +227,7 @@ class KnownSamples:
 
     def _one_by_one(self, indices: Sequence[Any]) -> Iterator[Any]:
         dataset = self._batches.dataset
-        several: Callable[[Any], list[Any]] | None = getattr(dataset, "__getitems__", None)
+        several: Callable[[Any], list[object]] | None = getattr(dataset, "__getitems__", None)
         if several:
             yield from several(indices)
         else:

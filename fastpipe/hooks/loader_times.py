@@ -16,7 +16,7 @@ class LoaderTimes:
     def __init__(self) -> None:
         self._until: weakref.WeakKeyDictionary[Any, float] = weakref.WeakKeyDictionary()
 
-    def next_of(self, iterator: Any, plain: Callable[[Any], Any]) -> Any:
+    def next_of(self, iterator: Any, plain: Callable[[Any], Any]) -> object:
         """The iterator's next batch.
 
         Args:

@@ -27,7 +27,7 @@ class MaskMode(TorchFunctionMode):
 
     sees_transforms = False  # see `fastpipe.torch_modes`
 
-    def __torch_function__(self, function: Any, kinds: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(self, function: Any, kinds: Any, args: Any = (), kwargs: Any = None) -> object:
         faster = _FASTER.get(function)
         if faster is not None and faster.takes(*args, **(kwargs or {})) and not is_plain():
             return faster(*args, **(kwargs or {}))
@@ -38,20 +38,20 @@ class _OnMasks(FasterFunction):
     """A function of torch's that is made faster on masks; `make` is called for what it `takes`."""
 
     @abstractmethod
-    def takes(self, *args: Any, **kwargs: Any) -> bool:
+    def takes(self, *args: object, **kwargs: object) -> bool:
         """Whether these arguments are masks for which the function is made our way."""
 
 
 class _Any(_OnMasks):
     """``mask.any(dim=2)`` of the parts of a mask ``(H, W, N)``, column after column."""
 
-    def takes(self, *args: Any, **kwargs: Any) -> bool:
+    def takes(self, *args: object, **kwargs: object) -> bool:
         mask, *dims = *args, *kwargs.values()
         if dims not in ([2], [-1]) or type(dims[0]) is not int or (kwargs and kwargs.keys() != {"dim"}):
             return False
         return _lies_in_columns(mask, 3)
 
-    def make(self, *args: Any, **kwargs: Any) -> Any:
+    def make(self, *args: Any, **kwargs: Any) -> object:
         mask: torch.Tensor = args[0]
         height, width, parts = mask.shape
         out = torch.empty((height, width), dtype=torch.uint8)
@@ -70,7 +70,7 @@ class _Stack(_OnMasks):
             return False
         return len({mask.shape for mask in masks}) == 1
 
-    def make(self, *args: Any, **kwargs: Any) -> Any:
+    def make(self, *args: Any, **kwargs: Any) -> object:
         masks: list[torch.Tensor] = args[0]
         out = torch.empty((len(masks), *masks[0].shape), dtype=torch.uint8)
         done = all(_turn(mask, (1, *mask.shape), to, any_plane=False) for mask, to in zip(masks, out, strict=True))
@@ -88,7 +88,7 @@ class _GetItem(_OnMasks):
             return False
         return len(keep) == len(masks) and masks.is_contiguous() and masks.is_cpu and keep.is_cpu
 
-    def make(self, *args: Any, **kwargs: Any) -> Any:
+    def make(self, *args: Any, **kwargs: Any) -> object:
         masks, keep = args
         return masks.index_select(0, keep.nonzero().squeeze(1))
 
@@ -98,7 +98,7 @@ def _is_of_masks(kind: type) -> bool:
     return kind is torch.Tensor or kind is getattr(sys.modules.get("torchvision.tv_tensors"), "Mask", None)
 
 
-def _lies_in_columns(mask: Any, dimensions: int) -> bool:
+def _lies_in_columns(mask: object, dimensions: int) -> bool:
     """Whether this is a plain tensor of bytes ``(H, W)`` or ``(H, W, N)``, column after column without gaps."""
     if type(mask) is not torch.Tensor or mask.dtype is not torch.uint8 or mask.ndim != dimensions or not mask.is_cpu:
         return False

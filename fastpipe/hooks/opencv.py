@@ -91,7 +91,7 @@ def _known_flags(has_rgb: bool) -> Flags:
     return known
 
 
-def _file(filename: Any = None, flags: Any = 1) -> Encoded | str:
+def _file(filename: object = None, flags: object = 1) -> Encoded | str:
     """The bytes of the file that ``imread`` is called for, and the flags; or why OpenCV is to read it."""
     if type(filename) is not str or type(flags) is not int:
         return "arguments other than a name and flags"
@@ -149,7 +149,7 @@ class _Decoder(FasterFunction):
         self._encoded, self._known = encoded, known
         self._names = tuple(inspect.signature(encoded).parameters)
 
-    def make(self, *args: Any, **kwargs: Any) -> Pixels | str:
+    def make(self, *args: object, **kwargs: object) -> Pixels | str:
         """The image, or why OpenCV is to make it."""
         named = {**dict(zip(self._names, args, strict=False)), **kwargs}
         if len(named) != len(args) + len(kwargs) or not named.keys() <= set(self._names):
@@ -245,7 +245,7 @@ def _grays_of_indices(data: bytes, header: Header) -> Pixels | str:
 
 @lru_cache(maxsize=64)
 def _grays(palette: bytes) -> bytes | None:
-    """The gray of each of a palette's colours, and zeros behind them: what OpenCV makes of a row of them."""
+    """The gray of each of a palette's colours, as OpenCV makes it of a row of pixels of these, and then zeros."""
     numpy: Any = sys.modules["numpy"]
     count = len(palette) // 3
     chunks = [(b"IHDR", _ihdr(count, 1, 8, 3, 0, 0, 0)), (b"PLTE", palette)]
@@ -300,13 +300,13 @@ def _exif_of_png(data: bytes) -> bytes | None:
 
 
 def _palette(data: bytes) -> bytes:
-    """The palette of a PNG of quiet chunks; empty where it has none, or several."""
+    """The content of a PNG's chunk PLTE; empty where it has none, or several."""
     found = [data[start:end] for name, start, end in _chunks_of_png(data) if name == b"PLTE"]
     return found[0] if len(found) == 1 else b""
 
 
 def _chunks_of_png(data: bytes) -> Iterator[tuple[bytes, int, int]]:
-    """Name, start and end of each chunk's content, for as long as there is another one's checksum."""
+    """The name of each chunk of a PNG, and where its content starts and ends; without a last one that is cut off."""
     position = 8
     while position + 12 <= len(data):
         length, name = _chunk(data, position)

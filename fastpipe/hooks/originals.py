@@ -54,33 +54,33 @@ class Originals:
         return self._are_there
 
 
-def is_librarys(function: Any) -> bool:
+def is_librarys(function: object) -> bool:
     """True if a function is a library's own; of one that `fastpipe.hooks.patches.Patches` replaced, what it was."""
-    own: Any = _own_function(function)
+    own: object = _own_function(function)
     home: str = own.__globals__.get("__name__", "") if isinstance(own, FunctionType) else own.__module__ or ""
     return home.partition(".")[0] in LIBRARIES
 
 
-def _own_function(function: Any) -> Any:
+def _own_function(function: object) -> object:
     for own in _within(function):
         if not isinstance(own, FunctionType) or not own.__globals__.get("__name__", "").startswith("fastpipe."):
             return own
     return function
 
 
-def _within(function: Any) -> Iterator[Any]:
+def _within(function: object) -> Iterator[object]:
     while function is not None:
         function = getattr(function, "__func__", function)
         yield function
         function = getattr(function, "__wrapped__", None)
 
 
-def _is_watched_class(kind: Any) -> bool:
+def _is_watched_class(kind: object) -> bool:
     home = kind.__module__
     return home.partition(".")[0] in LIBRARIES and not home.startswith(("torch.nn", "fastpipe."))
 
 
-def _is_watched(name: str, value: Any) -> bool:
+def _is_watched(name: str, value: object) -> bool:
     """Whether an attribute of a class or a module is a function, or stands in the place of one."""
     if isinstance(value, (staticmethod, classmethod)):
         return True

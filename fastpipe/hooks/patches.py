@@ -77,10 +77,10 @@ class Patches:
 
     def __init__(self) -> None:
         self.active = True
-        self._replaced: list[tuple[Any, str, Any, bool, Any]] = []
+        self._replaced: list[tuple[object, str, object, bool, object]] = []
         self._at_undo: list[Callable[[], object]] = []
 
-    def wrap(self, owner: Any, name: str, make: Callable[[Function], Function]) -> None:
+    def wrap(self, owner: object, name: str, make: Callable[[Function], Function]) -> None:
         """Replaces a function of a module, or a method of a class.
 
         Args:
@@ -94,7 +94,7 @@ class Patches:
         thread = _thread  # of the closure: asked for at each call
 
         @functools.wraps(plain)
-        def replaced(*args: Any, **kwargs: Any) -> Any:
+        def replaced(*args: object, **kwargs: object) -> object:
             if not self.active or thread.is_plain:
                 return plain(*args, **kwargs)
             return replacement(*args, **kwargs)
@@ -103,7 +103,7 @@ class Patches:
         vars(replaced).update({"__script_if_tracing_wrapper": True, "__original_fn": plain})
         self.put(owner, name, _Builtin(plain, replaced) if inspect.isbuiltin(plain) else replaced)
 
-    def put(self, owner: Any, name: str, value: Any) -> None:
+    def put(self, owner: object, name: str, value: object) -> None:
         """Sets an attribute until `undo`."""
         own = vars(owner)
         self._replaced.append((owner, name, own.get(name), name in own, value))
@@ -144,12 +144,12 @@ class Patches:
 class _Builtin:
     """A function in a builtin one's place: as that, no method of a class whose attribute it is, and pickled by name."""
 
-    def __init__(self, plain: Any, function: Function) -> None:
+    def __init__(self, plain: object, function: Function) -> None:
         self._plain = plain
         self._function = function
         self.__doc__, self.__module__ = plain.__doc__, plain.__module__
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> object:
         return self._function(*args, **kwargs)
 
     @property  # type: ignore[misc]
@@ -166,6 +166,6 @@ class _Builtin:
         return repr(self._plain)
 
 
-def before(function: Any) -> Any:
+def before(function: object) -> object:
     """The function that `Patches.wrap` has replaced by this one; the function itself where it hasn't."""
     return function._plain if type(function) is _Builtin else function

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _V2 = "torchvision.transforms.v2.functional"
 
 
-def is_pending(tensor: Any) -> bool:
+def is_pending(tensor: object) -> bool:
     """True for a tensor without pixels, if there has been any."""
     made: Any = sys.modules.get("fastpipe.program.pending_tensor")
     return made is not None and made.is_pending(tensor)
@@ -145,7 +145,7 @@ def call_on_pending(calls: ComposeCalls, compose: Any, tensor: Any, plain: Calla
     return tensor
 
 
-def _run(run: Pipeline, tensor: Any, site: Site) -> Any:
+def _run(run: Pipeline, tensor: object, site: Site) -> Any:
     from fastpipe.program.pending_tensor import record_of, with_pixels
 
     record = record_of(tensor)
@@ -163,14 +163,14 @@ def _run(run: Pipeline, tensor: Any, site: Site) -> Any:
     )
 
 
-def _is_v2(transform: Any) -> bool:
+def _is_v2(transform: object) -> bool:
     """True if a transform's plan holds for tensors; v1's transforms do something else to these than to images."""
     from fastpipe.transforms.adapters import planned
 
     return hasattr(planned(transform), "_plans_itself")
 
 
-def _called(run: Pipeline, image: Any) -> Any:
+def _called(run: Pipeline, image: object) -> Any:
     for transform in (*run.drawn, *run.unplanned):
         image = transform(image)
     return image

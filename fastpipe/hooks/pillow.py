@@ -34,7 +34,7 @@ def record(module: ModuleType, name: str, patches: Patches, ours: str = "functio
     """
 
     def make(plain: Function) -> Function:
-        def function(*args: Any, **kwargs: Any) -> Any:
+        def function(*args: object, **kwargs: object) -> object:
             made = None
             if any(map(has_record, (*args, *kwargs.values()))):
                 made = recorded(f"{module.__name__}.{name}", _recording(ours, name, plain), *args, **kwargs)
@@ -53,8 +53,8 @@ def make_from_files(module: ModuleType, name: str, patches: Patches, ours: str) 
     functions = FunctionsOnTensors(patches)
 
     def make(plain: Function) -> Function:
-        def function(*args: Any, **kwargs: Any) -> Any:
-            def fast() -> Any:
+        def function(*args: object, **kwargs: object) -> object:
+            def fast() -> object:
                 made = recorded(shown, _recording(ours, name, plain), *args, **kwargs)
                 return plain(*args, **kwargs) if made is None else made
 
@@ -87,25 +87,25 @@ def make_from_files(module: ModuleType, name: str, patches: Patches, ours: str) 
     patches.wrap(module, name, make)
 
 
-def _account(site: Site, plain: Function, checks: bool, by_pillow: Callable[[], Any]) -> Any:
+def _account(site: Site, plain: Function, checks: bool, by_pillow: Callable[[], object]) -> object:
     from fastpipe.hooks.checking import SiteAccount
 
     return SiteAccount(site, lambda: plain(by_pillow()), checks)
 
 
-def image_tensor(*given: Any) -> Any:
+def image_tensor(*given: Any) -> object:
     """See `fastpipe.pillow.image_tensors.image_tensor`."""
     from fastpipe.pillow import image_tensors
 
     return image_tensors.image_tensor(*given)
 
 
-def has_record(thing: Any) -> bool:
+def has_record(thing: object) -> bool:
     """True for an image of a class that records: it may have no pixels yet."""
     return hasattr(type(thing), "_fastpipe_lazy")
 
 
-def recorded(site: str, ours: Function, *args: Any, **kwargs: Any) -> Any:
+def recorded(site: str, ours: Function, *args: object, **kwargs: object) -> Any:
     """The result of our way; None where it gives none, or raises, which the account has then."""
     try:
         return ours(*args, **kwargs)

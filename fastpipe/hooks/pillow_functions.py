@@ -19,7 +19,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
             record(module, name, patches)
 
 
-def _replace_degenerate(kind: Any, name: str, patches: Patches) -> None:
+def _replace_degenerate(kind: type, name: str, patches: Patches) -> None:
     def make(plain: Function) -> Function:
         def __init__(self: Any, image: Any) -> None:
             degenerate = None

@@ -30,13 +30,13 @@ def hook(module: ModuleType, patches: Patches) -> None:
     patches.at_undo(restore)
 
 
-def _opener(plain: Any, patches: Patches) -> Any:
+def _opener(plain: Any, patches: Patches) -> object:
     ours: Any = None
     site: Any = None
     leave_failed: Any = None
     originals = Originals((), ())
 
-    def open_lazily(file: Any = None, filename: Any = None) -> Any:
+    def open_lazily(file: Any = None, filename: Any = None) -> object:
         nonlocal ours, site, leave_failed
         if not patches.active or is_plain() or "torch" not in sys.modules:
             return plain(file, filename)

@@ -8,7 +8,7 @@ from typing import Any
 from fastpipe.hooks.checking import clock
 
 
-def plain_image(image: Any) -> tuple[Any, float]:
+def plain_image(image: object) -> tuple[object, float]:
     """The same image by Pillow alone, from the file's bytes and with what was done to it since; a copy of a plain one.
 
     Args:

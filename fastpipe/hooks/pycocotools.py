@@ -40,7 +40,7 @@ class _Decoder(FasterFunction):
     def __init__(self, plain: Function) -> None:
         super().__init__("pycocotools.mask.decode", plain)
 
-    def make(self, *args: Any, **kwargs: Any) -> Masks | str:
+    def make(self, *args: object, **kwargs: object) -> Masks | str:
         """The masks, or why pycocotools is to decode them."""
         made = decoded(args[0]) if len(args) == 1 and not kwargs else "other arguments"
         if not isinstance(made, str):
@@ -48,7 +48,7 @@ class _Decoder(FasterFunction):
         return made
 
 
-def decoded(masks: Any) -> Masks | str:
+def decoded(masks: object) -> Masks | str:
     """Masks ``(H, W, N)``, column after column, of 0 and 1; or why pycocotools is to decode them.
 
     Args:
@@ -99,7 +99,7 @@ _fetchers: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 @contextmanager
-def fetching(fetcher: Any) -> Iterator[None]:
+def fetching(fetcher: object) -> Iterator[None]:
     """Has samples with masks made faster within the block, where the fetcher's last ones had any."""
     before = _thread.decoded
     mode: AbstractContextManager[object] = nullcontext()

@@ -44,7 +44,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
 
 
 def _of_torchrun(plain: Function) -> Function:
-    def launch_agent(config: Any, entrypoint: Any, args: Any, **options: Any) -> Any:
+    def launch_agent(config: Any, entrypoint: Any, args: Any, **options: Any) -> object:
         if entrypoint == sys.executable and args[:1] == ["-u"] and LAUNCH.command:
             LAUNCH.is_launcher = True
             args = _by_fastpipe(args)
@@ -62,7 +62,7 @@ def _of_lightning(plain: Function) -> Function:
 
 
 def _of_lightning_with_hydra(plain: Function) -> Function:
-    def hydra_subprocess_cmd(*args: Any, **kwargs: Any) -> Any:
+    def hydra_subprocess_cmd(*args: object, **kwargs: object) -> object:
         (program, *arguments), folder = plain(*args, **kwargs)
         return [program, *_by_fastpipe(arguments)], folder
 

@@ -43,7 +43,7 @@ class TensorFiles:
     def __init__(self, name: str, plain: Function) -> None:
         self._name, self._plain = name, plain
 
-    def open(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def open(self, args: tuple[object, ...], kwargs: dict[str, Any]) -> object:
         """The function's result, without pixels if that can be: else torchvision's, or its error."""
         site = LEDGER.site("function", f"torchvision.io.{self._name}")
         names = _ARGUMENTS[self._name]
@@ -70,7 +70,7 @@ class TensorFiles:
         site.count(time.perf_counter() - begun)
         return made
 
-    def _data_of(self, given: Any) -> bytes | str:
+    def _data_of(self, given: object) -> bytes | str:
         """The bytes of a file, or of a tensor of bytes, which may be overwritten; else the reason to leave it."""
         if type(given) is torch.Tensor:
             if given.dtype != torch.uint8 or given.ndim != 1 or not given.is_cpu or not given.is_contiguous():
@@ -88,7 +88,7 @@ class TensorFiles:
         except (OSError, ValueError):
             return "a file that can't be read"
 
-    def _opened(self, data: bytes, given: dict[str, Any], site: Site) -> Any:
+    def _opened(self, data: bytes, given: dict[str, Any], site: Site) -> object:
         """The tensor without pixels, or the reason why there is none."""
         mode, turns = _mode_of(given.get("mode", "UNCHANGED")), given.get("apply_exif_orientation", False)
         if mode is None or type(turns) is not bool:
@@ -131,7 +131,7 @@ def _as_tensor(data: bytes) -> torch.Tensor:
     return torch.frombuffer(bytearray(data), dtype=torch.uint8)
 
 
-def _mode_of(mode: Any) -> str | None:
+def _mode_of(mode: object) -> str | None:
     """The name of an ``ImageReadMode``, which may be given by its name."""
     if isinstance(mode, str):
         mode = ImageReadMode.__members__.get(mode.upper())

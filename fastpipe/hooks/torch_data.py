@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
-    """Replaces the fetcher of data sets with samples by number, what stacks tensors meanwhile, and iterators' ways."""
+    """Hooks torch's loader: its iterators, workers and fetchers, and the function that stacks tensors to a batch."""
     utils: Any = module._utils
     patches.wrap(module._MultiProcessingDataLoaderIter, "__init__", _prepared)
     patches.wrap(module._BaseDataLoaderIter, "__next__", _timed)
@@ -30,7 +30,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
     if by_class.get(tensor) is not plain:
         return  # somebody has taught it otherwise
 
-    def collate_tensors(batch: Any, *, collate_fn_map: Any = None) -> Any:
+    def collate_tensors(batch: object, *, collate_fn_map: object = None) -> object:
         memory: Any = sys.modules.get("fastpipe.hooks.batch_memory")  # there once it has been asked for
         made = None if memory is None or not patches.active or is_plain() else memory.collated(batch)
         return plain(batch, collate_fn_map=collate_fn_map) if made is None else made
@@ -57,7 +57,7 @@ def _prepared(plain: Function) -> Function:
 def _working(plain: Function) -> Function:
     """The function that a worker runs: where it may make images, it sends batches by their place."""
 
-    def work(kind: Any, dataset: Any, indices: Any, results: Any, *others: Any, **named: Any) -> Any:
+    def work(kind: object, dataset: object, indices: object, results: Any, *others: object, **named: object) -> object:
         if may_make_images():
             from fastpipe.memory.torch_worker import send_directly
 
@@ -70,14 +70,14 @@ def _working(plain: Function) -> Function:
 def _timed(plain: Function) -> Function:
     times = LoaderTimes()
 
-    def next_batch(self: Any) -> Any:
+    def next_batch(self: object) -> object:
         return times.next_of(self, plain)
 
     return next_batch
 
 
 def _fetching(plain: Function) -> Function:
-    def fetched(self: Any, indices: Any) -> Any:
+    def fetched(self: Any, indices: Any) -> object:
         if not _is_batch(self, indices):
             return plain(self, indices)
         known = _known_batches(self)
@@ -96,7 +96,7 @@ def _fetching(plain: Function) -> Function:
 
 
 def _fetching_from_stream(plain: Function) -> Function:
-    def fetched(self: Any, indices: Any) -> Any:
+    def fetched(self: Any, indices: Any) -> object:
         if self.ended or not _is_batch(self, indices) or _MAKES_IMAGES not in sys.modules:
             return plain(self, indices)
         from fastpipe.hooks.batch_memory import fetch_from_stream
@@ -109,7 +109,7 @@ def _fetching_from_stream(plain: Function) -> Function:
 def _handing_out(plain: Function, fetched: Function) -> Function:
     """A fetcher's method: what `fetched` gives, with masks made faster, as it is handed out."""
 
-    def fetch(self: Any, possibly_batched_index: Any) -> Any:
+    def fetch(self: object, possibly_batched_index: object) -> object:
         if _compares_images(self):
             with plainly():
                 return plain(self, possibly_batched_index)
@@ -136,7 +136,7 @@ def _compares_images(fetcher: Any) -> bool:
     return True
 
 
-def _handed_out(batch: Any) -> Any:
+def _handed_out(batch: object) -> object:
     """The batch, or sample, with tensors that have their pixels: somebody may ask for their class, or save them."""
     if _PENDING not in sys.modules:
         return batch

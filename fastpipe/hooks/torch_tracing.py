@@ -14,7 +14,7 @@ _TRACERS = {"torch.export": ("export",), "torch.jit": ("trace", "trace_module")}
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
-    """Replaces tracers, or what ``torch.compile`` makes of functions and modules."""
+    """Has torch's tracers, and functions that ``torch.compile`` made, get tensors with their pixels."""
     for name in _TRACERS.get(module.__name__, ()):
         patches.wrap(module, name, _with_pixels)
     if module.__name__ == "torch._dynamo.eval_frame":
@@ -23,7 +23,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
 
 def _with_pixels(function: Function) -> Function:
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> object:
         pending: Any = sys.modules.get("fastpipe.program.pending_tensor")
         if pending is not None:
             args, kwargs = pending.exchanged(args), pending.exchanged(kwargs)
@@ -33,7 +33,7 @@ def _with_pixels(function: Function) -> Function:
 
 
 def _compiling(plain: Function) -> Function:
-    def compiled(self: Any, function: Any) -> Any:
+    def compiled(self: object, function: object) -> object:
         made = plain(self, function)
         return _with_pixels(made) if inspect.isfunction(made) else made
 

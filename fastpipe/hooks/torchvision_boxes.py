@@ -13,15 +13,15 @@ from fastpipe.hooks.patches import Function, Patches
 
 def hook(module: ModuleType, patches: Patches) -> None:
     """Replaces ``RandomIoUCrop.make_params``, if it is called so in this version."""
-    kind: Any = getattr(module, "RandomIoUCrop", None)
+    kind: object = getattr(module, "RandomIoUCrop", None)
     if "make_params" in vars(kind or object):
         patches.wrap(kind, "make_params", _drawing)
 
 
 def _drawing(plain: Function) -> Function:
-    quick: Any = None
+    quick: object = None
 
-    def make_params(self: Any, flat_inputs: Any) -> Any:
+    def make_params(self: Any, flat_inputs: Any) -> object:
         nonlocal quick
         if quick is None:
             from fastpipe.transforms.v2._params import iou_crop as quick

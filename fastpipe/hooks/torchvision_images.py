@@ -34,8 +34,8 @@ def hook(module: ModuleType, patches: Patches) -> None:
             patches.wrap(module, name, partial(_recording, ours))
 
 
-def _recording(ours: Callable[..., Any], plain: Function) -> Function:
-    def function(*args: Any, **kwargs: Any) -> Any:
+def _recording(ours: Callable[..., object], plain: Function) -> Function:
+    def function(*args: object, **kwargs: object) -> Any:
         made = None
         if args and is_pending(args[0]):
             made = recorded(
@@ -46,7 +46,7 @@ def _recording(ours: Callable[..., Any], plain: Function) -> Function:
     return function
 
 
-def _convert_image_dtype(plain: Function, image: Any, dtype: Any = None) -> Any:
+def _convert_image_dtype(plain: Function, image: object, dtype: object = None) -> Any:
     import torch
 
     from fastpipe.pillow.image_tensors import converted
@@ -54,13 +54,13 @@ def _convert_image_dtype(plain: Function, image: Any, dtype: Any = None) -> Any:
     return converted(image, torch.float32 if dtype is None else dtype, _after(plain, dtype or torch.float32))
 
 
-def _normalize(plain: Function, tensor: Any, mean: Any, std: Any, inplace: Any = False) -> Any:
+def _normalize(plain: Function, tensor: object, mean: object, std: object, inplace: object = False) -> Any:
     from fastpipe.pillow.image_tensors import normalized
 
     return None if inplace else normalized(tensor, mean, std, _after(plain, mean, std))
 
 
-def _after(plain: Function, *given: Any) -> Callable[[Any], Any]:
+def _after(plain: Function, *given: object) -> Callable[[Any], Any]:
     """A function from the account of a tensor to that of what the library's function makes of it."""
     return lambda account: account.after(lambda image: plain(image, *given))
 

@@ -21,7 +21,7 @@ def _replacing(name: str, patches: Patches) -> Any:
         files: Any = None
         functions = FunctionsOnTensors(patches)
 
-        def decode(*args: Any, **kwargs: Any) -> Any:
+        def decode(*args: object, **kwargs: object) -> Any:
             nonlocal files
             if files is None:
                 from fastpipe.hooks.tensor_files import TensorFiles

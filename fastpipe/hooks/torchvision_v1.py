@@ -21,7 +21,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
     calls = CallsByObject(FunctionsOnTensors(patches).record)
 
     def make(plain: Function) -> Function:
-        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        def call(self: object, *args: object, **kwargs: object) -> object:
             if len(args) != 1 or kwargs or not is_pillow_image(args[0]):
                 return plain(self, *args, **kwargs)
             return calls.of(self).on_image(self, args[0], plain)
@@ -31,7 +31,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
     patches.wrap(module.Compose, "__call__", make)
 
 
-def is_pillow_image(image: Any) -> TypeIs[Image.Image]:
+def is_pillow_image(image: object) -> TypeIs[Image.Image]:
     """True for an image of Pillow's, which the script has imported then."""
     pillow: Any = sys.modules.get("PIL.Image")
     return pillow is not None and isinstance(image, pillow.Image)

@@ -23,7 +23,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
     calls, samples = CallsByObject(FunctionsOnTensors(patches).record), _SampleCalls()
 
     def make(plain: Function) -> Function:
-        def forward(self: Any, *inputs: Any) -> Any:
+        def forward(self: object, *inputs: object) -> Any:
             if not inputs or type(self).__module__.startswith("fastpipe."):
                 return plain(self, *inputs)
             if len(inputs) == 1 and is_pending(inputs[0]):
@@ -51,7 +51,7 @@ class _SampleCalls:
     """Samples of several parts, by fastpipe's own ``Compose`` of the same transforms."""
 
     def __init__(self) -> None:
-        self._ours: dict[int, tuple[weakref.ref[Any], tuple[Any, ...], Any]] = {}
+        self._ours: dict[int, tuple[weakref.ref[Any], tuple[object, ...], object]] = {}
 
     def call(self, compose: Any, inputs: tuple[Any, ...], plain: Callable[..., Any], calls: CallsByObject) -> Any:
         """The result of a ``Compose`` for a sample.
@@ -84,7 +84,7 @@ class _SampleCalls:
         begun, before = time.perf_counter(), GeneratorStates.of()
         try:
             made = own()
-        except Exception as error:
+        except Exception as error:  # raised again by torchvision's own way, or told as a mistake of fastpipe's
             if not is_library_s():
                 raise
             before.restore()
@@ -109,7 +109,7 @@ class _SampleCalls:
 def _with_twin(inputs: tuple[Any, ...], twin: Any) -> tuple[Any, ...]:
     """The sample with another image in the place of its own."""
 
-    def exchanged(part: Any) -> Any:
+    def exchanged(part: object) -> Any:
         return twin if is_pillow_image(part) else part
 
     first = inputs[0]

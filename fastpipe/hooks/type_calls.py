@@ -6,14 +6,16 @@ import dis
 import functools
 import sys
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from types import CodeType, FunctionType, MethodType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from torch.utils.data import Dataset
 
 from fastpipe.hooks.originals import LIBRARIES
+
+Made = TypeVar("Made")
 
 _NOT_LOOKED_INTO = {*LIBRARIES, *sys.stdlib_module_names, "cv2", "datasets", "numpy", "pycocotools", "webdataset"}
 """Packages whose code is left out: it isn't the user's. What their objects hold may be."""
@@ -39,15 +41,24 @@ class TypeCalls(NamedTuple):
     images: bool
 
 
-_of: weakref.WeakKeyDictionary[Any, TypeCalls] = weakref.WeakKeyDictionary()
+def once_a_fetcher(make: Callable[[Any], Made]) -> Callable[[Any], Made]:
+    """Decorates a function of one of torch's fetchers: its result is kept for as long as the fetcher is there."""
+    kept: weakref.WeakKeyDictionary[Any, Made] = weakref.WeakKeyDictionary()
+
+    @functools.wraps(make)
+    def made_once(fetcher: Any) -> Made:
+        found = kept.get(fetcher)
+        if found is None:
+            found = kept[fetcher] = make(fetcher)
+        return found
+
+    return made_once
 
 
+@once_a_fetcher
 def type_calls_of(fetcher: Any) -> TypeCalls:
     """The calls in code that the data set and the ``collate_fn`` of one of torch's fetchers lead to."""
-    found = _of.get(fetcher)
-    if found is None:
-        found = _of[fetcher] = type_calls(fetcher.dataset, fetcher.collate_fn)
-    return found
+    return type_calls(fetcher.dataset, fetcher.collate_fn)
 
 
 def type_calls(*things: object) -> TypeCalls:
@@ -82,7 +93,7 @@ def type_calls(*things: object) -> TypeCalls:
     return TypeCalls(tensors, images)
 
 
-def _is_librarys(thing: Any) -> bool:
+def _is_librarys(thing: object) -> bool:
     return (getattr(thing, "__module__", None) or "").partition(".")[0] in _NOT_LOOKED_INTO
 
 

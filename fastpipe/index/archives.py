@@ -197,11 +197,11 @@ def _tarred(path: str, file: IO[bytes], length: int) -> Iterator[Member]:
                     yield places[name]
             end = archive.offset
     except (tarfile.TarError, ValueError, EOFError) as error:
-        raise DatasetError(f"{path} is no tar archive, or is damaged behind {last}: {error}.") from error
+        raise DatasetError(f"{path} is no tar archive, or is damaged after {last}: {error}.") from error
     # tarfile ends in silence where what follows isn't a member.
     file.seek(end)
     if file.read(_BLOCK).strip(b"\0"):
-        raise DatasetError(f"{path} is damaged behind {last}: what follows at byte {end} is no member.")
+        raise DatasetError(f"{path} is damaged after {last}: what follows at byte {end} is no member.")
 
 
 def _linked(member: tarfile.TarInfo, name: str, places: dict[str, Member]) -> Member:

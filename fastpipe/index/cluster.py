@@ -127,7 +127,7 @@ class Cluster:
             if running:
                 self._client.cancel(list(running), force=True)
 
-    def _connect(self, dask: Any) -> Any:
+    def _connect(self, dask: Any) -> object:
         """The client, made in a thread: one whose address takes a connection and never answers isn't made for ever."""
         made: futures.Future[Any] = futures.Future()
 
@@ -182,7 +182,7 @@ class Cluster:
 
     def _close(self) -> None:
         if self._client is not None:
-            with contextlib.suppress(Exception):  # the scheduler may be gone
+            with contextlib.suppress(Exception):  # Dask raises errors of many classes where the scheduler is gone
                 self._client.close()
         self._client = self._journal = None
 

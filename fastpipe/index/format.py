@@ -109,7 +109,7 @@ def confirmed_ns(location: Path, generation: str) -> int:
     return _file(location, generation).stat().st_mtime_ns
 
 
-def write(location: Path, arrays: Iterable[tuple[str, Array]], about: dict[str, Any]) -> str:
+def write(location: Path, arrays: Iterable[tuple[str, Array]], about: dict[str, object]) -> str:
     """Writes a generation, with arrays by name and what else the header keeps, as the one that holds; its name.
 
     Raises:
@@ -118,7 +118,7 @@ def write(location: Path, arrays: Iterable[tuple[str, Array]], about: dict[str, 
     location.mkdir(parents=True, exist_ok=True)
     generation = f"{max(time.time_ns(), *(int(name, 16) + 1 for name in _generations(location)), 0):016x}"
     contents = dict(arrays)
-    described: dict[str, Any] = {}
+    described: dict[str, object] = {}
     end = 0
     for name, array in contents.items():
         crc = zlib.crc32(bytes_of(array)) if _is_checked(name) else 0
@@ -133,7 +133,7 @@ def write(location: Path, arrays: Iterable[tuple[str, Array]], about: dict[str, 
     return generation
 
 
-def packed_header(header: dict[str, Any]) -> bytes:
+def packed_header(header: dict[str, object]) -> bytes:
     """The beginning of a file, up to its arrays."""
     text = json.dumps(header).encode("ascii")
     text += b" " * (-(_START.size + len(text)) % _ALIGNMENT)

@@ -6,7 +6,7 @@ import functools
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -213,7 +213,7 @@ class ImageIndex:
         where = "in memory" if self.location is None else f"at {self.location}"
         return f"ImageIndex({len(self)} files in {len(self.classes)} classes, root={self.root!r}, {where})"
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         if self.location is not None:
             return _reopened, (str(self.location), self.generation, self.root, self.source)
         return ImageIndex, (self._kept, self.root, self.source)

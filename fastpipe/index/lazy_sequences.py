@@ -7,6 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
+from numpy.typing import DTypeLike
+
+from fastpipe.index.table import Array
 
 if TYPE_CHECKING:
     from fastpipe.index.image_index import ImageIndex
@@ -54,7 +57,7 @@ class _View(Sequence[Item]):
             "Assign a list to the dataset instead: dataset.samples = list(dataset.samples)."
         )
 
-    def _refuse(self, *_: Any, **__: Any) -> Any:
+    def _refuse(self, *_: object, **__: object) -> None:
         self[0] = None
 
     append = clear = extend = insert = pop = remove = reverse = sort = __delitem__ = _refuse
@@ -80,7 +83,7 @@ class _View(Sequence[Item]):
         shown = ", ".join(repr(item) for item in self[:3])
         return f"<{type(self).__name__} of {len(self)}: [{shown}{', …' if len(self) > 3 else ''}]>"
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.index_,)
 
 
@@ -110,7 +113,7 @@ class Targets(_View[int]):
         for start in range(0, len(labels), _BLOCK):
             yield from labels[start : start + _BLOCK].tolist()
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
         if copy is False:
             raise ValueError("an array of targets is always a copy; index.labels is the array that they come from")
         labels = self.index_.labels

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import Counter
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from fastpipe.index.image_index import ImageIndex
 from fastpipe.index.table import Array, Table
 
 
-def index_statistics(index: ImageIndex) -> dict[str, Any]:
+def index_statistics(index: ImageIndex) -> dict[str, object]:
     """Counts and sizes as values that JSON can hold.
 
     Args:
@@ -25,7 +24,7 @@ def index_statistics(index: ImageIndex) -> dict[str, Any]:
         sizes: ``"bytes"`` (total, smallest, median, largest, in bytes), ``"empty"`` and ``"unreachable"`` files.
     """
     table = index.table
-    found: dict[str, Any] = {
+    found: dict[str, object] = {
         "root": index.root,
         "files": len(index),
         "classes": dict(zip(index.classes, index.counts().tolist(), strict=True)),

@@ -8,6 +8,8 @@ import functools
 import torch
 from torch import Tensor
 
+from fastpipe.kernels.torchscript import is_scripting
+
 
 def affine_grid(theta: Tensor, w: int, h: int, ow: int, oh: int) -> Tensor:
     """``(1, oh, ow, 2)`` of a matrix ``(1, 2, 3)`` in pixels from the centre.
@@ -18,7 +20,7 @@ def affine_grid(theta: Tensor, w: int, h: int, ow: int, oh: int) -> Tensor:
     x_grid = torch.linspace(-ow * 0.5 + d, ow * 0.5 + d - 1, steps=ow, device=theta.device)
     y_grid = torch.linspace(-oh * 0.5 + d, oh * 0.5 + d - 1, steps=oh, device=theta.device)
     rescaled_theta = rescaled(theta, w, h)
-    if not torch.jit.is_scripting():  # type: ignore[attr-defined]
+    if not is_scripting():
         alike = sums_up(theta)
         if alike:
             return summed_grid(x_grid, y_grid, rescaled_theta)

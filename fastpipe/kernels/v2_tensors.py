@@ -23,6 +23,7 @@ from fastpipe.core import Filter, Kind, PassOrder, TensorRounding
 from fastpipe.core import planes as native
 from fastpipe.kernels import planes
 from fastpipe.kernels.grids import products_are_sums
+from fastpipe.types import Fill
 
 _LARGEST_FACTOR = 1e30
 _LARGE = 1 << 16  # pixels: the sum of their gray values may be more than float32 holds exactly
@@ -260,7 +261,7 @@ def affine(
     scale: float,
     shear: Any,
     interpolation: Any = "nearest",
-    fill: Any = None,
+    fill: Fill = None,
     center: Any = None,
 ) -> Warp:
     """torchvision's ``affine`` of a tensor of that height and width."""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from torch.utils.data import DataLoader as TorchDataLoader
 
 from fastpipe.datasets.bad_files import warn_again
+from fastpipe.loading.base import LoaderBase
 
 
-def prepare_loader(loader: Any, accelerator: Any) -> Any:
+def prepare_loader(loader: LoaderBase, accelerator: Any) -> Any:
     """Accelerate's loader, with one of `loader`'s class within it that gives this rank's batches."""
     asked = copy.copy(loader)
     asked._warned_of_loss = True  # nothing is lost here
@@ -20,10 +21,11 @@ def prepare_loader(loader: Any, accelerator: Any) -> Any:
     if type(torchs) is not TorchDataLoader:
         warn_lost(loader, f"this Accelerator gives a {type(result).__name__} that it makes batches for itself")
         return result
-    batches: dict[str, Any] = {"batch_sampler": torchs.batch_sampler}
+    batches: dict[str, object] = {"batch_sampler": torchs.batch_sampler}
     if torchs.batch_sampler is None:
         batches = {"batch_size": None, "sampler": torchs.sampler}
-    ours = type(loader)(
+    kind: Callable[..., LoaderBase] = type(loader)
+    ours = kind(
         torchs.dataset,
         **batches,
         num_workers=loader.num_workers,
@@ -41,7 +43,7 @@ def prepare_loader(loader: Any, accelerator: Any) -> Any:
         threads=loader.threads,
     )
     if ours._resumable() is None:  # Accelerate asks after each batch, and keeps the answer to itself
-        ours.state_dict = dict
+        vars(ours)["state_dict"] = dict
     else:
         result.load_state_dict = lambda state: _load(result, ours, state)
     result.base_dataloader = ours
@@ -49,14 +51,14 @@ def prepare_loader(loader: Any, accelerator: Any) -> Any:
     return result
 
 
-def _load(prepared: Any, ours: Any, state: Mapping[str, Any]) -> None:
+def _load(prepared: Any, ours: LoaderBase, state: Mapping[str, Any]) -> None:
     """Loads a state, and has Accelerate's loader, which counts epochs itself, go on with the one of the state."""
     ours.load_state_dict(state)
     prepared.iteration = ours._sampler().next_epoch
     prepared.dl_state_dict = ours.state_dict()
 
 
-def warn_lost(loader: Any, why: str) -> None:
+def warn_lost(loader: LoaderBase, why: str) -> None:
     """Warns that a loader's threads don't come through Accelerate."""
     warn_again(
         f"threads={loader.threads} is lost: {why}. Call loader.prepare(accelerator) in place of "

@@ -57,7 +57,7 @@ class BatchMaker:
         self,
         dataset: object,
         batches: bool,
-        collate: Callable[[Any], Any],
+        collate: Callable[[Any], object],
         streams: Streams,
         pin: bool,
     ) -> None:
@@ -194,7 +194,7 @@ class BatchMaker:
         dataset, inner = behind_subsets(self._dataset, task.indices, task.options.epochs, is_transparent)
         return dataset.submit(inner, task.options) if isinstance(dataset, ImageDataset) else None
 
-    def _result(self, pending: PendingBatch | None, task: BatchTask) -> Any:
+    def _result(self, pending: PendingBatch | None, task: BatchTask) -> object:
         self.at = task
         if pending is None:
             asked = batch_of if self._batches else sample_of

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
-from torch.utils.data import DataLoader, IterableDataset, SequentialSampler
+from torch.utils.data import Dataset, IterableDataset, SequentialSampler
 
 from fastpipe.arguments import MOST_PROCESSES, MOST_THREADS, whole_number
 from fastpipe.datasets import ImageDataset
@@ -19,6 +19,7 @@ from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.environment import shared_memory_room, usable_cpus
 from fastpipe.errors import DatasetError, FastpipeError, FastpipeWarning
 from fastpipe.executor import BatchSpec, SharedEpoch, batch_bytes
+from fastpipe.loading.base import LoaderBase
 from fastpipe.loading.ranks import rank_and_count
 from fastpipe.memory.shm_pool import too_small
 from fastpipe.rng import keyed_generators
@@ -149,12 +150,12 @@ def _batch_bytes(dataset: ImageDataset, batch_size: int, options: BatchSpec) -> 
 class _Given:
     """The loader that gave all batches of an epoch."""
 
-    loader: weakref.ref[Any]
-    dataset: weakref.ref[Any]
-    settings: tuple[Any, ...]
+    loader: weakref.ref[LoaderBase]
+    dataset: weakref.ref[Dataset[Any]]
+    settings: tuple[object, ...]
 
 
-def note_given(loader: DataLoader[Any], epochs: Iterable[SharedEpoch]) -> None:
+def note_given(loader: LoaderBase, epochs: Iterable[SharedEpoch]) -> None:
     """Notes that a loader gave all batches of the epoch that its datasets are at."""
     try:
         dataset = weakref.ref(loader.dataset)
@@ -165,7 +166,7 @@ def note_given(loader: DataLoader[Any], epochs: Iterable[SharedEpoch]) -> None:
         epoch.given = given
 
 
-def warn_of_repetition(loader: DataLoader[Any], epochs: Iterable[SharedEpoch], sampler: object) -> None:
+def warn_of_repetition(loader: LoaderBase, epochs: Iterable[SharedEpoch], sampler: object) -> None:
     """Warns, once for a dataset, if a new loader repeats the epoch of an equal one that is gone.
 
     Two loaders that are there together, of other settings, or without shuffling, are compared with each other or serve
@@ -203,5 +204,5 @@ def warn_of_whole_epochs() -> bool:
     return True
 
 
-def _settings(loader: DataLoader[Any]) -> tuple[Any, ...]:
-    return loader.batch_size, loader.num_workers, getattr(loader, "threads", None), type(loader.sampler)
+def _settings(loader: LoaderBase) -> tuple[object, ...]:
+    return loader.batch_size, loader.num_workers, loader.threads, type(loader.sampler)

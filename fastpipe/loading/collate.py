@@ -30,7 +30,7 @@ class DeferredImages:
     dtype: torch.dtype  # of the finished images
     multiplied: bool = False  # by 1 / 255, as v2's ``ToDtype`` does, and not divided by 255
 
-    def pin_memory(self, *device: Any) -> DeferredImages:
+    def pin_memory(self, *device: torch.device | str) -> DeferredImages:
         """The same in pinned memory; torch's loader calls this. One part that isn't would hold up the process."""
         images, mean, std = (part.pin_memory(*device) for part in (self.images, self.mean, self.std))
         return DeferredImages(images, mean, std, self.dtype, self.multiplied)
@@ -49,24 +49,24 @@ class BatchCollate:
     """The loader's ``collate_fn``: passes a finished batch through, and collates a list as `collate` does."""
 
     options: BatchSpec  # what was asked of the dataset
-    collate: Callable[[list[Any]], Any] = default_collate  # the user's function, or torch's ``default_collate``
+    collate: Callable[[list[Any]], object] = default_collate  # the user's function, or torch's ``default_collate``
 
-    def __call__(self, samples: Any) -> Any:
+    def __call__(self, samples: CollatedBatch | ImageBatch | list[Any]) -> Any:
         if isinstance(samples, CollatedBatch):
             return map_tensors(self._laid_out, samples.parts)
         if not isinstance(samples, ImageBatch):
             return map_tensors(self._laid_out, self._collated(samples))
         targets = default_collate(samples.targets)
-        images: Any = samples.images
+        images: torch.Tensor | DeferredImages = samples.images
         if samples.normalize is not None:
             same = len(set(samples.normalize)) == 1
             numbers = torch.tensor(samples.normalize[:1] if same else samples.normalize, dtype=torch.float32)
             mean, std = numbers[..., None, None].unbind(1)
             dtype = self.options.dtype or torch.float32
-            images = DeferredImages(images, mean, std, dtype, samples.multiplied)
+            images = DeferredImages(samples.images, mean, std, dtype, samples.multiplied)
         return [images, targets]
 
-    def _collated(self, samples: list[Any]) -> Any:
+    def _collated(self, samples: list[Any]) -> object:
         try:
             return self.collate(samples)
         except (RuntimeError, TypeError) as error:
@@ -107,9 +107,9 @@ class CollateGood:
     A dataset leaves them out of a list by itself; asked for one sample, as by torch's `ConcatDataset`, it gives None.
     """
 
-    collate: Callable[[Any], Any]  # takes the rest
+    collate: Callable[[Any], object]  # takes the rest
 
-    def __call__(self, samples: object) -> Any:
+    def __call__(self, samples: object) -> object:
         if isinstance(samples, list):
             samples = [sample for sample in samples if sample is not None] or None
         return EmptyBatch() if samples is None else self.collate(samples)
@@ -124,7 +124,7 @@ def to_device(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
     return tensor.to(device, non_blocking=device.type == "cuda")
 
 
-def map_tensors(function: Callable[[Any], Any], batch: object) -> Any:
+def map_tensors(function: Callable[[Any], object], batch: object) -> Any:
     """A batch with a function applied to each tensor in it, in lists, tuples, named tuples and mappings of any depth.
 
     Deferred images count as one tensor.

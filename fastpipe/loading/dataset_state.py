@@ -32,7 +32,7 @@ def describe_dataset(dataset: object, epoch: int = 0) -> dict[str, Any]:
     return {"length": len(dataset), "samples": [_digest(dataset, index) for index in _compared(len(dataset))]}
 
 
-def check_dataset(saved: Mapping[str, Any] | None, dataset: object, allow_changes: bool) -> bool:
+def check_dataset(saved: Mapping[str, object] | None, dataset: object, allow_changes: bool) -> bool:
     """Warns and returns True if this isn't the dataset that a state was saved with.
 
     Args:
@@ -89,9 +89,9 @@ def _has_names(dataset: object) -> bool:
     return isinstance(dataset, ImageDataset)
 
 
-def _named(dataset: object, index: int) -> tuple[str, Any]:
+def _named(dataset: object, index: int) -> tuple[str, object]:
     inner, place = locate(dataset, index)
-    named: tuple[str, Any] = inner.sample(place)
+    named: tuple[str, object] = inner.sample(place)
     return named
 
 

@@ -18,7 +18,7 @@ class Source(Protocol):
     def is_drained(self) -> bool:
         """Whether all batches were handed out."""
 
-    def __next__(self) -> Any: ...
+    def __next__(self) -> object: ...
 
 
 class DeviceBatches(Iterator[Any]):
@@ -38,7 +38,7 @@ class DeviceBatches(Iterator[Any]):
         """Whether all batches were handed out."""
         return self.source.is_drained
 
-    def __next__(self) -> Any:
+    def __next__(self) -> object:
         return _moved(next(self.source), self.device)
 
 
@@ -53,9 +53,10 @@ class CopiedAhead(DeviceBatches):
     """
 
     def __init__(self, source: Source, device: torch.device) -> None:
-        self._stream: Any = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+        self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
         super().__init__(source, self._stream.device)
-        self._copies: deque[tuple[Any, Any]] = deque()  # a batch on the device, and the event that its copy ends with
+        # batches on the device, each with the event that its copy ends with
+        self._copies: deque[tuple[object, torch.cuda.Event]] = deque()
         self._ended = False
         self._error: Exception | None = None  # of the batch that follows these
 
@@ -64,7 +65,7 @@ class CopiedAhead(DeviceBatches):
         """Whether all batches were handed out: one that is copied ahead isn't."""
         return not self._copies and self._error is None and (self._ended or self.source.is_drained)
 
-    def __next__(self) -> Any:
+    def __next__(self) -> object:
         while len(self._copies) < 2 and not self._ended and self._error is None:
             try:
                 self._copies.append(self._copied(next(self.source)))
@@ -83,7 +84,7 @@ class CopiedAhead(DeviceBatches):
         map_tensors(lambda tensor: tensor.record_stream(current), batch)
         return batch
 
-    def _copied(self, batch: object) -> tuple[Any, Any]:
+    def _copied(self, batch: object) -> tuple[object, torch.cuda.Event]:
         with torch.cuda.stream(self._stream):
             return _moved(batch, self.device), self._stream.record_event()
 
@@ -93,7 +94,7 @@ def on_device(source: Source, device: torch.device) -> DeviceBatches:
     return CopiedAhead(source, device) if device.type == "cuda" else DeviceBatches(source, device)
 
 
-def _moved(batch: object, device: torch.device) -> Any:
+def _moved(batch: object, device: torch.device) -> object:
     def place(part: torch.Tensor | DeferredImages) -> torch.Tensor:
         return part.finish(device) if isinstance(part, DeferredImages) else to_device(part, device)
 

@@ -24,7 +24,7 @@ class BatchFetcher:
         with in_epochs(self.options.epochs):
             return self.dataset[index]
 
-    def __getitems__(self, indices: Sequence[Any]) -> Any:
+    def __getitems__(self, indices: Sequence[object]) -> object:
         """A batch in one piece where an image dataset alone says what it is, else a list of samples."""
         with in_epochs(self.options.epochs):
             return batch_of(self.dataset, indices, self.options)
@@ -39,7 +39,7 @@ def in_epochs(epochs: Mapping[SharedEpoch, int]) -> Iterator[None]:
         yield
 
 
-def batch_of(dataset: Any, indices: Sequence[Any], options: BatchSpec) -> Any:
+def batch_of(dataset: Any, indices: Sequence[Any], options: BatchSpec) -> object:
     """A batch of any dataset, or a list of its samples; see `BatchFetcher.__getitems__`."""
     dataset, indices = behind_subsets(dataset, indices, options.epochs, is_transparent)
     if gives_batches(dataset):
@@ -53,7 +53,7 @@ def batch_of(dataset: Any, indices: Sequence[Any], options: BatchSpec) -> Any:
         return []
 
 
-def sample_of(dataset: Any, index: Any, options: BatchSpec) -> Any:
+def sample_of(dataset: Any, index: Any, options: BatchSpec) -> object:
     """``dataset[index]``, in the epoch of the options where nothing but torch's own wrappers is in between."""
     if hasattr(index, "__index__"):
         dataset, index = locate(dataset, index, options.epochs, is_transparent)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from torch.autograd import _profiler_enabled as profiler_enabled  # type: ignore[attr-defined]
@@ -13,33 +13,11 @@ from torch.autograd.profiler import record_function
 from torch.utils.data.dataloader import _DatasetKind
 
 from fastpipe.datasets.wrappers import image_datasets, split_samples
-from fastpipe.executor import SharedEpoch
+from fastpipe.loading.base import LoaderBase, Progress
 from fastpipe.loading.checks import note_given
 from fastpipe.loading.collate import EmptyBatch
 from fastpipe.loading.device import DeviceBatches, on_device
-from fastpipe.loading.statistics import LoaderMeter
 from fastpipe.loading.threads import ThreadIterator
-
-
-class Progress:
-    """Progress of an iteration, for `state_dict`.
-
-    Attributes:
-        sampler: the iteration's own, or the loader's before the first one.
-        start: samples of the epoch that came before it, in the run that it resumes.
-        batches: how many it has handed out, or left out because nothing was left of them.
-        finished: whether its loop has ended.
-        is_loaded: there is no iteration yet: the next one begins here.
-        touched: when it last handed out a batch.
-    """
-
-    def __init__(self, sampler: Any, *, is_loaded: bool = False, finished: bool = False) -> None:
-        self.sampler = sampler
-        self.start: int = getattr(sampler, "next_start", 0)
-        self.batches = 0
-        self.finished = finished
-        self.is_loaded = is_loaded
-        self.touched = time.perf_counter()
 
 
 class Iteration(Iterator[Any]):
@@ -50,14 +28,14 @@ class Iteration(Iterator[Any]):
         iterator: torch's, over the same batches.
     """
 
-    def __init__(self, loader: Any, iterator: Any) -> None:
+    def __init__(self, loader: LoaderBase, iterator: Any) -> None:
         self.loader = loader
         self.datasets = set(image_datasets(loader.dataset))
-        self.progress: Progress = loader._progress
-        self.meter: LoaderMeter = loader._meter
+        self.progress = loader._progress
+        self.meter = loader._meter
         self.source = BatchSource(loader, iterator)
         self._collated = loader._auto_collation
-        self._epochs: Mapping[SharedEpoch, int] = loader._epochs
+        self._epochs = loader._epochs
         running.add(self)
         if isinstance(iterator, ThreadIterator):
             weakref.finalize(self, iterator.stop_epoch, iterator.number).atexit = False
@@ -71,7 +49,7 @@ class Iteration(Iterator[Any]):
         """torch's iterator that its batches come from; None while a newer iteration has it."""
         return self.source.iterator
 
-    def __next__(self) -> Any:
+    def __next__(self) -> object:
         batches = self._batches
         if batches is None:
             raise StopIteration
@@ -138,19 +116,19 @@ class BatchSource(Iterator[Any]):
         is_asked: somebody waits for a batch: another thread, or what a signal's handler interrupts.
     """
 
-    def __init__(self, loader: Any, iterator: Any) -> None:
+    def __init__(self, loader: LoaderBase, iterator: Any) -> None:
         self.iterator = iterator
         self.is_asked = False
         self._loader = loader
-        self._epochs: Mapping[SharedEpoch, int] = loader._epochs
-        self._rest: tuple[Iterator[Any] | None, int] = None, 0
+        self._epochs = loader._epochs
+        self._rest: tuple[Iterator[object] | None, int] = None, 0
 
     @property
     def is_drained(self) -> bool:
         """Whether all batches were handed out, as far as that is known before one more is asked for."""
         return bool(getattr(self.iterator, "is_drained", False))
 
-    def __next__(self) -> Any:
+    def __next__(self) -> object:
         self.is_asked = True
         try:
             if self.iterator is None:
@@ -185,12 +163,12 @@ def take_over(iterator: object) -> bool:
     return True
 
 
-def current_progress(loader: Any) -> Progress:
+def current_progress(loader: LoaderBase) -> Progress:
     """The progress of the loop that the user of a `fastpipe.DataLoader` is in, or of the one that ended last.
 
     A second iteration that was broken off meanwhile, as ``next(iter(loader))`` is, isn't it.
     """
-    last: Progress = loader._progress
+    last = loader._progress
     alive = [iteration.progress for iteration in running if iteration.loader is loader]
     if last.is_loaded or last.finished or last in alive:
         return last

@@ -18,13 +18,13 @@ from torch.utils.data import (
     default_collate,
     default_convert,
 )
-from torch.utils.data import DataLoader as TorchDataLoader
 
 from fastpipe.datasets import BadFileCounts, ImageDataset
 from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.executor import BatchSpec, SharedEpoch
 from fastpipe.loading.accelerate import prepare_loader, warn_lost
+from fastpipe.loading.base import LoaderBase, Progress
 from fastpipe.loading.checks import (
     check_output,
     check_shared_memory,
@@ -36,7 +36,7 @@ from fastpipe.loading.checks import (
 from fastpipe.loading.collate import BatchCollate, CollateGood
 from fastpipe.loading.dataset_state import check_dataset, describe_dataset
 from fastpipe.loading.fetcher import BatchFetcher, gives_batches
-from fastpipe.loading.iteration import Iteration, Progress, begin_epoch, current_progress, running, take_over
+from fastpipe.loading.iteration import Iteration, begin_epoch, current_progress, running, take_over
 from fastpipe.loading.samplers import RandomSampler, SequentialSampler, ShuffledSampler
 from fastpipe.loading.statistics import LoaderMeter, LoaderStatistics, gathered
 from fastpipe.loading.threads import ThreadIterator
@@ -47,7 +47,7 @@ __all__ = ["DataLoader"]
 _ENDLESS = 1 << 62
 
 
-class DataLoader(TorchDataLoader[Any]):
+class DataLoader(LoaderBase):
     """A ``torch.utils.data.DataLoader`` for image datasets: the same batches, with less copying and better defaults.
 
     What differs from torch's:
@@ -155,7 +155,7 @@ class DataLoader(TorchDataLoader[Any]):
         self._shuffles = bool(shuffle) and sampler is None and batch_sampler is None
         self._thread_iterator: ThreadIterator | None = None
         self._epoch: int | None = None  # of the last iteration
-        self._epochs: dict[Any, int] = {}  # the same, of each dataset that has a seed
+        self._epochs: dict[SharedEpoch, int] = {}  # the same, of each dataset that has a seed
         self._order: Any = None  # while an iteration begins, what gives its indices
         if sampler is None and batch_sampler is None and not isinstance(dataset, IterableDataset):
             sampler = _shuffled(dataset, generator) if shuffle else SequentialSampler(dataset)  # type: ignore[arg-type]
@@ -197,7 +197,7 @@ class DataLoader(TorchDataLoader[Any]):
         self._order, sampler = self._order_of_its_own()
         self._progress = Progress(sampler)
         self._meter = LoaderMeter(self._epoch, tuple(image_datasets(self.dataset)))
-        self._meter.listen(self, None if busy else self._iterator)
+        self._meter.listen(self.num_workers, None if busy else self._iterator)
         try:
             iterator = self._get_iterator() if busy else super().__iter__()
         finally:
@@ -251,7 +251,7 @@ class DataLoader(TorchDataLoader[Any]):
         stay = self.persistent_workers and self._iterator is None
         return MonitoredIterator(self, {} if stay else self._epochs, self._meter.times, stay)
 
-    def _iterator_over(self, rest: Iterator[Any] | None, given: int, epochs: dict[SharedEpoch, int]) -> Any:
+    def _iterator_over(self, rest: Iterator[object] | None, given: int, epochs: dict[SharedEpoch, int]) -> Any:
         """torch's iterator, with workers of its own, over the rest of an iteration that a newer one took them from.
 
         Args:
@@ -274,7 +274,7 @@ class DataLoader(TorchDataLoader[Any]):
                 next(iterator)
         return iterator
 
-    def _go_on(self, busy: bool) -> dict[Any, int]:
+    def _go_on(self, busy: bool) -> dict[SharedEpoch, int]:
         """Begins the epoch that was chosen since the last iteration; else the one after that iteration's.
 
         Args:
@@ -345,10 +345,10 @@ class DataLoader(TorchDataLoader[Any]):
         new = now.finished and not now.is_loaded and self._iterator is None and not self._keeps_streams
         if new and self.generator is not None and state.get("generator") is not None:
             # An iteration that starts workers draws their seeds before the order.
-            behind = torch.Generator()
-            behind.set_state(state["generator"])
-            torch.empty((), dtype=torch.int64).random_(generator=behind)
-            state["generator"] = behind.get_state()
+            following = torch.Generator()
+            following.set_state(state["generator"])
+            torch.empty((), dtype=torch.int64).random_(generator=following)
+            state["generator"] = following.get_state()
         return {"sampler": state, "dataset": describe_dataset(self.dataset, now.sampler.epoch)}
 
     def load_state_dict(self, state: Mapping[str, Any], *, allow_changes: bool = False) -> None:
@@ -409,7 +409,7 @@ class DataLoader(TorchDataLoader[Any]):
             )
         return sampler
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_thread_iterator": None}  # threads can't be sent
 
     def _sampler(self) -> Any:

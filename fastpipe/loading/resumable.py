@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,9 @@ def length_or_data(name: str, given: Any) -> Any:
     return range(whole_number(name, given, "a dataset that has a length, or a length", error=DatasetError))
 
 
+Sampler = TypeVar("Sampler", bound="ResumableSampler")
+
+
 class ResumableSampler:
     """Base of the samplers: counts epochs, and saves and restores the position within one.
 
@@ -73,7 +76,7 @@ class ResumableSampler:
         """Indices in this epoch's order, of all ranks."""
         raise NotImplementedError
 
-    def _settings(self) -> dict[str, Any]:
+    def _settings(self) -> dict[str, object]:
         """Values that the order depends on besides the epoch; they must be the same when a state is loaded."""
         return {"length": self._order_length()}
 
@@ -217,7 +220,7 @@ class ResumableSampler:
         self._given = start
         return self._counted(self._order(start))
 
-    def for_one_iteration(self) -> Any:
+    def for_one_iteration(self: Sampler) -> Sampler:
         """A copy whose next iteration is this sampler's; this one goes on after it."""
         own = copy.copy(self)
         self._pass()
@@ -274,5 +277,5 @@ def merge_states(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return dict(states[farness.index(min(farness))])
 
 
-def _either(values: Collection[Any]) -> str:
+def _either(values: Collection[object]) -> str:
     return " or ".join(sorted(map(str, values)))

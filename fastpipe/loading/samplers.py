@@ -63,7 +63,7 @@ class ShuffledSampler(ResumableSampler, Sampler[int]):
     def _order_length(self) -> int:
         return length_in(self.data_source, self.epoch)
 
-    def _settings(self) -> dict[str, Any]:
+    def _settings(self) -> dict[str, object]:
         return {**super()._settings(), "seed": self.seed}
 
 
@@ -125,7 +125,7 @@ class DistributedSampler(ResumableSampler, TorchDistributedSampler[Any]):
     def _order_length(self) -> int:
         return length_in(self.dataset, self.epoch)
 
-    def _settings(self) -> dict[str, Any]:
+    def _settings(self) -> dict[str, object]:
         return super()._settings() | ({"seed": self.seed} if self.shuffle else {})
 
 

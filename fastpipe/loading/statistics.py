@@ -16,6 +16,7 @@ import torch
 import torch.distributed as dist
 from numpy.typing import NDArray
 
+from fastpipe.datasets import BadFileCounts, ImageDataset
 from fastpipe.environment import busy_cpu_seconds, usable_cpus
 from fastpipe.executor import Stage, StageTimes
 from fastpipe.loading.ranks import rank_and_count
@@ -96,7 +97,7 @@ class LoaderMeter:
     """Measures one iteration for `LoaderStatistics`: its batches as they are handed out."""
 
     epoch: int | None = None  # its number
-    datasets: tuple[Any, ...] = ()  # the image datasets whose batches they are
+    datasets: tuple[ImageDataset, ...] = ()  # the image datasets whose batches they are
     # of the stages of whoever makes the batches; None for other datasets
     times: StageTimes | None = field(default=None, init=False)
     began: float = field(default_factory=time.perf_counter)
@@ -109,13 +110,18 @@ class LoaderMeter:
     def __post_init__(self) -> None:
         self.caches = {id(cache): (cache, cache.statistics()) for cache in _caches(self.datasets)}
 
-    def listen(self, loader: Any, workers: Any) -> None:
-        """Learns of the time of the stages: from this process, or from workers, which may be there from before."""
+    def listen(self, workers: int, iterator: object) -> None:
+        """Learns of the time of the stages: from this process, or from workers, which may be there from before.
+
+        Args:
+            workers: how many there are.
+            iterator: torch's, whose workers have stayed; None if this iteration begins with new ones.
+        """
         if not self.datasets:
             return
-        self.times = getattr(workers, "times", None) or StageTimes(max(loader.num_workers, 1))
+        self.times = getattr(iterator, "times", None) or StageTimes(max(workers, 1))
         self.times_before = self.times.total()
-        if loader.num_workers == 0:
+        if workers == 0:
             for dataset in self.datasets:
                 dataset._fastpipe.measure(self.times.row(0))
 
@@ -123,7 +129,7 @@ class LoaderMeter:
         """Notes a batch: when it was asked for and when it came, and how many were ready then."""
         self.rows.extend((got, got - asked, images_in(batch) if collated else 1, ready))
 
-    def statistics(self, workers: int, threads: int, bad_files: Any) -> LoaderStatistics:
+    def statistics(self, workers: int, threads: int, bad_files: BadFileCounts) -> LoaderStatistics:
         end = time.perf_counter() if self.ended is None else self.ended
         # A copy: another thread may ask, Prometheus's for one, and an array that is looked at can't grow.
         rows = np.frombuffer(self.rows[:], np.float64).reshape(-1, 4)
@@ -199,7 +205,7 @@ def _by_stage(row: NDArray[np.float64]) -> dict[str, float]:
     return {one.name.lower(): float(row[one] / images * 1e6) for one in Stage if one is not Stage.IMAGES and images}
 
 
-def _caches(datasets: tuple[Any, ...]) -> Iterator[Any]:
+def _caches(datasets: tuple[object, ...]) -> Iterator[Any]:
     for dataset in datasets:
         source = getattr(getattr(dataset, "_fastpipe_index", None), "source", None)
         if isinstance(source, CachedSource):

@@ -31,6 +31,7 @@ from fastpipe.datasets.wrappers import image_datasets, inner_datasets, is_transp
 from fastpipe.environment import usable_cpus
 from fastpipe.errors import LoaderError
 from fastpipe.executor import SharedEpoch
+from fastpipe.loading.base import LoaderBase
 from fastpipe.loading.batch_maker import BatchMaker, BatchTask
 from fastpipe.loading.collate import DRAW_NOTHING
 from fastpipe.loading.worker_monitor import PATIENCE_S, timed_out, warn_of_wait
@@ -42,7 +43,7 @@ the time beside a busy Python thread, and for 1% with three, in the same memory.
 
 _POLL_S = 1.0
 
-Ahead = tuple[Iterator[Any], Mapping[SharedEpoch, int]]
+Ahead = tuple[Iterator[object], Mapping[SharedEpoch, int]]
 """The sampler's output for an epoch to come, and the datasets' epochs in it."""
 
 
@@ -62,14 +63,14 @@ class ThreadIterator(_BaseDataLoaderIter):
         loader: the `fastpipe.DataLoader`.
     """
 
-    def __init__(self, loader: Any) -> None:
+    def __init__(self, loader: LoaderBase) -> None:
         super().__init__(loader)
         streams = self._seeded(loader)
         self._maker = BatchMaker(self._dataset, self._auto_collation, self._collate_fn, streams, self._pin_memory)
         weakref.finalize(self, self._maker.close)
         self._ahead: deque[BatchTask] = deque()
         self._tasks: deque[BatchTask] = deque()
-        self._settings: list[Any] = []
+        self._settings: list[object] = []
         self.number = 0  # of epochs that were begun
         self._begin(loader)
 
@@ -88,11 +89,11 @@ class ThreadIterator(_BaseDataLoaderIter):
         """Whether all batches of this epoch were handed out."""
         return not self._tasks
 
-    def rest(self) -> Iterator[Any]:
+    def rest(self) -> Iterator[object]:
         """The sampler's output for the batches of this epoch that weren't handed out."""
         return itertools.chain([task.indices for task in self._tasks], self._sampler_iter)
 
-    def again(self, loader: Any) -> None:
+    def again(self, loader: LoaderBase) -> None:
         """Begins the next epoch; what is left of this one isn't made any more."""
         self.stop_epoch(self.number)
         if loader._keeps_streams:  # as a worker's that stays
@@ -103,7 +104,7 @@ class ThreadIterator(_BaseDataLoaderIter):
             self._maker.go_on_with(self._seeded(loader), [*self._ahead])
         self._begin(loader)
 
-    def _seeded(self, loader: Any) -> Streams:
+    def _seeded(self, loader: LoaderBase) -> Streams:
         """Random numbers as those of torch's worker 0 in this epoch, after the loader's ``worker_init_fn``."""
         streams = Streams(int(self._base_seed))
         if loader.worker_init_fn is not None:
@@ -111,7 +112,7 @@ class ThreadIterator(_BaseDataLoaderIter):
                 loader.worker_init_fn(0)
         return streams
 
-    def _begin(self, loader: Any) -> None:
+    def _begin(self, loader: LoaderBase) -> None:
         self._obstacle = _obstacle(loader)
         self._timeout = loader.timeout
         self._prefetch = loader.prefetch_factor or AHEAD
@@ -221,7 +222,7 @@ class ThreadIterator(_BaseDataLoaderIter):
         self._maker.end()
 
 
-def _obstacle(loader: Any) -> str:
+def _obstacle(loader: LoaderBase) -> str:
     """The part of a loader's batches that keeps them from being made ahead, which is told once; empty if none does."""
     obstacle = gil_bound_part_within(loader.dataset)
     if not obstacle and _draws_in_collate(loader):
@@ -236,11 +237,11 @@ def _obstacle(loader: Any) -> str:
     return obstacle
 
 
-def _draws_in_collate(loader: Any) -> bool:
+def _draws_in_collate(loader: LoaderBase) -> bool:
     return loader._given_collate is not None and loader._given_collate not in DRAW_NOTHING
 
 
-def _epoch_ahead(loader: Any) -> Callable[[], Ahead | None]:
+def _epoch_ahead(loader: LoaderBase) -> Callable[[], Ahead | None]:
     """A function that gives the next epoch's batches of indices, if they are known before it begins; else None.
 
     The function keeps no loader alive.
@@ -265,9 +266,9 @@ def _epoch_ahead(loader: Any) -> Callable[[], Ahead | None]:
     return ahead
 
 
-def _settings_of(loader: Any) -> list[Any]:
+def _settings_of(loader: LoaderBase) -> list[object]:
     """The objects that batches depend on besides indices and epochs; batches are made anew if one is replaced."""
-    found: list[Any] = [loader.collate_fn, loader._batch_spec, loader.dataset]
+    found: list[object] = [loader.collate_fn, loader._batch_spec, loader.dataset]
     for part in image_datasets(loader.dataset):
         found.append(part.pipeline)
         found += (value for name, value in vars(part).items() if name not in ("_fastpipe", "on_begin"))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import RandomSampler
 
 from fastpipe.datasets.wrappers import image_datasets
@@ -67,7 +68,7 @@ class Tuning:
         note: why the fastest isn't chosen, or why threads without workers can't make batches ahead; else empty.
     """
 
-    kwargs: dict[str, Any]
+    kwargs: dict[str, object]
     chosen: Trial
     trials: tuple[Trial, ...]
     note: str = ""
@@ -176,9 +177,9 @@ def _settings(max_workers: int, cpus: int, threads_help: bool) -> Iterator[tuple
 class RunningLoader:
     """An endless loader all of whose workers run."""
 
-    batches: Iterator[Any]  # what it gives
+    batches: Iterator[object]  # what it gives
     workers: int  # that it has
-    first_batch: Any  # the first that it gave
+    first_batch: object  # the first that it gave
     first_batch_s: float  # seconds from the loader's making to that
 
     def batches_per_s(self, seconds: float) -> float:
@@ -195,7 +196,7 @@ class RunningLoader:
 
 
 @contextlib.contextmanager
-def running(make: Callable[[], Any], workers: int, *, seed: int) -> Iterator[RunningLoader]:
+def running(make: Callable[[], TorchDataLoader[Any]], workers: int, *, seed: int) -> Iterator[RunningLoader]:
     """Makes and starts a loader with that number of workers, and with random numbers of its own from a seed.
 
     At the end global generators are put back, and the dataset's threads ended.

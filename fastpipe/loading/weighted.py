@@ -85,7 +85,7 @@ class WeightedSampler(ResumableSampler, Sampler[int]):
     def _order_length(self) -> int:
         return self.num_samples
 
-    def _settings(self) -> dict[str, Any]:
+    def _settings(self) -> dict[str, object]:
         drawn = "with" if self.replacement else "without"
         weights = f"{self._weights_digest}, {drawn} replacement"
         return {**super()._settings(), "seed": self.seed, "weights": weights}
@@ -129,7 +129,7 @@ class ClassBalancedSampler(WeightedSampler):
 
     def __init__(
         self,
-        targets: Sized | Sequence[Any] | NDArray[Any] | torch.Tensor,
+        targets: Sized | Sequence[object] | NDArray[Any] | torch.Tensor,
         num_samples: int | None = None,
         replacement: bool = True,
         seed: int = 0,

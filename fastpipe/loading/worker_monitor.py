@@ -14,6 +14,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from multiprocessing import Process
 from typing import Any
 
 import torch
@@ -25,6 +26,7 @@ from fastpipe.environment import no_descriptors_left
 from fastpipe.errors import FastpipeWarning, LoaderError
 from fastpipe.executor import SharedEpoch, StageTimes
 from fastpipe.forks import garbage_left_to_parent
+from fastpipe.loading.base import LoaderBase
 from fastpipe.loading.fetcher import BatchFetcher
 from fastpipe.loading.worker import Heartbeats, WorkerInit
 from fastpipe.memory.shm_pool import close_pieces
@@ -62,7 +64,7 @@ _OTHER_CAUSE = "Its own message, if it left one, is above this one"
 # What tells workers to end, kept apart from the iterators: where one goes as part of a ring of references (every
 # exception that was caught with a name makes one), Python's collector closes the queues in it first, and then torch
 # waits five seconds for each worker, which can't hear it.
-_channels: dict[int, tuple[Any, ...]] = {}
+_channels: dict[int, tuple[object, ...]] = {}
 
 
 class MonitoredIterator(_MultiProcessingDataLoaderIter):
@@ -81,7 +83,11 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
     """
 
     def __init__(
-        self, loader: Any, epochs: Mapping[SharedEpoch, int], times: StageTimes | None = None, stays: bool = False
+        self,
+        loader: LoaderBase,
+        epochs: Mapping[SharedEpoch, int],
+        times: StageTimes | None = None,
+        stays: bool = False,
     ) -> None:
         self.datasets = tuple(image_datasets(loader.dataset))
         self.heartbeats: Heartbeats | None = None
@@ -89,13 +95,13 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
         if self.datasets:
             threads = max(part.threads if loader.threads is None else loader.threads for part in self.datasets)
             self.heartbeats = Heartbeats(loader.num_workers, threads)
-        self._sent: dict[int, Any] = {}  # what the sampler gave for each batch that workers were asked for
+        self._sent: dict[int, object] = {}  # what the sampler gave for each batch that workers were asked for
         self._waiting_since: float | None = None
         self._warned = False
         self._owner = os.getpid()
         # As torch has it when its own constructor fails at the first step.
         self._shutdown = self._worker_pids_set = False
-        self._workers: list[Any] = []
+        self._workers = []
         self._index_queues: list[Any] = []
         self._worker_result_queue: Any = None
         given = copy.copy(loader)
@@ -136,19 +142,19 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
         """Whether all batches were handed out; False where the dataset alone knows."""
         return not self._task_info and self._dataset_kind == _DatasetKind.Map
 
-    def rest(self) -> Iterator[Any] | None:
+    def rest(self) -> Iterator[object] | None:
         """The sampler's output for the batches that weren't handed out; None where the dataset alone knows."""
         if self._dataset_kind != _DatasetKind.Map:
             return None
         return itertools.chain([self._sent[number] for number in sorted(self._task_info)], self._sampler_iter)
 
-    def _next_index(self) -> Any:
+    def _next_index(self) -> object:
         indices = super()._next_index()  # type: ignore[no-untyped-call]
         self._sent = {number: sent for number, sent in self._sent.items() if number in self._task_info}
         self._sent[self._send_idx] = indices
         return indices
 
-    def _reset(self, loader: Any, first_iter: bool = False) -> None:
+    def _reset(self, loader: LoaderBase, first_iter: bool = False) -> None:
         self._unregister_workers()  # the last step of torch's __init__ has set them
         self._index_sampler = loader._index_sampler  # of this iteration
         super()._reset(loader, first_iter)
@@ -207,7 +213,7 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
         """Tells torch's handler of SIGCHLD of the workers."""
         self._unregister_workers()  # an interrupt may have left them there
         self._worker_pids_set = True
-        torch._C._set_worker_pids(id(self), tuple(process.pid for process in self._workers))
+        torch._C._set_worker_pids(id(self), tuple(process.pid or 0 for process in self._workers))
 
     def _unregister_workers(self) -> None:
         """Has torch's handler of SIGCHLD forget the workers."""
@@ -216,7 +222,7 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
                 torch._C._remove_worker_pids(id(self))
             self._worker_pids_set = False
 
-    def _dead_workers(self) -> list[tuple[int, Any]]:
+    def _dead_workers(self) -> list[tuple[int, Process]]:
         """Numbers and processes of the workers that ended otherwise than they should."""
         workers = enumerate(self._workers)
         return [(number, process) for number, process in workers if process.exitcode not in (None, 0)]
@@ -239,20 +245,18 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
             return LoaderError(" ".join(self._describe_exit(number, process) for number, process in dead))
         return LoaderError(text.strip().rstrip(".") + ".") if any(died in text for died in _DIED) else None
 
-    def _describe_exit(self, number: int, process: Any) -> str:
-        name = ""
-        if process.exitcode < 0:
+    def _describe_exit(self, number: int, process: Process) -> str:
+        name, status = "", process.exitcode or 0
+        if status < 0:
             with contextlib.suppress(ValueError):
-                name = signal.Signals(-process.exitcode).name
-        how = f"was killed by {name or f'signal {-process.exitcode}'}"
-        if process.exitcode > 0:
-            how = f"ended with exit status {process.exitcode}"
+                name = signal.Signals(-status).name
+        how = f"ended with exit status {status}" if status > 0 else f"was killed by {name or f'signal {-status}'}"
         last = self._last_sample(number)
         place = f"; it{last}" if last else ""
         cause = _CAUSES.get(name, _OTHER_CAUSE)
-        if process.exitcode == NO_ROOM:
+        if status == NO_ROOM:
             cause = _NO_ROOM_CAUSE
-        elif process.exitcode == NO_DESCRIPTORS:
+        elif status == NO_DESCRIPTORS:
             cause = no_descriptors_left(OSError(errno.EMFILE, ""))
         return f"DataLoader worker {number} (pid {process.pid}) {how}{place}. {cause}."
 

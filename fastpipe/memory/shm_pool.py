@@ -143,7 +143,7 @@ class WorkerPieces:
         unused = (int(number) for number in np.flatnonzero(self._in_use != _IN_USE))
         return next((number for number in unused if number not in self._pieces), None)
 
-    def reduced(self, tensor: torch.Tensor) -> tuple[Any, ...] | None:
+    def reduced(self, tensor: torch.Tensor) -> tuple[object, ...] | None:
         """The stand-in for a tensor in a pickle for the main process, which the memory is handed over to.
 
         None for a tensor that doesn't lie in a piece that was lent, or in one whose batch was handed over before.

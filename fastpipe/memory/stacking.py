@@ -66,7 +66,7 @@ def are_alike(batch: Any) -> bool:
 
 
 def _stacks_as_tensor(kind: type[Any]) -> bool:
-    """Whether a stack of such tensors is a plain one: of torchvision's images, unless somebody asked otherwise."""
+    """Whether a stack of a class's tensors is a plain tensor: torchvision's images make one, unless told otherwise."""
     helpers = sys.modules.get("torchvision.tv_tensors._torch_function_helpers")
     tv_tensors = sys.modules.get("torchvision.tv_tensors")
     if helpers is None or tv_tensors is None or kind is not tv_tensors.Image:

@@ -43,7 +43,8 @@ def with_direct_queues(context: BaseContext | None) -> BaseContext:
     """A copy of a multiprocessing context, None for the default one, whose queues are `DirectQueue`s."""
     found: Any = copy.copy(multiprocessing.get_context() if context is None else context)
     found.Queue = lambda: DirectQueue(ctx=found)
-    return found  # type: ignore[no-any-return]
+    made: BaseContext = found
+    return made
 
 
 class DirectQueue(queues.Queue):  # type: ignore[type-arg]
@@ -131,7 +132,7 @@ def _dumps(obj: object) -> bytes:
         return f"(I{number}\n](I{listed}\net.".encode()  # protocol 1: a tuple of a number and a list of numbers
     try:
         return pickle.dumps(obj)  # in torch's protocol: a later one keeps arrays read-only
-    except Exception:  # what only multiprocessing can send
+    except Exception:  # what multiprocessing alone can send; other errors are raised again by that
         return bytes(ForkingPickler.dumps(obj))
 
 

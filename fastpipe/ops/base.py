@@ -308,7 +308,7 @@ def interned_once(kind: Callable[..., Interned], *arguments: object) -> Interned
 
 def interned_if_hashable(kind: Callable[..., Interned], *arguments: object) -> Interned:
     """The interned operation of these arguments, lists and tuples among them; a new one if any isn't hashable."""
-    flat: list[Any] = []
+    flat: list[object] = []
     for argument in arguments:
         if type(argument) is list or type(argument) is tuple:
             flat += (type(argument), len(argument), *argument)
@@ -356,7 +356,7 @@ def contracts_of(step: object) -> tuple[Contract, ...]:
 
 
 def field_names(operation: Operation) -> tuple[str, ...]:
-    cls: Any = type(operation)
+    cls: object = type(operation)
     return _field_names(cls)
 
 

@@ -267,7 +267,7 @@ class LookUp(TableOperation):
     pointwise: ClassVar[bool] = True
     operations: tuple[TableOperation, ...]
 
-    def apply(self, image: object) -> Any:
+    def apply(self, image: object) -> object:
         if isinstance(image, np.ndarray):
             return kernels.apply_table(image, self.table())
         for operation in self.operations:

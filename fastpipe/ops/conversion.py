@@ -137,7 +137,7 @@ TensorConversion: TypeAlias = ToPlanarTensor | ToNormalizedTensor
 """A conversion of a uint8 array that ends a program's part on pixels."""
 
 
-def fused_conversion(behind: Sequence[Step], channels: int) -> tuple[TensorConversion | None, int]:
+def fused_conversion(steps: Sequence[Step], channels: int) -> tuple[TensorConversion | None, int]:
     """The first operations of the end of a chain, as one conversion of a uint8 array; and how many they are.
 
     ``ToTensor`` and ``PILToTensor → ConvertImageDtype(float32)`` are the same values there: each is ``x / 255`` in
@@ -145,16 +145,16 @@ def fused_conversion(behind: Sequence[Step], channels: int) -> tuple[TensorConve
     isn't float32.
 
     Args:
-        behind: what starts with a conversion to a tensor.
+        steps: what starts with a conversion to a tensor.
         channels: of the image where it becomes a tensor.
     """
-    known = tuple(takewhile(lambda step: isinstance(step, _Conversion), behind[:3]))
+    known = tuple(takewhile(lambda step: isinstance(step, _Conversion), steps[:3]))
     return _fused(known, channels, torch.get_default_dtype())
 
 
 @lru_cache(maxsize=256)
-def _fused(behind: tuple[Operation, ...], channels: int, dtype: torch.dtype) -> tuple[TensorConversion | None, int]:
-    first, *rest = behind
+def _fused(steps: tuple[Operation, ...], channels: int, dtype: torch.dtype) -> tuple[TensorConversion | None, int]:
+    first, *rest = steps
     used, multiplied = 1, False
     if isinstance(first, PilToTensor):
         if not (rest and isinstance(rest[0], ConvertImageDtype) and rest[0].dtype is torch.float32):

@@ -36,12 +36,12 @@ class TorchvisionEnum(Enum):
         return _adopted(cls, value) if isinstance(value, Enum) else value
 
     @classmethod
-    def _missing_(cls, value: object) -> Any:
+    def _missing_(cls, value: object) -> object:
         return cls[value.name] if isinstance(value, Enum) and _is_twin(cls, type(value)) else None
 
 
 @lru_cache(maxsize=256)
-def _adopted(cls: Any, member: Enum) -> Any:
+def _adopted(cls: Any, member: Enum) -> object:
     return cls(member) if _is_twin(cls, type(member)) else member
 
 

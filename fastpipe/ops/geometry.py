@@ -260,7 +260,7 @@ class Margin(Pad):
 
     rgbx_pad: ClassVar[int] = 0
 
-    def apply(self, image: object) -> Any:
+    def apply(self, image: object) -> object:
         if not isinstance(image, Image.Image):
             return Pad.apply(self, image)
         left, top, right, bottom = padding_ltrb(self.padding)

@@ -1,13 +1,9 @@
 """The interpolation modes, and Pillow's integers for them."""
 
-from collections.abc import Callable
 from typing import Any
 
-import torch
-
+from fastpipe.kernels.torchscript import is_scripting
 from fastpipe.ops.enums import TorchvisionEnum
-
-_is_scripting: Callable[[], bool] = torch.jit.is_scripting  # type: ignore[attr-defined]
 
 
 class InterpolationMode(TorchvisionEnum):
@@ -59,7 +55,7 @@ def checked_interpolation(interpolation: InterpolationMode) -> InterpolationMode
     Raises:
         TypeError: it is neither.
     """
-    if not _is_scripting():  # noqa: SIM102 - TorchScript must not see the inner one
+    if not is_scripting():  # noqa: SIM102 - TorchScript must not see the inner one
         if not isinstance(interpolation, InterpolationMode):
             return _checked(interpolation)
     return interpolation

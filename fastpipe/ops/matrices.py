@@ -7,6 +7,8 @@ import math
 
 import torch
 
+from fastpipe.kernels.torchscript import is_scripting
+
 
 def perspective_coeffs(startpoints: list[list[int]], endpoints: list[list[int]]) -> list[float]:
     """``(a, b, c, d, e, f, g, h)`` of the perspective that moves four points to four others.
@@ -28,7 +30,7 @@ def perspective_coeffs(startpoints: list[list[int]], endpoints: list[list[int]])
     for p1, p2 in zip(endpoints, startpoints):  # noqa: B905 - TorchScript's zip has no strict
         rows.append([p1[0], p1[1], 1, 0, 0, 0, -p2[0] * p1[0], -p2[0] * p1[1]])
         rows.append([0, 0, 0, p1[0], p1[1], 1, -p2[1] * p1[0], -p2[1] * p1[1]])
-    if torch.jit.is_scripting():  # type: ignore[attr-defined]
+    if is_scripting():
         a_matrix = torch.tensor(rows, dtype=torch.float64)
     else:
         a_matrix = _in_float64(rows)

@@ -61,7 +61,7 @@ def _by_torchvision(image: UInt8Array, name: str, given: dict[str, Any]) -> UInt
     return np.ascontiguousarray(made if image.ndim == 3 or made.shape[2] > 1 else made[..., 0])
 
 
-def _applied(operation: Operation, image: Pixels, name: str, given: dict[str, Any]) -> Any:
+def _applied(operation: Operation, image: Pixels, name: str, given: dict[str, Any]) -> object:
     """An operation's result, by the core or torchvision, on an array; on a tensor by torchvision."""
     if isinstance(image, torch.Tensor):
         return functional(name)(image, **as_theirs(given))

@@ -15,7 +15,7 @@ class TensorShape(ImageShape):
     Attributes:
         dtype: of its elements.
         pure: a plain tensor, not a ``tv_tensors.Image``.
-        ahead: nothing was done to it since the conversion that isn't done before, on pixels: see `tensor_operation`.
+        ahead: all that follows the conversion to a tensor so far is done before it, on pixels: see `tensor_operation`.
     """
 
     dtype: torch.dtype

@@ -48,7 +48,7 @@ class Tar:
         return b"".join((head, data, bytes(-len(data) % tarfile.BLOCKSIZE)))
 
     def directory(self, place: MemberOffset) -> bytes:
-        """The entry of a member in what follows the last one; empty for a tar."""
+        """The entry of a member in the directory that follows the last member; empty for a tar, which has none."""
         return b""
 
     def end(self, directory: bytes | bytearray, count: int, start: int) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from fastpipe.core.packed import is_packed, original_of, pack, same_coefficients, unpack
 from fastpipe.environment import versions
@@ -53,9 +53,9 @@ class Packing:
         return 1.2 if self.smaller is None else 1.0
 
     @property
-    def about(self) -> dict[str, Any]:
+    def about(self) -> dict[str, object]:
         """The options that the result depends on, as JSON has them."""
-        about: dict[str, Any] = {} if self.discard_original_bytes else {"original_bytes": True}
+        about: dict[str, object] = {} if self.discard_original_bytes else {"original_bytes": True}
         if self.smaller is not None:
             about["smaller"] = {**asdict(self.smaller), "pillow": versions("pillow")["pillow"]}
         return about
@@ -93,7 +93,7 @@ class Unpacking:
     growth = 1 / 1.2
 
     @property
-    def about(self) -> dict[str, Any]:
+    def about(self) -> dict[str, object]:
         return {}
 
     def takes(self, name: str) -> bool:

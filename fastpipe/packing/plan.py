@@ -6,7 +6,6 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count, groupby
 from operator import itemgetter
-from typing import Any
 
 from fastpipe.packing.conversions import Conversion
 from fastpipe.packing.items import Item
@@ -60,7 +59,7 @@ class Layout:
         return self.is_one_file_each and self.source.kind == "list"
 
     @property
-    def about(self) -> dict[str, Any]:
+    def about(self) -> dict[str, object]:
         """The values that the target's bytes depend on: what is begun with some goes on with the same."""
         source = self.source
         labels = None

@@ -100,7 +100,7 @@ class Totals:
 
 @contextlib.contextmanager
 def open_record(
-    file: str, about: Mapping[str, Any], target: str, in_the_way: Callable[[], str] = str
+    file: str, about: Mapping[str, object], target: str, in_the_way: Callable[[], str] = str
 ) -> Iterator[Record]:
     """The record of a target, which one process at a time has; a run that fails before it did anything leaves none.
 
@@ -149,7 +149,7 @@ class Record:
         whole: the containers that are recorded as a whole, by key: their bytes and stamp.
     """
 
-    def __init__(self, file: str, stream: IO[bytes], about: Mapping[str, Any], target: str) -> None:
+    def __init__(self, file: str, stream: IO[bytes], about: Mapping[str, object], target: str) -> None:
         self.file = file
         self.totals = Totals()
         self.parts: dict[str, PartState] = {}
@@ -234,7 +234,7 @@ class Record:
         os.fsync(self._stream.fileno())
 
 
-def _check(head: bytes, about: Mapping[str, Any], file: str, target: str) -> None:
+def _check(head: bytes, about: Mapping[str, object], file: str, target: str) -> None:
     """Raises DatasetError where a record's first line isn't what it would be now."""
     try:
         before = json.loads(head)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 from fastpipe.environment import line_width, versions
 from fastpipe.packing.smaller import Changes
@@ -50,7 +49,7 @@ class PackResult:
     left_out: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
 
-    def about(self) -> dict[str, Any]:
+    def about(self) -> dict[str, object]:
         """The result as JSON has it."""
         values = {**asdict(self), "versions": versions("pillow"), "seconds": round(self.seconds, 3)}
         values["smaller"] = values.pop("changes") if self.changes.images else None

@@ -207,7 +207,7 @@ class Smaller:
     def _encoded(self, data: bytes, header: Header, size: Size) -> tuple[NDArray[Any], bytes]:
         """The pixels of an image at a size, and its new file."""
         image = open_image(data)
-        metadata: dict[str, Any] = {name: image.info[name] for name in _METADATA if image.info.get(name)}
+        metadata: dict[str, object] = {name: image.info[name] for name in _METADATA if image.info.get(name)}
         resized = image.resize((size.width, size.height), Image.Resampling.LANCZOS)
         out = io.BytesIO()
         quality = self.quality or DEFAULT_QUALITY

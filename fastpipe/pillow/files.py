@@ -160,7 +160,7 @@ class _LazyFile(_Base):
         calls: tuple[PlainCall, ...] = () if self._mode in _OWN_MODES else (_in_rgb,)
         return LazyImage(source, "L" if self._mode == "L" else "RGB", info_for_next(self), calls=calls)
 
-    def _fastpipe_claim(self, *given: Any) -> Any:
+    def _fastpipe_claim(self, *given: Any) -> object:
         """See `LazyImage._fastpipe_claim`."""
         lazy = self._fastpipe_lazy()
         return None if lazy is None else lazy._fastpipe_claim(*given)
@@ -257,7 +257,7 @@ class _LazyFile(_Base):
         return made
 
 
-def _recorded(name: str) -> Any:
+def _recorded(name: str) -> object:
     """A method of Pillow's images that is done to a lazy image, where there is one."""
 
     @wraps(getattr(Image.Image, name))
@@ -343,7 +343,7 @@ def adopt(image: Image.Image, check: Check | None = None, on_mistake: OnMistake 
         on_mistake: gets errors of ours, where Pillow has none: see `LazySource`.
     """
     if type(image) is JpegImagePlugin.JpegImageFile and image.mode in _OWN_MODES:
-        kind: Any = _LazyJpeg
+        kind: object = _LazyJpeg
     elif type(image) is PngImagePlugin.PngImageFile and not image.is_animated and image.mode in (*_OWN_MODES, *_TO_RGB):
         kind = _LazyPng
     else:

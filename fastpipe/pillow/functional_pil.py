@@ -15,7 +15,7 @@ from fastpipe.pillow.lazy_image import GRAY_IN_THREE, LazyImage, PlainCall, lazy
 from fastpipe.program.on_image import on_pixels, shape_of
 
 
-def adjust_hue(img: Any, hue_factor: Any) -> LazyImage | None:
+def adjust_hue(img: object, hue_factor: object) -> LazyImage | None:
     """``adjust_hue`` of a colour image."""
     if getattr(img, "mode", None) != "RGB" or not isinstance(hue_factor, (int, float)):
         return None  # before the file counts as loaded
@@ -37,7 +37,7 @@ def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: Any = "constant") -
     return recorded(img, Pad([*sides], 0, padding_mode), plain=plain, keeps_info=False)
 
 
-def to_grayscale(img: Any, num_output_channels: Any) -> LazyImage | None:
+def to_grayscale(img: object, num_output_channels: object) -> LazyImage | None:
     """``to_grayscale`` of a colour image in three channels; in one it is ``Image.convert``."""
     lazy = lazy_of(img) if num_output_channels == 3 else None
     if lazy is None or lazy.mode != "RGB":
@@ -55,29 +55,29 @@ def _permute_channels_image_pil(image: Any, permutation: Any) -> LazyImage | Non
     if sorted(order) != [0, 1, 2]:
         return None
 
-    def plain(picture: Any) -> Any:
+    def plain(picture: object) -> Any:
         return module._permute_channels_image_pil(picture, [*order])
 
     return recorded(lazy, PermuteChannels(order), plain=plain, keeps_info=False)
 
 
-def _torchvisions(name: str, *arguments: Any) -> PlainCall | None:
+def _torchvisions(name: str, *arguments: object) -> PlainCall | None:
     """torchvision's own function, which whoever called it has imported."""
     module = sys.modules.get("torchvision.transforms._functional_pil")
     return None if module is None else lambda image: getattr(module, name)(image, *arguments)
 
 
-def to_tensor(pic: Any) -> torch.Tensor | None:
+def to_tensor(pic: object) -> torch.Tensor | None:
     """``to_tensor``, from the file."""
     return _converted(pic, ToTensor()) if torch.get_default_dtype() is torch.float32 else None
 
 
-def pil_to_tensor(pic: Any) -> torch.Tensor | None:
+def pil_to_tensor(pic: object) -> torch.Tensor | None:
     """``pil_to_tensor``, from the file; as torchvision's, it lies in rows of pixels."""
     return _converted(pic, PilToTensor())
 
 
-def _converted(pic: Any, conversion: ToTensor | PilToTensor) -> torch.Tensor | None:
+def _converted(pic: object, conversion: ToTensor | PilToTensor) -> torch.Tensor | None:
     lazy = lazy_of(pic)
     shape = None if lazy is None else shape_of(lazy)
     if shape is None:

@@ -45,17 +45,17 @@ _ENHANCEMENTS: tuple[tuple[Operation, Callable[[float], Operation]], ...] = (
 """The last operation of an image's degenerate, as ``ImageEnhance`` calls it, and its blend with the image."""
 
 
-def black(image: Any) -> LazyImage | None:
+def black(image: object) -> LazyImage | None:
     """The degenerate of ``ImageEnhance.Brightness``: black."""
     return recorded(image, _BLACK, plain=lambda image: ImageEnhance.Brightness(image).degenerate, keeps_info=False)
 
 
-def flat(image: Any) -> LazyImage | None:
+def flat(image: object) -> LazyImage | None:
     """The degenerate of ``ImageEnhance.Contrast``: the mean of the gray image everywhere."""
     return recorded(image, _FLAT, plain=lambda image: ImageEnhance.Contrast(image).degenerate, keeps_info=False)
 
 
-def blend(im1: Any, im2: Any, alpha: Any) -> LazyImage | None:
+def blend(im1: object, im2: object, alpha: object) -> LazyImage | None:
     """``Image.blend`` of an image's degenerate with the image itself, which is what ``ImageEnhance`` does."""
     one, other = lazy_of(im1), lazy_of(im2)
     if one is None or other is None or one.mode != other.mode or source_of(one) is not source_of(other):
@@ -97,19 +97,19 @@ _LARGEST_FACTOR = 3e38  # Pillow's factors are float32, whose largest is 3.4e38
 
 
 def autocontrast(
-    image: Any, cutoff: Any = 0, ignore: Any = None, mask: Any = None, preserve_tone: Any = False
+    image: object, cutoff: object = 0, ignore: object = None, mask: object = None, preserve_tone: object = False
 ) -> LazyImage | None:
     """``ImageOps.autocontrast``, without any option."""
     is_usual = isinstance(cutoff, int) and cutoff == 0 and ignore is None and mask is None and preserve_tone is False
     return recorded(image, Autocontrast(), plain=ImageOps.autocontrast) if is_usual else None
 
 
-def equalize(image: Any, mask: Any = None) -> LazyImage | None:
+def equalize(image: object, mask: object = None) -> LazyImage | None:
     """``ImageOps.equalize`` of a whole image."""
     return recorded(image, Equalize(), plain=ImageOps.equalize) if mask is None else None
 
 
-def expand(image: Any, border: Any = 0, fill: Any = 0) -> LazyImage | None:
+def expand(image: object, border: object = 0, fill: object = 0) -> LazyImage | None:
     """``ImageOps.expand``."""
     sides = border if isinstance(border, tuple) else (border,) * 4
     sides = sides * 2 if len(sides) == 2 else sides

@@ -65,7 +65,7 @@ class _ShownPixels(TensorSource):
 
     def run(
         self, steps: tuple[Step, ...], program: Program, out: torch.Tensor | None = None, *, in_rows: bool = False
-    ) -> Any:
+    ) -> object:
         source = self._source
         try:
             return source.run(program, out, in_rows=in_rows)
@@ -93,7 +93,7 @@ class _ShownPixels(TensorSource):
         raise NotImplementedError("each tensor is made from the file")
 
 
-def image_tensor(image: Any, name: str, account_of: Callable[[ByPillow], Account]) -> torch.Tensor | None:
+def image_tensor(image: object, name: str, account_of: Callable[[ByPillow], Account]) -> torch.Tensor | None:
     """The tensor without pixels that a function gives of an image without pixels; None where it is to be made at once.
 
     Args:
@@ -147,7 +147,7 @@ def drawn_tensor(image: object, steps: tuple[Step, ...], shape: ImageShape, acco
     return None if work is None else pending_tensor(work)
 
 
-def converted(tensor: Any, dtype: Any, account_of: Callable[[Account], Account]) -> torch.Tensor | None:
+def converted(tensor: object, dtype: object, account_of: Callable[[Account], Account]) -> torch.Tensor | None:
     """torchvision's ``convert_image_dtype`` of an image's tensor without pixels; None where its own is to run."""
     record = record_of(tensor)
     if record is None or record.shape.dtype is not torch.uint8 or dtype is not torch.float32:

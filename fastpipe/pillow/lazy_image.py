@@ -218,7 +218,7 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
             record.gave_array = True
             try:
                 pixels = record.source.run(record.source.program(_shown(self, record)), as_array=True)
-            except Exception as error:
+            except Exception as error:  # raised again, unless Pillow makes the same without one
                 pixels = to_array(_by_pillow_instead(record, error))
         shape = pixels.shape if self.mode == "RGB" else pixels.shape[:2]
         return {"version": 3, "data": pixels.tobytes(), "shape": shape, "typestr": "|u1"}
@@ -364,7 +364,7 @@ def _run(image: Image.Image, record: _Record) -> Image.Image:
     made: Image.Image
     try:
         made = record.source.run(record.source.program(_shown(image, record)))
-    except Exception as error:
+    except Exception as error:  # raised again, unless Pillow makes the same without one
         made = _by_pillow_instead(record, error)
     if record.source.check is None or record.calls is None:
         return made
@@ -464,7 +464,7 @@ def _resizing(
     return None if found is None else (found,)
 
 
-def _blur(kind: Callable[[Any], Operation], radius: Any) -> Operation | None:
+def _blur(kind: Callable[[Any], Operation], radius: object) -> Operation | None:
     return None if radii_of(radius) is None else kind(radius)
 
 
@@ -481,7 +481,7 @@ def _cut(box: Box, width: int, height: int) -> tuple[Operation, ...]:
     return (inner, Margin([*around])) if any(around) else (inner,)
 
 
-def lazy_of(image: Any) -> LazyImage | None:
+def lazy_of(image: object) -> LazyImage | None:
     """The image as a lazy one, if it has no pixels yet, in mode RGB or L; None of anything else."""
     lazy = getattr(type(image), "_fastpipe_lazy", None)  # a file's, too
     made: LazyImage | None = None if lazy is None else lazy(image)
@@ -517,7 +517,9 @@ def plain_way(image: LazyImage) -> Callable[[], Image.Image] | None:
     return made
 
 
-def recorded(image: Any, *operations: Operation, plain: PlainCall | None, keeps_info: bool = True) -> LazyImage | None:
+def recorded(
+    image: object, *operations: Operation, plain: PlainCall | None, keeps_info: bool = True
+) -> LazyImage | None:
     """The image after further operations.
 
     Args:
@@ -538,7 +540,7 @@ def recorded(image: Any, *operations: Operation, plain: PlainCall | None, keeps_
     return _then(lazy, record, *operations, plain=plain, keeps_info=keeps_info)
 
 
-def source_of(image: Any) -> LazySource | None:
+def source_of(image: object) -> LazySource | None:
     """The source of a lazy image; a source itself as it is; None for anything else."""
     if isinstance(image, LazySource):
         return image
@@ -555,7 +557,7 @@ def region_of(image: Any, box: Box) -> NDArray[Any] | None:
     return None if record is None or image.mode != "RGB" else record.source.region(box, record.steps)
 
 
-def load_images(sample: Any) -> None:
+def load_images(sample: object) -> None:
     """Makes the pixels of all lazy images in a sample: in lists, tuples and dicts."""
     if isinstance(sample, LazyImage):
         _made(sample)
@@ -585,7 +587,7 @@ def _whole_size(size: Any) -> Size | None:
     return Size(height, width) if 0 < min(width, height) <= max(width, height) <= _LARGEST else None
 
 
-def _is_one_step(box: Sequence[float], size: Size, mode: str, reducing_gap: Any) -> bool:
+def _is_one_step(box: Sequence[float], size: Size, mode: str, reducing_gap: object) -> bool:
     """Whether Pillow resizes in one step, with this ``reducing_gap``."""
     if not isinstance(reducing_gap, (int, float)) or reducing_gap < 1.0:
         return False
@@ -615,10 +617,10 @@ class PendingPixels:
     def __init__(self, image: Image.Image) -> None:
         self._image = image
 
-    def __getitem__(self, place: Any) -> Any:
+    def __getitem__(self, place: object) -> Any:
         return self._pixels()[place]
 
-    def __setitem__(self, place: Any, value: Any) -> None:
+    def __setitem__(self, place: object, value: object) -> None:
         self._pixels()[place] = value
 
     def _pixels(self) -> Any:

@@ -76,7 +76,7 @@ class PointTable(Operation):
     takes_arrays_alone: ClassVar[bool] = True
     entries: bytes
 
-    def apply(self, image: Any) -> Any:
+    def apply(self, image: Any) -> object:
         table = np.frombuffer(self.entries, np.uint8).reshape(3, 256)
         return np.stack([table[channel][image[..., channel]] for channel in range(3)], axis=-1)
 
@@ -135,7 +135,7 @@ class BoxResize(Operation):
         part = Box(first, start, end - first, stop - start)
         return part, (BoxResize(self.whole, part, self.result, window, self.mode, self.box),)
 
-    def apply(self, image: Any) -> Any:
+    def apply(self, image: Any) -> object:
         place = self.whole, self.part, self.result, self.window, self.mode, self.box
         return through_pillow(image, lambda picture: resizing.window_by_pillow(picture, *place))
 

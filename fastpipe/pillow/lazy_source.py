@@ -15,7 +15,7 @@ from PIL import Image
 from fastpipe import core
 from fastpipe.ops import Crop, Operation
 from fastpipe.pending import is_pending
-from fastpipe.program.core_job import Encoded, fill_from_file
+from fastpipe.program.core_job import Encoded
 from fastpipe.program.execute import decode_by_core
 from fastpipe.program.lower import lower
 from fastpipe.program.on_image import run, run_on_image, to_array, to_pil
@@ -83,7 +83,7 @@ class LazySource:
         self.error: Exception | None = None
         self._parts = Parts(encoded.header)
         self._whole: Image.Image | None = None
-        self._info: dict[Any, Any] | None = None
+        self._info: dict[Any, object] | None = None
         self._images: list[weakref.ref[Image.Image]] = []
         self._most_images = 8
 
@@ -101,7 +101,7 @@ class LazySource:
             if image is None or not is_pending(image):
                 continue
             if image.width * image.height * _PIXEL_BYTES[image.mode] < len(self.encoded.data):
-                with suppress(Exception):  # which is for who looks at the pixels
+                with suppress(Exception):  # raised again for whoever looks at the pixels
                     image.load()
                     _ = image.im
         self._whole = None
@@ -169,10 +169,7 @@ class LazySource:
             job: any, which is filled anew.
             program: that starts from the file, and that the core takes as a whole.
         """
-        if self._whole is not None or not self._parts.add_only(program.box):
-            return False
-        fill_from_file(job, program, self.encoded)
-        return True
+        return self._whole is None and self._parts.fill(job, program, self.encoded)
 
     def region(self, box: Box, steps: tuple[Step, ...] = ()) -> NDArray[Any]:
         """A box of what steps give, decoded alone: an array ``(H, W, C)``; the thread's next decode overwrites it."""
@@ -211,7 +208,7 @@ class LazySource:
     def _decode_by_pillow(self) -> Image.Image:
         try:
             return self._decoded_by_pillow()
-        except Exception as error:
+        except Exception as error:  # raised again; whoever gets another error asks for this one
             self.error = error
             raise
 

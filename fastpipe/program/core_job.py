@@ -154,10 +154,10 @@ def add_program(job: core.Job, program: Program) -> tuple[ImageShape, int]:
     box, shape = program.region, program.shape
     if box is not None:
         shape = new_namedtuple(ImageShape, (box.height, box.width, shape.channels))
-    behind, taken = add_steps(job, steps, shape)
+    result, taken = add_steps(job, steps, shape)
     if memo is not None and taken == len(steps):
-        memo.packed.keep(channels, (job.packed((0, 0)), behind))
-    return behind, taken
+        memo.packed.keep(channels, (job.packed((0, 0)), result))
+    return result, taken
 
 
 def claimed_by_core(program: Program) -> Program | None:
@@ -194,12 +194,12 @@ def add_steps(job: core.Job, steps: tuple[Step, ...], shape: ImageShape) -> tupl
         begin = None if memo is None else job.mark()
         if job.room < _MOST_AT_ONCE or not isinstance(step, Operation) or not step.to_core(job, shape):
             return shape, number
-        behind = step.output_shape(shape) if step.changes_shape else shape
+        result = step.output_shape(shape) if step.changes_shape else shape
         if memo is not None and begin is not None:
             # a resize to a given size is the same for images of any size
             key = shape[2] if isinstance(step, Resize) and step.fixed else shape
-            memo.packed.keep(key, (job.packed(begin), behind))
-        shape = behind
+            memo.packed.keep(key, (job.packed(begin), result))
+        shape = result
     return shape, len(steps)
 
 

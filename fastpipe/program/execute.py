@@ -7,7 +7,6 @@ has and the sink, in one call; a reader the decode alone. What is left runs as o
 from __future__ import annotations
 
 import threading
-from typing import Any
 
 import numpy as np
 import torch
@@ -28,7 +27,7 @@ def execute(
     *,
     in_rows: bool = False,
     as_pil: bool = False,
-) -> Any:
+) -> object:
     """Decodes what a program needs, and does what it says.
 
     Args:
@@ -45,7 +44,7 @@ def execute(
         array may be a view of this thread's decode buffer: it is valid until the thread's next decode.
     """
 
-    def from_file(program: Program, into: torch.Tensor | None, in_rows: bool) -> Any:
+    def from_file(program: Program, into: torch.Tensor | None, in_rows: bool) -> object:
         made = _decoded(program, encoded, into, in_rows, as_pil)
         if as_pil:
             made = to_pil(made)
@@ -54,7 +53,7 @@ def execute(
     return run(program, from_file, out, in_rows)
 
 
-def _decoded(program: Program, encoded: Encoded, out: torch.Tensor | None, in_rows: bool, as_pil: bool) -> Any:
+def _decoded(program: Program, encoded: Encoded, out: torch.Tensor | None, in_rows: bool, as_pil: bool) -> object:
     """A program up to its conversion."""
     chosen = readers.choose(encoded.header, encoded.reader, encoded.config)
     by_core = chosen.name == "core"
@@ -64,7 +63,7 @@ def _decoded(program: Program, encoded: Encoded, out: torch.Tensor | None, in_ro
         done = decode_by_core(program, encoded, out, in_rows, as_pil)
         if done is not None:
             return done
-    image: Any = encoded.decode(program.region, refused=by_core)
+    image: object = encoded.decode(program.region, refused=by_core)
     return on_pixels(image, program.steps, program.conversion, out, None, in_rows)
 
 
@@ -94,7 +93,7 @@ def decode_by_core(
     as_pil: bool,
     *,
     all_steps: bool = False,
-) -> Any:
+) -> object:
     """Decodes by the core, and runs the steps that it has; kernels run the rest, unless the core is to have all steps.
 
     None where it isn't there, refuses the file, hasn't all steps, or leaves one to torch.
@@ -107,7 +106,7 @@ def decode_by_core(
     if all_steps and not is_all:
         core.give_back(job)
         return None
-    result: Any = None
+    result: object = None
     if is_all and program.conversion is not None:
         result = tensor_sink(job, program.conversion, shape, out, in_rows)
     elif as_pil and all(isinstance(step, Operation | Views) for step in program.steps[taken:]):

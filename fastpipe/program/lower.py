@@ -161,14 +161,14 @@ def _lowered(steps: tuple[Step, ...], stored: ImageShape, orientation: int) -> t
     order = _order_of(tuple(map(type, steps)))
     if order.moved:
         steps = tuple([steps[number] for number in order.moved])
-    on_pixels, behind = steps[: order.pixels], steps[order.pixels :]
+    on_pixels, on_tensor = steps[: order.pixels], steps[order.pixels :]
     shapes, does_nothing = _shapes(on_pixels, stored, order)
-    tail = _tail_of(behind, shapes[-1][2])
+    tail = _tail_of(on_tensor, shapes[-1][2])
     in_rows = order.in_rows and (order.ahead == 0 or _leaves_rows(on_pixels, shapes, order.pixels - order.ahead))
     is_plain = tail is not None and order.simple and not does_nothing
     if tail is None:
         first = len(on_pixels)
-        on_pixels, shapes, tail = _moved_ahead(on_pixels, shapes, behind)
+        on_pixels, shapes, tail = _moved_ahead(on_pixels, shapes, on_tensor)
         in_rows = in_rows and _leaves_rows(on_pixels, shapes, first)
         box, local = _regions(on_pixels, shapes, len(on_pixels))
     else:
@@ -176,17 +176,17 @@ def _lowered(steps: tuple[Step, ...], stored: ImageShape, orientation: int) -> t
         box, local = _regions(on_pixels, shapes, cut)
         local += on_pixels[cut:]
     region = None if box == (0, 0, stored[0], stored[1]) else box
-    keeps_info = None if behind else _keeps_info(on_pixels, shapes)
+    keeps_info = None if on_tensor else _keeps_info(on_pixels, shapes)
     made: Program = new_namedtuple(
         Program, (stored, region, local, *tail[:2], shapes[-1], tail[2], in_rows, keeps_info, None)
     )
-    if not is_plain or turned or not behind or order.cut > 1:
+    if not is_plain or turned or not on_tensor or order.cut > 1:
         return made, None
-    return made, _template(made, order, stored, on_pixels, behind)
+    return made, _template(made, order, stored, on_pixels, on_tensor)
 
 
 def _template(
-    made: Program, order: _Order, stored: ImageShape, on_pixels: tuple[Step, ...], behind: tuple[Step, ...]
+    made: Program, order: _Order, stored: ImageShape, on_pixels: tuple[Step, ...], on_tensor: tuple[Step, ...]
 ) -> _Template | None:
     front = order.cut
     local = on_pixels[front:]
@@ -194,7 +194,7 @@ def _template(
     first = local[0] if reshaping == [front] else None
     resizes = isinstance(first, Resize) and first.fixed is not None and memo_of(first) is not None
     is_known = not front or isinstance(on_pixels[0], Operation)
-    if not is_known or made.steps != local or not _are_interned(behind) or (reshaping and not resizes):
+    if not is_known or made.steps != local or not _are_interned(on_tensor) or (reshaping and not resizes):
         return None
     if made.result[2] != made.shape[2]:
         return None
@@ -280,10 +280,10 @@ def _shapes(steps: Sequence[Step], shape: ImageShape, order: _Order) -> tuple[li
     does_nothing = False
     for step, reshapes in zip(steps, order.reshaping, strict=True):
         if reshapes:
-            behind = step.output_shape(shape)
-            if isinstance(step, Resize) and behind == shape:
+            given = step.output_shape(shape)
+            if isinstance(step, Resize) and given == shape:
                 does_nothing = True
-            shape = behind
+            shape = given
         shapes.append(shape)
     return shapes, does_nothing
 
@@ -307,10 +307,10 @@ def _tail_of(tail: Sequence[Step], channels: int) -> _Tail | None:
 
 
 def _moved_ahead(
-    steps: tuple[Step, ...], shapes: list[ImageShape], behind: Sequence[Step]
+    steps: tuple[Step, ...], shapes: list[ImageShape], after: Sequence[Step]
 ) -> tuple[tuple[Step, ...], list[ImageShape], _Tail]:
     """The steps on pixels with those that v2 does to a tensor and that can be done before, their shapes, the tail."""
-    before, kept = _ahead_of_tensor(behind, shapes[-1])
+    before, kept = _ahead_of_tensor(after, shapes[-1])
     for moved in before:
         shapes.append(moved.output_shape(shapes[-1]))
     return (*steps, *before), shapes, _conversion(kept, shapes[-1][2])
@@ -372,8 +372,8 @@ def _regions(steps: Sequence[Step], shapes: Sequence[ImageShape], count: int) ->
         elif isinstance(step, Views):
             found = _needed(step, before)
         if found is None:
-            behind = shapes[number + 1]
-            if region != (0, 0, behind.height, behind.width):
+            given = shapes[number + 1]
+            if region != (0, 0, given.height, given.width):
                 local.append(Crop(*region))
             local.append(step)
             region = _all_of(before)

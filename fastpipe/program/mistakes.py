@@ -28,7 +28,7 @@ def judge(error: Exception, plain: Callable[[], object]) -> None:
     _thread.is_judging = True
     try:
         plain()
-    except Exception:
+    except Exception:  # the user's mistake, or a bad file: the caller shows it by the plain way
         return
     finally:
         _thread.is_judging = False

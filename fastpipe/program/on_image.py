@@ -163,7 +163,7 @@ def run_operation(operation: Operation, image: object, box: Box | None = None) -
             _prepare(operation, image, shape, jobs)
         keeps_info = operation.keeps_info(shape)
         made, taken, _ = _claimed(image, shape, box, (operation,), None, None, False, keeps_info)
-    except Exception as error:
+    except Exception as error:  # raised again, unless Pillow's own way fails, too
         judge(error, lambda: operation.apply(_cut(image, box)))
         return None
     if taken and not keeps_info:
@@ -222,7 +222,7 @@ def on_pixels(
     return _cut(image, box)
 
 
-def _cut(image: Any, box: Box | None) -> Any:
+def _cut(image: Any, box: Box | None) -> object:
     if box is None:
         return image
     if isinstance(image, Image.Image):
@@ -230,13 +230,13 @@ def _cut(image: Any, box: Box | None) -> Any:
     return image[box.top : box.bottom, box.left : box.right]
 
 
-def _applied(step: Step, image: object) -> Any:
+def _applied(step: Step, image: object) -> object:
     if isinstance(image, Image.Image) and getattr(step, "takes_arrays_alone", False):
         return to_pil(step.apply(np.asarray(image)))
     return step.apply(image)
 
 
-def _view(image: object, steps: tuple[Step, ...]) -> Any:
+def _view(image: object, steps: tuple[Step, ...]) -> object:
     for number, step in enumerate(steps):
         if isinstance(step, TensorConversion):
             made = on_pixels(image, steps[:number], step, None)
@@ -255,7 +255,7 @@ def _claimed(
     out: torch.Tensor | None,
     in_rows: bool,
     keeps_info: bool = True,
-) -> tuple[Any, int, bool]:
+) -> tuple[object, int, bool]:
     """Runs the first steps by the core: the result, how many steps, and whether it was converted, too.
 
     Args:

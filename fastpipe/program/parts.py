@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import threading
 
+from fastpipe import core
 from fastpipe.core.packed import PACKED_FORMAT
+from fastpipe.program.core_job import Encoded, fill_from_file
+from fastpipe.program.program import Program
 from fastpipe.types import Box, Header
 
 _BY_ROWS = {"PNG": 0.9, PACKED_FORMAT: 0.0}
@@ -60,11 +63,18 @@ class Parts:
         """Tells how many parts will be wanted."""
         self._decoded, self._wanted, self._expected = 0.0, 0, parts
 
-    def add_only(self, box: Box) -> bool:
-        """Counts a part, as `add`, if it is the only one that will be wanted, as far as is known."""
-        if self._wanted or self._expected > 1 or _last_files.least() > 1:
+    def fill(self, job: core.Job, program: Program, encoded: Encoded) -> bool:
+        """Fills all of a job but its sink, and counts its part as `add` does; False if it isn't the only part wanted.
+
+        Args:
+            job: any, which is filled anew.
+            program: that starts from the file, and that the core takes as a whole.
+            encoded: the file.
+        """
+        if self._wanted or self._expected > 1 or _last_files.least() > 1:  # as far as is known
             return False
-        self.add(box)
+        self.add(program.box)
+        fill_from_file(job, program, encoded)
         return True
 
     def add(self, box: Box, *, whole_is_there: bool = False) -> bool:

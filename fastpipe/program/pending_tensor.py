@@ -234,9 +234,9 @@ def then(tensor: torch.Tensor, steps: Sequence[Step], plain: type | None, accoun
     return pending_tensor(made, plain)
 
 
-def _padded(before: ImageShape, behind: ImageShape) -> ImageShape:
-    """The shape of the memory that the middle of an image is cut out of, which was padded where it is too small."""
-    return ImageShape(max(before.height, behind.height), max(before.width, behind.width), behind.channels)
+def _padded(image: ImageShape, crop: ImageShape) -> ImageShape:
+    """The shape of an image after it is padded, where it is smaller than the crop that is cut from its middle."""
+    return ImageShape(max(image.height, crop.height), max(image.width, crop.width), crop.channels)
 
 
 def _cut_of(step: object, shape: ImageShape) -> Cut | None:
@@ -250,11 +250,11 @@ def _cut_of(step: object, shape: ImageShape) -> Cut | None:
     return itemgetter((..., slice(box.top, box.bottom), slice(box.left, box.right)))
 
 
-def _same(tensor: object) -> Any:
+def _same(tensor: object) -> object:
     return tensor
 
 
-def _get_item(tensor: Any, index: Any) -> Any:
+def _get_item(tensor: Any, index: Any) -> object:
     """Records what cuts a window out of a tensor: ``[..., top:bottom, left:right]``, or with all three dimensions."""
     record = record_of(tensor)
     if record is None or type(index) is not tuple or len(index) != 3 or index[0] not in (..., slice(None)):
@@ -266,7 +266,7 @@ def _get_item(tensor: Any, index: Any) -> Any:
     return NotImplemented if made is None else made
 
 
-def _box_of(slices: tuple[Any, ...], shape: ImageShape) -> Box | None:
+def _box_of(slices: tuple[object, ...], shape: ImageShape) -> Box | None:
     """The box of slices of rows and columns; None where they step, or leave nothing."""
     edges: list[tuple[int, int]] = []
     for one, side in zip(slices, shape.size, strict=True):
@@ -289,15 +289,15 @@ def _shown_as(tensor: Any, kind: Any) -> torch.Tensor | None:
     return then(tensor, (step,), plain, record.account.after(methodcaller("as_subclass", plain)))
 
 
-def _is_tv_image(kind: Any) -> bool:
+def _is_tv_image(kind: type) -> bool:
     return (kind.__module__, kind.__name__) == ("torchvision.tv_tensors._image", "Image")
 
 
-def _requires_grad(tensor: object, requires_grad: bool = True) -> Any:
+def _requires_grad(tensor: object, requires_grad: bool = True) -> object:
     return tensor if requires_grad is False else NotImplemented  # as it is
 
 
-def _float(tensor: object) -> Any:
+def _float(tensor: object) -> object:
     record = record_of(tensor)
     if record is None or record.base is not None or record.shape.dtype is not torch.uint8 or record.shape.channels != 3:
         return NotImplemented
@@ -306,12 +306,12 @@ def _float(tensor: object) -> Any:
     return pending_tensor(FloatsOfPixels.of(record, record.account.after(methodcaller("float"))))
 
 
-def _to(tensor: object, *given: object, **options: object) -> Any:
+def _to(tensor: object, *given: object, **options: object) -> object:
     is_float = (given, options) in (((torch.float32,), {}), ((), {"dtype": torch.float32}))
     return _float(tensor) if is_float else NotImplemented
 
 
-def _divide(tensor: object, by: object, **options: object) -> Any:
+def _divide(tensor: object, by: object, **options: object) -> object:
     work = vars(tensor).get(_KEY) if isinstance(tensor, _Pending) else None
     if not isinstance(work, FloatsOfPixels) or work.made is not None or options or type(by) not in (int, float):
         return NotImplemented
@@ -319,7 +319,7 @@ def _divide(tensor: object, by: object, **options: object) -> Any:
     return NotImplemented if made is None else pending_tensor(made)
 
 
-def _stack(tensors: Any, dim: Any = 0, *, out: Any = None) -> Any:
+def _stack(tensors: Any, dim: Any = 0, *, out: Any = None) -> object:
     """Makes a batch of pending tensors in its own memory."""
     if type(tensors) not in (list, tuple) or dim != 0 or type(dim) is not int:
         return NotImplemented

@@ -27,7 +27,7 @@ from fastpipe.ops import (
     ToPureTensor,
     interned_once,
 )
-from fastpipe.program.core_job import Encoded, claimed_by_core, fill_from_file
+from fastpipe.program.core_job import Encoded, claimed_by_core
 from fastpipe.program.execute import decode_by_core
 from fastpipe.program.lower import lower
 from fastpipe.program.on_image import run, run_on_image
@@ -123,10 +123,7 @@ class TensorSource:
             job: any, which is filled anew.
             program: by `program`, which the core takes as a whole.
         """
-        if self.array is not None or not self._parts.add_only(program.box):
-            return False
-        fill_from_file(job, program, self._encoded)
-        return True
+        return self.array is None and self._parts.fill(job, program, self._encoded)
 
     def decode(self) -> bool:
         """Decodes the whole image now; False where the core refuses it."""
@@ -135,7 +132,7 @@ class TensorSource:
             self.array = made.permute(1, 2, 0).numpy()
         return made is not None
 
-    def _by_core(self, program: Program, into: torch.Tensor | None, in_rows: bool) -> Any:
+    def _by_core(self, program: Program, into: torch.Tensor | None, in_rows: bool) -> object:
         return decode_by_core(program, self._encoded, into, in_rows, False)
 
 

@@ -27,7 +27,7 @@ from fastpipe.readers.header import BytesLike, Source, as_bytes, parse_header, u
 from fastpipe.readers.limits import MaxPixels, check_limit
 from fastpipe.readers.pil import PillowReader
 from fastpipe.readers.registry import default_order, get_reader
-from fastpipe.types import Box, Header
+from fastpipe.types import Box, Header, Turn
 
 _PILLOW = "pil"
 
@@ -137,7 +137,7 @@ def read_image(
     box = None
     if region is not None:
         upright = (header.width, header.height) if swapped else (header.height, header.width)
-        box = _stored_box(_checked_box(region, upright), upright, turn)
+        box = _checked_box(region, upright).turned_back(turn, upright)
     chosen = choose(header, _reader_of(header.format, reader), config)
     if mode == "P":
         pixels = _decode_indices(data, box or Box(0, 0, *header.size), header, chosen, source)
@@ -321,14 +321,6 @@ def _checked_box(region: tuple[int, int, int, int], size: tuple[int, int]) -> Bo
     return box
 
 
-def _turn_of(orientation: int) -> tuple[bool, bool, bool]:
-    """Whether an EXIF orientation swaps rows and columns, and then which of them run backwards."""
+def _turn_of(orientation: int) -> Turn:
+    """The turn that an EXIF orientation asks for."""
     return orientation >= 5, orientation in (3, 4, 7, 8), orientation in (2, 3, 6, 7)
-
-
-def _stored_box(box: Box, upright: tuple[int, int], turn: tuple[bool, bool, bool]) -> Box:
-    """The box in the stored image of a box in the upright one."""
-    swapped, rows_back, columns_back = turn
-    top = upright[0] - box.bottom if rows_back else box.top
-    left = upright[1] - box.right if columns_back else box.left
-    return Box(left, top, box.width, box.height) if swapped else Box(top, left, box.height, box.width)

@@ -103,7 +103,7 @@ def upright_orientation(data: bytes, header: Header) -> int:
         with open_any_size(io.BytesIO(data)) as image:
             image.load()  # EXIF data after the pixels takes the place of that before them
             return _valid_orientation(image.getexif().get(0x0112))
-    except Exception:  # a damaged file is refused when it is decoded
+    except Exception:  # Pillow's plugins raise nearly anything on a damaged file, which is refused when it is decoded
         return header.orientation
 
 
@@ -188,7 +188,7 @@ def _ask_pillow(file: IO[bytes], source: str, start: bytes) -> Header:
                     orientation = 1
             try:
                 animated = bool(getattr(image, "is_animated", False))
-            except Exception:  # the second frame is damaged
+            except Exception:  # a damaged second frame raises nearly anything, too
                 animated = False
             return Header(
                 image.format or "",

@@ -92,7 +92,7 @@ def write_bytes(path: str | os.PathLike[str], data: Iterable[bytes | memoryview]
         raise _unwritable(path, option, error) from error
 
 
-def write_json(path: str, values: Mapping[str, Any], option: str = "--json") -> None:
+def write_json(path: str, values: Mapping[str, object], option: str = "--json") -> None:
     """Writes JSON to a file, or to standard output for ``"-"``; raises ConfigError where it can't."""
     text = json.dumps(values, indent=2, ensure_ascii=False) + "\n"
     if path == "-":
@@ -101,7 +101,7 @@ def write_json(path: str, values: Mapping[str, Any], option: str = "--json") -> 
         write_file(path, text, option)
 
 
-def write_json_if_asked(json: str | None, values: Mapping[str, Any], quiet: bool) -> bool:
+def write_json_if_asked(json: str | None, values: Mapping[str, object], quiet: bool) -> bool:
     """Writes JSON where it is asked for; whether text is to be printed as well, on standard output."""
     if json is not None:
         write_json(json, values)
@@ -111,7 +111,7 @@ def write_json_if_asked(json: str | None, values: Mapping[str, Any], quiet: bool
 class Report(Protocol):
     """A tool's result that tells of more than a few lines."""
 
-    def to_dict(self) -> dict[str, Any]: ...
+    def to_dict(self) -> dict[str, object]: ...
 
     def print_on(self, console: Console) -> None: ...
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import textwrap
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import rich.box
 from rich.console import Console
@@ -54,7 +53,7 @@ class ReportTable(Table):
             else:
                 self.add_column(heading, overflow="fold")
 
-    def add_row(self, *cells: Any, style: StyleType | None = None, end_section: bool = False) -> None:
+    def add_row(self, *cells: object, style: StyleType | None = None, end_section: bool = False) -> None:
         """Adds a row of plain texts, numbers, None for a dash, and rich's own texts."""
         texts = (cell if isinstance(cell, Text) else escape(_text(cell)) for cell in cells)
         super().add_row(*texts, style=style, end_section=end_section)

@@ -17,7 +17,7 @@ from torch import Generator
 from fastpipe.rng.keys import torch_seed
 from fastpipe.rng.mt19937 import MT19937Stream, matches_torch
 from fastpipe.rng.torch_stream import TorchStream
-from fastpipe.types import Generators
+from fastpipe.types import Generators, PythonRandom
 
 if TYPE_CHECKING:
     Stream: TypeAlias = MT19937Stream | TorchStream
@@ -42,11 +42,13 @@ class StreamGenerators(Generators):
 
     _key: Any
     _numpy: Any
-    _python: Any
+    _python: PythonRandom
     _stream: MT19937Stream
     stream: Stream
 
-    def __init__(self, stream: MT19937Stream, python: Any = random, key: int | None = None, numpy: Any = None) -> None:
+    def __init__(
+        self, stream: MT19937Stream, python: PythonRandom = random, key: int | None = None, numpy: object = None
+    ) -> None:
         set_ = object.__setattr__  # the base is frozen
         set_(self, "stream", stream)
         set_(self, "_stream", stream)
@@ -61,7 +63,7 @@ class StreamGenerators(Generators):
         return self.stream.generator()
 
     @property
-    def python(self) -> Any:
+    def python(self) -> PythonRandom:
         if self._python is _LATER:
             object.__setattr__(self, "_python", random.Random(self._key))
         return self._python
@@ -101,7 +103,7 @@ def numpy_of(generators: Generators) -> Any:
     return np.random if generators.numpy is None else generators.numpy
 
 
-def _numpy_keyed(key: Any) -> Any:
+def _numpy_keyed(key: Any) -> object:
     """numpy's legacy generator, which libraries draw from, seeded by a key."""
     legacy = np.random
     return legacy.RandomState(key & 0xFFFFFFFF)
@@ -186,7 +188,7 @@ class ThreadGenerators:
         stream: of torch's, kept from draw to draw.
     """
 
-    def __init__(self, torch: Generator, python: Any, numpy: Any = None) -> None:
+    def __init__(self, torch: Generator, python: PythonRandom, numpy: Any = None) -> None:
         self.lock = threading.RLock()
         self.torch = torch
         self.python = python
@@ -194,7 +196,7 @@ class ThreadGenerators:
         self.stream = MT19937Stream(torch)
         self._streamed = StreamGenerators(self.stream, python, numpy=numpy)
 
-    def streamed(self, python: object, numpy: object) -> StreamGenerators:
+    def streamed(self, python: PythonRandom, numpy: object) -> StreamGenerators:
         """The generators with the kept stream and these two: the same object as long as it will do."""
         kept = self._streamed
         changed = kept._python is not python or kept._numpy is not numpy

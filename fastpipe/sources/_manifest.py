@@ -1,4 +1,4 @@
-"""The manifest of a cache, in SQLite: a row for each file, and their sum; one for each pin; and of growing sets.
+"""The manifest of a cache, in SQLite: its files and the sum of their sizes, its pins, and growing sets.
 
 A row is there before its file, and stays until the file is gone: so the sum is never below what is on the disk,
 wherever a process is killed. Rows of files that are being written name their owner; what a dead owner left is cleared
@@ -14,7 +14,7 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -98,12 +98,12 @@ class Manifest:
                 self._database.execute("BEGIN IMMEDIATE")
                 yield
 
-    def change(self, sql: str, rows: Iterable[Any]) -> None:
+    def change(self, sql: str, rows: Iterable[Sequence[object] | Mapping[str, object]]) -> None:
         """Runs a statement for each row, in one transaction."""
         with self.changing():
             self._database.executemany(sql, rows)
 
-    def rows(self, sql: str, *values: Any) -> list[Any]:
+    def rows(self, sql: str, *values: object) -> list[Any]:
         """All rows that a statement finds."""
         with LOCK:
             return self._database.execute(sql, values).fetchall()

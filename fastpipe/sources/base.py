@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fastpipe.errors import StoreError
 from fastpipe.sources.threads import Threads, kept_threads
@@ -135,7 +135,7 @@ class ByteSource(abc.ABC):
         except Exception as error:  # in the place of its file's bytes, so that the others are read
             return error
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in self.__dict__.items() if name != "_pool"}
 
     def __repr__(self) -> str:

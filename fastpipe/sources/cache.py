@@ -21,7 +21,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from fastpipe.errors import DatasetError
 from fastpipe.paths import absolute_path, local_path
@@ -235,7 +235,7 @@ class Cache:
     def __repr__(self) -> str:
         return f"Cache({self.folder!r}, capacity={self.capacity})"
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {"folder": self.folder, "capacity": self.capacity}
 
 

@@ -141,7 +141,7 @@ class RemoteSource(ByteSource):
     def _read(self, key: str, offset: int, length: int, expected: int | None) -> bytes:
         data = b""
         if length != 0:
-            limits: dict[str, Any] = {} if offset == 0 and length < 0 else {"start": offset, "end": None}
+            limits: dict[str, object] = {} if offset == 0 and length < 0 else {"start": offset, "end": None}
             if length > 0:
                 limits["end"] = offset + length
             try:
@@ -225,7 +225,7 @@ class RemoteSource(ByteSource):
             raise DatasetError(f"{self.name} can't be opened: {error}.") from error
         return system, str(path)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in super().__getstate__().items() if name != "_remote"}
 
 

@@ -127,7 +127,7 @@ def _search_in(folder: str) -> None:
         sys.path.insert(0, folder)
 
 
-def _made(place: str, found: object) -> Any:
+def _made(place: str, found: object) -> object:
     """The object itself or, for a function or class that needs no arguments, what it makes."""
     if not (inspect.isroutine(found) or inspect.isclass(found) or isinstance(found, functools.partial)):
         return found

@@ -10,7 +10,7 @@ import torch
 
 from fastpipe.errors import FastpipeError
 
-_kept: list[Any] = []  # a torch library takes its declarations along when it is collected
+_kept: list[object] = []  # a torch library takes its declarations along when it is collected
 
 
 def import_torchvision() -> Any:

@@ -29,7 +29,7 @@ from fastpipe.loading.threads import gil_bound_part_within
 from fastpipe.paths import local_path
 from fastpipe.tools import recipes
 
-Transform: TypeAlias = Callable[[Any], Any]
+Transform: TypeAlias = Callable[[Any], object]
 
 _OTHER_ENDINGS = (
     *(".apng", ".avif", ".gif", ".heic", ".heif", ".ico", ".jfif", ".jp2", ".jpe", ".jxl", ".pbm", ".pnm", ".psd"),
@@ -172,7 +172,7 @@ class Subject:
         return self.loader.prefetch_factor or 2
 
     @property
-    def collate(self) -> Callable[[Any], Any]:
+    def collate(self) -> Callable[[Any], object]:
         return self.loader.collate_fn
 
     @property
@@ -191,9 +191,9 @@ class Subject:
     def loader_for(
         self, sampler: Iterable[int], batch_size: int, workers: int, threads: int | None = None
     ) -> TorchDataLoader[Any]:
-        """A loader of the same making with another sampler, batch size and number of workers.
+        """Makes a loader like this one, with another sampler, batch size and number of workers.
 
-        With a number of threads it is fastpipe's in any case, and they make the batches.
+        If a number of threads is given, it is a `fastpipe.DataLoader`, whose threads make the batches.
         """
         given = self.loader
         shared: dict[str, Any] = {"sampler": sampler, "pin_memory": given.pin_memory}

@@ -110,7 +110,7 @@ def preview(
 @preserved_globals()
 def preview_files(
     files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
-    transform: Callable[[Any], Any] | None,
+    transform: Callable[[Any], object] | None,
     count: int = 8,
     *,
     views: int = 3,
@@ -181,8 +181,8 @@ class _Drawing:
     color: tuple[int, int, int]  # of its title and outline
     key: int  # of its random numbers
     recipe: Recipe | None  # what was drawn; None where the dataset doesn't plan
-    result: Any  # what the transform gave
-    targets: Any = None  # what is beside the image, where transforms see both
+    result: object  # what the transform gave
+    targets: object = None  # what is beside the image, where transforms see both
 
 
 @dataclass(slots=True)
@@ -215,7 +215,7 @@ class _Maker:
         cells = [cell for drawing in drawings for cell in self._cells(drawing)]
         return [Cell(_outlined(whole, drawings, self.side), about), *cells]
 
-    def _loaded(self, path: str) -> Any:
+    def _loaded(self, path: str) -> object:
         """The original, as the dataset's transform gets it where it isn't planned."""
         dataset = self.dataset
         if not dataset.plans:

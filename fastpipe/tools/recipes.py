@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.joint import JointDataset
@@ -52,7 +52,10 @@ def is_joint(dataset: object) -> bool:
     return isinstance(dataset, JointDataset) and dataset._fastpipe_joint is not None
 
 
-def unseeded(dataset: Any) -> Any:
+DatasetT = TypeVar("DatasetT", bound=ImageDataset)
+
+
+def unseeded(dataset: DatasetT) -> DatasetT:
     """A copy of a dataset that draws from the global generators, whatever its seed."""
     made = copy.copy(dataset)
     made.seed = made._fastpipe.epoch = None

@@ -79,7 +79,7 @@ class Workers:
     They hold a subject, such as a dataset; without workers all runs in this process. Options are torch's DataLoader's.
     """
 
-    def __init__(self, subject: object, count: int, **options: Any) -> None:
+    def __init__(self, subject: object, count: int, **options: object) -> None:
         import torch
         from torch.utils.data import DataLoader
 
@@ -96,7 +96,7 @@ class Workers:
             **options,
         )
 
-    def run(self, work: Sequence[Callable[[Any], Any]]) -> Iterator[Any]:
+    def run(self, work: Sequence[Callable[[Any], object]]) -> Iterator[Any]:
         """Runs each function on the subject, and yields the results in order; they and what they give can be pickled.
 
         Raises:
@@ -120,7 +120,7 @@ class _SubjectProxy:
     def __init__(self, subject: object) -> None:
         object.__setattr__(self, "_hosted", subject)
 
-    def __getitem__(self, work: Callable[[Any], Any]) -> Any:
+    def __getitem__(self, work: Callable[[Any], object]) -> Any:
         try:
             return work(self._hosted)
         except FastpipeError as error:
@@ -132,9 +132,9 @@ class _SubjectProxy:
     def __setattr__(self, name: str, value: object) -> None:
         setattr(self._hosted, name, value)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return _SubjectProxy, (self._hosted,)
 
 
-def _as_it_is(value: object) -> Any:
+def _as_it_is(value: object) -> object:
     return value

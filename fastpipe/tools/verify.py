@@ -41,7 +41,7 @@ __all__ = ["verify"]
 
 @preserved_globals()
 def verify(
-    transform: Callable[..., Any] | ImageDataset,
+    transform: Callable[..., object] | ImageDataset,
     files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None = None,
     *,
     images: int = 32,

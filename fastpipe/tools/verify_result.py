@@ -102,7 +102,7 @@ class Certificate:
         """Whether every check holds; False where nothing could be compared."""
         return self.compared > 0 and all(check.holds for check in self.checks)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain values, for JSON."""
         names = ("path", "drawing", "recipe", "largest")
         worst = None if self.worst is None else {name: getattr(self.worst, name) for name in names}

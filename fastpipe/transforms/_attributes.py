@@ -13,7 +13,7 @@ class Attribute:
         convert: from the value that was set.
     """
 
-    def __init__(self, convert: Callable[[Any], Any]) -> None:
+    def __init__(self, convert: Callable[[Any], object]) -> None:
         self._convert = convert
 
     def __set_name__(self, owner: type, name: str) -> None:

@@ -38,7 +38,7 @@ def drawable(transform: object) -> bool:
     own_answer = getattr(transform, "_plans_itself", None)  # the classes of v2, which are torchvision's
     if own_answer is not None:
         return bool(own_answer())
-    cls: Any = type(transform)
+    cls: object = type(transform)
     methods = _methods_to_keep(cls)
     if methods is None or not methods.isdisjoint(getattr(transform, "__dict__", ())):
         return False
@@ -90,7 +90,7 @@ def draw_steps(transform: Any, shape: ImageShape, generators: Generators) -> tup
     return steps
 
 
-def draw_all(transforms: Iterable[Any], shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+def draw_all(transforms: Iterable[object], shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
     """The steps of transforms applied one after the other, each drawn for the shape that the last one gives."""
     steps: list[Step] = []
     for transform in transforms:

@@ -85,7 +85,7 @@ def crop(img: Image.Image, top: int, left: int, height: int, width: int) -> Imag
     return img.crop((left, top, left + width, top + height))
 
 
-def resize(img: Image.Image, size: Any, interpolation: int = Image.Resampling.BILINEAR) -> Image.Image:
+def resize(img: Image.Image, size: object, interpolation: int = Image.Resampling.BILINEAR) -> Image.Image:
     """Args: ``size``: a list of height and width; ``interpolation``: Pillow's integer."""
     check_image(img)
     if not (isinstance(size, list) and len(size) == 2):

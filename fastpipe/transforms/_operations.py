@@ -3,7 +3,6 @@
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -217,7 +216,7 @@ def aug_mix_space(num_bins: int, image_size: tuple[int, int], all_ops: bool) -> 
     return space
 
 
-def space_for(build: Callable[..., Space], *args: Any) -> Space:
+def space_for(build: Callable[..., Space], *args: object) -> Space:
     """The space that ``build(*args)`` gives, in a dict of one's own.
 
     Building one takes far longer than drawing from it, so the last ones are kept, by the size of their images.
@@ -226,17 +225,17 @@ def space_for(build: Callable[..., Space], *args: Any) -> Space:
 
 
 @functools.lru_cache(maxsize=128)
-def _cached_space(build: Callable[..., Space], default_dtype: torch.dtype, args: tuple[Any, ...]) -> Space:
+def _cached_space(build: Callable[..., Space], default_dtype: torch.dtype, args: tuple[object, ...]) -> Space:
     return build(*args)
 
 
-def listed_space(build: Callable[..., Space], *args: Any) -> Listed:
+def listed_space(build: Callable[..., Space], *args: object) -> Listed:
     """The space that ``build(*args)`` gives, as draws read it fastest; kept like `space_for`'s."""
     return _cached_list(build, torch.get_default_dtype(), args)
 
 
 @functools.lru_cache(maxsize=128)
-def _cached_list(build: Callable[..., Space], default_dtype: torch.dtype, args: tuple[Any, ...]) -> Listed:
+def _cached_list(build: Callable[..., Space], default_dtype: torch.dtype, args: tuple[object, ...]) -> Listed:
     return tuple(
         (name, tuple(map(float, magnitudes.tolist())) if magnitudes.ndim > 0 else None, signed)
         for name, (magnitudes, signed) in _cached_space(build, default_dtype, args).items()

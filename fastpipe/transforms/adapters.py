@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol, cast
 
 from fastpipe.transforms.converted import seen_through
 
@@ -32,6 +32,16 @@ NEUTRAL_NAMES = frozenset(
 Adapt = Callable[[Any], Any]
 
 
+class RecipeModule(Protocol):
+    """The functions that a recipe's module has."""
+
+    def find_adapt(self, kind: type) -> Adapt | None:
+        """Makes adapters of a class's objects; None for a class that the recipe doesn't know."""
+
+    def why_not(self, kind: type) -> str:
+        """The reason why a class isn't planned; empty for none."""
+
+
 def planned(transform: object) -> Any:
     """The object that draws for a transform.
 
@@ -39,18 +49,19 @@ def planned(transform: object) -> Any:
     whatever is changed later is seen. For any other the transform itself.
     """
     transform = seen_through(transform)
-    kind: Any = type(transform)
+    kind: object = type(transform)
     adapt = find_adapt(kind)
     return transform if adapt is None else adapt(transform)
 
 
-def recipe_of(kind: type) -> Any:
+def recipe_of(kind: type) -> RecipeModule | None:
     """The recipe, a module, that is asked about a class: that of the first of its bases which has one; or None."""
     for base in kind.__mro__:
         module = base.__module__
         while module:
             if module in RECIPES:
-                return importlib.import_module(RECIPES[module])
+                found: Any = importlib.import_module(RECIPES[module])
+                return cast(RecipeModule, found)
             module = module.rpartition(".")[0]
     return None
 
@@ -58,18 +69,17 @@ def recipe_of(kind: type) -> Any:
 def why_not(transform: object) -> str:
     """The reason why a recipe doesn't plan an object of its library; empty for objects of no such library."""
     recipe = recipe_of(type(transform))
-    return "" if recipe is None else str(recipe.why_not(type(transform)))
+    return "" if recipe is None else recipe.why_not(type(transform))
 
 
-def drawn_by_itself(transform: object) -> tuple[Any, ...]:
+def drawn_by_itself(transform: object) -> tuple[object, ...]:
     """The members of another library's transform that its own code draws before an image is decoded."""
     find = getattr(recipe_of(type(transform)), "planned_members", None)
     return () if find is None else tuple(find(transform))
 
 
 @lru_cache(maxsize=512)
-def find_adapt(kind: Any) -> Adapt | None:
+def find_adapt(kind: type) -> Adapt | None:
     """Makes adapters of a class's objects; None for a class that no recipe knows."""
     recipe = recipe_of(kind)
-    found: Adapt | None = None if recipe is None else recipe.find_adapt(kind)
-    return found
+    return None if recipe is None else recipe.find_adapt(kind)

@@ -101,7 +101,7 @@ class SeededCall:
             return _as_pil(result, image.mode)
         return torch.from_numpy(np.ascontiguousarray(_channels_first(result)))
 
-    def _result(self, image: object) -> Any:
+    def _result(self, image: object) -> object:
         """The array or tensor for an image, whose pixels are copied: some transforms write into theirs."""
         with ONE_AT_A_TIME:
             set_state(self.transform, self.seed)
@@ -122,7 +122,7 @@ class SeededCall:
         return f"albumentations({type(self.transform).__name__}, seed={self.seed})"
 
 
-def _members(transform: object) -> Iterator[Any]:
+def _members(transform: object) -> Iterator[object]:
     """The transforms in a tree of ``Compose``, ``OneOf``, …; a single one, itself."""
     members = getattr(transform, "transforms", None)
     if isinstance(members, list | tuple):
@@ -139,7 +139,7 @@ def _missing_targets(transform: object, what: str) -> PlanError:
     )
 
 
-def _channels_first(array: Any) -> Any:
+def _channels_first(array: Any) -> object:
     return array[None] if array.ndim == 2 else array.transpose(2, 0, 1)
 
 
@@ -147,7 +147,7 @@ def _as_pil(array: Any, mode: str) -> Image.Image:
     if array.dtype != np.uint8:
         raise TypeError(
             f"the albumentations transform turned a PIL image into {array.dtype}, which PIL can't hold: "
-            "put it behind ToTensor or leave such conversions to ToTensor and Normalize"
+            "put it after ToTensor or leave such conversions to ToTensor and Normalize"
         )
     if array.ndim == 3 and array.shape[2] == 1:
         array = array[:, :, 0]

@@ -95,12 +95,12 @@ def _part(array: Array, box: Box, several: bool = False) -> Array:
 
 def run_of(transform: object) -> Run | None:
     """The call of a transform that takes named arrays; None for any other."""
-    kind: Any = type(transform)
+    kind: object = type(transform)
     return _run_of(kind)
 
 
 @lru_cache(maxsize=512)
-def _run_of(kind: Any) -> Run | None:
+def _run_of(kind: type) -> Run | None:
     find = getattr(recipe_of(kind), "find_run", None)
     found: Run | None = None if find is None else find(kind)
     return found

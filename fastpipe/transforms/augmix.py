@@ -11,6 +11,7 @@ from torch import Tensor
 from fastpipe import ops
 from fastpipe.kernels import planes
 from fastpipe.kernels.conversion import planes_to_array
+from fastpipe.kernels.torchscript import is_scripting
 from fastpipe.rng import Stream, TorchStream, stream_of
 from fastpipe.transforms import functional as F
 from fastpipe.transforms._base import Filled
@@ -68,7 +69,7 @@ def _run(chain: tuple[ops.Operation, ...], image: object) -> Any:
 
 def _mix(images: list[Tensor], weights: Tensor) -> Tensor:
     """Batches ``(N, C, H, W)`` times their weights ``(N, batches)``."""
-    if not torch.jit.is_scripting():  # type: ignore[attr-defined]
+    if not is_scripting():
         mixed = planes.mixed(images, weights)
         if mixed is not None:
             return mixed
@@ -126,7 +127,7 @@ class AugMix(Filled):
         self.fill = fill
 
     def _augmentation_space(self, num_bins: int, image_size: tuple[int, int]) -> dict[str, tuple[Tensor, bool]]:
-        if torch.jit.is_scripting():  # type: ignore[attr-defined]
+        if is_scripting():
             return aug_mix_space(num_bins, image_size, self.all_ops)
         return space_for(aug_mix_space, num_bins, image_size, self.all_ops)
 

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fastpipe.kernels.torchscript import is_scripting
 from fastpipe.ops.enums import TorchvisionEnum
 from fastpipe.program import run_steps
 from fastpipe.rng import TorchStream, stream_of
@@ -91,7 +92,7 @@ class AutoAugment(_Policy):
         return list(getattr(_policies, policy.name))
 
     def _augmentation_space(self, num_bins: int, image_size: tuple[int, int]) -> dict[str, tuple[Tensor, bool]]:
-        if torch.jit.is_scripting():  # type: ignore[attr-defined]
+        if is_scripting():
             return auto_augment_space(num_bins, image_size)
         return space_for(auto_augment_space, num_bins, image_size)
 
@@ -108,7 +109,7 @@ class AutoAugment(_Policy):
         """The augmented image."""
         _, height, width = F.get_dimensions(img)
         transform_id, probs, signs = self.get_params(len(self.policies))
-        if not torch.jit.is_scripting():  # type: ignore[attr-defined]
+        if not is_scripting():
             probs, signs = _as_numbers(probs, signs)
         op_meta = self._augmentation_space(10, (height, width))
         return self._applied(img, _chosen_operations(self.policies[transform_id], op_meta, probs, signs))
@@ -186,7 +187,7 @@ class RandAugment(_Policy):
         self.fill = fill
 
     def _augmentation_space(self, num_bins: int, image_size: tuple[int, int]) -> dict[str, tuple[Tensor, bool]]:
-        if torch.jit.is_scripting():  # type: ignore[attr-defined]
+        if is_scripting():
             return rand_augment_space(num_bins, image_size)
         return space_for(rand_augment_space, num_bins, image_size)
 
@@ -228,7 +229,7 @@ class TrivialAugmentWide(_Policy):
         self.fill = fill
 
     def _augmentation_space(self, num_bins: int) -> dict[str, tuple[Tensor, bool]]:
-        if torch.jit.is_scripting():  # type: ignore[attr-defined]
+        if is_scripting():
             return trivial_augment_space(num_bins)
         return space_for(trivial_augment_space, num_bins)
 

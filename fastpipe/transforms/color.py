@@ -57,7 +57,7 @@ class ColorJitter(Transform):
         center: float = 1,
         bound: tuple[float, float] = (0, float("inf")),
         clip_first_on_zero: bool = True,
-    ) -> Any:
+    ) -> object:
         """The bounds as a tuple of floats, or None where nothing would change."""
         if isinstance(value, numbers.Number):
             if value < 0:  # type: ignore[operator]

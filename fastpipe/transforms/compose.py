@@ -11,7 +11,7 @@ from fastpipe.rng import TorchStream, stream_of
 from fastpipe.transforms._base import ReprMixin, call, draw_all, draw_steps, drawable
 from fastpipe.transforms.compose_plan import ComposePlanSlot
 from fastpipe.transforms.functional._types import Image
-from fastpipe.types import Generators, ImageShape, Step
+from fastpipe.types import Generators, ImageShape, PythonRandom, Step
 
 # An attempt to script a Compose ends with torchvision's error (a Tensor can't be called) and not with an obscure one
 # about annotations, if they say what TorchScript takes a missing annotation for.
@@ -86,7 +86,7 @@ class Lambda(ReprMixin):
         TypeError: ``lambd`` isn't callable.
     """
 
-    def __init__(self, lambd: Callable[[Any], Any]) -> None:
+    def __init__(self, lambd: Callable[[Any], object]) -> None:
         if not callable(lambd):
             raise TypeError(f"Argument lambd should be callable, got {type(lambd).__name__!r}")
         self.lambd = lambd
@@ -105,7 +105,7 @@ class RandomTransforms(_OfTransforms):
         TypeError: ``transforms`` isn't a sequence.
     """
 
-    def __init__(self, transforms: Sequence[Callable[..., Any]]) -> None:
+    def __init__(self, transforms: Sequence[Callable[..., object]]) -> None:
         if not isinstance(transforms, Sequence):
             raise TypeError("Argument transforms should be a sequence")
         self.transforms = transforms
@@ -171,7 +171,7 @@ class RandomChoice(RandomTransforms):
 
     _draws_from_python = True
 
-    def __init__(self, transforms: Sequence[Callable[..., Any]], p: object = None) -> None:
+    def __init__(self, transforms: Sequence[Callable[..., object]], p: object = None) -> None:
         super().__init__(transforms)
         if p is not None and not isinstance(p, Sequence):
             raise TypeError("Argument p should be a sequence")
@@ -187,11 +187,11 @@ class RandomChoice(RandomTransforms):
         return f"{super().__repr__()}(p={self.p})"
 
 
-def _draw_order(count: int, generator: Any) -> list[int]:
+def _draw_order(count: int, generator: PythonRandom) -> list[int]:
     order = list(range(count))
     generator.shuffle(order)
     return order
 
 
-def _draw_member(transforms: Sequence[Any], weights: Any, generator: Any) -> Any:
+def _draw_member(transforms: Sequence[Any], weights: Sequence[float] | None, generator: PythonRandom) -> Any:
     return generator.choices(transforms, weights=weights)[0]

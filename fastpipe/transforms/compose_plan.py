@@ -49,7 +49,7 @@ class ComposePlan:
 
     __slots__ = ("_composites", "_dicts", "_lengths", "_members", "_transforms", "draws", "runs")
 
-    def __init__(self, transforms: Iterable[Any]) -> None:
+    def __init__(self, transforms: Iterable[object]) -> None:
         self._transforms = tuple(transforms)
         self.runs = tuple(runs_of([member for transform in self._transforms for member in flatten(transform)]))
         within = [one for transform in self._transforms for one in all_within(transform)]
@@ -64,7 +64,7 @@ class ComposePlan:
         self._dicts: list[Any] = watched
         self._lengths = list(map(len, watched))
 
-    def holds(self, transforms: Iterable[Any]) -> bool:
+    def holds(self, transforms: Iterable[object]) -> bool:
         """True if the transforms, and those within them, are what they were when the plan was made."""
         return (
             tuple(transforms) == self._transforms
@@ -72,13 +72,13 @@ class ComposePlan:
             and (not self._composites or list(map(members_within, self._composites)) == self._members)
         )
 
-    def __call__(self, image: object) -> Any:
+    def __call__(self, image: object) -> object:
         for run in self.runs:
             image = run_one(run, image)
         return image
 
 
-def made_at_once(steps: tuple[Step, ...], shape: ImageShape, image: LoadedImage) -> Any:
+def made_at_once(steps: tuple[Step, ...], shape: ImageShape, image: LoadedImage) -> object:
     """The result of steps that were drawn for an image of that shape."""
     return run_on_image(lower(steps, shape), image, in_rows=True)
 
@@ -93,7 +93,7 @@ def run_one(
     image: Any,
     on_mistake: Callable[[Exception], None] = raise_mistake,
     make: MakeResult = made_at_once,
-) -> Any:
+) -> object:
     """The result of one of the runs of an `ComposePlan`.
 
     Args:
@@ -147,7 +147,7 @@ def draw_and_run(
     shape: ImageShape,
     with_python: bool = False,
     make: MakeResult = made_at_once,
-) -> Any:
+) -> object:
     """The result of the steps that are drawn for an image of that shape, run as a program, or as `make` has it.
 
     Where that raises, torch's generator is where it was, with ``with_python`` also Python's and numpy's.
@@ -163,7 +163,7 @@ def draw_and_run(
 
 
 @lru_cache(maxsize=256)
-def _is_pillow(kind: Any) -> bool:
+def _is_pillow(kind: type) -> bool:
     """Whether these are Pillow's images; v2's stand-ins for them have no pixels."""
     return issubclass(kind, Image.Image) and not hasattr(kind, "stands_for")
 
@@ -175,12 +175,12 @@ class ComposePlanSlot:
 
     _compose_plan: ComposePlan
 
-    def __getstate__(self) -> Any:
+    def __getstate__(self) -> object:
         return self.__dict__
 
     def _call_for(self, image: object) -> ComposePlan | None:
         """The call for an image; None where its transforms are to be called one by one."""
-        kind: Any = type(image)
+        kind: object = type(image)
         if kind is not Image.Image and kind is not np.ndarray and not _is_pillow(kind):
             return None
         if torch_modes_active():

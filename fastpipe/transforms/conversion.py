@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -107,7 +108,7 @@ class Normalize(Transform):
 
     _repr_format = "mean={0.mean}, std={0.std}"
 
-    def __init__(self, mean: Any, std: Any, inplace: bool = False) -> None:
+    def __init__(self, mean: Sequence[float], std: Sequence[float], inplace: bool = False) -> None:
         super().__init__()
         self.mean = mean
         self.std = std
@@ -126,7 +127,7 @@ class Normalize(Transform):
         return (ops.Normalize(copy.deepcopy(self.mean), copy.deepcopy(self.std)),)
 
 
-def _numbers(given: object) -> float | tuple[Any, ...] | None:
+def _numbers(given: object) -> float | tuple[object, ...] | None:
     """The number, or those in a list, a tuple or a vector of float32, by which operations are kept; None for others."""
     if isinstance(given, float):
         return given

@@ -43,7 +43,7 @@ def converted(kind: type, program: Any, is_program: bool) -> Any:
 
 
 @lru_cache(maxsize=512)
-def _class_of(kind: Any) -> Any:
+def _class_of(kind: type) -> Any:
     names = {"__slots__": (), "__doc__": kind.__doc__, "__module__": __name__}
     return type(kind)(kind.__name__, (Converted, kind), names)
 

@@ -208,7 +208,7 @@ class RandomCrop(Transform):
         return tuple(steps)
 
 
-def _cropped(crop: RandomCrop, img: object) -> Any:
+def _cropped(crop: RandomCrop, img: object) -> object:
     """The crop of an array or a PIL image with its border, made at once."""
     channels, height, width = F.get_dimensions(img)
     return run_steps(crop.draw(ImageShape(height, width, channels), Generators()), img)

@@ -31,7 +31,9 @@ class MultiView:
     """
 
     def __init__(
-        self, transform: Callable[[Any], Any] | Sequence[Callable[[Any], Any]], n: int | Sequence[int] | None = None
+        self,
+        transform: Callable[[Any], object] | Sequence[Callable[[Any], object]],
+        n: int | Sequence[int] | None = None,
     ) -> None:
         several = isinstance(transform, Sequence)
         self.transforms = list(transform) if isinstance(transform, Sequence) else [transform]
@@ -46,7 +48,7 @@ class MultiView:
         self.transform = transform
         self.n = self.counts if several else self.counts[0]
 
-    def _each(self) -> Iterator[Any]:
+    def _each(self) -> Iterator[Callable[[Any], object]]:
         for transform, count in zip(self.transforms, self.counts, strict=True):
             yield from [transform] * count
 
@@ -64,7 +66,7 @@ class MultiView:
             known = self._composes = [Compose([transform]) for transform in self.transforms]
         return [one for one, count in zip(known, self.counts, strict=True) for _ in range(count)]
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in vars(self).items() if name != "_composes"}
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:

@@ -30,11 +30,11 @@ class Pipeline:
         draws_from_python: a draw may take numbers of Python's generator or numpy's.
     """
 
-    drawn: tuple[Any, ...]
-    unplanned: tuple[Callable[[Any], Any], ...]
+    drawn: tuple[Callable[..., object], ...]
+    unplanned: tuple[Callable[..., object], ...]
     draws_from_python: bool = field(init=False, repr=False, compare=False)
     # All of them: `drawn` and `unplanned`.
-    _members: tuple[Any, ...] = field(init=False, repr=False, compare=False)
+    _members: tuple[object, ...] = field(init=False, repr=False, compare=False)
     # Of each of `drawn` its method, whether it takes streams, and whether a later one looks at the shape that it gives.
     _draws: tuple[tuple[_Draw, bool, bool], ...] = field(init=False, repr=False, compare=False)
     # Of each the method again where it draws nothing.
@@ -117,13 +117,13 @@ def _draws_from_python(transform: object) -> bool:
 LISTS = (list, tuple, torch.nn.ModuleList)
 
 
-def members_within(transform: object) -> tuple[Any, ...]:
+def members_within(transform: object) -> tuple[object, ...]:
     """The transforms that a transform is made of, whatever it does with them."""
     found = getattr(transform, "transforms", None)
     return tuple(found) if isinstance(found, LISTS) else ()
 
 
-def all_within(transform: object) -> Iterator[Any]:
+def all_within(transform: object) -> Iterator[object]:
     """The transform, and all that it is made of."""
     yield transform
     for member in members_within(transform):
@@ -144,7 +144,7 @@ def members_of(transform: Any) -> Sequence[Any] | None:
     own = vars(transform)
     if own.get("_forward_hooks") or own.get("_forward_pre_hooks") or "forward" in own:
         return None
-    members: Sequence[Any] = transform.transforms
+    members: Sequence[object] = transform.transforms
     return members
 
 
@@ -172,7 +172,7 @@ def compile_pipeline(transform: object, *, v2_alone: bool = False) -> Pipeline:
     return Pipeline(members[:cut], members[cut:])
 
 
-def drawn_from(members: Sequence[Any], start: int, *, v2_alone: bool = False) -> int:
+def drawn_from(members: Sequence[object], start: int, *, v2_alone: bool = False) -> int:
     """The end of the run of transforms from ``start`` on that one plan can be made of; ``start`` where there is none.
 
     v1 and v2 say differently what an image is after a conversion: a plan is of one of them.

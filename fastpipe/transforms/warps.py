@@ -33,7 +33,7 @@ class RandomRotation(Filled):
 
     def __init__(
         self,
-        degrees: Any,
+        degrees: object,
         interpolation: InterpolationMode = InterpolationMode.NEAREST,
         expand: bool = False,
         center: Sequence[int] | None = None,
@@ -284,8 +284,8 @@ class ElasticTransform(Transform):
 
     def __init__(
         self,
-        alpha: Any = 50.0,
-        sigma: Any = 5.0,
+        alpha: object = 50.0,
+        sigma: object = 5.0,
         interpolation: InterpolationMode = InterpolationMode.BILINEAR,
         fill: Fill = 0,
     ) -> None:
@@ -325,7 +325,7 @@ class ElasticTransform(Transform):
         return (ops.ElasticTransform(displacement, self.interpolation, self.fill),)
 
 
-def _setup_pair(value: object, name: str) -> Any:
+def _setup_pair(value: object, name: str) -> object:
     if isinstance(value, float):
         return [value, value]
     if not isinstance(value, Sequence):

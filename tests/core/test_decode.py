@@ -109,7 +109,7 @@ def test_memory_grows_with_the_width_alone() -> None:
     for height in (64, 1024):
         context = core.Context()
         assert core_jobs.decode(context, corpus.jpeg(height, 64))[0] == Status.OK
-        held.append(context.bytes)
+        held.append(core_jobs.context_bytes(context))
     assert held[1] < held[0] + (64 << 10)  # the data's own copy grows
 
 

@@ -43,11 +43,11 @@ def pool_of(threads: int) -> core.Pool | None:
 def test_bytes_and_headers(photos: list[str], threads: int) -> None:
     files = core.Files(4)  # more make room
     for paths in (photos, photos[::-1], photos[:3]):
-        found = files.read(paths, pool=pool_of(threads))
+        found = core_jobs.read_files(files, paths, pool=pool_of(threads))
         assert len(found) == len(files) == len(paths)
         for index, (path, header) in enumerate(zip(paths, found, strict=True)):
             data = Path(path).read_bytes()
-            assert files.was_read(index)
+            assert core_jobs.was_read(files, index)
             assert files.bytes(index) == data
             assert files.place(index)[1] == len(data)
             assert header == core.read_header(data)
@@ -56,13 +56,13 @@ def test_bytes_and_headers(photos: list[str], threads: int) -> None:
     files.clear()
     with pytest.raises(IndexError):
         files.bytes(0)
-    assert files.read([]) == []
+    assert core_jobs.read_files(files, []) == []
 
 
 def test_what_was_read_is_decoded(photos: list[str]) -> None:
     files, batch = core.Files(), core.JobArray(len(photos))
     with core.Pool(2) as pool:
-        found = files.read(photos, pool=pool)
+        found = core_jobs.read_files(files, photos, pool=pool)
         sizes = {index: header.size for index, header in enumerate(found) if not isinstance(header, Status)}
         good = [index for index, (height, width) in sizes.items() if height * width < 1 << 26]  # some only claim them
         outs = {}
@@ -82,13 +82,13 @@ def test_what_was_read_is_decoded(photos: list[str]) -> None:
 def test_what_is_in_memory(photos: list[str]) -> None:
     """Beside files, in one list: nothing is read, and nothing copied."""
     contents = [Path(path).read_bytes() for path in photos]
-    expected = core.Files().read(photos)
+    expected = core_jobs.read_files(core.Files(), photos)
     mixed = [path if number % 2 else contents[number] for number, path in enumerate(photos)]
     for threads in (0, 2):
         files = core.Files()
-        assert files.read([*mixed, b"", b"no picture"], pool=pool_of(threads))[:-2] == expected
+        assert core_jobs.read_files(files, [*mixed, b"", b"no picture"], pool=pool_of(threads))[:-2] == expected
         assert [files.bytes(number) for number in range(len(files))] == [*contents, b"", b"no picture"]
-        assert files.read([contents[0]], max_bytes=10) == [Status.TOO_LARGE]
+        assert core_jobs.read_files(files, [contents[0]], max_bytes=10) == [Status.TOO_LARGE]
 
 
 def test_what_is_no_file(tmp_path: Path) -> None:
@@ -99,12 +99,12 @@ def test_what_is_no_file(tmp_path: Path) -> None:
     missing = [str(tmp_path / "missing"), str(tmp_path / "a\0b"), "", str(text / "below"), str(tmp_path / ("x" * 5000))]
     files = core.Files()
     paths = [str(empty), str(text), str(folder), *missing, str(text)]
-    found = files.read(paths)
+    found = core_jobs.read_files(files, paths)
     assert all(isinstance(status, Status) for status in found)
-    read = [files.was_read(index) for index in range(len(paths))]
+    read = [core_jobs.was_read(files, index) for index in range(len(paths))]
     assert read == [True, True, False, False, False, False, False, False, True]
     assert [files.bytes(index) for index in (0, 1, 2, 3)] == [b"", b"no picture", b"", b""]
-    errors = [files.os_error(index) for index in range(len(paths))]
+    errors = [core_jobs.os_error(files, index) for index in range(len(paths))]
     assert errors[:2] == [0, 0]
     assert errors[3:6] == [errno.ENOENT] * 3
     if os.name != "nt":
@@ -126,9 +126,11 @@ def test_what_would_keep_a_reader_waiting(tmp_path: Path) -> None:
         finally:
             os.chdir(here)
         files = core.Files()
-        found = files.read([str(tmp_path / "fifo"), "/dev/zero", str(tmp_path / "socket"), str(tmp_path / "loop")])
+        found = core_jobs.read_files(
+            files, [str(tmp_path / "fifo"), "/dev/zero", str(tmp_path / "socket"), str(tmp_path / "loop")]
+        )
     assert found == [Status.IO_ERROR] * 4
-    assert [files.os_error(index) for index in range(4)] == [errno.EINVAL] * 3 + [errno.ELOOP]
+    assert [core_jobs.os_error(files, index) for index in range(4)] == [errno.EINVAL] * 3 + [errno.ELOOP]
     job = core.Job()  # which reads by itself
     core_jobs.read_path(job, tmp_path / "fifo")
     job.write_array(np.empty((8, 8, 3), np.uint8))
@@ -142,8 +144,8 @@ def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
     if os.access(path, os.R_OK):
         pytest.skip("root reads everything")
     files = core.Files()
-    assert files.read([str(path)]) == [Status.IO_ERROR]
-    assert files.os_error(0) == errno.EACCES
+    assert core_jobs.read_files(files, [str(path)]) == [Status.IO_ERROR]
+    assert core_jobs.os_error(files, 0) == errno.EACCES
 
 
 def test_a_length_that_is_refused(tmp_path: Path) -> None:
@@ -156,22 +158,25 @@ def test_a_length_that_is_refused(tmp_path: Path) -> None:
         pytest.skip("no such file here")
     small.write_bytes(b"x" * 1000)
     files = core.Files()
-    assert files.read([str(huge), str(small)], max_bytes=1000) == [Status.TOO_LARGE, Status.UNKNOWN_FORMAT]
-    assert [files.was_read(0), files.was_read(1)] == [False, True]
-    assert files.held < 1 << 24
-    assert files.read([str(small)], max_bytes=999) == [Status.TOO_LARGE]
+    assert core_jobs.read_files(files, [str(huge), str(small)], max_bytes=1000) == [
+        Status.TOO_LARGE,
+        Status.UNKNOWN_FORMAT,
+    ]
+    assert [core_jobs.was_read(files, 0), core_jobs.was_read(files, 1)] == [False, True]
+    assert core_jobs.held_bytes(files) < 1 << 24
+    assert core_jobs.read_files(files, [str(small)], max_bytes=999) == [Status.TOO_LARGE]
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no such files here")
 def test_files_that_are_longer_than_they_say(tmp_path: Path) -> None:
     path = "/proc/self/maps"  # a regular file of 0 bytes
     files = core.Files()
-    files.read([path])
+    core_jobs.read_files(files, [path])
     assert len(files.bytes(0)) > 1000
     assert files.bytes(0).splitlines()[-1].endswith(b"[vsyscall]") or files.bytes(0).endswith(b"\n")
-    assert files.read([path], max_bytes=100) == [Status.TOO_LARGE]
-    files.read([path], max_bytes=1 << 30)
-    assert files.was_read(0)
+    assert core_jobs.read_files(files, [path], max_bytes=100) == [Status.TOO_LARGE]
+    core_jobs.read_files(files, [path], max_bytes=1 << 30)
+    assert core_jobs.was_read(files, 0)
 
 
 def test_files_that_grow_and_shrink(tmp_path: Path) -> None:
@@ -190,9 +195,9 @@ def test_files_that_grow_and_shrink(tmp_path: Path) -> None:
     try:
         files = core.Files()
         for _ in range(300):
-            files.read([str(path)] * 4)
+            core_jobs.read_files(files, [str(path)] * 4)
             for index in range(4):
-                if files.was_read(index):
+                if core_jobs.was_read(files, index):
                     assert len(files.bytes(index)) <= 5_000_000
     finally:
         stop.set()
@@ -207,22 +212,22 @@ def test_memory_serves_again_and_is_given_back(tmp_path: Path) -> None:
         paths.append(str(path))
     files = core.Files()
     for _ in range(3):
-        files.read(paths[:1] * 3)
-        once = files.held
+        core_jobs.read_files(files, paths[:1] * 3)
+        once = core_jobs.held_bytes(files)
         assert 90 << 20 <= once < 110 << 20
-    files.read(paths)
+    core_jobs.read_files(files, paths)
     assert files.bytes(7) == b"\7" * (30 << 20)
-    assert files.held >= 240 << 20
+    assert core_jobs.held_bytes(files) >= 240 << 20
     files.clear()
-    assert files.held <= 128 << 20
+    assert core_jobs.held_bytes(files) <= 128 << 20
 
 
 def test_many_files(photos: list[str]) -> None:
     paths = (photos * (3000 // len(photos) + 1))[:3000]
     files = core.Files(3000)
     with core.Pool(4) as pool:
-        found = files.read(paths, pool=pool)
-    assert found == files.read(paths)
+        found = core_jobs.read_files(files, paths, pool=pool)
+    assert found == core_jobs.read_files(files, paths)
     assert found[: len(photos)] * 2 == found[: 2 * len(photos)]
 
 
@@ -233,21 +238,21 @@ def test_names(tmp_path: Path) -> None:
     for name in names:
         (tmp_path / name).write_bytes(os.fsencode(name))
     files = core.Files()
-    files.read([str(tmp_path / name) for name in names])
+    core_jobs.read_files(files, [str(tmp_path / name) for name in names])
     assert [files.bytes(index) for index in range(len(names))] == [os.fsencode(name) for name in names]
-    files.read([str(tmp_path / "\ud800\ud800")])  # no name at all
-    assert not files.was_read(0)
+    core_jobs.read_files(files, [str(tmp_path / "\ud800\ud800")])  # no name at all
+    assert not core_jobs.was_read(files, 0)
 
 
 def test_threads_with_files_of_their_own(photos: list[str]) -> None:
-    expected = core.Files().read(photos)
+    expected = core_jobs.read_files(core.Files(), photos)
     wrong: list[int] = []
     shared = core.Pool(3)
 
     def work(number: int) -> None:
         files = core.Files()
         pool = shared if number % 2 else None
-        wrong.extend(number for _ in range(20) if files.read(photos, pool=pool) != expected)
+        wrong.extend(number for _ in range(20) if core_jobs.read_files(files, photos, pool=pool) != expected)
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(5)]
     for thread in threads:
@@ -263,27 +268,30 @@ def test_a_child_after_fork(photos: list[str]) -> None:
     """What was read is still there; reading goes on, also while another thread of the parent was at it."""
     code = """if True:
         import os, sys, threading
+        sys.path.insert(0, "tests")
+        import core_jobs
         from fastpipe import core
         paths = sys.argv[1:]
         files, other, pool = core.Files(), core.Files(), core.Pool(3)
-        expected = files.read(paths, pool=pool)
+        expected = core_jobs.read_files(files, paths, pool=pool)
         first = files.bytes(0)
         stop = threading.Event()
         def busy():
             while not stop.is_set():
-                other.read(paths, pool=pool)
+                core_jobs.read_files(other, paths, pool=pool)
         thread = threading.Thread(target=busy)
         thread.start()
         for _ in range(10):
             child = os.fork()
             if not child:
                 good = files.bytes(0) == first
-                good = good and all(one.read(paths, pool=pool) == expected for one in (files, other, core.Files()))
+                found = [core_jobs.read_files(one, paths, pool=pool) for one in (files, other, core.Files())]
+                good = good and found == [expected] * 3
                 os._exit(0 if good else 1)
             assert os.waitpid(child, 0)[1] == 0
         stop.set()
         thread.join()
-        assert files.read(paths) == expected
+        assert core_jobs.read_files(files, paths) == expected
     """
     command = [sys.executable, "-W", "ignore", "-c", code, *photos]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
@@ -295,7 +303,7 @@ def test_descriptors_are_closed(photos: list[str], tmp_path: Path) -> None:
     if not folder.exists():
         pytest.skip("nobody counts them here")
     before = len(list(folder.iterdir()))
-    core.Files().read([*photos, str(tmp_path), "/dev/null", "missing"])
+    core_jobs.read_files(core.Files(), [*photos, str(tmp_path), "/dev/null", "missing"])
     assert len(list(folder.iterdir())) == before
 
 
@@ -312,9 +320,9 @@ def test_paths_of_any_length(tmp_path: Path) -> None:
             file.write(data)
         files = core.Files()
         files.load([path, os.path.join(folder, "none.jpg")])
-        assert files.was_read(0)
+        assert core_jobs.was_read(files, 0)
         assert files.bytes(0) == data
-        assert files.os_error(1) == errno.ENOENT
+        assert core_jobs.os_error(files, 1) == errno.ENOENT
 
 
 @pytest.mark.parametrize("data", [b"", b"a", b"\0b\0", bytes(range(256)) * 100])

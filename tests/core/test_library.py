@@ -280,7 +280,9 @@ def test_runs_that_were_started(needs_core: None, threads: int, tmp_path: Path) 
             made = [filled([name] * count) for count in (1, 7, 3)]
             runs = [pool.start(batch, keep=outs) for batch, outs in made]
             files = core.Files()
-            right &= files.read([str(path)] * 5, pool=pool) == [core.read_header(path.read_bytes())] * 5
+            right &= (
+                core_jobs.read_files(files, [str(path)] * 5, pool=pool) == [core.read_header(path.read_bytes())] * 5
+            )
             for run, (batch, outs) in [*zip(runs, made, strict=True)][::-1]:
                 right &= run.wait() == [core.Status.OK] * len(batch) == run.wait()
                 right &= all(np.array_equal(out, expected) for out in outs)

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no tim
 _ALARMS = """
 import gc, random, signal, sys, time, weakref
 sys.path.insert(0, "tests")
-import corpus, numpy as np, torch
+import core_jobs, corpus, numpy as np, torch
 import fastpipe
 from fastpipe import core
 
@@ -117,13 +117,13 @@ def test_pools_and_files(needs_core: None, tmp_path: Path) -> None:
         def use(count):
             pool = core.Pool(3)
             files.load([path] * count, 0, pool)
-            assert files.headers() == [header] * count
+            assert core_jobs.headers(files) == [header] * count
             pool.close()
 
         for number in range(400):
             interrupted(lambda: use(1 + number % 30), 1500)
             # Those of the last time, or none: never memory of another list.
-            assert files.headers() == [header] * len(files)
+            assert core_jobs.headers(files) == [header] * len(files)
         use(9)
     """)
 

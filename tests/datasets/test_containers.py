@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import archives as packed
+import core_jobs
 import corpus
 import numpy as np
 import pytest
@@ -242,7 +243,7 @@ def test_an_overwritten_header_is_an_error_and_no_shorter_list(archives: dict[st
     member = fastpipe.ImageFolder(archives["tar"]).samples[3][0]
     data[member.offset - 512 : member.offset - 300] = b"\x55" * 212
     (tmp_path / "a.tar").write_bytes(data)
-    with pytest.raises(DatasetError, match=r"a\.tar is .*damaged behind"):
+    with pytest.raises(DatasetError, match=r"a\.tar is .*damaged after"):
         fastpipe.ImageFolder(tmp_path / "a.tar")
     data = bytearray(archives["zip"].read_bytes())
     data[0:4] = b"gone"
@@ -412,10 +413,10 @@ def test_the_core_reads_members_by_their_place(tmp_path: Path) -> None:
     beyond = ArchiveMember("a/3", str(path), 6, len(photo) + 7)
     gone = ArchiveMember("a/4", str(tmp_path / "gone"), 6, 1)
     files = core.Files()
-    found = files.read([sound, empty, beyond, gone, str(path)])
+    found = core_jobs.read_files(files, [sound, empty, beyond, gone, str(path)])
     assert found[0] == readers.parse_header(photo)
     assert files.bytes(0) == photo
     assert files.bytes(1) == b""
     assert (found[2], found[3]) == (core.Status.TRUNCATED, core.Status.IO_ERROR)
     assert files.bytes(4) == path.read_bytes()
-    assert files.read([sound], max_bytes=len(photo) - 1) == [core.Status.TOO_LARGE]
+    assert core_jobs.read_files(files, [sound], max_bytes=len(photo) - 1) == [core.Status.TOO_LARGE]

@@ -26,22 +26,22 @@ _TABLES = {
 """The module that has the table of a package's classes, and of those in packages within."""
 
 
-def convert_dataset(dataset: object, otherwise: Callable[[Any], Any]) -> Any:
+def convert_dataset(dataset: object, otherwise: Callable[[Any], object]) -> object:
     """A data set of another library's as fastpipe's, with the same samples; one of fastpipe's as it is.
 
     Args:
         dataset: any.
         otherwise: gives what is to stand for a data set whose samples aren't known, or for one within; or raises.
     """
-    done: dict[int, tuple[Any, Any]] = {}
+    done: dict[int, tuple[object, object]] = {}
 
-    def convert(one: Any) -> Any:
+    def convert(one: object) -> object:
         """The data set that stands for one, wherever it is: one that is in several places becomes one."""
         if id(one) not in done:
             done[id(one)] = one, converted(one)  # the first keeps the id its own
         return done[id(one)][1]
 
-    def converted(one: Any) -> Any:
+    def converted(one: object) -> object:
         is_ours = isinstance(one, Dataset) and type(one).__module__.startswith("fastpipe.")
         if is_ours or isinstance(one, ImageDataset):
             return one

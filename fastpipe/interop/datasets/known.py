@@ -34,7 +34,7 @@ class KnownClass:
     files: Callable[[Any], Files] | None = None
     in_memory: bool = False  # samples are of an array, which isn't copied
 
-    def check(self, dataset: object, base: type[Any]) -> None:
+    def check(self, dataset: object, base: type) -> None:
         """Raises `NotConvertible` if the object's samples may be others than its known class would make.
 
         A subclass may have a constructor and a repr of its own, and methods and attributes under new names.
@@ -60,7 +60,7 @@ class KnownClass:
                     raise NotConvertible(f"its class {between.__name__} has a {name} of its own")
 
 
-def _is_of_library(method: object, base: type[Any]) -> bool:
+def _is_of_library(method: object, base: type) -> bool:
     """Whether a class's method is the one that a file of the class's library has."""
     function = getattr(method, "__func__", method)
     home, code = str(getattr(function, "__module__", "")), getattr(function, "__code__", None)

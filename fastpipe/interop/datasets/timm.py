@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
+from fastpipe.datasets.bad_files import BadFile
 from fastpipe.datasets.indexed import IndexedDataset
 from fastpipe.interop.datasets.known import Files, KnownClass, NotConvertible, copy_attributes
 from fastpipe.interop.datasets.torchvision import set_samples
@@ -23,7 +24,7 @@ class NextSample:
     def __init__(self, count: int) -> None:
         self.count = count
 
-    def __call__(self, bad: Any) -> int:
+    def __call__(self, bad: BadFile) -> int:
         return int(bad.index + 1) % self.count
 
 
@@ -57,7 +58,7 @@ def _files(dataset: Any) -> Files:
         )
     samples = reader.samples
 
-    def sample(index: int) -> tuple[Any, Any]:
+    def sample(index: int) -> tuple[object, object]:
         path, target = samples[index]
         return path, -1 if target is None else target
 

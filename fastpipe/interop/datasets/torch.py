@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.utils.data import ConcatDataset, Dataset, Subset, TensorDataset
 
-from fastpipe.executor import CollatedBatch
+from fastpipe.executor import BatchSpec, CollatedBatch
 from fastpipe.interop.datasets.known import KnownClass, NotConvertible, copy_attributes
 
 Convert = Callable[[Any], Any]
@@ -24,7 +24,9 @@ class TensorBatches(TensorDataset):
         """Several samples."""
         return [self[index] for index in indices]
 
-    def batch(self, indices: Sequence[int], options: Any = None) -> CollatedBatch | list[tuple[torch.Tensor, ...]]:
+    def batch(
+        self, indices: Sequence[int], options: BatchSpec | None = None
+    ) -> CollatedBatch | list[tuple[torch.Tensor, ...]]:
         """A batch as ``default_collate`` makes it of the samples, or a list of them where that is wanted."""
         if options is None or options.as_list:
             return self.__getitems__(indices)

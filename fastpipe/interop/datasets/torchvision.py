@@ -74,7 +74,7 @@ class _Labelled(_Array):
         return None if self.labels is None else int(self.labels[index])
 
 
-def _named(name: str, *bases: type[Any]) -> Any:
+def _named(name: str, *bases: type) -> Any:
     """A class of these bases under torchvision's name for the data set."""
     return type(name, bases, {"__doc__": "torchvision's data set of that name.", "__module__": __name__})
 
@@ -92,7 +92,7 @@ SVHN, STL10 = (_named(name, _Labelled) for name in ("SVHN", "STL10"))
 # -- from torchvision's objects
 
 
-def _check_loader(dataset: Any) -> None:
+def _check_loader(dataset: object) -> None:
     """Raises `NotConvertible` unless the data set's loader, if it has one, gives what Pillow reads, in RGB."""
     loader = vars(dataset).get("loader", default_loader)
     if loader is default_loader:

@@ -18,7 +18,7 @@ import torch
 from albumentations.core import composition, transforms_interface, utils
 
 from fastpipe.core.factors import normalized_by_factor
-from fastpipe.interop.transforms.albumentations_motions import ENTRIES, Motion, place
+from fastpipe.interop.transforms.albumentations_motions import ENTRIES, Motion, Params, place
 from fastpipe.interop.transforms.known_code import has_code
 from fastpipe.transforms.adapters import Adapt
 from fastpipe.transforms.albumentations_targets import ONE_AT_A_TIME, Pixels, Run, pixels_of_array, pixels_of_arrays
@@ -77,10 +77,10 @@ def why_not(kind: type) -> str:
 
 
 @lru_cache(maxsize=128)
-def is_known(kind: Any) -> bool:
+def is_known(kind: type) -> bool:
     """Whether a class asks for an image's shape alone: it has an entry, and the code that was written after."""
     entry = ENTRIES.get(kind)
-    return entry is not None and has_code((*_methods(kind), *entry.behind), entry.fingerprint)
+    return entry is not None and has_code((*_methods(kind), *entry.functions), entry.fingerprint)
 
 
 @lru_cache(maxsize=1)
@@ -91,7 +91,7 @@ def _core_is_known() -> bool:
 _NEITHER = ("apply_to_bboxes", "apply_to_images", "apply_to_keypoints", "apply_to_volume", "apply_to_mask3d")
 
 
-def _methods(kind: Any) -> Iterator[Any]:
+def _methods(kind: type) -> Iterator[object]:
     """The methods of a class and its bases that draw, and that take images and masks."""
     for base in kind.__mro__:
         if base is object or base.__module__.startswith("albumentations.core"):  # which `_core_functions` has
@@ -102,7 +102,7 @@ def _methods(kind: Any) -> Iterator[Any]:
                 yield function
 
 
-def _core_functions() -> Iterator[Any]:
+def _core_functions() -> Iterator[object]:
     """The functions that call a transform, one after the other: other versions may lack some."""
     basic, dual, compose = transforms_interface.BasicTransform, transforms_interface.DualTransform, A.Compose
     yield from (basic.__call__, basic.apply_with_params, basic.should_apply, basic.update_transform_params)
@@ -172,7 +172,7 @@ class _Noted(NamedTuple):
     """A transform's work on pixels."""
 
     transform: Any
-    params: Mapping[str, Any]  # as it has drawn them
+    params: Params  # as it has drawn them
     motion: Motion  # by these
     size: Size  # of the image that it gets
 
@@ -216,14 +216,14 @@ class _Call:
             shape = (*self.size, *pixels.shape[2:])
         return np.ndarray(shape, np.uint8, b"\0", strides=(0,) * len(shape))
 
-    def note(self, transform: object, params: Mapping[str, Any]) -> None:
+    def note(self, transform: object, params: Params) -> None:
         motion = ENTRIES[type(transform)].recipe(transform, params, self.size)
         self.noted.append(_Noted(transform, params, motion, self.size))
         self.size = motion.size
         if motion.refused or min(motion.size) < 1:
             self._pixels("image")  # raises what albumentations does
 
-    def behind(self, member: _StandIn, data: dict[str, Any]) -> dict[str, Any]:
+    def data_after(self, member: _StandIn, data: dict[str, Any]) -> dict[str, Any]:
         """The data after a member: with pixels, if it is the last one of those that note."""
         return self._with_pixels(data) if member is self._last else data
 
@@ -273,10 +273,10 @@ class _StandIn:
     def __setattr__(self, name: str, value: object) -> None:
         setattr(self._original, name, value)
 
-    def __call__(self, *args: Any, **data: Any) -> Any:
-        return self._call.behind(self, self._run(*args, **data))
+    def __call__(self, *args: object, **data: object) -> Any:
+        return self._call.data_after(self, self._run(*args, **data))
 
-    def _run(self, *args: Any, **data: Any) -> Any:
+    def _run(self, *args: Any, **data: Any) -> object:
         return type(self._original).__call__(self, *args, **data)
 
 
@@ -333,7 +333,7 @@ class _Normalize(_StandIn):
 
     __slots__ = ()
 
-    def apply_with_params(self, params: dict[str, Any], *args: Any, **data: Any) -> dict[str, Any]:
+    def apply_with_params(self, params: dict[str, Any], *args: object, **data: object) -> dict[str, Any]:
         image = data.get("image")
         mean, factor = self.mean_np, self.denominator
         three = mean.shape == factor.shape == (3,) and mean.dtype == factor.dtype == np.float32

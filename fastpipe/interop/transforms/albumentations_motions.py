@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import albumentations as A
 import numpy as np
@@ -13,10 +13,10 @@ from albumentations.augmentations.crops import functional as crop_functions
 from albumentations.augmentations.geometric import functional as geometric_functions
 
 from fastpipe.interop.transforms.known_code import KnownCode
-from fastpipe.types import Box, Size
+from fastpipe.types import Box, Size, Turn
 
-Turn = tuple[bool, bool, bool]
-"""Whether rows and columns change places, whether rows then run back, and whether columns do."""
+Params: TypeAlias = Mapping[str, Any]
+"""The parameters of a draw, by albumentations' names."""
 
 
 class Motion(NamedTuple):
@@ -32,7 +32,7 @@ class Motion(NamedTuple):
     def needs(self, part: Box, size: Size) -> Box:
         """The part of an image of that size that a part of the result is made of."""
         if self.turn is not None:
-            return _turned_back(part, self.turn, self.size)
+            return part.turned_back(self.turn, self.size)
         if self.crop is None:
             return Box(0, 0, *size)
         if self.resizes:
@@ -45,7 +45,7 @@ class Motion(NamedTuple):
             return _turned(held, self.turn, size)
         return part if self.crop is not None and not self.resizes else Box(0, 0, *self.size)
 
-    def local(self, params: Mapping[str, Any], held: Box, part: Box, size: Size) -> Mapping[str, Any]:
+    def local(self, params: Params, held: Box, part: Box, size: Size) -> Params:
         """The parameters for the pixels that are held of an image of that size."""
         if self.crop is None:
             return params
@@ -82,26 +82,19 @@ def _turned(box: Box, turn: Turn, size: Size) -> Box:
     return Box(top, left, box.height, box.width)
 
 
-def _turned_back(box: Box, turn: Turn, size: Size) -> Box:
-    """The box of an image that becomes a box of the turned one, which has that size."""
-    swapped, rows_back, columns_back = turn
-    box = _turned(box, (False, rows_back, columns_back), size)
-    return Box(box.left, box.top, box.width, box.height) if swapped else box
-
-
 # -- of each class: the motion for drawn parameters and an image's size
 
 _STAYS = (False, False, False)
 
 
-def _box(corners: Sequence[Any], size: Size) -> Box | None:
+def _box(corners: Sequence[float], size: Size) -> Box | None:
     """A box by left, top, right and bottom; None if it isn't one of the image, which albumentations refuses."""
     left, top, right, bottom = map(int, corners)
     box = Box(top, left, bottom - top, right - left)
     return box if box.height > 0 and box.width > 0 and box.inside(size) else None
 
 
-def _cropped(transform: object, params: Mapping[str, Any], size: Size) -> Motion:
+def _cropped(transform: object, params: Params, size: Size) -> Motion:
     corners = params["crop_coords"]
     left, top, right, bottom = map(int, corners)
     result = Size(max(bottom - top, 0), max(right - left, 0))
@@ -111,27 +104,27 @@ def _cropped(transform: object, params: Mapping[str, Any], size: Size) -> Motion
     return Motion(result, box, "crop_coords", resizes=False, refused=box is None)
 
 
-def _cropped_and_resized(transform: Any, params: Mapping[str, Any], size: Size) -> Motion:
+def _cropped_and_resized(transform: Any, params: Params, size: Size) -> Motion:
     result = Size(*(transform.size if hasattr(transform, "size") else (transform.height, transform.width)))
     box = _box(params["crop_coords"], size)
     return Motion(result, box, "crop_coords", refused=box is None)
 
 
-def _cropped_and_padded(transform: Any, params: Mapping[str, Any], size: Size) -> Motion:
+def _cropped_and_padded(transform: Any, params: Params, size: Size) -> Motion:
     result = size if transform.keep_size else Size(*params["result_shape"])
     corners = params["crop_params"]
     box = None if corners is None else _box(corners, size)
     return Motion(result, box, "crop_params", refused=box is None and corners is not None)
 
 
-def _turned_by(transform: object, params: Mapping[str, Any], size: Size) -> Motion:
-    kind: Any = type(transform)
+def _turned_by(transform: object, params: Params, size: Size) -> Motion:
+    kind: object = type(transform)
     turn = _turn_of(kind, params.get("group_element"), params.get("factor"))
     return Motion(Size(size.width, size.height) if turn[0] else size, turn=turn)
 
 
 @lru_cache(maxsize=64)
-def _turn_of(kind: Any, group_element: Any, factor: Any) -> Turn:
+def _turn_of(kind: type, group_element: Any, factor: Any) -> Turn:
     """The turn that a class makes of an image of four pixels."""
     image = np.arange(4, dtype=np.uint8).reshape(2, 2)
     made = kind(p=1).apply(image, group_element=group_element, factor=factor)
@@ -142,41 +135,41 @@ def _turn_of(kind: Any, group_element: Any, factor: Any) -> Turn:
     raise LookupError(f"{kind.__name__} doesn't turn an image")
 
 
-def _resized(transform: Any, params: Mapping[str, Any], size: Size) -> Motion:
+def _resized(transform: Any, params: Params, size: Size) -> Motion:
     return Motion(Size(transform.height, transform.width))
 
 
-def _scaled_to_a_side(transform: object, params: Mapping[str, Any], size: Size) -> Motion:
+def _scaled_to_a_side(transform: object, params: Params, size: Size) -> Motion:
     return Motion(Size(*(max(1, round(side * params["scale"])) for side in size)))
 
 
-def _scaled(transform: object, params: Mapping[str, Any], size: Size) -> Motion:
+def _scaled(transform: object, params: Params, size: Size) -> Motion:
     return Motion(Size(*(int(side * params["scale"]) for side in size)))
 
 
-def _padded(transform: object, params: Mapping[str, Any], size: Size) -> Motion:
+def _padded(transform: object, params: Params, size: Size) -> Motion:
     top, bottom, left, right = (params[f"pad_{side}"] for side in ("top", "bottom", "left", "right"))
     if not (top or bottom or left or right):
         return Motion(size, turn=_STAYS)
     return Motion(Size(size.height + top + bottom, size.width + left + right))
 
 
-def _stays(transform: object, params: Mapping[str, Any], size: Size) -> Motion:
+def _stays(transform: object, params: Params, size: Size) -> Motion:
     return Motion(size, turn=_STAYS)
 
 
-MotionOf = Callable[[Any, Mapping[str, Any], Size], Motion]
+MotionOf = Callable[[Any, Params, Size], Motion]
 
 _PADDING = "get_padding_params", "adjust_padding_by_position"
 
 
-def _function(name: str) -> Any:
+def _function(name: str) -> object:
     return getattr(crop_functions, name, None) or getattr(geometric_functions, name, None)
 
 
-def _known(name: str, fingerprint: str, motion: MotionOf, *behind: str) -> KnownCode:
+def _known(name: str, fingerprint: str, motion: MotionOf, *functions: str) -> KnownCode:
     """A class that asks for an image's shape alone, with functions of albumentations' that it is made of."""
-    return KnownCode(A, name, fingerprint, motion, tuple(map(_function, behind)))
+    return KnownCode(A, name, fingerprint, motion, tuple(map(_function, functions)))
 
 
 _ENTRIES = (

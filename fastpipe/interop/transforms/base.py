@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from fastpipe.transforms.adapters import Adapt
@@ -24,7 +25,7 @@ class Drawing:
         def __getattr__(self, name: str) -> Any: ...
 
 
-def adapter_class(ours: type, **body: Any) -> Any:
+def adapter_class(ours: type, **body: object) -> type:
     """A class that does what ``ours`` does, for objects of another library's class; see `adapter`.
 
     Args:
@@ -33,7 +34,7 @@ def adapter_class(ours: type, **body: Any) -> Any:
     """
     kept = {name: vars(ours)[name] for name in _SAID if name in vars(ours)}
     names = {"__slots__": ("original",), "__doc__": ours.__doc__}
-    kind = type(ours)
+    kind: Callable[..., type] = type(ours)
     return kind(ours.__name__, (ours,), {**names, **kept, **body, "__module__": __name__})
 
 
@@ -41,8 +42,8 @@ def adapter(kind: type) -> Adapt:
     """Makes adapters of a class: objects that share the attributes of the object that they draw for."""
     new, set_ = object.__new__, object.__setattr__
 
-    def adapt(original: object) -> Any:
-        made: Any = new(kind)
+    def adapt(original: object) -> object:
+        made: object = new(kind)
         set_(made, "__dict__", original.__dict__)  # not a copy: changes are seen
         set_(made, "original", original)
         return made

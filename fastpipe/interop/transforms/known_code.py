@@ -27,7 +27,7 @@ def fingerprint(objects: Iterable[Any]) -> str:
     return found.hexdigest()
 
 
-def has_code(objects: Iterable[Any], known: str) -> bool:
+def has_code(objects: Iterable[object], known: str) -> bool:
     """Whether the code of functions and classes has that fingerprint; not if one isn't there, or has no source."""
     try:
         return fingerprint(objects) == known
@@ -53,11 +53,11 @@ def _canonical(node: object) -> str:
 class KnownCode(NamedTuple):
     """A class of another library's, and the code of it that its recipe was written after."""
 
-    module: Any  # the class's; not all versions of the library have one, nor the class
+    module: object  # the class's; not all versions of the library have one, nor the class
     name: str  # the class's
     fingerprint: str  # of the code
     recipe: Any  # the class here that draws for it, or what else is known of it
-    behind: tuple[Any, ...] = ()  # the functions that its code is made of besides; None for one that isn't there
+    functions: tuple[object, ...] = ()  # the functions that its code is made of besides; None for one that isn't there
 
 
 def by_code(entries: Iterable[KnownCode]) -> tuple[dict[type, Any], set[type]]:
@@ -67,14 +67,14 @@ def by_code(entries: Iterable[KnownCode]) -> tuple[dict[type, Any], set[type]]:
         kind = getattr(entry.module, entry.name, None)
         if kind is None:
             continue
-        if has_code((kind, *entry.behind), entry.fingerprint):
+        if has_code((kind, *entry.functions), entry.fingerprint):
             known[kind] = entry.recipe
         else:
             others.add(kind)
     return known, others
 
 
-def known_base(kind: type, table: Mapping[type, Any]) -> type | None:
+def known_base(kind: type, table: Mapping[type, object]) -> type | None:
     """The class of a table that a class is, or is a subclass of that does the same; None if there is none.
 
     A subclass may have a constructor and a repr of its own, and methods under new names.

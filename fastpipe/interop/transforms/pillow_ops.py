@@ -37,7 +37,7 @@ class LightenBelow(ops.TableOperation):
     threshold: int
     add: int
 
-    def apply(self, image: Any) -> Any:
+    def apply(self, image: Any) -> object:
         return apply_table(image, self.table())
 
     def table(self) -> NDArray[np.uint8]:
@@ -55,7 +55,7 @@ class PosterizeByPillow(ops.Operation):
     takes_arrays_alone: ClassVar[bool] = True
     bits: int
 
-    def apply(self, image: Any) -> Any:
+    def apply(self, image: Any) -> object:
         return through_pillow(image, lambda one: ImageOps.posterize(one, self.bits))
 
 
@@ -112,7 +112,7 @@ class AsNumpy(ops.Operation):
     op: ClassVar[str] = "as_numpy"
     moves: ClassVar[bool] = False
 
-    def apply(self, image: Any) -> Any:
+    def apply(self, image: Any) -> object:
         return image.numpy()
 
 
@@ -121,7 +121,7 @@ class ToTensorOnce(ops.ToTensor):
 
     __slots__ = ()
 
-    def apply(self, image: object) -> Any:
+    def apply(self, image: object) -> object:
         return image if isinstance(image, torch.Tensor) else ops.Operation.apply(self, image)
 
 
@@ -130,5 +130,5 @@ class PilToTensorOnce(ops.PilToTensor):
 
     __slots__ = ()
 
-    def apply(self, image: object) -> Any:
+    def apply(self, image: object) -> object:
         return image if isinstance(image, torch.Tensor) else ops.Operation.apply(self, image)

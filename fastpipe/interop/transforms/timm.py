@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ from fastpipe.interop.transforms.torchvision_v1 import GUARDED_PIL_TO_TENSOR, GU
 from fastpipe.ops.interpolation import InterpolationMode, interpolation_of
 from fastpipe.rng import numpy_of, stream_of
 from fastpipe.transforms.adapters import Adapt
-from fastpipe.types import Generators, ImageShape, Step
+from fastpipe.types import Generators, ImageShape, PythonRandom, Step
 
 # -- crops
 
@@ -43,7 +43,9 @@ class RandomResizedCropAndInterpolation(Drawing):
         return ops.Crop(*box), _resize(tuple(self.size), _one_of(self.interpolation, python))
 
 
-def _resized_crop_box(height: int, width: int, scale: Any, ratio: Any, python: Any) -> tuple[int, int, int, int]:
+def _resized_crop_box(
+    height: int, width: int, scale: Sequence[float], ratio: Sequence[float], python: PythonRandom
+) -> tuple[int, int, int, int]:
     area = width * height
     for _ in range(10):
         target_area = python.uniform(*scale) * area
@@ -65,7 +67,7 @@ def _resized_crop_box(height: int, width: int, scale: Any, ratio: Any, python: A
     return (height - target_h) // 2, (width - target_w) // 2, target_h, target_w
 
 
-def _one_of(interpolation: InterpolationMode, python: Any) -> Any:
+def _one_of(interpolation: InterpolationMode, python: PythonRandom) -> Any:
     """timm's random filter."""
     return python.choice(interpolation) if isinstance(interpolation, (tuple, list)) else interpolation
 
@@ -83,7 +85,7 @@ def _resize_to(height: int, width: int, interpolation: InterpolationMode) -> ops
 # -- the operations of the policies
 
 
-def _affine(matrix: tuple[float, ...], given: Any, python: Any) -> tuple[Step, ...]:
+def _affine(matrix: tuple[float, ...], given: Any, python: PythonRandom) -> tuple[Step, ...]:
     return (ops.AffineBy(matrix, _resampling(given, python), given.get("fillcolor")),)
 
 
@@ -93,7 +95,7 @@ def _posterized(bits: int) -> tuple[Step, ...]:
     return (ops.Posterize(bits) if bits >= 1 else PosterizeByPillow(bits),)
 
 
-def _resampling(given: Any, python: Any) -> Any:
+def _resampling(given: Any, python: PythonRandom) -> Any:
     return interpolation_of(int(_one_of(given.get("resample", theirs._DEFAULT_INTERPOLATION), python)))
 
 
@@ -144,7 +146,7 @@ _NEGATED: dict[Any, Callable[[float, Any], float]] = {
 _LEVELS = frozenset(theirs.LEVEL_TO_ARG.values())
 
 
-def _arguments(level_fn: Any, level: float, hparams: Any, python: Any) -> tuple[Any, ...]:
+def _arguments(level_fn: Any, level: float, hparams: Any, python: PythonRandom) -> tuple[Any, ...]:
     if level_fn is None:
         return ()
     if level_fn in _NEGATED:
@@ -165,7 +167,7 @@ class AugmentOp(Drawing):
         return _is_known(self)
 
 
-def _draw_op(op: Any, shape: ImageShape, python: Any) -> tuple[Step, ...]:
+def _draw_op(op: Any, shape: ImageShape, python: PythonRandom) -> tuple[Step, ...]:
     if op.prob < 1.0 and python.random() > op.prob:
         return ()
     magnitude = op.magnitude
@@ -185,7 +187,7 @@ def _is_known(op: Any) -> bool:
     return known and op.aug_fn in _OPERATIONS and op.level_fn in _LEVELS and set(op.kwargs) <= {"fillcolor", "resample"}
 
 
-def _drawn_ops(chosen: Any, shape: ImageShape, python: Any) -> tuple[Step, ...]:
+def _drawn_ops(chosen: Any, shape: ImageShape, python: PythonRandom) -> tuple[Step, ...]:
     return tuple(step for op in chosen for step in _draw_op(op, shape, python))
 
 

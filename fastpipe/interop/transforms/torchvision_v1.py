@@ -32,7 +32,7 @@ class OnPil(ops.PilOperation):
         return through_pillow(image, partial(getattr(F, self.name), **self.given))
 
 
-def _by_torchvision(ours: Any) -> Any:
+def _by_torchvision(ours: Any) -> type:
     """A class of ours whose steps torchvision's own function does."""
 
     def draw(self: Any, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
@@ -44,12 +44,12 @@ def _by_torchvision(ours: Any) -> Any:
     return adapter_class(ours, draw=draw)
 
 
-def _adapter_class(ours: type, **body: Any) -> Any:
+def _adapter_class(ours: type, **body: object) -> type:
     """`adapter_class`, whose interpolation is ours: the core is asked about no other library's."""
     return adapter_class(ours, interpolation=Attribute(InterpolationMode.adopt), **body)
 
 
-def _classes() -> dict[type, Any]:
+def _classes() -> dict[type, type]:
     found = {}
     for name in transforms.__all__:
         ours, kind = getattr(transforms, name), getattr(torchvision.transforms, name, None)
@@ -66,7 +66,7 @@ TABLE = _classes()
 """The class that draws for each of torchvision's."""
 
 
-def _guarded(ours: Any, step: ops.Operation) -> Any:
+def _guarded(ours: Any, step: ops.Operation) -> type:
     """A conversion that leaves tensors as they are."""
     kept = (ops.interned(step),)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torchvision.transforms.v2 as theirs
 
 from fastpipe.interop.transforms.base import adapter
@@ -16,7 +14,7 @@ from fastpipe.transforms.v2._planned import planned_class
 class _Members:
     """The members of a container, as adapters: torchvision's code calls them with images without pixels."""
 
-    def __get__(self, instance: object, owner: type | None = None) -> Any:
+    def __get__(self, instance: object, owner: type | None = None) -> object:
         own = vars(instance)
         members = own["transforms"] if "transforms" in own else own["_modules"]["transforms"]
         return [planned(member) for member in members]
@@ -28,12 +26,12 @@ class _Members:
 _CONTAINERS = ("Compose", "RandomApply", "RandomChoice", "RandomOrder")
 
 
-def _adapter_class(base: Any) -> Any:
+def _adapter_class(base: type) -> type:
     members = {"transforms": _Members()} if base.__name__ in _CONTAINERS else {}
     return planned_class(base, __name__, __slots__=("original",), **members)
 
 
-def _classes() -> dict[type, Any]:
+def _classes() -> dict[type, type]:
     found = {}
     for name in theirs.__dict__:
         base, ours = getattr(theirs, name), getattr(v2, name, None)

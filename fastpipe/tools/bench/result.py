@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -48,7 +47,7 @@ class BenchResult:
         machine = self.measurement.machine
         return f"{machine['processor'] or machine['architecture']}, {machine['cpus']} CPUs, {machine['system']}"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain values, for JSON; times in microseconds an image."""
         values = asdict(self)
         return {"schema": SCHEMA, **round_times(values.pop("measurement") | values)}

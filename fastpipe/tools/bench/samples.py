@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +27,7 @@ from fastpipe.transforms.pipeline import compile_pipeline
 from fastpipe.types import Box, Header, ImageShape
 
 # Kind → (file suffix, Pillow's format, Pillow's mode, options for `Image.save`).
-KINDS: Mapping[str, tuple[str, str, str, Mapping[str, Any]]] = MappingProxyType(
+KINDS: Mapping[str, tuple[str, str, str, Mapping[str, object]]] = MappingProxyType(
     {
         "jpeg-444": (".jpg", "JPEG", "RGB", {"quality": 96, "subsampling": "4:4:4"}),
         "jpeg-420": (".jpg", "JPEG", "RGB", {"quality": 96, "subsampling": "4:2:0"}),

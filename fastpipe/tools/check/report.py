@@ -129,7 +129,7 @@ def write_report(result: CheckResult, file: str | os.PathLike[str], ending: str,
 
 
 def _csv_lines(result: CheckResult) -> Iterator[str]:
-    def line(cells: Iterable[Any]) -> str:
+    def line(cells: Iterable[object]) -> str:
         text = io.StringIO(newline="")
         csv.writer(text).writerow(cells)
         return text.getvalue()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -117,7 +116,7 @@ class Diagnosis:
         setting = ", ".join(f"{name}={value}" for name, value in self.recommended.items())
         return f", or {setting} of fastpipe.DataLoader, which deliver as much"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain values, for JSON; times in microseconds, sizes in bytes."""
         values = asdict(self)
         values["stages"]["total_us"] = self.stages.total_us

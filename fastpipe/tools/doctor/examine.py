@@ -50,7 +50,7 @@ _LARGEST_RATE, _LONGEST_S = 1e9, 86400.0
 def doctor(
     subject: object,
     *,
-    transform: Callable[[Any], Any] | None = None,
+    transform: Callable[[Any], object] | None = None,
     batch_size: int | None = None,
     workers: int | None = None,
     gpu_rate: float | None = None,

@@ -115,7 +115,7 @@ class _SampleMaker:
         return tasks
 
     def make(self, index: int, data: bytes, seed: int) -> float:
-        """Seconds that a sample's stages take, the crop and all else drawn by a seed."""
+        """Makes a sample, whose random numbers a seed decides; returns the seconds that its stages take."""
         self._data = data
         before = sum(self._times[Stage.READ :])
         with keyed_globals(seed):

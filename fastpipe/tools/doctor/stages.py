@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from torch.utils.data import Dataset
+
 from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.errors import DatasetError
 from fastpipe.executor import BatchSpec, Stage, StageTimes
@@ -27,7 +29,7 @@ class TriedSamples:
     us: float  # microseconds a good sample
 
 
-def try_samples(dataset: Any, indices: Sequence[int], seconds: float) -> TriedSamples:
+def try_samples(dataset: Dataset[object], indices: Sequence[int], seconds: float) -> TriedSamples:
     """Makes samples one by one, within some seconds but at least one good one, and says which can be made."""
     start = time.perf_counter()
     good: list[int] = []
@@ -48,11 +50,11 @@ def try_samples(dataset: Any, indices: Sequence[int], seconds: float) -> TriedSa
 
 
 def time_stages(
-    dataset: Any,
+    dataset: Dataset[object],
     indices: Sequence[int],
     batch_size: int,
     options: BatchSpec | None,
-    collate: Callable[[Any], Any],
+    collate: Callable[[Any], object],
     seconds: float,
     guess_us: float,
     most_bytes: int | None = None,
@@ -65,7 +67,7 @@ def time_stages(
         most_bytes: that a batch may have; None for any number.
     """
 
-    def samples_at(picked: Sequence[int]) -> Any:
+    def samples_at(picked: Sequence[int]) -> object:
         """The samples as torch's fetcher hands them to `collate`."""
         if options is not None:
             return batch_of(dataset, picked, options)

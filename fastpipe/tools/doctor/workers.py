@@ -116,9 +116,9 @@ def _look_into(dataset: object, name: str, found: list[ObjectList], seen: set[in
         _look_into(part, f"{name}.{where}", found, seen)
 
 
-def _bytes(container: Collection[Any]) -> int:
+def _bytes(container: Collection[object]) -> int:
     """The bytes of a container and its content, from its first items; shared items count as often as they come."""
-    items: Iterable[Any] = container.items() if isinstance(container, dict) else container
+    items: Iterable[object] = container.items() if isinstance(container, dict) else container
     some = [_item_bytes(item) for item in islice(items, _LOOKED_AT)]
     return sys.getsizeof(container) + round(sum(some) / max(1, len(some)) * len(container))
 

@@ -15,6 +15,7 @@ from torch.nn.functional import pad as torch_pad
 from fastpipe import ops
 from fastpipe.core import Kind, TensorRounding
 from fastpipe.kernels import planes
+from fastpipe.kernels.torchscript import is_scripting
 from fastpipe.transforms.functional import _images
 from fastpipe.transforms.functional._tensor_common import (
     assert_channels,
@@ -45,7 +46,7 @@ def adjust_brightness(img: Image, brightness_factor: float) -> Image:
         raise ValueError(f"brightness_factor ({brightness_factor}) is not non-negative.")
     assert_channels(img, [1, 3])
 
-    if not torch.jit.is_scripting():  # type: ignore[attr-defined]
+    if not is_scripting():
         by_table = planes.looked_up(img, blend, img.new_zeros(1, 1, 1), brightness_factor)
         if by_table is not None:
             return by_table
@@ -67,7 +68,7 @@ def adjust_contrast(img: Image, contrast_factor: float) -> Image:
     if contrast_factor < 0:
         raise ValueError(f"contrast_factor ({contrast_factor}) is not non-negative.")
     assert_channels(img, [3, 1])
-    if not torch.jit.is_scripting():  # type: ignore[attr-defined]
+    if not is_scripting():
         blended = planes.changed(Kind.TENSOR_CONTRAST, img, contrast_factor, TensorRounding.V1)
         if blended is not None:
             return blended
@@ -75,7 +76,7 @@ def adjust_contrast(img: Image, contrast_factor: float) -> Image:
     gray = rgb_to_grayscale(img) if get_dimensions(img)[0] == 3 else img
     mean = torch.mean(gray.to(dtype), dim=(-3, -2, -1), keepdim=True)
 
-    if not torch.jit.is_scripting() and mean.numel() == 1:  # type: ignore[attr-defined]
+    if not is_scripting() and mean.numel() == 1:
         by_table = planes.looked_up(img, blend, mean.reshape(-1, 1, 1), contrast_factor)
         if by_table is not None:
             return by_table
@@ -101,7 +102,7 @@ def adjust_saturation(img: Image, saturation_factor: float) -> Image:
     if get_dimensions(img)[0] == 1:
         return img
 
-    if not torch.jit.is_scripting():  # type: ignore[attr-defined]
+    if not is_scripting():
         saturated = planes.changed(Kind.TENSOR_SATURATION, img, saturation_factor, TensorRounding.V1)
         if saturated is not None:
             return saturated
@@ -149,7 +150,7 @@ def adjust_gamma(img: Image, gamma: float, gain: float = 1) -> Image:
     if gamma < 0:
         raise ValueError("Gamma should be a non-negative real number")
 
-    if not torch.jit.is_scripting():  # type: ignore[attr-defined]
+    if not is_scripting():
         by_table = planes.looked_up(img, to_power, gamma, gain)
         if by_table is not None:
             return by_table
@@ -195,7 +196,7 @@ def rgb_to_grayscale(img: Image, num_output_channels: int = 1) -> Image:
     if num_output_channels not in (1, 3):
         raise ValueError("num_output_channels should be either 1 or 3")
     if img.shape[-3] == 3:
-        if not torch.jit.is_scripting():  # type: ignore[attr-defined]
+        if not is_scripting():
             gray = planes.changed(Kind.TENSOR_GRAY, img, 1.0, TensorRounding.V1)
             if gray is not None:
                 return gray if num_output_channels == 1 else gray.expand(img.shape)
@@ -264,7 +265,7 @@ def solarize(img: Image, threshold: float) -> Image:
     if threshold > max_value(img.dtype):
         raise TypeError("Threshold should be less than bound of img.")
 
-    if not torch.jit.is_scripting():  # type: ignore[attr-defined]
+    if not is_scripting():
         by_table = planes.looked_up(img, solarized, threshold)
         if by_table is not None:
             return by_table
@@ -281,7 +282,7 @@ def autocontrast(img: Image) -> Image:
         return _images.changed(_AUTOCONTRAST, img)
     assert_colors(img)
 
-    if not torch.jit.is_scripting():  # type: ignore[attr-defined]
+    if not is_scripting():
         stretched = planes.changed(Kind.TENSOR_AUTOCONTRAST, img, 1.0, TensorRounding.V1)
         if stretched is not None:
             return stretched
@@ -317,7 +318,7 @@ def equalize(img: Image) -> Image:
         raise TypeError(f"Only torch.uint8 image tensors are supported, but found {img.dtype}")
     assert_channels(img, [1, 3])
 
-    if not torch.jit.is_scripting():  # type: ignore[attr-defined]
+    if not is_scripting():
         equalized = planes.changed(Kind.EQUALIZE, img)
         if equalized is not None:
             return equalized

@@ -12,6 +12,7 @@ from fastpipe import ops
 from fastpipe.core import Kind, TensorRounding
 from fastpipe.kernels import planes
 from fastpipe.kernels.filters import gaussian_kernel_1d
+from fastpipe.kernels.torchscript import is_scripting
 from fastpipe.transforms.functional import _images
 from fastpipe.transforms.functional._tensor_common import (
     assert_channels,
@@ -105,7 +106,7 @@ def adjust_sharpness(img: Image, sharpness_factor: float) -> Image:
     if img.size(-1) <= 2 or img.size(-2) <= 2:
         return img
 
-    if not torch.jit.is_scripting():  # type: ignore[attr-defined]
+    if not is_scripting():
         sharpened = planes.changed(Kind.TENSOR_SHARPNESS, img, sharpness_factor, TensorRounding.V1)
         if sharpened is not None:
             return sharpened

@@ -17,6 +17,7 @@ from torch.nn.functional import grid_sample
 
 from fastpipe.kernels import planes
 from fastpipe.kernels.grids import affine_grid, affine_output_size, identity_grid, perspective_grid, rescaled, sums_up
+from fastpipe.kernels.torchscript import is_scripting
 from fastpipe.ops.interpolation import InterpolationMode, checked_interpolation
 from fastpipe.ops.matrices import inverse_affine_matrix, perspective_coeffs
 from fastpipe.transforms import _functional_pil as _pil
@@ -123,7 +124,7 @@ def rotate_tensor(
     ow, oh = affine_output_size(matrix, w, h) if expand else (w, h)
     dtype = img.dtype if torch.is_floating_point(img) else torch.float32
     theta = torch.tensor(matrix, dtype=dtype, device=img.device).reshape(1, 2, 3)
-    if not torch.jit.is_scripting():  # type: ignore[attr-defined]
+    if not is_scripting():
         points = rescaled(theta, w, h) if sums_up(theta) else None
         sampled = planes.sampled(img, (oh, ow), interpolation, fill, points)
         if sampled is not None:
@@ -275,7 +276,7 @@ def assert_warpable(
 
 
 def apply_grid(img: Tensor, grid: Tensor, mode: str, fill: int | float | list[float] | None) -> Tensor:
-    if not torch.jit.is_scripting():  # type: ignore[attr-defined]
+    if not is_scripting():
         sampled = planes.sampled(img, (grid.shape[1], grid.shape[2]), mode, fill, grid)
         if sampled is not None:
             return sampled

@@ -41,12 +41,12 @@ def check_type(obj: object, types_or_checks: object) -> bool:
     return bool(_theirs.check_type(obj, types_or_checks))
 
 
-def has_any(flat_inputs: list[Any], *types_or_checks: Any) -> bool:
+def has_any(flat_inputs: list[Any], *types_or_checks: object) -> bool:
     """Whether any of a sample's parts is of one of some classes, or one of some functions says yes to it."""
     return bool(_theirs.has_any(flat_inputs, *types_or_checks))
 
 
-def has_all(flat_inputs: list[Any], *types_or_checks: Any) -> bool:
+def has_all(flat_inputs: list[Any], *types_or_checks: object) -> bool:
     """Whether there is a part of a sample for each of some classes, or functions that say yes to it."""
     return bool(_theirs.has_all(flat_inputs, *types_or_checks))
 

@@ -40,12 +40,12 @@ def _behind(shape: ImageShape, steps: Steps) -> Steps:
     if not isinstance(shape, ops.TensorShape):
         return steps
     made: list[Any] = []
-    behind: Any = shape
+    given: Any = shape
     for step in steps:
         operation: Any = step
         if made:
-            behind = made[-1].output_shape(behind)
-        made.append(ops.as_tensor_operation(operation, behind))
+            given = made[-1].output_shape(given)
+        made.append(ops.as_tensor_operation(operation, given))
     return tuple(made)
 
 
@@ -193,7 +193,7 @@ def _policy(transform: Any, shape: ImageShape, bins: int) -> tuple[Listed, Calla
     if type(fill) not in (type(None), int, float) or type(bins) is not int or bins < 2:
         return None
     interpolation = interpolation_of(transform.interpolation)
-    cls: Any = type(transform)
+    cls: object = type(transform)
     listed = _listed(cls, bins, shape[:2], torch.get_default_dtype())
 
     def calls(name: str, magnitude: float) -> Steps:

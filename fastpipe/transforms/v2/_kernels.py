@@ -28,13 +28,13 @@ from fastpipe.types import Box
 Function: TypeAlias = Callable[..., Any]
 
 
-def by_fastpipe(function: Function, image: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def by_fastpipe(function: Function, image: object, args: tuple[object, ...], kwargs: dict[str, Any]) -> Any:
     """The result of one of torchvision's functions on a PIL image or a tensor; None where torchvision has to do it."""
     try:
         if isinstance(image, PIL.Image.Image):
             return _on_image(function, image, args, kwargs)
         return _on_tensor(function, image, args, kwargs)
-    except Exception as error:
+    except Exception as error:  # raised again, unless torchvision's own way fails, too
         judge(error, lambda: function(image, *args, **kwargs))
         return None
 
@@ -46,7 +46,7 @@ def routed(original: Function) -> Function:
         return original
 
     @functools.wraps(original)
-    def function(*args: Any, **kwargs: Any) -> Any:
+    def function(*args: object, **kwargs: object) -> Any:
         made = by_fastpipe(original, args[0], args[1:], kwargs) if args else None
         return original(*args, **kwargs) if made is None else made
 
@@ -77,7 +77,7 @@ _CLASSES = (torch.Tensor, tv_tensors.Image, tv_tensors.Video)
 _KERNELS = {getattr(theirs, name): name for name in v2_tensors.KERNELS}
 
 
-def _on_tensor(function: Function, image: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _on_tensor(function: Function, image: object, args: tuple[object, ...], kwargs: dict[str, Any]) -> Any:
     """The result of one of torchvision's functions on uint8 images in main memory, of the class that came.
 
     None for any other input, and for arguments about which torchvision says what it thinks.
@@ -96,7 +96,7 @@ def _on_tensor(function: Function, image: object, args: tuple[Any, ...], kwargs:
 _PIL_TO_TENSOR = ops.interned_once(ops.PilToTensor)
 
 
-def _on_image(function: Function, image: PIL.Image.Image, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _on_image(function: Function, image: PIL.Image.Image, args: tuple[object, ...], kwargs: dict[str, Any]) -> Any:
     """The result of one of torchvision's functions on a PIL image; None where torchvision is to be called."""
     name = function.__name__
     if isinstance(image, PilStandIn) or not _is_known(name):

@@ -44,7 +44,7 @@ class Planned:
     _runs_alone = False
     """Whether a program beats torchvision's code on one PIL image."""
 
-    def forward(self, *inputs: object) -> Any:
+    def forward(self, *inputs: object) -> object:
         """Calls torchvision's, but for a PIL image alone, which a program is made for where that is soon said.
 
         A uint8 array that is the sample's image is transformed as a PIL image would be.
@@ -57,7 +57,7 @@ class Planned:
             return super().forward(*inputs)  # type: ignore[misc]
         return _with_array(self, super().forward, inputs)  # type: ignore[misc]
 
-    def _call_kernel(self, functional: Function, inpt: object, *args: object, **kwargs: object) -> Any:
+    def _call_kernel(self, functional: Function, inpt: object, *args: object, **kwargs: object) -> object:
         """Calls torchvision's; on uint8 tensors in main memory and on PIL images the core's."""
         made = by_fastpipe(functional, inpt, args, kwargs)
         return super()._call_kernel(functional, inpt, *args, **kwargs) if made is None else made  # type: ignore[misc]
@@ -88,7 +88,7 @@ class PlannedV2Compose(Planned):
         own: Any = self
         return draw_all(own.transforms, shape, generators)
 
-    def forward(self, *inputs: object) -> Any:
+    def forward(self, *inputs: object) -> object:
         """Calls torchvision's, but for an image that a program can be made for."""
         own: Any = self
         plan = own._call_for(inputs[0]) if inputs else None
@@ -218,7 +218,7 @@ _LEAST_CROPPED = 10_000
 """Pixels from which a `RandomCrop` with a border is faster as a program; others are Pillow's one or two calls."""
 
 
-def _run_alone(transform: Any, image: PIL.Image.Image) -> Any:
+def _run_alone(transform: Any, image: PIL.Image.Image) -> object:
     """The result of a transform on one PIL image, drawn and run as a program.
 
     None where torchvision's code is to run, with the generators where they were.
@@ -236,7 +236,7 @@ def _run_alone(transform: Any, image: PIL.Image.Image) -> Any:
         return draw_and_run(transform.draw, image, shape)
     except (PlanError, Untraceable):
         return None
-    except Exception as error:
+    except Exception as error:  # `judge` raises it, unless torchvision's own way fails, too
         with preserved_globals():
             judge(error, lambda: super(Planned, transform).forward(image))
         return None
@@ -264,7 +264,7 @@ _PLAIN = frozenset({bool, bytes, float, int, str, type(None)})
 """Classes of targets that no transform changes."""
 
 
-def _with_picture(compose: Any, inputs: tuple[Any, ...]) -> Any:
+def _with_picture(compose: Any, inputs: tuple[Any, ...]) -> object:
     """Runs torchvision's code on a sample with one PIL image, whose pixels a program makes.
 
     None where that can't be, or something fails: then the generators are where they were.
@@ -283,14 +283,20 @@ def _with_picture(compose: Any, inputs: tuple[Any, ...]) -> Any:
             return _with_pixels(theirs.Compose.forward(planned(compose), *sample), pictures[0], shape)
     except (PlanError, Untraceable):
         return None
-    except Exception as error:
+    except Exception as error:  # `judge` raises it, unless torchvision's own way fails, too
         with preserved_globals():
             judge(error, lambda: theirs.Compose.forward(compose, *inputs))
         return None
 
 
-def _with_pixels(sample: object, image: LoadedImage, shape: ImageShape) -> Any:
-    """A sample that torchvision's code made with a stand-in for an image of that shape, and now has its pixels."""
+def _with_pixels(sample: object, image: LoadedImage, shape: ImageShape) -> object:
+    """Puts the transformed image into a sample that torchvision's code made with a stand-in for the image.
+
+    Args:
+        sample: with the stand-in, which has the drawn steps.
+        image: with pixels.
+        shape: the image's.
+    """
     steps = image_steps(sample)
     pixels = run_on_image(lower(steps, shape), image, in_rows=True) if steps else image
     return tree_map(lambda leaf: pixels if isinstance(leaf, STAND_INS) else leaf, sample)
@@ -299,7 +305,7 @@ def _with_pixels(sample: object, image: LoadedImage, shape: ImageShape) -> Any:
 # -- arrays
 
 
-def _may_have_array(inputs: tuple[Any, ...]) -> bool:
+def _may_have_array(inputs: tuple[object, ...]) -> bool:
     for value in inputs:
         if isinstance(value, np.ndarray):
             return True
@@ -322,7 +328,7 @@ def _is_image(value: object) -> bool:
     return value.ndim == 2 or (value.ndim == 3 and value.shape[2] in (1, 3))
 
 
-def _with_array(transform: Any, forward: Any, inputs: tuple[Any, ...]) -> Any:
+def _with_array(transform: Any, forward: Any, inputs: tuple[Any, ...]) -> object:
     """The transform on a sample whose first array is its image, where there is no other image in it."""
     flat, _ = tree_flatten(inputs)
     array = next((value for value in flat if _is_image(value)), None)
@@ -331,7 +337,7 @@ def _with_array(transform: Any, forward: Any, inputs: tuple[Any, ...]) -> Any:
     ):
         return forward(*inputs)
 
-    def run_on(image: Any) -> Any:
+    def run_on(image: Any) -> object:
         return forward(*tree_map(lambda value: image if value is array else value, inputs))
 
     if _is_planned(transform):
@@ -339,7 +345,7 @@ def _with_array(transform: Any, forward: Any, inputs: tuple[Any, ...]) -> Any:
         with contextlib.suppress(Untraceable), rewound_on(Untraceable):
             return _with_pixels(run_on(stand_in(shape)), array, shape)
 
-    def back(value: Any) -> Any:
+    def back(value: Any) -> object:
         pixels = np.array(value) if isinstance(value, PIL.Image.Image) else value
         return pixels[..., None] if pixels is not value and array.ndim == 3 and pixels.ndim == 2 else pixels
 

@@ -32,7 +32,7 @@ _Made = TypeVar("_Made")
 
 
 def named(stand_in: _Class) -> _Class:
-    """A class of stand-ins with the name of what it stands for, which torchvision's errors tell."""
+    """Gives a class of stand-ins the name of the class that it stands for, which torchvision's errors show."""
     real = stand_in.stands_for  # type: ignore[attr-defined]
     stand_in.__module__, stand_in.__name__, stand_in.__qualname__ = real.__module__, real.__name__, real.__qualname__
     return stand_in
@@ -131,7 +131,7 @@ def image_steps(sample: object) -> tuple[Step, ...]:
 # -- what a function does to pixels, from its arguments
 
 
-def given_by_name(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+def given_by_name(name: str, args: tuple[object, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     """The arguments by name."""
     return {**dict(zip(_parameters(name), args, strict=False)), **kwargs} if args else kwargs
 
@@ -225,7 +225,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 # -- what it does to a PIL image
 
 
-def _resize(image: PilStandIn, antialias: object = True, **given: Any) -> StandIn:
+def _resize(image: PilStandIn, antialias: object = True, **given: object) -> StandIn:
     if antialias is False:
         warnings.warn(
             "Anti-alias option is always applied for PIL Image input. Argument antialias is ignored.", stacklevel=2
@@ -331,7 +331,7 @@ _SIZED = frozenset({*MOVES, "pad", "resize"})
 """Functions whose operation says the result's size."""
 
 
-def _tensor_resize(image: TensorLike, antialias: object = True, **given: Any) -> StandIn:
+def _tensor_resize(image: TensorLike, antialias: object = True, **given: object) -> StandIn:
     like = resize_of(tuple(image.shape[-2:]), **given)
     if like is None:
         return image

@@ -34,7 +34,7 @@ from fastpipe.transforms.v2._proxies import (
 )
 from fastpipe.types import Box, Generators, ImageShape, Step
 
-Load = Callable[[Box, Any], torch.Tensor]
+Load = Callable[[Box, torch.Tensor | None], torch.Tensor]
 """Makes a region of masks, uint8 ``(N, h, w)``; of those at some positions, or of all (None)."""
 
 
@@ -44,7 +44,7 @@ class _Later:
     load: Load
     whole: tuple[int, int]
     steps: tuple[Step, ...]
-    keep: Any
+    keep: torch.Tensor | None
     dtype: torch.dtype
     shape: Any
 
@@ -75,13 +75,13 @@ class PureMaskStandIn(_Later, torch.Tensor):
     stands_for = torch.Tensor
 
 
-def _mask(like: Any, size: tuple[int, ...], steps: Any, keep: Any, dtype: torch.dtype, kind: type) -> Any:
-    made: Any = torch.Tensor._make_subclass(kind, torch.empty(size, dtype=dtype, device="meta"))
-    made.load, made.whole, made.steps, made.keep = like.load, like.whole, steps, keep
+def _mask(like: Any, size: tuple[int, ...], steps: Any, keep: Any, dtype: torch.dtype, kind: type) -> torch.Tensor:
+    made: torch.Tensor = torch.Tensor._make_subclass(kind, torch.empty(size, dtype=dtype, device="meta"))
+    vars(made).update(load=like.load, whole=like.whole, steps=steps, keep=keep)
     return made
 
 
-def mask_stand_in(load: Load, count: int, size: tuple[int, int]) -> Any:
+def mask_stand_in(load: Load, count: int, size: tuple[int, int]) -> torch.Tensor:
     """A ``tv_tensors.Mask`` of ``count`` masks of that ``(height, width)``, made by ``load`` when it is needed."""
     return _mask(SimpleNamespace(load=load, whole=size), (count, *size), (), None, torch.uint8, MaskStandIn)
 
@@ -90,14 +90,14 @@ def mask_stand_in(load: Load, count: int, size: tuple[int, int]) -> Any:
 class _MaskOperation(ops.TensorOperation):
     """One of torchvision's v2 functions on a mask."""
 
-    def apply(self, image: object) -> Any:
+    def apply(self, image: object) -> object:
         return getattr(F, self.name)(tv_tensors.Mask(image), **self.given).as_subclass(torch.Tensor)
 
 
 _SAME_SIZE = {"affine", "elastic", "perspective", "horizontal_flip", "vertical_flip", "to_dtype"}
 
 
-def _on_mask(name: str, mask: Any, /, *args: Any, **kwargs: Any) -> Any:
+def _on_mask(name: str, mask: Any, /, *args: Any, **kwargs: Any) -> object:
     given = given_by_name(name, args, kwargs)
     if name == "resized_crop":
         return cropped_first(_on_mask, mask, given)
@@ -136,7 +136,7 @@ _register()
 
 def draw_sample(
     transforms: Sequence[Any], shape: ImageShape, targets: tuple[Any, ...], generators: Generators
-) -> tuple[tuple[Step, ...], Any]:
+) -> tuple[tuple[Step, ...], object]:
     """Runs v2 transforms on an image of that shape and on targets, drawing from generators.
 
     Returns:
@@ -145,7 +145,7 @@ def draw_sample(
     Raises:
         Untraceable: a transform wants pixels; the generators have moved.
     """
-    sample: tuple[Any, ...] = (stand_in(shape), *targets)
+    sample: tuple[object, ...] = (stand_in(shape), *targets)
     alone = not targets
     with torch_draws_from(generators):
         for transform in transforms:
@@ -155,10 +155,10 @@ def draw_sample(
     return image_steps(result), result
 
 
-def with_pixels(sample: object, image: object, finish: Callable[[Any], torch.Tensor]) -> Any:
+def with_pixels(sample: object, image: object, finish: Callable[[Any], torch.Tensor]) -> object:
     """A drawn sample with the image, and masks as ``finish`` makes them from their stand-ins."""
 
-    def put(leaf: object) -> Any:
+    def put(leaf: object) -> object:
         if isinstance(leaf, STAND_INS):
             return image
         if isinstance(leaf, _Later):
@@ -172,16 +172,19 @@ def with_pixels(sample: object, image: object, finish: Callable[[Any], torch.Ten
 # -- targets as torchvision's classes
 
 
-def box_tensor(boxes: object, format: str, size: tuple[int, int], **options: object) -> Any:
+def box_tensor(boxes: object, format: str, size: tuple[int, int], **options: object) -> torch.Tensor:
     """``tv_tensors.BoundingBoxes`` on an image of that ``(height, width)``."""
-    return tv_tensors.BoundingBoxes(boxes, format=format, canvas_size=tuple(size), **options)
+    made: torch.Tensor = tv_tensors.BoundingBoxes(boxes, format=format, canvas_size=tuple(size), **options)
+    return made
 
 
-def xyxy(boxes: object) -> Any:
+def xyxy(boxes: object) -> torch.Tensor:
     """Boxes in the format of two corners."""
-    return F.convert_bounding_box_format(boxes, new_format=tv_tensors.BoundingBoxFormat.XYXY)
+    made: torch.Tensor = F.convert_bounding_box_format(boxes, new_format=tv_tensors.BoundingBoxFormat.XYXY)
+    return made
 
 
-def keypoint_tensor(points: object, size: tuple[int, int]) -> Any:
+def keypoint_tensor(points: object, size: tuple[int, int]) -> torch.Tensor:
     """``tv_tensors.KeyPoints`` on an image of that ``(height, width)``."""
-    return tv_tensors.KeyPoints(points, canvas_size=tuple(size))
+    made: torch.Tensor = tv_tensors.KeyPoints(points, canvas_size=tuple(size))
+    return made

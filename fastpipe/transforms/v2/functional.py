@@ -22,7 +22,7 @@ _OWN = ("InterpolationMode", "register_kernel")
 __all__ = [name for name in vars(_theirs) if not name.startswith("_")]
 
 
-def register_kernel(functional: Callable[..., Any] | str, tv_tensor_cls: type) -> Any:
+def register_kernel(functional: Callable[..., object] | str, tv_tensor_cls: type) -> Any:
     """Registers a kernel as torchvision's function of that name does, for a function of either library or its name."""
     return _theirs.register_kernel(getattr(functional, "__wrapped__", functional), tv_tensor_cls)
 

@@ -252,7 +252,7 @@ def test_each_class_is_told_by_its_code(monkeypatch: pytest.MonkeyPatch) -> None
         assert recipe.planned_members(A.HorizontalFlip())
     finally:
         recipe.is_known.cache_clear()
-    monkeypatch.setitem(motions.ENTRIES, A.Pad, motions.ENTRIES[A.Pad]._replace(behind=(None,)))  # another version
+    monkeypatch.setitem(motions.ENTRIES, A.Pad, motions.ENTRIES[A.Pad]._replace(functions=(None,)))  # another version
     assert not recipe.is_known(A.Pad)
     recipe.is_known.cache_clear()
     assert run_of(A.D4()) is recipe.run

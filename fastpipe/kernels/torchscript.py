@@ -1,0 +1,8 @@
+"""``is_scripting``, with the type that torch's own doesn't declare."""
+
+from collections.abc import Callable
+
+import torch
+
+is_scripting: Callable[[], bool] = torch.jit.is_scripting  # type: ignore[attr-defined]
+"""``torch.jit.is_scripting``: True in code that TorchScript has compiled."""
