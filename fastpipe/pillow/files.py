@@ -7,7 +7,6 @@ the like give a `LazyImage`. What the core refuses is Pillow's to decode.
 
 from __future__ import annotations
 
-import contextlib
 import copyreg
 import io
 import os
@@ -236,14 +235,19 @@ class _LazyFile(_Base):
     def _done_to(self, lazy: LazyImage | None, name: str, *arguments: Any, **options: Any) -> Any:
         """The result of a method on the image as a lazy one, or of Pillow's own: where it fails, that says why.
 
-        Only Pillow's knows, too, whether the file is loaded then.
+        Only Pillow's knows, too, whether the file is loaded then. Where it succeeds, the mistake was fastpipe's.
         """
-        made = None
-        if lazy is not None:
-            with contextlib.suppress(Exception):  # Pillow's own method says it, if it isn't a mistake of fastpipe's
-                made = getattr(lazy, name)(*arguments, **options)
-        if made is None:
-            return getattr(super(), name)(*arguments, **options)
+        plain = getattr(super(), name)
+        if lazy is None:
+            return plain(*arguments, **options)
+        try:
+            made = getattr(lazy, name)(*arguments, **options)
+        except Exception as error:  # the user's mistake, if Pillow's own method raises, too
+            made = plain(*arguments, **options)
+            if self._fastpipe_on_mistake is None:
+                raise
+            self._fastpipe_on_mistake(error)
+            return made
         self._be_loaded()
         return made
 

@@ -9,7 +9,7 @@ import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import corpus
 import numpy as np
@@ -20,6 +20,7 @@ from torchvision.transforms import functional as F
 
 import fastpipe
 from fastpipe import core
+from fastpipe.pillow.files import adopt
 from fastpipe.pillow.lazy_image import LazyImage, PendingPixels
 
 PHOTO = corpus.jpeg(97, 131, "420", seed=5)
@@ -171,6 +172,21 @@ def test_a_call_that_fails_leaves_the_file_as_pillow_does(name: str, tmp_path: P
         images = [opened(io.BytesIO(source) if isinstance(source, bytes) else source) for opened in OPENERS]
         theirs, ours = ((error_of(FAIL[name], image), state_of(image), image.tobytes()) for image in images)
         assert ours == theirs
+
+
+@pytest.mark.skipif(not core.available(), reason="Pillow decodes")
+def test_a_mistake_of_ours_is_told_and_never_passes_for_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    def crop(image: object, box: object = None) -> NoReturn:
+        raise RuntimeError("planted")
+
+    expected = Image.open(io.BytesIO(PHOTO)).crop((1, 2, 9, 8)).tobytes()
+    monkeypatch.setattr(LazyImage, "crop", crop)
+    with pytest.raises(RuntimeError, match="planted"):
+        fastpipe.open_image(PHOTO).crop((1, 2, 9, 8))
+    told: list[Exception] = []
+    image = adopt(Image.open(io.BytesIO(PHOTO)), on_mistake=told.append)
+    assert image.crop((1, 2, 9, 8)).tobytes() == expected
+    assert [str(error) for error in told] == ["planted"]
 
 
 @pytest.mark.skipif(not core.available(), reason="Pillow decodes")
