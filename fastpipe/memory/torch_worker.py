@@ -43,7 +43,7 @@ def send_directly(results: object) -> None:
         results: the worker's queue of batches. One that isn't multiprocessing's stays as it is, and so does any where
             there is no room: torch says so in its own words.
     """
-    if type(results) is not Queue:
+    if type(results) not in (Queue, DirectQueue):
         return
     begin_worker(_PIECES)
     try:

@@ -111,7 +111,7 @@ with fastpipe.install() if sys.argv[1] == "torch's" else contextlib.nullcontext(
 """
 
 
-@pytest.mark.parametrize("collector", ["enabled", "disabled"])
+@pytest.mark.parametrize("collector", ["enabled", pytest.param("disabled", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("loader", ["ours", "torch's", "tools'"])
 def test_inherited_garbage_is_never_collected(loader: str, collector: str) -> None:
     """Its destructors may wait for threads that the parent alone has, as those of Dask's client do."""

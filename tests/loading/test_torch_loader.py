@@ -125,6 +125,20 @@ def test_memory_is_used_again(root: Path, name: str) -> None:
 
 
 @on_linux
+def test_our_loader_uses_it_again_for_a_data_set_of_ones_own(root: Path) -> None:
+    expected = [images for images, _ in DataLoader(DATASETS["one's own"](root), BATCH)]
+    loader = fastpipe.DataLoader(
+        DATASETS["one's own"](root), BATCH, num_workers=1, persistent_workers=True, multiprocessing_context="fork"
+    )
+    files: set[str] = set()
+    for _ in range(EPOCHS):
+        for (images, _), right in zip(loader, expected, strict=True):
+            assert torch.equal(images, right)
+            files.add(shared_file(images))
+    assert len(files) <= 5
+
+
+@on_linux
 def test_memory_goes_with_its_workers(root: Path) -> None:
     loader: Any = DataLoader(DATASETS["folder"](root), BATCH, num_workers=2, multiprocessing_context="fork")
     iterator = iter(loader)
