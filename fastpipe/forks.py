@@ -9,10 +9,10 @@ from multiprocessing import util
 
 
 class _Fork:
-    """What forked processes know of their parent's collector.
+    """The state of the parent's collector, for processes that it forks.
 
     Attributes:
-        collects: it collects garbage by itself.
+        collects: the parent's collects garbage by itself.
     """
 
     def __init__(self) -> None:

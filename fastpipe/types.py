@@ -7,7 +7,7 @@ are turned into ``(x, y)`` order only where cv2, Pillow or libjpeg-turbo is call
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -44,6 +44,10 @@ Turn: TypeAlias = tuple[bool, bool, bool]
 
 Sample: TypeAlias = tuple[Any, Any]
 """An image and its target, of whatever classes the user's transforms give."""
+
+
+LoadMask: TypeAlias = "Callable[[Box, torch.Tensor | None], torch.Tensor]"
+"""Makes a region of masks, uint8 ``(N, h, w)``; of those at some positions, or of all (None)."""
 
 
 class ArchiveMember(str):

@@ -293,8 +293,7 @@ class ImageDataset(Dataset[Sample]):
         Raises:
             BadFilesError: all are left out, which torch's loader can't collate.
         """
-        if get_worker_info() is not None:
-            serve_torch_loader()
+        serve_torch_loader()
         samples = self.batch(indices)
         if indices and not samples:
             raise NothingLeftError(

@@ -20,7 +20,7 @@ from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.compose_plan import runs_of
 from fastpipe.transforms.pipeline import FixedSteps
 from fastpipe.transforms.sized_image import Untraceable
-from fastpipe.types import Box, Generators, ImageShape, Recipe, Step
+from fastpipe.types import Generators, ImageShape, LoadMask, Recipe, Step
 
 _SAMPLES = "fastpipe.transforms.v2._samples"
 
@@ -47,9 +47,6 @@ class MaskStandIn(Protocol):
         """Loads a box of the masks at some places, or of all."""
 
 
-LoadMask = Callable[[Box, "torch.Tensor | None"], torch.Tensor]
-
-
 class V2Samples(Protocol):
     """The functions of `fastpipe.transforms.v2._samples`, which says what each does."""
 
@@ -74,8 +71,7 @@ class TargetSource(Protocol):
 
 def v2_samples() -> V2Samples:
     """fastpipe's part of v2, which needs torchvision."""
-    found: Any = importlib.import_module(_SAMPLES)
-    return cast(V2Samples, found)
+    return cast(V2Samples, importlib.import_module(_SAMPLES))
 
 
 def with_masks(targets: tuple[object, ...]) -> tuple[object, ...]:

@@ -30,9 +30,8 @@ def _parameter(plain: Function, with_pixels: Function) -> Function:
     def __new__(cls: type, data: Any = None, *args: Any, **kwargs: Any) -> Any:
         return plain(cls, with_pixels(data), *args, **kwargs)
 
-    vars(__new__).update(
-        {"__script_if_tracing_wrapper": True, "__original_fn": plain}
-    )  # torch.compile takes the plain one
+    # torch.compile takes the plain one
+    vars(__new__).update({"__script_if_tracing_wrapper": True, "__original_fn": plain})
     return __new__
 
 

@@ -12,6 +12,7 @@ from types import FrameType
 from typing import Any
 
 import torch
+from torch.utils.data import get_worker_info
 from torch.utils.data._utils import collate
 
 from fastpipe.errors import LoaderError
@@ -26,8 +27,8 @@ _WORKER_LOOP, _RESULTS = "_worker_loop", "data_queue"
 
 
 def serve_torch_loader() -> None:
-    """Has this process, a worker, stack and send tensors as fastpipe's loader does; nothing where it does already."""
-    if is_begun() or sys.platform != "linux":
+    """Has this process stack and send tensors as fastpipe's loader does, if it is a worker that doesn't yet."""
+    if get_worker_info() is None or is_begun() or sys.platform != "linux":
         return
     frame: FrameType | None = sys._getframe()
     while frame is not None and frame.f_code.co_name != _WORKER_LOOP:

@@ -60,8 +60,7 @@ def recipe_of(kind: type) -> RecipeModule | None:
         module = base.__module__
         while module:
             if module in RECIPES:
-                found: Any = importlib.import_module(RECIPES[module])
-                return cast(RecipeModule, found)
+                return cast(RecipeModule, importlib.import_module(RECIPES[module]))
             module = module.rpartition(".")[0]
     return None
 

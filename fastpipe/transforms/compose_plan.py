@@ -16,7 +16,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from PIL import Image
 from torch.nn.modules import module as _modules
-from torch.utils.data import get_worker_info
 
 from fastpipe.errors import PlanError
 from fastpipe.memory.torch_worker import serve_torch_loader
@@ -192,8 +191,7 @@ class ComposePlanSlot:
             object.__setattr__(self, "_compose_plan", known)
         if not known.draws:
             return None
-        if get_worker_info() is not None:  # of a loader of torch's, over a data set of the user's own
-            serve_torch_loader()
+        serve_torch_loader()  # whose data set may be of the user's own
         return known
 
 

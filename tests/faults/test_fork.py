@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from run_scripts import run_python
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks")
 
@@ -65,9 +65,8 @@ print("equal")
 
 
 @pytest.mark.slow
-def test_fork_while_libraries_are_at_work(photos):
-    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", SCRIPT, str(photos)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2], check=False)
+def test_fork_while_libraries_are_at_work(photos, tmp_path):
+    done = run_python("-W", "ignore::DeprecationWarning", "-c", SCRIPT, str(photos), cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "equal\n"), done.stderr
 
 
@@ -113,15 +112,14 @@ with fastpipe.install() if sys.argv[1] == "torch's" else contextlib.nullcontext(
 
 @pytest.mark.parametrize("collector", ["enabled", pytest.param("disabled", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("loader", ["ours", "torch's", "tools'"])
-def test_inherited_garbage_is_never_collected(loader: str, collector: str) -> None:
+def test_inherited_garbage_is_never_collected(loader: str, collector: str, tmp_path: Path) -> None:
     """Its destructors may wait for threads that the parent alone has, as those of Dask's client do."""
-    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", GARBAGE, loader, collector]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2], check=False)
+    done = run_python("-W", "ignore::DeprecationWarning", "-c", GARBAGE, loader, collector, cwd=tmp_path)
     enabled = collector == "enabled"
     assert (done.returncode, done.stdout) == (0, f"{[[enabled, True]] * 2} {enabled}\n"), done.stderr
 
 
-def test_an_iterator_that_is_there_when_the_process_ends_says_nothing(photos: Path) -> None:
+def test_an_iterator_that_is_there_when_the_process_ends_says_nothing(photos: Path, tmp_path: Path) -> None:
     script = """
 import sys, fastpipe
 from fastpipe import transforms as T
@@ -132,6 +130,5 @@ dataset = fastpipe.ImageFolder(sys.argv[1], T.Compose([T.Resize(9), same, T.ToTe
 batches = iter(fastpipe.DataLoader(dataset, 1, num_workers=1))
 next(batches)
 """
-    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", script, str(photos)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2], check=False)
+    done = run_python("-W", "ignore::DeprecationWarning", "-c", script, str(photos), cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")

@@ -127,7 +127,7 @@ def error_of(call: Look, image: Any) -> str:
 
 
 def state_of(image: Any) -> Any:
-    """What says whether a file is loaded, beside the rest."""
+    """The attributes that say whether a file is loaded, and others of the image."""
     known, *rest = attributes(image)
     return {**known, "fp": image.fp is None, "tile": len(image.tile)}, rest
 

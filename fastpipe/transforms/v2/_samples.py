@@ -32,16 +32,13 @@ from fastpipe.transforms.v2._proxies import (
     resize_of,
     stand_in,
 )
-from fastpipe.types import Box, Generators, ImageShape, Step
-
-Load = Callable[[Box, torch.Tensor | None], torch.Tensor]
-"""Makes a region of masks, uint8 ``(N, h, w)``; of those at some positions, or of all (None)."""
+from fastpipe.types import Generators, ImageShape, LoadMask, Step
 
 
 class _Later:
     """A mask that isn't made yet: a tensor without memory, and the function and operations that will make it."""
 
-    load: Load
+    load: LoadMask
     whole: tuple[int, int]
     steps: tuple[Step, ...]
     keep: torch.Tensor | None
@@ -81,7 +78,7 @@ def _mask(like: Any, size: tuple[int, ...], steps: Any, keep: Any, dtype: torch.
     return made
 
 
-def mask_stand_in(load: Load, count: int, size: tuple[int, int]) -> torch.Tensor:
+def mask_stand_in(load: LoadMask, count: int, size: tuple[int, int]) -> torch.Tensor:
     """A ``tv_tensors.Mask`` of ``count`` masks of that ``(height, width)``, made by ``load`` when it is needed."""
     return _mask(SimpleNamespace(load=load, whole=size), (count, *size), (), None, torch.uint8, MaskStandIn)
 
