@@ -14,7 +14,7 @@ from fastpipe.datasets.target_values import Boxes, KeyPoints, MaskFile
 from fastpipe.errors import DatasetError, DecodeError, PlanError
 from fastpipe.executor import ImageStages, SampleTask
 from fastpipe.pillow.lazy_image import source_of
-from fastpipe.transforms.albumentations_targets import Pixels, image_pixels, reseed, run_of
+from fastpipe.transforms.albumentations_targets import Pixels, image_pixels, named_call_of, reseed
 
 Names = dict[tuple[int, str | None], str]
 """The argument that a value is, by its part of the sample and its key there; None for a part that is no dict."""
@@ -54,7 +54,7 @@ class AlbumentationsStages(ImageStages):
             self.policy.failed(task, error)
             return
         data, names = named_arguments(parts, image.size, transform)
-        run: Any = run_of(transform)
+        run: Any = named_call_of(transform)
         try:
             made = run(transform, {"image": image, **data})
         except (DatasetError, DecodeError, OSError) as error:

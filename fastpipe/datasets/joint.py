@@ -18,7 +18,7 @@ from fastpipe.datasets.standard_transform import StandardTransform, is_standard
 from fastpipe.datasets.target_values import Boxes, KeyPoints, MaskFile
 from fastpipe.errors import DatasetError, PlanError
 from fastpipe.executor import ImageStages
-from fastpipe.transforms.albumentations_targets import run_of
+from fastpipe.transforms.albumentations_targets import named_call_of
 from fastpipe.transforms.pipeline import Pipeline
 from fastpipe.types import Recipe, Sample
 
@@ -97,7 +97,7 @@ class JointDataset(ImageDataset):
     def _fastpipe_stages(self, kind: Callable[..., ImageStages] = TargetStages, **options: object) -> ImageStages:
         joint = self._fastpipe_joint
         if joint is not None:
-            kind = JointStages if run_of(joint) is None else AlbumentationsStages
+            kind = JointStages if named_call_of(joint) is None else AlbumentationsStages
         return super()._fastpipe_stages(kind, dataset=weakref.proxy(self), **options)  # which holds the stages
 
     def replay(self, recipe: Recipe, index: int | None = None) -> Sample:

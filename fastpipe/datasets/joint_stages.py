@@ -17,7 +17,7 @@ from fastpipe.program import execute, lower, needed
 from fastpipe.rng import as_globals, drawing, rewound
 from fastpipe.rng.torch_patch import torch_draws_from
 from fastpipe.transforms.adapters import planned
-from fastpipe.transforms.compose_plan import runs_of
+from fastpipe.transforms.compose_plan import pipelines_of
 from fastpipe.transforms.pipeline import FixedSteps
 from fastpipe.transforms.sized_image import Untraceable
 from fastpipe.types import Generators, ImageShape, LoadMask, Recipe, Step
@@ -163,7 +163,7 @@ class JointStages(TargetStages):
         """The transforms that aren't known, and a `Compose` for those between them that are planned together."""
         if self._rest is None:
             compose = importlib.import_module("fastpipe.transforms.v2").Compose if self.pipeline.unplanned else None
-            runs = runs_of(self.pipeline.unplanned, v2_alone=True)
+            runs = pipelines_of(self.pipeline.unplanned, v2_alone=True)
             self._rest = [compose(list(run.drawn)) if compose and run.drawn else run.unplanned[0] for run in runs]
         return self._rest
 

@@ -65,7 +65,7 @@ def inner_datasets(dataset: object) -> dict[str, Any]:
     return {}
 
 
-def behind_subsets(
+def unwrap_subsets(
     dataset: object,
     indices: Sequence[object] = (),
     epochs: Epochs = _CURRENT,
@@ -96,11 +96,11 @@ def _inner(subset: Subset[Any], places: Sequence[Any], epochs: Epochs) -> Sequen
 def locate(
     dataset: object, index: int, epochs: Epochs = _CURRENT, through: Callable[[object], bool] = is_wrapper
 ) -> tuple[Any, int]:
-    """The dataset within `Subset`s and `ConcatDataset`s that has a sample, and its index there; see `behind_subsets`.
+    """The dataset within `Subset`s and `ConcatDataset`s that has a sample, and its index there; see `unwrap_subsets`.
 
     An index that a `ConcatDataset` doesn't have is left to that.
     """
-    dataset, (index,) = behind_subsets(dataset, [index], epochs, through)
+    dataset, (index,) = unwrap_subsets(dataset, [index], epochs, through)
     if not (isinstance(dataset, ConcatDataset) and through(dataset) and -len(dataset) <= index < len(dataset)):
         return dataset, index
     place, ends = index % len(dataset), [0, *dataset.cumulative_sizes]

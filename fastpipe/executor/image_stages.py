@@ -31,8 +31,8 @@ from fastpipe.program.program import Program
 from fastpipe.readers.partial import PartialFile, fetch_images, fetch_rows
 from fastpipe.rng import as_globals, drawing, keyed_generators, keyed_globals
 from fastpipe.sources import fetch_files
-from fastpipe.transforms.albumentations_targets import reseed, run_of
-from fastpipe.transforms.compose_plan import run_one, runs_of
+from fastpipe.transforms.albumentations_targets import named_call_of, reseed
+from fastpipe.transforms.compose_plan import pipelines_of, run_one
 from fastpipe.transforms.pipeline import FixedSteps, Pipeline
 from fastpipe.types import Generators, Header, ImageShape, Recipe, RemoteFile, new_namedtuple
 
@@ -109,8 +109,8 @@ class ImageStages:
         self.generators = generators
         self.one_by_one = bool(self.pipeline.unplanned) and not seeded
         rest = self.pipeline.unplanned
-        self._rest_runs = tuple(runs_of(rest))
-        self._takes_source = bool(rest) and run_of(rest[0]) is not None  # which needs no PIL image
+        self._rest_runs = tuple(pipelines_of(rest))
+        self._takes_source = bool(rest) and named_call_of(rest[0]) is not None  # which needs no PIL image
         self._seeded = seeded
         self._out, self._shared = out, shared
         self._for_core: dict[tuple[object, ...], bool] = {}  # by what a choice depends on

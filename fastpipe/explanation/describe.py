@@ -17,7 +17,7 @@ from fastpipe.ops import ToPlanarTensor, contracts_of
 from fastpipe.program.lower import lower
 from fastpipe.program.program import Program, Views, steps_in_words
 from fastpipe.rng import keyed_generators, preserved_globals
-from fastpipe.transforms.compose_plan import runs_of
+from fastpipe.transforms.compose_plan import pipelines_of
 from fastpipe.transforms.pipeline import Pipeline, compile_pipeline, flatten
 from fastpipe.types import Header, ImageShape, Step
 
@@ -72,7 +72,7 @@ def _explained_subject(found: Subject, shape: ImageShape | None) -> Explanation:
     has_files = hasattr(subject, "sample") and not isinstance(subject, ImageArray)
     if is_dataset and shape is None and has_files and example.startswith(_MADE):
         notes = (f"no file's header could be read, of up to {_FILES} that were tried: `fastpipe check` says why",)
-    runs = runs_of(pipeline.unplanned, v2_alone=joint is not None)
+    runs = pipelines_of(pipeline.unplanned, v2_alone=joint is not None)
     return Explanation(
         subject=_named(found, pipeline),
         example=example,

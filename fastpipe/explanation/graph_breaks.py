@@ -16,7 +16,7 @@ import torch
 
 from fastpipe.transforms._base import drawable
 from fastpipe.transforms.adapters import RECIPES, drawn_by_itself, planned, why_not
-from fastpipe.transforms.albumentations_targets import run_of
+from fastpipe.transforms.albumentations_targets import named_call_of
 
 _OURS_AND_KNOWN = ("fastpipe.", *RECIPES)
 _ADDRESS = re.compile(r"( object)? at 0x[0-9a-fA-F]+")
@@ -88,7 +88,7 @@ def _reason(transform: Any) -> str:
     home = kind.__module__.partition(".")[0]
     if home == "fastpipe" and kind.__name__ == "Albumentations":
         return _about_albumentations(transform.transform, "its seed is drawn when it is called")
-    if run_of(transform) is not None:
+    if named_call_of(transform) is not None:
         return _about_albumentations(transform, "albumentations draws from generators of its own")
     if home in ("fastpipe", "torchvision") and kind.__name__ in _WANT_PIXELS:
         return _WANT_PIXELS[kind.__name__]

@@ -145,7 +145,7 @@ class _Pair:
         pixels = image.copy(order="C")  # somebody may write to the image
         mean, factor = mean.copy(), factor.copy()
         library = partial(_made_plainly, self.to_tensor, pixels, mean, factor)
-        account = SiteAccount(site, library, site.is_due())
+        account = SiteAccount(site, library, site.is_check_due())
         self._work = NormalizedPixels.of(pixels, mean, factor, library, account)
         self.array = np.empty(pixels.shape, np.float32)  # whose pages nobody touches
         self._seconds = time.perf_counter() - begun

@@ -88,7 +88,7 @@ def _plain_instead(site: Site, error: Exception, plain: Callable[[], Result]) ->
         if type(same) is not type(error):
             raise
     else:
-        site.leave_failed(error)
+        site.count_failed(error)
         return expected
     raise error
 

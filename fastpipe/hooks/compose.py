@@ -57,10 +57,10 @@ class ComposeCalls:
                 frozenset(type(one) for member in members for one in plans.all_within(member))
             )
         if not self._call.draws:
-            self.site.leave("none of its transforms is known")
+            self.site.count_plain("none of its transforms is known")
             return None
         if not self._originals.are_there():
-            self.site.leave("somebody has replaced a function that its library goes through")
+            self.site.count_plain("somebody has replaced a function that its library goes through")
             return None
         return self._call
 
@@ -75,7 +75,7 @@ class ComposeCalls:
         call = self.planned(compose.transforms)
         if call is None:
             return plain(compose, image)
-        if self.site.is_due():
+        if self.site.is_check_due():
             return self._checked(call, image)
         from fastpipe.kernels.memory import stacked_results
 
@@ -100,7 +100,7 @@ class ComposeCalls:
 
     def report_mistake(self, error: Exception) -> None:
         """Counts an image for which the plain way was taken, as ours failed."""
-        self.site.leave_failed(error)
+        self.site.count_failed(error)
 
     def _checked(self, call: ComposePlan, image: object) -> object:
         """The result, run by run: of those that are drawn, ours and the library's own are compared."""

@@ -39,13 +39,13 @@ class FasterFunction(ABC):
         try:
             made = self.make(*args, **kwargs)
         except Exception as error:  # whatever it is, the library's own function raises what the user is to see
-            site.leave_failed(error)
+            site.count_failed(error)
             return self._plain(*args, **kwargs)
         seconds = time.perf_counter() - begun
         if isinstance(made, str):
-            site.leave(made)
+            site.count_plain(made)
             return self._plain(*args, **kwargs)
-        if not site.is_due():
+        if not site.is_check_due():
             site.count(seconds)
             return made
         made = check_value(site, made, seconds, partial(self._plain, *args, **kwargs), self._name)

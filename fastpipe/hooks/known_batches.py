@@ -20,7 +20,7 @@ from torch.utils.data import ConcatDataset
 from torch.utils.data._utils.collate import default_collate, default_collate_fn_map
 
 from fastpipe.datasets.base import ImageDataset
-from fastpipe.datasets.wrappers import behind_subsets, is_transparent, locate
+from fastpipe.datasets.wrappers import is_transparent, locate, unwrap_subsets
 from fastpipe.executor import BatchSpec, ImageBatch
 from fastpipe.hooks.checking import check_call
 from fastpipe.hooks.compose import calls_back
@@ -82,9 +82,9 @@ class KnownBatches:
 
     def _made(self, indices: Sequence[Any], options: BatchSpec | None) -> Any:
         before: GeneratorStates | None = None  # until something may draw
-        outer, places = behind_subsets(self.dataset, through=is_transparent)[0], indices
+        outer, places = unwrap_subsets(self.dataset, through=is_transparent)[0], indices
         try:
-            outer, places = behind_subsets(self.dataset, indices, through=is_transparent)
+            outer, places = unwrap_subsets(self.dataset, indices, through=is_transparent)
             found = self._source(outer, places)
             if found is None:
                 return None
@@ -93,19 +93,21 @@ class KnownBatches:
             if site.is_off:
                 return None
             before = GeneratorStates.of()
-            if site.is_due(len(indices)) and not self._is_as_plain(site, source, numbers, indices, before):
+            if site.is_check_due(len(indices)) and not self._is_as_plain(site, source, numbers, indices, before):
                 return None
             begun = time.perf_counter()
             made = source.batch(numbers, options)
             site.count(time.perf_counter() - begun, len(indices))
         except NotConvertible as reason:
-            self._site(outer).leave(f"its samples are made one by one: {reason}", len(indices))
+            self._site(outer).count_plain(f"its samples are made one by one: {reason}", len(indices))
             return None
         except Exception as error:  # of a bad file, say, which the data set itself tells in its own words
             if before is not None:
                 before.restore()
             kind = type(error).__name__
-            self._site(outer).leave(f"a batch was made again, one by one, as fastpipe raised {kind}", len(indices))
+            self._site(outer).count_plain(
+                f"a batch was made again, one by one, as fastpipe raised {kind}", len(indices)
+            )
             return None
         return made
 

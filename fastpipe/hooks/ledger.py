@@ -88,16 +88,16 @@ class Site:
         self.images += 1
         LEDGER.flush_child()
 
-    def leave(self, reason: str, images: int = 1) -> None:
+    def count_plain(self, reason: str, images: int = 1) -> None:
         """Counts images that went the plain way."""
         self.left[reason] = self.left.get(reason, 0) + images
         LEDGER.flush_child()
 
-    def leave_failed(self, error: Exception, images: int = 1) -> None:
+    def count_failed(self, error: Exception, images: int = 1) -> None:
         """Counts images that went the plain way, as ours failed."""
-        self.leave(f"fastpipe failed ({type(error).__name__}: {error}), and the plain way was taken", images)
+        self.count_plain(f"fastpipe failed ({type(error).__name__}: {error}), and the plain way was taken", images)
 
-    def is_due(self, images: int = 1) -> bool:
+    def is_check_due(self, images: int = 1) -> bool:
         """True if one of the next images is to be checked."""
         check, done = LEDGER.check, self.earlier + self.images
         return bool(check) and (done < check or -done % _CHECKED_AGAIN < images)

@@ -99,13 +99,13 @@ def _recorded(function: Any, kernel: Any, image: Any, *args: Any, **kwargs: Any)
     if made is None:
         made = kernel(with_pixels(image), *args, **kwargs)
     if failed is not None:
-        LEDGER.site("function", function.__name__).leave_failed(failed)
+        LEDGER.site("function", function.__name__).count_failed(failed)
     return made
 
 
 def _behind(record: Record, function: Any, image: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The tensor without pixels that a function gives; None where the library is to do it."""
-    from fastpipe.program.pending_tensor import then
+    from fastpipe.program.pending_tensor import with_steps
     from fastpipe.torch_modes import torch_modes_active
     from fastpipe.transforms.v2._proxies import given_by_name, image_steps, stand_in
 
@@ -116,7 +116,7 @@ def _behind(record: Record, function: Any, image: Any, args: tuple[Any, ...], kw
         return image
     if function.__name__ == "rgb_to_grayscale":  # three channels of one memory
         return None
-    return then(image, steps, type(image).plain, record.account.after(partial(_call, function, args, kwargs)))
+    return with_steps(image, steps, type(image).plain, record.account.after(partial(_call, function, args, kwargs)))
 
 
 def _call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], image: Any) -> Any:
@@ -152,7 +152,7 @@ def _run(run: Pipeline, tensor: object, site: Site) -> Any:
     if record is None or not run.drawn or not _is_v2(run.drawn[0]):  # a run's are all of v1, or all of v2
         return _called(run, tensor)
     account: Any = record.account
-    if account.library is None or not site.is_due() or calls_back(run.drawn):
+    if account.library is None or not site.is_check_due() or calls_back(run.drawn):
         return _drawn(run, tensor, record, site)
     names = ", ".join(type(one).__name__ for one in run.drawn)
     return check_call(
@@ -178,7 +178,7 @@ def _called(run: Pipeline, image: object) -> Any:
 
 def _drawn(run: Pipeline, tensor: Any, record: Record, site: Site) -> Any:
     """The tensor after a run whose transforms are drawn; they are called where that fails."""
-    from fastpipe.program.pending_tensor import then
+    from fastpipe.program.pending_tensor import with_steps
     from fastpipe.rng import drawing
     from fastpipe.transforms.sized_image import Untraceable
 
@@ -188,7 +188,7 @@ def _drawn(run: Pipeline, tensor: Any, record: Record, site: Site) -> Any:
             steps = run.steps(record.shape, generators)
         if not steps:
             return tensor
-        made = then(tensor, steps, None, SiteAccount(site, None))
+        made = with_steps(tensor, steps, None, SiteAccount(site, None))
         if made is None:
             whole = *record.steps, *steps
             made = record.source.run(whole, record.source.program(whole), in_rows=True)
@@ -199,5 +199,5 @@ def _drawn(run: Pipeline, tensor: Any, record: Record, site: Site) -> Any:
     except Exception as error:  # the transforms, called one after the other, say what is wrong
         turn.rewind()
         made = _called(run, tensor)
-        site.leave_failed(error)  # nothing was: it is a mistake of fastpipe's
+        site.count_failed(error)  # nothing was: it is a mistake of fastpipe's
         return made

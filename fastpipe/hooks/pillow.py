@@ -20,10 +20,10 @@ from fastpipe.pending import is_pending
 
 def hook(module: ModuleType, patches: Patches) -> None:
     """Replaces functions that take images in Pillow's main module; `pillow_openers` has the files' openers."""
-    record(module, "blend", patches)
+    replace_by_recording(module, "blend", patches)
 
 
-def record(module: ModuleType, name: str, patches: Patches, ours: str = "functions") -> None:
+def replace_by_recording(module: ModuleType, name: str, patches: Patches, ours: str = "functions") -> None:
     """Replaces a function of a module by the one of its name in a file of `fastpipe.pillow`, for images without pixels.
 
     Args:
@@ -36,8 +36,8 @@ def record(module: ModuleType, name: str, patches: Patches, ours: str = "functio
     def make(plain: Function) -> Function:
         def function(*args: object, **kwargs: object) -> object:
             made = None
-            if any(map(has_record, (*args, *kwargs.values()))):
-                made = recorded(f"{module.__name__}.{name}", _recording(ours, name, plain), *args, **kwargs)
+            if any(map(may_be_pending, (*args, *kwargs.values()))):
+                made = try_ours(f"{module.__name__}.{name}", _our_function(ours, name, plain), *args, **kwargs)
             return plain(*args, **kwargs) if made is None else made
 
         return function
@@ -46,7 +46,7 @@ def record(module: ModuleType, name: str, patches: Patches, ours: str = "functio
 
 
 def make_from_files(module: ModuleType, name: str, patches: Patches, ours: str) -> None:
-    """Replaces a function of torchvision's that makes a tensor as `record` does; the first results are checked."""
+    """Replaces a function of torchvision's that makes a tensor, and checks its first results."""
     from fastpipe.torch_modes import torch_modes_active
 
     shown = f"{module.__name__}.{name}"
@@ -55,7 +55,7 @@ def make_from_files(module: ModuleType, name: str, patches: Patches, ours: str) 
     def make(plain: Function) -> Function:
         def function(*args: object, **kwargs: object) -> object:
             def fast() -> object:
-                made = recorded(shown, _recording(ours, name, plain), *args, **kwargs)
+                made = try_ours(shown, _our_function(ours, name, plain), *args, **kwargs)
                 return plain(*args, **kwargs) if made is None else made
 
             if len(args) != 1 or kwargs or not is_pending(args[0]):
@@ -63,10 +63,10 @@ def make_from_files(module: ModuleType, name: str, patches: Patches, ours: str) 
             site = LEDGER.site("function", shown)
             if site.is_off or torch_modes_active():
                 return plain(*args, **kwargs)
-            due = site.is_due()
+            due = site.is_check_due()
             begun = time.perf_counter()
             functions.record()
-            later = recorded(shown, image_tensor, args[0], name, partial(_account, site, plain, due))
+            later = try_ours(shown, image_tensor, args[0], name, partial(_account, site, plain, due))
             if later is not None:
                 if not due:
                     site.count(time.perf_counter() - begun)
@@ -100,22 +100,22 @@ def image_tensor(*given: Any) -> object:
     return image_tensors.image_tensor(*given)
 
 
-def has_record(thing: object) -> bool:
+def may_be_pending(thing: object) -> bool:
     """True for an image of a class that records: it may have no pixels yet."""
     return hasattr(type(thing), "_fastpipe_lazy")
 
 
-def recorded(site: str, ours: Function, *args: object, **kwargs: object) -> Any:
+def try_ours(site: str, ours: Function, *args: object, **kwargs: object) -> Any:
     """The result of our way; None where it gives none, or raises, which the account has then."""
     try:
         return ours(*args, **kwargs)
     except Exception as error:  # whatever it is, it isn't the user's: the plain way raises what the user is to see
-        LEDGER.site("function", site).leave(f"{type(error).__name__}: {error}")
+        LEDGER.site("function", site).count_plain(f"{type(error).__name__}: {error}")
         return None
 
 
 @lru_cache(maxsize=64)
-def _recording(file: str, name: str, plain: Function) -> Function:
+def _our_function(file: str, name: str, plain: Function) -> Function:
     """Our function of a name; one that gives None where the library's own has other parameters in this version."""
     ours: Function = getattr(importlib.import_module(f"fastpipe.pillow.{file}"), name)
     known, theirs = (tuple(inspect.signature(function).parameters) for function in (ours, plain))

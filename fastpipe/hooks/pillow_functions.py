@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import Any
 
 from fastpipe.hooks.patches import Function, Patches
-from fastpipe.hooks.pillow import has_record, record, recorded
+from fastpipe.hooks.pillow import may_be_pending, replace_by_recording, try_ours
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
@@ -16,17 +16,17 @@ def hook(module: ModuleType, patches: Patches) -> None:
         _replace_degenerate(module.Contrast, "flat", patches)
     else:
         for name in ("autocontrast", "equalize", "expand", "pad"):
-            record(module, name, patches)
+            replace_by_recording(module, name, patches)
 
 
 def _replace_degenerate(kind: type, name: str, patches: Patches) -> None:
     def make(plain: Function) -> Function:
         def __init__(self: Any, image: Any) -> None:
             degenerate = None
-            if has_record(image):
+            if may_be_pending(image):
                 from fastpipe.pillow import functions
 
-                degenerate = recorded(f"PIL.ImageEnhance.{kind.__name__}", getattr(functions, name), image)
+                degenerate = try_ours(f"PIL.ImageEnhance.{kind.__name__}", getattr(functions, name), image)
             if degenerate is None:
                 plain(self, image)
             else:

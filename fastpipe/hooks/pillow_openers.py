@@ -33,21 +33,21 @@ def hook(module: ModuleType, patches: Patches) -> None:
 def _opener(plain: Any, patches: Patches) -> object:
     ours: Any = None
     site: Any = None
-    leave_failed: Any = None
+    count_failed: Any = None
     originals = Originals((), ())
 
     def open_lazily(file: Any = None, filename: Any = None) -> object:
-        nonlocal ours, site, leave_failed
+        nonlocal ours, site, count_failed
         if not patches.active or is_plain() or "torch" not in sys.modules:
             return plain(file, filename)
         if ours is None:
             from fastpipe.pillow import files
 
             ours, site = files.open_lazily, LEDGER.site("function", "PIL.Image.open")
-            leave_failed = site.leave_failed  # one for all images, each of which keeps it
+            count_failed = site.count_failed  # one for all images, each of which keeps it
         if site.is_off or not originals.are_there():
             return plain(file, filename)
-        made = ours(plain, file, filename, site if site.is_due() else None, leave_failed)
+        made = ours(plain, file, filename, site if site.is_check_due() else None, count_failed)
         site.count_checked()  # what its pixels take is told by the checks
         return made
 

@@ -59,11 +59,11 @@ class TensorFiles:
         begun = time.perf_counter()
         data = self._data_of(given["input"])
         if isinstance(data, str):
-            site.leave(data)
+            site.count_plain(data)
             return self._plain(*args, **kwargs)
         made = self._opened(data, given, site)
         if isinstance(made, str):
-            site.leave(made)
+            site.count_plain(made)
             if not data or isinstance(given["input"], torch.Tensor):
                 return self._plain(*args, **kwargs)
             return self._plain(**{**given, "input": _as_tensor(data)})  # a file isn't read again
@@ -116,7 +116,7 @@ class TensorFiles:
         # torchvision raises here where a file is damaged: so a JPEG's scan is gone through, other files are decoded.
         if not (readers.intact_jpeg(data, header) or source.decode()):
             return "a damaged file"
-        return pending_tensor(Record.of(source, SiteAccount(site, library, site.is_due())))
+        return pending_tensor(Record.of(source, SiteAccount(site, library, site.is_check_due())))
 
     def _library(self, data: bytes, given: dict[str, Any]) -> Callable[[], torch.Tensor]:
         def library() -> torch.Tensor:

@@ -33,7 +33,7 @@ def _drawing(plain: Function) -> Function:
 
         if site.is_off:
             return plain(self, flat_inputs)
-        if site.is_due():
+        if site.is_check_due():
             site.count_checked()
             return check_call(site, own, lambda: plain(self, flat_inputs), "RandomIoUCrop")
         begun = time.perf_counter()

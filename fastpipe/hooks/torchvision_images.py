@@ -10,7 +10,7 @@ from typing import Any
 
 from fastpipe.hooks.patches import Function, Patches
 from fastpipe.hooks.pending_tensors import is_pending
-from fastpipe.hooks.pillow import make_from_files, record, recorded
+from fastpipe.hooks.pillow import make_from_files, replace_by_recording, try_ours
 
 _NAMES = {
     "torchvision.transforms._functional_pil": ("adjust_hue", "pad", "to_grayscale"),
@@ -25,7 +25,9 @@ def hook(module: ModuleType, patches: Patches) -> None:
     pairs = []
     for name in _NAMES[module.__name__]:
         plain = getattr(module, name)
-        (make_from_files if name.endswith("to_tensor") else record)(module, name, patches, "functional_pil")
+        (make_from_files if name.endswith("to_tensor") else replace_by_recording)(
+            module, name, patches, "functional_pil"
+        )
         pairs.append((plain, getattr(module, name)))
     _exchange(pairs)
     patches.at_undo(partial(_exchange, [(ours, plain) for plain, ours in pairs]))
@@ -38,7 +40,7 @@ def _recording(ours: Callable[..., object], plain: Function) -> Function:
     def function(*args: object, **kwargs: object) -> Any:
         made = None
         if args and is_pending(args[0]):
-            made = recorded(
+            made = try_ours(
                 f"torchvision.transforms.functional.{plain.__name__}", partial(ours, plain), *args, **kwargs
             )
         return plain(*args, **kwargs) if made is None else made

@@ -74,7 +74,7 @@ class _SampleCalls:
         def is_library_s() -> bool:
             return len(call.runs) == 1 and not calls_back(compose.transforms)
 
-        if known.site.is_due() and is_library_s():
+        if known.site.is_check_due() and is_library_s():
             twin, seconds = plain_image(_image_of(inputs))
             if twin is not None:
                 given = _with_twin(inputs, twin)

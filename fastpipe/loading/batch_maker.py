@@ -15,7 +15,7 @@ import torch
 from torch.utils.data._utils import pin_memory
 
 from fastpipe.datasets import ImageDataset
-from fastpipe.datasets.wrappers import behind_subsets, is_transparent
+from fastpipe.datasets.wrappers import is_transparent, unwrap_subsets
 from fastpipe.executor import BatchSpec, PendingBatch
 from fastpipe.loading.fetcher import batch_of, in_epochs, sample_of
 from fastpipe.rng import GeneratorStates, Streams
@@ -191,7 +191,7 @@ class BatchMaker:
         self.at = task
         if not self._batches or not isinstance(task.indices, list):
             return None
-        dataset, inner = behind_subsets(self._dataset, task.indices, task.options.epochs, is_transparent)
+        dataset, inner = unwrap_subsets(self._dataset, task.indices, task.options.epochs, is_transparent)
         return dataset.submit(inner, task.options) if isinstance(dataset, ImageDataset) else None
 
     def _result(self, pending: PendingBatch | None, task: BatchTask) -> object:

@@ -9,7 +9,7 @@ from typing import Any
 
 from fastpipe.datasets import ImageDataset
 from fastpipe.datasets.bad_files import NothingLeftError
-from fastpipe.datasets.wrappers import behind_subsets, is_transparent, locate
+from fastpipe.datasets.wrappers import is_transparent, locate, unwrap_subsets
 from fastpipe.executor import BatchSpec, SharedEpoch
 
 
@@ -41,7 +41,7 @@ def in_epochs(epochs: Mapping[SharedEpoch, int]) -> Iterator[None]:
 
 def batch_of(dataset: Any, indices: Sequence[Any], options: BatchSpec) -> object:
     """A batch of any dataset, or a list of its samples; see `BatchFetcher.__getitems__`."""
-    dataset, indices = behind_subsets(dataset, indices, options.epochs, is_transparent)
+    dataset, indices = unwrap_subsets(dataset, indices, options.epochs, is_transparent)
     if gives_batches(dataset):
         return dataset.batch(indices, options)
     several = getattr(dataset, "__getitems__", None)
@@ -65,7 +65,7 @@ def sample_of(dataset: Any, index: Any, options: BatchSpec) -> object:
 
 def gives_batches(dataset: object) -> bool:
     """Whether a dataset of fastpipe's makes the loader's batches, and nobody in between wants a list."""
-    dataset, _ = behind_subsets(dataset, through=is_transparent)
+    dataset, _ = unwrap_subsets(dataset, through=is_transparent)
     return (
         getattr(type(dataset), "gives_batches", False) is True
         or getattr(type(dataset), "__getitems__", None) is ImageDataset.__getitems__

@@ -25,14 +25,14 @@ from fastpipe.ops import (
 )
 from fastpipe.pillow.lazy_image import (
     GRAY_IN_THREE,
-    SMOOTHED,
     LazyImage,
     PlainCall,
     lazy_of,
-    recorded,
+    record_operations,
     recorded_of,
     source_of,
 )
+from fastpipe.pillow.method_arguments import SMOOTHED
 from fastpipe.program.on_image import is_transparent
 
 _BLACK, _FLAT = AdjustBrightness(0.0), AdjustContrast(0.0)
@@ -47,12 +47,16 @@ _ENHANCEMENTS: tuple[tuple[Operation, Callable[[float], Operation]], ...] = (
 
 def black(image: object) -> LazyImage | None:
     """The degenerate of ``ImageEnhance.Brightness``: black."""
-    return recorded(image, _BLACK, plain=lambda image: ImageEnhance.Brightness(image).degenerate, keeps_info=False)
+    return record_operations(
+        image, _BLACK, plain=lambda image: ImageEnhance.Brightness(image).degenerate, keeps_info=False
+    )
 
 
 def flat(image: object) -> LazyImage | None:
     """The degenerate of ``ImageEnhance.Contrast``: the mean of the gray image everywhere."""
-    return recorded(image, _FLAT, plain=lambda image: ImageEnhance.Contrast(image).degenerate, keeps_info=False)
+    return record_operations(
+        image, _FLAT, plain=lambda image: ImageEnhance.Contrast(image).degenerate, keeps_info=False
+    )
 
 
 def blend(im1: object, im2: object, alpha: object) -> LazyImage | None:
@@ -67,10 +71,10 @@ def blend(im1: object, im2: object, alpha: object) -> LazyImage | None:
     plain = _plain_blend(last_calls, calls, alpha)
     made = None
     if last_steps == steps and abs(alpha) <= _LARGEST_FACTOR:
-        made = recorded(other, plain=plain)  # a gray image is its own gray image
+        made = record_operations(other, plain=plain)  # a gray image is its own gray image
     elif last_steps[:-1] == steps:
         found = next((make for operation, make in _ENHANCEMENTS if operation is last_steps[-1]), None)
-        made = None if found is None else recorded(other, found(alpha), plain=plain)
+        made = None if found is None else record_operations(other, found(alpha), plain=plain)
     if made is not None:
         made.info = one.info.copy()
     return made
@@ -101,12 +105,12 @@ def autocontrast(
 ) -> LazyImage | None:
     """``ImageOps.autocontrast``, without any option."""
     is_usual = isinstance(cutoff, int) and cutoff == 0 and ignore is None and mask is None and preserve_tone is False
-    return recorded(image, Autocontrast(), plain=ImageOps.autocontrast) if is_usual else None
+    return record_operations(image, Autocontrast(), plain=ImageOps.autocontrast) if is_usual else None
 
 
 def equalize(image: object, mask: object = None) -> LazyImage | None:
     """``ImageOps.equalize`` of a whole image."""
-    return recorded(image, Equalize(), plain=ImageOps.equalize) if mask is None else None
+    return record_operations(image, Equalize(), plain=ImageOps.equalize) if mask is None else None
 
 
 def expand(image: object, border: object = 0, fill: object = 0) -> LazyImage | None:
@@ -152,8 +156,8 @@ def _framed(image: LazyImage, sides: Sequence[int], fill: Any) -> LazyImage | No
     left, top, right, bottom = sides
     plain = partial(ImageOps.expand, border=(left, top, right, bottom), fill=fill)
     if fill == 0 and isinstance(fill, int):
-        return recorded(image, Margin([*sides]), plain=plain, keeps_info=False)
+        return record_operations(image, Margin([*sides]), plain=plain, keeps_info=False)
     if not isinstance(fill, tuple):
         fill = (fill,)
     is_color = len(fill) == len(image.mode) and all(isinstance(value, int) and 0 <= value <= 255 for value in fill)
-    return recorded(image, Pad([*sides], fill), plain=plain, keeps_info=False) if is_color else None
+    return record_operations(image, Pad([*sides], fill), plain=plain, keeps_info=False) if is_color else None

@@ -8,31 +8,29 @@ made then, of them only what is left, and the image is a plain ``PIL.Image.Image
 from __future__ import annotations
 
 import copy
-import operator
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import torch
 from numpy.typing import NDArray
-from PIL import Image, ImageFilter
+from PIL import Image
 
 from fastpipe.errors import CoreError
-from fastpipe.ops import (
-    AdjustSharpness,
-    Crop,
-    Margin,
-    Operation,
-    PillowBoxBlur,
-    PillowGaussianBlur,
-    RgbToGrayscale,
-    radii_of,
-    resize_to,
-)
-from fastpipe.pillow.lazy_operations import TRANSPOSITIONS, BoxResize, PointTable, warp_of
+from fastpipe.ops import Crop, Operation, RgbToGrayscale
+from fastpipe.pillow.lazy_operations import PointTable
 from fastpipe.pillow.lazy_source import Check, LazySource
+from fastpipe.pillow.method_arguments import (
+    TRANSPOSITIONS,
+    crop_operations,
+    filter_operation,
+    resize_operations,
+    warp_operation,
+    whole_box,
+    whole_size,
+)
 from fastpipe.program.core_job import claimed_by_core, core_has
 from fastpipe.program.on_image import copied_info, is_transparent, to_array
 from fastpipe.types import Box, ImageShape, Size, Step
@@ -41,20 +39,9 @@ CLASS: Any = vars(object)["__class__"]
 """An object's own attribute, where its class has one of that name."""
 
 _GRAY_IN_ONE, GRAY_IN_THREE = RgbToGrayscale(1), RgbToGrayscale(3)
-SMOOTHED = AdjustSharpness(0.0)
 _MOST_STEPS = 48
 """Steps that are recorded. Where they are more than one job of the core's has room for, several do them in turn; after
 this many the pixels are made, and what follows starts from them."""
-
-_LARGEST = 1 << 16
-"""Sides of a resized image up to which a resize is recorded."""
-
-_RECORDED_FILTERS: dict[type, Callable[[Any], Operation | None]] = {
-    ImageFilter.GaussianBlur: lambda given: _blur(PillowGaussianBlur, given.radius),
-    ImageFilter.BoxBlur: lambda given: _blur(PillowBoxBlur, given.radius),
-    ImageFilter.SMOOTH: lambda given: SMOOTHED if given.filterargs is ImageFilter.SMOOTH.filterargs else None,
-}
-"""The operations that filters are, by their classes; None for arguments that Pillow has to look at."""
 
 PlainCall: TypeAlias = "Callable[[Image.Image], Image.Image]"
 """A function that does to a plain image what Pillow does; it holds nothing that somebody may change."""
@@ -236,32 +223,34 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
 
     def copy(self) -> Image.Image:
         record = _record_of(self)
-        return Image.Image.copy(self) if record is None else _then(self, record, plain=Image.Image.copy)
+        return Image.Image.copy(self) if record is None else _with_steps(self, record, plain=Image.Image.copy)
 
     __copy__ = copy
 
     def crop(self, box: Any = None) -> Image.Image:
         if box is None or box == (0, 0, *self._size):
             return self.copy()
-        place, record = _whole_box(box), _open_record(self)
-        if record is None or place is None or not _overlaps(place, *self._size):
+        place, record = whole_box(box), _open_record(self)
+        steps = None if place is None else crop_operations(place, *self._size)
+        if record is None or place is None or steps is None:
             return Image.Image.crop(self, box)
         Image._decompression_bomb_check((place.width, place.height))
         edges = tuple(box)
-        return _then(self, record, *_cut(place, *self._size), plain=lambda image: image.crop(edges))
+        return _with_steps(self, record, *steps, plain=lambda image: image.crop(edges))
 
     def resize(self, size: Any, resample: Any = None, box: Any = None, reducing_gap: Any = None) -> Image.Image:
         record = _open_record(self)
-        steps = None if record is None else _resizing(self, size, resample, box, reducing_gap)
+        own_size = Size(self.height, self.width)
+        steps = None if record is None else resize_operations(own_size, size, resample, box, reducing_gap)
         if record is None or steps is None:
             return Image.Image.resize(self, size, resample, box, reducing_gap)
         sides, edges = tuple(size), None if box is None else tuple(box)
-        return _then(self, record, *steps, plain=lambda image: image.resize(sides, resample, edges, reducing_gap))
+        return _with_steps(self, record, *steps, plain=lambda image: image.resize(sides, resample, edges, reducing_gap))
 
     def reduce(self, factor: Any, box: Any = None) -> Image.Image:
         if box is None or _record_of(self) is None:
             return Image.Image.reduce(self, factor, box)
-        place = _whole_box(box)
+        place = whole_box(box)
         if place is None or tuple(box) != (place.left, place.top, place.right, place.bottom):
             return Image.Image.reduce(self, factor, box)
         if not place.inside(self._size[::-1]) or min(place.size) < 1:
@@ -272,18 +261,18 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
         record, steps = _open_record(self), TRANSPOSITIONS.get(method)
         if record is None or steps is None:
             return Image.Image.transpose(self, method)
-        return _then(self, record, *steps, plain=lambda image: image.transpose(method))
+        return _with_steps(self, record, *steps, plain=lambda image: image.transpose(method))
 
     def transform(
         self, size: Any, method: Any, data: Any = None, resample: Any = 0, fill: Any = 1, fillcolor: Any = None
     ) -> Image.Image:
         record = _open_record(self)
-        own_size = record is not None and _whole_size(size) == self._size[::-1]
-        warp = warp_of(self._mode, method, data, resample, fillcolor) if own_size else None
+        own_size = record is not None and whole_size(size) == self._size[::-1]
+        warp = warp_operation(self._mode, method, data, resample, fillcolor) if own_size else None
         if record is None or warp is None:
             return Image.Image.transform(self, size, method, data, resample, fill, fillcolor)
         given = tuple(size), method, tuple(data), resample, fill, fillcolor
-        return _then(self, record, warp, plain=lambda image: image.transform(*given))
+        return _with_steps(self, record, warp, plain=lambda image: image.transform(*given))
 
     def convert(self, mode: Any = None, matrix: Any = None, *arguments: Any, **options: Any) -> Image.Image:
         record = _open_record(self)
@@ -295,7 +284,7 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
                 is_gray = self._mode == "L" and (not record.steps or record.steps[-1] is GRAY_IN_THREE)
                 steps = () if is_gray else (GRAY_IN_THREE,)
                 coloured = weakref.ref(self) if mode == "L" else record.coloured
-                changed = _then(self, record, *steps, plain=lambda image: image.convert(mode))
+                changed = _with_steps(self, record, *steps, plain=lambda image: image.convert(mode))
                 changed._mode = mode
                 vars(changed)["_fastpipe"].coloured = coloured
                 return changed
@@ -310,20 +299,18 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
             if len(lut) == 256 * bands:
                 table = bytes(min(max(entry, 0), 255) for entry in lut)
                 given = list(lut)
-                return _then(self, record, PointTable(table * (3 // bands)), plain=lambda image: image.point(given))
+                return _with_steps(
+                    self, record, PointTable(table * (3 // bands)), plain=lambda image: image.point(given)
+                )
         return Image.Image.point(self, lut, mode)
 
     def filter(self, filter: Any) -> Image.Image:
         given = filter() if callable(filter) else filter
-        record, known = _open_record(self), _RECORDED_FILTERS.get(type(given))
-        step = None if record is None or known is None else known(given)
+        record, step = _open_record(self), filter_operation(given)
         if record is None or step is None:
             return Image.Image.filter(self, given)
         given = copy.copy(given)
-        return _then(self, record, step, plain=lambda image: image.filter(given))
-
-
-_FILTERS = {number: number.name.lower() for number in Image.Resampling if number <= Image.Resampling.HAMMING}
+        return _with_steps(self, record, step, plain=lambda image: image.filter(given))
 
 
 def _record_of(image: Image.Image) -> _Record | None:
@@ -374,7 +361,7 @@ def _run(image: Image.Image, record: _Record) -> Image.Image:
 def _by_pillow_instead(record: _Record, error: Exception) -> Image.Image:
     """The image made by Pillow alone, which raises what the user is to see, where our way has failed."""
     on_mistake = record.source.on_mistake
-    made = None if on_mistake is None else _by_pillow(record)
+    made = None if on_mistake is None else _by_pillow(record.source, record.calls)
     if on_mistake is None or made is None:
         if isinstance(error, AttributeError):  # which those who ask for an attribute of the image would swallow
             raise CoreError(f"a step that was recorded fails: {error}") from error
@@ -387,7 +374,7 @@ def _by_pillow_instead(record: _Record, error: Exception) -> Image.Image:
 def _checked(check: Check, made: Image.Image, record: _Record, seconds: float) -> Image.Image:
     """The image that the core has made, or Pillow's where that is another one."""
     begun = time.perf_counter()
-    expected = _by_pillow(record)
+    expected = _by_pillow(record.source, record.calls)
     assert expected is not None
     taken = time.perf_counter() - begun
     is_same = (made.mode, made.size, made.tobytes()) == (expected.mode, expected.size, expected.tobytes())
@@ -398,14 +385,12 @@ def _checked(check: Check, made: Image.Image, record: _Record, seconds: float) -
     return expected if difference else made
 
 
-def _by_pillow(record: _Record) -> Image.Image | None:
+def _by_pillow(source: LazySource, calls: tuple[PlainCall, ...] | None) -> Image.Image | None:
     """The image made by Pillow alone; None where nobody knows how."""
-    if record.calls is None:
+    image = None if calls is None else source.opened_by_pillow()
+    if image is None or calls is None:
         return None
-    image = record.source.opened_by_pillow()
-    if image is None:
-        return None
-    for call in record.calls:
+    for call in calls:
         image = call(image)
     return image
 
@@ -426,7 +411,7 @@ def _plain(image: Image.Image) -> Image.Image:
     return image
 
 
-def _then(
+def _with_steps(
     image: Image.Image, record: _Record, *steps: Operation, plain: PlainCall | None = None, keeps_info: bool = True
 ) -> LazyImage:
     """The image after further steps, which Pillow does by a call of its own."""
@@ -443,42 +428,6 @@ def _then(
 def info_for_next(image: Image.Image) -> dict[Any, Any] | None:
     """The ``info`` of an image that is made of this one: a copy; None where nobody has asked for this one's yet."""
     return copied_info(image) if "info" in vars(image) else None
-
-
-def _resizing(
-    image: Image.Image, size: Any, resample: Any, box: Any, reducing_gap: Any
-) -> tuple[Operation, ...] | None:
-    """The steps of a resize of the image; None where Pillow has to do it, or refuses it."""
-    number = Image.Resampling.BICUBIC if resample is None else resample
-    mode, target = _FILTERS.get(number), _whole_size(size)
-    if mode is None or target is None:
-        return None
-    whole = (0, 0, *image._size)
-    edges = whole if box is None else tuple(box)
-    if reducing_gap is not None and not _is_one_step(edges, target, mode, reducing_gap):
-        return None
-    size = Size(image.height, image.width)
-    if edges == whole:
-        return () if target == size else (resize_to([*target], int(number)),)
-    found = BoxResize.of(size, target, mode, edges) if len(edges) == 4 and mode != "nearest" else None
-    return None if found is None else (found,)
-
-
-def _blur(kind: Callable[[Any], Operation], radius: object) -> Operation | None:
-    return None if radii_of(radius) is None else kind(radius)
-
-
-def _overlaps(box: Box, width: int, height: int) -> bool:
-    """True if something of the box is in the image."""
-    return box.bottom > 0 and box.right > 0 and box.top < height and box.left < width and max(box.size) < _LARGEST
-
-
-def _cut(box: Box, width: int, height: int) -> tuple[Operation, ...]:
-    """The operations of a crop to a box that may leave the image."""
-    top, left, bottom, right = max(box.top, 0), max(box.left, 0), min(box.bottom, height), min(box.right, width)
-    around = left - box.left, top - box.top, box.right - right, box.bottom - bottom
-    inner = Crop(top, left, bottom - top, right - left)
-    return (inner, Margin([*around])) if any(around) else (inner,)
 
 
 def lazy_of(image: object) -> LazyImage | None:
@@ -508,16 +457,14 @@ def plain_way(image: LazyImage) -> Callable[[], Image.Image] | None:
     source, calls = record.source, record.calls
 
     def made() -> Image.Image:
-        image = source.opened_by_pillow()
-        assert image is not None  # whose calls are known has been opened by Pillow
-        for call in calls:
-            image = call(image)
+        image = _by_pillow(source, calls)
+        assert image is not None  # calls are known of images that Pillow has opened
         return image
 
     return made
 
 
-def recorded(
+def record_operations(
     image: object, *operations: Operation, plain: PlainCall | None, keeps_info: bool = True
 ) -> LazyImage | None:
     """The image after further operations.
@@ -537,7 +484,7 @@ def recorded(
         return None
     if not core_has(operations, ImageShape(lazy.height, lazy.width)):
         return None
-    return _then(lazy, record, *operations, plain=plain, keeps_info=keeps_info)
+    return _with_steps(lazy, record, *operations, plain=plain, keeps_info=keeps_info)
 
 
 def source_of(image: object) -> LazySource | None:
@@ -569,39 +516,13 @@ def load_images(sample: object) -> None:
             load_images(part)
 
 
-def _whole_box(box: Any) -> Box | None:
-    """A crop's box as Pillow rounds it; None for one without pixels, and for what is no box."""
-    try:
-        left, top, right, bottom = map(int, map(round, box))
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return Box(top, left, bottom - top, right - left) if right > left and bottom > top else None
-
-
-def _whole_size(size: Any) -> Size | None:
-    """The ``(height, width)`` of a size in whole pixels; None where Pillow has to look at it."""
-    try:
-        width, height = map(operator.index, size)
-    except (TypeError, ValueError):
-        return None
-    return Size(height, width) if 0 < min(width, height) <= max(width, height) <= _LARGEST else None
-
-
-def _is_one_step(box: Sequence[float], size: Size, mode: str, reducing_gap: object) -> bool:
-    """Whether Pillow resizes in one step, with this ``reducing_gap``."""
-    if not isinstance(reducing_gap, (int, float)) or reducing_gap < 1.0:
-        return False
-    factors = ((box[2] - box[0]) / size.width, (box[3] - box[1]) / size.height)
-    return mode == "nearest" or all(int(factor / reducing_gap) <= 1 for factor in factors)
-
-
 def shadow_of(image: Image.Image) -> Image.Image | None:
     """The same image made by Pillow alone, for who compares; None where nobody knows how. A plain one is copied."""
     lazy = lazy_of(image)
     record = None if lazy is None else _record_of(lazy)
     if record is None:
         return image.copy()
-    made = _by_pillow(record)
+    made = _by_pillow(record.source, record.calls)
     return made.copy() if made is not None and lazy is image and not record.calls else made  # no file any more
 
 

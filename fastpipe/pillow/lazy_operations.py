@@ -1,66 +1,20 @@
-"""Operations of Pillow's images that lazy images record, beside those that transforms draw."""
+"""Operations of Pillow's images that lazy images record, and transforms never draw."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from PIL import Image
 
 from fastpipe.kernels import resizing
 from fastpipe.kernels.arrays import through_pillow
-from fastpipe.ops import AffineBy, HFlip, Operation, PerspectiveBy, Transpose, VFlip, interned_once
-from fastpipe.ops.interpolation import InterpolationMode
+from fastpipe.ops import Operation
 from fastpipe.types import Box, ImageShape, Size
 
 if TYPE_CHECKING:
     from fastpipe.core import Job
-
-_HFLIP, _VFLIP, _TRANSPOSE = map(interned_once, (HFlip, VFlip, Transpose))
-
-TRANSPOSITIONS: dict[int, tuple[Operation, ...]] = {
-    Image.Transpose.FLIP_LEFT_RIGHT: (_HFLIP,),
-    Image.Transpose.FLIP_TOP_BOTTOM: (_VFLIP,),
-    Image.Transpose.ROTATE_90: (_TRANSPOSE, _VFLIP),
-    Image.Transpose.ROTATE_180: (_HFLIP, _VFLIP),
-    Image.Transpose.ROTATE_270: (_TRANSPOSE, _HFLIP),
-    Image.Transpose.TRANSPOSE: (_TRANSPOSE,),
-    Image.Transpose.TRANSVERSE: (_TRANSPOSE, _HFLIP, _VFLIP),
-}
-"""Operations of `PIL.Image.Image.transpose`, by its method."""
-
-_WARPS: dict[int, tuple[Callable[..., Operation], int]] = {
-    Image.Transform.AFFINE: (AffineBy, 6),
-    Image.Transform.PERSPECTIVE: (PerspectiveBy, 8),
-}
-"""Operations of `PIL.Image.Image.transform` by its method, and how many numbers they take."""
-
-_WARP_MODES: dict[int, InterpolationMode] = {
-    Image.Resampling.NEAREST: InterpolationMode.NEAREST,
-    Image.Resampling.BILINEAR: InterpolationMode.BILINEAR,
-    Image.Resampling.BICUBIC: InterpolationMode.BICUBIC,
-}
-
-
-def warp_of(mode: str, method: Any, data: Any, resample: Any, fillcolor: Any) -> Operation | None:
-    """The operation of Pillow's ``transform`` to an image's own size, in RGB.
-
-    None where Pillow has to look at what is given, and without a colour, where it leaves the fourth byte as nothing
-    else does.
-    """
-    kind, interpolation = _WARPS.get(method), _WARP_MODES.get(resample)
-    colour = (fillcolor,) if mode == "L" and isinstance(fillcolor, int) else fillcolor
-    if kind is None or interpolation is None or not isinstance(data, (list, tuple)) or not isinstance(colour, tuple):
-        return None
-    make, count = kind
-    numbers = data[:count]
-    if len(numbers) < count or not all(isinstance(number, (int, float)) for number in numbers):
-        return None
-    if len(colour) != len(mode) or not all(isinstance(value, int) and 0 <= value <= 255 for value in colour):
-        return None
-    return make(tuple(map(float, numbers)), interpolation, colour if mode == "RGB" else colour * 3)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

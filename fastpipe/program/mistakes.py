@@ -10,12 +10,12 @@ from typing import NoReturn
 _thread = threading.local()
 
 
-def is_judging() -> bool:
+def is_trying_plain_way() -> bool:
     """True while the plain way is tried: whatever has a fast way leaves it."""
-    return getattr(_thread, "is_judging", False)
+    return getattr(_thread, "is_trying_plain_way", False)
 
 
-def judge(error: Exception, plain: Callable[[], object]) -> None:
+def raise_if_ours(error: Exception, plain: Callable[[], object]) -> None:
     """Raises an error that the plain way doesn't have: then it is fastpipe's, and must not pass for a refusal.
 
     Args:
@@ -23,15 +23,15 @@ def judge(error: Exception, plain: Callable[[], object]) -> None:
         plain: the plain way, whose result isn't used. Where it fails, this returns, and the caller has the plain way
             tell the user what is wrong.
     """
-    if is_judging():
+    if is_trying_plain_way():
         return
-    _thread.is_judging = True
+    _thread.is_trying_plain_way = True
     try:
         plain()
     except Exception:  # the user's mistake, or a bad file: the caller shows it by the plain way
         return
     finally:
-        _thread.is_judging = False
+        _thread.is_trying_plain_way = False
     raise error
 
 

@@ -21,7 +21,7 @@ from fastpipe.ops import AsTvImage, Operation, TensorConversion, memo_of
 from fastpipe.ops.base import ImageJobs
 from fastpipe.program.core_job import LoadedImage, fill_from_pixels, pillow_sink, tensor_sink, write_new_image
 from fastpipe.program.lower import lower
-from fastpipe.program.mistakes import is_judging, judge
+from fastpipe.program.mistakes import is_trying_plain_way, raise_if_ours
 from fastpipe.program.prepared import prepared, prepared_program
 from fastpipe.program.program import Program, Views
 from fastpipe.types import Box, ImageShape, Step
@@ -140,7 +140,7 @@ def run_operation(operation: Operation, image: object, box: Box | None = None) -
     made: Any  # an image, as no operation alone ends in a tensor
     width, height = image.size if box is None else (box.width, box.height)
     try:
-        if height * width < operation.least_pixels(_CHANNELS.get(image.mode, 1)) or is_judging():
+        if height * width < operation.least_pixels(_CHANNELS.get(image.mode, 1)) or is_trying_plain_way():
             return None
         memo = memo_of(operation) if box is None else None
         jobs = None if memo is None else memo.jobs
@@ -164,7 +164,7 @@ def run_operation(operation: Operation, image: object, box: Box | None = None) -
         keeps_info = operation.keeps_info(shape)
         made, taken, _ = _claimed(image, shape, box, (operation,), None, None, False, keeps_info)
     except Exception as error:  # raised again, unless Pillow's own way fails, too
-        judge(error, lambda: operation.apply(_cut(image, box)))
+        raise_if_ours(error, lambda: operation.apply(_cut(image, box)))
         return None
     if taken and not keeps_info:
         made.info = {}

@@ -1,8 +1,9 @@
 """Tensors whose elements aren't there yet: what is to be done for them is recorded, and done by the core in one job.
 
 A pending tensor has the shape, strides, dtype and device that it will have. Windows that are cut out of it, and work
-that `then` adds, give further pending ones; a batch of them is made in its own memory. Whatever else looks at one has
-its pixels made, and it is an ordinary tensor from then on: the same object, of torch's class, with memory of its own.
+that `with_steps` adds, give further pending ones; a batch of them is made in its own memory. Whatever else looks at a
+pending tensor has its pixels made. From then on it is an ordinary tensor: the same object, of torch's class, with
+memory of its own.
 """
 
 from __future__ import annotations
@@ -193,7 +194,9 @@ def exchanged(given: Any, exchange: Callable[[Any], Any] = with_pixels) -> Any:
 # -- what is recorded
 
 
-def then(tensor: torch.Tensor, steps: Sequence[Step], plain: type | None, account: Account) -> torch.Tensor | None:
+def with_steps(
+    tensor: torch.Tensor, steps: Sequence[Step], plain: type | None, account: Account
+) -> torch.Tensor | None:
     """The pending tensor after further steps: of the same memory where they cut a window out of it.
 
     None where they are to be done at once: torch has a part in them, which may have something to say.
@@ -262,7 +265,7 @@ def _get_item(tensor: Any, index: Any) -> object:
     box = _box_of(index[1:], record.shape)
     if box is None:
         return NotImplemented
-    made = then(tensor, (TO_TENSOR[1], Crop(*box)), torch.Tensor, record.account.after(itemgetter(index)))
+    made = with_steps(tensor, (TO_TENSOR[1], Crop(*box)), torch.Tensor, record.account.after(itemgetter(index)))
     return NotImplemented if made is None else made
 
 
@@ -286,7 +289,7 @@ def _shown_as(tensor: Any, kind: Any) -> torch.Tensor | None:
     if record is None or not (plain is torch.Tensor or _is_tv_image(plain)):
         return None
     step = TO_TENSOR[1] if plain is torch.Tensor else _AS_TV_IMAGE
-    return then(tensor, (step,), plain, record.account.after(methodcaller("as_subclass", plain)))
+    return with_steps(tensor, (step,), plain, record.account.after(methodcaller("as_subclass", plain)))
 
 
 def _is_tv_image(kind: type) -> bool:

@@ -19,7 +19,7 @@ from torch.utils.data import Dataset
 from fastpipe import readers
 from fastpipe.arguments import whole_number
 from fastpipe.datasets import ImageDataset
-from fastpipe.datasets.wrappers import behind_subsets
+from fastpipe.datasets.wrappers import unwrap_subsets
 from fastpipe.errors import DatasetError, DecodeError, FastpipeError, PlanError
 from fastpipe.progress_bar import SlowBar
 from fastpipe.reporting.pictures import Cell, fitted, grid, pictures_of
@@ -96,13 +96,13 @@ def preview(
         PlanError: the transform gives something that is no image, or fails for all samples: its line is named.
         ValueError: a number is out of its range.
     """
-    behind, _ = behind_subsets(dataset)
+    behind, _ = unwrap_subsets(dataset)
     if not isinstance(behind, ImageDataset):
         raise DatasetError(
             f"preview shows datasets of fastpipe, not {type(behind).__name__}: make an ImageFolder or ImageList "
             "of these files, with any transform"
         )
-    _, chosen = behind_subsets(dataset, _indices(cast(Sized, dataset), indices))
+    _, chosen = unwrap_subsets(dataset, _indices(cast(Sized, dataset), indices))
     chosen = _indices(behind, chosen)
     return _sheet(behind, chosen, views, seed, side, numbered=True, most=sys.maxsize).pages[0]
 

@@ -14,7 +14,7 @@ from fastpipe.ops import Operation
 from fastpipe.ops.interpolation import InterpolationMode, interpolation_from_int
 from fastpipe.rng import Stream, StreamGenerators, TorchStream, stream_of
 from fastpipe.transforms.adapters import planned
-from fastpipe.transforms.albumentations_targets import call_with_image, run_of
+from fastpipe.transforms.albumentations_targets import call_with_image, named_call_of
 from fastpipe.transforms.functional._types import Fill, Image
 from fastpipe.types import Generators, ImageShape, Step
 
@@ -103,7 +103,7 @@ def draw_all(transforms: Iterable[object], shape: ImageShape, generators: Genera
 
 def call(transform: Any, image: Any) -> Any:
     """The transform's result; one that takes named arrays, as albumentations', is called with ``image=``."""
-    run = run_of(transform)
+    run = named_call_of(transform)
     return transform(image) if run is None else call_with_image(run, transform, image)
 
 

@@ -12,7 +12,13 @@ from PIL import Image
 
 from fastpipe.errors import PlanError
 from fastpipe.rng import TorchStream, stream_of
-from fastpipe.transforms.albumentations_targets import ONE_AT_A_TIME, call_with_image, random_seed, run_of, set_state
+from fastpipe.transforms.albumentations_targets import (
+    ONE_AT_A_TIME,
+    call_with_image,
+    named_call_of,
+    random_seed,
+    set_state,
+)
 from fastpipe.types import Generators, ImageShape, Step
 
 # Words in the errors of transforms that miss one of these beside the image.
@@ -105,7 +111,7 @@ class SeededCall:
         """The array or tensor for an image, whose pixels are copied: some transforms write into theirs."""
         with ONE_AT_A_TIME:
             set_state(self.transform, self.seed)
-            run = run_of(self.transform)
+            run = named_call_of(self.transform)
             try:
                 if run is None:  # a class of one's own
                     return self.transform(image=np.array(image))["image"]

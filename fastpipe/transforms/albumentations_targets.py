@@ -93,14 +93,14 @@ def _part(array: Array, box: Box, several: bool = False) -> Array:
     return array[:, rows, columns] if several else array[rows, columns]
 
 
-def run_of(transform: object) -> Run | None:
+def named_call_of(transform: object) -> Run | None:
     """The call of a transform that takes named arrays; None for any other."""
     kind: object = type(transform)
-    return _run_of(kind)
+    return _named_call_of(kind)
 
 
 @lru_cache(maxsize=512)
-def _run_of(kind: type) -> Run | None:
+def _named_call_of(kind: type) -> Run | None:
     find = getattr(recipe_of(kind), "find_run", None)
     found: Run | None = None if find is None else find(kind)
     return found
@@ -118,7 +118,7 @@ def random_seed(stream: Stream) -> int:
 
 def reseed(transform: object) -> None:
     """Seeds a transform that has generators of its own by a number that is drawn from torch's; leaves others alone."""
-    if run_of(transform) is not None:
+    if named_call_of(transform) is not None:
         set_state(transform, random_seed(TorchStream()))
 
 

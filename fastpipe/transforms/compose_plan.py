@@ -50,7 +50,7 @@ class ComposePlan:
 
     def __init__(self, transforms: Iterable[object]) -> None:
         self._transforms = tuple(transforms)
-        self.runs = tuple(runs_of([member for transform in self._transforms for member in flatten(transform)]))
+        self.runs = tuple(pipelines_of([member for transform in self._transforms for member in flatten(transform)]))
         within = [one for transform in self._transforms for one in all_within(transform)]
         self._composites = [one for one in within if members_within(one)]
         self._members = list(map(members_within, self._composites))
@@ -127,7 +127,7 @@ def _takes_arrays(transform: object) -> bool:
     return planned(transform) is transform or type(transform).__name__ == "ToTensor"
 
 
-def runs_of(members: Sequence[Any], *, v2_alone: bool = False) -> Iterator[Pipeline]:
+def pipelines_of(members: Sequence[Any], *, v2_alone: bool = False) -> Iterator[Pipeline]:
     """Transforms in parts: some that are drawn together, or one that is called; ``v2_alone`` as of `drawn_from`."""
     start = 0
     while start < len(members):

@@ -18,12 +18,12 @@ from torch.utils.data import ConcatDataset, Dataset, Subset
 
 import fastpipe
 from fastpipe.datasets.wrappers import (
-    behind_subsets,
     image_datasets,
     inner_datasets,
     is_transparent,
     locate,
     split_samples,
+    unwrap_subsets,
 )
 
 
@@ -51,8 +51,8 @@ def test_behind_subsets_asks_nothing_without_indices(folder: fastpipe.ImageFolde
             raise AssertionError
 
     subset: Any = Subset(folder, Unopened())
-    assert behind_subsets(Subset(subset, [1])) == (folder, ())
-    assert behind_subsets(Subset(Subset(folder, [4, 2, 0]), [2, 1]), [0, 1, 0]) == (folder, [0, 2, 0])
+    assert unwrap_subsets(Subset(subset, [1])) == (folder, ())
+    assert unwrap_subsets(Subset(Subset(folder, [4, 2, 0]), [2, 1]), [0, 1, 0]) == (folder, [0, 2, 0])
 
 
 def test_a_class_that_makes_samples_of_its_own_is_not_transparent(folder: fastpipe.ImageFolder) -> None:
@@ -73,7 +73,7 @@ def test_a_class_that_makes_samples_of_its_own_is_not_transparent(folder: fastpi
     for kind, expected in ((Subset, True), (Named, True), (One, False), (Several, False)):
         subset = kind(folder, [0, 1])
         assert is_transparent(subset) is expected
-        assert behind_subsets(subset, [1], through=is_transparent) == ((folder, [1]) if expected else (subset, [1]))
+        assert unwrap_subsets(subset, [1], through=is_transparent) == ((folder, [1]) if expected else (subset, [1]))
         assert inner_datasets(subset) == {"dataset": folder}
     assert is_transparent(ConcatDataset([folder]))
     assert not is_transparent(folder)

@@ -845,7 +845,7 @@ def test_a_mistake_of_fastpipe_s_is_told_and_the_plain_result_taken(monkeypatch:
 
     with plainly():
         expected = resized()
-    monkeypatch.setattr(pending_tensor, "then", planted)
+    monkeypatch.setattr(pending_tensor, "with_steps", planted)
     assert torch.equal(resized(), expected)
     told = {reason for site in fastpipe.report().sites for reason in site.left}
     assert told == {"fastpipe failed (TypeError: planted), and the plain way was taken"}

@@ -21,7 +21,7 @@ from torchvision.transforms.v2.functional._utils import _KERNEL_REGISTRY
 from fastpipe import core, ops
 from fastpipe.kernels import v2_tensors
 from fastpipe.program import lower, run_on_image, run_operation, shape_of
-from fastpipe.program.mistakes import judge
+from fastpipe.program.mistakes import raise_if_ours
 from fastpipe.transforms.v2._proxies import OPERATIONS, PilStandIn, given_by_name, pad_of, resize_of, whole_colour
 from fastpipe.types import Box
 
@@ -35,7 +35,7 @@ def by_fastpipe(function: Function, image: object, args: tuple[object, ...], kwa
             return _on_image(function, image, args, kwargs)
         return _on_tensor(function, image, args, kwargs)
     except Exception as error:  # raised again, unless torchvision's own way fails, too
-        judge(error, lambda: function(image, *args, **kwargs))
+        raise_if_ours(error, lambda: function(image, *args, **kwargs))
         return None
 
 

@@ -17,7 +17,7 @@ from fastpipe.errors import PlanError
 from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.program.core_job import LoadedImage
 from fastpipe.program.lower import lower
-from fastpipe.program.mistakes import judge
+from fastpipe.program.mistakes import raise_if_ours
 from fastpipe.program.on_image import run_on_image
 from fastpipe.program.on_image import shape_of as image_shape
 from fastpipe.rng import TorchStream, rewound_on, stream_of
@@ -236,9 +236,9 @@ def _run_alone(transform: Any, image: PIL.Image.Image) -> object:
         return draw_and_run(transform.draw, image, shape)
     except (PlanError, Untraceable):
         return None
-    except Exception as error:  # `judge` raises it, unless torchvision's own way fails, too
+    except Exception as error:  # `raise_if_ours` raises it, unless torchvision's own way fails, too
         with preserved_globals():
-            judge(error, lambda: super(Planned, transform).forward(image))
+            raise_if_ours(error, lambda: super(Planned, transform).forward(image))
         return None
 
 
@@ -283,9 +283,9 @@ def _with_picture(compose: Any, inputs: tuple[Any, ...]) -> object:
             return _with_pixels(theirs.Compose.forward(planned(compose), *sample), pictures[0], shape)
     except (PlanError, Untraceable):
         return None
-    except Exception as error:  # `judge` raises it, unless torchvision's own way fails, too
+    except Exception as error:  # `raise_if_ours` raises it, unless torchvision's own way fails, too
         with preserved_globals():
-            judge(error, lambda: theirs.Compose.forward(compose, *inputs))
+            raise_if_ours(error, lambda: theirs.Compose.forward(compose, *inputs))
         return None
 
 

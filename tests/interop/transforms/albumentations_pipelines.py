@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 from recipe_conformance import flat
 
-from fastpipe.transforms.albumentations_targets import pixels_of_array, pixels_of_arrays, run_of
+from fastpipe.transforms.albumentations_targets import named_call_of, pixels_of_array, pixels_of_arrays
 
 CASES: dict[type, list[Callable[[], Any]]] = {
     A.AtLeastOneBBoxRandomCrop: [
@@ -138,7 +138,7 @@ def assert_same(make: Callable[[], Any], data: dict[str, Any], times: int = 3) -
     if getattr(ours, "seed", None) is None:
         for one in (ours, theirs):
             one.set_random_seed(1)
-    run: Any = run_of(ours)
+    run: Any = named_call_of(ours)
     for time in range(times):
         expected = outcome(lambda: theirs(**copy.deepcopy(data)))
         found = outcome(lambda: run(ours, in_windows(copy.deepcopy(data))))

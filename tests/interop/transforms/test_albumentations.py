@@ -17,7 +17,7 @@ from recipe_conformance import flat  # noqa: E402
 
 from fastpipe.interop.transforms import albumentations as recipe  # noqa: E402
 from fastpipe.interop.transforms import albumentations_motions as motions  # noqa: E402
-from fastpipe.transforms.albumentations_targets import Pixels, run_of  # noqa: E402
+from fastpipe.transforms.albumentations_targets import Pixels, named_call_of  # noqa: E402
 from fastpipe.types import Box  # noqa: E402
 
 SIZES = ((37, 53), (48, 31), (1, 1), (2, 90))
@@ -255,5 +255,5 @@ def test_each_class_is_told_by_its_code(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setitem(motions.ENTRIES, A.Pad, motions.ENTRIES[A.Pad]._replace(functions=(None,)))  # another version
     assert not recipe.is_known(A.Pad)
     recipe.is_known.cache_clear()
-    assert run_of(A.D4()) is recipe.run
-    assert run_of(len) is None
+    assert named_call_of(A.D4()) is recipe.run
+    assert named_call_of(len) is None

@@ -1,0 +1,162 @@
+"""Arguments of methods of Pillow's images, read as the operations that those methods do to an image."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from PIL import Image, ImageFilter
+
+from fastpipe.ops import (
+    AdjustSharpness,
+    AffineBy,
+    Crop,
+    HFlip,
+    Margin,
+    Operation,
+    PerspectiveBy,
+    PillowBoxBlur,
+    PillowGaussianBlur,
+    Transpose,
+    VFlip,
+    interned_once,
+    radii_of,
+    resize_to,
+)
+from fastpipe.ops.interpolation import InterpolationMode
+from fastpipe.pillow.lazy_operations import BoxResize
+from fastpipe.types import Box, Size
+
+_LARGEST = 1 << 16
+"""Sides of a result up to which operations are recorded."""
+
+_HFLIP, _VFLIP, _TRANSPOSE = map(interned_once, (HFlip, VFlip, Transpose))
+
+TRANSPOSITIONS: dict[int, tuple[Operation, ...]] = {
+    Image.Transpose.FLIP_LEFT_RIGHT: (_HFLIP,),
+    Image.Transpose.FLIP_TOP_BOTTOM: (_VFLIP,),
+    Image.Transpose.ROTATE_90: (_TRANSPOSE, _VFLIP),
+    Image.Transpose.ROTATE_180: (_HFLIP, _VFLIP),
+    Image.Transpose.ROTATE_270: (_TRANSPOSE, _HFLIP),
+    Image.Transpose.TRANSPOSE: (_TRANSPOSE,),
+    Image.Transpose.TRANSVERSE: (_TRANSPOSE, _HFLIP, _VFLIP),
+}
+"""Operations of `PIL.Image.Image.transpose`, by its method."""
+
+# -- crop
+
+
+def whole_box(box: Any) -> Box | None:
+    """A crop's box as Pillow rounds it; None for one without pixels, and for what is no box."""
+    try:
+        left, top, right, bottom = map(int, map(round, box))
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return Box(top, left, bottom - top, right - left) if right > left and bottom > top else None
+
+
+def crop_operations(box: Box, width: int, height: int) -> tuple[Operation, ...] | None:
+    """The operations of a crop to a box that may leave the image; None for a box that holds nothing of the image."""
+    top, left, bottom, right = max(box.top, 0), max(box.left, 0), min(box.bottom, height), min(box.right, width)
+    if bottom <= top or right <= left or max(box.size) >= _LARGEST:
+        return None
+    around = left - box.left, top - box.top, box.right - right, box.bottom - bottom
+    inner = Crop(top, left, bottom - top, right - left)
+    return (inner, Margin([*around])) if any(around) else (inner,)
+
+
+# -- resize
+
+_RESIZE_MODES = {number: number.name.lower() for number in Image.Resampling if number <= Image.Resampling.HAMMING}
+
+
+def whole_size(size: Any) -> Size | None:
+    """The ``(height, width)`` of a size in whole pixels; None where Pillow has to look at it."""
+    try:
+        width, height = map(operator.index, size)
+    except (TypeError, ValueError):
+        return None
+    return Size(height, width) if 0 < min(width, height) <= max(width, height) <= _LARGEST else None
+
+
+def resize_operations(
+    image_size: Size, size: Any, resample: Any, box: Any, reducing_gap: Any
+) -> tuple[Operation, ...] | None:
+    """The operations of ``resize``, with Pillow's arguments; None where Pillow has to do it, or refuses it."""
+    number = Image.Resampling.BICUBIC if resample is None else resample
+    mode, target = _RESIZE_MODES.get(number), whole_size(size)
+    if mode is None or target is None:
+        return None
+    whole = (0, 0, image_size.width, image_size.height)
+    edges = whole if box is None else tuple(box)
+    if reducing_gap is not None and not _is_one_step(edges, target, mode, reducing_gap):
+        return None
+    if edges == whole:
+        return () if target == image_size else (resize_to([*target], int(number)),)
+    found = BoxResize.of(image_size, target, mode, edges) if len(edges) == 4 and mode != "nearest" else None
+    return None if found is None else (found,)
+
+
+def _is_one_step(box: Sequence[float], size: Size, mode: str, reducing_gap: object) -> bool:
+    """True if Pillow resizes in one step, with this ``reducing_gap``."""
+    if not isinstance(reducing_gap, (int, float)) or reducing_gap < 1.0:
+        return False
+    factors = ((box[2] - box[0]) / size.width, (box[3] - box[1]) / size.height)
+    return mode == "nearest" or all(int(factor / reducing_gap) <= 1 for factor in factors)
+
+
+# -- transform
+
+_WARPS: dict[int, tuple[Callable[..., Operation], int]] = {
+    Image.Transform.AFFINE: (AffineBy, 6),
+    Image.Transform.PERSPECTIVE: (PerspectiveBy, 8),
+}
+"""Operations of `PIL.Image.Image.transform` by its method, and how many numbers they take."""
+
+_WARP_MODES: dict[int, InterpolationMode] = {
+    Image.Resampling.NEAREST: InterpolationMode.NEAREST,
+    Image.Resampling.BILINEAR: InterpolationMode.BILINEAR,
+    Image.Resampling.BICUBIC: InterpolationMode.BICUBIC,
+}
+
+
+def warp_operation(mode: str, method: Any, data: Any, resample: Any, fillcolor: Any) -> Operation | None:
+    """The operation of ``transform`` to an image's own size, in RGB.
+
+    None where Pillow has to look at what is given, and without a colour, where it leaves the fourth byte as nothing
+    else does.
+    """
+    kind, interpolation = _WARPS.get(method), _WARP_MODES.get(resample)
+    colour = (fillcolor,) if mode == "L" and isinstance(fillcolor, int) else fillcolor
+    if kind is None or interpolation is None or not isinstance(data, (list, tuple)) or not isinstance(colour, tuple):
+        return None
+    make, count = kind
+    numbers = data[:count]
+    if len(numbers) < count or not all(isinstance(number, (int, float)) for number in numbers):
+        return None
+    if len(colour) != len(mode) or not all(isinstance(value, int) and 0 <= value <= 255 for value in colour):
+        return None
+    return make(tuple(map(float, numbers)), interpolation, colour if mode == "RGB" else colour * 3)
+
+
+# -- filter
+
+SMOOTHED = AdjustSharpness(0.0)
+
+
+def _blur(kind: Callable[[Any], Operation], radius: object) -> Operation | None:
+    return None if radii_of(radius) is None else kind(radius)
+
+
+_FILTERS: dict[type, Callable[[Any], Operation | None]] = {
+    ImageFilter.GaussianBlur: lambda given: _blur(PillowGaussianBlur, given.radius),
+    ImageFilter.BoxBlur: lambda given: _blur(PillowBoxBlur, given.radius),
+    ImageFilter.SMOOTH: lambda given: SMOOTHED if given.filterargs is ImageFilter.SMOOTH.filterargs else None,
+}
+
+
+def filter_operation(given: object) -> Operation | None:
+    """The operation of ``filter`` with one of Pillow's filters; None where Pillow has to look at its arguments."""
+    known = _FILTERS.get(type(given))
+    return None if known is None else known(given)
