@@ -29,6 +29,10 @@ typedef struct fpc_numbers {
     bool failed; /* there was none, or it has more than 64 bits; then all that follow are 0 */
 } fpc_numbers;
 
+/* The numbers in `size` bytes; `data` may be NULL where there are none. */
+static inline fpc_numbers fpc_numbers_in(const uint8_t *data, size_t size) {
+    return (fpc_numbers){data, size ? data + size : data, false};
+}
 uint64_t fpc_number(fpc_numbers *numbers);
 /* The next number, as one whose lowest bit is its sign. */
 int64_t fpc_signed_number(fpc_numbers *numbers);

@@ -10,7 +10,7 @@
 #define USUAL 255
 
 static void start_dummies(fpc_restorer *to) {
-    to->dummies = (fpc_numbers){to->original.dummies, to->original.dummies + to->original.dummies_size, false};
+    to->dummies = fpc_numbers_in(to->original.dummies, to->original.dummies_size);
     to->usual_dummies = to->original.dummies_size ? fpc_number(&to->dummies) : UINT64_MAX;
 }
 
@@ -435,7 +435,7 @@ int fpc_restorer_write_original(fpc_restorer *to, const uint8_t *data, fpc_refer
     int status = fpc_original_read(section, (size_t)to->head.original_size, original);
     if (status) return status;
     to->most = original->length;
-    to->ends = (fpc_numbers){original->ends, original->ends + original->ends_size, false};
+    to->ends = fpc_numbers_in(original->ends, original->ends_size);
     next_end(to, 0);
     to->reference = reference;
     size_t start;
