@@ -322,7 +322,7 @@ static int pack_or_unpack(const uint8_t *data, size_t length, int64_t most, bool
     int statuses[2];
     *copy = NULL;
     for (int k = 0; k < 2; k++) {
-        if (packers[k] == NULL) packers[k] = fpc_packer_new(k == 0 ? FPC_ISA_BEST : FPC_ISA_PORTABLE);
+        if (packers[k] == NULL) packers[k] = fpc_packer_new(k == 0 ? BEST_ISA : FPC_ISA_PORTABLE);
         if (packers[k] == NULL) abort();
         statuses[k] = is_packed ? fpc_unpack(packers[k], data, length, most, &made[k], &sizes[k])
                                 : fpc_pack(packers[k], data, length, most, about, about ? 5 : 0, &made[k], &sizes[k]);

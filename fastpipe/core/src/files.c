@@ -138,7 +138,7 @@ static bool open_regular(const char *path, file_handle *file, int64_t *there, in
         *os_error = errno == ENXIO ? EINVAL : errno; /* ENXIO: a socket */
         return false;
     }
-    struct stat about;
+    struct stat about = {0}; /* clang's memory sanitizer doesn't see what fstat writes */
     if (fstat(*file, &about) != 0) {
         *os_error = errno;
     } else if (S_ISREG(about.st_mode)) {

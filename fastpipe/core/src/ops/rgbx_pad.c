@@ -148,6 +148,14 @@ static uint8_t *add_table(fpc_plane_operations *plane) {
 static void add_moved(const fpc_kernels *kernels, const fpc_operation *given, fpc_plane_operations *plane) {
     switch (given->kind) {
     case FPC_OP_GRAY:
+    case FPC_OP_TENSOR_GRAY:
+    case FPC_OP_TENSOR_SATURATION:
+    case FPC_OP_TENSOR_CONTRAST:
+    case FPC_OP_TENSOR_SHARPNESS:
+    case FPC_OP_TENSOR_HUE:
+    case FPC_OP_TENSOR_AUTOCONTRAST:
+    case FPC_OP_TENSOR_SAMPLE:
+    case FPC_OP_TORCH_BLUR:
     case FPC_OP_PERMUTE:
     case FPC_OP_HUE:
     case FPC_OP_AUTOCONTRAST:
