@@ -62,6 +62,18 @@ def format_key(name: str) -> str:
     return _ALIASES.get(key, key)
 
 
+def _by_format(name: str, given: object) -> dict[str, str]:
+    """An argument that is a dict from formats to readers, by the config's keys of the formats."""
+    if not isinstance(given, Mapping) or not all(isinstance(item, str) for pair in given.items() for item in pair):
+        raise ConfigError(f'{name}={given!r:.80}: give a dict from formats to readers, as {{"jpeg": "core"}}.')
+    found: dict[str, str] = {}
+    for format, reader in given.items():
+        key = format_key(format)
+        if found.setdefault(key, reader) != reader:
+            raise ConfigError(f"{name}={given!r:.80} names two readers for {key}.")
+    return found
+
+
 @dataclass(frozen=True)
 class MachineConfig:
     """The chosen reader of each format, and what the choice rests on. Without a choice: built-in defaults.
@@ -85,9 +97,7 @@ class MachineConfig:
     created: str = ""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.readers, Mapping):
-            raise ConfigError(f'readers={self.readers!r}: give a dict from formats to readers, as {{"jpeg": "core"}}.')
-        object.__setattr__(self, "readers", {format_key(name): reader for name, reader in self.readers.items()})
+        object.__setattr__(self, "readers", _by_format("readers", self.readers))
 
     def reader_for(self, format: str) -> str | None:
         """The reader chosen for a format, in Pillow's (``"JPEG"``) or the config's writing; None: the default."""
@@ -250,10 +260,10 @@ def readers_asked(reader: str | Mapping[str, str] | None) -> dict[str, str]:
         reader: a reader's name; ``{"jpg": "cv2", "png": "pil"}`` or ``"jpg=cv2,png=pil"``; None.
 
     Raises:
-        ConfigError: a text that is none of these.
+        ConfigError: it is none of these, or names two readers for a format.
     """
     if reader is None or isinstance(reader, Mapping):
-        return {format_key(format): name for format, name in (reader or {}).items()}
+        return _by_format("reader", reader or {})
     if not isinstance(reader, str) or not reader.strip():
         raise ConfigError(f"reader={reader!r}: give a reader's name, or names by format, as {{'jpg': 'cv2'}}")
     return parse_reader_override(reader, "reader")

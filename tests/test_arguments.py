@@ -13,7 +13,7 @@ from PIL import Image
 
 import fastpipe
 from fastpipe import transforms as T
-from fastpipe.errors import FastpipeError
+from fastpipe.errors import ConfigError, FastpipeError
 from fastpipe.loading.samplers import ClassBalancedSampler, DistributedSampler, ShuffledSampler, WeightedSampler
 
 PHOTO = corpus.jpeg(30, 40, "420", seed=1)
@@ -77,6 +77,56 @@ def test_a_reader_that_is_no_name_is_told(given: Any) -> None:
         fastpipe.readers.read_image(PHOTO, reader=given)
     with pytest.raises(FastpipeError, match=r"reader=.*: give a reader's name"):
         fastpipe.ImageList(([], []), reader=given)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"jppg": "core"}, "no format is called 'jppg'; there are .*jpeg, .*png, "),
+        ("png=pil,jppg=pil", "no format is called 'jppg'; there are .*jpeg, .*png, "),
+        ({"png": "turbojpeg"}, "the reader 'turbojpeg' reads jpeg, not png"),
+        ({"jpg": "core", "jpeg": "pil"}, "reader=.* names two readers for jpeg"),
+        ({3: "core"}, "reader=.*: give a dict"),
+        ({"png": None}, "reader=.*: give a dict"),
+    ],
+)
+def test_a_format_that_no_reader_reads_is_told(given: Any, told: str) -> None:
+    for call in (
+        lambda: fastpipe.ImageList(([], []), reader=given),
+        lambda: fastpipe.load_batch([PHOTO], TO_TENSOR, reader=given),
+        lambda: fastpipe.readers.read_image(PHOTO, reader=given),
+    ):
+        with pytest.raises(ConfigError, match=told):
+            call()
+
+
+def test_a_config_of_no_format_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = fastpipe.MachineConfig(readers={"jppg": "core"})
+    for call in (
+        lambda: fastpipe.ImageList(([], []), config=config),
+        lambda: fastpipe.readers.read_image(PHOTO, config=config),
+    ):
+        with pytest.raises(ConfigError, match="no format is called 'jppg'"):
+            call()
+    for given in (3, {3: "core"}, {"png": None}):
+        with pytest.raises(ConfigError, match=r"readers=.*: give a dict"):
+            fastpipe.MachineConfig(readers=given)  # type: ignore[arg-type]
+    monkeypatch.setenv("FASTPIPE_READER", "jppg=core")
+    with pytest.raises(ConfigError, match="no format is called 'jppg'"):
+        fastpipe.ImageList(([], []))
+
+
+def test_formats_of_pillow_and_of_its_plugins_are_known() -> None:
+    known = {"JPG": "core", "MPO": "core", "tif": "pil", "fpj": "core", "gif": "pil", "heif": "pil", "*": "pil"}
+    assert fastpipe.ImageList(([], []), reader=known).config.reader_for("TIFF") == "pil"
+
+
+def test_one_ending_is_an_ending(tmp_path: Path) -> None:
+    (tmp_path / "cat").mkdir()
+    for name in ("a.jpg", "b.png", "c.svg"):
+        (tmp_path / "cat" / name).write_bytes(PHOTO)
+    index = fastpipe.ImageIndex.from_folder(tmp_path, extensions=".jpg", location=None)
+    assert [Path(index.path(number)).name for number in range(len(index))] == ["a.jpg"]
 
 
 @pytest.mark.parametrize("given", [3, None, 1.5])

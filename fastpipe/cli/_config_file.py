@@ -7,12 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 import typer
-from PIL import Image
 
-from fastpipe.config import ANY_FORMAT, MachineConfig, current_config, format_key
+from fastpipe.config import MachineConfig, current_config, format_key
 from fastpipe.errors import ConfigError
 from fastpipe.progress_bar import SlowBar
-from fastpipe.readers import configured_reader, get_reader
+from fastpipe.readers import check_formats, check_readers, configured_reader
 from fastpipe.reporting.output import give_report, wrap_text, write_json_if_asked
 
 
@@ -45,6 +44,7 @@ def show(json: str | None, quiet: bool) -> None:
         effective = current_config()
         for format in effective.readers:
             configured_reader(format, effective)
+    check_formats(effective.readers)
     values = {
         "file": str(file),
         "exists": file.exists(),
@@ -107,14 +107,8 @@ def _reader_by_hand(item: str) -> tuple[str, str]:
     format, equals, name = (part.strip() for part in item.partition("="))
     if not (format and equals and name):
         raise ConfigError(f"--set {item}: give FORMAT=READER, such as --set jpeg=cv2")
-    key, reader = format_key(format), get_reader(name)
-    able = reader.formats
-    if "*" in able:
-        Image.init()
-        able = frozenset(Image.OPEN)
-    known = {format_key(one) for one in able}
-    if key != ANY_FORMAT and key not in known:
-        raise ConfigError(f"--set {item}: reader {name!r} reads {', '.join(sorted(known))}, not {key}")
+    key = format_key(format)
+    check_readers({key: name})
     return key, name
 
 

@@ -116,8 +116,7 @@ class ImageDataset(Dataset[Sample]):
         if not (config is None or isinstance(config, MachineConfig)):
             raise DatasetError(f"config={config!r}: give a fastpipe.MachineConfig, or None for this machine's.")
         asked = readers_asked(reader)
-        for name in asked.values():
-            readers.get_reader(name)  # an unknown or uninstalled one is told here, not in a worker
+        readers.check_readers(asked)  # an unknown or uninstalled one is told here, not in a worker
         readers.pixel_limit(max_pixels)  # as is a limit that is none
         self.transform = transform
         self.target_transform = target_transform
@@ -128,6 +127,7 @@ class ImageDataset(Dataset[Sample]):
         # Read here, so that a bad file is told once and in this process; workers need the choice alone.
         chosen = MachineConfig(readers=current_config().readers) if config is None else config
         served = {format: name for format, name in chosen.readers.items() if readers.configured_reader(format, chosen)}
+        readers.check_formats(chosen.readers)
         self.config = replace(chosen, readers=asked if ANY_FORMAT in asked else {**served, **asked})
         self.apply_exif = apply_exif
         self.max_pixels = max_pixels

@@ -73,7 +73,7 @@ class ImageIndex:
         root: str | os.PathLike[str] | ByteSource,
         *,
         location: str | os.PathLike[str] | None = "auto",
-        extensions: tuple[str, ...] = IMG_EXTENSIONS,
+        extensions: str | tuple[str, ...] = IMG_EXTENSIONS,
         sizes: bool = False,
         refresh: bool = False,
         progress: bool = True,
@@ -89,7 +89,7 @@ class ImageIndex:
                 `fastpipe.ImageFolder` takes them.
             location: where the index is kept: a folder, ``"auto"`` for one in the user's cache folder
                 (``FASTPIPE_CACHE`` overrides), None to keep it in memory only.
-            extensions: lower-case endings of the files that count.
+            extensions: lower-case endings of the files that count, or one.
             sizes: also ask for each file's size: about four times as slow as listing alone.
             refresh: list every folder and look at every file again, even where nothing seems to have changed.
             progress: whether a terminal gets a progress bar after two seconds.
@@ -100,7 +100,8 @@ class ImageIndex:
                 can't be written.
         """
         options = BuildOptions(sizes, refresh, progress)
-        return cls.load_or_build(folder_source(root, tuple(extensions), options), location)
+        endings = (extensions,) if isinstance(extensions, str) else tuple(extensions)
+        return cls.load_or_build(folder_source(root, endings, options), location)
 
     @classmethod
     def load_or_build(cls, source: IndexSource, location: str | os.PathLike[str] | None) -> ImageIndex:

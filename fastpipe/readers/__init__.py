@@ -6,7 +6,7 @@ header proves that they give the same.
 
 from __future__ import annotations
 
-from fastpipe.readers._decode import choose, configured_reader, decode, proved, read_image
+from fastpipe.readers._decode import check_formats, check_readers, choose, configured_reader, decode, proved, read_image
 from fastpipe.readers._files import place_of, read_copy, read_file, read_start, stat_file
 from fastpipe.readers.base import Reader
 from fastpipe.readers.core import intact_jpeg, unbroken_jpeg
@@ -30,7 +30,9 @@ __all__ = [
     "ReaderStatus",
     "available_readers",
     "bundled_libraries",
+    "check_formats",
     "check_limit",
+    "check_readers",
     "choose",
     "configured_reader",
     "decode",

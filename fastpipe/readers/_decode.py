@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal, Protocol
 
 import numpy as np
@@ -26,12 +26,14 @@ from fastpipe.readers.core import CoreReader, intact_jpeg
 from fastpipe.readers.header import BytesLike, Source, as_bytes, parse_header, upright_orientation
 from fastpipe.readers.limits import MaxPixels, check_limit
 from fastpipe.readers.pil import PillowReader
-from fastpipe.readers.registry import default_order, get_reader
+from fastpipe.readers.registry import default_order, get_reader, registered_formats
 from fastpipe.types import Box, Header, Turn
 
 _PILLOW = "pil"
 
 _JPEGS = ("JPEG", "MPO")
+
+_ELSEWHERE = ("avif", "heif", "jxl")  # of a newer Pillow or a plugin's: a config may come from where they are
 
 
 class ReaderChoice(Protocol):
@@ -133,6 +135,8 @@ def read_image(
         source, data = "<bytes>", as_bytes(src)
     header = parse_header(data, source)
     check_limit(header, max_pixels, source)
+    if config is not None:
+        check_formats(getattr(config, "readers", ()))
     turn = swapped, rows_back, columns_back = _turn_of(upright_orientation(data, header) if apply_exif else 1)
     box = None
     if region is not None:
@@ -156,8 +160,7 @@ def _reader_of(format: str, reader: str | Mapping[str, str] | None) -> str | Non
     from fastpipe.config import ANY_FORMAT, format_key, readers_asked  # what is below doesn't need it
 
     asked = readers_asked(reader)
-    for name in asked.values():
-        get_reader(name)  # an unknown one is told for files of any format
+    check_readers(asked)  # an unknown one is told for files of any format
     return asked.get(format_key(format), asked.get(ANY_FORMAT))
 
 
@@ -258,6 +261,44 @@ def choose(header: Header, reader: str | None = None, config: ReaderChoice | Non
         if candidate.accepts(header):
             return candidate
     return get_reader(_PILLOW)
+
+
+def check_readers(asked: Mapping[str, str]) -> None:
+    """Raises unless each reader is there and reads the format that it is asked for.
+
+    Args:
+        asked: the config's key of a format, or ``"*"``, to a reader's name.
+
+    Raises:
+        ConfigError: there is no such format, or its reader reads others.
+        UnknownReaderError: there is no such reader.
+        ReaderUnavailableError: one doesn't load here.
+    """
+    from fastpipe.config import ANY_FORMAT, format_key
+
+    able_of = {name: sorted({format_key(one) for one in get_reader(name).formats}) for name in asked.values()}
+    check_formats(asked)
+    for format, name in asked.items():
+        able = able_of[name]
+        if format not in (ANY_FORMAT, *able) and ANY_FORMAT not in able:
+            raise ConfigError(f"{format}={name}: the reader {name!r} reads {', '.join(able)}, not {format}.")
+
+
+def check_formats(formats: Iterable[str]) -> None:
+    """Raises ConfigError for a config's key of a format that neither Pillow nor a reader has."""
+    from fastpipe.config import ANY_FORMAT, format_key
+
+    of_readers = set(map(format_key, registered_formats()))
+    unknown = set(formats) - {ANY_FORMAT, *of_readers, *_ELSEWHERE}
+    if not unknown:
+        return
+    Image.init()
+    known = {*map(format_key, Image.OPEN), *of_readers} - {ANY_FORMAT}
+    for format in sorted(unknown - known):
+        raise ConfigError(
+            f"no format is called {format!r}; there are {', '.join(sorted(known))}, and {ANY_FORMAT!r} for all others. "
+            "One of a plugin of Pillow's is known once that is registered."
+        )
 
 
 def configured_reader(format: str, config: ReaderChoice | None = None) -> str | None:

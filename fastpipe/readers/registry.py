@@ -70,6 +70,12 @@ def default_order(format: str) -> tuple[str, ...]:
     return _DEFAULT_ORDER.get(format, ("pil",))
 
 
+def registered_formats() -> set[str]:
+    """Pillow's names of the formats that have readers of their own: built-in ones, and those that were loaded."""
+    with _lock:
+        return {*_DEFAULT_ORDER, *(format for reader in _loaded.values() for format in reader.formats)}
+
+
 def known_readers() -> list[str]:
     """The names of all readers that are built in, installed as plugins or registered, sorted."""
     with _lock:

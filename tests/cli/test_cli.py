@@ -122,7 +122,7 @@ def test_show_says_what_overrides_and_what_is_foreign(monkeypatch: pytest.Monkey
         (["configure", "--set", "jpeg=nope"], "no reader is called 'nope'"),
         (["configure", "--set", "webp=turbojpeg"], "not webp"),
         (["configure", "--set", "jpeg"], "FORMAT=READER"),
-        (["configure", "--set", "jepg=pil"], "not jepg"),
+        (["configure", "--set", "jepg=pil"], "no format is called 'jepg'"),
         (["bench", "no/such/folder"], "there is no"),
         (["bench", "--readers", "nope"], "no reader is called 'nope'"),
         (["bench", "--format", "gif"], "can't make 'gif'"),

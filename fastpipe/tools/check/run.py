@@ -22,7 +22,7 @@ from fastpipe.index.index_source import BuildOptions
 from fastpipe.index.open import loose_images
 from fastpipe.paths import local_path
 from fastpipe.progress_bar import SlowBar
-from fastpipe.readers import MaxPixels, configured_reader, pixel_limit
+from fastpipe.readers import MaxPixels, check_formats, configured_reader, pixel_limit
 from fastpipe.reporting.output import check_writable
 from fastpipe.tools.check.examine import Rules, Task
 from fastpipe.tools.check.findings import Findings, Rows
@@ -87,6 +87,7 @@ def check(
     timeout = real_number("timeout", timeout, "the seconds that a file may take")
     for format in current_config().readers:
         configured_reader(format)  # one that isn't there is told now, and not by each process
+    check_formats(current_config().readers)
     with cluster_at(scheduler, ("index", str(source)), quiet=not progress) as cluster:
         index = index_of(source, BuildOptions(progress=progress, cluster=cluster))
     rules = Rules(
