@@ -23,7 +23,7 @@ def array_to_tensor(image: UInt8Array, out: torch.Tensor | None = None) -> torch
         out: a contiguous uint8 tensor ``(C, H, W)`` to write into and return, such as one slot of a batch.
     """
     if out is None:
-        out = torch.empty((channels(image), *image.shape[:2]), dtype=torch.uint8)
+        out = _new_planes(image, torch.uint8)
     if image.ndim == 2 or image.shape[2] == 1:
         out.numpy()[0] = image.reshape(image.shape[:2])
     elif image.size:
@@ -31,6 +31,12 @@ def array_to_tensor(image: UInt8Array, out: torch.Tensor | None = None) -> torch
 
         cv2.split(image, list(out.numpy()))
     return out
+
+
+def _new_planes(image: UInt8Array, dtype: torch.dtype) -> torch.Tensor:
+    """A contiguous tensor ``(C, H, W)``; with one channel its strides are torchvision's, those of a turned array."""
+    count, (height, width) = channels(image), image.shape[:2]
+    return torch.empty_strided((count, height, width), (height * width if count > 1 else 1, width, 1), dtype=dtype)
 
 
 def planes_to_array(planes: UInt8Array) -> UInt8Array:
@@ -68,7 +74,7 @@ def to_tensor(
             f"mean and std have {len(mean)} values for an image of {count} channels: give {count} or 1 of each"
         )
     if out is None:
-        out = torch.empty((count, *image.shape[:2]), dtype=torch.float32)
+        out = _new_planes(image, torch.float32)
     if count in (1, 3) and image.size and core.available():
         job = core.thread_job()
         job.read_pixels(image)

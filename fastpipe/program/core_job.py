@@ -215,7 +215,8 @@ def new_tensor(shape: ImageShape, dtype: torch.dtype, in_rows: bool) -> torch.Te
     """A new tensor ``(C, H, W)``: in memory rows of pixels, or planes."""
     height, width, channels = shape
     if in_rows:
-        return memory.new_result(shape, dtype).permute(2, 0, 1)
+        # In place: it isn't a view.
+        return memory.new_result(shape, dtype).as_strided_((channels, height, width), (1, width * channels, channels))
     return memory.new_result((channels, height, width), dtype)
 
 

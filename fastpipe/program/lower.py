@@ -164,7 +164,9 @@ def _lowered(steps: tuple[Step, ...], stored: ImageShape, orientation: int) -> t
     on_pixels, on_tensor = steps[: order.pixels], steps[order.pixels :]
     shapes, does_nothing = _shapes(on_pixels, stored, order)
     tail = _tail_of(on_tensor, shapes[-1][2])
-    in_rows = order.in_rows and (order.ahead == 0 or _leaves_rows(on_pixels, shapes, order.pixels - order.ahead))
+    converted = order.pixels - order.ahead
+    in_rows = order.in_rows if shapes[converted][2] > 1 else order.gray_in_rows
+    in_rows = in_rows and (order.ahead == 0 or _leaves_rows(on_pixels, shapes, converted))
     is_plain = tail is not None and order.simple and not does_nothing
     if tail is None:
         first = len(on_pixels)
@@ -199,7 +201,8 @@ def _template(
     if made.result[2] != made.shape[2]:
         return None
     layout: Layout | None = None
-    if front and isinstance(on_pixels[0], Operation) and order.in_rows and order.ahead == order.pixels:
+    gray_or_rows = order.in_rows or (order.gray_in_rows and stored.channels == 1)
+    if front and isinstance(on_pixels[0], Operation) and gray_or_rows and order.ahead == order.pixels:
         layout = layout_behind(on_pixels[0], stored, "rows")
     if not _are_interned(local):
         return _Template(order.moved, layout, made, front, None, order.pixels, resizes)
@@ -219,6 +222,7 @@ class _Order(NamedTuple):
         cut: how many from the front may need less than all of their input, or other operations; see `Operation`.
         simple: the others run as they are: none may cancel another, and no two are tables that become one.
         in_rows: the conversion leaves a tensor in rows of pixels.
+        gray_in_rows: it does so with one channel; `ToTensor`, too, which leaves what is contiguous as it is.
     """
 
     moved: tuple[int, ...]
@@ -228,6 +232,7 @@ class _Order(NamedTuple):
     cut: int
     simple: bool
     in_rows: bool
+    gray_in_rows: bool
 
 
 @lru_cache(maxsize=1024)
@@ -246,8 +251,10 @@ def _order_of(kinds: tuple[type[Any], ...]) -> _Order:
         else:
             flips += issubclass(kind, (HFlip, VFlip))
             tables += issubclass(kind, TableOperation)
-    in_rows = pixels < len(kinds) and issubclass(kinds[pixels], PilToTensor)
-    return _Order(moved if ahead else (), ahead, pixels, tuple(reshaping), cut, flips < 2 and tables < 2, in_rows)
+    converts = pixels < len(kinds)
+    in_rows = converts and issubclass(kinds[pixels], PilToTensor)
+    simple = flips < 2 and tables < 2
+    return _Order(moved if ahead else (), ahead, pixels, tuple(reshaping), cut, simple, in_rows, converts)
 
 
 def _arranged(kinds: tuple[type[Any], ...]) -> tuple[tuple[int, ...], int]:

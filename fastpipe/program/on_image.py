@@ -316,7 +316,8 @@ def finish_tensor(program: Program, made: Any, out: torch.Tensor | None, in_rows
         and isinstance(made, torch.Tensor)
         and made.stride() != (1, made.shape[2] * made.shape[0], made.shape[0])
     ):
-        made = made.permute(1, 2, 0).contiguous().permute(2, 0, 1)
+        channels, _, width = made.shape
+        made = made.permute(1, 2, 0).contiguous().as_strided_(made.shape, (1, width * channels, channels))
     for step in program.after:
         made = step.apply(made)
     if program.tv_image and out is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import io
+import itertools
 import pickle
 import random
 import subprocess
@@ -44,6 +45,49 @@ def photos(tmp_path: Path) -> list[Path]:
         paths.append(tmp_path / f"{number}.jpg")
         paths[-1].write_bytes(corpus.jpeg(height, width, ("444", "420", "gray")[number % 3], number))
     return paths
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: T.Compose([T.ToTensor()]),
+        lambda: T.Compose([T.Resize((9, 11)), T.RandomHorizontalFlip(), T.ToTensor(), T.Normalize([0.5], [0.5])]),
+        lambda: T.Compose([T.Grayscale(), T.ToTensor()]),
+        lambda: T.Compose([T.ToTensor(), T.RandomVerticalFlip(1)]),
+        lambda: T.Compose([T.PILToTensor(), T.ConvertImageDtype(torch.float32)]),
+        lambda: T.ToTensor(),
+        lambda: v2.Compose([v2.ToImage(), v2.ToDtype(torch.float32, scale=True)]),
+    ],
+)
+def test_a_tensor_lies_in_memory_as_torchvision_s(build: Callable[[], Any]) -> None:
+    for mode, format in itertools.product(("RGB", "L"), ("JPEG", "PNG")):
+        file = io.BytesIO()
+        Image.open(io.BytesIO(corpus.jpeg(50, 40, "420", seed=1))).convert(mode).save(file, format)
+        for image in (lambda file=file: Image.open(file), lambda file=file: Image.open(file).copy()):
+            seeded()
+            expected = build()(image())
+            with fastpipe.install(check=0):
+                transform = build()
+                for _ in range(2):  # the second by the job of the first
+                    seeded()
+                    made = transform(image())
+                    assert made.stride() == expected.stride()
+                    assert torch.equal(made, expected)
+                    assert made._base is None or expected._base is not None  # `detach_` and others refuse views
+
+
+def test_what_is_cut_out_of_a_tensor_that_somebody_keeps_is_a_window_of_it() -> None:
+    image = Image.open(io.BytesIO(corpus.jpeg(50, 40, "420", seed=1))).convert("RGB")
+    kept: list[Any] = []
+
+    def keep(tensor: Any) -> Any:
+        kept.append(tensor)
+        return tensor
+
+    with fastpipe.install(check=0):
+        T.Compose([T.ToTensor(), T.Lambda(keep), T.CenterCrop(9)])(image).fill_(7)
+        v2.Compose([v2.ToImage(), keep, v2.CenterCrop(9)])(image).fill_(7)
+    assert [int((tensor == 7).sum()) >= 3 * 81 for tensor in kept] == [True, True]
 
 
 class Counting:

@@ -59,7 +59,7 @@ def to_tensor(pic: PILImage | np.ndarray) -> Tensor:
 
     dtype = torch.get_default_dtype()
     if array.dtype != np.uint8:
-        return torch.from_numpy(np.array(array.transpose(2, 0, 1), order="C"))
+        return torch.from_numpy(array.copy()).permute(2, 0, 1).contiguous()
     if dtype == torch.float32:
         return kernels.to_tensor(array)
     return kernels.array_to_tensor(array).to(dtype=dtype).div(255)
@@ -67,6 +67,8 @@ def to_tensor(pic: PILImage | np.ndarray) -> Tensor:
 
 def pil_to_tensor(pic: Any) -> Tensor:
     """A PIL image, or the uint8 ndarray of one, as a tensor ``(C, H, W)`` of the same type; always a copy.
+
+    An image's lies in memory in rows of pixels, as torchvision's: it isn't contiguous. An ndarray's is contiguous.
 
     Not for TorchScript.
 
@@ -83,10 +85,7 @@ def pil_to_tensor(pic: Any) -> Tensor:
     made = _from_memory(ops.PilToTensor(), pic)
     if made is not None:
         return made
-    array = _pixels(pic, np.asarray(pic))
-    if array.dtype == np.uint8:
-        return kernels.array_to_tensor(array)
-    return torch.as_tensor(array.copy()).permute((2, 0, 1))
+    return torch.as_tensor(_pixels(pic, np.asarray(pic)).copy()).permute((2, 0, 1))
 
 
 def _from_memory(conversion: ops.ToTensor | ops.PilToTensor, pic: PILImage) -> Tensor | None:
@@ -94,7 +93,8 @@ def _from_memory(conversion: ops.ToTensor | ops.PilToTensor, pic: PILImage) -> T
     shape = shape_of(pic)
     if shape is None or not core.available():
         return None
-    made: Tensor = on_pixels(pic, (), ops.fused_conversion((conversion,), shape.channels)[0], None)
+    in_rows = isinstance(conversion, ops.PilToTensor) or shape.channels == 1
+    made: Tensor = on_pixels(pic, (), ops.fused_conversion((conversion,), shape.channels)[0], None, in_rows=in_rows)
     return made
 
 

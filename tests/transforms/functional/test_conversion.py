@@ -20,8 +20,11 @@ R = torchvision.transforms.functional
 @pytest.mark.parametrize("size", cases.SIZES, ids=str)
 def test_from_pil(mode: str, size: tuple[int, int]) -> None:
     image = cases.pil_image(mode, *size)
-    cases.assert_same_outcome(cases.outcome(F.to_tensor, image), cases.outcome(R.to_tensor, image))
-    cases.assert_same_outcome(cases.outcome(F.pil_to_tensor, image), cases.outcome(R.pil_to_tensor, image))
+    for name in ("to_tensor", "pil_to_tensor"):
+        made, expected = (cases.outcome(getattr(functions, name), image) for functions in (F, R))
+        cases.assert_same_outcome(made, expected)
+        if size != (1, 1):
+            assert made.stride() == expected.stride()
     assert F.to_tensor(image).is_contiguous()
 
 
@@ -32,6 +35,15 @@ def test_from_arrays(dtype: Any, shape: tuple[int, ...]) -> None:
     for view in (array, array[::-1] if array.ndim == 1 else array[:, ::-1]):
         expected = cases.outcome(R.to_tensor, np.ascontiguousarray(view))
         cases.assert_same_outcome(cases.outcome(F.to_tensor, view), expected)
+
+
+def test_noise_goes_to_the_same_pixels() -> None:
+    """``randn_like`` draws for one number after the other as they lie in memory."""
+    image = cases.pil_image("RGB", 5, 4)
+    made, expected = (
+        torch.randn_like(f.pil_to_tensor(image).float(), generator=torch.Generator().manual_seed(3)) for f in (F, R)
+    )
+    assert torch.equal(made, expected)
 
 
 def test_pil_to_tensor_takes_uint8_arrays_of_images() -> None:
