@@ -19,20 +19,25 @@ def hook(module: ModuleType, patches: Patches) -> None:
     import torch
 
     with_pixels: Function = module.with_pixels
-    patches.put(torch.nn.Parameter, "__new__", staticmethod(_parameter(torch.nn.Parameter.__new__, with_pixels)))
+    for owner, name in ((torch.nn.Parameter, "__new__"), (torch.Tensor, "__new__"), (torch.Tensor, "_make_subclass")):
+        patches.put(owner, name, staticmethod(_given_pixels(getattr(owner, name), with_pixels)))
+    for keeper, name in (
+        (torch.utils, "swap_tensors"),
+        (torch.utils.dlpack, "to_dlpack"),
+        (torch.nn.Module, "register_buffer"),
+    ):
+        patches.put(keeper, name, _given_pixels(getattr(keeper, name), with_pixels))
     patches.put(torch.Tensor, "data", _Data(torch.Tensor.data, with_pixels))
 
 
-def _parameter(plain: Function, with_pixels: Function) -> Function:
-    """``Parameter.__new__``, which asks for a tensor's exact type."""
-
+def _given_pixels(plain: Function, with_pixels: Function) -> Function:
     @functools.wraps(plain)
-    def __new__(cls: type, data: Any = None, *args: Any, **kwargs: Any) -> Any:
-        return plain(cls, with_pixels(data), *args, **kwargs)
+    def call(*args: object, **kwargs: object) -> object:
+        return plain(*map(with_pixels, args), **{name: with_pixels(value) for name, value in kwargs.items()})
 
     # torch.compile takes the plain one
-    vars(__new__).update({"__script_if_tracing_wrapper": True, "__original_fn": plain})
-    return __new__
+    vars(call).update({"__script_if_tracing_wrapper": True, "__original_fn": plain})
+    return call
 
 
 class _Data:

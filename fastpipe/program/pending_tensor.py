@@ -156,7 +156,7 @@ def record_of(tensor: object) -> Record | None:
 
 def with_pixels(tensor: Any) -> Any:
     """A pending tensor as an ordinary one, which it is from now on; anything else as it is."""
-    kind: Any = getattr(type(tensor), "plain", None)
+    kind: Any = type(tensor).plain if isinstance(tensor, _Pending) else None
     if kind is None:
         return tensor
     record: PendingWork | None = vars(tensor).get(_KEY)
@@ -170,6 +170,9 @@ def with_pixels(tensor: Any) -> Any:
                 torch._C._swap_tensor_impl(tensor, own)
             except RuntimeError:  # somebody in C++ watches it, as a trace does
                 return record.result().as_subclass(kind)
+            # What C++ may have saved, for a backward pass, is pending still.
+            _CLASS.__set__(own, type(tensor))
+            vars(own)[_KEY] = record
         _CLASS.__set__(tensor, kind)
         vars(tensor).pop(_KEY, None)
     return tensor

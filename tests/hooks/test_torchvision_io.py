@@ -21,6 +21,7 @@ import pytest
 import torch
 import torchvision_io_here
 from PIL import Image
+from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader, Dataset, default_collate
 from torchvision_here import module, torchvision
 
@@ -236,6 +237,33 @@ class _Weights(torch.nn.Module):
         return image.float().mean(0)
 
 
+class _WithBuffer(torch.nn.Module):
+    def __init__(self, image: torch.Tensor) -> None:
+        super().__init__()
+        self.register_buffer("image", image)
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        return image + self.image
+
+
+def _saved_in_script(image: torch.Tensor) -> Any:
+    file = io.BytesIO()
+    torch.jit.save(torch.jit.script(_WithBuffer(image)), file)
+    return torch.jit.load(io.BytesIO(file.getvalue())).image
+
+
+def _swapped(one: torch.Tensor, other: torch.Tensor) -> Any:
+    torch.utils.swap_tensors(one, other)
+    return type(one), one, type(other), other
+
+
+def _checkpointed(image: torch.Tensor) -> Any:
+    weight = torch.ones(3, 1, 1, requires_grad=True)
+    total = checkpoint(lambda image: (image.float() * weight).sum(), image, use_reentrant=False)
+    total.backward()  # type: ignore[no-untyped-call]
+    return weight.grad
+
+
 @torch.jit.script
 def _scripted(image: torch.Tensor) -> torch.Tensor:
     return image.float().div(255)[..., : image.size(1) // 2, :]
@@ -262,6 +290,18 @@ LOOKS: dict[str, Callable[[Any], Any]] = {
     "parameter with a gradient": lambda x: _thrown(x, lambda x: (torch.nn.Parameter(x), type(torch.nn.Parameter(x)))),
     "parameter of floats": lambda x: (torch.nn.Parameter(data=x.float()), type(torch.nn.Parameter(x.float()))),
     "parameter of the user's": lambda x: (_OwnParameter(x, False), type(_OwnParameter(x, False))),
+    "labelled": lambda x: (_Labelled(x), type(_Labelled(x)), type(_Labelled(x) + 1)),
+    "labelled, changed": lambda x: (_Labelled(x).fill_(7), x),
+    "made labelled": lambda x: torch.Tensor._make_subclass(_Labelled, x),
+    "made a parameter": lambda x: torch.Tensor._make_subclass(torch.nn.Parameter, x.float(), True),
+    "made anew": lambda x: torch.Tensor.__new__(_Labelled, x),
+    "swapped": lambda x: _swapped(torch.zeros(2), x),
+    "swapped with a labelled one": lambda x: _swapped(_Labelled(torch.zeros(2)), x),
+    "swapped with another": lambda x: _swapped(x, x.clone()),
+    "capsule": lambda x: torch.utils.dlpack.from_dlpack(torch.utils.dlpack.to_dlpack(x)),
+    "buffer, saved": lambda x: _saved_in_script(x),
+    "buffer, traced": lambda x: torch.jit.trace(_WithBuffer(x), x.float())(x.float()),
+    "saved for a backward pass": lambda x: _checkpointed(x),
     "another class": lambda x: (setattr(x, "__class__", _Labelled), type(x) is _Labelled, x.sum().item()),
     "repr": repr,
     "str": lambda x: f"{x}",
