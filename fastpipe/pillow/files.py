@@ -12,6 +12,7 @@ import io
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial, wraps
 from struct import unpack_from
 from types import TracebackType
@@ -54,6 +55,8 @@ class _LazyFile(_Base):
     """``tile``, mode and size as it was opened; None for ``tile`` until Pillow has read the header."""
     _fastpipe_lock: threading.RLock
     _fastpipe_source: LazySource | None
+    _fastpipe_end: int
+    """The position to which Pillow has read the file when it has decoded it, once we have read it."""
     _fastpipe_check: Check | None = None
     _fastpipe_on_mistake: OnMistake | None = None
     _fastpipe_gave_array = False
@@ -108,6 +111,7 @@ class _LazyFile(_Base):
         is_sound = header.format == "JPEG" and readers.intact_jpeg(data, header)
         if not is_sound and not _is_whole(data, header):
             return None
+        self._fastpipe_end = self._end_of(data, header)
         open_by_pillow = partial(_opened, self._fastpipe_pillow, self.filename)
         encoded, on_mistake = Encoded(data, header, name), self._fastpipe_on_mistake
         source = LazySource(encoded, 1, open_by_pillow, self._fastpipe_check, on_mistake, is_sound)
@@ -205,9 +209,17 @@ class _LazyFile(_Base):
         """Leaves the file as Pillow does when it has decoded it."""
         self.tile, self.map = [], None
         self.readonly = 0
-        if self._exclusive_fp and self.fp is not None:
-            self.fp.close()
-        self.fp = None
+        file, self.fp = self.fp, None
+        if file is not None and self._exclusive_fp:
+            file.close()
+        elif file is not None:
+            with suppress(OSError, ValueError):  # somebody has closed it, which was read before
+                file.seek(self._fastpipe_end)
+
+    def _end_of(self, data: bytes, header: Header) -> int:
+        """The position to which Pillow reads the file when it decodes it: a JPEG in blocks, until one has its end."""
+        blocks = -(-(data.rfind(b"\xff\xd9") + 2) // self.decodermaxblock)
+        return min(len(data), blocks * self.decodermaxblock)
 
     def _decode(self) -> None:
         """Decodes by the core, or where Pillow's ``load`` can't, as it has no file any more."""
@@ -298,6 +310,13 @@ class _LazyPng(_LazyFile, PngImagePlugin.PngImageFile):
             self.png.close()
             self.png = None
         super()._end_loading()
+
+    def _end_of(self, data: bytes, header: Header) -> int:
+        """Behind the name of the last chunk."""
+        position = header.data_offset
+        while data[position + 4 : position + 8] == b"IDAT":
+            position += 12 + int.from_bytes(data[position : position + 4], "big")
+        return position + 8
 
 
 for _kind in (_LazyJpeg, _LazyPng):  # as they call themselves where Pillow's do

@@ -289,6 +289,46 @@ def test_a_file_that_is_read_on_is_where_pillow_leaves_off() -> None:
         assert np.array_equal(np.asarray(part), np.asarray(image)[2:40, 1:30])
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        PHOTO,
+        PNG,
+        PHOTO + b"tail",
+        PNG + b"tail",
+        corpus.jpeg(700, 900, "444", quality=97),
+        FILES["jpeg-progressive"],
+    ],
+)
+@pytest.mark.parametrize("name", ["load", "convert", "resize", "getexif", "asarray", "later"])
+def test_a_file_of_the_user_s_is_read_on_from_where_pillow_stops(name: str, data: bytes, tmp_path: Path) -> None:
+    """Another image may follow in it, or anything else."""
+    looks: dict[str, Callable[[Any], Any]] = {
+        "load": lambda image: image.load(),
+        "convert": lambda image: image.convert("RGB"),
+        "resize": lambda image: image.resize((3, 4)),
+        "getexif": lambda image: image.getexif(),
+        "asarray": np.asarray,
+        "later": lambda image: (image.fp.seek(3), image.copy()),
+    }
+    path = tmp_path / "image"
+    path.write_bytes(data)
+
+    def positions() -> list[int]:
+        found = []
+        for file in (io.BytesIO(data), path.open("rb")):
+            with file:
+                image = Image.open(file)
+                found.append(file.tell())
+                looks[name](image)
+                found.append(file.tell())
+        return found
+
+    expected = positions()
+    with fastpipe.register_pillow_opener():
+        assert positions() == expected
+
+
 def test_a_file_that_was_closed_meanwhile_is_told_by_pillow(tmp_path: Path) -> None:
     path = tmp_path / "photo.jpg"
     path.write_bytes(PHOTO)
