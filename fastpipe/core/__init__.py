@@ -1,18 +1,18 @@
 """The C library: decodes JPEGs, PNGs and packed images, runs operations on pixels, and writes to given memory.
 
-``src/fastpipe_core.h`` is its interface; here it is loaded and called through ctypes, which releases the GIL during a
-call. Nothing is loaded before the first use. Where there is no library, `available` is False and `why_not` says what to
-do; fastpipe then gives the same pixels, only slower.
+``src/fastpipe_core.h`` is its interface; this package loads the library at first use and calls it through ctypes, which
+releases the GIL during a call. Without the library, `available` is False and `why_not` says what to do; fastpipe then
+gives the same pixels, only slower.
 
     job = Job()
-    job.read(data)                      # a file's bytes; or read_pixels
-    job.box(top, left, height, width)   # of the file; the whole image without it
+    job.read(data)                      # the file's bytes; or read_pixels
+    job.box(top, left, height, width)   # the part of the file to decode; without it the whole image
     job.resize((height, width), (0, 0), (224, 224), (0, 0, 224, 224), Filter.BILINEAR, PassOrder.FEWER_ROWS_FIRST)
     job.flip()
     job.write_tensor(tensor, MEAN, STD) # or write_array, write
-    status = run(job)                   # Status.OK, or why it was refused: another reader decides about the file
+    status = run(job)                   # Status.OK, or why the core refused; then another reader decides about the file
 
-The layer stands below the readers: it imports `fastpipe.types` and `fastpipe.errors` alone.
+The package stands below the readers: it imports `fastpipe.types` and `fastpipe.errors` alone.
 """
 
 from __future__ import annotations

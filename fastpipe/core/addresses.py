@@ -1,4 +1,4 @@
-"""Addresses of arrays and bytes, for C: where CPython has them, which is the only Python that has torch."""
+"""Addresses of arrays and bytes for C, taken from CPython's object layout (torch runs on CPython alone)."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ if TYPE_CHECKING:
 
 
 def address_of(array: np.ndarray[Any, Any]) -> int:
-    """Address of the first element, the first field after the object's head. (Asking numpy takes 2 µs.)"""
+    """Address of the first element, read from the field after the object's head. (Asking numpy takes 2 µs.)"""
     return _pointer_at(id(array) + _OBJECT_SIZE).value or 0
 
 
 def address_of_bytes(data: bytes) -> int:
-    """Address of the first byte; a NUL follows the last. Valid as long as somebody keeps the object."""
+    """Address of the first byte; a NUL follows the last byte. Valid as long as a reference to the object exists."""
     return id(data) + _BYTES_HEAD
 
 
 _OBJECT_SIZE = object.__basicsize__
 _pointer_at = ctypes.c_void_p.from_address
-_BYTES_HEAD = bytes.__basicsize__ - 1  # the object in front of the bytes, less the NUL after them
+_BYTES_HEAD = bytes.__basicsize__ - 1  # the size of the object in front of the bytes, less the NUL after them

@@ -1,4 +1,4 @@
-"""Raw arrays from files, read straight into memory of the caller's by a pool's threads, without the GIL."""
+"""Raw arrays from files, read straight into the caller's memory by a pool's threads, without the GIL."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class ArrayForm(NamedTuple):
 
     Attributes:
         header: the bytes that the file has to begin with.
-        planes, height, width: the array's leading axes as one, its last but one, and its last in bytes.
-        item: bytes of an element whose order is swapped: 2, 4 or 8; 1 for none.
+        planes, height, width: the product of the leading axes; the last axis but one; the last axis in bytes.
+        item: size in bytes of an element whose byte order is swapped: 2, 4 or 8; 1 for no swapping.
     """
 
     header: bytes
@@ -34,13 +34,13 @@ class ArrayForm(NamedTuple):
 
 
 class ArrayPart(NamedTuple):
-    """The part of a file to read, and the memory that it goes to.
+    """The part of a file to read, and the memory that it is read into.
 
     Attributes:
-        path: the file's, or an `ArchiveMember`.
-        window: first row, first byte of each row, rows, and bytes of each row; without rows the header is compared, and
-            the length checked, and that is all.
-        out: the address of the memory that it goes to, as many bytes as the window has in all planes.
+        path: a path or an `ArchiveMember`.
+        window: first row, first byte of each row, number of rows, and bytes of each row. With 0 rows only the header
+            and the file's length are checked.
+        out: the address of the memory, as many bytes as the window has in all planes.
     """
 
     path: str
@@ -49,11 +49,11 @@ class ArrayPart(NamedTuple):
 
 
 def read_arrays(form: ArrayForm, parts: Sequence[ArrayPart], pool: Pool) -> list[int]:
-    """Reads parts of files that have one form.
+    """Reads parts of files that all have one form.
 
     Returns:
-        The `Status` of each: ``OK``; ``UNUSUAL_HEADER`` where the file begins otherwise, ``TRUNCATED`` where it is too
-        short, ``IO_ERROR`` where it can't be opened. The memory of one that isn't ``OK`` is undefined.
+        The `Status` of each part: ``OK``; ``UNUSUAL_HEADER`` if the file begins otherwise, ``TRUNCATED`` if it is too
+        short, ``IO_ERROR`` if it can't be opened. The memory of a part that isn't ``OK`` is undefined.
     """
     raws = (RawArray * len(parts))()
     names: list[bytes] = []
@@ -64,9 +64,9 @@ def read_arrays(form: ArrayForm, parts: Sequence[ArrayPart], pool: Pool) -> list
         else:
             container, place = part.path, (0, 0)
         names.append(c_string(container))
-        # A length of 0 is all of the file to C: an empty member has less than nothing.
+        # To C a length of 0 means the whole file, so an empty member gets no file at all.
         name = 0 if container is not part.path and not place[1] else address_of_bytes(names[-1])
         _ARRAY.pack_into(raws, number * _SIZE, name, *place, *rest, *part.window, part.out, form.item, 0, 0, 0)
     pool.read_arrays(ctypes.addressof(raws), len(parts))
-    del names  # until here
+    del names  # C reads the names until here
     return [raw.status for raw in raws]

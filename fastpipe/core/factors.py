@@ -1,4 +1,4 @@
-"""Pixels normalised by a factor, as albumentations computes them."""
+"""Normalisation by a factor, computed as albumentations does."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 def normalized_by_factor(
     image: NDArray[Any], mean: NDArray[Any], factor: NDArray[Any], out: NDArray[Any] | None = None
 ) -> NDArray[Any] | None:
-    """``(image - mean) * factor`` in float32; None where the core can't give it.
+    """``(image - mean) * factor`` in float32; None if the core can't compute it.
 
     Args:
-        image: uint8 ``(H, W, 3)``, in rows without gaps.
+        image: uint8 ``(H, W, 3)``, contiguous.
         mean: float32 ``(3,)``.
         factor: float32 ``(3,)``.
-        out: float32 ``(H, W, 3)`` with any strides, to write to; a new array without.
+        out: float32 ``(H, W, 3)`` with any strides, to write to; None for a new array.
     """
     import numpy as np
 

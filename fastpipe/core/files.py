@@ -1,8 +1,8 @@
-"""The files of a batch: read, and their headers looked at, in one call, without the GIL.
+"""The files of a batch, read with their headers in one call without the GIL.
 
-The draws need the size in each header: so the files of a batch are read first, then Python draws, then jobs decode what
-was read. The bytes stay in the library's memory: `Files.outcomes` says where. Of packed images only the heads are read:
-a job reads the rows that its box needs from the file.
+The random draws need the size in each header. So first the files of a batch are read, then Python draws, then jobs
+decode. The bytes stay in the library's memory: `Files.outcomes` gives their addresses. Of a packed image only the head
+is read; its job later reads from the file the rows that its box needs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fastpipe.core.structs import RawFile, Status
 from fastpipe.types import ArchiveMember, Header
 
 _GIVEN = Struct("@6q4i")
-_FILE = Struct("@6q4i2i56sq")  # an fpc_file; after its own fields the header, as `header_of` takes it
+_FILE = Struct("@6q4i2i56sq")  # an fpc_file; the last four are the header's fields, as `header_of` takes them
 _SIZE = _FILE.size
 _PLACE = Struct("@24x2q")
 _OUTCOMES = tuple(Status)
@@ -31,11 +31,12 @@ _ENCODING, _ERRORS = ("utf-8", "strict") if os.name == "nt" else (sys.getfilesys
 
 
 ByteRange = tuple[int, ...]
-"""Address and length of bytes in memory; or the address of a path, and offset and length (0: all) in that file."""
+"""Address and length of bytes in memory; or the address of a path, and offset and length (0: to the end) in that
+file."""
 
 
 class _FileList:
-    """Structs for the files of one batch, their address and their bytes: one object, so that all change at once."""
+    """Structs for the files of one batch, with their address and a view of their bytes, replaced as one object."""
 
     __slots__ = ("address", "bytes", "raws")
 
@@ -46,13 +47,14 @@ class _FileList:
 
 
 class Files:
-    """Memory for the files of a batch, used again for the next. One thread at a time reads; `load` drops the last ones.
+    """Memory for the files of a batch, reused for the next one: `load` drops the files before. One thread loads at
+    once.
 
     Args:
-        count: files expected in a batch; it grows for more.
+        count: files expected in a batch; the memory grows for more.
 
     Raises:
-        ReaderUnavailableError: there is no core.
+        ReaderUnavailableError: the core isn't available.
     """
 
     def __init__(self, count: int = 64) -> None:
@@ -69,14 +71,14 @@ class Files:
     def load(
         self, sources: Sequence[str | bytes], max_bytes: int = 0, pool: Pool | None = None, *, whole: bool = False
     ) -> None:
-        """Reads whole files, and their headers; `outcomes` has them.
+        """Reads whole files and their headers; see `outcomes`.
 
         Args:
-            sources: the files' paths, or `ArchiveMember`. A path that no file can have, with a NUL byte in it, isn't
-                found. ``bytes`` are what is in a file: nothing is read then, nor copied.
+            sources: paths or `ArchiveMember`s; or ``bytes``, a file's content, which is used without a copy. A path
+                with a NUL byte in it counts as not found.
             max_bytes: longer files aren't read; 0 for no limit.
-            pool: its threads read; None for the calling thread.
-            whole: of packed images in files all is read, too: these files may be gone when jobs run.
+            pool: the pool whose threads read; None for the calling thread.
+            whole: read packed images whole, too, because their files may be gone when jobs run.
         """
         with self._lock:
             try:
@@ -86,7 +88,7 @@ class Files:
                 self._busy = False
 
     def _load(self, sources: Sequence[str | bytes], max_bytes: int, pool: Pool | None, whole: bool) -> None:
-        self._count = 0  # until they are read: a signal handler may raise before, and nobody must look at the old ones
+        self._count = 0  # nobody may look at the old files if a signal handler raises before the new ones are read
         if not self._address:
             self._owner = os.getpid()
             self._address = self._functions.fpc_files_new()
@@ -97,14 +99,14 @@ class Files:
             self._list = _FileList(count)
         listed = self._list
         raws, pack = listed.raws, _GIVEN.pack_into
-        kept: list[bytes] = []  # names and bytes, whose addresses C gets
+        kept: list[bytes] = []  # names and bytes whose addresses C gets
         for start, source in zip(range(0, count * _SIZE, _SIZE), sources, strict=True):
             given: tuple[int, ...]
             if isinstance(source, bytes):
                 data, given = source, (0, 0, 0, address_of_bytes(source), len(source))
             elif isinstance(source, ArchiveMember):
                 data = c_string(source.container)
-                # To C a length of 0 is all of the file: an empty member is memory that has nothing in it.
+                # To C a length of 0 means the whole file: an empty member is given as memory of length 0.
                 name, length = address_of_bytes(data), source.length
                 given = (name, source.offset, length, 0, 0) if length else (0, 0, 0, name, 0)
             else:
@@ -120,11 +122,12 @@ class Files:
         self._count = count
 
     def outcomes(self) -> list[tuple[Header | Status, ByteRange]]:
-        """Header of each file, or why there is none, with the place of its bytes, as `Job.read_place` takes it.
+        """Returns each file's header, or why there is none, with the position of its bytes, as `Job.read_place` takes
+        it.
 
-        A header is as `read_header` gives it. ``IO_ERROR``, ``TOO_LARGE`` and ``NO_MEMORY`` stand where a file couldn't
-        be read, ``TRUNCATED`` where a container ends before its member does, else what the header has that the core
-        leaves to others.
+        A header is as `read_header` gives it. ``IO_ERROR``, ``TOO_LARGE`` and ``NO_MEMORY`` mean that the file couldn't
+        be read, ``TRUNCATED`` that the container ends before its member does; any other status is the reason for which
+        the core leaves the header to other readers.
         """
         used = self._list.bytes[: self._count * _SIZE]
         return [
@@ -136,19 +139,19 @@ class Files:
         ]
 
     def __len__(self) -> int:
-        """Number of files that were read last."""
+        """Number of files in the last `load`."""
         return self._count
 
     def place(self, index: int) -> tuple[int, int]:
-        """Address and length of the bytes that were read, until the next `load` or `clear`; ``(0, 0)`` for none."""
+        """Address and length of a file's bytes, valid until the next `load` or `clear`; ``(0, 0)`` for none."""
         address, length = _PLACE.unpack_from(self._list.bytes, self._at(index))
         return address, length
 
     def bytes(self, index: int) -> bytes:
-        """A copy of the file's bytes, for readers that want an object; empty where there are none.
+        """Copies a file's bytes, for readers that need an object; empty if there are none.
 
         Raises:
-            OSError: of a packed image, which is read once more: it isn't there any longer.
+            OSError: a packed image, whose file is read once more here, is gone.
         """
         self._at(index)
         raw: RawFile = self._list.raws[index]
@@ -161,7 +164,7 @@ class Files:
         return ctypes.string_at(address, length) if address else b""
 
     def clear(self) -> None:
-        """Drops what was read, and gives back the memory of an unusually large batch."""
+        """Drops the files, and frees the memory of an unusually large batch."""
         with self._lock:
             self._count = 0
             if self._address:
@@ -178,14 +181,14 @@ class Files:
             self._functions.fpc_files_free(self._address)
 
     def _forget(self) -> None:
-        """Abandons the memory in a forked child, if another thread of the parent was reading into it."""
+        """Abandons the memory in a forked child if a thread of the parent was reading into it."""
         self._lock = threading.Lock()
         if self._busy:
             self._address, self._busy, self._count = None, False, 0
 
 
 def c_string(name: str) -> bytes:
-    """Encodes a file's name for C; one that no file can have becomes empty, which isn't found."""
+    """Encodes a file's name for C; a name that no file can have becomes ``b""``, which isn't found."""
     try:
         return b"" if "\0" in name else name.encode(_ENCODING, _ERRORS)
     except UnicodeEncodeError:

@@ -11,16 +11,16 @@ from fastpipe.core.library import native, quick
 from fastpipe.core.structs import RawHeader, Status
 from fastpipe.types import Header, new_namedtuple
 
-_HEADER = Struct("@2i56sq")  # height, width, the rest, where the pixels begin
+_HEADER = Struct("@2i56sq")  # height, width, other fields, position of the pixel data
 _REST = Struct("@14i")
 
 MAYBE_MPO = "JPEG or MPO"
-"""The format of a JPEG with a multi-picture index, as in `fastpipe.readers`: Pillow has to say what it takes it for."""
+"""The format of a JPEG with a multi-picture index, as in `fastpipe.readers`: only Pillow can tell JPEG from MPO."""
 
 PACKED_FORMAT = "FPJ"
-"""The format of packed images, as `fastpipe.types.Header` has it; see `fastpipe.core.packed`."""
+"""The format of packed images in `fastpipe.types.Header`; see `fastpipe.core.packed`."""
 
-_FORMATS = ("JPEG", "PNG", PACKED_FORMAT)  # by fpc_format
+_FORMATS = ("JPEG", "PNG", PACKED_FORMAT)  # by number of fpc_format
 _COLORS = ("", "L", "YCbCr", "RGB", "CMYK", "YCCK", "P", "LA", "RGBA")
 _SUBSAMPLING = {
     (3, 0x11, 0x11, 0x11, 0): "4:4:4",
@@ -33,7 +33,7 @@ _SUBSAMPLING = {
 
 
 class _LocalHeaders(threading.local):
-    """A thread's free header structs; one in use isn't among them, so that a signal handler takes another."""
+    """A thread's free header structs. One in use is taken out, so that a signal handler gets another."""
 
     def __init__(self) -> None:
         self.free: list[tuple[RawHeader, int]] = []
@@ -44,14 +44,14 @@ _local_headers: _LocalHeaders | None = None
 
 
 def read_header(data: bytes) -> Header | Status:
-    """Reads the header of a JPEG, PNG or packed image from its first bytes, or says why not.
+    """Reads the header of a JPEG, PNG or packed image from its first bytes.
 
-    `Status.TRUNCATED` if more bytes are needed.
-
-    The same as `fastpipe.readers.read_header` gives; the format is "JPEG or MPO" where there is a multi-picture index.
+    Returns:
+        The same as `fastpipe.readers.read_header`, with the format "JPEG or MPO" for a multi-picture index; or a status
+        that says why not: `Status.TRUNCATED` if more bytes are needed.
 
     Raises:
-        ReaderUnavailableError: there is no core here; see `why_not`.
+        ReaderUnavailableError: the core isn't available; see `why_not`.
     """
     global _local_headers
     local = _local_headers
@@ -69,29 +69,31 @@ def read_header(data: bytes) -> Header | Status:
 
 
 def scan_end(data: bytes, start: int) -> int:
-    """The position of the first marker from a position in a JPEG's scan on that is no restart marker; -1 for none.
+    """The position of the first marker from ``start`` on in a JPEG's scan, restart markers aside; -1 for none.
 
     Raises:
-        ReaderUnavailableError: there is no core here; see `why_not`.
+        ReaderUnavailableError: the core isn't available; see `why_not`.
     """
     found: int = quick().fpc_find_marker(data, len(data), start)
     return found
 
 
 def check_jpeg(data: bytes) -> int:
-    """`Status.OK`, as a plain int, if every decoder comes to the end of a JPEG without an error; else why not.
+    """Checks that every decoder reads a JPEG to its end without an error.
 
-    Such are files whose header is plain, in one sequential scan with all its tables that ends with the end marker.
+    Returns:
+        `Status.OK`, as a plain int, for a file with a plain header and one sequential scan, with all its tables, that
+        ends with the end marker. Any other status says why not.
 
     Raises:
-        ReaderUnavailableError: there is no core here; see `why_not`.
+        ReaderUnavailableError: the core isn't available; see `why_not`.
     """
     status: int = quick().fpc_check_jpeg(data, len(data))
     return status
 
 
 def header_of(height: int, width: int, rest: bytes, data_offset: int) -> Header:
-    """Makes a `Header` of an fpc_header's fields."""
+    """Makes a `Header` from the fields of an fpc_header."""
     format, known, plain = _kind(rest)
     made: Header = new_namedtuple(Header, (format, height, width, *known, data_offset, plain))
     return made
@@ -99,7 +101,7 @@ def header_of(height: int, width: int, rest: bytes, data_offset: int) -> Header:
 
 @lru_cache(maxsize=256)
 def _kind(rest: bytes) -> tuple[str, tuple[object, ...], bool]:
-    """Fields of a header but for size and offset, which most files of a folder share: cached."""
+    """Fields of a header other than size and offset. Cached, because most files of a folder share them."""
     components, bits, color, s0, s1, s2, s3, progressive, orientation, pictures, plain, kind, transparency, animated = (
         _REST.unpack(rest)
     )

@@ -1,4 +1,4 @@
-"""Jobs from a Pillow image's memory to a new image's, or elsewhere: where both lie, and the work, are one call of C."""
+"""Jobs that read a Pillow image's memory and write a new image or other memory, in one call of C."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _LEFT = frozenset({int(Status.UNSUPPORTED_MODE), int(Status.UNSURE)})
 def run_to_new_image(
     job: int, image: Image.Image, offset: int, result: tuple[int, int, int], keeps_info: bool = True
 ) -> Image.Image | None:
-    """Runs a job whose source is `Job.read_image_part` and whose sink is `Job.write_new_image`, or a prepared one's.
+    """Runs a job whose source is `Job.read_image_part` and whose sink is `Job.write_new_image`.
 
     Args:
-        job: its address.
-        image: in mode RGB or L, whose pixels are loaded if they aren't yet.
-        offset: bytes from the image's first pixel to the part's.
+        job: address of the job, or of a prepared job.
+        image: an image of mode RGB or L; its pixels are loaded if they aren't yet.
+        offset: bytes from the image's first pixel to the part's first pixel.
         result: height, width and channels of the new image.
-        keeps_info: the new image gets a copy of the image's ``info``, as Pillow makes it.
+        keeps_info: the new image gets a copy of the image's ``info``, as Pillow's methods do it.
 
     Returns:
-        The new image. None where this image's memory isn't to be had, or the new one's: see `memory_of`; and where
-        torch is to do the work, as `check_or_unsure` says.
+        The new image. None if the memory of either image isn't accessible (see `memory_of`), or if torch has to do the
+        work (see `check_or_unsure`).
     """
     pillow = installed()
     if pillow is None:
@@ -42,21 +42,21 @@ def run_to_new_image(
 
 
 def run_from_image(job: int, image: Image.Image, offset: int, out: int | None = None) -> bool:
-    """Runs a job from an image to memory that is no image's; arguments as of `run_to_new_image`.
+    """Runs a job that reads an image and writes to memory that is no image's.
 
     Args:
-        job, image, offset: as there.
-        out: the address that the result goes to; None for where the job says.
+        job, image, offset: as for `run_to_new_image`.
+        out: address of the result; None for the address in the job.
 
     Returns:
-        Whether it was done.
+        True if the job was done.
     """
     pillow = installed()
     return pillow is not None and _run(pillow, job, image, offset, None, out)
 
 
 def _run(pillow: Pillow, job: int, image: Image.Image, offset: int, made: ImagingCore | None, out: int | None) -> bool:
-    """Runs a job to what Pillow's C module has of a new image, or to memory at an address; whether it was done."""
+    """Runs a job that writes to a new image's pixels (`made`), or to memory at an address (`out`); True if done."""
     if type(image) is not pillow.plain:
         image.load()
     if not pillow.checks_rows and (image.readonly or pillow.core.get_alignment() != 1):
@@ -67,9 +67,9 @@ def _run(pillow: Pillow, job: int, image: Image.Image, offset: int, made: Imagin
     try:
         source = image.im.__arrow_c_array__()
         if made is not None:
-            sink = made.__arrow_c_array__()  # what shows the memory has to live as long as it is used
+            sink = made.__arrow_c_array__()  # the capsule has to live as long as its memory is used
             to = id(sink) + CAPSULE_POINTER_AT
-    except ValueError:  # several blocks of memory, of an image or of the result
+    except ValueError:  # an image with several blocks of memory
         return False
     status = context.run_on_image(
         context.address, job, height * width, offset, id(source) + CAPSULE_POINTER_AT, to, out

@@ -1,4 +1,4 @@
-"""A thread's own jobs, used for one image after the other, and their outcome."""
+"""Each thread's own jobs, reused for one image after the other, and checks of their status."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ _local = _Local()
 
 
 def thread_job() -> Job:
-    """Lends an empty job until `run_thread_job` takes it back: no signal handler or greenlet of this thread gets it."""
+    """Lends an empty job until `run_thread_job` takes it back; no signal handler or greenlet of the thread shares
+    it."""
     job = _borrowed()
     job.clear()
     return job
 
 
 def _borrowed() -> Job:
-    """A job of this thread's, as it was left."""
+    """A job of this thread, with the content of its last use."""
     try:
         return _local.free.pop()
     except IndexError:
@@ -35,14 +36,14 @@ def _borrowed() -> Job:
 
 
 def run_prepared(prepared: PreparedJob, source: int, sink: int, keep: object) -> int:
-    """Runs a prepared job in this thread; arguments as of `Job.fill`. Returns its `Status`, as a plain int."""
+    """Runs a prepared job in this thread and returns its `Status` as a plain int; see `Job.fill` for the arguments."""
     job = _borrowed()
     job.fill(prepared, source, sink, keep)
     return run_thread_job(job)
 
 
 def run_thread_job(job: Job) -> int:
-    """Runs a job of `thread_job` and gives it back; its `Status`, as a plain int."""
+    """Runs a job of `thread_job`, gives it back and returns its `Status` as a plain int."""
     status = run(job)
     give_back(job)
     return status
@@ -62,15 +63,15 @@ def give_back(job: Job) -> None:
 
 
 def refused(status: int) -> bool:
-    """Whether the core refused the file itself, so that another reader has to decide about it."""
+    """True if the core refused the file itself, so that another reader has to decide about the file."""
     return Status.OK < status < Status.BAD_REGION
 
 
 def check_or_unsure(status: int) -> bool:
-    """Whether a job has done its work; False where torch is to do it: it rounds the same pixels in two ways.
+    """True if a job is done; False if torch has to do its work, because torch rounds the same pixels in two ways.
 
     Raises:
-        MemoryError, CoreError: as of `check`.
+        MemoryError, CoreError: see `check`.
     """
     if status == Status.UNSURE:
         return False
@@ -79,11 +80,11 @@ def check_or_unsure(status: int) -> bool:
 
 
 def check(status: int) -> None:
-    """Raises if the job failed.
+    """Raises if a job failed.
 
     Raises:
-        MemoryError: there was no memory.
-        CoreError: anything else: a mistake of fastpipe's.
+        MemoryError: out of memory.
+        CoreError: any other failure, a bug in fastpipe.
     """
     if not done(status):
         raise CoreError(f"the core didn't do what it was asked for: {status_text(status)}")

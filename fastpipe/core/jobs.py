@@ -1,6 +1,6 @@
-"""Jobs that say what is to be done: source, box, operations, sink.
+"""Jobs: a source, a box, operations and a sink, as a C struct.
 
-Made for calls of a few microseconds: a job's struct is made once and filled again and again.
+Made for calls of a few microseconds: a job's struct is allocated once and filled again and again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _NORMALIZE, _MULTIPLY = int(Arithmetic.NORMALIZE), int(Arithmetic.MULTIPLY)
 _UINT8 = int(DType.UINT8)
 _BY_FACTOR = int(Arithmetic.NORMALIZE | Arithmetic.BY_FACTOR)
 
-# By numpy's characters, which cost less to ask for than a dtype's name; of the machine's own byte order.
+# Keys are numpy's type characters, which are faster to get than a dtype's name; in the machine's byte order.
 _ARRAY_TYPES = {"B": DType.UINT8, "f": DType.FLOAT32, "e": DType.FLOAT16}
 _TENSOR_TYPES = {
     "torch.uint8": DType.UINT8,
@@ -56,20 +56,20 @@ def _type_of(dtype: object) -> DType | None:
 
 
 def _arithmetic(mean: Sequence[float] | None, std: Sequence[float] | None, multiplied: bool) -> tuple[float, ...]:
-    """fpc_sink's flags, mean and std."""
+    """The fields flags, mean and std of an fpc_sink."""
     if mean is None or std is None:
         return (_MULTIPLY, *_NO_MEAN) if multiplied else _NO_ARITHMETIC
     return (_NORMALIZE | (_MULTIPLY if multiplied else 0), *mean, *std)
 
 
 class PreparedJob(NamedTuple):
-    """A job from pixels to pixels, packed but for the two addresses; see `Job.prepared`.
+    """A job from pixels to pixels, packed without the addresses of source and sink; see `Job.prepared`.
 
     Attributes:
         content: the fpc_job.
         pixels: its source, an fpc_pixels.
-        operations: what it points to.
-        address: of the fpc_job.
+        operations: its operations.
+        address: the address of `content`.
     """
 
     content: bytes
@@ -79,10 +79,10 @@ class PreparedJob(NamedTuple):
 
 
 class Job(JobOperations):
-    """An fpc_job: source, box, operations, sink. Filled anew for each image; nothing is checked before `run`.
+    """An fpc_job: source, box, operations, sink. It is filled again for each image; nothing is checked before `run`.
 
-    What is given to ``read*`` and ``write*`` must live until the job has run: the job keeps bytes and arrays alive,
-    and tensors and bare addresses are the caller's business.
+    Sources and sinks must live until the job has run. The job itself keeps bytes and arrays alive; the caller has to
+    keep tensors and memory given by address.
     """
 
     __slots__ = ("_content", "_keep", "_pixels", "_pixels_at", "_pixels_content", "_sink", "address")
@@ -95,14 +95,14 @@ class Job(JobOperations):
         self._content = memoryview(self.raw).cast("B")
         self._pixels_content = memoryview(self._pixels).cast("B")
         self._keep: object = None
-        self._sink: tuple[object, ...] = ()  # as of `write_to`; empty where it may be another
+        self._sink: tuple[object, ...] = ()  # the last argument of `write_to`; empty if the struct may differ from it
 
     # -- the source
 
     def read(
         self, data: bytes, box: tuple[int, int, int, int] = (0, 0, 0, 0), limits: tuple[int, int] = (0, 0)
     ) -> None:
-        """Sets the source: an image file in memory; ``box`` and ``limits`` as `box` and `limit` take them."""
+        """Sets the source: an image file's bytes; see `box` and `limit` for the other arguments."""
         raw = self.raw
         raw.path = None
         raw.pixels = None
@@ -113,18 +113,19 @@ class Job(JobOperations):
     def read_place(
         self, place: tuple[int, ...], box: tuple[int, int, int, int] = (0, 0, 0, 0), limits: tuple[int, int] = (0, 0)
     ) -> None:
-        """Sets the source: a file's place, as `Files.outcomes` gives it, which the caller keeps.
+        """Sets the source: a file's position from `Files.outcomes`, whose memory the caller keeps.
 
         Args:
             place: address and length of its bytes; or the address of its path, and offset and length in that file.
-            box: as `box` takes it.
-            limits: as `limit` takes them.
+            box: see `box`.
+            limits: see `limit`.
         """
         path, data = (0, place[0]) if len(place) == 2 else (place[0], 0)
         _SOURCE.pack_into(self.raw, 0, path, data, 0, 0 if data else place[1], place[-1], *box, 0, 0, *limits)
 
     def read_pixels(self, array: np.ndarray[Any, Any]) -> None:
-        """Sets the source: uint8 pixels ``(H, W, C)`` or ``(H, W)`` with any strides; all of them, without limits."""
+        """Sets the source: a uint8 array ``(H, W, C)`` or ``(H, W)`` with any strides, read whole and without
+        limits."""
         if array.dtype.char != "B" or array.ndim not in (2, 3):
             raise TypeError(f"pixels are uint8 arrays (H, W, C) or (H, W), not {array.dtype} {array.shape}")
         shape, strides = (array.shape, array.strides) if array.ndim == 3 else ((*array.shape, 1), (*array.strides, 1))
@@ -133,14 +134,15 @@ class Job(JobOperations):
         self._keep = array
 
     def read_planes(self, address: int, shape: tuple[int, int, int]) -> None:
-        """Sets the source: uint8 planes without gaps, which the caller keeps; ``(height, width, channels)``."""
+        """Sets the source: contiguous uint8 planes that the caller keeps; ``shape`` is ``(height, width,
+        channels)``."""
         self.read_memory(address, (shape[1], 1, shape[0] * shape[1]), shape)
 
     def read_memory(self, address: int, strides: tuple[int, int, int], shape: tuple[int, int, int]) -> None:
-        """Sets the source: uint8 pixels that the caller keeps; all of them, without limits.
+        """Sets the source: uint8 pixels that the caller keeps, read whole and without limits.
 
         Args:
-            address: of the element (0, 0, 0).
+            address: the address of the element (0, 0, 0).
             strides: bytes from row to row, column to column, and channel to channel.
             shape: height, width and channels.
         """
@@ -148,10 +150,10 @@ class Job(JobOperations):
         _SOURCE.pack_into(self.raw, 0, 0, 0, self._pixels_at, *_NO_EXTENT)
 
     def read_image(self, memory: PillowMemory) -> None:
-        """Sets the source: the pixels of a Pillow image, all of them, without limits.
+        """Sets the source: the pixels of a Pillow image, read whole and without limits.
 
-        RGB comes with its fourth byte, which reaches the result only through `write_image`; all other sinks, and
-        operations, see three channels.
+        RGB has a fourth byte per pixel, which only `write_image` copies to the result. Operations and all other sinks
+        see three channels.
         """
         size = memory.pixel_bytes
         _PIXELS.pack_into(
@@ -161,26 +163,27 @@ class Job(JobOperations):
         self._keep = memory
 
     def read_image_part(self, height: int, width: int, row_stride: int, pixel_bytes: int) -> None:
-        """Sets the source: a part of a Pillow image that is named when the job is run; fields as of `PillowMemory`."""
+        """Sets the source: a part of a Pillow image that is given at the run; see `PillowMemory` for the arguments."""
         _PIXELS.pack_into(self._pixels, 0, 0, row_stride, pixel_bytes, 1, height, width, pixel_bytes)
         _SOURCE.pack_into(self.raw, 0, 0, 0, self._pixels_at, *_NO_EXTENT)
 
     def let_go(self) -> None:
-        """Lets go of the source, which an idle job needn't keep alive; the next run needs another."""
+        """Drops the reference to the source, so that an idle job doesn't keep it alive; the next run needs a new
+        one."""
         self._keep = None
 
     def box(self, top: int = 0, left: int = 0, height: int = 0, width: int = 0) -> None:
-        """Sets the part of the file to decode; without arguments all of it."""
+        """Sets the part of the file to decode; without arguments the whole image."""
         _BOX.pack_into(self.raw, _BOX_AT, top, left, height, width)
 
     def limit(self, max_pixels: int = 0, max_bytes: int = 0) -> None:
-        """Sets the most pixels and the most bytes of scratch memory; images beyond are refused. 0 for no limit."""
+        """Sets the most pixels and the most bytes of scratch memory: larger images are refused. 0 for no limit."""
         _LIMITS.pack_into(self.raw, _LIMITS_AT, max_pixels, max_bytes)
 
-    # -- all of it
+    # -- the whole job
 
     def prepared(self) -> PreparedJob:
-        """Packs the job, which reads pixels, to be filled again with others of the same layout, and another sink."""
+        """Packs the job, which reads pixels, for `fill` with other pixels of the same layout and another sink."""
         operations = self.packed((0, 0))
         kept, self.raw.operations = self.raw.operations, address_of_bytes(operations.content)
         content, pixels = bytearray(self._content), bytes(self._pixels_content)
@@ -190,12 +193,12 @@ class Job(JobOperations):
         return PreparedJob(job, pixels, operations, address_of_bytes(job))
 
     def fill(self, prepared: PreparedJob, source: int, sink: int, keep: object) -> None:
-        """Makes this the prepared job, until it is cleared.
+        """Makes this job a copy of the prepared one, until it is cleared.
 
         Args:
-            prepared: lives until the job has run.
-            source, sink: addresses of the first pixel that is read, and of the first element that is written.
-            keep: lives as long as the source has to.
+            prepared: the prepared job; it has to live until the job has run.
+            source, sink: addresses of the first pixel to read, and of the first element to write.
+            keep: an object that keeps the source's memory alive.
         """
         self._content[:] = prepared.content
         self._pixels_content[:] = prepared.pixels
@@ -216,25 +219,26 @@ class Job(JobOperations):
         std: Sequence[float] | None = None,
         multiplied: bool = False,
     ) -> None:
-        """Sets the sink: memory by its address.
+        """Sets the sink: memory at an address.
 
         Args:
-            address: of the element (0, 0, 0).
+            address: the address of the element (0, 0, 0).
             shape: height, width and channels.
             strides: bytes from row to row, column to column, and channel to channel.
             dtype: a `DType`.
-            mean: three numbers, with ``std``: normalised as `Normalize` does. Floating types alone.
-            std: three numbers.
-            multiplied: pixels times 1 / 255, as v2's ``ToDtype`` does, and not divided by 255. Floating types alone.
+            mean: three numbers to normalise with, as `Normalize` does; None for none. Floating types only.
+            std: three numbers; given with ``mean``.
+            multiplied: multiply pixels by 1 / 255, as v2's ``ToDtype`` does, instead of dividing by 255. Floating
+                types only.
         """
         self.write_to(address, (*strides, *shape, dtype, *_arithmetic(mean, std, multiplied)))
 
     def write_to(self, address: int, sink: tuple[object, ...]) -> None:
-        """Sets the sink: an address, and the rest as `BatchSink.sink` gives it."""
-        if sink is self._sink:  # as for most images of a batch
+        """Sets the sink: an address, and the other fields as `BatchSink.sink` gives them."""
+        if sink is self._sink:  # true for most images of a batch
             _ADDRESS.pack_into(self.raw, _SINK_AT, address)
         else:
-            self._sink = ()  # until all is written: a signal handler may raise in between
+            self._sink = ()  # until all fields are written: a signal handler may raise in between
             _SINK.pack_into(self.raw, _SINK_AT, address, *sink)
             self._sink = sink
 
@@ -255,31 +259,31 @@ class Job(JobOperations):
         self.write_to(address_of(array), (*strides, *shape, dtype, *_arithmetic(mean, std, False)))
 
     def write_by_factor(self, array: np.ndarray[Any, Any], mean: Sequence[float], factor: Sequence[float]) -> None:
-        """Sets the sink: an array ``(H, W, 3)`` of float32, of the bytes minus the mean, times the factor."""
+        """Sets the sink: a float32 array ``(H, W, 3)`` that gets ``(pixels - mean) * factor``."""
         sink = (*array.strides, *array.shape, DType.FLOAT32, _BY_FACTOR, *mean, *factor)
         self.write_to(address_of(array), sink)
 
     def write_image(self, memory: PillowMemory) -> None:
-        """Sets the sink: the pixels of a new Pillow image, which the caller keeps; `new_image` has both.
+        """Sets the sink: the pixels of a new Pillow image, which the caller keeps; see `new_image`.
 
-        The fourth byte of RGB becomes what Pillow's own functions would leave there: the core works it out of the
-        operations (``src/rgbx_pad.c``). An array or a file as the source counts as an image of 255s, as ``fromarray``
-        and decoders make it.
+        The fourth byte of RGB becomes what Pillow's own functions would leave there: the core derives it from the
+        operations (``src/rgbx_pad.c``). A source that is an array or a file counts as an image with 255 in all fourth
+        bytes, as ``fromarray`` and Pillow's decoders make it.
         """
         size = memory.pixel_bytes
         self.write(memory.address, (memory.height, memory.width, size), (memory.row_stride, size, 1), DType.UINT8)
 
     def write_new_image(self, height: int, width: int, pixel_bytes: int) -> None:
-        """Sets the sink: the pixels of the image that `run_to_new_image` makes; as `write_image`."""
+        """Sets the sink: the pixels of the image that `run_to_new_image` makes; see `write_image`."""
         self.write_pixels(0, height, width, pixel_bytes)
 
     def write_pixels(self, address: int, height: int, width: int, channels: int) -> None:
-        """Sets the sink: uint8 memory ``(H, W, C)`` without gaps."""
+        """Sets the sink: contiguous uint8 memory ``(H, W, C)``."""
         row = width * channels
         _SINK.pack_into(self.raw, _SINK_AT, address, row, channels, 1, height, width, channels, _UINT8, *_NO_ARITHMETIC)
 
     def write_planes(self, address: int, shape: tuple[int, int, int]) -> None:
-        """Sets the sink: uint8 planes without gaps; ``(height, width, channels)``."""
+        """Sets the sink: contiguous uint8 planes; ``shape`` is ``(height, width, channels)``."""
         self.write(address, shape, (shape[1], 1, shape[0] * shape[1]), DType.UINT8)
 
     def write_tensor(
@@ -304,14 +308,14 @@ class Job(JobOperations):
 
 
 class BatchSink:
-    """Sinks in a batch's tensor: one for each image.
+    """The images of a batch's tensor as sinks of jobs.
 
     Args:
         images: a tensor ``(N, C, H, W)`` in main memory, of a dtype that `Job.write_tensor` takes, with any strides.
 
     Attributes:
         first: the address of the first image.
-        step: bytes from one to the next.
+        step: bytes from one image to the next.
     """
 
     __slots__ = ("_last", "_rest", "first", "step")
@@ -326,9 +330,9 @@ class BatchSink:
         self._last: tuple[object, tuple[object, ...]] = (None, ())
 
     def write(self, job: Job, number: int, arithmetic: tuple[Any, ...]) -> None:
-        """Sets a job's sink: the place of an image; `arithmetic` as `sink` takes it."""
+        """Sets a job's sink to the image at position `number`; `arithmetic` holds the arguments of `sink`."""
         known, sink = self._last
-        if arithmetic is not known:  # as it is for most images of a batch
+        if arithmetic is not known:  # the same object for most images of a batch
             sink = self.sink(*arithmetic)
             self._last = arithmetic, sink
         job.write_to(self.first + number * self.step, sink)
@@ -336,5 +340,5 @@ class BatchSink:
     def sink(
         self, mean: Sequence[float] | None, std: Sequence[float] | None, multiplied: bool = False
     ) -> tuple[object, ...]:
-        """The sink but for its address, as `Job.write_to` takes it; arguments as `Job.write`'s."""
+        """The sink without its address, as `Job.write_to` takes it; see `Job.write` for the arguments."""
         return (*self._rest, *_arithmetic(mean, std, multiplied))

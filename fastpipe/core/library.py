@@ -1,7 +1,7 @@
 """The shared library, loaded when it is first used.
 
-``FASTPIPE_CORE`` chooses by hand: ``auto`` or nothing (the best instruction set of this machine), ``portable``,
-``avx512``, ``avx2``, ``neon``, or ``off``. It is read once, at the first use.
+``FASTPIPE_CORE`` overrides the choice: ``auto`` or empty (the best instruction set of this machine), ``portable``,
+``avx512``, ``avx2``, ``neon``, or ``off``. The variable is read once, at the first use.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _INSTALL = (
 
 @dataclass(frozen=True)
 class Loaded:
-    """A loaded library, or the reason for none.
+    """A loaded library, or the reason why there is none.
 
     Attributes:
-        functions: the library; None where there is none.
-        quick: the same for functions that come back at once, called with the GIL held.
-        isa: the instruction set that contexts are made for.
-        reason: why there is none, and what to do; empty where there is one.
+        functions: the library; None if it didn't load.
+        quick: the same library, called with the GIL held, for functions that return at once.
+        isa: the instruction set for new contexts.
+        reason: why the library didn't load, and what to do; empty if it did.
     """
 
     functions: ctypes.CDLL | None
@@ -47,7 +47,7 @@ class Loaded:
 _WORD_OF = {isa: isa.name.lower() for isa in (Isa.PORTABLE, Isa.AVX2, Isa.AVX512, Isa.NEON)}
 _WORDS = {"": Isa.BEST, "auto": Isa.BEST, **{word: isa for isa, word in _WORD_OF.items()}, "off": None}
 
-# A process forks only while no other thread loads the library: the child would wait for it for ever.
+# A process forks only while no other thread loads the library: otherwise the child would wait for that thread for ever.
 _lock = threading.RLock()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
@@ -58,11 +58,11 @@ def load(word: str, library: Path = LIBRARY) -> Loaded:
     """Loads a library.
 
     Args:
-        word: as in ``FASTPIPE_CORE``.
-        library: the file.
+        word: a value of ``FASTPIPE_CORE``.
+        library: the library's file.
 
     Raises:
-        ConfigError: the word isn't one of those that are known.
+        ConfigError: the word isn't a known one.
     """
     key = word.strip().lower()
     if key not in _WORDS:
@@ -80,7 +80,7 @@ def load(word: str, library: Path = LIBRARY) -> Loaded:
             _declare(functions)
             quick = ctypes.PyDLL(str(library))
             _declare(quick)
-    except (OSError, AttributeError) as error:  # the latter for a function that a library of another build lacks
+    except (OSError, AttributeError) as error:  # AttributeError for a function that a library of another build lacks
         return Loaded(None, reason=f"the core doesn't load ({error}): {_INSTALL}")
     if found != ABI:
         return Loaded(None, reason=f"the core is of another version of fastpipe (ABI {found}, not {ABI}): {_INSTALL}")
@@ -96,7 +96,7 @@ def load(word: str, library: Path = LIBRARY) -> Loaded:
 
 
 def _declare(functions: ctypes.CDLL) -> None:
-    """Declares the C functions' types. Structs go by address: an int costs less than a pointer object."""
+    """Declares the C functions' types. Structs are passed by address: an int costs less than a pointer object."""
     pointer, status = ctypes.c_void_p, ctypes.c_int
     for name, result, arguments in (
         ("fpc_status_text", ctypes.c_char_p, [status]),
@@ -159,10 +159,10 @@ def _declare(functions: ctypes.CDLL) -> None:
 
 
 def loaded() -> Loaded:
-    """Returns this process's library; loads it at the first call.
+    """Returns this process's library, and loads it at the first call.
 
     Raises:
-        ConfigError: ``FASTPIPE_CORE`` isn't one of the words that are known.
+        ConfigError: ``FASTPIPE_CORE`` isn't a known word.
     """
     global _loaded
     if _loaded is None:
@@ -173,10 +173,10 @@ def loaded() -> Loaded:
 
 
 def native() -> ctypes.CDLL:
-    """Returns the library; every call of it releases the GIL.
+    """Returns the library; each call of its functions releases the GIL.
 
     Raises:
-        ReaderUnavailableError: there is none; says why, and what to do.
+        ReaderUnavailableError: the library isn't available; says why, and what to do.
     """
     here = loaded()
     if here.functions is None:
@@ -185,30 +185,30 @@ def native() -> ctypes.CDLL:
 
 
 def quick() -> ctypes.PyDLL:
-    """Returns the functions that take no time, called with the GIL held. Only where the library is available."""
+    """Returns the library for calls of a few microseconds, which hold the GIL. The library has to be available."""
     functions = loaded().quick
     assert functions is not None
     return functions
 
 
 def available() -> bool:
-    """Whether the core was compiled, loads here and isn't switched off."""
+    """True if the core was compiled, loads here and isn't switched off."""
     return loaded().functions is not None
 
 
 def why_not() -> str:
-    """The reason that the core isn't available, and what to do about it; empty if it is."""
+    """Why the core isn't available, and what to do about it; empty if it is."""
     return loaded().reason
 
 
 def isa() -> str:
-    """The instruction set in use, as ``FASTPIPE_CORE`` names it; empty where the core isn't available."""
+    """The instruction set in use, as a word of ``FASTPIPE_CORE``; empty if the core isn't available."""
     here = loaded()
     return "" if here.functions is None else _WORD_OF[here.isa]
 
 
 def build() -> str:
-    """The compiler that the core was built by, and whether it is hardened; empty where the core isn't available.
+    """The compiler that built the core, and whether the core is hardened; empty if the core isn't available.
 
     For example ``gcc 12.2.0, hardened``.
     """
@@ -223,10 +223,10 @@ def status_text(status: int) -> str:
 
 
 def done(status: int) -> bool:
-    """Whether a call did its work, by its status.
+    """True if a call's status is OK.
 
     Raises:
-        MemoryError: there was no memory.
+        MemoryError: out of memory.
     """
     if status == Status.NO_MEMORY:
         raise MemoryError("the core found no memory for an image")

@@ -1,7 +1,7 @@
-"""Masks that lie column after column, as COCO has them: drawn from run lengths, and turned to rows.
+"""Masks in COCO's column-major order: drawn from run lengths, and transposed to rows.
 
-Every function says whether it did it: the memory of the result is undefined where it didn't. Addresses are those of
-arrays and tensors without gaps.
+Every function returns True if it did its work; otherwise the memory of the result is undefined. Addresses are those of
+contiguous arrays and tensors.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ _Shape = ctypes.c_int32 * 3
 
 
 def draw_runs(text: bytes, out: int, size: int) -> bool:
-    """Draws COCO's text of run lengths, of zeros and ones in turn.
+    """Draws COCO's text of run lengths, which alternate between zeros and ones.
 
     Args:
-        text: has to be of as many bytes as there are, no more and no less.
-        out: where they go.
-        size: bytes there.
+        text: the run lengths; their sum has to be ``size``.
+        out: address of the mask.
+        size: bytes of the mask.
     """
     return done(native().fpc_draw_runs(text, len(text), out, size))
 
 
 def turn_planes(context: Context, image: int, shape: Sequence[int], out: int, *, any_plane: bool) -> bool:
-    """Copies planes of bytes, which lie column after column, row after row.
+    """Copies column-major planes of bytes to row-major ones.
 
     Args:
-        context: scratch memory.
-        image: the planes.
+        context: the context whose scratch memory is used.
+        image: address of the planes.
         shape: number of planes, height, width.
-        out: other memory.
-        any_plane: it is one plane: 1 where any of them has another value than 0, 0 elsewhere.
+        out: address of the result, which doesn't overlap.
+        any_plane: make one plane: 1 where any plane isn't 0, 0 elsewhere.
     """
     return done(native().fpc_turn_planes(context.address, image, _Shape(*shape), any_plane, out))

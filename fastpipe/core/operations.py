@@ -1,4 +1,4 @@
-"""The operations of a job, each packed as its struct with one ``struct.pack_into``: calls of a few microseconds."""
+"""A job's operations, each written as a C struct by one ``struct.pack_into``: calls of a few microseconds."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from fastpipe.core.structs import Filter, Kind, Padding, PassOrder, RawJob
 
 MAX_OPERATIONS = 16
 
-# An fpc_operation: its kind and flags, and after them the struct of each kind, with the header's fields in their order;
-# ``tests/core/layout.c`` holds them against it.
+# Each Struct is an fpc_operation: kind and flags, then the kind's own struct, with the fields in the header's order;
+# ``tests/core/layout.c`` checks the layout.
 _KIND = Struct("@2i")
 _CROP = Struct("@2i4i")
 _RESIZE = Struct("@2i12i4d")
@@ -28,12 +28,12 @@ _TORCH_BLUR = Struct("@2iP2i")
 _WARP = Struct("@2i7i4x8d")
 _TENSOR_HUE = Struct("@2if")
 _SAMPLE = Struct("@2i4i9f")
-_SIZE = _WARP.size  # which is the longest
-_LIST = Struct("@Pi")  # of a job: the address of its operations, and their number
+_SIZE = _WARP.size  # the longest one
+_LIST = Struct("@Pi")  # in a job: the address of its operations, and their number
 _LIST_AT: int = RawJob.operations.offset
 _NO_COEFFICIENTS = (0.0,) * 8
 _OPAQUE = 255  # the fourth byte of a colour in Pillow
-# As plain ints, which cost less to pack.
+# Plain ints, which cost less to pack.
 _HFLIP_KIND, _RESIZE_KIND = int(Kind.HFLIP), int(Kind.RESIZE)
 
 
@@ -42,8 +42,8 @@ class EncodedOps(NamedTuple):
 
     Attributes:
         content: the fpc_operation structs.
-        number: how many they are.
-        tables: look-up tables that they point to.
+        number: how many there are.
+        tables: the look-up tables that they point to.
     """
 
     content: bytes
@@ -52,7 +52,7 @@ class EncodedOps(NamedTuple):
 
 
 def one_blend(kind: int, flags: int, factor: float) -> bytes:
-    """An fpc_operation: the one of that kind, which has no argument but a factor, or none."""
+    """An fpc_operation of a kind that has a factor as its only argument, or none."""
     packer = _TENSOR_HUE if kind == Kind.TENSOR_HUE else _BLEND
     return packer.pack(kind, flags, factor).ljust(_SIZE, b"\0")
 
@@ -64,8 +64,8 @@ class JobOperations:
 
     def __init__(self, raw: RawJob) -> None:
         self.raw = raw
-        """The struct itself, for what has no method here."""
-        self._operations = (ctypes.c_double * (MAX_OPERATIONS * _SIZE // 8))()  # as aligned as they have to be
+        """The struct itself, for fields without a method here."""
+        self._operations = (ctypes.c_double * (MAX_OPERATIONS * _SIZE // 8))()  # doubles, for the structs' alignment
         self._bytes = memoryview(self._operations).cast("B")
         self._count = 0
         self._tables: list[bytes] = []
@@ -83,11 +83,11 @@ class JobOperations:
         _LIST.pack_into(self.raw, _LIST_AT, self._own, 0)
 
     def mark(self) -> tuple[int, int]:
-        """Position of the next operation, for `packed`."""
+        """The current end of the operations, for `packed`."""
         return self._count, len(self._tables)
 
     def packed(self, mark: tuple[int, int]) -> EncodedOps:
-        """Packs the operations that were added since the mark, for other jobs."""
+        """Packs the operations that were added since `mark`, for other jobs."""
         count, tables = mark
         content = bytes(self._bytes[count * _SIZE : self._count * _SIZE])
         return EncodedOps(content, self._count - count, tuple(self._tables[tables:]))
@@ -106,12 +106,12 @@ class JobOperations:
         return True
 
     def use(self, packed: EncodedOps) -> None:
-        """Makes packed operations, which live until the job has run, the job's own ones until it is cleared."""
+        """Makes packed operations the job's own until it is cleared; they have to live until the job has run."""
         self._count = packed.number
         _LIST.pack_into(self.raw, _LIST_AT, address_of_bytes(packed.content), packed.number)
 
     def crop(self, top: int, left: int, height: int, width: int) -> None:
-        """Crops the result of the operations before."""
+        """Adds a crop."""
         _CROP.pack_into(self._operations, self._next(), Kind.CROP, 0, top, left, height, width)
 
     def resize(
@@ -124,15 +124,15 @@ class JobOperations:
         pass_order: int = PassOrder.HORIZONTAL_FIRST,
         box: tuple[float, float, float, float] | None = None,
     ) -> None:
-        """Resizes as Pillow resizes a whole image, of which only parts are there and wanted.
+        """Adds Pillow's resize of a whole image, of which only a part may be there and only a window may be wanted.
 
         Args:
-            whole: ``(height, width)`` of the whole input; None where all of it is there, whatever it is.
-            origin: ``(top, left)`` in it of the pixels that are there.
+            whole: ``(height, width)`` of the whole input; None if all of the input is there.
+            origin: ``(top, left)`` in the whole input of the pixels that are there.
             out: ``(height, width)`` of the whole output.
-            window: ``(top, left, height, width)`` of the part of the output that is wanted.
+            window: ``(top, left, height, width)`` of the wanted part of the output.
             filter: a `Filter`.
-            pass_order: a `PassOrder`; Pillow has FEWER_ROWS_FIRST from version 13 on.
+            pass_order: a `PassOrder`; Pillow's is FEWER_ROWS_FIRST from version 13 on.
             box: ``(x0, y0, x1, y1)``, the source box in the whole input, as Pillow's ``resize(box=)``.
         """
         height, width = whole or (0, 0)
@@ -177,43 +177,44 @@ class JobOperations:
         fill: tuple[int, int, int] = (0, 0, 0),
         rgbx_pad: int = 255,
     ) -> None:
-        """Adds pixels around, as torchvision's ``pad`` on PIL images.
+        """Adds a border, as torchvision's ``pad`` of PIL images.
 
         Args:
-            left, top, right, bottom: pixels.
+            left, top, right, bottom: widths in pixels.
             mode: a `Padding`.
-            fill: the channels of the constant.
-            rgbx_pad: the fourth byte of the constant in Pillow's images: 255 where Pillow gets a colour, as
-                torchvision's ``pad`` gives it, and 0 where its ``crop`` leaves the image.
+            fill: the channels of a constant border.
+            rgbx_pad: the fourth byte of a constant border in Pillow's memory: 255 where Pillow gets a colour, as from
+                torchvision's ``pad``, and 0 where torchvision's ``crop`` leaves the image.
         """
         _PAD.pack_into(self._operations, self._next(), Kind.PAD, 0, left, top, right, bottom, mode, *fill, rgbx_pad)
 
     def look_up(self, table: bytes, rgbx_pad: int = 0) -> None:
-        """Looks values up.
+        """Adds a look-up of each value in a table.
 
         Args:
             table: 256 bytes for each channel, one table after the other.
-            rgbx_pad: the fourth byte in Pillow's images, which ``Image.point`` leaves 0; `LOOK_UP_RGBX_PAD` where it is
-                looked up, too.
+            rgbx_pad: the fourth byte in Pillow's memory: 0 as after ``Image.point``, or `LOOK_UP_RGBX_PAD` to look that
+                byte up, too.
         """
         self._tables.append(table)
         address = address_of_bytes(table)
         _LUT.pack_into(self._operations, self._next(), Kind.LUT, 0, address, rgbx_pad, 0)
 
     def gray(self, channels: int) -> None:
-        """Converts as Pillow's ``convert("L")``, to 1 or 3 channels."""
+        """Adds Pillow's ``convert("L")``, to 1 or 3 channels."""
         _GRAY.pack_into(self._operations, self._next(), Kind.GRAY, 0, channels)
 
     def permute(self, order: Sequence[int]) -> None:
-        """Puts three channels in another order: of each of the result's the input's. Gray stays what it is."""
+        """Adds a permutation of three channels: ``order[i]`` is the input's channel for the result's i. Gray is
+        kept."""
         _PERMUTE.pack_into(self._operations, self._next(), Kind.PERMUTE, 0, *order)
 
     def blend(self, kind: int, factor: float) -> None:
-        """Adds Pillow's ``ImageEnhance``: SATURATION, CONTRAST or SHARPNESS by a factor that float32 has."""
+        """Adds Pillow's ``ImageEnhance``: SATURATION, CONTRAST or SHARPNESS by a factor that is exact in float32."""
         _BLEND.pack_into(self._operations, self._next(), kind, 0, factor)
 
     def turn_hue(self, shift: int) -> None:
-        """Converts to Pillow's HSV, adds 0 to 255 to the hue modulo 256, and converts back."""
+        """Adds a shift of the hue in Pillow's HSV: 0 to 255, modulo 256."""
         _HUE.pack_into(self._operations, self._next(), Kind.HUE, 0, shift)
 
     def autocontrast(self) -> None:
@@ -239,21 +240,21 @@ class JobOperations:
             size: ``(height, width)`` of the result.
             coefficients: six or eight finite numbers, as Pillow has them.
             filter: NEAREST, BILINEAR or BICUBIC.
-            fill: what the channels are outside of the image, 0 to 255; Pillow gets it as a colour (``fillcolor``).
+            fill: the channels outside of the image, 0 to 255; Pillow's ``fillcolor``.
         """
         padded = (*coefficients, *_NO_COEFFICIENTS[len(coefficients) :])
         _WARP.pack_into(self._operations, self._next(), kind, 0, *size, filter, *fill, _OPAQUE, *padded)
 
     def blur(self, kind: int, x: float, y: float) -> None:
-        """Adds Pillow's BOX_BLUR or GAUSSIAN_BLUR by the radii along rows and down columns, 0 to 2**20."""
+        """Adds Pillow's BOX_BLUR or GAUSSIAN_BLUR with a horizontal and a vertical radius, 0 to 2**20."""
         _BLUR.pack_into(self._operations, self._next(), kind, 0, x, y)
 
     def torch_blur(self, along: bytes, down: bytes) -> None:
         """Adds torchvision's ``gaussian_blur``.
 
         Args:
-            along, down: the weights along rows and down columns, as float32: an odd number each, from 0 to 1, with a
-                sum of 1. The kernel's are their products.
+            along, down: the horizontal and the vertical weights, float32: an odd number of each, from 0 to 1, with a
+                sum of 1. The kernel is their outer product.
         """
         weights = along + down
         self._tables.append(weights)
@@ -262,16 +263,16 @@ class JobOperations:
             self._operations, self._next(), Kind.TORCH_BLUR, 0, address, len(along) // 4, len(down) // 4
         )
 
-    # -- what torchvision does to uint8 tensors; `flags`: `TensorRounding`
+    # -- torchvision's operations on uint8 tensors; `flags` is a `TensorRounding`
 
     def tensor_gray(self, channels: int, flags: int) -> None:
         """Adds torchvision's ``rgb_to_grayscale`` of tensors, to 1 or 3 channels."""
         _GRAY.pack_into(self._operations, self._next(), Kind.TENSOR_GRAY, flags, channels)
 
     def tensor_blend(self, kind: int, factor: float, flags: int) -> None:
-        """Adds TENSOR_SATURATION, TENSOR_CONTRAST or TENSOR_SHARPNESS, by a factor that float32 has.
+        """Adds TENSOR_SATURATION, TENSOR_CONTRAST or TENSOR_SHARPNESS, by a factor that is exact in float32.
 
-        TENSOR_CONTRAST is refused where the gray values' sum may be above 2**24.
+        The core refuses TENSOR_CONTRAST if the sum of the gray values may exceed 2**24.
         """
         _BLEND.pack_into(self._operations, self._next(), kind, flags, factor)
 
@@ -295,7 +296,7 @@ class JobOperations:
 
         Args:
             size: ``(height, width)`` of the result.
-            theta: the matrix ``(3, 2)`` after the division by half the image's size, row after row; finite float32.
+            theta: the matrix ``(3, 2)`` after its division by half the image's size, row by row; finite float32.
             filter: NEAREST or BILINEAR.
             fill: three values, 0 to 255; None for black.
             flags: a `TensorRounding`.

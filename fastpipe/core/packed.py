@@ -1,4 +1,4 @@
-"""Packed images: a JPEG's coefficients in an arrangement that vectors read several times as fast, and back.
+"""Packed images: a JPEG's coefficients in a layout that vector instructions decode several times as fast, and back.
 
     packed = pack(jpeg)            # bytes of a .fpj file
     assert unpack(packed) == jpeg  # the same file
@@ -6,8 +6,8 @@
     packed = pack(jpeg, discard_original_bytes=True)
     assert same_coefficients(unpack(packed), packed)  # another file, with the same pixels in every decoder
 
-``packed_format.md`` beside this file has the format. What reads images (`read_header`, jobs, the datasets) takes packed
-ones as it takes JPEGs and PNGs.
+``packed_format.md`` beside this file describes the format. All that reads images (`read_header`, jobs, the datasets)
+takes packed images as it takes JPEGs and PNGs.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ __all__ = [
 ]
 
 PACKED_EXTENSION = ".fpj"
-"""The ending of packed images' names."""
+"""The file extension of packed images."""
 
 PACKED_SIGNATURE = b"\x89FPJ\r\n\x1a\n"
 """The bytes that every packed image begins with."""
 
-_FIXED, _TABLE, _ENTRY, _SUM = 72, 128, 8, 4  # bytes of a head's parts
+_FIXED, _TABLE, _ENTRY, _SUM = 72, 128, 8, 4  # bytes of the parts of a head
 
 LONGEST_HEAD = _FIXED + 3 * _TABLE + _ENTRY * -(-65_500 // 8) + _SUM
-"""Bytes of the longest head that there can be: of 65,500 rows of pixels in rows of MCUs of 8."""
+"""Bytes of the longest possible head: an image of 65,500 rows of pixels, in rows of MCUs of 8."""
 
-_ENDING = re.compile(r"\.[^./\\:*?\"<>|\s\x00-\x1f]{1,15}")  # what may stand at the end of a file's name anywhere
-_ABOUT = struct.Struct("<32sq")  # SHA-256, and ns since 1970; what follows is the ending
+_ENDING = re.compile(r"\.[^./\\:*?\"<>|\s\x00-\x1f]{1,15}")  # a file extension that every system accepts
+_ABOUT = struct.Struct("<32sq")  # SHA-256, and ns since 1970; the extension follows
 _UNKNOWN_TIME = -(1 << 63)
 
 _REASONS = {
@@ -66,7 +66,7 @@ _REASONS = {
 
 
 class _Packer:
-    """An fpc_packer, of one thread."""
+    """An fpc_packer; used by one thread alone."""
 
     def __init__(self) -> None:
         functions = native()
@@ -77,13 +77,13 @@ class _Packer:
             raise MemoryError("no memory for packing images")
 
     def __del__(self) -> None:
-        # In a child of fork, what another thread was at may be in any state: it stays.
+        # In a forked child, a packer that another thread was using may be in any state: it is leaked.
         if getattr(self, "address", None) and os.getpid() == self._owner:
             self._free(self.address)
 
 
 class _Local(threading.local):
-    """A thread's own packer, made when it is first asked for."""
+    """A thread's own packer, made at its first use."""
 
     def __init__(self) -> None:
         self.packer = _Packer()
@@ -101,12 +101,12 @@ def _packer() -> int | None:
 
 
 class Original(NamedTuple):
-    """The file that a packed image was made of, as far as it isn't pixels.
+    """The file that a packed image was made from, apart from its pixels.
 
     Attributes:
-        sha256: of all its bytes.
-        modified_ns: when it was last modified, in ns since 1970; None where that isn't known.
-        ending: of its name, with the dot; ``""`` where that isn't known.
+        sha256: the SHA-256 of the file.
+        modified_ns: when the file was last modified, in ns since 1970; None if unknown.
+        ending: the extension of its name, with the dot; ``""`` if unknown.
     """
 
     sha256: bytes
@@ -124,20 +124,20 @@ def pack(
 ) -> bytes:
     """Packs a JPEG: the same coefficients and metadata, in about 1.2 times the bytes.
 
-    With what it takes to make the JPEG's own bytes again, some hundred bytes: that is proved, by making them from the
-    packed image and comparing.
+    Some hundred bytes more allow `unpack` to restore the JPEG byte for byte; this function proves it by restoring the
+    JPEG from the packed image and comparing.
 
     Args:
         jpeg: the whole file.
-        max_bytes: the most scratch memory that it may take; 0 for no limit.
-        discard_original_bytes: leave that out; `unpack` then makes another JPEG with the same coefficients.
-        modified_ns, ending: of the file, for `original_of`. An ending that other systems don't have in names is left
-            out.
+        max_bytes: the most scratch memory to use; 0 for no limit.
+        discard_original_bytes: leave those bytes out; `unpack` then makes another JPEG with the same coefficients.
+        modified_ns, ending: modification time and extension of the file, for `original_of`. An extension that isn't
+            valid on every system is left out.
 
     Raises:
         NotPackableError: the core doesn't decode it as Pillow does, or packing would lose something.
-        ReaderUnavailableError: there is no core here.
-        MemoryError: there is no memory.
+        ReaderUnavailableError: the core isn't available.
+        MemoryError: out of memory.
     """
     about = None
     if not discard_original_bytes:
@@ -150,19 +150,19 @@ def pack(
 
 
 def unpack(packed: bytes, max_bytes: int = 0) -> bytes:
-    """Makes the JPEG of a packed image again, byte for byte: its SHA-256 is compared, and its coefficients.
+    """Restores the JPEG of a packed image byte for byte; checks its SHA-256 and its coefficients.
 
-    Where its own bytes were discarded, it is another JPEG with the same coefficients and metadata, so the same pixels
-    in every decoder: sequential, with optimised Huffman codes.
+    If the original bytes were discarded, the result is another JPEG with the same coefficients and metadata, so the
+    same pixels in every decoder: sequential, with optimised Huffman codes.
 
     Args:
         packed: the whole file.
-        max_bytes: the most scratch memory that it may take; 0 for no limit.
+        max_bytes: the most scratch memory to use; 0 for no limit.
 
     Raises:
-        DecodeError: it isn't a packed image, or it is damaged.
-        ReaderUnavailableError: there is no core here.
-        MemoryError: there is no memory.
+        DecodeError: the file isn't a packed image, or is damaged.
+        ReaderUnavailableError: the core isn't available.
+        MemoryError: out of memory.
     """
     status, made = _convert(native().fpc_unpack, packed, max_bytes)
     reason = "" if status == Status.OK else status_text(status)
@@ -174,10 +174,10 @@ def unpack(packed: bytes, max_bytes: int = 0) -> bytes:
 
 
 def original_of(packed: bytes) -> Original | None:
-    """The file that a packed image was made of; None where its own bytes were discarded.
+    """The file that a packed image was made from; None if its original bytes were discarded.
 
     Args:
-        packed: the whole file, which is sound: as `unpack` takes it.
+        packed: the whole file, undamaged: `unpack` takes it.
     """
     (size,) = unpack_from("<I", packed, 68)
     if not size:
@@ -190,35 +190,35 @@ def original_of(packed: bytes) -> Original | None:
 
 
 def _is_ending(text: str) -> bool:
-    """Whether every system takes a text at the end of a file's name."""
+    """True if a text is a file extension that is valid on every system."""
     return text.isprintable() and _ENDING.fullmatch(text) is not None
 
 
 def same_coefficients(jpeg: bytes, packed: bytes, max_bytes: int = 0) -> bool:
-    """Whether a packed image is a JPEG's: the same size, colours, sampling, quantization and coefficients, all of them.
+    """True if a JPEG and a packed image have the same size, colours, sampling, quantization and coefficients.
 
-    Both are decoded and compared. False where one of them can't be read.
+    Decodes and compares both. False if one of them can't be read.
 
     Raises:
-        ReaderUnavailableError: there is no core here.
-        MemoryError: there is no memory.
+        ReaderUnavailableError: the core isn't available.
+        MemoryError: out of memory.
     """
     return _compare(jpeg, packed, max_bytes)[1]
 
 
 def is_packed(data: bytes) -> bool:
-    """Whether a file's first bytes are a packed image's."""
+    """True if the first bytes of a file are a packed image's signature."""
     return data.startswith(PACKED_SIGNATURE)
 
 
 def rows_of(head: bytes, box: Box) -> tuple[int, int]:
-    """The bytes of a packed image between which the rows of MCUs lie that a box needs: where they begin and end.
+    """The byte range (begin, end) of the rows of MCUs that a box of a packed image needs.
 
-    With chroma at a fraction of the rows, what upsampling takes from the samples above and below is among them.
+    For vertically subsampled chroma, the rows above and below that upsampling needs are included.
 
     Args:
-        head: the file, or its beginning with all of the head, which has been found to be right.
-        box: inside the image.
+        head: the file, or its beginning with the whole head, already checked.
+        box: a box inside the image.
     """
     height, _ = unpack_from("<2I", head, 12)
     factor = max(head[26 : 24 + 4 * head[10] : 4])
@@ -232,20 +232,20 @@ def rows_of(head: bytes, box: Box) -> tuple[int, int]:
 
 
 def segments_of(head: bytes) -> tuple[int, int]:
-    """The bytes of a packed image that are the JPEG's segments, which the core reads with any box: begin and end.
+    """The byte range (begin, end) of the JPEG's marker segments in a packed image, which the core reads for any box.
 
     Args:
-        head: as `rows_of` takes it.
+        head: as for `rows_of`.
     """
     start = unpack_from("<I", head, 36)[0] + unpack_from("<Q", head, 40)[0]
     return start, start + unpack_from("<Q", head, 48)[0]
 
 
 def _why_another(jpeg: bytes, packed: bytes, original: Original, max_bytes: int) -> str:
-    """Why the JPEG that a packed image kept isn't the packed one; empty if it is."""
+    """Why a restored JPEG isn't the packed image's original; empty if it is."""
     if hashlib.sha256(jpeg).digest() != original.sha256:
         return "its JPEG has another SHA-256"
-    # Whoever makes a file up gives it the SHA-256 of anything.
+    # A forged file can have a matching SHA-256 of any other JPEG.
     status, same = _compare(jpeg, packed, max_bytes)
     if status != Status.OK:
         return status_text(status)
@@ -256,7 +256,7 @@ def _why_another(jpeg: bytes, packed: bytes, original: Original, max_bytes: int)
 
 
 def _compare(jpeg: bytes, packed: bytes, max_bytes: int) -> tuple[int, bool]:
-    """The status of decoding a JPEG and a packed image, and whether they have the same coefficients."""
+    """The status of decoding a JPEG and a packed image, and whether both have the same coefficients."""
     same = ctypes.c_int(0)
     one, other = (address_of_bytes(jpeg), len(jpeg)), (address_of_bytes(packed), len(packed))
     status = native().fpc_same_coefficients(_packer(), *one, *other, max_bytes, ctypes.byref(same))
@@ -265,7 +265,7 @@ def _compare(jpeg: bytes, packed: bytes, max_bytes: int) -> tuple[int, bool]:
 
 def _convert(function: Callable[..., int], data: bytes, max_bytes: int, *more: int | bytes | None) -> tuple[int, bytes]:
     address, size = ctypes.c_void_p(), ctypes.c_size_t()
-    # The packer is this thread's, and its memory stays until the thread's next call.
+    # The packer is this thread's own; the result's memory is valid until the thread's next call.
     status = function(
         _packer(), address_of_bytes(data), len(data), max_bytes, *more, ctypes.byref(address), ctypes.byref(size)
     )

@@ -1,7 +1,7 @@
-"""The memory of Pillow's images, which the core reads from and writes to without a copy.
+"""Access to the memory of Pillow's images, which the core reads and writes without a copy.
 
-Pillow shows it through Arrow's C data interface (``Image.__arrow_c_array__``, since Pillow 11.2): RGB as four bytes a
-pixel, L as one, where all rows lie one after the other.
+Pillow exports it through Arrow's C data interface (``Image.__arrow_c_array__``, since Pillow 11.2): RGB as four bytes a
+pixel, L as one, if all rows lie one after the other.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class PillowMemory(NamedTuple):
     """The memory of an image's pixels.
 
     Attributes:
-        address: of the first pixel.
+        address: the address of the first pixel.
         row_stride: bytes from row to row.
-        pixel_bytes: bytes from pixel to pixel: 4 for RGB, whose fourth isn't shown, 1 for L.
-        height, width, channels: of the image.
-        keep: has to live as long as the memory is used: Pillow's own share in it, whatever becomes of the image.
+        pixel_bytes: bytes from pixel to pixel: 4 for RGB, of which the fourth isn't visible, 1 for L.
+        height, width, channels: the image's shape.
+        keep: a reference that keeps the memory alive, even if the image is gone.
     """
 
     address: int
@@ -45,12 +45,12 @@ class Pillow(NamedTuple):
     """Facts about the installed Pillow.
 
     Attributes:
-        plain: ``PIL.Image.Image``, of which an instance has nothing to load.
-        wrap: makes a new image of what Pillow's C module makes, as ``PIL.Image.new`` does.
+        plain: ``PIL.Image.Image``; instances of exactly this class have nothing to load.
+        wrap: makes an image from pixels of Pillow's C module, as ``PIL.Image.new`` does.
         core: Pillow's C module.
-        checks_rows: it checks that the rows lie one after the other, since version 13. Before, it shows its first
-            block of memory, which isn't the pixels' in an image that is mapped, or that lies aligned.
-        pixels_in: the core's function that finds them in an array of Arrow's.
+        checks_rows: whether Pillow itself checks that the rows lie one after the other, as since version 13. Older
+            versions export their first block of memory, which isn't that of the pixels in a mapped or aligned image.
+        pixels_in: the core's function that finds the pixels in an Arrow array.
     """
 
     plain: type[Image.Image]
@@ -62,7 +62,7 @@ class Pillow(NamedTuple):
 
 @lru_cache(maxsize=1)
 def installed() -> Pillow | None:
-    """The installed Pillow; None where its images can't be read: in another layout than known."""
+    """The installed Pillow; None if its images can't be read, because their layout is unknown."""
     from PIL import Image, __version__
     from PIL import _imaging as imaging
 
@@ -77,7 +77,7 @@ def installed() -> Pillow | None:
 
 
 def _memory_in(pixels: ImagingCore, pillow: Pillow) -> PillowMemory | None:
-    """The memory of what Pillow's C module has of an image."""
+    """The memory of the pixels of Pillow's C module."""
     width, height = pixels.size
     size = PIXEL_BYTES.get(pixels.mode)
     if size is None or not (width and height):
@@ -86,7 +86,7 @@ def _memory_in(pixels: ImagingCore, pillow: Pillow) -> PillowMemory | None:
         return None
     try:
         capsule = pixels.__arrow_c_array__()
-    except ValueError:  # several blocks of memory
+    except ValueError:  # an image with several blocks of memory
         return None
     address = pillow.pixels_in(id(capsule) + CAPSULE_POINTER_AT, width * height, size)
     if not address:
@@ -97,11 +97,11 @@ def _memory_in(pixels: ImagingCore, pillow: Pillow) -> PillowMemory | None:
 def memory_of(image: Image.Image) -> PillowMemory | None:
     """The memory of an image's pixels, which are loaded if they aren't yet.
 
-    To be read: a read-only image's may be a file's, or an array's that others write to, as it is for Pillow.
+    The memory may only be read: a read-only image may share it with a file, or with an array that others write to.
 
     Returns:
-        None for a mode other than RGB and L, for an image without pixels, or of several blocks (beyond 16 MB), whose
-        rows are reversed or aligned, and for a Pillow that doesn't share its memory.
+        The memory. None for a mode other than RGB and L, for an image without pixels, with several blocks of memory
+        (beyond 16 MB) or with reversed or aligned rows, and for a Pillow that doesn't share its memory.
 
     Raises:
         OSError, ValueError: Pillow's, for an image that can't be loaded or is closed.
@@ -119,9 +119,10 @@ def memory_of(image: Image.Image) -> PillowMemory | None:
 
 
 def new_image(height: int, width: int, channels: int) -> tuple[Image.Image, PillowMemory] | None:
-    """A new image in mode RGB or L, by its channels, whose pixels are yet to be written; and its memory.
+    """Makes an image of mode RGB or L, by its channels, whose pixels are yet to be written.
 
-    None where its memory can't be had; see `memory_of`.
+    Returns:
+        The image and its memory; None if the memory isn't accessible (see `memory_of`).
     """
     pillow = installed() if library.available() else None
     if pillow is None:

@@ -1,6 +1,6 @@
-"""torchvision's operations on uint8 tensors ``(..., C, H, W)`` without gaps, each by one call.
+"""torchvision's operations on contiguous uint8 tensors ``(..., C, H, W)``, each by one call.
 
-Every function says whether it did it: nothing is written where it didn't. Addresses are ``data_ptr()``'s.
+Every function returns True if it did its work; otherwise nothing is written. Addresses are of ``data_ptr()``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fastpipe.core.pool import Context
 from fastpipe.core.structs import Kind
 
 BILINEAR, FUSED, FLOATS, V2 = 1, 2, 4, 8
-"""FPC_GRID_SAMPLE_BILINEAR and so on."""
+"""The flags FPC_GRID_SAMPLE_BILINEAR, …_FUSED, …_FLOATS and …_V2."""
 
 
 def change_planes(
@@ -23,12 +23,12 @@ def change_planes(
     """Runs TENSOR_GRAY, _SATURATION, _CONTRAST, _HUE, _AUTOCONTRAST or EQUALIZE.
 
     Args:
-        context: scratch memory.
+        context: the context whose scratch memory is used.
         kind: the operation.
-        image: images without gaps.
+        image: address of contiguous images.
         shape: number of images, channels, height and width.
-        out: other memory; undefined where it wasn't done.
-        factor: of a blend, or of TENSOR_HUE.
+        out: address of the results, which don't overlap; undefined if the result is False.
+        factor: the factor of a blend, or of TENSOR_HUE.
         flags: a `TensorRounding`.
     """
     operation = one_blend(kind, flags, factor)
@@ -49,14 +49,14 @@ def grid_sample_planes(
     """Runs torch's ``grid_sample`` on planes.
 
     Args:
-        context: scratch memory.
-        image: images without gaps.
+        context: the context whose scratch memory is used.
+        image: address of contiguous images.
         shape: number of images, channels, height and width, and the results' height and width.
-        out: bytes, or with FLOATS floats.
-        flags: FPC_GRID_SAMPLE_BILINEAR and so on.
+        out: address of the results: bytes, or floats with the flag FLOATS.
+        flags: `BILINEAR` and so on.
         fill: a value for each channel; None for black.
-        theta: six floats, torchvision's matrix ``(3, 2)`` after the division by the image's size.
-        grid: in its place a point for each pixel.
+        theta: address of six floats: torchvision's matrix ``(3, 2)`` after the division by the image's size.
+        grid: address of a point for each pixel; given instead of ``theta``.
     """
     colors = None if fill is None else (ctypes.c_float * len(fill))(*fill)
     sizes = (ctypes.c_int32 * 6)(*shape)
@@ -64,11 +64,12 @@ def grid_sample_planes(
 
 
 def mix_planes(context: Context, images: Sequence[int], weights: Sequence[float], count: int, out: int) -> bool:
-    """Adds up images of ``count`` bytes times their weights, in float32 and in their order, and truncates."""
+    """Adds up images of ``count`` bytes times their weights, in float32 and in the given order, and truncates the
+    sum."""
     addresses, factors = (ctypes.c_void_p * len(images))(*images), (ctypes.c_float * len(images))(*weights)
     return done(native().fpc_mix_planes(context.address, addresses, factors, len(images), count, out))
 
 
 def look_up_planes(context: Context, image: int, count: int, table: int, out: int) -> None:
-    """Maps each byte by a table of 256."""
+    """Maps ``count`` bytes by a table of 256 bytes."""
     native().fpc_look_up(context.address, image, count, table, out)

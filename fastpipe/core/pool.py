@@ -1,7 +1,7 @@
-"""Running jobs: by a context of the calling thread, or by a pool of the library's own threads.
+"""Runs jobs: by a context in the calling thread, or by a pool of the library's own threads.
 
-A context is a thread's own, is made when the thread first needs it and goes away with it; it is plain memory, so that
-the thread that forks goes on with its copy in the child.
+Each thread has its own context, made at its first use and freed with the thread. A context is plain memory, so that a
+thread that forks can go on using its copy in the child.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Context:
         isa: an instruction set; None for the one that ``FASTPIPE_CORE`` chose.
 
     Raises:
-        ReaderUnavailableError: there is no core.
-        MemoryError: no memory, or the machine lacks the instruction set.
+        ReaderUnavailableError: the core isn't available.
+        MemoryError: out of memory, or the machine lacks the instruction set.
     """
 
     __slots__ = ("_flip", "_free", "_look_up", "_owner", "_process", "_run", "address", "run_on_image")
@@ -49,7 +49,7 @@ class Context:
             raise MemoryError("no context for the core: there is no memory, or no such instruction set")
 
     def run(self, job: Job) -> int:
-        """Runs a job; returns its `Status`, as a plain int."""
+        """Runs a job and returns its `Status` as a plain int."""
         status: int = self._run(self.address, job.address)
         return status
 
@@ -59,23 +59,23 @@ class Context:
         return status
 
     def look_up(self, image: NDArray[np.uint8], table: bytes, out: NDArray[np.uint8]) -> None:
-        """Maps each byte by a table of 256, without a job; both arrays without gaps, or the same."""
+        """Maps each byte by a table of 256 bytes, without a job; the arrays are contiguous, and may be the same."""
         self._look_up(self.address, address_of(image), image.size, table, address_of(out))
 
     def flip(self, image: NDArray[np.uint8], out: NDArray[np.uint8]) -> None:
-        """Mirrors left and right, without a job; both arrays ``(H, W, 3)`` without gaps."""
+        """Mirrors left and right, without a job; the arrays are contiguous ``(H, W, 3)``."""
         height, width, _ = image.shape
         self._flip(self.address, address_of(image), height, width, address_of(out))
 
     def __del__(self) -> None:
-        # In a child of fork, what another thread was at may be in any state: it stays.
-        # The function is held: when the interpreter ends, modules are empty.
+        # In a forked child, a context that another thread was using may be in any state: it is leaked.
+        # The functions are attributes, because modules are empty when the interpreter ends.
         if getattr(self, "address", None) and self._process() == self._owner:
             self._free(self.address)
 
 
 class _Local(threading.local):
-    """A thread's own context, made when it is first asked for."""
+    """A thread's own context, made at its first use."""
 
     def __init__(self) -> None:
         self.context = Context()
@@ -88,7 +88,7 @@ def thread_context() -> Context:
     """Returns this thread's own context.
 
     Raises:
-        ReaderUnavailableError: there is no core here; see `why_not`.
+        ReaderUnavailableError: the core isn't available; see `why_not`.
     """
     global _local
     local = _local
@@ -98,10 +98,10 @@ def thread_context() -> Context:
 
 
 def run(job: Job) -> int:
-    """Runs a job in this thread, with its own context; returns its `Status`, as a plain int.
+    """Runs a job with this thread's own context and returns its `Status` as a plain int.
 
     Raises:
-        ReaderUnavailableError: there is no core here; see `why_not`.
+        ReaderUnavailableError: the core isn't available; see `why_not`.
     """
     return thread_context().run(job)
 
@@ -111,7 +111,7 @@ _STATUS = Struct(f"@{_STATUS_AT}xi{ctypes.sizeof(RawJob) - _STATUS_AT - ctypes.s
 
 
 class JobArray(Sequence[Job]):
-    """Contiguous jobs, as `Pool.run` takes them."""
+    """Jobs that are contiguous in memory, as `Pool.run` takes them."""
 
     def __init__(self, count: int) -> None:
         self.size = count
@@ -134,18 +134,18 @@ class JobArray(Sequence[Job]):
         return iter(self._jobs)
 
     def statuses(self, count: int) -> list[int]:
-        """`Status` of each of the first jobs, as plain ints."""
+        """The `Status` of each of the first ``count`` jobs, as plain ints."""
         return [status for (status,) in _STATUS.iter_unpack(self._bytes[: count * _STATUS.size])]
 
 
 class _Threads:
-    """An fpc_pool, which lives as long as something refers to it, such as a run."""
+    """An fpc_pool, which lives as long as an object refers to it, such as a run."""
 
     __slots__ = ("__weakref__", "_end", "_process", "address", "owner")
 
     def __init__(self, threads: int) -> None:
         functions = native()
-        # First: after the address is there a signal handler may raise. When the interpreter ends, modules are empty.
+        # Set first, as a signal handler may raise once there is an address. (Modules are empty at interpreter exit.)
         self._process, self._end = os.getpid, (functions.fpc_pool_forget, functions.fpc_pool_free)
         self.owner = os.getpid()
         self.address: int | None = functions.fpc_pool_new(threads, loaded().isa)
@@ -155,15 +155,15 @@ class _Threads:
     def __del__(self) -> None:
         if not getattr(self, "address", None):
             return
-        # What other threads had goes away in a child of fork before `_forget_pools` is called there.
+        # In a forked child, objects of other threads are destroyed before `_forget_pools` is called there.
         self._end[self._process() == self.owner](self.address)
 
 
 class InFlightRun:
-    """Jobs that threads may be at, and everything whose memory they read and write.
+    """Jobs that a pool's threads may be running, with all objects whose memory they read and write.
 
-    It is in `_in_flight` from before they start until they are done. Nothing else is sure to keep it: a signal handler
-    may raise between any two instructions of Python's, and in a destructor, too.
+    The object is in `_in_flight` from before the jobs start until they are done. No other reference is reliable: a
+    signal handler may raise between any two instructions of Python's, even in a destructor.
     """
 
     __slots__ = ("_cell", "_threads", "batch", "keep", "run")
@@ -171,7 +171,7 @@ class InFlightRun:
     def __init__(self, run: Run, threads: _Threads, batch: JobArray, keep: object) -> None:
         self.run = weakref.ref(run)
         self.batch, self.keep, self._threads = batch, keep, threads
-        self._cell = ctypes.c_void_p()  # C writes the list to it, and clears it when the list is done
+        self._cell = ctypes.c_void_p()  # set by C to its list of jobs, and cleared when the list is done
 
     def start(self, count: int) -> None:
         address = self._threads.address
@@ -181,7 +181,7 @@ class InFlightRun:
             native().fpc_pool_run(address, self.batch.address, count)
 
     def end(self) -> None:
-        """Waits for the jobs; where it is interrupted, it can be called again."""
+        """Waits for the jobs; may be called again if it is interrupted."""
         if os.getpid() == self._threads.owner:
             native().fpc_pool_wait(self._threads.address, ctypes.addressof(self._cell))
         self.keep = None
@@ -189,12 +189,12 @@ class InFlightRun:
 
 
 _in_flight: set[InFlightRun] = set()
-# The interpreter takes modules down while threads may still write: this set stays until the process is gone.
+# The interpreter destroys modules while threads may still write: this set lives until the process ends.
 ctypes.pythonapi.Py_IncRef(ctypes.py_object(_in_flight))
 
 
 def wait_for_orphans() -> None:
-    """Waits for jobs whose `Run` is gone but didn't wait, because its destructor was interrupted."""
+    """Waits for jobs whose `Run` is gone but didn't wait for them, because its destructor was interrupted."""
     for in_flight in [*_in_flight]:
         if in_flight.run() is None:
             in_flight.end()
@@ -211,7 +211,7 @@ class Run:
         self._in_flight_run.start(count)
 
     def wait(self) -> list[int]:
-        """Waits for all jobs; returns the `Status` of each."""
+        """Waits for all jobs and returns the `Status` of each."""
         self._in_flight_run.end()
         return self._in_flight_run.batch.statuses(self._count)
 
@@ -222,15 +222,15 @@ class Run:
 
 
 class Pool:
-    """Threads of the library's own, for any number of callers at a time; a caller that waits works, too.
+    """Threads of the library, shared by any number of callers; a caller that waits works, too.
 
-    They are started at the first run. In a child of fork they aren't there: the next run there starts others.
+    The threads are started at the first run. A forked child doesn't have them: its next run starts new ones.
 
     Args:
-        threads: at least 1.
+        threads: number of threads, at least 1.
 
     Raises:
-        ReaderUnavailableError: there is no core.
+        ReaderUnavailableError: the core isn't available.
     """
 
     def __init__(self, threads: int) -> None:
@@ -243,7 +243,7 @@ class Pool:
         _pools.add(self)
 
     def run(self, batch: JobArray, count: int | None = None) -> list[int]:
-        """Runs the first ``count`` jobs, each once, and waits; returns the `Status` of each."""
+        """Runs the first ``count`` jobs, each once, waits for them, and returns the `Status` of each."""
         number = _checked(batch, count)
         threads = self._started or self._threads()
         self._functions.fpc_pool_run(threads.address, batch.address, number)
@@ -253,21 +253,21 @@ class Pool:
         """Starts the first ``count`` jobs and returns at once.
 
         Args:
-            batch: the jobs; they stay as they are until the run is over.
-            count: None for all.
-            keep: lives until then: whatever has the memory that they read and write.
+            batch: the jobs, which may not change until the run is over.
+            count: number of jobs; None for all.
+            keep: an object that owns the memory that the jobs read and write; referred to until the run is over.
         """
         number = _checked(batch, count)
         wait_for_orphans()
         return Run(self._started or self._threads(), batch, number, keep)
 
     def read(self, files: int, raws: int, count: int) -> None:
-        """Reads a list of files, by their addresses; see `Files`."""
+        """Reads files, given by the addresses of an fpc_files and of fpc_file structs; see `Files`."""
         threads = self._started or self._threads()
         self._functions.fpc_pool_read(threads.address, files, raws, count)
 
     def read_arrays(self, raws: int, count: int) -> None:
-        """Reads a list of arrays, by its address; see `fastpipe.core.read_arrays`."""
+        """Reads arrays, given by the address of fpc_array structs; see `fastpipe.core.read_arrays`."""
         threads = self._started or self._threads()
         self._functions.fpc_pool_arrays(threads.address, raws, count)
 
@@ -278,7 +278,7 @@ class Pool:
             return self._started
 
     def close(self) -> None:
-        """Ends the threads when their runs are done; the next run starts others."""
+        """Ends the threads when their runs are done; the next run starts new ones."""
         with self._lock:
             self._started = None
 
@@ -289,7 +289,7 @@ class Pool:
         self.close()
 
     def _forget(self) -> None:
-        self._lock = threading.RLock()  # another thread of the parent may have held it
+        self._lock = threading.RLock()  # a thread of the parent may hold the old one
         self._started = None
 
 
@@ -305,7 +305,7 @@ _pools: weakref.WeakSet[Pool] = weakref.WeakSet()
 
 
 def _forget_pools() -> None:
-    _in_flight.clear()  # their threads aren't here
+    _in_flight.clear()  # the threads don't exist in this process
     for pool in list(_pools):
         pool._forget()
 

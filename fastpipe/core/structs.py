@@ -1,4 +1,4 @@
-"""The numbers and structs of fastpipe_core.h; ``tests/core/layout.c`` holds them against it."""
+"""The constants and structs of fastpipe_core.h; ``tests/core/layout.c`` checks that they match."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from enum import IntEnum, IntFlag
 from typing import Any
 
 ABI = 17
-"""FPC_ABI of the structs below."""
+"""The FPC_ABI that the structs below belong to."""
 
 
 class Status(IntEnum):
     """fpc_status: how a job ended.
 
-    From UNKNOWN_FORMAT to BAD_OPERATION it was refused, and another reader decides; with UNSURE torch is to do it.
-    OTHER_BYTES is of packing alone: the JPEG can't be made again byte by byte.
+    From UNKNOWN_FORMAT to BAD_OPERATION the core refused the job, and another reader decides about the file. With
+    UNSURE torch has to do the job. OTHER_BYTES occurs in packing only: the JPEG can't be restored byte by byte.
     """
 
     OK = 0
@@ -39,7 +39,7 @@ class Status(IntEnum):
 
 
 class Isa(IntEnum):
-    """fpc_isa: instruction sets; BEST is the best of this machine."""
+    """fpc_isa: instruction sets; BEST is the best one of this machine."""
 
     BEST = 0
     PORTABLE = 1
@@ -108,11 +108,11 @@ class TensorRounding(IntFlag):
 
 
 LOOK_UP_RGBX_PAD = -1
-"""FPC_LOOK_UP_FOURTH: the fourth byte is looked up in the first table."""
+"""FPC_LOOK_UP_FOURTH: the fourth byte is looked up in the first channel's table."""
 
 
 class PassOrder(IntEnum):
-    """fpc_pass_order: the pass that a resize begins with."""
+    """fpc_pass_order: which pass of a resize comes first."""
 
     HORIZONTAL_FIRST = 0
     VERTICAL_FIRST = 1
@@ -121,7 +121,7 @@ class PassOrder(IntEnum):
 
 
 class DType(IntEnum):
-    """fpc_dtype: a sink's elements."""
+    """fpc_dtype: the type of a sink's elements."""
 
     UINT8 = 1
     FLOAT32 = 2
@@ -130,7 +130,7 @@ class DType(IntEnum):
 
 
 class Arithmetic(IntFlag):
-    """Flags of fpc_sink: how bytes become floats."""
+    """Flags of fpc_sink: how bytes are converted to floats."""
 
     NORMALIZE = 1
     MULTIPLY = 2
@@ -212,7 +212,7 @@ class RawPixels(ctypes.Structure):
 
 
 class _Data(ctypes.Union):
-    """``const uint8_t *data``: set from bytes without a copy, or from an address."""
+    """``const uint8_t *data``: set from bytes without a copy, or to an address."""
 
     _fields_ = (("bytes", ctypes.c_char_p), ("address", ctypes.c_void_p))
 

@@ -1,4 +1,4 @@
-"""A thread's own threads of the core, and memory for jobs and files that it uses again."""
+"""Each Python thread's own pool of the core's threads, and its reusable memory for jobs and files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fastpipe.core.pool import JobArray, Pool
 
 
 class ThreadResources:
-    """A thread's own: the core's threads that work for it, and memory for jobs and files that is used again."""
+    """One Python thread's pool of the core's threads, and its reusable memory for jobs and files."""
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
@@ -20,24 +20,24 @@ class ThreadResources:
         self._files: list[Files] = []
 
     def jobs(self, count: int) -> JobArray:
-        """Room for `count` jobs; `give_back` takes it."""
+        """Lends memory for `count` jobs, until `give_back`."""
         batch = self._jobs.pop() if self._jobs else None
         return JobArray(count) if batch is None or batch.size < count else batch
 
     def read(self, sources: Sequence[str | bytes], max_bytes: int, *, whole: bool = False) -> Files:
-        """Reads files and looks at their headers; `give_back` takes their memory.
+        """Reads files and their headers into memory that is lent until `give_back`.
 
         Args:
-            sources: paths of files, and what is in others.
+            sources: paths of files, or the bytes of a file.
             max_bytes: longer files aren't read; 0 for no limit.
-            whole: as of `Files.load`.
+            whole: see `Files.load`.
         """
         files = self._files.pop() if self._files else Files()
         files.load(sources, max_bytes, self.pool, whole=whole)
         return files
 
     def give_back(self, memory: JobArray | Files) -> None:
-        """Takes memory that nobody needs any more, for the next ones who ask."""
+        """Takes back memory from `jobs` or `read`, for reuse."""
         if isinstance(memory, Files):
             self._files.append(memory)
         else:
@@ -48,9 +48,9 @@ _local = threading.local()
 
 
 def thread_resources(threads: int) -> ThreadResources | None:
-    """The calling thread's own; with another number of threads than before it is made anew.
+    """The calling thread's resources, made anew if the number of threads changes.
 
-    None where there is no core.
+    None if the core isn't available.
     """
     found: ThreadResources | None = getattr(_local, "resources", None)
     if found is None or threads != found.threads:
@@ -60,7 +60,7 @@ def thread_resources(threads: int) -> ThreadResources | None:
 
 
 def end_threads() -> None:
-    """Ends the core's threads that work for the calling thread; the next batch starts its own."""
+    """Ends the calling thread's pool; its next batch starts a new one."""
     found: ThreadResources | None = getattr(_local, "resources", None)
     if found is not None:
         found.pool.close()
