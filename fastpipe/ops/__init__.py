@@ -1,4 +1,4 @@
-"""The operations that transforms draw, a family a file; `REGISTRY` has them all."""
+"""The operations that transforms draw, one file for each family; `REGISTRY` maps names to operations."""
 
 from fastpipe.ops.base import (
     EXACT,

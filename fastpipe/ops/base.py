@@ -1,9 +1,9 @@
-"""The base of operations: frozen, typed values with everything that is known of them.
+"""The base of operations: frozen, typed values that hold all facts about an operation.
 
-A transform draws operations, a program is made of them. An operation says what shape its result has, which pixels of
-its input a part of its result needs, where it moves a point, what it promises about its pixels, and how it is called
-in words. Its pixels have routes: the function of `fastpipe.transforms.functional` of the same name, for any image, and
-for uint8 arrays the core, where that has the operation.
+A transform draws operations, and a program consists of them. An operation defines the shape of its result, the pixels
+of its input that a part of its result needs, where it moves a point, what it promises about its pixels, and its
+description in words. Its pixels are computed by the function of `fastpipe.transforms.functional` of the same name, for
+any image, or by the core for uint8 arrays, if the core has the operation.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """One promise about pixels.
+    """A promise about an operation's pixels.
 
     Attributes:
-        name: a word for it.
-        text: in a sentence.
+        name: the promise in one word.
+        text: the promise in a sentence.
     """
 
     name: str
@@ -50,7 +50,7 @@ OWN = Contract("own", "its own pixels")
 
 
 NEVER = math.inf
-"""Value of `Operation.least_pixels`: the core takes longer however many pixels there are."""
+"""A value of `Operation.least_pixels`: the core is slower for any number of pixels."""
 
 
 Key = TypeVar("Key", bound=Hashable)
@@ -58,10 +58,10 @@ Value = TypeVar("Value")
 
 
 class Bounded(dict[Key, Value]):
-    """A dict of what is worked out once: it forgets all where a further key would be one too many.
+    """A dict used as a cache: a new key beyond ``most`` keys clears it first.
 
     Args:
-        most: keys that it may have.
+        most: the most keys.
     """
 
     __slots__ = ("_most",)
@@ -71,7 +71,7 @@ class Bounded(dict[Key, Value]):
         self._most = most
 
     def keep(self, key: Key, value: Value) -> Value:
-        """Sets a key that isn't there; returns the value."""
+        """Sets a new key and returns the value."""
         if len(self) >= self._most:
             self.clear()
         self[key] = value
@@ -79,35 +79,35 @@ class Bounded(dict[Key, Value]):
 
 
 class ImageJob(Protocol):
-    """A job of the core's on images of one layout: `fastpipe.program.prepared.Prepared`."""
+    """A job of the core on images of one layout: see `fastpipe.program.prepared.Prepared`."""
 
     @property
     def dtype(self) -> torch.dtype | None:
-        """The dtype of the tensor that comes out; None where an image does."""
+        """The dtype of the resulting tensor; None if the result is an image."""
 
     @property
     def keeps_info(self) -> bool:
-        """Whether a PIL image that comes out has the ``info`` of the one that came."""
+        """True if a resulting PIL image keeps the input's ``info``."""
 
     def run_on(
         self, image: Image.Image | NDArray[np.uint8], keeps_info: bool = True
     ) -> torch.Tensor | Image.Image | None:
-        """The result for an image of that layout; None where the core can't make it."""
+        """The result for an image of the job's layout; None if the core can't make it."""
 
 
 ImageJobs: TypeAlias = "Bounded[Hashable, ImageJob | Literal[False] | None]"
 
 
 class Memo:
-    """Results that are kept with an operation or a program which will come again: no part of its value.
+    """Cached results of an interned operation or program; ignored by comparison and pickling.
 
     Attributes:
-        packed: its operations of the core's and the shape of their result, by the shape that they were packed for, or
-            by its channels where the rest doesn't matter.
-        jobs: whole jobs on images in memory, by the images' layout, False where there can be none; those of operations
-            are made for the second image: None until then. No dict where the work isn't the same for all images of a
-            layout.
-        on_tensor: the operations that do the same to tensors; `fastpipe.ops.on_tensor` has them.
+        packed: the encoded operations and the shape of their result; keys are the input's shape, or only its channels
+            if the size doesn't matter.
+        jobs: whole jobs on images in memory, by the images' layout; False if there can be none. An operation's job is
+            made for the second image, so its first value is None. The attribute is None if the work isn't the same for
+            all images of a layout.
+        on_tensor: the operations that do the same on tensors; see `fastpipe.ops.on_tensor`.
     """
 
     __slots__ = ("jobs", "on_tensor", "packed")
@@ -123,34 +123,34 @@ class Memo:
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> tuple[type[Memo], tuple[()]]:
-        return Memo, ()  # another process works it out for itself
+        return Memo, ()  # another process computes its own
 
 
-_KEPT = 64  # shapes or layouts of images, in each of a memo's dicts
+_KEPT = 64  # shapes or layouts in each dict of a memo
 
 
 class Operation:
-    """The base of all operations. Fields are the keyword arguments of the functional, in its order.
+    """The base of all operations. The fields are the keyword arguments of the functional, in its order.
 
     Attributes:
         op: the name of the function in `fastpipe.transforms.functional`, and of the operation in `REGISTRY`.
-        phrase: `words`, with the arguments by name in braces; empty for `str`.
+        phrase: the format string of `words`, with the arguments' names in braces; empty for `str`.
         pointwise: each pixel of the result depends on the same pixel of the input alone.
-        moves: a mask of labels has to move along; one that is pointwise moves nothing.
-        contract: what is promised about the pixels of uint8 arrays, against torchvision on PIL images.
-        makes_tensor: the result is a tensor, whatever the input.
-        changes_shape: the class says so in `output_shape`.
-        narrows: all of the result may need a part of the input, or other operations: see `required_region`.
-        drops_info: of a PIL image, the result is one without its ``info``.
+        moves: a label mask has to be transformed, too; a pointwise operation never moves anything.
+        contract: the promise about the pixels of uint8 arrays, compared with torchvision on PIL images.
+        makes_tensor: the result is a tensor for any input.
+        changes_shape: the class overrides `output_shape`.
+        narrows: the whole result may need a part of the input only, or other operations: see `required_region`.
+        drops_info: the result for a PIL image has no ``info``.
         takes_arrays_alone: `apply` takes no PIL image.
-        least: what `least_pixels` says of RGB and of gray images, where nothing else decides.
-        moves_ahead: right after a conversion to a tensor, it may run before that, on pixels, with the same bytes.
+        least: `least_pixels` for RGB and for gray images, unless the class overrides that method.
+        moves_ahead: right after a conversion to a tensor, it may run before the conversion with the same bytes.
     """
 
     __slots__ = ("interned",)
 
     interned: Memo
-    """The memo of an interned operation; unset in others."""
+    """The memo of an interned operation; not set in other operations."""
 
     op: ClassVar[str]
     phrase: ClassVar[str] = ""
@@ -170,63 +170,63 @@ class Operation:
         cls.changes_shape = cls.output_shape is not Operation.output_shape
         if "required_region" in vars(cls) and "narrows" not in vars(cls):
             cls.narrows = True
-        # The class's own, as arguments may be lists and tensors; not a method in Python: caches ask for every image.
+        # Hashes by the class, as arguments may be lists and tensors. No Python method: caches call this for each image.
         cls.__hash__ = type.__hash__.__get__(cls)  # type: ignore[method-assign]
 
     def apply(self, image: Any) -> Any:
-        """The operation on a PIL image, an ndarray ``(H, W, C)`` or a tensor ``(…, C, H, W)``."""
+        """Applies the operation to a PIL image, an ndarray ``(H, W, C)`` or a tensor ``(…, C, H, W)``."""
         return getattr(imported("fastpipe.transforms.functional"), self.op)(image, **self.arguments())
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
-        """The shape that `apply` gives an image of that shape, worked out without pixels."""
+        """The shape of `apply`'s result for an image of this shape, computed without pixels."""
         return shape
 
     def returns_input(self, shape: ImageShape) -> bool:
-        """Whether `apply` gives an image of that shape back as it is, and not a copy."""
+        """True if `apply` returns an image of this shape itself, not a copy."""
         return False
 
     def least_pixels(self, channels: int) -> float:
-        """The least pixels of a PIL image for which the core, called for this operation alone, is faster than Pillow.
+        """The smallest number of pixels of a PIL image for which one call of the core is faster than Pillow.
 
-        Measured by ``benchmarks/transforms.py``: a call, with the new image that it writes to, takes 6 µs; and what
-        moves whole rows or pixels is as fast in Pillow: `NEVER`.
+        Measured by ``benchmarks/transforms.py``: a call and the new image for its result take 6 µs. Operations that
+        move whole rows or pixels are never faster than in Pillow: `NEVER`.
         """
         return self.least[channels != 3]
 
     def keeps_info(self, shape: ImageShape) -> bool:
-        """Whether what `apply` makes of a PIL image of that shape has its ``info``."""
+        """True if `apply`'s result for a PIL image of this shape keeps the image's ``info``."""
         return not self.drops_info or self.returns_input(shape)
 
     def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
-        """The input that a region of the result needs.
+        """The part of the input that a region of the result needs.
 
         Args:
             region: a box inside the result.
-            shape: the whole input.
+            shape: the shape of the whole input.
 
         Returns:
-            The box of the input that is needed, and the operations that make the region of it, bit for bit; None where
-            all of the input is needed, and then all of the result is made.
+            The needed box of the input, and the operations that make the region from it, bit for bit. None if the whole
+            input is needed; then the whole result is made.
         """
         return (region, (self,)) if self.pointwise else None
 
     def table(self) -> NDArray[np.uint8] | None:
-        """The 256 results of an operation that maps each uint8 value to another; None for any other operation."""
+        """The look-up table ``(256,)`` of an operation that maps each uint8 value to another; None for any other."""
         return None
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
-        """Adds the operation, on a uint8 image of that shape, to a job of the core's; False where it has none such."""
+        """Adds the operation on a uint8 image of this shape to a job; False if the core doesn't have the operation."""
         return False
 
     def point_transform(self, shape: ImageShape) -> NDArray[np.float64] | None:
-        """The motion of points: a 3×3 matrix on ``(x, y, 1)``, pixel edges at whole numbers.
+        """How points move: a 3×3 matrix on ``(x, y, 1)``, with pixel edges at integers.
 
-        None for a motion that is no projection. An operation that moves nothing gives the identity.
+        The identity if nothing moves; None for a motion that is no projection.
         """
         return np.eye(3)
 
     def on_mask(self) -> Operation | None:
-        """The operation for a mask of labels, without blending or colours; None if a mask stays as it is."""
+        """The operation for a label mask, without blending or colours; None if the mask stays as it is."""
         if self.pointwise or not self.moves:
             return None
         plain = {"interpolation": InterpolationMode.NEAREST, "fill": 0}
@@ -234,7 +234,7 @@ class Operation:
         return replace(own, **{name: plain[name] for name in plain.keys() & field_names(self)})  # type: ignore[no-any-return]
 
     def words(self) -> str:
-        """A phrase for people, in ASCII and the degree sign, such as ``"mirrored left-right"``."""
+        """Describes the operation for users, in ASCII and the degree sign: ``"mirrored left-right"``."""
         if self.phrase:
             return self.phrase.format(**self.arguments())
         return str(self).replace("×", "x").replace("→", ">")
@@ -247,7 +247,7 @@ class Operation:
         return getattr(self, name)
 
     def __eq__(self, other: object) -> bool:
-        """Equal operations and arguments; tensors and arrays among them by value."""
+        """True for the same class with equal arguments; tensors and arrays are compared by value."""
         if self is other:
             return True
         if type(self) is not type(other):
@@ -259,20 +259,21 @@ class Operation:
 
 
 def on_array_by_core(operation: Operation, image: UInt8Array) -> UInt8Array | None:
-    """An operation's result on an array ``(H, W)`` or ``(H, W, C)`` by the core; None where that can't do it."""
+    """An operation's result on an array ``(H, W)`` or ``(H, W, C)`` by the core; None if the core can't do it."""
     rows, columns, *depth = image.shape
     shape = new_namedtuple(ImageShape, (rows, columns, *(depth or (1,))))
     return by_core(image, lambda job: operation.to_core(job, shape), _size_of(operation, image, shape))
 
 
 def _size_of(operation: Operation, image: UInt8Array, shape: ImageShape) -> tuple[int, ...]:
-    """The shape of an operation's result on an array of that shape, without an axis of one channel if it has none."""
+    """The shape of an operation's result for an array; without a channel axis if the array has none and one is
+    enough."""
     made = operation.output_shape(shape)
     return made if image.ndim == 3 or made[2] > 1 else made[:2]
 
 
 def on_array(operation: Operation, image: UInt8Array) -> UInt8Array:
-    """`on_array_by_core`; where the core isn't there or hasn't the operation, by Pillow itself: the same pixels."""
+    """An operation's result on an array by the core, or by Pillow if the core can't do it: the same pixels."""
     if not image.size:
         shape = ImageShape(image.shape[0], image.shape[1], channels(image))
         return np.zeros(_size_of(operation, image, shape), np.uint8)
@@ -281,7 +282,7 @@ def on_array(operation: Operation, image: UInt8Array) -> UInt8Array:
 
 
 def call(name: str, arguments: dict[str, Any]) -> str:
-    """A function's call, without the arguments that are None."""
+    """Formats a function call, without the arguments that are None."""
     return f"{name}({', '.join(f'{key}={_text(value)}' for key, value in arguments.items() if value is not None)})"
 
 
@@ -289,25 +290,25 @@ Interned = TypeVar("Interned", bound=Operation)
 
 
 def interned(operation: Interned) -> Interned:
-    """The operation, which will be drawn again and again: what is worked out about it is kept with it."""
+    """Gives an operation that will be drawn again and again a memo, and returns it."""
     object.__setattr__(operation, "interned", Memo())  # frozen
     return operation
 
 
 def memo_of(step: object) -> Memo | None:
-    """The memo that is kept with an interned operation; None for a step that was drawn for one image."""
+    """The memo of an interned operation; None for a step that was drawn for one image."""
     memo: Memo | None = getattr(step, "interned", None)
     return memo
 
 
-@lru_cache(maxsize=4096, typed=True)  # to Python 1, 1.0 and True are one key, and to a transform not one argument
+@lru_cache(maxsize=4096, typed=True)  # 1, 1.0 and True are equal keys, but different arguments
 def interned_once(kind: Callable[..., Interned], *arguments: object) -> Interned:
-    """The interned operation of these arguments, which are hashable: always the same one."""
+    """The one interned operation with these hashable arguments."""
     return interned(kind(*arguments))
 
 
 def interned_if_hashable(kind: Callable[..., Interned], *arguments: object) -> Interned:
-    """The interned operation of these arguments, lists and tuples among them; a new one if any isn't hashable."""
+    """The one interned operation with these arguments, lists and tuples included; a new one if any isn't hashable."""
     flat: list[object] = []
     for argument in arguments:
         if type(argument) is list or type(argument) is tuple:
@@ -316,14 +317,14 @@ def interned_if_hashable(kind: Callable[..., Interned], *arguments: object) -> I
             flat.append(argument)
     try:
         known: Interned = _interned_of_flat(kind, *flat)
-    except TypeError:  # not hashable; any other is raised again
+    except TypeError:  # an argument isn't hashable; kind() raises any other TypeError again
         return kind(*arguments)
     return known
 
 
 @lru_cache(maxsize=4096, typed=True)
 def _interned_of_flat(kind: Callable[..., Interned], *flat: Any) -> Interned:
-    """The interned operation of arguments in which a list or a tuple is its class, its length and its elements."""
+    """The interned operation of flattened arguments: a list or tuple is given as its class, length and elements."""
     if any(isinstance(part, torch.Tensor) for part in flat):
         raise TypeError("tensors are hashable, but change")
     rest = iter(flat)
@@ -336,16 +337,17 @@ REGISTRY: dict[str, type[Operation]] = {}
 
 @dataclass_transform(eq_default=False, frozen_default=True, field_specifiers=(field,))
 def register(cls: type[Interned]) -> type[Interned]:
-    """Makes an operation's class a frozen dataclass, in `REGISTRY`; the conformance tests take it from there."""
+    """Makes an operation's class a frozen dataclass and adds it to `REGISTRY`, which the conformance tests go
+    through."""
     made = dataclass(frozen=True, slots=True, eq=False)(cls)
     REGISTRY[made.op] = made
     return made
 
 
 def contracts_of(step: object) -> tuple[Contract, ...]:
-    """The promises for a step on a uint8 array: one, or for several views of an image each that occurs.
+    """The promises about a step on a uint8 array: one, or one for each kind of view of a multi-view step.
 
-    A step of another kind may say its promise in a sentence, as ``step.promise``.
+    A step that is no `Operation` may give its promise as a sentence in ``step.promise``.
     """
     if hasattr(step, "contracts"):
         return tuple(step.contracts)
@@ -367,7 +369,7 @@ def _field_names(cls: Any) -> tuple[str, ...]:
 
 @lru_cache(maxsize=8)
 def imported(module: str) -> Any:
-    """A module that lies above, as the functionals, which ask the operations for sizes, or that not everybody has."""
+    """Imports, at its first use, a module of a higher layer, such as the functionals, or one that may be missing."""
     return importlib.import_module(module)
 
 
@@ -391,5 +393,5 @@ def _text(value: object) -> str:
 
 
 def number(value: float) -> str:
-    """A number in six digits."""
+    """Formats a number with six significant digits."""
     return f"{value:.6g}"

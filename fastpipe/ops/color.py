@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _constant(values: object) -> NDArray[np.uint8]:
-    """A table that every image of an operation shares; read-only."""
+    """A read-only table, shared by all images of an operation."""
     table: NDArray[np.uint8] = np.array(values, np.uint8)
     table.flags.writeable = False
     return table
@@ -32,7 +32,7 @@ _POSTERIZED = {bits: _constant(_LEVELS & (256 - (1 << (8 - bits)))) for bits in 
 
 
 class TableOperation(Operation):
-    """An operation that maps each uint8 value to another, unless its arguments say otherwise: see `Operation.table`."""
+    """An operation that maps each uint8 value to another, if `Operation.table` returns a table for its arguments."""
 
     __slots__ = ()
 
@@ -44,16 +44,16 @@ class TableOperation(Operation):
         return True
 
     def table_rgbx_pad(self) -> int:
-        """Fate of the fourth byte that Pillow's images have after red, green and blue.
+        """The value of the fourth byte of Pillow's RGB pixels after the look-up.
 
-        0 in most, by ``Image.point``; `LOOK_UP_RGBX_PAD` where Pillow treats it as a channel.
+        0 as after ``Image.point``; `LOOK_UP_RGBX_PAD` if Pillow's function changes that byte like a channel.
         """
         return 0
 
 
 @register
 class AdjustBrightness(TableOperation):
-    """Pixels times a factor."""
+    """Multiplies pixels by a factor."""
 
     op: ClassVar[str] = "adjust_brightness"
     phrase: ClassVar[str] = "brightness x {brightness_factor:.2f}"
@@ -65,7 +65,7 @@ class AdjustBrightness(TableOperation):
     def table(self) -> NDArray[np.uint8] | None:
         if not self.brightness_factor >= 0:
             return None
-        # In float32, cut off: Pillow's blend with black.
+        # float32, truncated: equal to Pillow's blend with black.
         table: NDArray[np.uint8] = np.minimum(np.float32(self.brightness_factor) * _LEVELS32, 255).astype(np.uint8)
         return table
 
@@ -74,7 +74,7 @@ class AdjustBrightness(TableOperation):
 
 
 class Enhancement(Operation):
-    """One of Pillow's enhancements, a blend of the image with a version of it; the field is the factor.
+    """One of Pillow's enhancements: blends the image with a version of itself; the one field is the factor.
 
     Attributes:
         kind: the core's operation.
@@ -92,12 +92,12 @@ class Enhancement(Operation):
         return True
 
 
-_LARGEST_FACTOR = 3e38  # the core's factors are float32, whose largest is 3.4e38
+_LARGEST_FACTOR = 3e38  # the core's factors are float32, whose maximum is 3.4e38
 
 
 @register
 class AdjustContrast(Enhancement):
-    """A blend with the mean of the gray image."""
+    """Blends with the mean of the gray image."""
 
     op: ClassVar[str] = "adjust_contrast"
     phrase: ClassVar[str] = "contrast x {contrast_factor:.2f}"
@@ -109,7 +109,7 @@ class AdjustContrast(Enhancement):
 
 @register
 class AdjustSaturation(Enhancement):
-    """A blend with the gray image."""
+    """Blends with the gray image."""
 
     op: ClassVar[str] = "adjust_saturation"
     phrase: ClassVar[str] = "saturation x {saturation_factor:.2f}"
@@ -121,7 +121,7 @@ class AdjustSaturation(Enhancement):
 
 @register
 class AdjustHue(Operation):
-    """Hues shifted on the colour circle."""
+    """Shifts the hues on the colour circle."""
 
     op: ClassVar[str] = "adjust_hue"
     phrase: ClassVar[str] = "hue shifted by {hue_factor:+.3f}"
@@ -141,7 +141,7 @@ class AdjustHue(Operation):
 
 @register
 class AdjustGamma(TableOperation):
-    """Pixels to a power."""
+    """Raises pixels to a power."""
 
     op: ClassVar[str] = "adjust_gamma"
     pointwise: ClassVar[bool] = True
@@ -157,9 +157,9 @@ class AdjustGamma(TableOperation):
 
 @lru_cache(maxsize=64)
 def _gamma_table(gamma: float, gain: float) -> NDArray[np.uint8]:
-    """``255.999 * gain * (value / 255) ** gamma``, rounded down, as torchvision has it for PIL images.
+    """``255.999 * gain * (value / 255) ** gamma``, rounded down, as torchvision's table for PIL images.
 
-    Kept, as computing it with Python's exact powers takes as long as looking up a small image; read-only, therefore.
+    Cached, because Python's exact powers take as long as the look-up of a small image; therefore read-only.
     """
     values = [int((255 + 1 - 1e-3) * gain * pow(level / 255.0, gamma)) for level in range(256)]
     return _constant(np.clip(values, 0, 255))
@@ -167,7 +167,7 @@ def _gamma_table(gamma: float, gain: float) -> NDArray[np.uint8]:
 
 @register
 class Invert(TableOperation):
-    """The negative."""
+    """Makes the negative."""
 
     op: ClassVar[str] = "invert"
     phrase: ClassVar[str] = "inverted"
@@ -179,7 +179,7 @@ class Invert(TableOperation):
 
 @register
 class Posterize(TableOperation):
-    """The upper bits alone."""
+    """Keeps the upper bits of each value."""
 
     op: ClassVar[str] = "posterize"
     phrase: ClassVar[str] = "posterized to {bits} bits"
@@ -187,12 +187,12 @@ class Posterize(TableOperation):
     bits: int
 
     def table(self) -> NDArray[np.uint8] | None:
-        return _POSTERIZED.get(self.bits) if isinstance(self.bits, int) else None  # of others Pillow decides
+        return _POSTERIZED.get(self.bits) if isinstance(self.bits, int) else None  # Pillow decides about other types
 
 
 @register
 class Solarize(TableOperation):
-    """The negative of what is at or above a threshold."""
+    """Inverts values at or above a threshold."""
 
     op: ClassVar[str] = "solarize"
     phrase: ClassVar[str] = "solarized from {threshold:.0f}"
@@ -205,7 +205,7 @@ class Solarize(TableOperation):
 
 @register
 class Autocontrast(Operation):
-    """Each channel stretched from its darkest to its lightest value."""
+    """Stretches each channel from its darkest to its lightest value."""
 
     op: ClassVar[str] = "autocontrast"
     phrase: ClassVar[str] = "contrast stretched"
@@ -218,7 +218,7 @@ class Autocontrast(Operation):
 
 @register
 class Equalize(Operation):
-    """Each channel's histogram made even."""
+    """Equalizes each channel's histogram."""
 
     op: ClassVar[str] = "equalize"
     phrase: ClassVar[str] = "histogram equalized"
@@ -231,7 +231,7 @@ class Equalize(Operation):
 
 @register
 class RgbToGrayscale(Operation):
-    """Gray in one channel, or the same in three."""
+    """Converts to gray, in one channel or three equal ones."""
 
     op: ClassVar[str] = "rgb_to_grayscale"
     phrase: ClassVar[str] = "made gray"
@@ -257,10 +257,10 @@ class RgbToGrayscale(Operation):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LookUp(TableOperation):
-    """Consecutive operations that each map a value to a value: one look-up in their composed table.
+    """Consecutive table operations as one look-up in their composed table.
 
     Attributes:
-        operations: in order; each has a `table`.
+        operations: the operations in order; each has a `table`.
     """
 
     op: ClassVar[str] = "look_up"
@@ -284,7 +284,7 @@ class LookUp(TableOperation):
 
     def table_rgbx_pad(self) -> int:
         looked_up = all(operation.table_rgbx_pad() == core.LOOK_UP_RGBX_PAD for operation in self.operations)
-        return core.LOOK_UP_RGBX_PAD if looked_up else 0  # which a blend with black leaves
+        return core.LOOK_UP_RGBX_PAD if looked_up else 0  # a blend with black leaves 0
 
     def words(self) -> str:
         return ", ".join(operation.words() for operation in self.operations)

@@ -1,4 +1,4 @@
-"""Conversions from pixels to tensors, and the floating-point operations after them."""
+"""Conversions from pixels to tensors, and the floating-point operations that follow them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _Conversion(Operation):
 
 @register
 class ToTensor(_Conversion):
-    """``(H, W, C)`` in 0…255 to ``(C, H, W)`` in 0…1."""
+    """Converts ``(H, W, C)`` in 0…255 to ``(C, H, W)`` in 0…1."""
 
     op: ClassVar[str] = "to_tensor"
     phrase: ClassVar[str] = "to a float tensor"
@@ -35,7 +35,7 @@ class ToTensor(_Conversion):
 
 @register
 class PilToTensor(_Conversion):
-    """``(H, W, C)`` to ``(C, H, W)``, uint8."""
+    """Converts ``(H, W, C)`` to ``(C, H, W)``, uint8."""
 
     op: ClassVar[str] = "pil_to_tensor"
     phrase: ClassVar[str] = "to a uint8 tensor"
@@ -44,7 +44,7 @@ class PilToTensor(_Conversion):
 
 @register
 class ConvertImageDtype(_Conversion):
-    """A tensor of another dtype, with its values scaled to that dtype's range."""
+    """Converts a tensor to another dtype and scales its values to that dtype's range."""
 
     op: ClassVar[str] = "convert_image_dtype"
     dtype: torch.dtype = torch.float32
@@ -55,7 +55,7 @@ class ConvertImageDtype(_Conversion):
 
 @register
 class Normalize(_Conversion):
-    """``(x - mean) / std``, channel by channel."""
+    """Computes ``(x - mean) / std``, channel by channel."""
 
     op: ClassVar[str] = "normalize"
     phrase: ClassVar[str] = "normalised"
@@ -65,7 +65,7 @@ class Normalize(_Conversion):
 
 @register
 class Erase(Operation):
-    """A rectangle of a tensor written over."""
+    """Overwrites a rectangle of a tensor."""
 
     op: ClassVar[str] = "erase"
     phrase: ClassVar[str] = "erased {h}x{w} at row {i}, column {j}"
@@ -79,7 +79,7 @@ class Erase(Operation):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToPlanarTensor(_Conversion):
-    """`PilToTensor` of a uint8 array ``(H, W, C)``: a contiguous ``(C, H, W)`` uint8 tensor of its own."""
+    """`PilToTensor` of a uint8 array ``(H, W, C)``: makes a new contiguous uint8 tensor ``(C, H, W)``."""
 
     op: ClassVar[str] = "pil_to_tensor"
     makes_tensor: ClassVar[bool] = True
@@ -87,7 +87,7 @@ class ToPlanarTensor(_Conversion):
     arithmetic: ClassVar[Arithmetic] = (None, None, False)
 
     def apply(self, image: NDArray[np.uint8], out: torch.Tensor | None = None) -> torch.Tensor:
-        """Writes to a contiguous uint8 tensor ``(C, H, W)``, where one is given."""
+        """Converts an image; writes to ``out``, a contiguous uint8 tensor ``(C, H, W)``, if it is given."""
         return kernels.array_to_tensor(image, out)
 
     def __str__(self) -> str:
@@ -96,13 +96,13 @@ class ToPlanarTensor(_Conversion):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToNormalizedTensor(_Conversion):
-    """`ToTensor` and `Normalize` of a uint8 array: 256 possible values a channel, each worked out once.
+    """`ToTensor` and `Normalize` of a uint8 array.
 
     Attributes:
         mean: one number a channel.
         std: one number a channel, not zero.
-        plain: `ToTensor` alone: subtracting 0 and dividing by 1 changes no bit.
-        multiplied: by 1 / 255, as v2's ``ToDtype(scale=True)`` does, and not divided by 255.
+        plain: only `ToTensor`, as mean 0 and std 1 change no bit.
+        multiplied: multiply by 1 / 255, as v2's ``ToDtype(scale=True)`` does, instead of dividing by 255.
     """
 
     op: ClassVar[str] = "to_tensor"
@@ -113,15 +113,15 @@ class ToNormalizedTensor(_Conversion):
     plain: bool = False
     multiplied: bool = False
     arithmetic: Arithmetic = field(init=False, repr=False)
-    """The mean and std that the core normalises with, Nones if it doesn't; and whether it multiplies."""
+    """The core's arguments: mean and std, None for no normalisation; and whether it multiplies."""
 
     def __post_init__(self) -> None:
-        spread = 3 // len(self.mean)  # the core takes three numbers, of which gray has use for one
+        spread = 3 // len(self.mean)  # the core takes three numbers; for gray it uses the first
         both = (None, None) if self.plain else (self.mean * spread, self.std * spread)
         object.__setattr__(self, "arithmetic", (*both, self.multiplied))  # frozen
 
     def apply(self, image: NDArray[np.uint8], out: torch.Tensor | None = None) -> torch.Tensor:
-        """Writes to a float32 tensor ``(C, H, W)``, where one is given, such as one slot of a batch."""
+        """Converts an image; writes to ``out``, a float32 tensor ``(C, H, W)`` such as a batch's slot, if given."""
         mean, std = (None, None) if self.plain else (self.mean, self.std)
         return kernels.to_tensor(image, out, mean, std, self.multiplied)
 
@@ -134,19 +134,21 @@ class ToNormalizedTensor(_Conversion):
 
 
 TensorConversion: TypeAlias = ToPlanarTensor | ToNormalizedTensor
-"""A conversion of a uint8 array that ends a program's part on pixels."""
+"""A conversion of a uint8 array to a tensor: the last operation of a program that works on pixels."""
 
 
 def fused_conversion(steps: Sequence[Step], channels: int) -> tuple[TensorConversion | None, int]:
-    """The first operations of the end of a chain, as one conversion of a uint8 array; and how many they are.
+    """Fuses the first operations of a chain's tail to one conversion of a uint8 array.
 
-    ``ToTensor`` and ``PILToTensor → ConvertImageDtype(float32)`` are the same values there: each is ``x / 255`` in
-    float32. (v2's ``ToDtype(float32, scale=True)`` multiplies.) None where the values are others: torch's default dtype
-    isn't float32.
+    ``ToTensor`` and ``PILToTensor → ConvertImageDtype(float32)`` give the same values: ``x / 255`` in float32. (v2's
+    ``ToDtype(float32, scale=True)`` multiplies by 1 / 255.)
 
     Args:
-        steps: what starts with a conversion to a tensor.
-        channels: of the image where it becomes a tensor.
+        steps: the tail of a chain, from its conversion to a tensor on.
+        channels: channels of the image at that conversion.
+
+    Returns:
+        The conversion and the number of fused operations; None and 0 if torch's default dtype isn't float32.
     """
     known = tuple(takewhile(lambda step: isinstance(step, _Conversion), steps[:3]))
     return _fused(known, channels, torch.get_default_dtype())
@@ -159,7 +161,7 @@ def _fused(steps: tuple[Operation, ...], channels: int, dtype: torch.dtype) -> t
     if isinstance(first, PilToTensor):
         if not (rest and isinstance(rest[0], ConvertImageDtype) and rest[0].dtype is torch.float32):
             return ToPlanarTensor(), 1
-        scale = getattr(rest[0], "scale", None)  # v2's alone says whether
+        scale = getattr(rest[0], "scale", None)  # only v2's ToDtype has it
         if scale is False:
             return ToPlanarTensor(), 1
         used, rest, multiplied = 2, rest[1:], scale is True
@@ -180,7 +182,7 @@ _PLAIN = {
 
 
 def _normalization(mean: object, std: object, channels: int) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
-    """A number a channel each, or None where `Normalize`'s arguments ask for torchvision's error."""
+    """Mean and std for each channel; None for arguments for which torchvision's `Normalize` raises."""
     means, stds = (tuple(torch.as_tensor(values, dtype=torch.float32).reshape(-1).tolist()) for values in (mean, std))
     if len(means) not in (1, channels) or len(stds) not in (1, channels) or 0.0 in stds:
         return None

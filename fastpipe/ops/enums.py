@@ -1,4 +1,4 @@
-"""The base of enums that torchvision has, too, and which are the same for both libraries."""
+"""The base of enums that torchvision has, too, so that members of both are interchangeable."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 
 class TorchvisionEnum(Enum):
-    """An enum with a torchvision twin of the same name, which isn't imported for it.
+    """An enum with a torchvision twin of the same name; doesn't import torchvision.
 
-    A member equals torchvision's and hashes as it does, so that either finds the other in a dict. Once torchvision has
-    been imported, members also pass its ``isinstance`` checks: its v2 functions take them as their own.
-    ``InterpolationMode(member)`` is ours for torchvision's member.
+    A member equals torchvision's member and has the same hash, so that either is found as the other's key in a dict.
+    Once torchvision has been imported, members also pass ``isinstance`` checks for its class, so its v2 functions
+    accept them. ``InterpolationMode(member)`` converts torchvision's member to fastpipe's.
     """
 
     def __eq__(self, other: object) -> bool:
@@ -32,7 +32,7 @@ class TorchvisionEnum(Enum):
 
     @classmethod
     def adopt(cls, value: object) -> Any:
-        """Our member for torchvision's; any other value as it is."""
+        """fastpipe's member for torchvision's member; any other value unchanged."""
         return _adopted(cls, value) if isinstance(value, Enum) else value
 
     @classmethod

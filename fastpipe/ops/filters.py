@@ -1,4 +1,4 @@
-"""Operations on a pixel's neighbourhood: torchvision's, and Pillow's own blurs, which torchvision doesn't have."""
+"""Neighbourhood operations: torchvision's, and Pillow's own blurs, which torchvision doesn't have."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @register
 class GaussianBlur(Operation):
-    """A weighted mean of the neighbourhood, through torch's float convolution in torchvision."""
+    """Blurs by a weighted mean of the neighbourhood; torchvision computes it by torch's float convolution."""
 
     op: ClassVar[str] = "gaussian_blur"
     moves: ClassVar[bool] = False
@@ -30,7 +30,7 @@ class GaussianBlur(Operation):
     sigma: Any = None
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
-        """Adds the blur, but not where torch adds up the convolution in another order than the core."""
+        """Adds the blur; False if torch adds up the convolution in another order than the core."""
         weights = None if self.sigma is None else blur_weights(self.kernel_size, self.sigma, *shape)
         if weights is not None:
             job.torch_blur(*weights)
@@ -43,7 +43,7 @@ class GaussianBlur(Operation):
 
 @register
 class AdjustSharpness(Enhancement):
-    """A blend with the smoothed image."""
+    """Blends with the smoothed image."""
 
     op: ClassVar[str] = "adjust_sharpness"
     phrase: ClassVar[str] = "sharpness x {sharpness_factor:.2f}"
@@ -54,19 +54,19 @@ class AdjustSharpness(Enhancement):
     sharpness_factor: float
 
     def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]]:
-        """A pixel's neighbours; the ring of pixels that stay is the image's where the region touches its edge."""
+        """Needs each pixel's direct neighbours; the image's outermost pixels stay as they are in the region, too."""
         return _with_neighbours(self, region, shape, 1, 1)
 
 
 # -- Pillow's own blurs
 
-_LARGEST_RADIUS = 1 << 20  # the core's
+_LARGEST_RADIUS = 1 << 20  # the core's limit
 
 
 def radii_of(radius: object) -> tuple[float, float] | None:
-    """A blur's radii along rows and down columns, from a number or a tuple of two.
+    """A blur's horizontal and vertical radius, from a number or a tuple of two.
 
-    None for what Pillow has to decide about, such as a list, which may change until then.
+    None if Pillow has to decide, for example about a list, which the user may still change.
     """
     given = radius if isinstance(radius, tuple) else (radius, radius)
     if len(given) != 2 or not all(isinstance(one, (int, float)) and 0 <= one <= _LARGEST_RADIUS for one in given):
@@ -75,12 +75,12 @@ def radii_of(radius: object) -> tuple[float, float] | None:
 
 
 class _PillowBlur(Operation):
-    """Pillow's extended box blur, in whole numbers.
+    """Pillow's extended box blur, in integer arithmetic.
 
     Attributes:
         kind: the core's operation.
-        filter: Pillow's class.
-        passes: of which each rounds.
+        filter: Pillow's filter class.
+        passes: the number of passes, each of which rounds.
     """
 
     __slots__ = ()
@@ -92,7 +92,7 @@ class _PillowBlur(Operation):
     radius: Floats
 
     def apply(self, image: Image.Image | UInt8Array) -> Image.Image | UInt8Array:
-        """Pillow's own filter on a PIL image, or on a uint8 array ``(H, W, C)`` of 1 or 3 channels."""
+        """Applies Pillow's filter to a PIL image, or to a uint8 array ``(H, W, C)`` with 1 or 3 channels."""
 
         def blurred(picture: Image.Image) -> Image.Image:
             return picture.filter(self.filter(self.radius))
@@ -107,7 +107,7 @@ class _PillowBlur(Operation):
         return True
 
     def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
-        """The pixels that the passes reach; a Gaussian's boxes are no wider than its radius."""
+        """Needs the pixels within reach of all passes; each box of a Gaussian blur is no wider than its radius."""
         radii = radii_of(self.radius)
         if radii is None:
             return None
@@ -117,10 +117,10 @@ class _PillowBlur(Operation):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PillowGaussianBlur(_PillowBlur):
-    """``ImageFilter.GaussianBlur``: three box blurs, which come near a Gaussian.
+    """``ImageFilter.GaussianBlur``: three box blurs that approximate a Gaussian.
 
     Attributes:
-        radius: the standard deviation in pixels, or two: along rows and down columns.
+        radius: the standard deviation in pixels, or a horizontal and a vertical one.
     """
 
     op: ClassVar[str] = "pillow_gaussian_blur"
@@ -136,7 +136,7 @@ class PillowBoxBlur(_PillowBlur):
     """``ImageFilter.BoxBlur``: the mean of a square.
 
     Attributes:
-        radius: pixels on each side, or two numbers: along rows and down columns.
+        radius: pixels on each side, or a horizontal and a vertical number.
     """
 
     op: ClassVar[str] = "pillow_box_blur"
@@ -150,7 +150,7 @@ class PillowBoxBlur(_PillowBlur):
 def _with_neighbours(
     operation: Operation, region: Box, shape: ImageShape, x: int, y: int
 ) -> tuple[Box, tuple[Operation, ...]]:
-    """`Operation.required_region` where a pixel depends on those up to ``x`` columns and ``y`` rows away."""
+    """`Operation.required_region` for pixels that depend on others up to ``x`` columns and ``y`` rows away."""
     top, left = max(region.top - y, 0), max(region.left - x, 0)
     bottom, right = min(region.bottom + y, shape.height), min(region.right + x, shape.width)
     needed = Box(top, left, bottom - top, right - left)

@@ -1,4 +1,4 @@
-"""Crop, flip, pad and resize, with the input that a part of their result needs."""
+"""Crop, flip, pad and resize, with the part of the input that a part of their result needs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _PADDINGS = ("constant", "edge", "reflect", "symmetric")
 
 
 def resized(shape: ImageShape, size: tuple[int, ...]) -> ImageShape:
-    """The shape of another ``(height, width, channels)`` of an image that is what it was."""
+    """An image's shape with another ``(height, width, channels)`` and the same class and dtype."""
     if isinstance(shape, TensorShape):
         return TensorShape.of(size, shape.dtype, shape.pure, shape.ahead)
     made: ImageShape = new_namedtuple(ImageShape, size)
@@ -55,7 +55,7 @@ def _scaling(x: float, y: float, dx: float = 0, dy: float = 0) -> NDArray[np.flo
 
 @register
 class Crop(Operation):
-    """A box of the image, black where it leaves the image."""
+    """Cuts out a box; pixels outside of the image are black."""
 
     op: ClassVar[str] = "crop"
     phrase: ClassVar[str] = "cropped to {height}x{width} from row {top}, column {left}"
@@ -80,7 +80,7 @@ class Crop(Operation):
         top, left = top + self.top, left + self.left
         bottom, right = top + height, left + width
         if height < 1 or width < 1 or bottom <= 0 or right <= 0 or top >= rows or left >= columns:
-            return None  # nothing of it is in the image
+            return None  # all of the box is outside of the image
         if top >= 0 and left >= 0 and bottom <= rows and right <= columns:
             return new_namedtuple(Box, (top, left, height, width)), ()
         first, begin, last, end = max(top, 0), max(left, 0), min(bottom, rows), min(right, columns)
@@ -99,14 +99,14 @@ class Crop(Operation):
 
 @register
 class CenterCrop(Operation):
-    """The middle of the image, black around one that is too small."""
+    """Cuts out the middle; pixels outside of a smaller image are black."""
 
     op: ClassVar[str] = "center_crop"
     moves_ahead: ClassVar[bool] = True
     output_size: Ints
 
     def keeps_info(self, shape: ImageShape) -> bool:
-        return Crop(*center_crop_box(*shape.size, self.output_size)).box.inside(shape.size)  # else it is padded first
+        return Crop(*center_crop_box(*shape.size, self.output_size)).box.inside(shape.size)  # else it is padded
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         return resized(shape, (*height_and_width(self.output_size), shape.channels))
@@ -170,7 +170,7 @@ class VFlip(Operation):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Transpose(Operation):
-    """Rows become columns; of uint8 arrays alone, for an image's EXIF orientation."""
+    """Swaps rows and columns of a uint8 array, for an image's EXIF orientation."""
 
     op: ClassVar[str] = "transpose"
     takes_arrays_alone: ClassVar[bool] = True
@@ -196,12 +196,12 @@ class Transpose(Operation):
 
 @register
 class Pad(Operation):
-    """A border around the image; a negative one crops."""
+    """Adds a border; a negative width crops."""
 
     op: ClassVar[str] = "pad"
     drops_info: ClassVar[bool] = True
     rgbx_pad: ClassVar[int] = 255
-    """The fourth byte of the constant in Pillow's images: a colour's."""
+    """The fourth byte of a constant border in Pillow's memory: 255 as in a colour."""
     padding: Ints
     fill: Fill = 0
     padding_mode: str = "constant"
@@ -221,7 +221,7 @@ class Pad(Operation):
         if inner is None:
             return None
         constant = self.padding_mode == "constant"
-        if not inner[1]:  # all that is added is cut off again; the others leave the fourth byte of Pillow's images 255
+        if not inner[1]:  # the crop removes all that is added; modes other than constant set the fourth byte to 255
             return inner[0], () if constant else (Pad(0, self.fill, self.padding_mode),)
         around: Any = inner[1][0]
         return (inner[0], (type(self)(around.padding, self.fill, self.padding_mode),)) if constant else None
@@ -256,7 +256,7 @@ _WIDEST = 1 << 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Margin(Pad):
-    """The black of a crop that leaves the image: `Pad`, but that Pillow's ``crop`` leaves all four bytes 0."""
+    """The black border of a crop that leaves the image: `Pad` with 0 in the fourth byte, as after Pillow's ``crop``."""
 
     rgbx_pad: ClassVar[int] = 0
 
@@ -269,13 +269,13 @@ class Margin(Pad):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ResizeWindow(Operation):
-    """A window of what `Resize` makes of an image, from the part of the image that the window needs.
+    """Makes a window of the result of `Resize`, from the part of the image that the window needs.
 
     Attributes:
-        whole: ``(height, width)`` of the image.
-        box: the part of it that is there.
+        whole: ``(height, width)`` of the whole image.
+        box: the part of the image that is there.
         result: ``(height, width)`` of the resized image.
-        window: the part of that which is made.
+        window: the part of the resized image that is made.
         mode: the interpolation's name.
     """
 
@@ -287,11 +287,11 @@ class ResizeWindow(Operation):
     mode: str
 
     add: ClassVar[Callable[..., bool]] = staticmethod(resizing.add_resize)
-    """Adds such a resize to a job of the core's; False where that hasn't it."""
+    """Adds the resize to a job; returns False if the core doesn't have this resize."""
 
     @classmethod
     def of(cls, whole: Size, result: Size, window: Box, mode: str) -> ResizeWindow:
-        """Works out the part of the image that the window needs."""
+        """Makes the operation for a window, with the part of the image that the window needs."""
         top, bottom = resizing.source_range(whole.height, result.height, window.top, window.bottom, mode)
         left, right = resizing.source_range(whole.width, result.width, window.left, window.right, mode)
         return cls(whole, Box(top, left, bottom - top, right - left), result, window, mode)
@@ -314,7 +314,7 @@ class ResizeWindow(Operation):
 
 @register
 class Resize(Operation):
-    """The image at another size, by one of Pillow's filters, antialiased."""
+    """Resizes the image by one of Pillow's filters, antialiased."""
 
     op: ClassVar[str] = "resize"
     narrows: ClassVar[bool] = False
@@ -324,7 +324,7 @@ class Resize(Operation):
     max_size: int | None = None
     antialias: bool | None = None
     fixed: tuple[int, int] | None = field(init=False, repr=False)
-    """Height and width of the result, where they are the same whatever the image's; else None."""
+    """Height and width of the result if they don't depend on the image; else None."""
 
     def __post_init__(self) -> None:
         size, fixed = self.size, None
@@ -338,14 +338,14 @@ class Resize(Operation):
         given = self.interpolation
         if isinstance(given, int):
             return _FILTERS[given]
-        name: str = given._value_  # an enum's property `value` is a function in Python
+        name: str = given._value_  # faster than `value`, which is a function in Python
         return "nearest" if name == "nearest-exact" else name
 
     def returns_input(self, shape: ImageShape) -> bool:
         return self.output_shape(shape) == shape
 
     def least_pixels(self, channels: int) -> float:
-        if self.mode == "nearest":  # which takes as long as its result is large
+        if self.mode == "nearest":  # its time depends on the size of the result
             least = (40_000 if channels == 3 else 16_000) if core.isa() == "avx512" else 180_000
             return 0 if self.fixed and self.fixed[0] * self.fixed[1] >= least else NEVER
         return 0 if self.fixed and self.fixed[0] * self.fixed[1] >= 3000 else 3000
@@ -386,7 +386,7 @@ class Resize(Operation):
 
 
 def makes_no_pixels(operation: Operation, shape: ImageShape) -> bool:
-    """Whether each pixel of the result is one of the input's."""
+    """True if the operation only moves pixels: each pixel of the result is a pixel of the input."""
     if isinstance(operation, (HFlip, VFlip)):
         return True
     if isinstance(operation, Crop):
@@ -397,28 +397,28 @@ def makes_no_pixels(operation: Operation, shape: ImageShape) -> bool:
     return False
 
 
-# -- operations that are drawn again and again: interned, where their arguments are hashable
+# -- constructors for operations that are drawn again and again: interned if their arguments are hashable
 
 _FEW_PLACES = 1024
 
 
 def crop_at(top: int, left: int, height: int, width: int, places: int) -> Crop:
-    """A crop that was drawn from `places` possible ones; interned where they are few."""
+    """A crop that was drawn from `places` possible ones; interned if there are few."""
     return interned_once(Crop, top, left, height, width) if places <= _FEW_PLACES else Crop(top, left, height, width)
 
 
 def center_crop_to(size: Ints) -> CenterCrop:
-    """The crop of the middle."""
+    """The interned crop of the middle."""
     return interned_if_hashable(CenterCrop, size)
 
 
 def pad_by(padding: Ints, fill: Fill = 0, padding_mode: str = "constant") -> Pad:
-    """A border around the image."""
+    """The interned border."""
     return interned_if_hashable(Pad, padding, fill, padding_mode)
 
 
 def resize_to(
     size: Ints, interpolation: InterpolationMode | int, max_size: int | None = None, antialias: bool | None = None
 ) -> Resize:
-    """The image at another size."""
+    """The interned resize."""
     return interned_if_hashable(Resize, size, interpolation, max_size, antialias)

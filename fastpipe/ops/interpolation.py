@@ -1,4 +1,4 @@
-"""The interpolation modes, and Pillow's integers for them."""
+"""The interpolation modes and Pillow's integers for them."""
 
 from typing import Any
 
@@ -7,9 +7,9 @@ from fastpipe.ops.enums import TorchvisionEnum
 
 
 class InterpolationMode(TorchvisionEnum):
-    """How pixels between pixels are worked out; the values are torch's names.
+    """The interpolation between pixels; the values are torch's names.
 
-    Tensors take ``NEAREST``, ``NEAREST_EXACT``, ``BILINEAR`` and ``BICUBIC``; PIL images and uint8 ndarrays all.
+    Tensors take ``NEAREST``, ``NEAREST_EXACT``, ``BILINEAR`` and ``BICUBIC``; PIL images and uint8 ndarrays take all.
     """
 
     NEAREST = "nearest"
@@ -36,7 +36,7 @@ _MODES_BY_INT = {number: mode for mode, number in reversed(pil_modes_mapping.ite
 
 
 def interpolation_from_int(value: int) -> InterpolationMode:
-    """The mode of one of Pillow's integer constants (``PIL.Image.BILINEAR`` is 2).
+    """The mode for one of Pillow's integer constants (``PIL.Image.BILINEAR`` is 2).
 
     Raises:
         KeyError: no resampling filter of Pillow has that number.
@@ -45,17 +45,17 @@ def interpolation_from_int(value: int) -> InterpolationMode:
 
 
 def interpolation_of(given: Any) -> InterpolationMode:
-    """The mode of one of Pillow's integers, of a mode's name, or of torchvision's mode."""
+    """The mode for one of Pillow's integers, a mode's name, or torchvision's mode."""
     return interpolation_from_int(given) if isinstance(given, int) else InterpolationMode(given)
 
 
 def checked_interpolation(interpolation: InterpolationMode) -> InterpolationMode:
-    """An argument of a function that TorchScript compiles; eagerly also torchvision's mode or one of Pillow's integers.
+    """Converts a function's interpolation argument; outside of TorchScript it may be torchvision's mode or an integer.
 
     Raises:
-        TypeError: it is neither.
+        TypeError: the argument is no interpolation mode and none of Pillow's integers.
     """
-    if not is_scripting():  # noqa: SIM102 - TorchScript must not see the inner one
+    if not is_scripting():  # TorchScript must not compile the inner condition
         if not isinstance(interpolation, InterpolationMode):
             return _checked(interpolation)
     return interpolation

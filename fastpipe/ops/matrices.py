@@ -1,4 +1,4 @@
-"""The numbers behind warps, from the result's pixels to the image's. Compiled by TorchScript with the operations.
+"""The coefficients of warps, which map the result's pixels to the image's. Compiled by TorchScript with the operations.
 
 Derived from torchvision (BSD-3-Clause, see NOTICE).
 """
@@ -11,7 +11,7 @@ from fastpipe.kernels.torchscript import is_scripting
 
 
 def perspective_coeffs(startpoints: list[list[int]], endpoints: list[list[int]]) -> list[float]:
-    """``(a, b, c, d, e, f, g, h)`` of the perspective that moves four points to four others.
+    """The coefficients ``(a, b, c, d, e, f, g, h)`` of the perspective that moves four points to four others.
 
     A pixel ``(x, y)`` of the result comes from ``((ax + by + c) / (gx + hy + 1), (dx + ey + f) / (gx + hy + 1))``.
 
@@ -20,7 +20,7 @@ def perspective_coeffs(startpoints: list[list[int]], endpoints: list[list[int]])
         endpoints: ``[x, y]`` of these corners in the result.
 
     Raises:
-        ValueError: not four points each.
+        ValueError: there aren't four points each.
     """
     if len(startpoints) != 4 or len(endpoints) != 4:
         raise ValueError(
@@ -35,14 +35,14 @@ def perspective_coeffs(startpoints: list[list[int]], endpoints: list[list[int]])
     else:
         a_matrix = _in_float64(rows)
     b_matrix = torch.tensor(startpoints, dtype=torch.float64).view(8)
-    # Solved in float64, then rounded as torchvision rounds, so that every backend gets the same numbers.
+    # Solved in float64, then rounded as torchvision does, so that every backend gets the same numbers.
     solution = torch.linalg.lstsq(a_matrix, b_matrix, driver="gels").solution.to(torch.float32)
     output: list[float] = solution.tolist()
     return output
 
 
 def _in_float64(rows: list[list[int]]) -> torch.Tensor:
-    """The rows as torchvision has them: one with numbers that are no ints is float32 first."""
+    """The rows in float64; rows with non-integer numbers are converted to float32 first, as in torchvision."""
     if all(type(number) is int for row in rows for number in row):
         return torch.tensor(rows, dtype=torch.float64)
     return torch.stack([torch.tensor(row).to(torch.float64) for row in rows])
@@ -51,11 +51,11 @@ def _in_float64(rows: list[list[int]]) -> torch.Tensor:
 def inverse_affine_matrix(
     center: list[float], angle: float, translate: list[float], scale: float, shear: list[float], inverted: bool = True
 ) -> list[float]:
-    """The first two rows of the matrix of `affine`, from the result's pixels to the image's (Pillow's direction).
+    """The first two rows of the inverse matrix of `affine`: it maps the result's pixels to the image's, as in Pillow.
 
     ``M = T C R S Shy Shx C^-1`` with the translations ``T`` (by ``translate``) and ``C`` (by ``center``), the rotation
-    ``R``, the scale ``S`` and the shears ``Shx = [1, -tan(x); 0, 1]``, ``Shy = [1, 0; -tan(y), 1]``. What is returned
-    is ``M^-1``, or ``M`` itself unless ``inverted``.
+    ``R``, the scale ``S`` and the shears ``Shx = [1, -tan(x); 0, 1]``, ``Shy = [1, 0; -tan(y), 1]``. Returns
+    ``M^-1``, or ``M`` itself unless ``inverted``.
 
     Args:
         center: ``[x, y]``, in pixels.
@@ -76,7 +76,7 @@ def inverse_affine_matrix(
     d = -math.sin(rot - sy) * math.tan(sx) / math.cos(sy) + math.cos(rot)
 
     if inverted:
-        # The determinants of a rotation and of a shear are 1, so that the inverse needs no division.
+        # The determinants of a rotation and of a shear are 1, so the inverse needs no division by them.
         matrix = [d, -b, 0.0, -c, a, 0.0]
         matrix = [x / scale for x in matrix]
         matrix[2] += matrix[0] * (-cx - tx) + matrix[1] * (-cy - ty)
@@ -96,7 +96,7 @@ def inverse_affine_matrix(
 def inverse_affine_matrix_of_v2(
     center: list[float], angle: float, translate: list[float], scale: float, shear: list[float], inverted: bool = True
 ) -> list[float]:
-    """`inverse_affine_matrix` as torchvision's v2 works it out: the last bits are other ones; the same arguments."""
+    """`inverse_affine_matrix` as torchvision's v2 computes it, with other last bits; the same arguments."""
     rot = math.radians(angle)
     sx = math.radians(shear[0])
     sy = math.radians(shear[1])

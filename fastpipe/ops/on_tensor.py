@@ -1,7 +1,7 @@
-"""A function of torchvision's v2 on a tensor, as an operation.
+"""Converts a function of torchvision's v2 on a tensor to an operation.
 
-Right after the conversion to a tensor, and if it gives the same bytes there, that is an operation on pixels, which
-runs before the conversion; else a `TensorOperation`.
+Right after the conversion to a tensor, a function that gives the same bytes on pixels becomes an operation on pixels,
+which runs before the conversion. Any other function becomes a `TensorOperation`.
 """
 
 from __future__ import annotations
@@ -62,19 +62,20 @@ BY_PIXEL = frozenset(
         "to_dtype",
     }
 )
-"""Functions whose pixels each depend on the same pixel alone."""
+"""Functions for which each pixel of the result depends on the same pixel of the input alone."""
 
 
 def tensor_operation(
     name: str, given: dict[str, Any], shape: TensorShape, size: tuple[int, int, int] | None = None
 ) -> Operation:
-    """The operation of a function on an image tensor.
+    """The operation for a function on an image tensor.
 
     Args:
-        name: of the function in ``torchvision.transforms.v2.functional``.
-        given: its keyword arguments.
-        shape: of the image.
-        size: the result's height, width and channels, where nothing here says it; None for the image's.
+        name: the function's name in ``torchvision.transforms.v2.functional``.
+        given: the function's keyword arguments.
+        shape: the tensor's shape.
+        size: the result's height, width and channels for a function without an operation on pixels; None for the
+            tensor's.
     """
     ahead = _on_pixels(name, given, shape) if shape.ahead else None
     if ahead is not None:
@@ -89,7 +90,7 @@ def tensor_operation(
 
 
 def _like(name: str, given: dict[str, Any]) -> Operation | None:
-    """The operation on pixels that does the same, though it may give other bytes."""
+    """The operation on pixels that does the same, perhaps with other bytes."""
     if name in _SAME_BYTES:
         return _SAME_BYTES[name](**given)
     if name == "resize":
@@ -100,7 +101,7 @@ def _like(name: str, given: dict[str, Any]) -> Operation | None:
 
 
 def _colors(given: dict[str, Any]) -> list[Any]:
-    """The border's colour; black for a border of the image's own pixels."""
+    """The border's fill; black if the border repeats the image's own pixels."""
     fill = given.get("fill")
     if isinstance(fill, (list, tuple)):
         return list(fill)
@@ -108,7 +109,7 @@ def _colors(given: dict[str, Any]) -> list[Any]:
 
 
 def _on_pixels(name: str, given: dict[str, Any], shape: TensorShape) -> Operation | None:
-    """The operation on pixels that gives the same bytes."""
+    """The operation on pixels that gives the same bytes; None if there is none."""
     if name in _SAME_BYTES:
         return _SAME_BYTES[name](**given)
     if name == "pad":
@@ -120,7 +121,7 @@ def _on_pixels(name: str, given: dict[str, Any], shape: TensorShape) -> Operatio
         native = given.get("antialias", True) and resizes_natively(mode.value)
         return interned_if_hashable(TensorResize, list(given["size"]), mode) if native else None
     if name == "solarize" and given["threshold"] > 255:
-        return None  # which torchvision refuses, of a tensor
+        return None  # torchvision refuses it for tensors
     if name in _TABLES:
         like = _TABLES[name](**given)
         return None if like.table() is None else TensorLookUp((like,))
@@ -128,7 +129,8 @@ def _on_pixels(name: str, given: dict[str, Any], shape: TensorShape) -> Operatio
 
 
 def _as_torch_compares(number: float) -> float:
-    """The number that torch compares integers with: of the default dtype, where Pillow's is a double."""
+    """The number as torch compares integers with it: in the default dtype, while Pillow compares in double
+    precision."""
     return torch.tensor(number, dtype=torch.get_default_dtype()).item()
 
 
@@ -137,11 +139,11 @@ def _padded(given: dict[str, Any], shape: TensorShape) -> Operation | None:
     left, top, right, bottom = padding_ltrb(given["padding"])
     if min(left, top, right, bottom) < 0:
         return None
-    mirrored = {"reflect": 1, "symmetric": 0}.get(mode)  # rows or columns that stay out of the mirror
+    mirrored = {"reflect": 1, "symmetric": 0}.get(mode)  # edge rows or columns that the mirror skips
     if mirrored is not None and (
         max(left, right) > shape.width - mirrored or max(top, bottom) > shape.height - mirrored
     ):
-        return None  # which torch refuses, of a tensor
+        return None  # torch refuses it for tensors
     if not any(colors):
         return TensorPad(given["padding"], 0, mode) if mode == "constant" or shape.dtype == torch.uint8 else None
     if not all(isinstance(color, (int, float)) and 0 <= color <= 255 and color == int(color) for color in colors):
@@ -153,7 +155,7 @@ def _padded(given: dict[str, Any], shape: TensorShape) -> Operation | None:
 
 
 def _is_transposed(given: dict[str, Any]) -> bool:
-    """Whether ``rotate`` may leave a tensor in an order of its own in memory, or change its size."""
+    """True if ``rotate`` may leave a tensor in another memory layout, or change its size."""
     return bool(given.get("expand")) or (given.get("center") is None and given["angle"] % 360 in (90, 270))
 
 
@@ -163,19 +165,19 @@ _NAMES = {"hflip": "horizontal_flip", "vflip": "vertical_flip"}
 
 
 def as_tensor_operation(operation: Operation, shape: TensorShape) -> Operation:
-    """The operation of the same function on a tensor; always the same interned one for an interned operation."""
+    """The operation for the same function on a tensor; interned if the given one is."""
     if shape.ahead and isinstance(operation, (CenterCrop, Crop, HFlip, VFlip)):
         return operation
     memo = memo_of(operation)
     if memo is None:
         return _as_tensor_operation(operation, shape)
-    # A resize to a given size is the same on tensors of any size.
+    # A resize to a fixed size is the same on tensors of any size.
     size = (shape.channels,) if isinstance(operation, Resize) and operation.fixed else tuple(shape)
     key = *size, shape.dtype, shape.ahead
     known = memo.on_tensor.get(key)
     if known is None:
         known = memo.on_tensor.keep(key, _as_tensor_operation(operation, shape))
-        if memo_of(known) is None:  # others may have got it, too
+        if memo_of(known) is None:  # it may be a shared, interned operation already
             interned(known)
     return known
 

@@ -1,7 +1,7 @@
-"""Sizes and boxes that the geometric operations give, from sizes alone.
+"""Sizes and boxes of geometric operations' results, computed from sizes alone.
 
-The one place where they are worked out: the operations themselves, the drawn steps and the planner all ask here.
-Everything is compiled by TorchScript as part of the operations.
+The operations, the drawn steps and the planner all use these functions. TorchScript compiles them as part of the
+operations.
 """
 
 import numbers
@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     Ints = Any
 else:
-    Ints = list[int]  # what TorchScript is told
+    Ints = list[int]  # the type for TorchScript
 
 
 def resized_size(height: int, width: int, size: Ints, max_size: int | None = None) -> tuple[int, int]:
-    """The ``(height, width)`` that `resize` gives an image of that height and width.
+    """The ``(height, width)`` of `resize`'s result for an image of this height and width.
 
     Args:
-        size: ``[height, width]``, or one length (``[length]`` or, eagerly, ``length``) for the shorter edge.
-        max_size: the longer edge is shrunk to this, and the shorter one with it; only with one length.
+        size: ``[height, width]``, or one length (``[length]``, or ``length`` outside of TorchScript) for the shorter
+            edge.
+        max_size: the maximum of the longer edge, for which the shorter edge shrinks, too; only with one length.
 
     Raises:
-        ValueError: ``size`` has neither 1 nor 2 elements, or ``max_size`` doesn't fit it.
+        ValueError: ``size`` has neither 1 nor 2 elements, or ``max_size`` contradicts it.
     """
     if isinstance(size, int):
         size = [size]
@@ -43,7 +44,7 @@ def resized_size(height: int, width: int, size: Ints, max_size: int | None = Non
 
 
 def check_size(size: Ints, max_size: int | None) -> None:
-    """`resized_size`'s errors that need no image."""
+    """Raises `resized_size`'s errors that don't depend on the image."""
     if isinstance(size, (list, tuple)):
         if len(size) not in [1, 2]:
             raise ValueError(
@@ -57,7 +58,7 @@ def check_size(size: Ints, max_size: int | None) -> None:
 
 
 def height_and_width(size: Ints) -> list[int]:
-    """``[height, width]`` from one number for both (or a sequence of one), or from a sequence of two."""
+    """``[height, width]`` from one number for both (or a sequence of one number), or from a sequence of two."""
     if isinstance(size, numbers.Number):
         return [int(size), int(size)]  # type: ignore[call-overload]
     if len(size) == 1:
@@ -68,10 +69,10 @@ def height_and_width(size: Ints) -> list[int]:
 
 
 def center_crop_box(height: int, width: int, output_size: Ints) -> tuple[int, int, int, int]:
-    """``(top, left, height, width)`` of the centre crop; it leaves an image that is smaller than ``output_size``.
+    """``(top, left, height, width)`` of the centre crop; the box leaves an image smaller than ``output_size``.
 
-    Half pixels are rounded to even, as torchvision rounds them. Where the image is smaller, torchvision pads it first,
-    and the odd pixel goes to the bottom or right.
+    Half pixels are rounded to even, as in torchvision. torchvision pads a smaller image first, and puts an odd pixel
+    at the bottom or right.
     """
     crop_height, crop_width = height_and_width(output_size)
     pad_top = (crop_height - height) // 2 if crop_height > height else 0
@@ -86,7 +87,7 @@ def padding_ltrb(padding: Ints) -> tuple[int, int, int, int]:
     """``(left, top, right, bottom)`` from 1, 2 (left and right, top and bottom) or 4 numbers, or one int.
 
     Raises:
-        ValueError: another number of elements.
+        ValueError: ``padding`` has another number of elements.
     """
     if isinstance(padding, int):
         return padding, padding, padding, padding

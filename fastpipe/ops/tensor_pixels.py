@@ -1,9 +1,9 @@
 """torchvision's tensor backend on uint8 images, as operations on pixels ``(H, W, C)``.
 
-A pipeline of v2 that begins with ``ToImage`` computes with tensors, whose bytes aren't Pillow's. These operations run
-before the conversion to a tensor, so that the core makes a sample from its file, and give the tensor's bytes: by the
-core, which has torch's arithmetic (`fastpipe.kernels.v2_tensors` finds out how this torch rounds), or by torchvision's
-own function.
+A v2 pipeline that begins with ``ToImage`` computes with tensors, whose bytes differ from Pillow's. These operations run
+before the conversion to a tensor, so that the core makes a sample from its file, and give the tensor's bytes. They run
+in the core, which has torch's arithmetic (`fastpipe.kernels.v2_tensors` finds out how this torch rounds), or by
+torchvision's own function.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ if TYPE_CHECKING:
 
 Pixels: TypeAlias = "UInt8Array | torch.Tensor"
 _MOST_SUM = 1 << 24
-"""Up to here float32 holds a sum of whole numbers, in whatever order torch adds them up."""
+"""Up to this value float32 holds sums of integers exactly, in whatever order torch adds them up."""
 
 
 def as_theirs(given: dict[str, Any]) -> dict[str, Any]:
-    """Keyword arguments with torchvision's own interpolation."""
+    """Keyword arguments with the interpolation converted to torchvision's."""
     mode = given.get("interpolation")
     if not isinstance(mode, InterpolationMode):
         return given
@@ -62,33 +62,33 @@ def _by_torchvision(image: UInt8Array, name: str, given: dict[str, Any]) -> UInt
 
 
 def _applied(operation: Operation, image: Pixels, name: str, given: dict[str, Any]) -> object:
-    """An operation's result, by the core or torchvision, on an array; on a tensor by torchvision."""
+    """An operation's result: on an array by the core or torchvision, on a tensor by torchvision."""
     if isinstance(image, torch.Tensor):
         return functional(name)(image, **as_theirs(given))
     made = on_array_by_core(operation, image)
     return _by_torchvision(image, name, given) if made is None else made
 
 
-# -- what moves pixels, and looks values up
+# -- operations that move pixels or look values up
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TensorPad(Pad):
-    """`Pad` that a function on tensors does, too."""
+    """A `Pad` for which torchvision's function on tensors gives the same bytes."""
 
     moves_ahead: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TensorLookUp(LookUp):
-    """`LookUp` in a table that a function on tensors has, too."""
+    """A `LookUp` for which torchvision's functions on tensors give the same bytes."""
 
     moves_ahead: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PermuteChannels(Operation):
-    """The channels in another order, of uint8 arrays."""
+    """Permutes the channels of uint8 arrays."""
 
     op: ClassVar[str] = "permute_channels"
     takes_arrays_alone: ClassVar[bool] = True
@@ -130,7 +130,7 @@ def _add_resize(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TensorResizeWindow(ResizeWindow):
-    """A window of what `TensorResize` makes, from the part of the image that the window needs: by the core alone."""
+    """A window of `TensorResize`'s result, from the part of the image that the window needs; by the core only."""
 
     takes_arrays_alone: ClassVar[bool] = True
     add: ClassVar[Callable[..., bool]] = staticmethod(_add_resize)
@@ -144,7 +144,7 @@ class TensorResizeWindow(ResizeWindow):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TensorResize(Resize):
-    """The image at another size as torch resizes uint8 tensors, antialiased: bilinear or bicubic."""
+    """Resizes as torch resizes uint8 tensors: antialiased, bilinear or bicubic."""
 
     takes_arrays_alone: ClassVar[bool] = True
     moves_ahead: ClassVar[bool] = True
@@ -167,7 +167,7 @@ class TensorResize(Resize):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OnPixels(FunctionOfV2):
-    """One of torchvision's v2 functions on tensors, on an image's pixels."""
+    """One of torchvision's v2 functions on tensors, computed on an image's pixels."""
 
     op: ClassVar[str] = "v2_on_pixels"
     takes_arrays_alone: ClassVar[bool] = True
@@ -212,7 +212,7 @@ def _add_color(job: Job, shape: ImageShape, name: str, given: Mapping[str, Any])
     elif kind is core.Kind.TENSOR_AUTOCONTRAST:
         job.tensor_autocontrast(flags)
     elif kind is core.Kind.EQUALIZE:
-        job.equalize()  # as Pillow's
+        job.equalize()  # the same as Pillow's
     elif kind is core.Kind.TENSOR_CONTRAST and shape.height * shape.width * 255 > _MOST_SUM:
         return False
     else:
@@ -221,7 +221,8 @@ def _add_color(job: Job, shape: ImageShape, name: str, given: Mapping[str, Any])
 
 
 def _contrast_of_large(image: UInt8Array, contrast_factor: float) -> UInt8Array | None:
-    """The contrast of an array ``(H, W, 3)`` whose gray values torch alone knows how to add up; None for any other."""
+    """The contrast of an array ``(H, W, 3)`` so large that only torch's sum of gray values is right; None for any
+    other."""
     (height, width), flags = image.shape[:2], fused()
     if channels(image) != 3 or height * width * 255 <= _MOST_SUM or flags is None or contrast_factor < 0:
         return None
@@ -266,18 +267,18 @@ def _add_warp(job: Job, shape: ImageShape, warp: Warp) -> bool:
 
 _WARPS: dict[str, Callable[..., bool]] = {"affine": _add_affine, "rotate": _add_rotate}
 ON_PIXELS = frozenset({*COLORS, *_WARPS})
-"""The functions that `OnPixels` has."""
+"""The functions that `OnPixels` takes."""
 _BY_PIXEL = frozenset({"adjust_hue", "adjust_saturation", "rgb_to_grayscale"})
 
 
 # -- memory
 
 Layout: TypeAlias = Literal["rows", "gaps", "planes"]
-"""How torchvision's tensor lies in memory: as Pillow's pixels, in rows; the same with gaps between; or contiguous."""
+"""A tensor's memory layout: interleaved in rows like Pillow's pixels; interleaved with gaps; or contiguous planes."""
 
 
 def layout_behind(operation: Operation, shape: ImageShape, layout: Layout) -> Layout:
-    """The layout that torchvision leaves a tensor of that shape and layout in, when the operation is done to it."""
+    """The layout of torchvision's result when the operation is applied to a tensor of this shape and layout."""
     if layout == "planes":
         return "planes"
     if isinstance(operation, (Crop, CenterCrop)):
@@ -293,4 +294,4 @@ def layout_behind(operation: Operation, shape: ImageShape, layout: Layout) -> La
 
 
 _TO_PLANES = frozenset({"adjust_hue", "affine", "equalize", "rgb_to_grayscale", "rotate"})
-"""Functions that stack, or gather: what they make is contiguous."""
+"""Functions that stack or gather, so that their result is contiguous."""

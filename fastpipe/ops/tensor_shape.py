@@ -1,4 +1,4 @@
-"""The shape of an image that is a tensor by now, of which more is known than of pixels."""
+"""The shape of an image that has been converted to a tensor."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from fastpipe.types import ImageShape
 
 
 class TensorShape(ImageShape):
-    """The shape of an image that is a tensor by now.
+    """The shape of an image that has been converted to a tensor.
 
     Attributes:
-        dtype: of its elements.
+        dtype: the tensor's dtype.
         pure: a plain tensor, not a ``tv_tensors.Image``.
-        ahead: all that follows the conversion to a tensor so far is done before it, on pixels: see `tensor_operation`.
+        ahead: all operations since the conversion run before it, on pixels: see `tensor_operation`.
     """
 
     dtype: torch.dtype
@@ -24,7 +24,7 @@ class TensorShape(ImageShape):
 
     @classmethod
     def of(cls, size: tuple[int, ...], dtype: torch.dtype, pure: bool, ahead: bool = False) -> TensorShape:
-        """The shape of an image of that ``(height, width, channels)``."""
+        """Makes the shape of a tensor image from its ``(height, width, channels)``."""
         return _tensor_shape(*size, dtype, pure, ahead)
 
 

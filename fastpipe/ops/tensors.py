@@ -1,9 +1,9 @@
-"""The operations of torchvision's v2 that v1 lacks: kernels on tensors, and the classes of images.
+"""Operations that torchvision's v2 has and v1 lacks: functions on tensors, and conversions between classes of images.
 
-A pipeline of v2 may turn the image into a tensor first and resize it then, which gives other pixels than Pillow. So
-what is drawn for a tensor is a `TensorOperation`, which calls torchvision's kernel. Where that only moves pixels, or
-maps each value to another, the operation on the file's pixels gives the same bytes: it runs before the conversion
-(`ahead_of`), and no more than what it leaves is decoded.
+A v2 pipeline may convert the image to a tensor first and resize the tensor, which gives other pixels than Pillow. So a
+transform on a tensor draws a `TensorOperation`, which calls torchvision's function. If that only moves pixels, or maps
+each value to another, the operation on pixels gives the same bytes: it runs before the conversion (`ahead_of`), and
+only the pixels that it keeps are decoded.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from fastpipe.types import Box, ImageShape, Step
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToImage(PilToTensor):
-    """``(H, W, C)`` to ``(C, H, W)``, uint8, as a ``tv_tensors.Image``."""
+    """Converts ``(H, W, C)`` to ``(C, H, W)``, uint8, as a ``tv_tensors.Image``."""
 
     def apply(self, image: object) -> Any:
         return v2_tensors.functional("to_image")(image)
@@ -40,7 +40,7 @@ class ToImage(PilToTensor):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToFloatTensor(ToTensor):
-    """v1's `ToTensor` in v2, where what follows has to know that it is a plain tensor by now."""
+    """v1's `ToTensor` in a v2 pipeline, whose result is known to be a plain tensor."""
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         return TensorShape.of(shape, torch.get_default_dtype(), pure=True, ahead=True)
@@ -48,7 +48,7 @@ class ToFloatTensor(ToTensor):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToPureTensor(Operation):
-    """A ``tv_tensors.Image`` as the tensor that it is."""
+    """Converts a ``tv_tensors.Image`` to a plain tensor."""
 
     op: ClassVar[str] = "to_pure_tensor"
     phrase: ClassVar[str] = "a plain tensor"
@@ -63,7 +63,7 @@ class ToPureTensor(Operation):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AsTvImage(ToPureTensor):
-    """The other way: a plain tensor as a ``tv_tensors.Image``."""
+    """Converts a plain tensor to a ``tv_tensors.Image``."""
 
     op: ClassVar[str] = "as_tv_image"
     phrase: ClassVar[str] = "a tv_tensors.Image"
@@ -77,7 +77,7 @@ class AsTvImage(ToPureTensor):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToDtype(ConvertImageDtype):
-    """A tensor of another dtype; scaled, x / 255 is ``x * (1 / 255)``, which rounds otherwise than v1's division."""
+    """Converts the dtype; scales by ``x * (1 / 255)``, which rounds otherwise than v1's division by 255."""
 
     op: ClassVar[str] = "to_dtype"
     scale: bool = False
@@ -88,7 +88,7 @@ class ToDtype(ConvertImageDtype):
         if not (is_scaled and image.is_contiguous() and memory.is_large(size, self.dtype)):
             return v2_tensors.functional("to_dtype")(image, self.dtype, self.scale)
         out = memory.fresh(size, self.dtype)
-        for rows in memory.strips(image):  # torchvision's own two operations, on as many rows as a cache holds
+        for rows in memory.strips(image):  # torchvision's two operations, on as many rows as the cache holds
             out[:, rows].copy_(image[:, rows]).mul_(1.0 / 255)
         return out
 
@@ -101,7 +101,7 @@ class FunctionOfV2(Operation):
     """One of torchvision's v2 functions.
 
     Attributes:
-        name: the function's.
+        name: the function's name.
         given: its keyword arguments.
     """
 
@@ -120,10 +120,10 @@ class FunctionOfV2(Operation):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PilOperation(FunctionOfV2):
-    """One of torchvision's v2 functions that has no operation of its own here, on an array by way of a PIL image.
+    """One of torchvision's v2 functions without an operation here, applied to an array through a PIL image.
 
     Attributes:
-        shape: of the result.
+        shape: the shape of the result.
     """
 
     op: ClassVar[str] = "v2_on_pil"
@@ -143,8 +143,8 @@ class TensorOperation(FunctionOfV2):
     """One of torchvision's v2 functions on a tensor ``(C, H, W)``.
 
     Attributes:
-        size: of the result: height, width, channels.
-        like: the operation on pixels that does the same; it says what moves where, and what a region needs.
+        size: height, width and channels of the result.
+        like: the operation on pixels that does the same; it defines how points move and which region is needed.
         by_pixel: each pixel of the result depends on the same pixel of the input alone.
     """
 
@@ -189,14 +189,14 @@ def _black(pad: Pad) -> bool:
 
 
 def ahead_of(tail: Sequence[Step], shape: ImageShape) -> tuple[list[Operation], list[Step]]:
-    """Operations on a tensor that run before the conversion, on its pixels, with the same bytes.
+    """Finds the operations on a tensor that may run on pixels, before the conversion, with the same bytes.
 
     Args:
-        tail: the conversion to a tensor, and what follows it.
-        shape: of the image at the conversion.
+        tail: the conversion to a tensor, and the steps after it.
+        shape: the image's shape at the conversion.
 
     Returns:
-        Operations to run before the conversion; and the conversion with what stays after it.
+        The operations to run before the conversion; and the conversion with the remaining steps.
     """
     before: list[Operation] = []
     kept: list[Step] = [tail[0]]
@@ -211,7 +211,7 @@ def ahead_of(tail: Sequence[Step], shape: ImageShape) -> tuple[list[Operation], 
 
 
 def _commutes(like: Operation, shape: ImageShape, others: Sequence[Step]) -> bool:
-    """Whether an operation on pixels, done before the others instead of after them, gives the same."""
+    """True if an operation on pixels gives the same result before the other steps as after them."""
     if makes_no_pixels(like, shape):
         return all(isinstance(one, (ToDtype, Normalize, ToPureTensor)) for one in others)
     black = isinstance(like, (Crop, CenterCrop)) or (isinstance(like, Pad) and _black(like))

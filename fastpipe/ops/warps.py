@@ -1,4 +1,4 @@
-"""Rotation, affine and perspective warps, and elastic ones."""
+"""Rotation, affine, perspective and elastic warps."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def _takes(operation: Rotate | Affine | PerspectiveBy, shape: ImageShape) -> bool:
-    """Whether the core takes the interpolation and the fill; the functional raises for invalid ones."""
+    """True if the core takes the interpolation and the fill; for invalid ones the functional raises."""
     fill, mode = operation.fill, operation.interpolation
     values = len(fill) if isinstance(fill, (list, tuple)) else 1
     return isinstance(mode, InterpolationMode) and mode.value in kernels.FILTERS and values in (1, shape.channels)
@@ -36,7 +36,7 @@ _NEAREST = InterpolationMode.NEAREST, InterpolationMode.NEAREST_EXACT
 
 
 def least_pixels_of_warp(interpolation: InterpolationMode, channels: int) -> float:
-    """`Operation.least_pixels` of a rotation, an affine warp that turns or shears, or a perspective."""
+    """`Operation.least_pixels` of a rotation, of an affine warp that turns or shears, or of a perspective."""
     if interpolation in _NEAREST:
         return 40_000 if channels == 3 else NEVER
     return 2000 if channels == 3 else 6000
@@ -48,7 +48,7 @@ def _turned(degrees: float) -> str:
 
 @register
 class Rotate(Operation):
-    """Turned counter-clockwise, by degrees."""
+    """Turns the image counter-clockwise, by degrees."""
 
     op: ClassVar[str] = "rotate"
     angle: float
@@ -87,7 +87,7 @@ class Rotate(Operation):
 
 @register
 class Affine(Operation):
-    """Turned clockwise by degrees, shifted by pixels, scaled, and sheared by degrees, about a centre."""
+    """Turns clockwise by degrees, shifts by pixels, scales, and shears by degrees, about a centre."""
 
     op: ClassVar[str] = "affine"
     _matrix_of: ClassVar[Any] = staticmethod(inverse_affine_matrix)
@@ -102,7 +102,7 @@ class Affine(Operation):
     def least_pixels(self, channels: int) -> float:
         if self.interpolation not in _NEAREST or self.angle or any(self._shears()):
             return least_pixels_of_warp(self.interpolation, channels)
-        # Pillow moves whole pixels where nothing is turned or sheared, the core whole rows where nothing is scaled.
+        # Without turning and shearing Pillow moves whole pixels; without scaling the core moves whole rows.
         return 100_000 if self.scale == 1 else NEVER
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
@@ -112,7 +112,7 @@ class Affine(Operation):
         return kernels.add_warp(job, Kind.AFFINE, shape.size, matrix, self.interpolation.value, self.fill)
 
     def matrix(self, shape: ImageShape, inverted: bool) -> list[float]:
-        """The first two rows of the matrix on ``(x, y, 1)``, or of the way back."""
+        """The first two rows of the matrix on ``(x, y, 1)``, or of its inverse."""
         shear = self._shears()
         matrix: list[float] = self._matrix_of(
             [shape.width * 0.5, shape.height * 0.5] if self.center is None else self.center,
@@ -144,7 +144,7 @@ class Affine(Operation):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AffineOfV2(Affine):
-    """`Affine` with the matrix that torchvision's v2 works out."""
+    """`Affine` with the matrix as torchvision's v2 computes it."""
 
     _matrix_of: ClassVar[Any] = staticmethod(inverse_affine_matrix_of_v2)
     takes_arrays_alone: ClassVar[bool] = True
@@ -156,7 +156,7 @@ class AffineOfV2(Affine):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AffineBy(Operation):
-    """Pillow's ``Image.transform`` by the matrix of the way back, from new pixels to old; of uint8 arrays alone."""
+    """Pillow's ``Image.transform`` with the matrix from new pixels to old ones; for uint8 arrays only."""
 
     op: ClassVar[str] = "affine_by"
     takes_arrays_alone: ClassVar[bool] = True
@@ -193,7 +193,7 @@ class AffineBy(Operation):
 
 @register
 class Perspective(Operation):
-    """Four points ``(x, y)`` moved to four others."""
+    """Warps the image so that four points ``(x, y)`` move to four others."""
 
     op: ClassVar[str] = "perspective"
     startpoints: list[list[int]]
@@ -216,7 +216,7 @@ class Perspective(Operation):
 
 @register
 class ElasticTransform(Operation):
-    """Moves each pixel by a displacement of its own."""
+    """Moves each pixel by its own displacement."""
 
     op: ClassVar[str] = "elastic_transform"
     phrase: ClassVar[str] = "warped elastically"
@@ -231,7 +231,7 @@ class ElasticTransform(Operation):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PerspectiveBy(Operation):
-    """`Perspective` by the eight coefficients of the way back, as torchvision's v2 draws it; of uint8 arrays alone."""
+    """`Perspective` with the eight coefficients from new pixels to old ones, as v2 draws it; for uint8 arrays only."""
 
     op: ClassVar[str] = "perspective"
     phrase: ClassVar[str] = "seen in perspective"
