@@ -1,4 +1,4 @@
-"""Helpers of the kernels: array types, axes of one that cv2 drops, the ways to the core and Pillow."""
+"""Helpers of the kernels: array types, a channel axis that cv2 drops, operations by the core and by Pillow."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ UInt8Array: TypeAlias = npt.NDArray[np.uint8]
 
 
 def channels(image: UInt8Array) -> int:
-    """The number of channels; 1 for ``(H, W)``."""
+    """The number of channels; 1 for an array ``(H, W)``."""
     return 1 if image.ndim == 2 else image.shape[2]
 
 
 def like(result: UInt8Array, image: UInt8Array) -> UInt8Array:
-    """``result`` with the channel axis that ``image`` has: cv2 returns ``(H, W)`` for ``(H, W, 1)``."""
+    """``result`` with a channel axis if ``image`` has one: cv2 returns ``(H, W)`` for ``(H, W, 1)``."""
     return result[..., None] if image.ndim == 3 and result.ndim == 2 else result
 
 
 def by_core(image: UInt8Array, add: Callable[[core.Job], bool], shape: tuple[int, ...]) -> UInt8Array | None:
-    """An operation that ``add`` adds to a job, with a result of that shape; None where the core can't do it."""
+    """Runs the operation that ``add`` adds to a job; ``shape`` is the result's. None if the core can't do it."""
     if channels(image) not in (1, 3) or not image.size or not core.available():
         return None
     job = core.thread_job()
@@ -40,8 +40,8 @@ def by_core(image: UInt8Array, add: Callable[[core.Job], bool], shape: tuple[int
 
 
 def through_pillow(image: UInt8Array, operation: Callable[[Image.Image], Image.Image]) -> UInt8Array:
-    """``operation`` on the array as a Pillow image of one, three or four channels."""
-    if channels(image) == 2:  # Pillow's mode of two has alpha, too
+    """Runs ``operation`` on the array as a Pillow image of one, three or four channels."""
+    if channels(image) == 2:  # Pillow's mode with two channels is LA, with alpha
         return through_pillow(np.dstack([image, np.zeros_like(image)]), operation)[..., :2]
     if channels(image) == 4:
         # RGBX, unlike RGBA, has no alpha that Pillow would multiply into the colours.

@@ -1,4 +1,4 @@
-"""Colour of uint8 arrays: look-ups in a table of 256 values."""
+"""Colour operations on uint8 arrays by look-up in a table of 256 values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fastpipe.kernels.arrays import UInt8Array, like
 
 
 def apply_table(image: UInt8Array, table: UInt8Array) -> UInt8Array:
-    """Every value's entry of a table ``(256,)``, as a new contiguous array."""
+    """Maps each value by a table ``(256,)``; returns a new contiguous array."""
     if not core.available():
         import cv2
 

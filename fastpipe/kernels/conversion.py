@@ -1,7 +1,7 @@
-"""Conversions between uint8 arrays and tensors, by the core or, without it, by torch with the channels split first.
+"""Conversions between uint8 arrays and tensors, by the core or, without it, by torch after splitting the channels.
 
-Splitting with ``cv2.split`` is vectorised; every way that converts and transposes at once (torch's ``contiguous``,
-``np.copyto``, ``torch.div`` of a permuted view) walks the pixels with a stride and is two to six times as slow.
+``cv2.split`` is vectorised. Functions that convert and transpose at once (torch's ``contiguous``, ``np.copyto``,
+``torch.div`` of a permuted view) step through the pixels with a stride and take two to six times as long.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _new_planes(image: UInt8Array, dtype: torch.dtype) -> torch.Tensor:
 
 
 def planes_to_array(planes: UInt8Array) -> UInt8Array:
-    """The way back, from ``(C, H, W)`` to a contiguous ``(H, W, C)``; of one channel without a copy."""
+    """Converts ``(C, H, W)`` to a contiguous ``(H, W, C)``; copies nothing if there is one channel."""
     if len(planes) < 2 or not planes.size:
         return np.ascontiguousarray(planes.transpose(1, 2, 0))
     import cv2
@@ -56,17 +56,17 @@ def to_tensor(
     std: Sequence[float] | None = None,
     multiplied: bool = False,
 ) -> torch.Tensor:
-    """The pixels divided by 255, and normalised; bit-equal to torchvision's ``to_tensor``, and to its ``normalize``.
+    """Divides pixels by 255 and normalises them: the same bits as torchvision's ``to_tensor`` and ``normalize``.
 
     Args:
         image: uint8 ``(H, W)`` or ``(H, W, C)``; may be a non-contiguous view.
         out: a float32 tensor ``(C, H, W)`` to write into and return, such as one slot of a batch.
-        mean: one value a channel, or one for all, for pixels in [0, 1]; with ``std``.
-        std: the same; not zero.
-        multiplied: by 1 / 255, as v2's ``ToDtype`` does, and not divided by 255.
+        mean: one value a channel, or one for all, for pixels in [0, 1]; given with ``std``.
+        std: one value a channel, or one for all; not zero.
+        multiplied: multiply by 1 / 255, as v2's ``ToDtype`` does, instead of dividing by 255.
 
     Raises:
-        RuntimeError: neither one value nor one a channel, as in torchvision.
+        RuntimeError: ``mean`` has neither one value nor one a channel, as in torchvision.
     """
     count = channels(image)
     if mean is not None and len(mean) not in (1, count):
@@ -78,7 +78,7 @@ def to_tensor(
     if count in (1, 3) and image.size and core.available():
         job = core.thread_job()
         job.read_pixels(image)
-        # The core takes three numbers, of which gray has use for one.
+        # The core takes three numbers; for gray it uses the first.
         mean_of_3, std_of_3 = (None if values is None else tuple(values) * (3 // len(values)) for values in (mean, std))
         job.write_tensor(out, mean_of_3, std_of_3, multiplied)
         core.check(core.run_thread_job(job))

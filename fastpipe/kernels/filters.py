@@ -1,8 +1,8 @@
-"""Neighbourhood filters: torchvision's Gaussian blur of images, by torch's own convolution or by the core's.
+"""Neighbourhood filters: torchvision's Gaussian blur of images, by torch's own convolution or by the core.
 
-torch adds up a convolution in float32 in an order of its own, which decides about bytes: one in some ten thousand. The
-core has the order in which oneDNN adds on processors with fused multiplication and addition; whether torch, as it is
-built and set, adds so is tried out once for each size of kernel.
+The order in which torch adds up a float32 convolution decides about one byte in some ten thousand. The core adds in
+the order of oneDNN on processors with fused multiply-add. Whether the installed torch does so, too, is tried out once
+for each size of kernel.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import conv2d
 
-_MOST_WEIGHTS = 4096  # of a kernel: beyond, trying it out takes longer than a second
+_MOST_WEIGHTS = 4096  # of a kernel: trying a larger one takes more than a second
 _get_precision = getattr(torch._C, "_get_fp32_precision_getter", None)  # since torch 2.9
 
 
 def gaussian_kernel_1d(kernel_size: int, sigma: float, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """torchvision's weights along one axis."""
+    """torchvision's Gaussian weights along one axis."""
     ksize_half = (kernel_size - 1) * 0.5
 
     x = torch.linspace(-ksize_half, ksize_half, steps=kernel_size, dtype=dtype, device=device)
@@ -31,14 +31,14 @@ def gaussian_kernel_1d(kernel_size: int, sigma: float, dtype: torch.dtype, devic
 def blur_weights(
     kernel_size: Sequence[int], sigma: Sequence[float], height: int, width: int, channels: int
 ) -> tuple[bytes, bytes] | None:
-    """The weights of a blur that the core computes as torch would, along rows and down columns.
+    """The horizontal and vertical weights of a blur that the core computes exactly as torch does.
 
     Args:
         kernel_size, sigma: ``(x, y)`` in pixels.
-        height, width, channels: of the image.
+        height, width, channels: the image's shape.
 
     Returns:
-        None where torch is to compute it, or to refuse it.
+        Both weights as bytes of float32; None if torch has to compute or refuse the blur.
     """
     columns, rows = kernel_size
     if columns // 2 >= width or rows // 2 >= height or columns * rows > _MOST_WEIGHTS or not columns & rows & 1:
@@ -54,7 +54,7 @@ def _weights(size: int, sigma: float) -> bytes:
 
 
 def _is_known(channels: int, columns: int, rows: int) -> bool:
-    # One channel and a narrow kernel: torch takes oneDNN, or a loop of its own, by the image's size.
+    # For one channel and a narrow kernel torch chooses between oneDNN and a loop of its own by the image's size.
     if channels == 1 and min(columns, rows) <= 3:
         return False
     precision = None if _get_precision is None else _get_precision("mkldnn", "conv")
@@ -63,22 +63,22 @@ def _is_known(channels: int, columns: int, rows: int) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def _adds_in_order(channels: int, columns: int, rows: int, *settings: object) -> bool:
-    """Whether torch adds up a kernel row by row, in one chain of fused multiplications and additions for each value.
+    """True if torch adds up a kernel row by row, in one chain of fused multiply-adds for each value.
 
     Args:
-        channels: of the image.
-        columns, rows: of the kernel.
-        settings: what else torch chooses its way by.
+        channels: the image's channels.
+        columns, rows: the kernel's size.
+        settings: other settings by which torch chooses its algorithm; keys of the cache.
     """
     rng = np.random.default_rng(0)
     kernel = (rng.uniform(0.5, 1, (rows, columns)) / (rows * columns)).astype(np.float32)
-    for height, width, step in ((12, 46, 1), (150, 211, 29)):  # of the result: its edges, and what is large
+    for height, width, step in ((12, 46, 1), (150, 211, 29)):  # sizes of the result: small with edges, and large
         image = rng.integers(0, 256, (channels, height + rows - 1, width + columns - 1)).astype(np.float32)
         weights = torch.from_numpy(kernel).expand(channels, 1, rows, columns)
         with torch.no_grad():
             found = conv2d(torch.from_numpy(image)[None], weights, groups=channels)[0, :, ::step, ::step].numpy()
         sums = np.zeros(found.shape, np.float32)
-        wide = image.astype(np.float64)  # which holds the products and their sums without rounding
+        wide = image.astype(np.float64)  # float64 holds the products and their sums without rounding
         for y in range(rows):
             for x in range(columns):
                 part = wide[:, y : y + height : step, x : x + width : step]

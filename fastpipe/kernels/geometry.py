@@ -22,7 +22,7 @@ _BORDERS = {
 
 
 def crop(image: UInt8Array, top: int, left: int, height: int, width: int) -> UInt8Array:
-    """The box's pixels, zero where the box leaves the image; a view where it stays inside."""
+    """The pixels of a box, zero outside of the image; a view if the box lies inside."""
     rows, columns = image.shape[:2]
     bottom, right = top + height, left + width
     if top >= 0 and left >= 0 and bottom <= rows and right <= columns:
@@ -36,7 +36,7 @@ def crop(image: UInt8Array, top: int, left: int, height: int, width: int) -> UIn
 
 
 def hflip(image: UInt8Array) -> UInt8Array:
-    """Columns in reverse order, as a new contiguous array."""
+    """Reverses the columns; returns a new contiguous array."""
     if image.ndim == 3 and image.shape[2] == 3 and image.flags.c_contiguous and core.available():
         out = np.empty(image.shape, np.uint8)
         core.thread_context().flip(image, out)
@@ -45,12 +45,12 @@ def hflip(image: UInt8Array) -> UInt8Array:
 
 
 def vflip(image: UInt8Array) -> UInt8Array:
-    """Rows in reverse order, as a new contiguous array."""
+    """Reverses the rows; returns a new contiguous array."""
     return _flipped(image, 0)
 
 
 def quarter_turns(image: UInt8Array, turns: int) -> UInt8Array:
-    """Turned by that many quarters counter-clockwise, as a new contiguous array."""
+    """Turns the image by ``turns`` quarters counter-clockwise; returns a new contiguous array."""
     import cv2
 
     if not turns or not image.size:
@@ -75,16 +75,16 @@ def pad(
     fill: float | Sequence[float] | None = None,
     mode: str = "constant",
 ) -> UInt8Array:
-    """The image with that many pixels added on each side; a negative number removes pixels.
+    """Adds pixels on each side; a negative number removes pixels.
 
     Args:
         image: uint8 ``(H, W)`` or ``(H, W, C)``.
         left, top, right, bottom: pixels to add.
-        fill: what ``mode="constant"`` adds: one number, or one a channel; None for 0.
+        fill: the value for ``mode="constant"``: one number, or one a channel; None for 0.
         mode: ``"constant"``, ``"edge"``, ``"reflect"`` (edge pixel not repeated) or ``"symmetric"`` (repeated).
 
     Raises:
-        ValueError: there is no pixel to mirror or repeat: numpy's, as for a PIL image.
+        ValueError: the image has no pixel to mirror or repeat; raised by numpy, as for a PIL image.
     """
     if min(left, top, right, bottom) < 0:
         rows, columns = image.shape[:2]
@@ -94,7 +94,7 @@ def pad(
     values = [0.0] if fill is None else [fill] if isinstance(fill, (int, float)) else list(fill)
     if len(values) == 1:
         values *= count
-    if image.size == 0:  # cv2 would look for the edge's pixel for ever
+    if image.size == 0:  # cv2 would loop for ever
         shape = (image.shape[0] + top + bottom, image.shape[1] + left + right, *image.shape[2:])
         if mode == "constant":
             return np.full(shape, values if image.ndim == 3 else values[0], np.uint8)

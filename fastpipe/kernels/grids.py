@@ -1,4 +1,4 @@
-"""The points that torch's ``grid_sample`` takes a warped image's pixels from, as torchvision works them out.
+"""The points at which torch's ``grid_sample`` samples an image for a warp, computed as torchvision does.
 
 Derived from torchvision (BSD-3-Clause, see NOTICE); compiled by TorchScript.
 """
@@ -12,9 +12,9 @@ from fastpipe.kernels.torchscript import is_scripting
 
 
 def affine_grid(theta: Tensor, w: int, h: int, ow: int, oh: int) -> Tensor:
-    """``(1, oh, ow, 2)`` of a matrix ``(1, 2, 3)`` in pixels from the centre.
+    """The grid ``(1, oh, ow, 2)`` of a matrix ``(1, 2, 3)`` in pixels from the image's centre.
 
-    As torch's ``affine_grid``, but normalised by the input's size after the matrix: the output may be larger.
+    Unlike torch's ``affine_grid``, normalises by the input's size after the matrix, as the output may be larger.
     """
     d = 0.5
     x_grid = torch.linspace(-ow * 0.5 + d, ow * 0.5 + d - 1, steps=ow, device=theta.device)
@@ -32,18 +32,19 @@ def rescaled(theta: Tensor, w: int, h: int) -> Tensor:
 
 
 def sums_up(theta: Tensor) -> bool:
-    """Whether `summed_grid` gives this matrix's grid."""
+    """True if `summed_grid` gives the same grid as `multiplied_grid` for this matrix."""
     plain = theta.dtype == torch.float32 and theta.device.type == "cpu" and not torch.compiler.is_compiling()
     return plain and products_are_sums()
 
 
 def multiplied_grid(x_grid: Tensor, y_grid: Tensor, theta: Tensor) -> Tensor:
-    """``(1, H, W, 2)``: the products of each ``(x, y, 1)`` and a matrix ``(1, 3, 2)``, as torchvision has them."""
+    """The products of each point ``(x, y, 1)`` and a matrix ``(1, 3, 2)``, as ``(1, H, W, 2)``; torchvision's
+    method."""
     return points_of(x_grid, y_grid, theta.dtype).bmm(theta).view(1, len(y_grid), len(x_grid), 2)
 
 
 def points_of(x_grid: Tensor, y_grid: Tensor, dtype: torch.dtype) -> Tensor:
-    """``(1, H * W, 3)``: each ``(x, y, 1)``."""
+    """The points ``(x, y, 1)`` of a grid, as ``(1, H * W, 3)``."""
     ow, oh = len(x_grid), len(y_grid)
     points = torch.empty(1, oh, ow, 3, dtype=dtype, device=x_grid.device)
     points[..., 0].copy_(x_grid)
@@ -53,7 +54,7 @@ def points_of(x_grid: Tensor, y_grid: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def summed_grid(x_grid: Tensor, y_grid: Tensor, theta: Tensor) -> Tensor:
-    """`multiplied_grid` in float32 in a tenth of the time: adds up the parts of x, y and 1 as complex numbers."""
+    """`multiplied_grid` for float32 in a tenth of the time: adds the terms of x, y and 1 as complex numbers."""
     x, y = x_grid.to(torch.float32).unsqueeze(-1), y_grid.to(torch.float32).unsqueeze(-1)
     across, down = torch.view_as_complex(x * theta[0, 0]), torch.view_as_complex(y * theta[0, 1])
     points = (across + down.unsqueeze(-1)).add_(torch.view_as_complex(theta[0, 2].contiguous()))
@@ -62,7 +63,7 @@ def summed_grid(x_grid: Tensor, y_grid: Tensor, theta: Tensor) -> Tensor:
 
 @functools.cache
 def products_are_sums() -> bool:
-    """True if this torch's matrix products round as its sums do: some versions add with a single rounding."""
+    """True if this torch's matrix products round as its sums do; some versions use fused multiply-adds."""
     generator = torch.Generator().manual_seed(0)
 
     def numbers(*size: int) -> Tensor:
@@ -74,8 +75,8 @@ def products_are_sums() -> bool:
 
 
 def affine_output_size(matrix: list[float], w: int, h: int) -> tuple[int, int]:
-    """``(width, height)`` that hold the whole image, by Pillow's rule in torch's float32."""
-    # The corners from the image's centre, where the tensor backend's matrices have their origin.
+    """The ``(width, height)`` of the whole warped image, by Pillow's rule in torch's float32."""
+    # The corners relative to the image's centre, where the tensor backend's matrices have their origin.
     pts = torch.tensor(
         [
             [-0.5 * w, -0.5 * h, 1.0],
@@ -92,7 +93,7 @@ def affine_output_size(matrix: list[float], w: int, h: int) -> tuple[int, int]:
     min_vals += torch.tensor((w * 0.5, h * 0.5))
     max_vals += torch.tensor((w * 0.5, h * 0.5))
 
-    # A corner that float32 puts just past a pixel must not add one.
+    # A corner that float32 rounding puts just past a pixel must not add one.
     tol = 1e-4
     cmax = torch.ceil((max_vals / tol).trunc_() * tol)
     cmin = torch.floor((min_vals / tol).trunc_() * tol)
@@ -101,7 +102,7 @@ def affine_output_size(matrix: list[float], w: int, h: int) -> tuple[int, int]:
 
 
 def perspective_grid(coeffs: list[float], ow: int, oh: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """``(1, oh, ow, 2)`` of the eight coefficients of a perspective warp."""
+    """The grid ``(1, oh, ow, 2)`` of a perspective warp with eight coefficients."""
     theta1 = torch.tensor(
         [[[coeffs[0], coeffs[1], coeffs[2]], [coeffs[3], coeffs[4], coeffs[5]]]], dtype=dtype, device=device
     )
@@ -116,7 +117,7 @@ def perspective_grid(coeffs: list[float], ow: int, oh: int, dtype: torch.dtype, 
 
 
 def identity_grid(size: list[int]) -> Tensor:
-    """``(1, H, W, 2)``: where each pixel of a ``[height, width]`` is, from -1 to 1, x first."""
+    """The position of each pixel of a ``[height, width]``: ``(1, H, W, 2)``, x first, from -1 to 1."""
     hw_space = [torch.linspace((-s + 1) / s, (s - 1) / s, s) for s in size]
     grid_y, grid_x = torch.meshgrid(hw_space, indexing="ij")
     return torch.stack([grid_x, grid_y], -1).unsqueeze(0)

@@ -1,8 +1,8 @@
-"""torchvision's tensor backend on one uint8 image ``(..., C, H, W)`` in main memory, by the core: the same bytes.
+"""torchvision's tensor backend on uint8 images ``(..., C, H, W)`` in main memory, by the core: the same bytes.
 
-What isn't such an image, and what the core doesn't take, comes back as None: `transforms.functional` then does it as
-torchvision does. The core rounds as torch's operations do, one by one; `grid_sample` has two forms, for processors with
-and without FMA, and `rounding` finds out which one this torch takes.
+The result is None for any other tensor and for arguments that the core doesn't take; `transforms.functional` then
+calls torchvision's code. The core rounds as torch's operations do, one by one. `grid_sample` has two forms, for
+processors with and without FMA; `rounding` finds out which one this torch uses.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from fastpipe.core import planes
 
 _MOST = 1 << 30
 LEVELS = torch.arange(256, dtype=torch.uint8, device="cpu").view(1, 1, 256)
-"""An image of all values."""
+"""An image of all 256 values."""
 
 
 def takes(image: Tensor) -> bool:
-    """Whether the core can read a tensor: images without gaps in memory of their own, and no autograd."""
+    """True if the core can read a tensor: contiguous uint8 images in plain memory, without autograd."""
     if torch.compiler.is_compiling() or torch._C._is_tracing() or type(image) is not Tensor:
         return False
     if image.dtype != torch.uint8 or image.ndim < 3 or image.device.type != "cpu" or not image.is_contiguous():
@@ -32,23 +32,23 @@ def takes(image: Tensor) -> bool:
         return False
     expected = 1
     for size, stride in zip(reversed(image.shape), reversed(image.stride()), strict=True):
-        if stride != expected:  # of a dimension of one element, which results of torch's have, too
+        if stride != expected:  # a dimension of one element may have another stride, also in torch's results
             return False
         expected *= size
     try:
         image.data_ptr()
-    except RuntimeError:  # of torch.func's
+    except RuntimeError:  # raised by torch.func's tensors
         return False
     return True
 
 
 def changed(kind: core.Kind, image: Tensor, factor: float = 1.0, flags: int = 0) -> Tensor | None:
-    """Runs one of the TENSOR operations or EQUALIZE, rounded by the flags (`core.TensorRounding`)."""
+    """Runs one of the TENSOR operations or EQUALIZE, with flags of `core.TensorRounding`; None if the core can't."""
     if not takes(image) or not factor <= 1e30:
         return None
     channels, *size = image.shape[-3:]
     if kind is core.Kind.TENSOR_SHARPNESS:
-        return by_job(image, lambda job: job.tensor_blend(kind, factor, flags))  # in a fifth less time
+        return by_job(image, lambda job: job.tensor_blend(kind, factor, flags))  # a fifth faster
     out = torch.empty(
         (*image.shape[:-3], 1 if kind is core.Kind.TENSOR_GRAY else channels, *size), dtype=torch.uint8, device="cpu"
     )
@@ -59,14 +59,12 @@ def changed(kind: core.Kind, image: Tensor, factor: float = 1.0, flags: int = 0)
 
 
 def by_job(image: Tensor, add: Callable[[core.Job], None], size: tuple[int, int] | None = None) -> Tensor | None:
-    """The operations that ``add`` adds to a job, on all images of a tensor that `takes` takes.
-
-    None where they are too large for a job.
+    """Runs the operations that ``add`` adds to a job on all images of a tensor; None if the images are too large.
 
     Args:
-        image: uint8 ``(..., C, H, W)``.
-        add: adds them, with arguments that the core takes.
-        size: height and width of the results; None for the images'.
+        image: a tensor that `takes` accepts.
+        add: adds operations, with arguments that the core takes.
+        size: height and width of the results; None for the images' own.
     """
     *leading, channels, height, width = image.shape
     rows, columns = size or (height, width)
@@ -85,7 +83,7 @@ def _planar(image: Tensor) -> tuple[int, ...]:
 
 
 def looked_up(image: Tensor, operation: Callable[..., Tensor], *args: object, **kwargs: object) -> Tensor | None:
-    """An operation on each value by itself: what becomes of an image of all values, ``(1, 1, 256)``, looked up."""
+    """Runs an operation that maps each value by itself: on an image of all values, which is the look-up table then."""
     if not takes(image):
         return None
     table, out = operation(LEVELS, *args, **kwargs), torch.empty_like(image)
@@ -94,7 +92,7 @@ def looked_up(image: Tensor, operation: Callable[..., Tensor], *args: object, **
 
 
 def mixed(batches: list[Tensor], weights: Tensor) -> Tensor | None:
-    """Batches ``(N, …)`` of one shape, times their float32 weights ``(N, batches)``, added up in order and cut off."""
+    """Adds up batches ``(N, …)`` of one shape, times float32 weights ``(N, batches)``, in order, and truncates."""
     first = batches[0]
     if weights.dtype != torch.float32 or not all(takes(one) and one.shape == first.shape for one in batches):
         return None
@@ -114,16 +112,16 @@ def sampled(
     points: Tensor | None,
     flags: int = 0,
 ) -> Tensor | None:
-    """torch's ``grid_sample`` without ``align_corners``, what comes from outside filled as torchvision does it.
+    """torch's ``grid_sample`` without ``align_corners``, with the outside filled as torchvision does it.
 
     Args:
         image: any tensor.
         size: the result's height and width.
         mode: "nearest" or "bilinear".
         fill: a number, one for each channel, or None for black.
-        points: float32 ``(1, height, width, 2)``, where each pixel comes from; or ``(1, 3, 2)``, a matrix whose
-            products, added up one by one, make the points of torchvision's affine grid; None for those nobody knows.
-        flags: `core.planes.V2` for the way in which torchvision's v2 mixes with the fill.
+        points: float32 ``(1, height, width, 2)``, the point that each pixel is sampled at; or a matrix ``(1, 3, 2)``
+            whose summed-up products are the points of torchvision's affine grid; or None, which the core doesn't take.
+        flags: `core.planes.V2` to mix with the fill as torchvision's v2 does.
     """
     if points is None or points.dtype != torch.float32 or points.device.type != "cpu" or points.requires_grad:
         return None
@@ -156,7 +154,7 @@ def sampled(
 
 @functools.cache
 def rounding() -> int | None:
-    """The form of the core's sampling that gives this torch's floats; None where neither does, or not sooner."""
+    """The flag for the core to sample with this torch's rounding; None if neither form matches."""
     generator = torch.Generator().manual_seed(0)
     image = torch.randint(0, 256, (3, 41, 58), generator=generator, dtype=torch.uint8, device="cpu")
     grid = torch.rand((1, 50, 70, 2), generator=generator, dtype=torch.float32, device="cpu") * 2.2 - 1.1

@@ -1,4 +1,4 @@
-"""Pillow's resize, antialiased: all of an image, or a window of the result from the part of the image that it needs."""
+"""Pillow's antialiased resize: of a whole image, or of a window of the result from the part of the image it needs."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from fastpipe import core
 from fastpipe.types import Box, Size
 
 FILTERS = ("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos")
-"""The modes in the order of the core's numbers, `core.Filter`."""
+"""The filters' names, in the order of `core.Filter`."""
 
 SUPPORTS = {"nearest": 0.0, "box": 0.5, "bilinear": 1.0, "hamming": 1.0, "bicubic": 2.0, "lanczos": 3.0}
-"""The reach of each filter, in pixels of the input where it is enlarged, of the result where it is reduced."""
+"""The radius of each filter, in pixels of the input for enlarging, and of the result for reducing."""
 
-# Which pass comes first changes what is rounded when. Since Pillow 13 (pull request 9549 there) the vertical one does
-# where more rows go away than twice the columns that do; before that, the horizontal one always did.
+# Which pass comes first changes what is rounded when. Since Pillow 13 (pull request 9549 there) the vertical pass is
+# first where it removes more than twice as many rows as the other removes columns; before, the horizontal one was.
 _VERTICAL_FIRST = 2 if int(PIL.__version__.partition(".")[0]) >= 13 else 0
 
 
@@ -32,19 +32,19 @@ def window_by_pillow(
     interpolation: str,
     source: tuple[float, float, float, float] | None = None,
 ) -> Image.Image:
-    """A window of what resizing makes of a whole PIL image, from the part of it that the window needs, by Pillow.
+    """Makes a window of a resized PIL image by Pillow, from the part of the image that the window needs.
 
     Args:
-        picture: the part.
+        picture: the part of the image.
         whole: ``(height, width)`` of the whole image.
-        box: the part's place in it.
+        box: the part's place in the whole image.
         result: ``(height, width)`` of the resized image.
-        window: the part of that which is wanted.
+        window: the wanted part of the resized image.
         interpolation: one of `FILTERS`.
-        source: Pillow's box in the whole image; None for all of it.
+        source: Pillow's ``box`` in the whole image; None for the whole image.
     """
     if box.size != whole:
-        part, picture = picture, Image.new(picture.mode, whole[::-1])  # what isn't there isn't looked at
+        part, picture = picture, Image.new(picture.mode, whole[::-1])  # the missing pixels aren't read
         picture.paste(part, (box.left, box.top))
     resized = picture.resize(result[::-1], Image.Resampling[interpolation.upper()], source)
     return resized.crop((window.left, window.top, window.right, window.bottom))
@@ -59,19 +59,19 @@ def add_resize(
     interpolation: str,
     box: tuple[float, float, float, float] | None = None,
 ) -> bool:
-    """Adds a resize to a job of the core's, which has them all.
+    """Adds a resize to a job of the core's, which has all of Pillow's filters; returns True.
 
-    Arguments are `window_by_pillow`'s, ``origin`` the top left of its box; ``whole`` is None where all of it is there,
-    and ``box`` Pillow's: left, top, right and bottom of the source in the whole image, None for all of it.
+    The arguments are those of `window_by_pillow`, with ``origin`` the top left of its ``box``. ``whole`` is None if the
+    whole image is there. ``box`` is its ``source``: left, top, right and bottom, or None for the whole image.
     """
     job.resize(whole, origin, result, window, FILTERS.index(interpolation), _VERTICAL_FIRST, box)
     return True
 
 
 def source_range(size: int, new_size: int, start: int, stop: int, interpolation: str) -> tuple[int, int]:
-    """The rows (or columns) of an image that those from ``start`` to ``stop`` of the resized one need: first, last + 1.
+    """The rows (or columns) of an image that rows ``start`` to ``stop`` of the resized one need: first, last + 1.
 
-    Follows ``precompute_coeffs`` in Pillow's Resample.c: a filter is stretched where the image is reduced.
+    Follows ``precompute_coeffs`` in Pillow's Resample.c, which widens the filter if the image is reduced.
     """
     if size == new_size:
         return start, stop
@@ -87,10 +87,10 @@ def source_range(size: int, new_size: int, start: int, stop: int, interpolation:
 
 @lru_cache(maxsize=1024)
 def _nearest_index(size: int, new_size: int) -> npt.NDArray[np.intp]:
-    """The source index of each new pixel of Pillow's nearest neighbour: the pixel under the new pixel's centre.
+    """The source index of each pixel of Pillow's nearest-neighbour resize: the pixel under the new pixel's centre.
 
-    Pillow adds the step up in double precision, so that a centre that falls on an edge may round either way; adding
-    up in the same order gives the same indices.
+    Pillow adds up the step in double precision, so that a centre on an edge may round either way; adding up in the
+    same order gives the same indices.
     """
     step = size / new_size
     positions = np.add.accumulate(np.concatenate([[step * 0.5], np.full(new_size - 1, step)]))

@@ -1,4 +1,4 @@
-"""``is_scripting``, with the type that torch's own doesn't declare."""
+"""``is_scripting``, with the type that torch doesn't declare for it."""
 
 from collections.abc import Callable
 

@@ -1,9 +1,9 @@
 """torchvision's v2 functions on uint8 tensors ``(..., C, H, W)`` in main memory, by the core: the same bytes.
 
-`KERNELS` has them by torchvision's name and with its arguments, `run` calls them. All images of a batch are one call.
-What the core doesn't take (other dtypes and memory formats, arguments that torchvision has something to say about)
-comes back as None: then torchvision does it. How this torch rounds is found out once, by `fused`, `resizes_natively`
-and `samples_affine`.
+`KERNELS` maps torchvision's names to functions with its arguments; `run` calls them. A batch of images is one call.
+The result is None for inputs that the core doesn't take (other dtypes and memory formats, arguments that torchvision
+checks itself); then torchvision does the work. `fused`, `resizes_natively` and `samples_affine` find out once how this
+torch rounds.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from fastpipe.kernels.grids import products_are_sums
 from fastpipe.types import Fill
 
 _LARGEST_FACTOR = 1e30
-_LARGE = 1 << 16  # pixels: the sum of their gray values may be more than float32 holds exactly
+_LARGE = 1 << 16  # pixels: from here on float32 may not hold the sum of gray values exactly
 FILTERS = {"bilinear": Filter.BILINEAR, "bicubic": Filter.BICUBIC}
 SAMPLE_FILTERS = {"bilinear": Filter.BILINEAR, "nearest": Filter.NEAREST}
 Kernel: TypeAlias = "Callable[..., Tensor | None]"
 
 
 def functional(name: str) -> Any:
-    """A function of torchvision's v2, which is imported when it is first asked for."""
+    """A function of torchvision's v2 by its name; imports torchvision at the first call."""
     return getattr(importlib.import_module("torchvision.transforms.v2.functional"), name)
 
 
@@ -46,7 +46,7 @@ def _geometry() -> Any:
 
 @functools.cache
 def fused() -> int | None:
-    """The core's flags for which its blends are this torch's; None if there are none."""
+    """The flags with which the core's blends equal this torch's; None if no flags do."""
     if not core.available():
         return None
     colors = torch.randint(0, 256, (3, 64, 256), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
@@ -66,16 +66,16 @@ def fused() -> int | None:
 
 @functools.cache
 def samples_affine() -> bool:
-    """True if the core finds the same points as this torch by its affine grid, and the same values there."""
+    """True if the core computes the same points of an affine grid as this torch, and the same values there."""
     rounding = planes.rounding()
     return rounding is not None and products_are_sums() and bool(rounding) == bool(fused())
 
 
 @functools.cache
 def resizes_natively(mode: str) -> bool:
-    """Whether torchvision resizes uint8 tensors by torch's whole numbers, which the core has, in that mode.
+    """True if torchvision resizes uint8 tensors in this mode by torch's integer arithmetic, which the core has.
 
-    (It computes with floats on processors without AVX2, and older versions do everywhere.)
+    (On processors without AVX2, and in older versions on all, torchvision computes with floats.)
     """
     if mode not in FILTERS or not core.available():
         return False
@@ -92,14 +92,14 @@ def resizes_natively(mode: str) -> bool:
 
 
 class Color(NamedTuple):
-    """One of torchvision's functions of colour, as the core has it.
+    """One of torchvision's colour functions, as the core has it.
 
     Attributes:
         kind: the core's operation.
-        argument: the function's; empty where it has none.
-        default: its value where it isn't given; None where torchvision asks for it.
-        takes: whether torchvision and the core take a value of it.
-        rounds: by the flags that `fused` finds out.
+        argument: the name of the function's argument; empty if it has none.
+        default: the argument's default; None if it is required.
+        takes: tells if both torchvision and the core accept a value.
+        rounds: whether the operation needs the flags of `fused`.
     """
 
     kind: Kind
@@ -124,13 +124,13 @@ COLORS: Mapping[str, Color] = MappingProxyType(
         "rgb_to_grayscale": Color(Kind.TENSOR_GRAY, "num_output_channels", 1, (1, 3).__contains__, rounds=True),
     }
 )
-"""The functions of colour by torchvision's name."""
+"""The colour functions by torchvision's name."""
 
 
 def color_call(name: str, *args: float, **given: float) -> tuple[Kind, float, int] | None:
     """The core's operation for one of `COLORS`, its factor or number of channels, and its flags.
 
-    None for arguments that torchvision refuses, and where it rounds otherwise.
+    None for arguments that torchvision refuses, and if torchvision rounds otherwise than the core.
     """
     kind, argument, value, takes, rounds = COLORS[name]
     if len(args) + len(given) == 1 and argument:
@@ -151,7 +151,7 @@ def _color(name: str) -> Kernel:
             gray = planes.changed(kind, image, 1.0, flags)
             return gray if gray is None or value == 1 else gray.expand(image.shape)
         if kind is Kind.TENSOR_HUE:
-            image = image.contiguous()  # as torchvision's result is
+            image = image.contiguous()  # as torchvision's result is contiguous
         return planes.changed(kind, image, value, flags)
 
     return kernel
@@ -161,9 +161,9 @@ _contrast = _color("adjust_contrast")
 
 
 def _adjust_contrast(image: Tensor, contrast_factor: float) -> Tensor | None:
-    """The blend; of large images a look-up in torch's table: the mean is of all pixels, as torch adds them up.
+    """The blend; for large images a look-up in a table that is made with torch's own mean of all pixels.
 
-    None where torch rounds some values in two ways, as ``FPC_UNSURE`` says.
+    None if torch rounds some values in two ways: see ``FPC_UNSURE``.
     """
     blended, flags = _contrast(image, contrast_factor), fused()
     large = image.ndim == 3 and image.shape[0] == 3 and image.shape[1] * image.shape[2] > _LARGE
@@ -175,11 +175,11 @@ def _adjust_contrast(image: Tensor, contrast_factor: float) -> Tensor | None:
 
 
 def contrast_table(gray: Tensor, contrast_factor: float) -> Tensor | None:
-    """The table of torch's ``adjust_contrast`` by value, uint8 ``(1, 1, 256)``; None where it rounds in two ways.
+    """The look-up table of torch's ``adjust_contrast``, uint8 ``(1, 1, 256)``; None if torch rounds in two ways.
 
     Args:
-        gray: the gray image, whole numbers in float32 ``(1, H, W)``.
-        contrast_factor: the function's.
+        gray: the gray image: integers as float32 ``(1, H, W)``.
+        contrast_factor: the function's argument.
     """
     mean = torch.mean(gray, dim=(-3, -2, -1), keepdim=True)
     scaled, rest = planes.LEVELS.mul(float(contrast_factor)), 1.0 - float(contrast_factor)
@@ -242,10 +242,10 @@ class Warp(NamedTuple):
     """An affine warp.
 
     Attributes:
-        theta: torchvision's matrix as the core has it, after the division by half the image's size, in float32.
+        theta: torchvision's matrix after its division by half the image's size, in float32, as the core takes it.
         size: height and width of the result.
         mode: the interpolation's name.
-        fill: what comes from outside: a number, or one for each channel; None for black.
+        fill: the value outside of the image: a number, or one for each channel; None for black.
     """
 
     theta: list[float]
@@ -264,7 +264,7 @@ def affine(
     fill: Fill = None,
     center: Any = None,
 ) -> Warp:
-    """torchvision's ``affine`` of a tensor of that height and width."""
+    """The warp of torchvision's ``affine`` for a tensor of this height and width."""
     geometry = _geometry()
     mode = geometry._check_interpolation(interpolation)
     angle, translate, shear, center = geometry._affine_parse_args(angle, translate, scale, shear, mode, center)
@@ -281,7 +281,7 @@ def rotation(
     center: object = None,
     fill: object = None,
 ) -> Warp | None:
-    """torchvision's ``rotate`` of a tensor of that height and width; None for quarter turns, which only move pixels."""
+    """The warp of torchvision's ``rotate`` for a tensor of this height and width; None for quarter turns."""
     angle = angle % 360
     if center is None and angle in (0, 90, 180, 270):
         return None
@@ -352,14 +352,14 @@ KERNELS: Mapping[str, Kernel] = MappingProxyType(
         "solarize": _by_table("solarize"),
     }
 )
-"""The kernels by torchvision's name, with the arguments of torchvision's own."""
+"""The kernels by torchvision's name, with the arguments of torchvision's functions."""
 
 
 def run(name: str, image: Tensor, *args: object, **kwargs: object) -> Tensor | None:
-    """The result of torchvision's function of that name; None where torchvision has to do it.
+    """Runs torchvision's function of that name by the core; None if torchvision has to do it.
 
     Raises:
-        Exception: arguments that torchvision refuses, too, or a mistake of fastpipe's.
+        Exception: the arguments are ones that torchvision refuses, too; or a bug in fastpipe.
     """
     kernel = KERNELS.get(name)
     if kernel is None or not core.available():

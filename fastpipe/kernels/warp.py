@@ -2,11 +2,10 @@
 
 Arrays are uint8 ``(H, W)`` or ``(H, W, C)`` with up to four channels, may be non-contiguous views, and are never
 changed. Pillow maps each new pixel's centre to a point ``(x, y)`` of the old image, with pixel 0 spanning 0 to 1. A
-point outside the image gives the fill colour as it is; a point inside is interpolated from pixels, edge pixels
-repeated, so that, unlike in cv2 and in torchvision's tensor backend, the fill never bleeds into the image.
+point outside the image gets the fill colour. A point inside is interpolated from pixels, with edge pixels repeated, so
+that the fill never bleeds into the image, unlike in cv2 and in torchvision's tensor backend.
 
-Rotation, affine and perspective give Pillow's pixels, bit for bit: by the core, and where that isn't there, by Pillow
-itself.
+Rotation, affine and perspective give Pillow's pixels, bit for bit: by the core, or without it by Pillow itself.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ from fastpipe.types import Fill
 
 FILTERS = {
     "nearest": core.Filter.NEAREST,
-    "nearest-exact": core.Filter.NEAREST,  # to Pillow the two are one
+    "nearest-exact": core.Filter.NEAREST,  # the same to Pillow
     "bilinear": core.Filter.BILINEAR,
     "bicubic": core.Filter.BICUBIC,
 }
-"""The backends that can warp."""
+"""The core's filters that can warp, by the interpolation's name."""
 
 
 def add_rotation(
@@ -36,7 +35,7 @@ def add_rotation(
     center: Sequence[float] | None = None,
     fill: Fill = None,
 ) -> bool:
-    """Adds `rotate` of an image ``(height, width)`` to a job of the core's; False where the core can't."""
+    """Adds Pillow's ``rotate`` of an image ``(height, width)`` to a job; False if the core can't do it."""
     turns, matrix, height, width = rotation(*size, angle, expand, center)
     if turns is None:
         return add_warp(job, core.Kind.AFFINE, (height, width), matrix, interpolation, fill)
@@ -57,7 +56,7 @@ def add_warp(
     interpolation: str,
     fill: Fill,
 ) -> bool:
-    """Adds `affine` or `perspective` to a job of the core's; False where that doesn't take the numbers."""
+    """Adds an affine or perspective warp to a job; False if the core doesn't take the coefficients."""
     if not all(map(math.isfinite, coefficients)):
         return False
     levels = _levels(fill)
@@ -70,14 +69,14 @@ def add_warp(
 def _add_shift(
     job: core.Job, size: tuple[int, int], coefficients: Sequence[float], interpolation: str, colour: Sequence[int]
 ) -> bool:
-    """Adds an affine warp that moves whole pixels, as a crop with a border; False for any other."""
+    """Adds an affine warp that only moves whole pixels, as a crop with a border; False for any other warp."""
     a, b, right, d, e, down = coefficients
     if (a, b, d, e) != (1, 0, 0, 1) or FILTERS[interpolation] != core.Filter.NEAREST:
         return False
     height, width = size
     if right % 1 or down % 1 or abs(right) >= width or abs(down) >= height:
         return False
-    x, y = int(right), int(down)  # of the image's pixel that comes to (0, 0)
+    x, y = int(right), int(down)  # the position of the image's pixel that moves to (0, 0)
     job.crop(max(y, 0), max(x, 0), height - abs(y), width - abs(x))
     sides = max(-x, 0), max(-y, 0), max(x, 0), max(y, 0)
     if any(sides):
@@ -89,9 +88,12 @@ def _add_shift(
 def rotation(
     height: int, width: int, angle: float, expand: bool, center: Sequence[float] | None
 ) -> tuple[int | None, list[float], int, int]:
-    """Quarter turns, where ``Image.rotate`` only moves pixels; else its matrix; the result's height and width.
+    """The number of quarter turns if ``Image.rotate`` only moves pixels, else its matrix; and the result's size.
 
-    In its order of operations, which decides the last bits.
+    Computes in the order of ``Image.rotate``, which decides about the last bits.
+
+    Returns:
+        Quarter turns or None, the matrix, and the result's height and width.
     """
     angle %= 360.0
     if center is None and (angle in (0.0, 180.0) or (angle in (90.0, 270.0) and (expand or height == width))):
@@ -116,6 +118,6 @@ def rotation(
 
 
 def _levels(fill: Fill) -> tuple[int, ...]:
-    """The fill's values as Pillow takes them: cut to whole numbers, then to a pixel's range."""
+    """The fill's values as Pillow takes them: truncated to integers and clamped to 0 to 255."""
     values: Sequence[Any] = [0] if fill is None else fill if isinstance(fill, (list, tuple)) else [fill]
     return tuple(min(max(int(value), 0), 255) for value in values)
