@@ -1,4 +1,4 @@
-"""Numbers that users give as arguments, checked where they come in: the error names the argument and what it takes."""
+"""Checks of users' numeric arguments: the error names the argument and the values that it takes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from fastpipe.errors import ConfigError, FastpipeError
 __all__ = ["LARGEST", "MOST_PROCESSES", "MOST_THREADS", "real_number", "whole_number"]
 
 LARGEST = sys.maxsize
-"""The largest length that Python's and numpy's sequences have."""
+"""The largest length of Python's and numpy's sequences."""
 
 MOST_PROCESSES = 1024
-"""The most processes that are started for one thing."""
+"""The most processes that one call may start."""
 
 MOST_THREADS = 1024
-"""The most threads of the core's pools, as pool.c has it."""
+"""The most threads of a pool of the core's; the same number as in pool.c."""
 
 
 def whole_number(
@@ -29,20 +29,23 @@ def whole_number(
     most: int = LARGEST,
     error: type[FastpipeError] = ConfigError,
 ) -> int:
-    """An argument that is a whole number, as an int.
+    """Checks an integer argument.
 
     Args:
-        name: of the argument.
-        given: its value; an int, or what stands for one, such as numpy's.
-        takes: what it is, in words: ``"the number of samples"``.
-        least, most: it lies between these.
+        name: the argument's name.
+        given: its value; an int, or an object with ``__index__``, such as numpy's integers.
+        takes: a description of the argument for the error: ``"the number of samples"``.
+        least, most: the range of values, both included.
         error: the class of the error.
 
+    Returns:
+        The value as an int.
+
     Raises:
-        FastpipeError: of that class; it is no whole number, or lies outside.
+        FastpipeError: an ``error``: the value is no integer, or outside of the range.
     """
     try:
-        number = operator.index(given)  # type: ignore[arg-type] # or it raises
+        number = operator.index(given)  # type: ignore[arg-type] # TypeError for what has no __index__
     except TypeError:
         number = None
     if number is None or not least <= number <= most:
@@ -59,7 +62,7 @@ def real_number(
     most: float = math.inf,
     error: type[FastpipeError] = ConfigError,
 ) -> float:
-    """An argument that is a number above 0, as a float; arguments and error as of `whole_number`."""
+    """Checks an argument that is a number above 0, and returns it as a float; see `whole_number` for the arguments."""
     number = float(given) if isinstance(given, (int, float)) and abs(given) < LARGEST else given
     if not isinstance(number, float) or not 0 < number <= most:
         end = "" if most == math.inf else f" and at most {most:,g}"

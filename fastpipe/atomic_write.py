@@ -1,4 +1,4 @@
-"""Files that are written beside and renamed: whoever reads one sees what was there before, or all of what is new."""
+"""Atomic writes: a file is written under another name and renamed, so that readers see the old file or the new one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import BinaryIO
 __all__ = ["NO_ROOM", "atomic_write", "rename"]
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
-"""The numbers of the errors that say that a disk, or what a user may have of it, is full."""
+"""The error numbers of a full disk and of a used-up quota."""
 
 
 @contextlib.contextmanager
@@ -26,17 +26,17 @@ def atomic_write(
     synced: bool = True,
     keeps_mode: bool = False,
 ) -> Iterator[BinaryIO]:
-    """A file open for writing, which takes its place when the block ends, and leaves nothing behind if that raises.
+    """Opens a temporary file for writing, which replaces ``path`` when the block ends and is removed if it raises.
 
     Args:
-        path: the place; a file that is there is replaced.
-        beside: where it is written before, on the same disk; None for a name of its own in the same folder.
-        synced: wait for the disk, so that a power cut leaves neither a file with holes under that name nor, where the
-            system can tell the disk so, the file that was there before.
-        keeps_mode: give it the permissions of the file that is there.
+        path: the file to write or replace.
+        beside: the temporary file's path, on the same disk; None for a random name in the same folder.
+        synced: flush the file and its folder to the disk, so that after a power cut ``path`` is the whole new file and,
+            where the system can flush folders, never the old one.
+        keeps_mode: copy the permissions of the file that is replaced.
 
     Raises:
-        OSError: it can't be written; what was there before is untouched.
+        OSError: the file can't be written; an existing ``path`` is unchanged.
     """
     file = Path(path)
     part = file.with_name(f"{file.name}.{secrets.token_hex(4)}.part") if beside is None else Path(beside)
@@ -58,8 +58,8 @@ def atomic_write(
 
 
 def _sync_folder(folder: Path) -> None:
-    """Makes a rename last through a loss of power, where the system can."""
-    with contextlib.suppress(OSError):  # Windows can't, and some network disks can't
+    """Flushes a folder, so that a rename in it survives a power cut; does nothing where the system can't."""
+    with contextlib.suppress(OSError):  # Windows can't, nor can some network disks
         descriptor = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(descriptor)
@@ -68,7 +68,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def rename(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
-    """``os.replace``, again for a while where Windows refuses because somebody is reading the target."""
+    """Calls ``os.replace``; on Windows, tries again while another process has the target open."""
     for pause_s in (0.01, 0.05, 0.2, 1.0):
         try:
             os.replace(source, target)

@@ -1,15 +1,15 @@
 """The choice of a reader for each format on this machine: a small value, and the TOML file that keeps it.
 
-A `MachineConfig` is passed and pickled like any value; nothing is read at import. `fastpipe configure` measures
-and writes the file, `current_config` gives what holds in this process:
+A `MachineConfig` is passed and pickled like any value; nothing is read at import. `fastpipe configure` measures the
+readers and writes the file. `current_config` returns the config of this process, from these places in this order:
 
     reader= argument   (beats all; the readers see to it)
     FASTPIPE_READER    "cv2", or "jpeg=cv2,png=pil", or both: "cv2,png=pil"
     the config file    FASTPIPE_CONFIG: a folder or a .toml file; else the user's
     built-in defaults  where none of these names a reader
 
-Whether a named reader exists is not known here: the readers say so when they are asked for it. One that doesn't load in
-this environment is passed over with one warning (`fastpipe.readers.configured_reader`).
+The names of readers aren't checked here; the readers' registry does that. A configured reader that can't be loaded is
+skipped with one warning (`fastpipe.readers.configured_reader`).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 ANY_FORMAT = "*"
-"""The key of `MachineConfig.readers` that serves the formats without a key of their own."""
+"""The key of `MachineConfig.readers` for every format without a key of its own."""
 
 _ALIASES = {"jpg": "jpeg", "mpo": "jpeg", "jpe": "jpeg", "jfif": "jpeg", "tif": "tiff"}
 
@@ -76,15 +76,15 @@ def _by_format(name: str, given: object) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class MachineConfig:
-    """The chosen reader of each format, and what the choice rests on. Without a choice: built-in defaults.
+    """The chosen reader of each format, and the measurements behind the choice. Formats without one use the defaults.
 
     Picklable; `dataclasses.replace` makes a changed copy.
 
     Attributes:
         readers: format (``"jpeg"``, ``"png"``, ``"webp"``, …; MPO counts as jpeg) to the name of a reader;
             the key ``"*"`` serves every format without a key of its own.
-        measured: format to reader to the median time of one region request, in microseconds: the figures that
-            the choice was made by (under DataLoader workers, unless these were measured without any).
+        measured: format to reader to the median time of one region request, in microseconds: the figures behind the
+            choice (under DataLoader workers, unless these were measured without any).
         versions: the versions of the measured libraries; empty for a choice made by hand.
         machine: the measured machine, as `machine_fingerprint` gives it; empty for a choice made by hand.
         created: when it was measured, ISO 8601.
@@ -100,11 +100,11 @@ class MachineConfig:
         object.__setattr__(self, "readers", _by_format("readers", self.readers))
 
     def reader_for(self, format: str) -> str | None:
-        """The reader chosen for a format, in Pillow's (``"JPEG"``) or the config's writing; None: the default."""
+        """The reader chosen for a format (``"JPEG"`` or ``"jpeg"``); None for the built-in default."""
         return self.readers.get(format_key(format), self.readers.get(ANY_FORMAT))
 
     def mismatches(self) -> tuple[str, ...]:
-        """Differences between this machine and the measured one, a phrase each; empty if the config holds here."""
+        """Describes each difference between this machine and the measured one in a phrase; empty if there is none."""
         here, versions = machine_fingerprint(), library_versions()
         other = [
             f"{key} is {here.get(key, 'unknown')!r}, was {value!r}"
@@ -132,15 +132,15 @@ class MachineConfig:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str] | None = None, *, check: bool = True) -> MachineConfig:
-        """Reads a config file; a missing one is the empty config.
+        """Reads a config file; a missing file gives the empty config.
 
         Args:
-            path: the file; None for `path()`, and for no file where there is none.
-            check: give the empty config, and say so once, where the file was measured on another machine or
-                with other library versions. False returns the file's content whatever it is.
+            path: the file; None for `path()`, or for the empty config if the user has no config folder.
+            check: warn once and return the empty config if the file was measured on another machine or with other
+                library versions. False returns the file's content in any case.
 
         Raises:
-            ConfigError: the file can't be read or understood; names the file and, where one is to blame, the line.
+            ConfigError: the file can't be read or parsed; names the file and, for a syntax error, the line.
         """
         file = _place() if path is None else Path(path)
         if file is None:
@@ -162,7 +162,7 @@ class MachineConfig:
         return cls()
 
     def save(self, path: str | os.PathLike[str] | None = None) -> Path:
-        """Writes the config file: beside the old one first, then in its place, so that no reader sees half a file.
+        """Writes the config file atomically, so that no reader sees half a file.
 
         Args:
             path: the file; None for `path()`. Its folder is made where it is missing.
@@ -176,7 +176,7 @@ class MachineConfig:
         file = self.path() if path is None else Path(path)
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
-            with atomic_write(os.path.realpath(file), keeps_mode=True) as out:  # a link stays one
+            with atomic_write(os.path.realpath(file), keeps_mode=True) as out:  # a symbolic link stays one
                 out.write(self.to_toml().encode())
         except OSError as error:
             raise ConfigError(f"can't write the config file {file}: {error.strerror or error}") from error
@@ -198,12 +198,12 @@ class MachineConfig:
 
 
 def user_folder(find: Callable[..., Path]) -> Path | None:
-    """A folder of this user's as platformdirs has it; None for a user without a home, as in many containers."""
+    """The folder that a platformdirs function finds for this user; None for a user without a home, as in containers."""
     try:
         folder = find("fastpipe", appauthor=False)
     except RuntimeError:
         return None
-    return folder if folder.is_absolute() else None  # older ones leave "~" where it is
+    return folder if folder.is_absolute() else None  # older versions of platformdirs leave "~" as it is
 
 
 def _place() -> Path | None:
@@ -216,10 +216,10 @@ def _place() -> Path | None:
 
 
 def current_config() -> MachineConfig:
-    """The config that holds in this process: the file, overridden by ``FASTPIPE_READER``. Read once, at first use.
+    """The config of this process: the file's, overridden by ``FASTPIPE_READER``. Read once, at first use.
 
     Raises:
-        ConfigError: the file or the variable can't be understood.
+        ConfigError: the file or the variable can't be parsed.
     """
     return _current(_place(), os.environ.get("FASTPIPE_READER", ""))
 
@@ -234,9 +234,11 @@ def _current(path: Path | None, override: str) -> MachineConfig:
 
 
 def parse_reader_override(text: str, name: str = "FASTPIPE_READER") -> dict[str, str]:
-    """``"jpeg=cv2,png=pil"`` as ``{"jpeg": "cv2", "png": "pil"}``; a bare name stands for every other format.
+    """Parses ``"jpeg=cv2,png=pil"`` to ``{"jpeg": "cv2", "png": "pil"}``; a bare name stands for every other format.
 
-    An error calls the text by its `name`.
+    Args:
+        text: the text.
+        name: the setting's name, for the error.
 
     Raises:
         ConfigError: an item is neither a name nor ``format=name``, or a format is given twice.
@@ -254,7 +256,7 @@ def parse_reader_override(text: str, name: str = "FASTPIPE_READER") -> dict[str,
 
 
 def readers_asked(reader: str | Mapping[str, str] | None) -> dict[str, str]:
-    """Parses a ``reader=`` argument to readers' names by format; one name for all formats stands under ``"*"``.
+    """Parses a ``reader=`` argument to readers' names by format; one name for all formats gets the key ``"*"``.
 
     Args:
         reader: a reader's name; ``{"jpg": "cv2", "png": "pil"}`` or ``"jpg=cv2,png=pil"``; None.
@@ -273,25 +275,25 @@ _said: set[str] = set()
 
 
 def warn_once(message: str) -> None:
-    """Warns of something, unless this process has already.
+    """Issues a warning, unless this process has issued it already.
 
-    Of DataLoader workers, which all read the same file, only the first does.
+    All DataLoader workers read the same file, so only worker 0 warns.
     """
     if message in _said:
         return
-    _said.add(message)  # first, as the warning may be made an error
-    data = sys.modules.get("torch.utils.data")  # not imported for this; without it there are no workers
+    _said.add(message)  # added first, as a filter may turn the warning into an error
+    data = sys.modules.get("torch.utils.data")  # not imported here; a process that hasn't imported it is no worker
     worker = None if data is None else data.get_worker_info()
     if worker is None or worker.id == 0:
         warnings.warn(message, FastpipeWarning, stacklevel=3)
 
 
 def _parse(data: bytes, file: Path) -> MachineConfig:
-    """The config that a file's bytes hold."""
+    """Parses the bytes of a config file."""
     try:
         values = tomllib.loads(data.decode("utf-8"))
         problem = _problem(values)
-    except ValueError as error:  # which names the line
+    except ValueError as error:  # names the line
         problem = f"it is not TOML in UTF-8: {error}"
     if problem:
         raise ConfigError(f"{file}: {problem}. Mend it, or start anew with `fastpipe configure --reset`.")
@@ -299,7 +301,7 @@ def _parse(data: bytes, file: Path) -> MachineConfig:
 
 
 def _problem(values: dict[str, Any]) -> str:
-    """The first thing that is wrong with the file's values; empty for nothing."""
+    """Describes the first invalid key or value of a parsed config file; empty if all are valid."""
     known = [one.name for one in fields(MachineConfig)]
     for name, value in values.items():
         if name not in known:

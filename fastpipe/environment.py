@@ -44,16 +44,16 @@ LIBRARIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "turbojpeg": ("turbojpeg",),
     }
 )
-"""The decoding libraries, each with the names that its distribution may have."""
+"""The decoding libraries, each with the names of the distributions that may contain it."""
 
-_NO_DESCRIPTORS = os.strerror(errno.EMFILE)  # as torch says it within a RuntimeError
-_GROUPS = Path("/sys/fs/cgroup")  # where Linux shows the limits of control groups
+_NO_DESCRIPTORS = os.strerror(errno.EMFILE)  # torch's RuntimeErrors contain this text
+_GROUPS = Path("/sys/fs/cgroup")  # Linux's folder of the limits of control groups
 SHARED_MEMORY = "/dev/shm"
-"""The folder where Linux keeps what processes share, and batches from workers."""
+"""Linux's folder of shared memory, through which workers send batches."""
 
 
 def line_width() -> int:
-    """Characters that a line of a report may have: ``COLUMNS``, else the terminal's, else 80, as in a pipe or file."""
+    """Characters per line of a report: ``COLUMNS``, else the terminal's width, else 80, as for a pipe or file."""
     return max(40, shutil.get_terminal_size((80, 24)).columns)
 
 
@@ -62,8 +62,8 @@ class Memory:
     """Memory of the machine, in bytes; None where the system doesn't tell.
 
     Attributes:
-        available: that programs and the page cache can have without anything being swapped out.
-        shared_free: free in the shared memory that batches travel through.
+        available: bytes that programs and the page cache can use without swapping.
+        shared_free: free bytes of the shared memory that batches travel through.
     """
 
     available: int | None
@@ -71,7 +71,7 @@ class Memory:
 
 
 def installed(*distributions: str) -> str | None:
-    """The version of the first of these distributions that is installed; None where none is."""
+    """The version of the first installed one of these distributions; None if none is installed."""
     for name in distributions:
         try:
             return metadata.version(name)
@@ -81,20 +81,20 @@ def installed(*distributions: str) -> str | None:
 
 
 def versions(*packages: str) -> dict[str, str]:
-    """The versions of fastpipe, of Python, and of those of the packages that are installed."""
+    """The versions of fastpipe, Python, and the installed ones of these packages."""
     own = _own_version() | {"python": platform.python_version()}
     return own | {name: version for name in packages if (version := installed(name)) is not None}
 
 
 @functools.lru_cache(maxsize=1)
 def library_versions() -> Mapping[str, str]:
-    """The versions of the installed libraries that decode images, and of fastpipe, by their short names."""
+    """The versions of fastpipe and of the installed libraries that decode images, by their short names."""
     found = {name: installed(*distributions) for name, distributions in LIBRARIES.items()}
     return MappingProxyType(_own_version() | {name: version for name, version in found.items() if version is not None})
 
 
 def other_projects() -> list[str]:
-    """The installed distributions, with versions, that have a module named ``fastpipe`` and aren't this one."""
+    """Other installed distributions, with versions, that have a module named ``fastpipe``."""
     names = set(metadata.packages_distributions().get("fastpipe", ())) - {"torch-fastpipe"}
     return [f"{name} {metadata.version(name)}" for name in sorted(names)]
 
@@ -105,7 +105,7 @@ def _own_version() -> dict[str, str]:
 
 @functools.lru_cache(maxsize=1)
 def machine_fingerprint() -> Mapping[str, str | int]:
-    """Facts that tell machines of different speed apart: system, architecture, processor, number of CPUs.
+    """Facts that tell apart machines of different speed: system, architecture, processor, number of CPUs.
 
     No host name: containers change theirs, and the nodes of a cluster share one home folder.
     """
@@ -115,7 +115,7 @@ def machine_fingerprint() -> Mapping[str, str | int]:
         {
             "system": platform.system(),
             "architecture": platform.machine(),
-            "processor": (models or [""])[0] if lines else platform.processor(),  # not Linux: all there is
+            "processor": (models or [""])[0] if lines else platform.processor(),  # all there is outside of Linux
             "cpus": os.cpu_count() or 1,
         }
     )
@@ -141,7 +141,7 @@ def no_descriptors_left(error: BaseException) -> str:
 
 
 def busy_cpu_seconds(stat: Path = Path("/proc/stat")) -> tuple[float, float] | None:
-    """Seconds that all CPUs of the machine have worked, and that have passed for each; None where Linux isn't."""
+    """Seconds of work of all CPUs together, and seconds since boot; None outside of Linux."""
     line = _text(stat).partition("\n")[0].split()
     if len(line) < 9 or line[0] != "cpu":
         return None
@@ -151,10 +151,10 @@ def busy_cpu_seconds(stat: Path = Path("/proc/stat")) -> tuple[float, float] | N
 
 
 def usable_cpus(groups: Path = _GROUPS) -> int:
-    """CPUs that this process may use: its affinity, and a container's quota, which the affinity doesn't show."""
+    """CPUs that this process may use, by its affinity and by a container's quota, which the affinity doesn't show."""
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quota, _, period = _text(groups / "cpu.max").partition(" ")
-    if not quota:  # control groups of the first version
+    if not quota:  # control groups version 1
         quota, period = (_text(groups / "cpu" / f"cpu.cfs_{name}_us") for name in ("quota", "period"))
     if quota.isdigit() and period.isdigit() and int(period):
         cpus = min(cpus, max(1, math.ceil(int(quota) / int(period))))
@@ -162,30 +162,30 @@ def usable_cpus(groups: Path = _GROUPS) -> int:
 
 
 def memory(groups: Path = _GROUPS) -> Memory:
-    """Memory that is available now, limits of a container included."""
+    """Memory that is available now, within a container's limits."""
     room = shared_memory_room()
     found = [amount for amount in (available_memory(), _left_in_container(groups)) if amount is not None]
     return Memory(min(found, default=None), None if room is None else room.free)
 
 
 class Room(NamedTuple):
-    """Bytes of shared memory: free now, and in all."""
+    """Sizes of shared memory in bytes: free now, and in total."""
 
     free: int
     size: int
 
 
 def shared_memory_room() -> Room | None:
-    """The room in shared memory; None where that isn't a file system that can be asked (not on Linux)."""
+    """The room in shared memory; None where the system doesn't have it as a file system (outside of Linux)."""
     try:
         status = os.statvfs(SHARED_MEMORY)
-    except (AttributeError, OSError):  # the former on Windows
+    except (AttributeError, OSError):  # AttributeError on Windows
         return None
     return Room(status.f_bavail * status.f_frsize, status.f_blocks * status.f_frsize)
 
 
 def available_memory() -> int | None:
-    """Bytes that programs can have without anything being swapped out, as the system says."""
+    """Bytes that programs can use without swapping, as the system reports them."""
     for line in _text(Path("/proc/meminfo")).splitlines():
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) * 1024
@@ -200,7 +200,7 @@ def _left_in_container(groups: Path) -> int | None:
     most, used = (_text(groups / f"memory.{name}") for name in ("max", "current"))
     if not (most.isdigit() and used.isdigit()):
         return None
-    # What the container's processes have read stays counted until somebody needs the memory.
+    # Files that the container has read count as used memory until another process needs the memory.
     kept = [line.split()[1] for line in _text(groups / "memory.stat").splitlines() if line.startswith("file ")]
     return max(0, int(most) - int(used) + sum(map(int, kept)))
 

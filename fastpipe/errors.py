@@ -1,23 +1,22 @@
 """The errors that fastpipe raises.
 
 FastpipeError
-├── CoreError          (RuntimeError)  the core refused what it was asked for: a mistake of fastpipe's
+├── CoreError          (RuntimeError)  the core refused an invalid call: a bug in fastpipe
 ├── ConfigError        (ValueError)    a config file or setting that can't be used; names the file and line
 ├── DatasetError       (ValueError)    a folder, list or index that can't be used as it was given
 │   └── BadFilesError                  more bad files than were allowed, or no good one in place of a bad one
 ├── LoaderError        (RuntimeError)  a loader's worker died or stalled, or shared memory is too small for its batches
-├── StoreError         (OSError)       a store that doesn't answer, or not as it should; names the URL
+├── StoreError         (OSError)       a store that doesn't answer, or answers wrongly; names the URL
 ├── PlanError          (TypeError)     a transform or recipe that can't be planned or replayed as asked
-└── ReaderError        (ValueError)    a reader that was asked for and can't serve
+└── ReaderError        (ValueError)    a requested reader that can't serve
     ├── UnknownReaderError             no reader of that name is registered
     ├── ReaderUnavailableError         registered, but its package or library doesn't load here
-    ├── UnsupportedRequestError        the reader can't give that box or format
+    ├── UnsupportedRequestError        the reader can't return that box or read that format
     ├── NotPackableError               an image that can't be packed without changing or losing something
     └── DecodeError    (OSError)       a file that can't be decoded; names the file, format, reader, reason
 
-Each message says what was given, what is accepted and what to do. The second base in brackets is the
-built-in error that the same mistake raises elsewhere, so that code written for Pillow or torchvision
-keeps catching it.
+Each message says what was given, what is accepted and what to do. The class in brackets is a second base: the built-in
+error that Pillow or torchvision raise for the same mistake, so that code which catches that keeps working.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ __all__ = [
     "UnsupportedRequestError",
 ]
 
-# Another project's `fastpipe`, installed over this one, replaces `__init__.py` and leaves this file.
+# Another project's `fastpipe`, installed over this one, replaces `__init__.py` and leaves this file in place.
 if "open_image" not in dir(sys.modules["fastpipe"]):
     raise ImportError(
         f"{sys.modules['fastpipe'].__file__} is another project's, which is called fastpipe, too: "
@@ -56,7 +55,7 @@ class FastpipeError(Exception):
 
 
 class CoreError(FastpipeError, RuntimeError):
-    """The core was asked for what it doesn't do: a mistake of fastpipe's, not of a file."""
+    """The core refused an invalid call: a bug in fastpipe, not a bad file."""
 
 
 class ConfigError(FastpipeError, ValueError):
@@ -76,7 +75,7 @@ class LoaderError(FastpipeError, RuntimeError):
 
 
 class StoreError(FastpipeError, OSError):
-    """A store that doesn't answer, refuses, or gives other bytes than were asked for."""
+    """A store that doesn't answer, refuses, or returns other bytes than requested."""
 
 
 class PlanError(FastpipeError, TypeError):
@@ -84,7 +83,7 @@ class PlanError(FastpipeError, TypeError):
 
 
 class ReaderError(FastpipeError, ValueError):
-    """A reader that was asked for and can't serve."""
+    """A requested reader that can't serve."""
 
 
 class UnknownReaderError(ReaderError):
@@ -96,14 +95,14 @@ class ReaderUnavailableError(ReaderError):
 
 
 class UnsupportedRequestError(ReaderError):
-    """The reader can't give that box or scale, or doesn't read that kind of file exactly."""
+    """The reader can't return that box or scale, or can't read that kind of file exactly."""
 
 
 class NotPackableError(ReaderError):
-    """An image that can't be packed: its file is to be kept as it is.
+    """An image that can't be packed; its file is to be kept as it is.
 
     Attributes:
-        reason: why.
+        reason: why the image can't be packed.
     """
 
     def __init__(self, reason: str) -> None:
@@ -118,14 +117,14 @@ class DecodeError(ReaderError, OSError):
     """A file that can't be decoded.
 
     Attributes:
-        source: the path, or ``"<bytes>"`` for data that came without one.
-        format: the format that the first bytes show (``"JPEG"``), or None where none is recognised.
-        reader: the name of the reader that refused it last.
-        reason: what the reader said.
-        index: the sample of the dataset that was asked for; None where no dataset was.
+        source: the path, or ``"<bytes>"`` for data without a path.
+        format: the format that the first bytes show (``"JPEG"``); None for an unknown one.
+        reader: the name of the last reader that refused the file.
+        reason: the message of that reader.
+        index: the index of the sample in its dataset; None outside of a dataset.
     """
 
-    # Made of one text by torch's DataLoader, which hands on a worker's error that way: it stays a DecodeError.
+    # torch's DataLoader re-raises a worker's error with one text as its only argument, so all others have defaults.
     def __init__(self, source: str, format: str | None = None, reader: str = "", reason: str = "") -> None:
         super().__init__(source, format, reader, reason)
         self.source = source
@@ -134,7 +133,7 @@ class DecodeError(ReaderError, OSError):
         self.reason = reason
         self.index: int | None = None
 
-    def __reduce__(self) -> tuple[Any, ...]:  # of its own, as dask's way of pickling errors knows no base of two kinds
+    def __reduce__(self) -> tuple[Any, ...]:  # dask's way of pickling errors can't handle two bases
         return type(self), (self.source, self.format, self.reader, self.reason), vars(self)
 
     def __str__(self) -> str:
@@ -146,4 +145,4 @@ class DecodeError(ReaderError, OSError):
 
 
 class FastpipeWarning(UserWarning):
-    """Something works, but not as fast or not as configured; says what and how to mend it."""
+    """Something works, but slower or other than configured; the message says what it is and how to fix it."""

@@ -1,4 +1,4 @@
-"""Processes that are forked: the garbage that they inherit is their parent's to collect."""
+"""Forked processes never garbage-collect the objects that they inherit from their parent."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from multiprocessing import util
 
 
 class _Fork:
-    """The state of the parent's collector, for processes that it forks.
+    """The state of the parent's garbage collector, for the processes that it forks.
 
     Attributes:
-        collects: the parent's collects garbage by itself.
+        collects: whether automatic collection was enabled in the parent.
     """
 
     def __init__(self) -> None:
@@ -26,17 +26,17 @@ class _Fork:
 
 @contextlib.contextmanager
 def garbage_left_to_parent() -> Iterator[None]:
-    """Has processes that multiprocessing forks within the block never collect what they inherit.
+    """Keeps processes that multiprocessing forks within the block from collecting inherited objects.
 
-    A destructor that runs in such a process may wait for a thread that the parent alone has, for ever (Dask's client
-    does), or complain that the parent's workers aren't this process's (torch's iterator does). It happened to all
-    workers that were forked while the parent's collector was about to run. And a collector that looks at inherited
-    objects writes to their pages, of which the process then gets a copy.
+    A destructor that runs in such a process may wait for ever for a thread that only the parent has (Dask's client
+    does), or complain that the parent's workers aren't this process's (torch's iterator does). That happened in all
+    workers that were forked while the parent's collector was about to run. A collector that visits inherited objects
+    also writes to their memory pages, which copies each page into the process.
     """
     fork = _Fork()
-    util.register_after_fork(fork, _Fork.begin)  # it knows this one weakly
+    util.register_after_fork(fork, _Fork.begin)  # multiprocessing keeps a weak reference to the object
     try:
-        gc.disable()  # from before the fork until the child has frozen what is there
+        gc.disable()  # disabled until the child has frozen the inherited objects
         yield
     finally:
         if fork.collects:

@@ -1,7 +1,7 @@
-"""Owners of things in a shared folder: a process is alive as long as it holds the lock on its own file.
+"""Owners of files in a shared folder: an owner is alive as long as its process holds the lock on the owner's own file.
 
-The system gives a lock up when its process ends, however it ends. On POSIX it is a record lock, which a forked child
-doesn't share: a worker that outlives its parent doesn't keep the parent's things.
+The system releases the lock when the process ends, however it ends. On POSIX it is a record lock, which a forked child
+doesn't share: a worker that outlives its parent doesn't keep the parent's files.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-if sys.platform == "win32":  # which has no fork either
+if sys.platform == "win32":  # Windows has no fork either
     import filelock
 else:
     import fcntl
 
 
 _mine: set[tuple[int, str]] = set()
-"""Owners that are this process itself, with its number: a forked child inherits the set."""
+"""Names of the owners of this process, each with the process's id, because a forked child inherits the set."""
 
 
 class Owner:
-    """This process as an owner, alive until it ends.
+    """This process as an owner; alive until the process ends.
 
     Args:
-        folder: where owners have their files.
+        folder: the folder of the owners' lock files.
 
     Attributes:
-        name: of its file.
-        process: its number.
+        name: the name of the lock file.
+        process: the process's id.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -41,10 +41,10 @@ class Owner:
         path = Path(folder, self.name)
         _mine.add((self.process, self.name))
         if sys.platform != "win32":
-            # Never closed: closing any descriptor of the file would give the lock up.
+            # Never closed: closing any descriptor of the file would release the lock.
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
             self._end: Callable[[], object] = partial(os.close, descriptor)
-            with contextlib.suppress(OSError):  # a file system without locks: then nobody is ever taken for dead
+            with contextlib.suppress(OSError):  # a file system without locks: all owners count as alive
                 fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         else:
             lock = filelock.FileLock(path)
@@ -52,13 +52,13 @@ class Owner:
             self._end = lock.release
 
     def end(self) -> None:
-        """Gives the lock up, as the end of the process does: the file can be removed, on Windows as well."""
+        """Releases the lock, as the end of the process does; on Windows the file can be removed only then."""
         self._end()
 
 
 def is_alive(folder: str | os.PathLike[str], name: str) -> bool:
-    """True if the process that is an owner in a folder still lives."""
-    if (os.getpid(), name) in _mine:  # closing its file would give the lock up
+    """True if the process of an owner still runs."""
+    if (os.getpid(), name) in _mine:  # closing its file would release the lock
         return True
     path = Path(folder, name)
     if sys.platform == "win32":
@@ -75,7 +75,7 @@ def is_alive(folder: str | os.PathLike[str], name: str) -> bool:
         return False
     try:
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:  # held; or locks don't work here, and it may well be
+    except OSError:  # the lock is held, or locks don't work here and the owner may be alive
         return True
     finally:
         os.close(descriptor)

@@ -1,4 +1,4 @@
-"""Paths as users give them: of this machine, where ``~`` is the user's folder, or URLs of stores."""
+"""Paths as users give them: local paths, where ``~`` is the user's home, or URLs of remote stores."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _URL = re.compile(r"[a-z][a-z0-9+.-]+(::[a-z][a-z0-9+.-]*)*://")
 
 
 def is_url(given: object) -> bool:
-    """Whether a path is a URL of a remote store: ``s3://…``, ``memory://…``."""
+    """True if a path is a URL of a remote store: ``s3://…``, ``memory://…``."""
     return isinstance(given, str) and _URL.match(given) is not None
 
 
 def local_path(path: str | os.PathLike[str]) -> str:
-    """A path of this machine, as the system takes it.
+    """A local path as a str, with ``~`` expanded.
 
     Raises:
         DatasetError: it is no path.
@@ -30,5 +30,5 @@ def local_path(path: str | os.PathLike[str]) -> str:
 
 
 def absolute_path(path: str | os.PathLike[str]) -> str:
-    """The same from the root on, so that other processes, and this one in another folder, mean the same."""
+    """A local path made absolute, so that it means the same file in other processes and working folders."""
     return os.path.abspath(local_path(path))

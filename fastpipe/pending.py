@@ -6,8 +6,8 @@ from __future__ import annotations
 def is_pending(image: object) -> bool:
     """True if an image has no pixels yet: a Pillow image that fastpipe opened, or a tensor that it decodes later.
 
-    Size, mode, shape and dtype are known of such an image, and what is done to it is recorded; whatever else looks at
-    it has its pixels made. An image whose pixels are there, and anything else, gives False.
+    The size, mode, shape and dtype of such an image are known, and operations on it are recorded; any other access
+    makes its pixels. False for an image that has its pixels, and for any other object.
 
     .. code:: python
 
@@ -16,5 +16,5 @@ def is_pending(image: object) -> bool:
         image.getpixel((0, 0))
         assert not fastpipe.is_pending(image)
     """
-    has_no_pixels = getattr(type(image), "_fastpipe_is_pending", None)  # of the class: an instance may do anything
+    has_no_pixels = getattr(type(image), "_fastpipe_is_pending", None)  # of the class: an instance may have any attribute
     return has_no_pixels is not None and bool(has_no_pixels(image))

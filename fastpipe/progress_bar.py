@@ -1,4 +1,4 @@
-"""A progress bar for what turns out to take long, on a terminal only; and rich, imported without a trace."""
+"""A progress bar that appears on a terminal when work takes long, and the import of rich without side effects."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 __all__ = ["ProgressCallback", "SlowBar", "load_rich", "no_progress"]
 
 ProgressCallback: TypeAlias = Callable[[int, int, str], None]
-"""Told of progress: the steps done, all of them (0: nobody knows), and what is done now."""
+"""Called with the number of steps done, the number of all steps (0: unknown), and a text of the current step."""
 
 
 def no_progress(done: int, total: int, text: str) -> None:
-    """Tells nobody."""
+    """Ignores progress: the default `ProgressCallback`."""
 
 
 def load_rich() -> None:
-    """Imports `rich.style`, and puts back Python's global generator, from which that draws.
+    """Imports `rich.style`, which draws random numbers, and restores the state of Python's global generator.
 
-    To be called before anything else of rich is imported.
+    Call this before anything else of rich is imported.
     """
     if "rich.style" not in sys.modules:
         state = random.getstate()
@@ -38,13 +38,13 @@ def load_rich() -> None:
 
 
 class SlowBar:
-    """Shows itself on standard error after two seconds of work; a context manager, safe in threads.
+    """A progress bar on standard error that appears after two seconds; a context manager, safe in threads.
 
-    It is drawn by the calls alone: a thread of its own could hold a lock while worker processes are forked.
+    The bar is drawn by its methods' callers: a drawing thread could hold a lock while worker processes are forked.
 
     Args:
-        text: what is being done.
-        shown: False never shows it.
+        text: a description of the work.
+        shown: False never shows the bar.
     """
 
     delay_s = 2.0
@@ -68,7 +68,7 @@ class SlowBar:
             self._draw()
 
     def show(self, done: int, total: int, text: str) -> None:
-        """Sets how much is done, of how much (0: unknown), and the text."""
+        """Sets the steps done, the total (0: unknown) and the text."""
         with self._lock:
             self._done, self._total, self._text = done, total, text
             self._draw()

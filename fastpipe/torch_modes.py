@@ -1,4 +1,4 @@
-"""`torch_modes_active`: whether a mode of torch's is to see each transform's call."""
+"""`torch_modes_active`: tells if a torch mode has to see each transform's call."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import torch
 
 
 def torch_modes_active() -> bool:
-    """Whether a mode of torch's is to see each transform's call; one of ours says that it isn't.
+    """True if a torch function or dispatch mode is active that has to see each transform's call.
 
-    What makes tensors as it is imported, as `fastpipe.rng` does, is imported after this: in such a mode they would be
-    the mode's.
+    fastpipe's own modes opt out by ``sees_transforms = False``. Modules that make tensors at import, such as
+    `fastpipe.rng`, are imported after this check: within such a mode it would see those tensors.
     """
     if torch._C._len_torch_dispatch_stack():
         return True

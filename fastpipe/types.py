@@ -31,36 +31,36 @@ __all__ = [
 Item = TypeVar("Item")
 
 Ints: TypeAlias = int | Sequence[int]
-"""Whole numbers for each side of an image, or one for all."""
+"""An integer for each side of an image, or one for all."""
 
 Floats: TypeAlias = float | Sequence[float]
 
 Fill: TypeAlias = float | Sequence[float] | None
-"""The value where an image has no pixels: a number, one for each channel, or None for black."""
+"""The value of pixels outside of an image: a number, one number for each channel, or None for black."""
 
 
 Turn: TypeAlias = tuple[bool, bool, bool]
-"""A turn of an image: whether rows and columns change places, whether rows then run back, and whether columns do."""
+"""A turn of an image: whether rows and columns are swapped, whether rows are then reversed, whether columns are."""
 
 Sample: TypeAlias = tuple[Any, Any]
-"""An image and its target, of whatever classes the user's transforms give."""
+"""An image and its target, of the classes that the user's transforms return."""
 
 
 LoadMask: TypeAlias = "Callable[[Box, torch.Tensor | None], torch.Tensor]"
-"""Makes a region of masks, uint8 ``(N, h, w)``; of those at some positions, or of all (None)."""
+"""Makes a region of masks, uint8 ``(N, h, w)``, for the masks at the given positions, or for all (None)."""
 
 
 class ArchiveMember(str):
-    """The name of a file in a container, with the place of its bytes.
+    """The name of a file in a container, with the position of its bytes.
 
-    A path like any other for messages, reports and logs: the container's path, and the name in it. What reads bytes
-    (`fastpipe.readers`, the core, the tools) reads that part of the container; ``open(member)`` finds no such file:
-    a loader of your own takes ``fastpipe.readers.read_file(member)``.
+    In messages, reports and logs it is a path like any other: the container's path and the name in it. fastpipe's
+    readers (`fastpipe.readers`, the core, the tools) read that part of the container. ``open(member)`` finds no such
+    file: a loader of your own uses ``fastpipe.readers.read_file(member)``.
 
     Attributes:
-        container: the path of the file that holds it: a zip, a tar, a Parquet file.
-        offset: where its bytes begin in there.
-        length: how many they are.
+        container: the path of the file that contains the member: a zip, a tar, a Parquet file.
+        offset: position of the member's first byte in the container.
+        length: the member's size in bytes.
     """
 
     __slots__ = ("container", "length", "offset")
@@ -83,35 +83,35 @@ class Source(Protocol):
 
     @property
     def identity(self) -> str:
-        """A name that no other source has."""
+        """A name that is unique to this source."""
 
     def url(self, key: str) -> str:
-        """A file's name, for messages."""
+        """The URL of a file, for messages."""
 
     def read(self, key: str, offset: int = 0, length: int = -1) -> bytes:
-        """Bytes of a file."""
+        """Reads a part of a file; -1 reads to its end."""
 
     def read_file(self, file: RemoteFile) -> bytes:
         """Reads all bytes of a file, or of a part of one."""
 
     def fetch(self, files: Sequence[RemoteFile]) -> Sequence[bytes | str | Exception]:
-        """The bytes of several files, or the path of a local copy; for one that can't be read the error."""
+        """Fetches several files: for each its bytes, the path of a local copy, or the error."""
 
 
 class RemoteFile(ArchiveMember):
     """The name of a remote file, or of a part of one, with the source of its bytes.
 
-    A path like any other for messages, reports and logs. What reads bytes (`fastpipe.readers`, the datasets, the tools)
-    asks the source for them; a loader of your own takes ``fastpipe.readers.read_file(remote)``.
+    In messages, reports and logs it is a path like any other. fastpipe (`fastpipe.readers`, the datasets, the tools)
+    reads the bytes from the source; a loader of your own uses ``fastpipe.readers.read_file(remote)``.
 
     Attributes:
-        source: the `fastpipe.ByteSource` that has it.
-        key: what the source calls the file, or the container that this is a part of.
-        container: the same as a URL, for messages.
-        offset: where the bytes begin in there.
-        length: how many they are; -1 where nobody knows.
+        source: the `fastpipe.ByteSource` that has the file.
+        key: the source's name of the file, or of the container that this is a part of.
+        container: the key as a URL, for messages.
+        offset: position of the first byte in the file or container.
+        length: the number of bytes; -1 if unknown.
         version: changes when the file changes, as far as the source can tell; 0 where it can't.
-        whole: whether this is all of the file; else `offset` and `length` say which part.
+        whole: True for the whole file; False for the part that `offset` and `length` give.
     """
 
     __slots__ = ("key", "source", "version", "whole")
@@ -137,7 +137,7 @@ class RemoteFile(ArchiveMember):
         return made
 
     def part(self, begin: int, length: int) -> RemoteFile:
-        """`length` of its bytes, from byte `begin` on, as a file of the same name."""
+        """`length` bytes from byte `begin` on, as a file of the same name."""
         return RemoteFile(self, self.source, self.key, self.offset + begin, length, self.version, False)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -145,9 +145,9 @@ class RemoteFile(ArchiveMember):
 
 
 new_namedtuple: Any = tuple.__new__
-"""Makes a named tuple, `ImageShape` say, of all its fields: ``new_namedtuple(ImageShape, (height, width, channels))``.
+"""Makes a named tuple from all its fields: ``new_namedtuple(ImageShape, (height, width, channels))``.
 
-In a third of the time of its own constructor, which is a function in Python: for what is made for each image.
+Takes a third of the time of the class's own constructor, a Python function; used for tuples made for each image.
 """
 
 
@@ -181,19 +181,19 @@ class Box(NamedTuple):
         return self.left + self.width
 
     def turned_back(self, turn: Turn, size: tuple[int, int]) -> Box:
-        """The box of an image that becomes this box of the turned image, which has that ``(height, width)``."""
+        """The box of the original image that becomes this box of the turned image; `size` is the turned image's."""
         swapped, rows_back, columns_back = turn
         top = size[0] - self.bottom if rows_back else self.top
         left = size[1] - self.right if columns_back else self.left
         return Box(left, top, self.width, self.height) if swapped else Box(top, left, self.height, self.width)
 
     def inside(self, size: tuple[int, int]) -> bool:
-        """Whether every pixel of the box is a pixel of an image of that ``(height, width)``."""
+        """True if every pixel of the box is a pixel of an image of that ``(height, width)``."""
         return self.top >= 0 and self.left >= 0 and self.bottom <= size[0] and self.right <= size[1]
 
 
 class ImageShape(NamedTuple):
-    """Height, width and channels: all that a draw may know of an image."""
+    """Height, width and channels: all that a transform's draw may depend on."""
 
     height: int
     width: int
@@ -207,7 +207,7 @@ class ImageShape(NamedTuple):
 class Header(NamedTuple):
     """The header of an image file, read from its first bytes without decoding a pixel.
 
-    The claims are the file's: nothing is allocated on their word alone.
+    These are the file's claims: no memory is allocated on their word alone.
 
     Attributes:
         format: Pillow's name of the format (``"JPEG"``, ``"PNG"``, ``"WEBP"``, …), or ``"FPJ"``: a packed image.
@@ -220,11 +220,11 @@ class Header(NamedTuple):
         subsampling: chroma subsampling of a JPEG or lossy WebP (``"4:2:0"``); None where the notion
             doesn't apply, ``"unknown"`` for factors without a common name.
         progressive: a progressive JPEG or an interlaced PNG or GIF.
-        orientation: the EXIF orientation, 1 to 8; 1 where none (or none of these) is given.
+        orientation: the EXIF orientation, 1 to 8; 1 if the file has none or an invalid one.
         animated: more than one frame.
         transparency: a transparent colour or palette entries beside the pixels (PNG ``tRNS``).
         data_offset: where compressed pixel data starts, in bytes (a JPEG's first scan); -1 if not known.
-        plain: the header holds nothing that keeps a fast reader from Pillow's pixels (see `readers`).
+        plain: the header holds nothing that may make a fast reader's pixels differ from Pillow's (see `readers`).
     """
 
     format: str
@@ -247,7 +247,7 @@ class Header(NamedTuple):
 
 
 class PythonRandom(Protocol):
-    """Python's generator of random numbers: a ``random.Random``, or for the global one the module ``random``."""
+    """Python's random number generator: a ``random.Random``, or the module ``random`` for the global one."""
 
     def choice(self, seq: Sequence[Item]) -> Item: ...
     def choices(self, population: Sequence[Item], weights: Sequence[float] | None) -> list[Item]: ...
@@ -267,7 +267,7 @@ class Generators:
 
     Attributes:
         torch: None for torch's global generator.
-        python: ``random.Random`` or, for the global one, the module ``random`` itself.
+        python: ``random.Random``, or the module ``random`` for the global generator.
         numpy: ``numpy.random.RandomState``; None for numpy's global generator.
     """
 
@@ -280,21 +280,21 @@ class Step(Protocol):
     """One drawn operation of a recipe: a frozen, printable, picklable value with no randomness left."""
 
     def apply(self, image: Any) -> Any:
-        """The operation on a PIL image, an ndarray ``(H, W, C)`` or a tensor ``(…, C, H, W)``."""
+        """Applies the operation to a PIL image, an ndarray ``(H, W, C)`` or a tensor ``(…, C, H, W)``."""
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
-        """The shape that `apply` gives an image of that shape, worked out without pixels."""
+        """The shape of `apply`'s result for an image of this shape, computed without pixels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Every random parameter of every transform for one image: what `run` will do to it, in order.
+    """Every random parameter of every transform for one image, as the operations that `run` does, in order.
 
     Attributes:
-        shape: the image that it was drawn for.
+        shape: the shape of the image that the recipe was drawn for.
         steps: the drawn operations.
-        index: the sample of the dataset that drew it; None where no dataset did. Takes no part in comparisons.
-        epoch: the epoch that it was drawn for, of a dataset with a seed. Takes no part in comparisons.
+        index: the index of the sample that drew it; None outside of a dataset. Ignored in comparisons.
+        epoch: the epoch that it was drawn for, in a dataset with a seed. Ignored in comparisons.
     """
 
     shape: ImageShape
