@@ -1,4 +1,4 @@
-"""A program: what is done to one image, from drawn operations to pixels."""
+"""Programs: all that is done to one image, lowered from drawn operations and run to its pixels."""
 
 from fastpipe.program.core_job import Encoded
 from fastpipe.program.execute import execute

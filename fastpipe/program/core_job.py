@@ -1,4 +1,4 @@
-"""Filling a job of the core's: an encoded image or pixels, the operations of a program's steps, a sink."""
+"""Filling a job of the core: its source (a file or pixels), the operations of a program's steps, its sink."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 LoadedImage: TypeAlias = "Image.Image | NDArray[np.uint8]"
 """An image whose pixels a program can start from: see `fastpipe.program.on_image.shape_of`."""
-_ALL_OF_A_FILE = Box(0, 0, 0, 0)  # for a job
+_ALL_OF_A_FILE = Box(0, 0, 0, 0)  # the box of a job that takes the whole image
 _PIXEL_BYTES = {1: 1, 3: 4}  # of a PIL image, by channels
-_MOST_AT_ONCE = 2  # operations of the core's that a step adds
+_MOST_AT_ONCE = 2  # the most operations that one step adds to a job
 
 
 # -- the source
@@ -37,15 +37,15 @@ class Encoded:
     """A file's bytes, and how they are to be decoded.
 
     Attributes:
-        data: the whole file; empty where `held` has it.
-        header: of it.
-        source: what an error calls it.
+        data: the whole file; empty if `held` has its bytes.
+        header: the file's header.
+        source: the file's name in errors.
         reader: a reader's name; None for the config's choice.
         config: the machine's config; None for the current one.
-        max_pixels: what an image may have, as `fastpipe.readers.read_image` says.
-        held: the files that the core has read, and the number of this one among them; until they are read anew.
-        place: of the bytes, where `held` has them, as `fastpipe.core.Files.outcomes` gives it.
-        partial: the file in a store, of which `held` has the beginning; None where it is all here.
+        max_pixels: the limit of pixels, as in `fastpipe.readers.read_image`.
+        held: the core's `Files` that has the bytes, until its next `load`, and the file's position in it.
+        place: position of the bytes in `held`, from `fastpipe.core.Files.outcomes`.
+        partial: a remote file of which `held` has only the beginning; None if all bytes are here.
     """
 
     data: bytes
@@ -60,7 +60,7 @@ class Encoded:
 
     @property
     def content(self) -> bytes:
-        """The whole file as an object of its own; of a partial one it is read now."""
+        """The whole file as bytes; reads the rest of a partial one."""
         if self.partial is not None and not self.data:
             self.data = self.partial.whole()
         elif self.held is not None and not self.data:
@@ -69,7 +69,7 @@ class Encoded:
         return self.data
 
     def give_to(self, job: core.Job, box: Box | None, limits: tuple[int, int]) -> None:
-        """Makes the file a job's source; a box of it, or all."""
+        """Makes the file, or a box of it, a job's source."""
         if self.partial is not None:
             if self.data or self.partial.missing(box or Box(0, 0, *self.header.size)):
                 job.read(self.content, box or _ALL_OF_A_FILE, limits)
@@ -81,7 +81,7 @@ class Encoded:
             job.read_place(self.place, box or _ALL_OF_A_FILE, limits)
 
     def decode(self, box: Box | None = None, *, refused: bool = False) -> Pixels:
-        """Decodes the file by its reader; arguments and result as of `fastpipe.readers.decode`."""
+        """Decodes the file by its reader; see `fastpipe.readers.decode` for the arguments and the result."""
         return readers.decode(
             self.content,
             box,
@@ -95,24 +95,24 @@ class Encoded:
 
     @classmethod
     def of(cls, data: bytes, source: str = "<bytes>", **options: Any) -> Encoded:
-        """Parses the header of a file's bytes."""
+        """Makes an `Encoded` from a file's bytes; parses their header."""
         return cls(data, readers.parse_header(data, source), source, **options)
 
 
 def fill_from_pixels(
     job: core.Job, image: LoadedImage, channels: int, box: Box, steps: tuple[Step, ...]
 ) -> tuple[int, ImageShape, int]:
-    """Fills a job with all but its sink: a box of an image as its source, and the first steps that the core has.
+    """Fills a job without its sink: the source is a box of an image, the operations are the first steps the core has.
 
     Args:
-        job: an empty one.
-        image: a uint8 array, or a PIL image, whose pixels the core finds.
-        channels: of the image.
-        box: inside of it.
-        steps: on the box.
+        job: an empty job.
+        image: a uint8 array, or a PIL image, whose pixels the core finds when it runs.
+        channels: the image's channels.
+        box: a box inside the image.
+        steps: the steps on the box.
 
     Returns:
-        Bytes from the image's first pixel to the box's; the shape after the steps; and how many they are.
+        Bytes from the image's first pixel to the box's; the shape after the steps; and the number of steps taken.
     """
     if isinstance(image, np.ndarray):
         job.read_pixels(image[box.top : box.bottom, box.left : box.right])
@@ -125,15 +125,15 @@ def fill_from_pixels(
 
 
 def fill_from_file(job: core.Job, program: Program, encoded: Encoded) -> tuple[ImageShape, int]:
-    """Makes a file a job's source, and a program's first steps its operations; all but its sink.
+    """Fills a job without its sink: the source is a file, the operations are the program's first steps the core has.
 
     Args:
-        job: any.
-        program: from the file.
+        job: any job.
+        program: a program for the file.
         encoded: the file.
 
     Returns:
-        The shape of what comes out, and how many steps the core has.
+        The shape of the result, and the number of steps taken.
     """
     limit = readers.pixel_limit(encoded.max_pixels)
     encoded.give_to(job, program.box, (0, readers.most_scratch(limit)))
@@ -144,7 +144,7 @@ def fill_from_file(job: core.Job, program: Program, encoded: Encoded) -> tuple[I
 
 
 def add_program(job: core.Job, program: Program) -> tuple[ImageShape, int]:
-    """Makes the first steps of a program, as far as the core has them, a job's operations; result as of `add_steps`."""
+    """Makes a job's operations the first steps of a program, as many as the core has; returns what `add_steps` does."""
     steps, memo, channels = program.steps, program.memo, program.result[2]
     known = None if memo is None else memo.packed.get(channels)
     if known is not None:
@@ -161,9 +161,9 @@ def add_program(job: core.Job, program: Program) -> tuple[ImageShape, int]:
 
 
 def claimed_by_core(program: Program) -> Program | None:
-    """A program that will run later, with its operations as the core takes them; None where the core lacks some.
+    """Prepares a program that will run later: its operations are encoded and cached. None if the core lacks a step.
 
-    That the core takes all steps says that none of them has anything to say against its arguments.
+    If the core takes all steps, their arguments are valid.
     """
     if not core.available():
         return None
@@ -176,12 +176,12 @@ def claimed_by_core(program: Program) -> Program | None:
 
 
 def core_has(operations: tuple[Operation, ...], shape: ImageShape) -> bool:
-    """Whether the core does operations on an image of that shape, in one job."""
+    """True if the core can run all these operations on an image of this shape in one job."""
     return claimed_by_core(Program(shape, None, operations, None, (), shape)) is not None
 
 
 def add_steps(job: core.Job, steps: tuple[Step, ...], shape: ImageShape) -> tuple[ImageShape, int]:
-    """Adds the first steps that the core has to a job; the shape after them, and how many they are."""
+    """Adds the first steps that the core has to a job; returns the shape after them, and their number."""
     for number, step in enumerate(steps):
         memo: Memo | None = getattr(step, "interned", None)
         if memo is not None:
@@ -196,7 +196,7 @@ def add_steps(job: core.Job, steps: tuple[Step, ...], shape: ImageShape) -> tupl
             return shape, number
         result = step.output_shape(shape) if step.changes_shape else shape
         if memo is not None and begin is not None:
-            # a resize to a given size is the same for images of any size
+            # a resize to a fixed size is the same for images of any size
             key = shape[2] if isinstance(step, Resize) and step.fixed else shape
             memo.packed.keep(key, (job.packed(begin), result))
         shape = result
@@ -207,12 +207,12 @@ def add_steps(job: core.Job, steps: tuple[Step, ...], shape: ImageShape) -> tupl
 
 
 def write_new_image(job: core.Job, shape: ImageShape) -> None:
-    """Sets a job's sink: the new PIL image that `core.run_to_new_image` makes."""
+    """Sets a job's sink: the new PIL image, which `core.run_to_new_image` makes."""
     job.write_new_image(shape.height, shape.width, _PIXEL_BYTES[shape.channels])
 
 
 def new_tensor(shape: ImageShape, dtype: torch.dtype, in_rows: bool) -> torch.Tensor:
-    """A new tensor ``(C, H, W)``: in memory rows of pixels, or planes."""
+    """A new tensor ``(C, H, W)``; in memory rows of interleaved pixels if `in_rows`, else planes."""
     height, width, channels = shape
     if in_rows:
         # In place: it isn't a view.
@@ -223,7 +223,7 @@ def new_tensor(shape: ImageShape, dtype: torch.dtype, in_rows: bool) -> torch.Te
 def write_new_tensor(
     job: core.Job, address: int, shape: ImageShape, conversion: TensorConversion, in_rows: bool
 ) -> None:
-    """Sets a job's sink: a tensor as `new_tensor` makes it, of which the address may follow later."""
+    """Sets a job's sink: a tensor laid out as `new_tensor` makes it; its address may be set later."""
     dtype = conversion.dtype
     kind = core.DType.UINT8 if dtype is torch.uint8 else core.DType.FLOAT32
     height, width, channels = shape
@@ -233,7 +233,7 @@ def write_new_tensor(
 
 
 def pillow_sink(job: core.Job, shape: ImageShape) -> Image.Image | None:
-    """Sets a job's sink: a new PIL image; None where Pillow has no memory for it in one piece."""
+    """Sets a job's sink: a new PIL image; None if Pillow can't allocate it in one block."""
     new = core.new_image(*shape)
     if new is None:
         return None
@@ -245,7 +245,7 @@ def pillow_sink(job: core.Job, shape: ImageShape) -> Image.Image | None:
 def tensor_sink(
     job: core.Job, conversion: TensorConversion, shape: ImageShape, out: torch.Tensor | None, in_rows: bool = False
 ) -> torch.Tensor:
-    """Sets a job's sink: the tensor that is given, or a new one."""
+    """Sets a job's sink: the given tensor, or a new one."""
     if out is None:
         out = new_tensor(shape, conversion.dtype, in_rows)
         write_new_tensor(job, out.data_ptr(), shape, conversion, in_rows)

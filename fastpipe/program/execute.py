@@ -1,7 +1,8 @@
-"""A program and a file's bytes to the finished sample; no random number is drawn here.
+"""Runs a program on a file's bytes to the finished sample; draws no random number.
 
-Backends claim what they can of a program, from its front: the core the decode of a JPEG or PNG, the operations that it
-has and the sink, in one call; a reader the decode alone. What is left runs as on an image that is loaded: `on_image`.
+Backends take as many of a program's steps as they can, from the front. The core decodes a JPEG or PNG, runs the
+operations that it has and writes the sink in one call; other readers only decode. The remaining steps run as on a
+loaded image: see `on_image`.
 """
 
 from __future__ import annotations
@@ -28,20 +29,20 @@ def execute(
     in_rows: bool = False,
     as_pil: bool = False,
 ) -> object:
-    """Decodes what a program needs, and does what it says.
+    """Decodes the part of a file that a program needs, and runs the program on it.
 
     Args:
-        program: for an image of this size.
+        program: a program for an image of the file's size.
         encoded: the file.
-        out: where a program that has a conversion writes its result: a tensor ``(C, H, W)`` with any strides, uint8
-            where the conversion keeps the pixels, else float32, float16 or bfloat16; such as a slot of a batch.
-        in_rows: a tensor lies in memory as torchvision leaves it, in rows of pixels or not: for what draws a number for
-            each element, in memory's order.
-        as_pil: what is no tensor is a new PIL image, or a list of them.
+        out: the tensor ``(C, H, W)`` for the result of a program with a conversion, such as a batch's slot: any
+            strides; uint8 if the conversion keeps uint8, else float32, float16 or bfloat16.
+        in_rows: give a new tensor the memory layout of torchvision's, interleaved or not, because a later transform
+            draws a number for each element in memory order.
+        as_pil: return a new PIL image, or a list of them, instead of an array.
 
     Returns:
-        What the last step gives: `out`; a uint8 array ``(H, W, C)`` or, after a conversion, a tensor ``(C, H, W)``. The
-        array may be a view of this thread's decode buffer: it is valid until the thread's next decode.
+        The result of the last step: `out`, a uint8 array ``(H, W, C)`` or, after a conversion, a tensor ``(C, H, W)``.
+        The array may be a view of this thread's decode buffer: it is valid until the thread's next decode.
     """
 
     def from_file(program: Program, into: torch.Tensor | None, in_rows: bool) -> object:
@@ -54,7 +55,7 @@ def execute(
 
 
 def _decoded(program: Program, encoded: Encoded, out: torch.Tensor | None, in_rows: bool, as_pil: bool) -> object:
-    """A program up to its conversion."""
+    """Runs a program up to its conversion."""
     chosen = readers.choose(encoded.header, encoded.reader, encoded.config)
     by_core = chosen.name == "core"
     if by_core:
@@ -72,15 +73,15 @@ _local = threading.local()
 
 
 def _scratch_array(shape: ImageShape) -> NDArray[np.uint8]:
-    """An uninitialised array in the thread's own memory, valid until its next one.
+    """An uninitialised array in the thread's own memory, valid until the thread's next call.
 
-    A new half megabyte costs a quarter of a decode in page faults.
+    Page faults of a new half megabyte cost a quarter of a decode.
     """
     needed = shape.height * shape.width * shape.channels
-    if needed > _KEEP_BYTES:  # one huge image must not hold its memory for the rest of the training
+    if needed > _KEEP_BYTES:  # a huge image must not occupy memory for the rest of the training
         return np.empty(shape, np.uint8)
     memory: NDArray[np.uint8] | None = getattr(_local, "memory", None)
-    if memory is None or needed > memory.size:  # exact at first, then with room to grow
+    if memory is None or needed > memory.size:  # exact at first, later with room to grow
         memory = _local.memory = np.empty(needed if memory is None else needed + needed // 4, np.uint8)
     return memory[:needed].reshape(shape)
 
@@ -94,9 +95,9 @@ def decode_by_core(
     *,
     all_steps: bool = False,
 ) -> object:
-    """Decodes by the core, and runs the steps that it has; kernels run the rest, unless the core is to have all steps.
+    """Decodes by the core and runs the steps that it has; kernels run the rest, except with `all_steps`.
 
-    None where it isn't there, refuses the file, hasn't all steps, or leaves one to torch.
+    None if the core isn't available, refuses the file, leaves a step to torch, or, with `all_steps`, lacks a step.
     """
     if not core.available():
         return None
@@ -110,7 +111,7 @@ def decode_by_core(
     if is_all and program.conversion is not None:
         result = tensor_sink(job, program.conversion, shape, out, in_rows)
     elif as_pil and all(isinstance(step, Operation | Views) for step in program.steps[taken:]):
-        # Also between jobs: an array, which is what a user's step gets, hasn't the fourth byte.
+        # Used between two jobs, too: an array, which a user's step gets, has no fourth byte.
         result = pillow_sink(job, shape)
     if result is None:
         is_all = is_all and program.conversion is None

@@ -1,8 +1,8 @@
-"""Lowering, from what was drawn to what runs: backwards from the pixels that are kept to the pixels that are decoded.
+"""Lowers drawn steps to a program, going backwards from the pixels of the result to the pixels that are decoded.
 
-Each operation says what a region of its result needs (`Operation.required_region`). So a crop travels to the front of
-the chain, through flips, resizes and whatever works pixel by pixel, and the file is decoded where something of it is
-left. Nothing here changes a pixel of the result.
+Each operation tells which part of its input a region of its result needs (`Operation.required_region`). So a crop moves
+to the front of the chain, through flips, resizes and pixelwise operations, and only the part that is left is decoded.
+Lowering changes no pixel of the result.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ _Tail: TypeAlias = "tuple[TensorConversion | None, tuple[Step, ...], bool]"
 
 
 def lower(steps: tuple[Step, ...], shape: ImageShape, *, orientation: int = 1) -> Program:
-    """The program of steps that start from a file.
+    """Lowers steps that start from a file to a program.
 
     Args:
-        steps: what was drawn for the upright image.
-        shape: of that image.
+        steps: the steps that were drawn for the upright image.
+        shape: the shape of the upright image.
         orientation: the EXIF orientation that turns the stored image upright, 1 to 8.
     """
-    # An interned step's number, and the class of one that was drawn for one image.
+    # The key has an interned step's id, and the class of a step that was drawn for one image.
     kinds = [id(step) if hasattr(step, "interned") else type(step) for step in steps]
     key = (*kinds, shape[2], orientation, torch.get_default_dtype())
     chain = _chains.get(key)
@@ -66,10 +66,10 @@ def _are_interned(steps: Iterable[Step]) -> bool:
 
 
 class _Chain:
-    """Facts about steps of which some are interned, and the others of the same classes: most of their programs.
+    """Caches the programs of all step chains that have the same interned steps and, for other steps, the same classes.
 
     Args:
-        steps: the first of this kind; they live as long as their ids are used in `_chains`.
+        steps: the first such chain; kept alive, because `_chains` has the ids of its interned steps as keys.
     """
 
     __slots__ = ("_comes_again", "_steps", "_template")
@@ -80,7 +80,7 @@ class _Chain:
         self._template: _Template | None = None
 
     def program(self, steps: tuple[Step, ...], shape: ImageShape, orientation: int) -> Program:
-        """`lower` of steps of this kind."""
+        """The program of a chain of this kind: see `lower`."""
         made = _programs.get((self, shape)) if self._comes_again else None
         if made is not None:
             return made
@@ -98,16 +98,18 @@ class _Chain:
 
 
 class _Template(NamedTuple):
-    """A program that other images get but for the part of them that it begins with.
+    """A program to copy for other images: only the decoded region, and perhaps the steps, differ.
 
     Attributes:
-        moved: the order in which steps run, as `_Order.moved`.
-        layout: the layout of torchvision's tensor after the first step; None where that doesn't depend on the step.
-        made: one such program.
-        front: how many steps from the front say which part of the image that is: none, or one.
-        steps: the program's steps, after these; None where some are drawn for each image: those from `front` to `end`.
-        end: number of the step that makes a tensor.
-        resizes: `steps` begin with a resize to a fixed size, which no other image of that size gets.
+        moved: the order in which steps run, as in `_Order`.
+        layout: the layout of torchvision's tensor after the first step; None if it doesn't depend on that step.
+        made: the program that is copied.
+        front: number of first steps that only choose the decoded region: 0 or 1.
+        steps: the program's steps, which come after those; None if some are drawn for each image, and the program's
+            steps are the chain's from `front` to `end`.
+        end: the index of the step that makes a tensor.
+        resizes: `steps` begin with a resize to a fixed size. It does nothing to an image of that size, which needs
+            another program.
     """
 
     moved: tuple[int, ...]
@@ -119,7 +121,7 @@ class _Template(NamedTuple):
     resizes: bool
 
     def program(self, steps: tuple[Step, ...], shape: ImageShape) -> Program | None:
-        """The program of steps of the same kind; None where they need more thought."""
+        """The program of a chain of the same kind; None if it has to be lowered in full."""
         moved, layout, made, front, local, end, resizes = self
         if moved:
             steps = tuple([steps[number] for number in moved])
@@ -145,14 +147,14 @@ class _Template(NamedTuple):
         return program
 
 
-# By the steps' kinds, and whatever else lowering depends on.
+# Keys: the kinds of the steps, and the other values that lowering depends on.
 _chains: Bounded[tuple[object, ...], _Chain] = Bounded(4096)
-# Of chains whose steps are all interned, by these and the image's shape.
+# Programs of chains with interned steps only; keys: the chain and the image's shape.
 _programs: Bounded[tuple[_Chain, ImageShape], Program] = Bounded(4096)
 
 
 def _lowered(steps: tuple[Step, ...], stored: ImageShape, orientation: int) -> tuple[Program, _Template | None]:
-    """The program of steps; and a template for steps of the same kinds, where there is one."""
+    """Lowers steps to a program; also returns a template for chains of the same kind, or None."""
     turned = orientation != 1
     if turned:
         steps = (*turns(orientation), *steps)
@@ -206,13 +208,13 @@ def _template(
         layout = layout_behind(on_pixels[0], stored, "rows")
     if not _are_interned(local):
         return _Template(order.moved, layout, made, front, None, order.pixels, resizes)
-    # From any image the resize makes the same shape, from which on all is the same for the core.
+    # The resize makes the same shape from any image, so all later operations are the same for the core.
     kept = made._replace(memo=Memo(has_jobs=False)) if resizes or not local else made
     return _Template(order.moved, layout, kept, front, local, order.pixels, resizes)
 
 
 class _Order(NamedTuple):
-    """Facts about a chain of steps that follow from their classes.
+    """Facts about a chain of steps that follow from the steps' classes.
 
     Attributes:
         moved: the steps' numbers in the order in which they run; empty where that is theirs.
@@ -258,7 +260,7 @@ def _order_of(kinds: tuple[type[Any], ...]) -> _Order:
 
 
 def _arranged(kinds: tuple[type[Any], ...]) -> tuple[tuple[int, ...], int]:
-    """The order in which steps run: what gives the same bytes before the conversion to a tensor, ahead of that."""
+    """The order in which steps run, and how many move from behind the conversion to a tensor to the front of it."""
     start = next((number for number, kind in enumerate(kinds) if getattr(kind, "makes_tensor", False)), len(kinds))
     ahead, kept = [], [start] if start < len(kinds) else []
     number = start + 1
@@ -274,7 +276,7 @@ def _arranged(kinds: tuple[type[Any], ...]) -> tuple[tuple[int, ...], int]:
 
 
 def _leaves_rows(steps: Sequence[Any], shapes: Sequence[ImageShape], first: int) -> bool:
-    """Whether torchvision's tensor lies in rows of pixels, if steps from ``first`` on are done to one that does."""
+    """True if torchvision's tensor stays interleaved when the steps from ``first`` on are applied to it."""
     layout: Layout = "rows"
     for step, shape in zip(steps[first:], shapes[first:], strict=False):
         layout = layout_behind(step, shape, layout)
@@ -282,7 +284,7 @@ def _leaves_rows(steps: Sequence[Any], shapes: Sequence[ImageShape], first: int)
 
 
 def _shapes(steps: Sequence[Step], shape: ImageShape, order: _Order) -> tuple[list[ImageShape], bool]:
-    """The shape before each step and after the last; and whether a resize gives the size that it gets."""
+    """The shape before each step and after the last one; and whether a resize doesn't change the size."""
     shapes = [shape]
     does_nothing = False
     for step, reshapes in zip(steps, order.reshaping, strict=True):
@@ -296,7 +298,7 @@ def _shapes(steps: Sequence[Step], shape: ImageShape, order: _Order) -> tuple[li
 
 
 def _keeps_info(steps: Sequence[Step], shapes: Sequence[ImageShape]) -> bool | None:
-    """`Program.keeps_info` of steps that have these shapes before them."""
+    """`Program.keeps_info` of steps; `shapes` has the shape before each."""
     keeps = True
     for step, shape in zip(steps, shapes, strict=False):
         if not isinstance(step, Operation):
@@ -306,9 +308,9 @@ def _keeps_info(steps: Sequence[Step], shapes: Sequence[ImageShape]) -> bool | N
 
 
 def _tail_of(tail: Sequence[Step], channels: int) -> _Tail | None:
-    """The conversion to a tensor, what follows it, and whether a ``tv_tensors.Image`` comes out.
+    """The conversion to a tensor, the steps after it, and whether the result is a ``tv_tensors.Image``.
 
-    None where there are operations on a tensor: what can be done on pixels is to be moved ahead.
+    None if there are operations on a tensor, of which some may have to move before the conversion.
     """
     return None if any(isinstance(step, TensorOperation) for step in tail) else _conversion(tail, channels)
 
@@ -316,7 +318,8 @@ def _tail_of(tail: Sequence[Step], channels: int) -> _Tail | None:
 def _moved_ahead(
     steps: tuple[Step, ...], shapes: list[ImageShape], after: Sequence[Step]
 ) -> tuple[tuple[Step, ...], list[ImageShape], _Tail]:
-    """The steps on pixels with those that v2 does to a tensor and that can be done before, their shapes, the tail."""
+    """Moves steps on a tensor that can run on pixels before the conversion; returns those steps, shapes and the
+    tail."""
     before, kept = _ahead_of_tensor(after, shapes[-1])
     for moved in before:
         shapes.append(moved.output_shape(shapes[-1]))
@@ -334,7 +337,7 @@ def _conversion(steps: Sequence[Step], channels: int) -> _Tail:
 
 
 def _ahead_of_tensor(tail: Sequence[Step], shape: ImageShape) -> tuple[Sequence[Operation], Sequence[Step]]:
-    """Operations on a tensor that can be done before the conversion; and the conversion with the rest."""
+    """The operations on a tensor that can run before the conversion; and the conversion with the other steps."""
     before, kept = ahead_of(tail, shape)
     for step in before:
         shape = step.output_shape(shape)
@@ -354,7 +357,7 @@ def turns(orientation: int) -> tuple[Operation, ...]:
 
 
 def needed(steps: Sequence[Step], shape: ImageShape) -> tuple[Box, tuple[Step, ...]]:
-    """The box of something of that shape, such as a mask, that steps need; and the steps in its coordinates."""
+    """The box of an image or mask of this shape that steps need; and the steps in the box's coordinates."""
     shapes = [shape]
     for step in steps:
         shapes.append(step.output_shape(shapes[-1]))
@@ -362,15 +365,15 @@ def needed(steps: Sequence[Step], shape: ImageShape) -> tuple[Box, tuple[Step, .
 
 
 def _regions(steps: Sequence[Step], shapes: Sequence[ImageShape], count: int) -> tuple[Box, tuple[Step, ...]]:
-    """The box that the first steps need for all of their result, and these steps in its coordinates.
+    """The box that the first steps need for their whole result, and these steps in the box's coordinates.
 
     Args:
-        steps: at least `count`.
-        shapes: before each step, and after the last.
-        count: how many are looked at, from the first on.
+        steps: the steps, at least `count`.
+        shapes: the shape before each step, and after the last one.
+        count: number of first steps to look at.
     """
     region = _all_of(shapes[count])
-    local: list[Step] = []  # from the back
+    local: list[Step] = []  # in reverse order
     for number in range(count - 1, -1, -1):
         step, before = steps[number], shapes[number]
         found: tuple[Box, tuple[Step, ...]] | None = None
@@ -398,7 +401,7 @@ def _all_of(shape: ImageShape) -> Box:
 
 
 def _put_before(local: list[Step], operation: Step) -> None:
-    """Adds an operation in front of others; two flips the same way cancel out."""
+    """Adds an operation in front of others, unless it is a flip that cancels out with the next."""
     if isinstance(operation, (HFlip, VFlip)) and local and type(local[-1]) is type(operation):
         local.pop()
     else:
@@ -406,7 +409,7 @@ def _put_before(local: list[Step], operation: Step) -> None:
 
 
 def _needed(step: Views, shape: ImageShape) -> tuple[Box, tuple[Step, ...]]:
-    """The region of the image that the views need together, and what each does to that region."""
+    """The region of the image that the views need together, and the views' steps in its coordinates."""
     chains = [_chain(view, shape) for view in step.views]
     top, left = min(box.top for box, _ in chains), min(box.left for box, _ in chains)
     bottom, right = max(box.bottom for box, _ in chains), max(box.right for box, _ in chains)
@@ -424,7 +427,7 @@ def _chain(steps: Sequence[Step], shape: ImageShape) -> tuple[Box, tuple[Step, .
 
 
 def _tables_fused(steps: Sequence[Step]) -> tuple[Step, ...]:
-    """The steps with each run of look-ups made one."""
+    """Fuses each run of consecutive table operations to one look-up."""
     if sum([isinstance(step, TableOperation) for step in steps]) < 2:
         return tuple(steps)
     fused: list[Step] = []

@@ -1,4 +1,4 @@
-"""Judgement on an error of a fast way: the user's mistake where the plain way fails as well, else fastpipe's own."""
+"""Decides whose mistake an error in a fast path is: the user's if the plain path fails, too, otherwise fastpipe's."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from typing import NoReturn
 _thread = threading.local()
 
 
-def is_trying_plain_way() -> bool:
-    """True while the plain way is tried: whatever has a fast way leaves it."""
-    return getattr(_thread, "is_trying_plain_way", False)
+def is_judging() -> bool:
+    """True while `judge` runs the plain path; fast paths are off then."""
+    return getattr(_thread, "is_judging", False)
 
 
-def raise_if_ours(error: Exception, plain: Callable[[], object]) -> None:
-    """Raises an error that the plain way doesn't have: then it is fastpipe's, and must not pass for a refusal.
+def judge(error: Exception, plain: Callable[[], object]) -> None:
+    """Raises the error of a fast path if the plain path works: a bug in fastpipe, which must not count as a refusal.
 
     Args:
-        error: of the fast way.
-        plain: the plain way, whose result isn't used. Where it fails, this returns, and the caller has the plain way
-            tell the user what is wrong.
+        error: the fast path's error.
+        plain: runs the plain path; its result isn't used. If it fails, `judge` returns, and the caller runs the plain
+            path to raise the user's error.
     """
     if is_trying_plain_way():
         return
     _thread.is_trying_plain_way = True
     try:
         plain()
-    except Exception:  # the user's mistake, or a bad file: the caller shows it by the plain way
+    except Exception:  # the user's mistake, or a bad file: the caller raises it by the plain path
         return
     finally:
         _thread.is_trying_plain_way = False
@@ -36,14 +36,14 @@ def raise_if_ours(error: Exception, plain: Callable[[], object]) -> None:
 
 
 def raise_again(image: object, error: Exception) -> bool:
-    """Has an image's next ``load`` raise the error of its last one; False if it raised no such.
+    """Makes an image's next ``load`` raise the error of its last one; False if the error didn't come from ``load``.
 
-    Pillow raises once for a file that is broken, and takes what pixels it has when it is asked again. A fast way that
-    has failed leaves the image as one that nobody has asked.
+    Pillow raises once for a broken file, and on the next ``load`` returns the pixels that it has. This makes an image
+    that a fast path failed on look as if it had never been loaded.
 
     Args:
-        image: Pillow's, or anything else.
-        error: of a fast way.
+        image: a Pillow image, or any other object.
+        error: the fast path's error.
     """
     trace = error.__traceback__
     while trace is not None and not _is_load_of(image, trace.tb_frame):

@@ -1,8 +1,9 @@
-"""A program on an image that is loaded: a PIL image in mode RGB or L, or a uint8 array.
+"""Runs a program on a loaded image: a PIL image in mode RGB or L, or a uint8 array.
 
-The core reads the program's box from the image's own memory, and writes a tensor, or a new image of the kind that came,
-in one call. What it doesn't have runs step by step: on a PIL image as the transforms' functions do it there, which is
-Pillow's way, on an array by kernels. After the conversion to a tensor torch runs the steps.
+The core reads the program's box from the image's own memory, and writes a tensor, or a new image of the same class, in
+one call. Steps that the core lacks run one by one: on a PIL image by the transforms' functions, which call Pillow, on
+an
+array by kernels. After the conversion to a tensor torch runs the steps.
 """
 
 from __future__ import annotations
@@ -28,22 +29,22 @@ from fastpipe.types import Box, ImageShape, Step
 
 _CHANNELS = {"RGB": 3, "L": 1}
 _UINT8 = np.dtype(np.uint8)
-_LEAST_COPIED = 4000  # pixels; Pillow copies fewer in less time
+_LEAST_COPIED = 4000  # pixels; Pillow copies fewer pixels faster
 AS_TV_IMAGE = AsTvImage()
 DIRECT = frozenset({torch.uint8, torch.float32, torch.float16, torch.bfloat16})
-"""Dtypes that the core writes."""
+"""The dtypes that the core can write."""
 
 MakePixels: TypeAlias = Callable[[Program, torch.Tensor | None, bool], object]
-"""Runs a program up to its conversion, from some source: the program, the tensor to write to or None, `in_rows`.
+"""Runs a program up to its conversion, from a source; takes the program, the tensor to write to or None, and `in_rows`.
 
-None where that source can't be run from."""
+Returns None if it can't run the program."""
 
 
 def shape_of(image: object) -> ImageShape | None:
-    """The shape of an image that a program can start from; None for any other.
+    """The shape of an image that a program can start from; None for any other object.
 
-    Such are PIL images in mode RGB or L, without a transparent colour, which Pillow would convert with the pixels, and
-    uint8 arrays ``(H, W)``, ``(H, W, 1)`` or ``(H, W, 3)`` with any strides; none without pixels.
+    A program can start from PIL images in mode RGB or L without a transparent colour, which Pillow would convert with
+    the pixels, and uint8 arrays ``(H, W)``, ``(H, W, 1)`` or ``(H, W, 3)`` with any strides. Empty ones give None.
     """
     if isinstance(image, Image.Image):
         channels = _CHANNELS.get(image.mode)
@@ -58,9 +59,9 @@ def shape_of(image: object) -> ImageShape | None:
 
 
 def is_transparent(image: Image.Image) -> bool:
-    """True if one of the image's colours stands for transparency, which a conversion would take into account.
+    """True if one of the image's colours means transparency, which a conversion would have to respect.
 
-    An image whose ``info`` nobody has read yet is of a JPEG, which has no such colour.
+    An image that has no ``info`` yet comes from a JPEG, which has no such colour.
     """
     return "transparency" in vars(image).get("info", ())
 
@@ -68,16 +69,16 @@ def is_transparent(image: Image.Image) -> bool:
 def run_on_image(
     program: Program, image: LoadedImage, out: torch.Tensor | None = None, *, in_rows: bool = False
 ) -> Any:
-    """Does what a program says to an image, which is never changed.
+    """Runs a program on an image, which is never changed.
 
     Args:
-        program: for an image of this shape; see `shape_of`.
+        program: a program for an image of this shape; see `shape_of`.
         image: a PIL image, which may be a lazy one, or an array.
-        out, in_rows: as of `execute`.
+        out, in_rows: see `execute`.
 
     Returns:
-        What the last step gives: `out`, or a tensor ``(C, H, W)`` of its own; without a conversion a new plain
-        ``PIL.Image.Image``, or an array ``(H, W, C)``, which may be a view where pixels are only cut out.
+        The result of the last step: `out`, or a new tensor ``(C, H, W)``; without a conversion a new plain
+        ``PIL.Image.Image``, or an array ``(H, W, C)``, which may be a view if the program only crops.
     """
 
     jobs = None if out is not None or program.memo is None else program.memo.jobs
@@ -95,7 +96,7 @@ def run_on_image(
             made = image.copy()
         if program.keeps_info is False:
             made.info = {}
-        elif program.keeps_info and "info" in vars(made):  # a lazy image without reads it when it is asked for
+        elif program.keeps_info and "info" in vars(made):  # a lazy image without info reads its own
             made.info = copied_info(image)
     return made
 
@@ -103,7 +104,7 @@ def run_on_image(
 def _run_again(
     program: Program, image: LoadedImage, in_rows: bool, jobs: ImageJobs
 ) -> torch.Tensor | Image.Image | None:
-    """`run_on_image` by one of the program's jobs, or one that is made now; None where there can't be one."""
+    """`run_on_image` by a job that is cached with the program, or made now; None if there can be no such job."""
     if not core.available() or hasattr(type(image), "_fastpipe_claim"):
         return None
     key = (image.strides, in_rows) if isinstance(image, np.ndarray) else in_rows
@@ -119,7 +120,7 @@ def _run_again(
 
 
 def run_steps(steps: Sequence[Step], image: Any) -> Any:
-    """The result of drawn steps on a PIL image or an array: of several as a program, where they make one."""
+    """Applies drawn steps to a PIL image or an array: several as one program if possible, otherwise one by one."""
     shape = shape_of(image) if len(steps) > 1 and core.available() else None
     if shape is not None:
         return run_on_image(lower(tuple(steps), shape), image)
@@ -132,12 +133,12 @@ def run_steps(steps: Sequence[Step], image: Any) -> Any:
 def run_operation(operation: Operation, image: object, box: Box | None = None) -> Image.Image | None:
     """Runs one operation by the core on a PIL image, or on a box inside of it; returns a new PIL image.
 
-    None where Pillow is to do it: the object is no PIL image that `shape_of` knows, or of too few pixels, the box isn't
-    inside of it, or the core doesn't take it or the arguments, about which Pillow then says what it thinks.
+    None if Pillow has to do it: the object is no PIL image that `shape_of` knows, has too few pixels, the box leaves
+    it, or the core refuses the image or the arguments; for invalid arguments Pillow then raises.
     """
     if not isinstance(image, Image.Image):
         return None
-    made: Any  # an image, as no operation alone ends in a tensor
+    made: Any  # an image, as no single operation ends in a tensor
     width, height = image.size if box is None else (box.width, box.height)
     try:
         if height * width < operation.least_pixels(_CHANNELS.get(image.mode, 1)) or is_trying_plain_way():
@@ -163,8 +164,8 @@ def run_operation(operation: Operation, image: object, box: Box | None = None) -
             _prepare(operation, image, shape, jobs)
         keeps_info = operation.keeps_info(shape)
         made, taken, _ = _claimed(image, shape, box, (operation,), None, None, False, keeps_info)
-    except Exception as error:  # raised again, unless Pillow's own way fails, too
-        raise_if_ours(error, lambda: operation.apply(_cut(image, box)))
+    except Exception as error:  # raised again by judge, unless Pillow fails, too
+        judge(error, lambda: operation.apply(_cut(image, box)))
         return None
     if taken and not keeps_info:
         made.info = {}
@@ -172,7 +173,7 @@ def run_operation(operation: Operation, image: object, box: Box | None = None) -
 
 
 def _prepare(operation: Operation, image: Image.Image, shape: ImageShape, jobs: ImageJobs) -> None:
-    """Keeps an interned operation's prepared job in `jobs`, from the second image of a mode and size on."""
+    """Caches an interned operation's prepared job in `jobs`, from the second image of a mode and size on."""
     key = image.mode, image.size
     if key not in jobs:
         jobs.keep(key, None)
@@ -182,7 +183,7 @@ def _prepare(operation: Operation, image: Image.Image, shape: ImageShape, jobs: 
 
 
 def run(program: Program, make: MakePixels, out: torch.Tensor | None, in_rows: bool) -> Any:
-    """Runs a program from any source; arguments and result as of `execute`, None where `make` gives that."""
+    """Runs a program from any source; see `execute` for the arguments and the result. None if `make` returns None."""
     if out is not None and (program.conversion is None or tuple(out.shape) != _tensor_shape(program.result)):
         raise PlanError(f"{program} gives no image that fits into {tuple(out.shape)}")
     into = None if program.after or (out is not None and out.dtype not in DIRECT) else out
@@ -199,7 +200,7 @@ def on_pixels(
     box: Box | None = None,
     in_rows: bool = False,
 ) -> Any:
-    """The steps, then the conversion, on a PIL image or a uint8 array; of a box alone, where one is given."""
+    """Runs steps and the conversion on a PIL image or a uint8 array, or on a box of it."""
     by_core = core.available()
     while steps or conversion is not None:
         shape = shape_of(image) if by_core else None
@@ -214,7 +215,7 @@ def on_pixels(
                 continue
         image, box = _cut(image, box), None
         if not steps:
-            assert conversion is not None  # or this would have ended
+            assert conversion is not None  # the loop would have ended without one
             return _converted(image, conversion, out)
         step = steps[0]
         image = [_view(image, view) for view in step.views] if isinstance(step, Views) else _applied(step, image)
@@ -256,15 +257,15 @@ def _claimed(
     in_rows: bool,
     keeps_info: bool = True,
 ) -> tuple[object, int, bool]:
-    """Runs the first steps by the core: the result, how many steps, and whether it was converted, too.
+    """Runs the first steps by the core; returns the result, the number of steps, and whether it was converted, too.
 
     Args:
-        image, box, steps, conversion, out, in_rows: as of `on_pixels`.
-        shape: the image's as `shape_of` gives it, or of the box.
-        keeps_info: a PIL image that comes out has the image's ``info``; a lazy one has it anyway.
+        image, box, steps, conversion, out, in_rows: see `on_pixels`.
+        shape: the shape of the image, or of the box.
+        keeps_info: a resulting PIL image gets the image's ``info``; a lazy image's result has it in any case.
     """
     run_prefix = getattr(type(image), "_fastpipe_claim", None)
-    if run_prefix is not None:  # a lazy image's pixels needn't be there: see `fastpipe.pillow.lazy_image`
+    if run_prefix is not None:  # a lazy image can do it without its pixels: see `fastpipe.pillow.lazy_image`
         claimed: tuple[Any, int, bool] | None = run_prefix(image, box, steps, conversion, out, in_rows)
         if claimed is not None:
             return claimed
@@ -298,7 +299,7 @@ def _claimed(
 
 
 def _converted(image: object, conversion: TensorConversion, out: torch.Tensor | None) -> torch.Tensor:
-    """The conversion by kernels on arrays."""
+    """Converts an image by the kernels on arrays."""
     image = np.asarray(image)
     if out is None:
         out = conversion.apply(image)
@@ -310,7 +311,7 @@ def _converted(image: object, conversion: TensorConversion, out: torch.Tensor | 
 
 
 def finish_tensor(program: Program, made: Any, out: torch.Tensor | None, in_rows: bool = False) -> Any:
-    """Runs the steps after the conversion on its result; `out` and `in_rows` as of `execute`."""
+    """Runs the steps after the conversion on its result; see `execute` for `out` and `in_rows`."""
     if (
         in_rows
         and isinstance(made, torch.Tensor)
@@ -333,7 +334,7 @@ def _tensor_shape(shape: ImageShape) -> tuple[int, int, int]:
 
 
 def to_pil(image: object) -> Any:
-    """An array ``(H, W)`` or ``(H, W, 1 or 3)``, also in a list, as PIL images of their own; others as they are."""
+    """Converts arrays ``(H, W)`` or ``(H, W, 1 or 3)``, also in a list, to new PIL images; returns others unchanged."""
     if isinstance(image, list):
         return [to_pil(view) for view in image]
     if not isinstance(image, np.ndarray):
@@ -348,11 +349,11 @@ def to_pil(image: object) -> Any:
             return made
         core.give_back(job)
     pixels = image[..., 0] if image.ndim == 3 and image.shape[2] == 1 else image
-    return Image.fromarray(np.array(pixels, order="C"))  # a copy: the array may be the thread's decode buffer
+    return Image.fromarray(np.array(pixels, order="C"))  # copied, because the array may be the thread's decode buffer
 
 
 def to_array(image: Image.Image) -> Any:
-    """A PIL image in mode RGB or L as an array ``(H, W, C)``, by the core, which takes a tenth of Pillow's time."""
+    """A PIL image in mode RGB or L as an array ``(H, W, C)``; by the core in a tenth of Pillow's time."""
     pixels = core.memory_of(image) if core.available() else None
     if pixels is None:
         return np.atleast_3d(np.asarray(image))
@@ -365,7 +366,7 @@ def to_array(image: Image.Image) -> Any:
 
 
 def copied_info(image: Image.Image) -> dict[Any, Any]:
-    """A copy of an image's ``info``, as Pillow hands it on."""
+    """A copy of an image's ``info``, as Pillow's methods copy it."""
     info = image.info
     if _COPIES_LISTS and any(map(isinstance, info.values(), repeat(list))):
         info = image._copy_info()

@@ -1,4 +1,5 @@
-"""The parts of a file that are wanted, one after the other: each is decoded by itself, or all come from one decode."""
+"""Decides whether each part of a file that is asked for is decoded alone, or the whole image is decoded once for
+all."""
 
 from __future__ import annotations
 
@@ -11,18 +12,19 @@ from fastpipe.program.program import Program
 from fastpipe.types import Box, Header
 
 _BY_ROWS = {"PNG": 0.9, PACKED_FORMAT: 0.0}
-"""Share of a decode's time that goes by the rows down to the last one that is needed, by format."""
+"""The share of a decode's time that is proportional to the rows from the top to the last one needed, by format."""
 
-_JPEG_BY_ROWS = 0.5  # measured on photos of 500×375: the last 8×8 pixels take half of the time that all take
+_JPEG_BY_ROWS = 0.5  # measured on photos of 500×375: the last 8×8 pixels take half of the time of all pixels
 
 _FILES = 4
 
 
 class _LastFiles(threading.local):
-    """How many parts of a thread's last files were wanted.
+    """How many parts of each of a thread's last files were asked for.
 
-    A script does the same to each of its files: to two views of one, to ten crops of one. Where files are worked on in
-    turns, the numbers are wrong, and decodes take longer than they need.
+    A script does the same to each of its files: it takes two views of each, or ten crops. If a thread alternates
+        between
+    files, the numbers are wrong, and decodes take longer than necessary.
     """
 
     def __init__(self) -> None:
@@ -30,14 +32,14 @@ class _LastFiles(threading.local):
         self._before = (0,) * _FILES
 
     def begin(self) -> int:
-        """Begins a file; returns `least` of those before it."""
+        """Begins a file; returns `least` of the files before it."""
         least = self.least()
         self._before = (*self._before[1:], self.parts)
         self.parts = 0
         return least
 
     def least(self) -> int:
-        """The parts that each of the last files had at least, if no more of the last one are wanted."""
+        """The least number of parts that any of the last files had, the current one included."""
         return min(*self._before[1:], self.parts)
 
 
@@ -45,12 +47,12 @@ _last_files = _LastFiles()
 
 
 class Parts:
-    """The parts of a file that are wanted.
+    """The parts of a file that are asked for.
 
-    Threads may share it: what they note here changes where pixels come from, and not what they are.
+    Threads may share the object: the counts here decide how pixels are decoded, never what they are.
 
     Args:
-        header: of the file.
+        header: the file's header.
     """
 
     __slots__ = ("_decoded", "_expected", "_header", "_wanted")
@@ -60,15 +62,15 @@ class Parts:
         self._decoded, self._wanted, self._expected = 0.0, 0, 0
 
     def expect(self, parts: int) -> None:
-        """Tells how many parts will be wanted."""
+        """Sets how many parts will be asked for."""
         self._decoded, self._wanted, self._expected = 0.0, 0, parts
 
     def fill(self, job: core.Job, program: Program, encoded: Encoded) -> bool:
-        """Fills all of a job but its sink, and counts its part as `add` does; False if it isn't the only part wanted.
+        """Fills a job without its sink, and counts its part as `add` does; False if other parts are expected.
 
         Args:
-            job: any, which is filled anew.
-            program: that starts from the file, and that the core takes as a whole.
+            job: any job, which is filled anew.
+            program: a program that starts from the file, and that the core can run as a whole.
             encoded: the file.
         """
         if self._wanted or self._expected > 1 or _last_files.least() > 1:  # as far as is known
@@ -78,14 +80,14 @@ class Parts:
         return True
 
     def add(self, box: Box, *, whole_is_there: bool = False) -> bool:
-        """Counts a part that is wanted; True if decoding the whole image is less work than it and the parts to come.
+        """Counts a part; True if decoding the whole image is less work than decoding this part and those to come.
 
-        Where nobody has said how many come, it takes the last files' word. Where these had one part: whether all until
-        now would have taken longer than the whole image.
+        Without `expect`, the number of parts of the last files is expected. If these had one part, returns True once
+        the parts so far would have taken longer than the whole image.
 
         Args:
-            box: in the file's own coordinates.
-            whole_is_there: the whole image has been decoded: no decode is wanted.
+            box: the part, in the file's own coordinates.
+            whole_is_there: the whole image has been decoded, so nothing more is decoded.
         """
         if not self._wanted:
             expected = _last_files.begin()
@@ -100,6 +102,6 @@ class Parts:
         share = by_rows * box.bottom / height + (1 - by_rows) * box.height * box.width / (height * width)
         before, self._decoded = self._decoded, self._decoded + share
         to_come = self._expected - self._wanted
-        if to_come >= 0:  # as large, on average, as those until now
+        if to_come >= 0:  # assumes parts of the average size so far
             return share + to_come * self._decoded / self._wanted > 1
         return before > 0 and self._decoded > 1

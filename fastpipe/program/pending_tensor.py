@@ -1,9 +1,8 @@
-"""Tensors whose elements aren't there yet: what is to be done for them is recorded, and done by the core in one job.
+"""Tensors without elements yet: operations on them are recorded, and run by the core in one job.
 
-A pending tensor has the shape, strides, dtype and device that it will have. Windows that are cut out of it, and work
-that `with_steps` adds, give further pending ones; a batch of them is made in its own memory. Whatever else looks at a
-pending tensor has its pixels made. From then on it is an ordinary tensor: the same object, of torch's class, with
-memory of its own.
+A pending tensor has its final shape, strides, dtype and device. Cropping it, and steps that `then` adds, give further
+pending tensors; stacking them makes the batch in its own memory. Any other access makes the pixels; from then on the
+same object is an ordinary tensor, of torch's class, with its own memory.
 """
 
 from __future__ import annotations
@@ -48,20 +47,20 @@ _WHITE = 255
 _CPU = torch.device("cpu")
 _CLASS: Any = vars(object)["__class__"]
 _KEY = "_fastpipe"
-"""The attribute of a pending tensor that has its record."""
+"""The attribute of a pending tensor that holds its `PendingWork`."""
 
 # -- the class
 
 
 class _Pending:
-    """The methods of pending tensors, before torch's."""
+    """The methods of pending tensors that override torch's."""
 
     plain: type
     """The class that a tensor has when it has its pixels."""
 
     @property
     def __class__(self) -> Any:
-        """The class that an ordinary tensor is of."""
+        """The class that the tensor will have as an ordinary one."""
         return self.plain
 
     @__class__.setter
@@ -86,41 +85,41 @@ class _Pending:
         return function(*exchanged(args), **exchanged(kwargs))
 
     def as_subclass(self, cls: object) -> Any:
-        """``Tensor.as_subclass``, which doesn't ask ``__torch_function__``."""
+        """``Tensor.as_subclass``, which doesn't call ``__torch_function__``."""
         made = _shown_as(self, cls)
         return with_pixels(self).as_subclass(cls) if made is None else made
 
     def set_(self, *given: object, **options: object) -> Any:
-        """``Tensor.set_``, which doesn't ask ``__torch_function__`` either."""
+        """``Tensor.set_``, which doesn't call ``__torch_function__`` either."""
         return with_pixels(self).set_(*exchanged(given), **options)
 
     @classmethod
     def __torch_dispatch__(
         cls, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        # Somebody in C++ has the tensor as it is, so it stays that.
+        # C++ code holds the tensor as it is, so it stays pending.
         return function(*exchanged(args, _result), **exchanged(kwargs or {}, _result))
 
 
 def _result(tensor: object) -> torch.Tensor:
-    """The elements of a pending tensor, which remains one."""
+    """The elements of a pending tensor, which stays pending."""
     made: torch.Tensor = vars(tensor)[_KEY].result()
     return made
 
 
 @lru_cache
 def pending_class(plain: type) -> Any:
-    """The class of pending tensors that become tensors of a class: its name, too."""
+    """The class of pending tensors that become tensors of the class ``plain``; it has the same name."""
     names = {"__module__": plain.__module__, "__qualname__": plain.__qualname__, "__doc__": plain.__doc__}
     return type(plain)(plain.__name__, (_Pending, plain), {**names, "plain": plain})
 
 
 def pending_tensor(record: PendingWork, plain: type = torch.Tensor) -> torch.Tensor:
-    """The pending tensor of some work.
+    """Makes the pending tensor of some work.
 
     Args:
-        record: of which there is no tensor yet.
-        plain: the tensor's class: ``torch.Tensor`` or ``tv_tensors.Image``.
+        record: the work, which has no tensor yet.
+        plain: the class that the tensor will have: ``torch.Tensor`` or ``tv_tensors.Image``.
     """
     height, width, channels = record.shape
     made: torch.Tensor = torch.Tensor._make_wrapper_subclass(
@@ -135,22 +134,22 @@ def pending_tensor(record: PendingWork, plain: type = torch.Tensor) -> torch.Ten
 
 
 def is_pending(tensor: object) -> bool:
-    """True for a tensor whose elements nobody has looked at yet."""
+    """True for a tensor whose elements haven't been made yet."""
     return isinstance(tensor, _Pending) and _KEY in vars(tensor)
 
 
 def plain_class(tensor: object) -> type:
-    """The class of a tensor, as it is when it has its elements."""
+    """The class of a tensor; for a pending one the class that it will have with its elements."""
     kind: type = getattr(type(tensor), "plain", type(tensor))
     return kind
 
 
 def record_of(tensor: object) -> Record | None:
-    """The record of a pending tensor, to which more can be added; None of any other, and if it has its elements."""
+    """The record of a pending tensor, to which steps can be added; None for any other tensor, or with elements made."""
     record = vars(tensor).get(_KEY) if isinstance(tensor, _Pending) else None
     if not isinstance(record, Record) or record.made is not None:
         return None
-    # A window of a tensor that somebody may have changed since is what that is now.
+    # A window shows the memory of its base, which may have been changed since it was made.
     return None if record.base is not None and record.base.made is not None else record
 
 
@@ -168,7 +167,7 @@ def with_pixels(tensor: Any) -> Any:
                 own = record.result().detach()
             try:
                 torch._C._swap_tensor_impl(tensor, own)
-            except RuntimeError:  # somebody in C++ watches it, as a trace does
+            except RuntimeError:  # C++ code refers to it, for example a trace
                 return record.result().as_subclass(kind)
             # What C++ may have saved, for a backward pass, is pending still.
             _CLASS.__set__(own, type(tensor))
@@ -179,12 +178,12 @@ def with_pixels(tensor: Any) -> Any:
 
 
 def _is_shell(tensor: Any) -> bool:
-    """Whether a tensor has no memory yet: a signal may have come between the memory and the class."""
+    """True if a tensor has no memory yet; a signal may have come between setting the memory and the class."""
     return torch._C._dispatch_keys(tensor).has(torch._C.DispatchKey.Python)
 
 
 def exchanged(given: Any, exchange: Callable[[Any], Any] = with_pixels) -> Any:
-    """Arguments with others in the place of pending tensors, in lists, tuples and dicts, too: ordinary ones."""
+    """Arguments in which pending tensors, also those in lists, tuples and dicts, are replaced by ordinary ones."""
     if isinstance(given, _Pending):
         return exchange(given)
     if isinstance(given, dict) and given:
@@ -194,21 +193,19 @@ def exchanged(given: Any, exchange: Callable[[Any], Any] = with_pixels) -> Any:
     return given
 
 
-# -- what is recorded
+# -- recorded functions
 
 
-def with_steps(
-    tensor: torch.Tensor, steps: Sequence[Step], plain: type | None, account: Account
-) -> torch.Tensor | None:
-    """The pending tensor after further steps: of the same memory where they cut a window out of it.
+def then(tensor: torch.Tensor, steps: Sequence[Step], plain: type | None, account: Account) -> torch.Tensor | None:
+    """The pending tensor after further steps; shares the tensor's memory if the steps only cut out a window.
 
-    None where they are to be done at once: torch has a part in them, which may have something to say.
+    None if the steps have to run at once, because torch takes part in them and may raise.
 
     Args:
-        tensor: a pending one that has a record.
-        steps: on it.
-        plain: the class of what they give; None for the one that they say.
-        account: of what they give.
+        tensor: a pending tensor with a record.
+        steps: the steps to add.
+        plain: the class of the result; None for the one that the steps give.
+        account: the account of the result.
     """
     record = record_of(tensor)
     assert record is not None
@@ -216,7 +213,7 @@ def with_steps(
     if program is None or program.after or program.conversion is None:
         return None
     shape: Any = record.shape
-    whole, is_window = shape, True  # of the memory that the result shows, and whether that is the tensor's own
+    whole, is_window = shape, True  # shape of the memory that the result shows; whether it is the tensor's own
     cuts: list[Cut] = []
     for step in steps:
         cut = _cut_of(step, shape)
@@ -241,13 +238,13 @@ def with_steps(
 
 
 def _padded(image: ImageShape, crop: ImageShape) -> ImageShape:
-    """The shape of an image after it is padded, where it is smaller than the crop that is cut from its middle."""
+    """The shape of an image that is padded to at least the size of the centre crop."""
     return ImageShape(max(image.height, crop.height), max(image.width, crop.width), crop.channels)
 
 
 def _cut_of(step: object, shape: ImageShape) -> Cut | None:
-    """The way from a tensor's memory to that of a step's result, if that is a window of it, or all of it."""
-    step = getattr(step, "like", None) or step  # of a tensor's, the same on pixels
+    """The indexing that gives a step's result as a window of a tensor; None if the result is no window."""
+    step = getattr(step, "like", None) or step  # of an operation on a tensor, the same one on pixels
     if isinstance(step, ToPureTensor):
         return _same
     if not isinstance(step, (Crop, CenterCrop)) or not makes_no_pixels(step, shape):
@@ -261,7 +258,7 @@ def _same(tensor: object) -> object:
 
 
 def _get_item(tensor: Any, index: Any) -> object:
-    """Records what cuts a window out of a tensor: ``[..., top:bottom, left:right]``, or with all three dimensions."""
+    """Records indexing that cuts out a window: ``[..., top:bottom, left:right]`` or ``[:, top:bottom, left:right]``."""
     record = record_of(tensor)
     if record is None or type(index) is not tuple or len(index) != 3 or index[0] not in (..., slice(None)):
         return NotImplemented
@@ -273,7 +270,7 @@ def _get_item(tensor: Any, index: Any) -> object:
 
 
 def _box_of(slices: tuple[object, ...], shape: ImageShape) -> Box | None:
-    """The box of slices of rows and columns; None where they step, or leave nothing."""
+    """The box of two slices, for rows and columns; None for a step other than 1, or an empty box."""
     edges: list[tuple[int, int]] = []
     for one, side in zip(slices, shape.size, strict=True):
         if type(one) is not slice or any(type(edge) not in (int, type(None)) for edge in (one.start, one.stop)):
@@ -287,7 +284,7 @@ def _box_of(slices: tuple[object, ...], shape: ImageShape) -> Box | None:
 
 
 def _shown_as(tensor: Any, kind: Any) -> torch.Tensor | None:
-    """The pending tensor of the same memory as a ``tv_tensors.Image``, or as a plain one; None for other classes."""
+    """The pending tensor on the same memory as a ``tv_tensors.Image`` or a plain tensor; None for other classes."""
     record, plain = record_of(tensor), getattr(kind, "plain", kind)
     if record is None or not (plain is torch.Tensor or _is_tv_image(plain)):
         return None
@@ -300,7 +297,7 @@ def _is_tv_image(kind: type) -> bool:
 
 
 def _requires_grad(tensor: object, requires_grad: bool = True) -> object:
-    return tensor if requires_grad is False else NotImplemented  # as it is
+    return tensor if requires_grad is False else NotImplemented  # the tensor is unchanged
 
 
 def _float(tensor: object) -> object:
@@ -326,7 +323,7 @@ def _divide(tensor: object, by: object, **options: object) -> object:
 
 
 def _stack(tensors: Any, dim: Any = 0, *, out: Any = None) -> object:
-    """Makes a batch of pending tensors in its own memory."""
+    """Stacks pending tensors: makes their pixels in the batch's memory."""
     if type(tensors) not in (list, tuple) or dim != 0 or type(dim) is not int:
         return NotImplemented
     with torch._C.DisableTorchFunctionSubclass():
@@ -348,7 +345,7 @@ def _stack(tensors: Any, dim: Any = 0, *, out: Any = None) -> object:
 
 
 def write_stack(tensors: Sequence[torch.Tensor], out: torch.Tensor) -> None:
-    """Writes tensors into a batch ``(N, C, H, W)`` of their shape and dtype: pending ones, and some that aren't."""
+    """Writes tensors of one shape and dtype, pending or not, into a batch ``(N, C, H, W)``."""
     works: dict[int, PendingWork] = {place: vars(one)[_KEY] for place, one in enumerate(tensors) if _KEY in vars(one)}
     for place in _written_by_core(works, out):
         works[place].write(out[place])
@@ -358,7 +355,7 @@ def write_stack(tensors: Sequence[torch.Tensor], out: torch.Tensor) -> None:
 
 
 def _written_by_core(works: Mapping[int, PendingWork], out: torch.Tensor) -> Sequence[int]:
-    """Writes what jobs of the core can write, by torch's number of threads; returns the places of the others."""
+    """Writes what the core's jobs can write, with torch's number of threads; returns the positions of the others."""
     threads = min(torch.get_num_threads(), len(works))
     resources = core.thread_resources(threads if threads > 1 else 0)
     if resources is None:
@@ -396,7 +393,7 @@ _KNOWN = {
     ),
     *(torch.is_floating_point, torch.is_complex, torch.numel),
 }
-"""Functions that ask for what is known without pixels."""
+"""Functions whose result is known without pixels."""
 _RECORDED: dict[Any, Callable[..., Any]] = {
     torch.Tensor.__getitem__: _get_item,
     torch.Tensor.requires_grad_: _requires_grad,
@@ -406,4 +403,4 @@ _RECORDED: dict[Any, Callable[..., Any]] = {
     torch.Tensor.__truediv__: _divide,
     torch.stack: _stack,
 }
-"""The recorder of each of torch's functions that can be recorded, for the calls that it can record."""
+"""The functions of torch that can be recorded, with their recorders, which return NotImplemented for other calls."""

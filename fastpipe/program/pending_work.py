@@ -1,4 +1,4 @@
-"""The work that makes the elements of pending tensors, of files or of pixels: by the core in one job."""
+"""The work that makes the elements of pending tensors, from files or from pixels, by the core in one job."""
 
 from __future__ import annotations
 
@@ -44,35 +44,35 @@ Cut: TypeAlias = "Callable[[Any], Any]"
 
 
 class Account(Protocol):
-    """An account that counts the time which pending tensors take, and may check what they become."""
+    """Counts the time that pending tensors take, and may check their results."""
 
     @property
     def checks(self) -> bool:
-        """Whether `check` is to see the result."""
+        """True if results have to go through `check`."""
 
     def count(self, seconds: float) -> None:
-        """Counts the seconds that elements took."""
+        """Adds the seconds that making elements took."""
 
     def check(self, made: torch.Tensor, seconds: float) -> torch.Tensor:
-        """Checks a result that was made; returns the one to go on with."""
+        """Checks a result, and returns the tensor to use: the result or a corrected one."""
 
     def after(self, call: Cut) -> Account:
-        """The account of what the library's own call makes of the tensor."""
+        """The account of a tensor that the library makes from this one by a call."""
 
 
 class TensorSource:
-    """An encoded image that pending tensors show: each decodes the part that it needs, or all take it from one decode.
+    """An encoded image that pending tensors are made from: each decodes its own part, or all share one decode.
 
     Args:
-        encoded: the file, whose header says that the core decodes it.
-        channels: 3, or 1 of a gray image.
-        orientation: the EXIF orientation that is applied to it, 1 to 8.
-        library: decodes the file without the core, if that refuses it: the upright uint8 tensor ``(C, H, W)``.
+        encoded: the file, whose header is one that the core decodes.
+        channels: 3, or 1 for a gray image.
+        orientation: the EXIF orientation to apply, 1 to 8.
+        library: decodes the file without the core if the core refuses it, to the upright uint8 tensor ``(C, H, W)``.
 
     Attributes:
-        shape: of the upright image.
-        array: its pixels ``(H, W, C)``, where they have been decoded for all.
-        is_turned: its rows were the file's columns.
+        shape: the shape of the upright image.
+        array: the pixels ``(H, W, C)`` of the whole image, if it has been decoded; else None.
+        is_turned: the upright image's rows are the file's columns.
     """
 
     def __init__(self, encoded: Encoded, channels: int, orientation: int, library: Library) -> None:
@@ -87,7 +87,7 @@ class TensorSource:
         self._parts = Parts(encoded.header)
 
     def program(self, steps: tuple[Step, ...]) -> Program:
-        """The program from the file to a tensor, and further steps on that."""
+        """The program from the file to a tensor, and through further steps on the tensor."""
         gray = (_GRAY,) if self.shape.channels == 1 else ()
         stored = ImageShape(self.shape.height, self.shape.width)
         return lower((*gray, *TO_TENSOR, *steps), stored, orientation=self._orientation)
@@ -95,13 +95,13 @@ class TensorSource:
     def run(
         self, steps: tuple[Step, ...], program: Program, out: torch.Tensor | None = None, *, in_rows: bool = False
     ) -> Any:
-        """The tensor that steps make of the image's, in a new memory or a given one.
+        """Runs steps on the image's tensor; returns a new tensor, or the given one.
 
         Args:
-            steps: on the image's tensor.
-            program: of these steps, by `program`.
+            steps: the steps on the image's tensor.
+            program: the program of these steps, from `program`.
             out: a tensor of the result's shape and dtype, with any strides.
-            in_rows: a new one lies in rows of pixels, as torchvision leaves it.
+            in_rows: a new tensor is interleaved, as torchvision's is.
         """
         if self._parts.add(program.box, whole_is_there=self.array is not None):
             self.decode()
@@ -113,20 +113,20 @@ class TensorSource:
         return run_on_image(lower((*TO_TENSOR, *steps), self.shape), self.array, out, in_rows=in_rows)
 
     def held_bytes(self) -> int:
-        """Bytes of the file."""
+        """Bytes of the file in memory."""
         return len(self._encoded.data)
 
     def fill(self, job: core.Job, program: Program) -> bool:
-        """Fills all of a job but its sink; False where `run` is to do more than a job.
+        """Fills a job without its sink; False if `run` has to do more than one job.
 
         Args:
-            job: any, which is filled anew.
-            program: by `program`, which the core takes as a whole.
+            job: any job, which is filled anew.
+            program: a program from `program` that the core can run as a whole.
         """
         return self.array is None and self._parts.fill(job, program, self._encoded)
 
     def decode(self) -> bool:
-        """Decodes the whole image now; False where the core refuses it."""
+        """Decodes the whole image now; False if the core refuses it."""
         made = run(self.program(()), self._by_core, None, True)
         if made is not None:
             self.array = made.permute(1, 2, 0).numpy()
@@ -141,12 +141,12 @@ class PendingWork(ABC):
     """The work that makes a pending tensor's elements.
 
     Attributes:
-        shape: of the result.
-        strides: of the result, in elements, as the library's own has them.
-        account: who counts, and checks.
-        owner: the tensor, as long as there is one.
-        made: the result, once somebody has looked.
-        inference: torch's inference mode was on.
+        shape: the shape of the result.
+        strides: the strides of the result, in elements, as the library's own tensor has them.
+        account: counts the time and checks results.
+        owner: returns the tensor; None if it is gone.
+        made: the result; None until it is made.
+        inference: torch's inference mode was on when the work was recorded.
     """
 
     shape: TensorShape
@@ -158,14 +158,14 @@ class PendingWork(ABC):
 
     @abstractmethod
     def _new(self) -> torch.Tensor:
-        """The result in memory of its own, with the strides."""
+        """Makes the result in new memory, with `strides`."""
 
     @abstractmethod
     def _write(self, out: torch.Tensor) -> None:
         """Writes the result into a tensor of its shape and dtype."""
 
     def result(self) -> torch.Tensor:
-        """The result, which is made if it isn't there: the same memory for everybody who asks."""
+        """The result; made at the first call and shared by all callers."""
         if self.made is None:
             with ordinary(self.inference):
                 made = self._make()
@@ -175,16 +175,16 @@ class PendingWork(ABC):
         return self.made
 
     def held_bytes(self) -> int:
-        """Bytes of the file that is held until the elements are made."""
+        """Bytes of the file that stay in memory until the elements are made."""
         return 0
 
     def fill(self, job: core.Job, sink: core.BatchSink, number: int) -> bool:
-        """Fills a job that writes the result into a batch; False where `write` is to do it.
+        """Fills a job that writes the result into a batch; False if `write` has to do it.
 
         Args:
-            job: any, which is filled anew.
-            sink: the batch, of results of this shape and dtype.
-            number: of the result's place.
+            job: any job, which is filled anew.
+            sink: the batch; its images have the result's shape and dtype.
+            number: the result's position in the batch.
         """
         return False
 
@@ -208,21 +208,21 @@ class PendingWork(ABC):
         return made
 
     def _is_shared(self) -> bool:
-        """Whether the result is memory that somebody else can see, or change."""
+        """True if other tensors share the result's memory, and may change it."""
         return False
 
 
 @dataclass(slots=True, eq=False)
 class Record(PendingWork):
-    """Work on a file, to which more can be added.
+    """Work on a file to which steps can be added.
 
     Attributes:
         source: the file.
-        steps: on the image's tensor.
-        program: from the file.
-        base: of a window, the record of the tensor whose memory it shows.
-        cuts: how the window is cut out of that.
-        windows: how many were cut out.
+        steps: the steps on the image's tensor.
+        program: the program from the file through the steps.
+        base: for a window, the record of the tensor whose memory it shares.
+        cuts: the indexing calls that cut the window out of the base's tensor.
+        windows: how many windows were cut out of this tensor.
     """
 
     source: TensorSource
@@ -234,7 +234,7 @@ class Record(PendingWork):
 
     @classmethod
     def of(cls, source: TensorSource, account: Account) -> Record:
-        """The record of a file's whole image."""
+        """The record of a file's whole image, without steps."""
         shape = TensorShape.of(tuple(source.shape), torch.uint8, pure=True, ahead=True)
         program = source.program(())
         strides = strides_of(source, (), program, shape)
@@ -279,13 +279,13 @@ class Record(PendingWork):
 
 @dataclass(slots=True, eq=False)
 class NormalizedPixels(PendingWork):
-    """Pixels that are there, and become a float32 tensor in rows of them: ``(pixels - mean) * factor``.
+    """Loaded pixels that become an interleaved float32 tensor: ``(pixels - mean) * factor``.
 
     Attributes:
-        pixels: uint8 ``(H, W, 3)``, in rows without gaps, which nobody changes.
+        pixels: uint8 ``(H, W, 3)``, contiguous; never changed.
         mean: float32 ``(3,)``.
         factor: float32 ``(3,)``.
-        library: makes the tensor without the core, if that refuses it.
+        library: makes the tensor without the core, if the core refuses.
     """
 
     pixels: NDArray[Any]
@@ -297,7 +297,7 @@ class NormalizedPixels(PendingWork):
     def of(
         cls, pixels: NDArray[Any], mean: NDArray[Any], factor: NDArray[Any], library: Library, account: Account
     ) -> NormalizedPixels:
-        """The work on some pixels."""
+        """Makes the work for these pixels."""
         _, width, channels = pixels.shape
         shape = TensorShape.of(pixels.shape, torch.float32, pure=True)
         strides = 1, width * channels, channels
@@ -314,34 +314,34 @@ class NormalizedPixels(PendingWork):
 
 @dataclass(slots=True, eq=False)
 class FloatsOfPixels(PendingWork):
-    """``float()`` of an image's pixels, which are to be divided by 255 as a rule: then they are never made.
+    """``float()`` of an image's pixels; usually a division by 255 follows, so that these floats are never made.
 
     Attributes:
-        pixels: the image's.
+        pixels: the work that makes the pixels.
     """
 
     pixels: Record
 
     @classmethod
     def of(cls, pixels: Record, account: Account) -> FloatsOfPixels:
-        """The work that follows the pixels'."""
+        """Makes the work that converts these pixels."""
         shape = TensorShape.of(tuple(pixels.shape), torch.float32, pure=True)
         return cls(pixels, shape=shape, strides=pixels.strides, account=account)
 
     def divided(self, account: Account) -> Record | None:
-        """The work that makes the same floats divided by 255; None where the core lacks some of it."""
+        """The work that makes the floats divided by 255; None if the core lacks a step."""
         pixels = self.pixels
         return behind_conversion(pixels.source, (*pixels.steps, _TO_FLOATS), self.shape, account)
 
     def _new(self) -> torch.Tensor:
-        return self.pixels._new().float()  # the image's own tensor may have been changed since
+        return self.pixels._new().float()  # made again, as the image's own tensor may have been changed since
 
     def _write(self, out: torch.Tensor) -> None:
         out.copy_(self.pixels._new())
 
 
 def ordinary(inference: bool) -> AbstractContextManager[Any]:
-    """A context in which torch's functions do what they do where no mode is on; inference mode as it is given."""
+    """A context without torch's function and dispatch modes, and with inference mode as given."""
     within_function = torch._C._functorch.maybe_current_level() is not None
     other = torch.is_inference_mode_enabled() != inference
     plain: AbstractContextManager[Any] = torch._C.DisableTorchFunction()
@@ -360,7 +360,7 @@ _lock = threading.Lock()
 
 
 def becoming_ordinary() -> threading.Lock:
-    """The lock that is held for a moment, while a tensor gets its memory: never while pixels are made."""
+    """The lock for giving a tensor its memory; held for a moment only, never while pixels are made."""
     return _lock
 
 
@@ -380,14 +380,14 @@ def behind_conversion(
     account: Account,
     program: Program | None = None,
 ) -> Record | None:
-    """The record of steps on a source's tensor, which are its conversion's part; None where the core lacks some.
+    """The record of steps on a source's tensor that belong to its conversion; None if the core lacks a step.
 
     Args:
-        source: an image's pixels.
-        steps: on its tensor.
-        shape: of the result, with its dtype.
-        account: of the result.
-        program: of the steps; None to make it.
+        source: the image.
+        steps: the steps on its tensor.
+        shape: the shape and dtype of the result.
+        account: the account of the result.
+        program: the program of the steps; None to make it.
     """
     program = source.program(steps) if program is None else program
     if program.conversion is None or program.conversion.dtype is not shape.dtype:
@@ -402,7 +402,7 @@ def behind_conversion(
 def strides_of(
     source: TensorSource, steps: Sequence[Step], program: Program, shape: ImageShape
 ) -> tuple[int, int, int]:
-    """The strides of what torchvision makes of an image's tensor by steps, of that shape."""
+    """The strides of torchvision's result, of the given shape, when steps are applied to an image's tensor."""
     height, width, channels = shape
     if not program.in_rows or (source.is_turned and any(isinstance(step, Resize) for step in steps)):
         return height * width, width, 1

@@ -1,7 +1,7 @@
-"""Programs that run again and again on loaded images: all of the job but two addresses is worked out once.
+"""Prepared jobs for programs that run again and again on loaded images: only two addresses differ between runs.
 
-A call then asks the image where its pixels lie, makes the result's memory, and runs the job: 7 µs around the core's
-work, where filling a job anew takes twice as long. `benchmarks/recipes.py --only loaded` has it on images of 32×32.
+A call asks the image for its memory, allocates the result, and runs the job. That takes 7 µs beside the core's work;
+filling a job anew takes twice as long. `benchmarks/recipes.py --only loaded` measures it on images of 32×32.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from fastpipe.types import Box, ImageShape, Step
 
 
 class Prepared(NamedTuple):
-    """A job for images of one shape and layout.
+    """A prepared job for images of one shape and layout.
 
     Attributes:
         job: the job.
         kind: mode and size of PIL images.
         offset: bytes from an image's first pixel to the box's.
-        result: the shape of what comes out.
-        dtype: of a tensor that comes out; None where an image does.
-        in_rows: the tensor ``(C, H, W)`` lies in memory in rows of pixels.
-        keeps_info: of a PIL image that comes out, for those who keep that here.
+        result: the shape of the result.
+        dtype: the dtype of a resulting tensor; None if the result is an image.
+        in_rows: the tensor ``(C, H, W)`` is interleaved in memory.
+        keeps_info: a resulting PIL image keeps the ``info``; set by callers, for their own use.
     """
 
     job: core.PreparedJob
@@ -43,13 +43,13 @@ class Prepared(NamedTuple):
     keeps_info: bool = True
 
     def run_on(self, image: LoadedImage, keeps_info: bool = True) -> torch.Tensor | Image.Image | None:
-        """A new tensor or PIL image.
+        """Runs the job on an image; returns a new tensor or PIL image.
 
-        None where this image's memory isn't to be had, or a new one's, and where torch is to do it.
+        None if the memory of the image or of the new one isn't accessible, or if torch has to do the work.
 
         Args:
             image: an array of this layout, or a PIL image of any mode and size.
-            keeps_info: of a PIL image, which comes out, too.
+            keeps_info: a resulting PIL image gets the image's ``info``.
         """
         if not isinstance(image, np.ndarray):
             if (image.mode, image.size) != self.kind:
@@ -67,11 +67,11 @@ class Prepared(NamedTuple):
 
 
 def prepared_program(program: Program, image: LoadedImage, in_rows: bool) -> Prepared | None:
-    """Prepares a program for images of this one's shape and layout; None where its job isn't all there is to do."""
+    """Prepares a program for images of this shape and layout; None if it needs more than one job."""
     conversion = program.conversion
     if program.after or (conversion is None and isinstance(image, np.ndarray)):
         return None
-    if conversion is not None and memory.is_large(program.result, conversion.dtype):  # which has ways of its own
+    if conversion is not None and memory.is_large(program.result, conversion.dtype):  # allocated in another way
         return None
     return prepared(program.steps, conversion, image, program.shape, program.box, in_rows and program.in_rows)
 
@@ -84,7 +84,7 @@ def prepared(
     box: Box,
     in_rows: bool = False,
 ) -> Prepared | None:
-    """Prepares steps on a box of images of the shape and layout of this one; None where the core lacks any."""
+    """Prepares steps on a box of images of this shape and layout; None if the core lacks a step."""
     job = core.thread_job()
     try:
         offset, result, taken = fill_from_pixels(job, image, shape.channels, box, steps)

@@ -1,4 +1,4 @@
-"""A program: what is done to one image, from the file's pixels to its place in a batch. Frozen and printable."""
+"""`Program`: the work on one image, from the file's pixels to its place in a batch. Frozen and printable."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ class Program(NamedTuple):
     """The work on one image, from its file to its place in a batch.
 
     Attributes:
-        shape: the image as it is stored.
-        region: the pixels of it that are decoded; None for all.
-        steps: on these pixels, a uint8 array ``(H, W, C)``, in order and in their coordinates; an EXIF orientation's
-            among them.
-        conversion: to a tensor; None where `after` has torchvision's own, or nothing makes a tensor.
-        after: on what the conversion gives.
-        result: the shape that `steps` give.
-        tv_image: what a sample gets is a ``tv_tensors.Image``, as v2 gives; in a batch it is a plain tensor.
-        in_rows: torchvision's tensor lies in memory as Pillow's pixels do, row by row.
-        keeps_info: a PIL image that comes out has the ``info`` of the one that came, as Pillow's would; else none. None
-            where a tensor comes out, or where a foreign step decides.
-        memo: what is kept with steps that other images get, too; else None. Where all of the program comes again, for
-            images of this shape, `Memo.jobs` are kept, too.
+        shape: the shape of the image as it is stored.
+        region: the box of pixels that is decoded; None for all.
+        steps: the steps on these pixels, a uint8 array ``(H, W, C)``, in order and in the region's coordinates; steps
+            of an EXIF orientation are among them.
+        conversion: the conversion to a tensor; None if `after` has torchvision's own, or the result is no tensor.
+        after: the steps after the conversion.
+        result: the shape after `steps`.
+        tv_image: a sample is a ``tv_tensors.Image``, as in v2; in a batch it is a plain tensor.
+        in_rows: torchvision's tensor would be interleaved in memory, as Pillow's pixels are.
+        keeps_info: True if a resulting PIL image has the input's ``info``, as Pillow's would; False if it has none.
+            None if the result is a tensor, or if a foreign step decides.
+        memo: the cache of a program that is used again, or whose steps are; else None. It has `Memo.jobs` if the whole
+            program is used again, for images of this shape.
     """
 
     shape: ImageShape
@@ -43,12 +43,12 @@ class Program(NamedTuple):
 
     @property
     def all_steps(self) -> tuple[Step, ...]:
-        """The steps, the conversion and what follows it."""
+        """The steps, the conversion and the steps after it."""
         return (*self.steps, *(() if self.conversion is None else (self.conversion,)), *self.after)
 
     @property
     def box(self) -> Box:
-        """The region of the stored image that is decoded, also where it is all of it."""
+        """The region of the stored image that is decoded, also if it is the whole image."""
         return self.region or Box(0, 0, *self.shape.size)
 
     def __str__(self) -> str:
@@ -62,7 +62,7 @@ class Views:
     """Several chains of drawn steps, each for the same image.
 
     Attributes:
-        views: the steps of each.
+        views: the steps of each chain.
     """
 
     views: tuple[tuple[Step, ...], ...]
@@ -78,14 +78,14 @@ class Views:
         return results
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
-        """The first view's: the others may differ."""
+        """The shape of the first view's result; the others may differ."""
         for step in self.views[0]:
             shape = step.output_shape(shape)
         return shape
 
     @property
     def contracts(self) -> tuple[Contract, ...]:
-        """Each promise that occurs in a view."""
+        """The promises of all steps of all views, each once."""
         found = [contract for steps in self.views for step in steps for contract in contracts_of(step)]
         return tuple(dict.fromkeys(found)) or (EXACT,)
 
@@ -102,7 +102,7 @@ _UNSEEN = frozenset(
 
 
 def steps_in_words(steps: Iterable[Step]) -> list[str]:
-    """A phrase for each step that changes what is seen: conversions to tensors and normalising are left out."""
+    """A phrase for each step with a visible effect: without conversions to tensors and normalising."""
     return [in_words(step) for step in steps if getattr(step, "op", "") not in _UNSEEN]
 
 
