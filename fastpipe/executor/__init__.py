@@ -1,4 +1,4 @@
-"""Samples and batches: read, draw, lower, run in the core, the rest one by one, collect."""
+"""Makes samples and batches: reads, draws, lowers, runs in the core and, for the rest, in Python, and collects."""
 
 from fastpipe.executor.batch import BatchBuilder, BatchSpec, CollatedBatch, ImageBatch, batch_bytes, batch_memory
 from fastpipe.executor.batch_executor import BatchExecutor, PendingBatch

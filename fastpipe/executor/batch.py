@@ -1,8 +1,9 @@
 """Whole batches: each image is decoded and converted straight into its slot of one tensor.
 
-A dataset's ``__getitems__`` gives a list of samples, as torch's loader expects. Its ``batch``, which
-`fastpipe.DataLoader` calls, gives an `ImageBatch` instead: the values that `default_collate` would make of the list,
-without a tensor for each sample and a copy of it.
+A dataset's ``__getitems__`` returns a list of samples, as torch's loader expects. Its ``batch``, which
+`fastpipe.DataLoader` calls, returns an `ImageBatch`: the values that `default_collate` would make from the list,
+without
+a tensor for each sample and a copy of it.
 """
 
 from __future__ import annotations
@@ -26,16 +27,17 @@ from fastpipe.types import Recipe
 
 @dataclass(frozen=True, slots=True)
 class BatchSpec:
-    """Options of a batch, as a loader asks for it.
+    """Options of a batch, set by a loader.
 
     Attributes:
         defer: leave ``ToTensor`` and ``Normalize`` to the receiver and send uint8.
-        dtype: of floating images; None for what the transform gives.
+        dtype: the dtype of floating images; None for the transform's.
         channels_last: memory laid out as ``(N, H, W, C)``; the shape is ``(N, C, H, W)`` either way.
-        threads: in place of the dataset's own ``threads``; None for that.
-        as_list: give a list of samples all the same; the loader's user collates them.
-        pinned: in memory that a device reads from at full speed, where batches stay in this process.
-        epochs: which one a dataset's samples are of, for a loader that works ahead; of others it is the current one.
+        threads: overrides the dataset's ``threads``; None for the dataset's.
+        as_list: return a list of samples in any case, because the user's ``collate_fn`` needs one.
+        pinned: use pinned memory, from which a device copies at full speed, if batches stay in this process.
+        epochs: the epoch of the samples of each dataset, for a loader that works ahead; for other datasets the current
+            one.
     """
 
     defer: bool = False
@@ -52,11 +54,11 @@ class ImageBatch:
     """A finished batch.
 
     Attributes:
-        images: ``(N, C, H, W)``; in shared memory where a loader's worker made it.
-        targets: N of them, whatever the dataset has.
-        normalize: for deferred images, each one's ``(mean, std)`` on the scale of [0, 1]; None where nothing is left
-            to do.
-        multiplied: deferred images are to be multiplied by 1 / 255, not divided by 255.
+        images: ``(N, C, H, W)``; in shared memory if a loader's worker made it.
+        targets: N targets, of the dataset's classes.
+        normalize: for deferred images, each image's ``(mean, std)`` on the scale of [0, 1]; None if no normalisation
+            is left to do.
+        multiplied: deferred images have to be multiplied by 1 / 255, not divided by 255.
     """
 
     images: torch.Tensor
@@ -67,21 +69,21 @@ class ImageBatch:
 
 @dataclass(frozen=True, slots=True)
 class CollatedBatch:
-    """A batch that a dataset has collated itself.
+    """A batch that the dataset itself has collated.
 
     Attributes:
-        parts: what ``default_collate`` would make of the samples.
+        parts: the same as ``default_collate`` of the samples.
     """
 
     parts: object
 
 
 _KEEP_UINT8 = ToPlanarTensor()
-_TAIL = frozenset({"erase", "normalize"})  # what may follow the conversion: shape and dtype stay
+_TAIL = frozenset({"erase", "normalize"})  # steps after the conversion that keep shape and dtype
 
 
 def _fits_a_slot(program: Program) -> bool:
-    """Whether a program ends in a tensor of a known shape and dtype."""
+    """True if a program ends in a tensor of a known shape and dtype."""
     return program.conversion is not None and all(getattr(step, "op", "") in _TAIL for step in program.after)
 
 
@@ -95,21 +97,21 @@ def _multiplied(program: Program) -> bool:
 
 
 def batch_bytes(recipe: Recipe, count: int, options: BatchSpec) -> int | None:
-    """Bytes of a batch of `count` such images; None where they don't go straight into one tensor."""
+    """Bytes of a batch of `count` such images; None if they can't be made in one tensor."""
     program = lower(recipe.steps, recipe.shape)
     return count * math.prod(program.result) * _dtype(program, options).itemsize if _fits_a_slot(program) else None
 
 
 @dataclass(slots=True)
 class BatchBuilder:
-    """The places of a batch of images in one tensor.
+    """Assigns the slots of one tensor to the images of a batch.
 
     Attributes:
-        count: images in the batch.
-        options: what is wanted.
-        shared: allocate in shared memory, to be handed to another process without a copy.
-        out: the tensor ``(N, C, H, W)`` to fill; images that don't fit into it aren't accepted. None for a new one.
-        images: the tensor, once an image was accepted.
+        count: number of images in the batch.
+        options: the batch's options.
+        shared: allocate in shared memory, for another process.
+        out: the tensor ``(N, C, H, W)`` to fill; images that don't fit it aren't accepted. None for a new one.
+        images: the tensor, once an image has been accepted.
     """
 
     count: int
@@ -121,14 +123,14 @@ class BatchBuilder:
     _first: Program | None = None
 
     def accept(self, task: SampleTask) -> bool:
-        """Gives the image of a task its place; False where it doesn't fit into a batch with the ones before.
+        """Assigns a slot to a task's image; False if the image doesn't fit into one tensor with those before.
 
-        Where conversions are deferred, that of the task's program becomes one that keeps uint8.
+        With deferred conversions, changes the task's program to keep uint8.
         """
         first, program = self._first, task.program
         if program is None:
             return False
-        # Most have the same end; then nothing else need be looked at.
+        # Most programs end in the same conversion; then nothing else needs to be compared.
         same = first is not None and program.conversion is first.conversion and not (program.after or first.after)
         if not (same or self._takes(program)) or (first is not None and program.result != first.result):
             return False
@@ -145,12 +147,12 @@ class BatchBuilder:
             conversion = program.conversion
             if isinstance(conversion, ToNormalizedTensor):
                 self._numbers[task.slot] = conversion.mean, conversion.std
-            # The memo's operations are the steps' alone; its jobs have conversions, but aren't asked for in a batch.
+            # The memo stays valid: it caches operations of the steps only; its jobs aren't used for batches.
             task.program = program._replace(conversion=_KEEP_UINT8)
         return True
 
     def place(self, position: int) -> torch.Tensor:
-        """The tensor ``(C, H, W)`` of an image."""
+        """The slot ``(C, H, W)`` of an image."""
         assert self.images is not None
         return self.images[position]
 
@@ -163,16 +165,16 @@ class BatchBuilder:
         return not program.after or not (defer or isinstance(program.conversion, ToPlanarTensor))
 
     def finish(self, targets: list[Any], positions: Sequence[int]) -> ImageBatch:
-        """The batch of these slots, which are filled; the others are left out.
+        """The batch of these slots; leaves out all others.
 
         Args:
-            targets: one for each of these slots.
-            positions: at least one, rising.
+            targets: a target for each of these slots.
+            positions: the filled slots, at least one, in rising order.
         """
         assert self.images is not None
         images = self.images
         if len(positions) < self.count:
-            for place, position in enumerate(positions):  # moved within the same, maybe shared, memory
+            for place, position in enumerate(positions):  # moved within the batch's own memory, which may be shared
                 if place != position:
                     images[place].copy_(images[position])
             images = images[: len(positions)]
@@ -182,7 +184,7 @@ class BatchBuilder:
 
 
 def _allocate(shape: Sequence[int], dtype: torch.dtype, options: BatchSpec, shared: bool) -> torch.Tensor:
-    """An uninitialised batch; shape is ``(N, H, W, C)``, the result ``(N, C, H, W)``."""
+    """An uninitialised batch ``(N, C, H, W)``; the argument `shape` is ``(N, H, W, C)``."""
     count, height, width, channels = shape
     layout = (count, height, width, channels) if options.channels_last else (count, channels, height, width)
     batch = batch_memory(layout, dtype, options, shared)
@@ -190,7 +192,7 @@ def _allocate(shape: Sequence[int], dtype: torch.dtype, options: BatchSpec, shar
 
 
 def batch_memory(shape: tuple[int, ...], dtype: torch.dtype, options: BatchSpec, shared: bool) -> torch.Tensor:
-    """An uninitialised, contiguous batch; `shared` for another process."""
+    """An uninitialised, contiguous batch; `shared` allocates shared memory for another process."""
     if not shared:
         return reused(shape, dtype, options.pinned)
     size = math.prod(shape) * dtype.itemsize

@@ -1,8 +1,8 @@
-"""The one way to samples: read, draw, lower, run in the core; what the core rejects one by one; then collect.
+"""The one path that makes samples: read, draw, lower, run in the core, make in Python what the core rejects, collect.
 
-Everything that makes samples goes this way: ``dataset[index]`` is a batch of one, and loaders, `load_batch` and tools
-submit batches. `BatchExecutor` knows no dataset: what is done with images, arrays or samples with targets is said by
-`ImageStages` and the classes that derive from it.
+Every sample takes this path: ``dataset[index]`` is a batch of one, and loaders, `load_batch` and tools submit batches.
+`BatchExecutor` knows no dataset: `ImageStages` and its subclasses define what is done with images, arrays or samples
+with targets.
 """
 
 from __future__ import annotations
@@ -21,21 +21,22 @@ from fastpipe.executor.tasks import FailurePolicy, SampleTask
 from fastpipe.sources.threads import Threads, kept_threads
 
 CHUNK = 64
-"""Samples of a batch that are read before the first of them is decoded: a batch's files may be more than fit in memory,
-and the core decodes some while others are read and drawn."""
+"""Samples of a batch that are read before the first of them is decoded. A whole batch's files may not fit in memory,
+and
+the core can decode the first ones while others are read and drawn."""
 
 
 class BatchExecutor:
     """Makes samples.
 
     Args:
-        tasks_of: from samples' numbers and their epoch (None without a seed) to tasks, which say what is to be read.
-        stages: what is done to them.
-        policy: what becomes of those that fail.
-        threads: how many decode, where a batch doesn't say; 0 for the caller's alone.
+        tasks_of: makes tasks, which say what to read, from sample indices and an epoch (None without a seed).
+        stages: the stages that process the tasks.
+        policy: the policy for samples that fail.
+        threads: number of decoding threads, unless a batch sets it; 0 decodes in the calling thread only.
 
     Attributes:
-        times: a row of `StageTimes` that batches add to; None where nobody asks.
+        times: the row of `StageTimes` to which batches add; None to measure nothing.
     """
 
     times: Row | None = None
@@ -60,12 +61,12 @@ class BatchExecutor:
     def run(
         self, indices: Sequence[int], epoch: int | None = None, options: BatchSpec | None = None
     ) -> list[Any] | ImageBatch:
-        """Samples: an `ImageBatch` where options are given and all fit into one tensor, else a list.
+        """Makes samples: an `ImageBatch` if options are given and all samples fit into one tensor, else a list.
 
         Args:
-            indices: their numbers.
-            epoch: which their random numbers are of; None without a seed.
-            options: what is wanted of the batch; None for a list.
+            indices: the samples' indices.
+            epoch: the epoch of their random numbers; None without a seed.
+            options: the batch's options; None for a list.
         """
         if self.stages.one_by_one and len(indices) > 1:
             alone: list[Any] = [self.submit([index], epoch).result() for index in indices]
@@ -75,7 +76,7 @@ class BatchExecutor:
     def submit(
         self, indices: Sequence[int], epoch: int | None = None, options: BatchSpec | None = None
     ) -> PendingBatch:
-        """Begins a batch: reads and draws the first samples and hands them to the core; arguments as of `run`."""
+        """Begins a batch: reads and draws the first samples and hands them to the core; see `run` for the arguments."""
         places = None
         if options is not None and not options.as_list and indices:
             places = self.stages.places(len(indices), options)
@@ -83,7 +84,7 @@ class BatchExecutor:
         return PendingBatch(self, indices, epoch, places, threads)
 
     def map(self, threads: int, function: Callable[..., None], *arguments: Iterable[object]) -> None:
-        """Calls a function by Python's threads."""
+        """Calls a function for each set of arguments, in Python threads."""
         if threads < 2:
             for each in zip(*arguments, strict=True):
                 function(*each)
@@ -92,16 +93,17 @@ class BatchExecutor:
         list(pool.executor.map(function, *arguments))
 
     def end_threads(self) -> None:
-        """Ends the threads that work for the calling thread; the next batch that wants some starts its own."""
+        """Ends the threads that work for the calling thread; its next batch starts new ones."""
         end_threads()
-        self._pool = None  # an executor's threads end when it is collected
+        self._pool = None  # an executor's threads end when it is garbage-collected
 
 
 class PendingBatch:
-    """A batch that is being made; see `BatchExecutor.submit`.
+    """A batch in progress; see `BatchExecutor.submit`.
 
-    The core makes some of its images while the next ones are read and drawn. Where one turns out bad, the others go on;
-    the policy decides about the bad ones at the end, in their order, so that what is drawn for substitutes doesn't
+    The core makes some of its images while the next ones are read and drawn. If an image turns out bad, the others go
+    on. At the end the policy decides about the bad ones, in their order, so that the random numbers of substitutes
+    don't
     depend on the number of threads.
     """
 
@@ -116,24 +118,25 @@ class PendingBatch:
         self._executor, self._stages, self._policy = executor, executor.stages, executor.policy
         self._indices, self._epoch, self._places, self._threads = indices, epoch, places, threads
         self._resources = thread_resources(threads)
-        self._tasks: list[SampleTask | None] = []  # by position; None: left out
+        self._tasks: list[SampleTask | None] = []  # by position; None for a sample that is left out
         self._running: tuple[CoreRun, list[SampleTask]] | None = None
         self._tell = StageListener(executor.times)
         if indices:
             self._submit_next()
 
     def submit_rest(self) -> None:
-        """Hands all to the core that isn't yet, so that another batch may draw; waits for all but the last ones."""
+        """Submits the remaining samples to the core, and waits for all but the last chunk; then other batches may
+        draw."""
         while len(self._tasks) < len(self._indices):
             self._submit_next()
 
     @property
     def may_draw(self) -> bool:
-        """Whether `result` may draw after `submit_rest`: for substitutes of bad files."""
+        """True if `result` may draw after `submit_rest`: for substitutes of bad files."""
         return self._policy.draws
 
     def result(self) -> ImageBatch | list[Any]:
-        """The finished samples, without those that were left out: in one tensor where all fit, else a list."""
+        """The finished samples, without those left out: an `ImageBatch` if all fit into one tensor, else a list."""
         tell = self._tell
         self.submit_rest()
         self._settle()
@@ -151,7 +154,7 @@ class PendingBatch:
         return result
 
     def _finished(self) -> list[Any]:
-        """The samples, finished one after the other: some files only turn out bad when user's code takes the pixels."""
+        """Finishes samples one by one: some files turn out bad only when the user's code reads the pixels."""
         samples = []
         for position in range(len(self._tasks)):
             while (task := self._tasks[position]) is not None:
@@ -174,7 +177,7 @@ class PendingBatch:
         self._begin(tasks)
 
     def _begin(self, tasks: list[SampleTask]) -> None:
-        """Reads and draws tasks and hands them to the core, which finishes those before meanwhile."""
+        """Reads and draws tasks and hands them to the core, which finishes the tasks before them meanwhile."""
         stages, places, tell = self._stages, self._places, self._tell
         tell(None)
         stages.read(tasks, self._resources)
@@ -197,7 +200,7 @@ class PendingBatch:
         self._running = run, tasks
 
     def _as_list(self) -> list[SampleTask]:
-        """Returns all unfinished tasks, lowered anew: their results don't fit into one tensor."""
+        """Falls back to a list, as results don't fit into one tensor; returns all unfinished tasks, lowered anew."""
         self._settle()
         self._places = None
         tasks = [task for task in self._tasks if task is not None and task.error is None and task.finished is None]
@@ -206,7 +209,7 @@ class PendingBatch:
         return tasks
 
     def _settle(self) -> None:
-        """Waits for the core, and makes what it has rejected."""
+        """Waits for the core, and makes the images that it has rejected."""
         running, self._running = self._running, None
         if running is None:
             return
@@ -228,7 +231,7 @@ class PendingBatch:
             self._policy.failed(task, error)
 
     def _substitute(self, position: int, task: SampleTask) -> None:
-        """Leaves a bad sample out, or puts another in its place, as the policy says."""
+        """Replaces a bad sample, or leaves it out, as the policy says."""
         for other in self._policy.substitutes(task):
             other.slot, other.is_substitute = position, True
             self._tasks[position] = other

@@ -1,4 +1,4 @@
-"""Images that the core is making, and the places of a batch that they are made in."""
+"""Jobs in progress in the core, and the interface of the slots that they write to."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from fastpipe.executor.tasks import SampleTask
 
 
 class CoreRun:
-    """Images that the core is making.
+    """The tasks of one chunk, of which the core runs some.
 
     Args:
-        rejected: tasks that it doesn't take.
-        claimed: tasks that it does, one for each of the first jobs.
-        unfinished: those of them to which something is to be done when the core has made them, by position.
-        jobs: room for jobs, filled; None where nothing is claimed.
-        keep: whatever has the memory that jobs write to: it lives until they have run.
-        resources: runs them: its threads, or the caller in `wait` where it has none.
+        rejected: tasks that the core doesn't take.
+        claimed: tasks that the core takes, one for each of the first jobs.
+        unfinished: slots of claimed tasks that need further work after the core.
+        jobs: the filled jobs; None if no task is claimed.
+        keep: an object that keeps alive the memory that the jobs write to.
+        resources: the pool that runs the jobs; without threads the caller runs them in `wait`.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class CoreRun:
             self._run = resources.pool.start(jobs, len(claimed), (claimed, keep))
 
     def wait(self) -> list[SampleTask]:
-        """Waits for the jobs; tasks that aren't finished, without an image where the core didn't make it."""
+        """Waits for the jobs; returns the tasks that need further work; ``image`` is None if the core failed."""
         jobs, resources, self._jobs = self._jobs, self._resources, None
         left = self._rejected
         if jobs is None or resources is None:
@@ -49,7 +49,7 @@ class CoreRun:
         statuses = resources.pool.run(jobs, len(self._claimed)) if self._run is None else self._run.wait()
         resources.give_back(jobs)
         for task, status in zip(self._claimed, statuses, strict=True):
-            if status:  # refused: `execute` asks the next reader, or says what is wrong
+            if status:  # refused: `execute` tries the next reader, or raises
                 task.image = None
                 left.append(task)
             elif task.slot in self._unfinished:
@@ -58,17 +58,17 @@ class CoreRun:
 
 
 class SlotAllocator(Protocol):
-    """The places of a batch that is made in one tensor; `BatchBuilder` has them."""
+    """The slots of a batch in one tensor; `BatchBuilder` implements it."""
 
     @property
     def images(self) -> torch.Tensor | None:
-        """The tensor, once a task was accepted."""
+        """The tensor, once a task has been accepted."""
 
     def accept(self, task: SampleTask) -> bool:
-        """Gives a task the place of its position; False where its result doesn't fit beside those before."""
+        """Assigns a slot to a task; False if its result doesn't fit into one tensor with those before."""
 
     def place(self, position: int) -> torch.Tensor:
-        """The tensor that a result goes into."""
+        """The tensor that a result is written to."""
 
     def finish(self, targets: list[Any], positions: Sequence[int]) -> ImageBatch:
-        """The batch of these places, which are filled; the others are left out."""
+        """The batch of these filled slots; leaves out all others."""

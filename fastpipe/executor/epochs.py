@@ -1,4 +1,4 @@
-"""An epoch that reaches running workers."""
+"""The current epoch, shared between the main process and running workers."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ __all__ = ["SharedEpoch"]
 
 
 class SharedEpoch:
-    """A number in shared memory: what the main process sets, workers see, persistent ones included.
+    """A number in shared memory: the main process sets it, workers see it, persistent ones included.
 
-    A worker that is forked inherits the memory; one that is spawned gets a handle, since torch's process pickler
-    sends tensors that way. Ordinary pickling and deep copies take the number only.
+    A forked worker inherits the memory. A spawned one gets a handle, because torch's process pickler sends tensors that
+    way. Ordinary pickling and deep copies take the number only.
 
-    Beside the number stands who counts: nobody yet, a loader that began it, or a loader that knows nothing
-    of epochs; of that one the first sample it asked for is kept, so that a second epoch is noticed (`repeats`).
+    A second number tells who counts epochs: nobody yet, or a loader that began this epoch, or a loader that doesn't
+    count epochs. For the last, it is the first sample that the loader asked for, so that the loader's second epoch is
+    noticed (`repeats`).
 
     Attributes:
-        given: what is noted of the loader that gave all of this epoch; None if another was begun or chosen since.
-        told: that loaders made anew repeat it, has been told.
+        given: notes about the loader that gave all of this epoch; None if an epoch has been begun or chosen since.
+        told: the user has been warned that loaders made anew repeat the epoch.
     """
 
     given: object = None
     told: bool = False
 
-    _asked: Sequence[int] = ()  # by this process, the last time
+    _asked: Sequence[int] = ()  # the indices of this process's last request
 
     def __init__(self, epoch: int = 0) -> None:
         self.__setstate__(torch.tensor([epoch, _CHOSEN, 0], dtype=torch.int64))
@@ -40,22 +41,22 @@ class SharedEpoch:
         return int(self._number[0])
 
     def set(self, epoch: int, counted: bool = False) -> None:
-        """Chooses an epoch; `counted`: a loader that counts epochs begins it."""
+        """Sets the epoch; `counted` if a loader that counts epochs begins it."""
         self.given = None
         self._number[:2] = epoch, _COUNTED if counted else _CHOSEN
 
     @property
     def is_chosen(self) -> bool:
-        """Nobody has asked for samples of this epoch since it was set."""
+        """True if no samples of this epoch have been asked for since it was set."""
         return int(self._number[1]) == _CHOSEN
 
     def stay(self, epoch: int) -> None:
-        """Fixes this process's copy at an epoch, whatever other processes set."""
+        """Fixes this process's copy at an epoch; other processes no longer change it."""
         self._number = np.array([epoch, _COUNTED, 0], np.int64)
 
     @contextlib.contextmanager
     def at(self, epoch: int) -> Iterator[None]:
-        """Sets the epoch of samples within the block."""
+        """Changes the epoch for samples within the block."""
         before = self.get()
         self._number[0] = epoch
         try:
@@ -64,9 +65,10 @@ class SharedEpoch:
             self._number[0] = before
 
     def repeats(self, indices: Sequence[int], path_of: Callable[[int], str]) -> bool:
-        """Notes that a loader asks for samples; True once, where it has asked for one of them before.
+        """Notes a loader's request for samples; True, once, if it has asked for the first sample before.
 
-        A wrapper may ask for the same ones twice in a row, and a dataset share its epoch with its subsets.
+        Ignores a request equal to the last one, because a wrapper may repeat it. Compares the first sample's path, too,
+        because a dataset may share its epoch with its subsets.
         """
         if not indices or indices == self._asked:
             return False
@@ -85,11 +87,11 @@ class SharedEpoch:
 
     def __setstate__(self, number: torch.Tensor) -> None:
         self._shared: torch.Tensor = number.share_memory_()  # type: ignore[no-untyped-call]
-        self._number = self._shared.numpy()  # torch's own reading of a number gives up the GIL
+        self._number = self._shared.numpy()  # torch's own way to read a number releases the GIL
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SharedEpoch:
         return SharedEpoch(self.get())
 
 
-# Instead of the first sample's index.
+# Values in the place of the first sample's index.
 _CHOSEN, _COUNTED = -(1 << 62), -(1 << 62) + 1

@@ -1,4 +1,4 @@
-"""The stages of images: files to tensors by a compiled transform, or to PIL images for what can't be compiled."""
+"""The stages for images: a compiled transform makes tensors from files; other transforms get PIL images."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class DecodeOptions:
         reader: a reader's name; None for the config's choice.
         config: the machine's config; None for the current one.
         apply_exif: turn each image upright by its EXIF orientation.
-        max_pixels: what an image may have, as `fastpipe.readers.read_image` says.
+        max_pixels: the limit of pixels, as in `fastpipe.readers.read_image`.
     """
 
     reader: str | None = None
@@ -57,35 +57,36 @@ class DecodeOptions:
 
 
 def upright(header: Header, orientation: int) -> ImageShape:
-    """The shape of an image that is turned by its EXIF orientation."""
+    """The shape of an image after it is turned by its EXIF orientation."""
     return ImageShape(header.width, header.height) if orientation >= 5 else ImageShape(header.height, header.width)
 
 
 class ImageStages:
-    """The stages of images, each with a target of its own; for other samples a class derives from it.
+    """The stages for samples of an image and a target; subclasses define other samples.
 
-    Threads may call `make` while another batch is read and drawn: it draws nothing.
+    Threads may call `make` while another batch is read and drawn: `make` draws nothing.
 
     Args:
         pipeline: the compiled transform.
         options: how files are decoded.
-        policy: is told of tasks that fail.
-        target_transform: takes the target; None for none.
-        loader: the user's own, which takes a path and gives an image: nothing is planned. None for fastpipe's readers.
-        generators: what is drawn from where a task has no key; None for the global generators.
+        policy: is told about tasks that fail.
+        target_transform: transforms the target; None for none.
+        loader: the user's own function from a path to an image, after which nothing is planned. None for fastpipe's
+            readers.
+        generators: the generators for tasks without a key; None for the global ones.
         seeded: tasks have keys.
         out: the tensor that batches are made in; None for new ones.
-        shared: new ones are in shared memory, for another process; None for: where a loader's worker makes them.
+        shared: allocate batches in shared memory, for another process; None to do so in a loader's worker.
 
     Attributes:
-        compiled: the transform that these were made for.
-        pipeline: the same, but that nothing is planned for a loader of the user's.
-        one_by_one: a sample has to be finished before the next one is drawn: its transforms may draw from the same
-            generators.
+        compiled: the transform that was given.
+        pipeline: the same transform; with a loader of the user's, one in which nothing is planned.
+        one_by_one: each sample has to be finished before the next one is drawn, because its transforms may draw from
+            the same generators.
     """
 
     finishes_in_python = False
-    """`make` has something to do even where the core does all steps of a program."""
+    """True if `make` has work to do even if the core runs all steps of a program."""
 
     def __init__(
         self,
@@ -109,15 +110,15 @@ class ImageStages:
         self.generators = generators
         self.one_by_one = bool(self.pipeline.unplanned) and not seeded
         rest = self.pipeline.unplanned
-        self._rest_runs = tuple(pipelines_of(rest))
-        self._takes_source = bool(rest) and named_call_of(rest[0]) is not None  # which needs no PIL image
+        self._rest_runs = tuple(runs_of(rest))
+        self._takes_source = bool(rest) and run_of(rest[0]) is not None  # no PIL image is needed
         self._seeded = seeded
         self._out, self._shared = out, shared
-        self._for_core: dict[tuple[object, ...], bool] = {}  # by what a choice depends on
-        self._alone = _Sinks(None)  # of images that aren't in a batch's tensor
+        self._for_core: dict[tuple[object, ...], bool] = {}  # by properties of headers
+        self._alone = _Sinks(None)  # for images that aren't made in a batch's tensor
 
     def places(self, count: int, options: BatchSpec) -> SlotAllocator | None:
-        """Places for a batch in one tensor; None where results are collated from a list."""
+        """The slots of a batch in one tensor; None if results are collated from a list."""
         if self.pipeline.unplanned or self.loader is not None:
             return None
         shared = get_worker_info() is not None if self._shared is None else self._shared
@@ -126,14 +127,14 @@ class ImageStages:
     # -- read
 
     def read(self, tasks: Sequence[SampleTask], resources: ThreadResources | None) -> None:
-        """Reads files by the core in one call, if it is there; formats that it lacks go through `read_one`."""
+        """Reads files by the core in one call, if it is available; `read_one` reads formats that the core lacks."""
         if self.loader is not None or not tasks:
             return
         sources: Sequence[str | bytes] = [task.source for task in tasks]
         remote = RemoteFile in map(type, sources)
         partial: dict[int, PartialFile] = {}
         if remote:
-            # What the user's code gets may be used as a whole.
+            # The user's code may need the whole image.
             in_parts = (
                 resources is not None and not self.pipeline.unplanned and not any(task.for_own_code for task in tasks)
             )
@@ -150,10 +151,10 @@ class ImageStages:
             return
         options = self.options
         reader, config = options.reader, options.config
-        limit = readers.pixel_limit(options.max_pixels)  # as it is now
+        limit = readers.pixel_limit(options.max_pixels)  # read anew for each batch
         files = resources.read(
             sources, readers.longest_file(limit), whole=remote
-        )  # a cache may drop its copies meanwhile
+        )  # a cache may drop its copies before the jobs run
         for number, (task, (header, place)) in enumerate(zip(tasks, files.outcomes(), strict=True)):
             if task.error is not None:
                 continue
@@ -163,11 +164,11 @@ class ImageStages:
                 task.shape = new_namedtuple(ImageShape, (header[1], header[2], 3))
                 if options.apply_exif:
                     self._orient(task)
-            else:  # or nothing that can be read: errors are told there
+            else:  # another format or an unreadable file: `read_one` raises
                 self.read_one(task, sources[number])
 
     def read_one(self, task: SampleTask, source: str | bytes | None = None) -> None:
-        """Reads a file by Python; what is at hand of it is its bytes, or the path of a local copy."""
+        """Reads a file in Python; `source`: its bytes, or the path of a local copy, if known."""
         options = self.options
         try:
             limit = readers.pixel_limit(options.max_pixels)
@@ -183,12 +184,12 @@ class ImageStages:
     def _orient(self, task: SampleTask) -> None:
         file: Encoded = task.encoded
         header = file.header
-        late = header.format == "PNG" or file.held is None  # a PNG's may stand after its pixels
+        late = header.format == "PNG" or file.held is None  # a PNG's EXIF may come after its pixels
         task.orientation = readers.upright_orientation(file.content, header) if late else header.orientation
         task.shape = upright(header, task.orientation)
 
     def release(self, tasks: Sequence[SampleTask], resources: ThreadResources | None) -> None:
-        """Gives back what was read."""
+        """Gives back the memory of the files."""
         given_back: core.Files | None = None
         for task in tasks:
             held, task.encoded = getattr(task.encoded, "held", None), None
@@ -199,8 +200,8 @@ class ImageStages:
     # -- draw
 
     def draw(self, tasks: Sequence[SampleTask]) -> None:
-        """Draws for tasks, in their order."""
-        # The generators are read once for all, unless a target's transform may draw from them in between.
+        """Draws for all tasks, in their order."""
+        # The generators are read once for all tasks, unless a target's transform may draw from them in between.
         ahead = self.target_transform is not None and not self.pipeline.unplanned
         alone = self._seeded or ahead
         fixed = self.pipeline.fixed_steps() if len(tasks) > 1 else None
@@ -215,28 +216,28 @@ class ImageStages:
                     self.draw_one(task, given, fixed)
 
     def draw_one(self, task: SampleTask, generators: Generators | None, fixed: FixedSteps | None) -> None:
-        """Draws for the image, then has the target transformed, if all of the image's transforms were drawn.
+        """Draws the image's steps; then transforms the target, if nothing of the image's transform is left to draw.
 
         Args:
-            task: gets the steps.
-            generators, fixed: as `Pipeline.steps` takes them.
+            task: the task, which gets the steps.
+            generators, fixed: see `Pipeline.steps`.
         """
         try:
             if task.shape is not None:
                 task.steps = self.pipeline.steps(task.shape, generators, fixed)
             if self.target_transform is not None and not self.pipeline.unplanned:
                 self.transform_target(task)
-        except Exception as error:  # with a note that names the sample
+        except Exception as error:  # raised with a note that names the sample
             raise self.policy.in_user_code(task, error) from error.__cause__
 
     def transform_target(self, task: SampleTask) -> None:
-        """Transforms the target ahead of the image, where nothing that sees the image draws after it."""
+        """Transforms the target before the image is made, unless transforms of the image still have to draw."""
         if self.target_transform is not None and not self.pipeline.unplanned:
             with keyed_globals(task.key) if task.key is not None else contextlib.nullcontext():
                 task.target = self.target_transform(task.target)
 
     def recipe(self, task: SampleTask, generators: Generators) -> Recipe:
-        """Draws a sample's recipe; reads its header alone."""
+        """Draws a sample's recipe; reads only the file's header."""
         header = readers.read_header(task.source)
         return self.pipeline.draw(upright(header, header.orientation if self.options.apply_exif else 1), generators)
 
@@ -246,7 +247,7 @@ class ImageStages:
         Raises:
             PlanError: the recipe is for an image of another size.
         """
-        task.is_substitute = True  # nobody is there to replace it later
+        task.is_substitute = True  # nobody could replace it later
         self.read_one(task)
         if task.error is not None:
             raise task.error
@@ -255,14 +256,14 @@ class ImageStages:
         task.steps = recipe.steps
         if self.pipeline.unplanned and task.key is not None:
             task.generators = keyed_generators(task.key)
-            self.pipeline.steps(task.shape, task.generators)  # the rest goes on after what this draws
+            self.pipeline.steps(task.shape, task.generators)  # advances the generators for the rest
         self.lower([task])
         self.make(task, None)
         self.transform_target(task)
         return self.finish(task)
 
     def lower(self, tasks: Sequence[SampleTask]) -> None:
-        """Makes programs of what was drawn."""
+        """Lowers the drawn steps to programs."""
         for task in tasks:
             if task.steps is not None and task.shape is not None:
                 task.program = lower(task.steps, task.shape, orientation=task.orientation)
@@ -272,14 +273,14 @@ class ImageStages:
     def start(
         self, tasks: Sequence[SampleTask], places: SlotAllocator | None, resources: ThreadResources | None
     ) -> CoreRun:
-        """Starts tasks in the core, in their places if there are some, and returns meanwhile."""
+        """Starts tasks in the core, in their slots if there are slots, and returns at once."""
         if not tasks or resources is None or self.pipeline.unplanned or self.loader is not None:
             return CoreRun(list(tasks))
         jobs = resources.jobs(len(tasks))
         sinks = self._alone if places is None else _Sinks(places)
         self._fetch_rows(tasks)
         limit: int | None = tasks[0].encoded.max_pixels
-        limits = limit or 0, readers.most_scratch(limit)  # what is beyond is refused, and left to `execute`
+        limits = limit or 0, readers.most_scratch(limit)  # larger images are refused, and left to `execute`
         claimed: list[SampleTask] = []
         rejected: list[SampleTask] = []
         unfinished: set[int] = set()
@@ -304,9 +305,9 @@ class ImageStages:
         return CoreRun(rejected, claimed, unfinished, jobs, sinks.memory, resources)
 
     def _fetch_rows(self, tasks: Sequence[SampleTask]) -> None:
-        """Reads the rows that programs need, of packed images in stores of which the beginning is there.
+        """Reads the rows that programs need, for remote packed images of which only the beginning has been read.
 
-        A file of which they can't be read is read as a whole later, and says why that can't be done.
+        A file whose rows can't be read is read as a whole later, which raises the error.
         """
         wanted = []
         for task in tasks:
@@ -317,7 +318,7 @@ class ImageStages:
             fetch_rows(wanted)
 
     def _is_for_core(self, task: SampleTask) -> bool:
-        """Whether the core is the reader that is chosen for a file."""
+        """True if the core is the chosen reader of a file."""
         header: Header = task.encoded.header
         kind = header.format, header.plain, header.bit_depth, header.progressive, header.animated
         found = self._for_core.get(kind)
@@ -327,7 +328,7 @@ class ImageStages:
         return found
 
     def make(self, task: SampleTask, out: torch.Tensor | None) -> None:
-        """Makes what is left of a task when the core has run."""
+        """Makes the rest of a task after the core has run."""
         program = task.program
         if program is None:
             if self.loader is not None:
@@ -342,7 +343,7 @@ class ImageStages:
             task.image = finish_tensor(program, task.image, out)
 
     def _is_lazy(self, task: SampleTask) -> bool:
-        """Whether code of the user's gets the image, which may need a part of it alone, and the core decodes it."""
+        """True if the image may be lazy: the user's code gets it and may need only a part, and the core decodes it."""
         program = task.program
         return (
             program is not None
@@ -373,12 +374,12 @@ class ImageStages:
         assert self.loader is not None
         task.image = self.loader(task.path)
         if self.policy.forgives and isinstance(task.image, Image.Image):
-            task.image.load()  # here, where it is known that it's the file that is bad
+            task.image.load()  # decoded here, where an error is known to be the file's
 
     # -- finish
 
     def finish(self, task: SampleTask) -> object:
-        """The finished sample: what isn't planned, and may draw, is done now; notes the error of a bad file."""
+        """Finishes a sample: runs transforms that aren't planned, and may draw; notes the error of a bad file."""
         if task.finished is not None:
             return task.finished
         if self.pipeline.unplanned:
@@ -395,7 +396,7 @@ class ImageStages:
         return self.sample_of(task)
 
     def run_rest(self, task: SampleTask) -> None:
-        """Calls the transforms that aren't known, and plans those after them; then the target's, in that order."""
+        """Runs the unplanned transforms, and as programs the known ones between them; then the target's transform."""
         for run in self._rest_runs:
             if task.key is not None and run.unplanned:
                 reseed(run.unplanned[0])
@@ -404,22 +405,22 @@ class ImageStages:
             task.target = self.target_transform(task.target)
 
     def sample_of(self, task: SampleTask) -> object:
-        """The sample as it is handed out."""
+        """The sample in the form that users get."""
         return task.image, task.target
 
 
 class _Sinks:
-    """Memory that the core writes to: the places of a batch in one tensor, or a tensor for each image.
+    """Memory that the core writes to: the slots of a batch's tensor, or a new tensor for each image.
 
     Attributes:
-        memory: the tensor of the batch; None where each image has its own.
+        memory: the tensor of the batch; None if each image has its own.
     """
 
     def __init__(self, builder: SlotAllocator | None) -> None:
         self.memory = None if builder is None else builder.images
         direct = self.memory is not None and self.memory.dtype in DIRECT
         self._places = core.BatchSink(self.memory) if self.memory is not None and direct else None
-        # Of images alone the last conversion and shape, and their sink; one object, as several threads may be here.
+        # For images outside of a batch: the last conversion, shape and sink, in one object as threads may share it.
         self._known: tuple[TensorConversion | None, ImageShape | None, tuple[object, ...]] = (None, None, ())
 
     def take(self, program: Program) -> bool:
@@ -432,9 +433,9 @@ class _Sinks:
         return self._places is not None and not (program.after and self.memory.dtype != conversion.dtype)
 
     def write(self, job: core.Job, position: int, program: Program) -> torch.Tensor | None:
-        """Sets a job's sink to a place; returns the tensor, or None if it is one of a batch and is finished then."""
+        """Sets a job's sink; returns the tensor, or None if the image is finished in a batch's tensor."""
         conversion = program.conversion
-        assert conversion is not None  # or `take` would have said so
+        assert conversion is not None  # `take` was True
         if self._places is not None:
             self._places.write(job, position, conversion.arithmetic)
             return self.memory[position] if self.memory is not None and program.after else None

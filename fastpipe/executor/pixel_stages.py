@@ -1,4 +1,4 @@
-"""The stages of images that are in memory, all in one array: nothing is read, and nothing is decoded."""
+"""The stages for images that are in memory, in one array: nothing is read or decoded."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from fastpipe.types import Box, Generators, ImageShape, Recipe
 
 
 class PixelArray:
-    """Images in one array, and where each lies.
+    """Images in one array, and the address of each.
 
     Args:
         data: uint8, ``(N, H, W)`` or ``(N, H, W, 3)``, with any strides; an array, or a tensor in main memory. It isn't
-            copied, and changes in it are seen.
-        channels_first: of colour images: the shape is ``(N, 3, H, W)``.
+            copied, and later changes in it are seen.
+        channels_first: the shape of colour images is ``(N, 3, H, W)``.
 
     Attributes:
         pixels: the array as ``(N, H, W, C)``.
-        shape: of each image.
+        shape: the shape of each image.
 
     Raises:
         DatasetError: the data has another shape or type.
@@ -60,7 +60,7 @@ class PixelArray:
             job.read_memory(address + box.top * row + box.left * column, self._strides, shape)
 
     def image(self, number: int) -> Image.Image:
-        """An image as Pillow's, with a copy of its pixels."""
+        """An image as a PIL image, with a copy of its pixels."""
         pixels = self.pixels[number]
         return Image.fromarray(pixels if self.shape.channels == 3 else pixels[:, :, 0])
 
@@ -81,7 +81,7 @@ def _channels_last(data: object, channels_first: bool) -> NDArray[np.uint8]:
 
 @dataclass(frozen=True, slots=True)
 class PixelImage:
-    """An image of a `PixelArray`, in the place of a file in a `SampleTask`."""
+    """An image of a `PixelArray`, used as `SampleTask.encoded` instead of a file."""
 
     array: PixelArray
     number: int
@@ -92,10 +92,10 @@ class PixelImage:
 
 
 class PixelStages(ImageStages):
-    """The stages of images in memory.
+    """The stages for images in memory.
 
     Args:
-        given, options: as of `ImageStages`.
+        given, options: see `ImageStages`.
         array: the images.
     """
 
@@ -111,7 +111,7 @@ class PixelStages(ImageStages):
         task.encoded, task.shape = PixelImage(self._array, task.source_index), self._array.shape
 
     def release(self, tasks: Sequence[SampleTask], resources: ThreadResources | None) -> None:
-        """Does nothing: the array stays."""
+        """Does nothing: the array stays in memory."""
 
     def recipe(self, task: SampleTask, generators: Generators) -> Recipe:
         return self.pipeline.draw(self._array.shape, generators)

@@ -1,4 +1,4 @@
-"""Seconds that the stages of a batch take, added up for whoever asks for them."""
+"""Seconds that each stage of making batches takes, added up for reports."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ Row: TypeAlias = "memoryview[float]"
 
 
 class Stage(IntEnum):
-    """The stages of making a batch, each with its place in a row of `StageTimes`; `IMAGES` is a count."""
+    """The stages of making a batch, each with its index in a row of `StageTimes`; `IMAGES` is a count."""
 
     IMAGES = 0
-    READ = 1  # files, and their headers
-    DRAW = 2  # random numbers, and the programs that are made of them
+    READ = 1  # files and their headers
+    DRAW = 2  # random numbers, and lowering to programs
     CORE = 3  # waiting for the core to decode and transform
-    PYTHON = 4  # what the core leaves to others, and the user's functions
+    PYTHON = 4  # images that the core rejects, and the user's functions
     COLLATE = 5  # samples to a batch
 
 
 class StageTimes:
-    """A row for each process that makes batches, which adds to its own; in memory that all of them share."""
+    """A row for each process that makes batches, in memory that all of them share; each adds to its own row."""
 
     def __init__(self, processes: int) -> None:
         zeros = torch.zeros((processes, len(Stage)), dtype=torch.float64)
         self._rows: torch.Tensor = zeros.share_memory_()  # type: ignore[no-untyped-call]
 
     def row(self, process: int) -> Row:
-        """The row of a process, to add to: images, then seconds by `Stage`."""
-        row = self._rows[process].numpy().data  # an item of an array would be another object of numpy's
+        """The row of a process, to add to: number of images, then seconds by `Stage`."""
+        row = self._rows[process].numpy().data  # faster than an item of the array, which makes a numpy object
         return cast(Row, row)
 
     def total(self) -> NDArray[np.float64]:
@@ -43,10 +43,10 @@ class StageTimes:
 
 
 class StageListener:
-    """Takes the time of one batch's stages: called with each when it is done; with None it begins anew.
+    """Measures the stages of one batch: called with each stage when it is done, or with None to restart the clock.
 
     Args:
-        row: takes the time of each stage; None where nobody asks.
+        row: the row to which times are added; None to measure nothing.
     """
 
     __slots__ = ("_since", "row")

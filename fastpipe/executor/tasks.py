@@ -1,4 +1,4 @@
-"""One sample on its way, with what each stage has found; and the policy for those that fail."""
+"""A sample in progress, with the results of each stage; and the policy for samples that fail."""
 
 from __future__ import annotations
 
@@ -12,29 +12,30 @@ from fastpipe.types import Generators, ImageShape, Step
 
 @dataclass(slots=True)
 class SampleTask:
-    """One sample on its way: each stage adds what it has found.
+    """A sample in progress; each stage adds its results.
 
     Attributes:
-        source_index: the sample that is read, counted from the front.
-        requested_index: the sample that was asked for, whose random numbers are used: another one where this replaces
-            it.
-        path: of the file; what errors call it.
-        target: of the sample that is read; transformed once `draw` is done, where nothing foreign is in the transforms.
-        source: the file's path, or what is in it.
-        slot: in the batch.
-        for_own_code: the image goes to code of the user's that may take a part of it: it may be a lazy one.
-        is_substitute: it takes another one's place: whether its file is good has to be known before it is handed out.
-        epoch: None where the dataset has no seed.
-        key: what keys the random numbers; None for those of the generators.
-        generators: keyed ones, where the sample's transforms aren't all drawn ahead: the others go on with them.
-        encoded: the file, once it is read: an `Encoded`; of other stages than those of images an object of their own.
-        shape: of the upright image, once the file is read.
-        orientation: the EXIF orientation that is applied; 1 for none.
-        steps: what was drawn.
-        program: what is to be done.
-        image: the result, or what is there of it; None while there is nothing, and for one made in a batch's tensor.
-        error: why it can't be made, None as long as it can.
-        finished: an ``(image, target)`` to hand out as it stands; None where there is work to do.
+        source_index: the index of the sample that is read, not negative.
+        requested_index: the index of the sample that was asked for, which the random numbers belong to; differs if this
+            task is a substitute.
+        path: the file's path, for errors.
+        target: the target of the sample that is read; transformed after `draw`, unless the transform has unplanned
+            parts.
+        source: the file's path, or its bytes.
+        slot: the position in the batch.
+        for_own_code: the user's code gets the image and may need only a part of it: it may be a lazy image.
+        is_substitute: it replaces another sample, so its file has to be decoded before it is handed out.
+        epoch: the epoch; None if the dataset has no seed.
+        key: the key of the random numbers; None to draw from the generators.
+        generators: keyed generators, if some transforms aren't drawn ahead and will draw from them later.
+        encoded: the file, once it is read: an `Encoded`, or another object for stages that read no images.
+        shape: the shape of the upright image, once the file is read.
+        orientation: the EXIF orientation to apply; 1 for none.
+        steps: the drawn steps.
+        program: the lowered steps.
+        image: the result so far; None before there is one, and for an image made in a batch's tensor.
+        error: why the sample can't be made; None if there is no error.
+        finished: an ``(image, target)`` that needs no work; None for any other sample.
     """
 
     source_index: int
@@ -59,16 +60,16 @@ class SampleTask:
 
 
 class FailurePolicy(Protocol):
-    """Decides what becomes of samples that can't be made; `fastpipe.datasets.BadFilePolicy` is one."""
+    """Decides about samples that can't be made; `fastpipe.datasets.BadFilePolicy` implements it."""
 
     def failed(self, task: SampleTask, error: Exception) -> None:
-        """Notes the error in the task; raises it where errors are raised, or where it isn't the file's fault."""
+        """Notes the error in the task; raises it if the policy is to raise, or if the file isn't to blame."""
 
     def in_user_code(self, task: SampleTask, error: Exception) -> Exception:
-        """The error of a transform of the user's, which names the sample."""
+        """An error that names the sample, for an error in a transform of the user's."""
 
     def substitutes(self, task: SampleTask) -> Iterator[SampleTask]:
-        """Samples to make in place of one that failed, until one succeeds; none to leave it out."""
+        """Samples to make in place of one that failed, until one succeeds; without any the sample is left out."""
 
     @property
     def forgives(self) -> bool:
@@ -76,4 +77,4 @@ class FailurePolicy(Protocol):
 
     @property
     def draws(self) -> bool:
-        """Whether substitutes draw random numbers."""
+        """True if substitutes draw random numbers."""
