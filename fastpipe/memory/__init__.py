@@ -1,1 +1,1 @@
-"""The memory of batches: used again, and shared by a loader's workers and the main process."""
+"""Memory for batches: reused, and shared between a loader's workers and the main process."""

@@ -1,7 +1,7 @@
-"""Memory of batches within a process, used again when nothing can see the batch any more.
+"""Memory for batches within a process, reused once no object refers to the batch any more.
 
-A fresh batch costs twice its pixels' resize in page faults, as the system clears each page when it is first touched.
-A fork needn't be thought of: whoever writes first to a piece that both see, parent or child, gets a copy.
+A fresh batch costs twice its pixels' resize in page faults, because the system clears each page at its first use.
+Forks need no special care: whichever process first writes to a piece that both have, parent or child, gets a copy.
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ import torch
 from numpy.typing import NDArray
 
 SMALL = 1 << 20
-"""Bytes up to which the allocator itself keeps pieces."""
-_KEPT = 4  # free pieces
+"""Smaller pieces, in bytes, are cached by the allocator itself."""
+_KEPT = 4  # the most free pieces
 _ALIGNMENT = 64
 
 
 class _Lent(weakref.ref["NDArray[np.uint8]"]):
-    """A weak reference to an array that lies on a piece; once the array is gone, it stands for the free piece."""
+    """A weak reference to an array that lies on a piece; once the array is gone, it represents the free piece."""
 
     __slots__ = ("give_back", "piece")
     piece: NDArray[np.uint8]
     give_back: Callable[[], object]
 
 
-# Without a lock: between any two lines the collector may give a piece back, and a signal's handler or another thread
-# take one, too. Each call of the deque's is done at once, and who looks at a piece has it alone.
+# Without a lock: between any two lines the garbage collector may return a piece, and a signal handler or another thread
+# may take one. Each call of a deque method is atomic, and a piece that was popped belongs to one caller alone.
 _free: deque[_Lent] = deque(maxlen=_KEPT)
 _lent: dict[int, _Lent] = {}
 
-# No line of Python's runs as an array goes: Ctrl-C that came there would be ignored.
+# No line of Python code may run when an array is destroyed: a KeyboardInterrupt raised there would be ignored.
 _give_back = methodcaller("give_back")
 
 
 def reused(shape: tuple[int, ...], dtype: torch.dtype, pinned: bool = False) -> torch.Tensor:
-    """An uninitialised, contiguous tensor; its memory may have been another's that is gone.
+    """An uninitialised, contiguous tensor, whose memory may have belonged to a tensor that is gone.
 
     Args:
-        shape, dtype: of the tensor.
-        pinned: in pinned memory, which torch itself uses again, once a device has read it.
+        shape, dtype: the tensor's shape and dtype.
+        pinned: use pinned memory, which torch itself reuses once a device has read it.
     """
     if pinned:
         return torch.empty(shape, dtype=dtype, pin_memory=True)
@@ -65,15 +65,15 @@ def tensor_on(
     *,
     start: int = 0,
 ) -> torch.Tensor:
-    """A tensor on the memory of an object, which it keeps: no view of another, as those can't be detached in place.
+    """A tensor on an object's memory, which keeps the object alive. It is no view: views can't be detached in place.
 
     Args:
         memory: a writable buffer.
-        shape: of the tensor, which isn't empty.
-        dtype: of the tensor.
-        strides: of the tensor; None for dense rows.
-        offset: elements of the tensor's storage before its first.
-        start: bytes of the memory before the storage.
+        shape: the tensor's shape, not empty.
+        dtype: the tensor's dtype.
+        strides: the tensor's strides; None for a contiguous one.
+        offset: elements between the start of the tensor's storage and its first element.
+        start: bytes between the start of the memory and the storage.
     """
     if strides is None:
         strides = tuple(math.prod(shape[place + 1 :]) for place in range(len(shape)))
@@ -83,7 +83,8 @@ def tensor_on(
 
 
 def reused_bytes(size: int) -> NDArray[np.uint8]:
-    """Uninitialised bytes, used again once this very array is gone; views of it must keep it itself."""
+    """Uninitialised bytes, reused once this array object is gone; views have to keep a reference to the object
+    itself."""
     piece = _take(size)
     start = -piece.__array_interface__["data"][0] % _ALIGNMENT
     view = piece[start : start + size]
@@ -98,7 +99,7 @@ def _take(size: int) -> NDArray[np.uint8]:
     for _ in range(len(_free)):
         try:
             free = _free.popleft()
-        except IndexError:  # others took them meanwhile
+        except IndexError:  # others took them in the meantime
             break
         if size + _ALIGNMENT <= free.piece.size <= 2 * size + _ALIGNMENT:
             return free.piece

@@ -1,10 +1,10 @@
-"""Shared memory that batches are made in again and again.
+"""Shared memory in which batches are made again and again.
 
-A new piece of shared memory costs as much as decoding: the system clears its pages, maps each of them when it is first
-written to, and takes them away again. So a worker keeps the pieces that it has handed out, and makes the next batch in
-one that the main process has let go of: when the last tensor on it is gone, not before. Where that process was forked
-meanwhile, the child may still see the batch: then the piece is left to it, and the worker takes another one. Likewise
-where a batch is kept for long: the piece is the batch's alone from then on, and goes away with it.
+A new piece of shared memory costs as much as decoding: the system clears its pages, maps each at its first use, and
+unmaps them at the end. So a worker keeps the pieces that it has handed out, and reuses one when the main process has
+released it: when the last tensor on it is gone. If the main process has been forked in the meantime, the child may
+still see the batch; then the worker gives up the piece, and takes another one. It also gives up the piece of a batch
+that the user keeps for long: the piece then lives as long as the batch.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from fastpipe.environment import SHARED_MEMORY, no_descriptors_left, shared_memo
 from fastpipe.errors import LoaderError
 from fastpipe.memory.host_pool import tensor_on
 
-# What the main process writes, and the worker reads, about a piece.
+# States of a piece, written by the main process and read by the worker.
 _FREE, _IN_USE, _LEFT = 0, 1, 2
 
 _NUMBERS = 1 << 12
-"""Batches of a worker that the main process may keep before further ones are in memory that isn't used again."""
+"""The most batches of a worker that the main process may keep; further ones are in memory that isn't reused."""
 _KEPT = 4
-"""A batch is kept for long if it is there after this many requests for each of the worker's pieces."""
+"""A batch counts as kept for long if it still exists after this many requests for each of the worker's pieces."""
 
 _forks = 0
-"""How often this process has been forked."""
+"""How many times this process has been forked."""
 
 
 def _forking() -> None:
@@ -50,14 +50,14 @@ if hasattr(os, "register_at_fork"):
 
 @dataclass(slots=True)
 class _Piece:
-    """Memory that a worker makes batches in.
+    """A piece of memory in which a worker makes batches.
 
     Attributes:
         memory: the memory.
-        lent: the array of the batch that is, or was, made in it; gone when nothing of this process refers to it.
-        is_sent: that batch was handed over.
-        handed_over: when the last one was, as a count of requests.
-        is_known: to the main process.
+        lent: the array of the current or last batch; dead when no object of this process refers to it.
+        is_sent: that batch was sent to the main process.
+        handed_over: the count of requests when a batch was last sent.
+        is_known: the main process has the piece.
     """
 
     memory: torch.Tensor
@@ -68,13 +68,13 @@ class _Piece:
 
 
 class WorkerPieces:
-    """The pieces of a worker, in its process.
+    """The pieces of a worker, in the worker's process.
 
     Args:
-        count: the most that it keeps; batches beyond them are in new memory.
+        count: the most pieces to keep; further batches are in new memory.
 
     Raises:
-        LoaderError: there is no room for what is noted about them.
+        LoaderError: there is no shared memory for the pieces' states.
     """
 
     def __init__(self, count: int) -> None:
@@ -84,17 +84,17 @@ class WorkerPieces:
         self._is_known = False
         self._asked = 0
         self._pieces: dict[int, _Piece] = {}
-        self._numbers: dict[int, int] = {}  # of pieces, by their address
-        self._left: list[int] = []  # numbers that the main process hasn't been told of
+        self._numbers: dict[int, int] = {}  # of pieces, by address
+        self._left: list[int] = []  # numbers of given-up pieces of which the main process hasn't been told
 
     def lend(self, size: int) -> NDArray[np.uint8] | None:
-        """At least `size` bytes for a batch; None where all pieces are in use.
+        """Lends at least `size` bytes for a batch; None if all pieces are in use.
 
-        They are used again when nothing refers to this very array, and the main process has let go of the batch where
-        it was sent. Views of the array must keep it itself.
+        They are reused once no object refers to this array object and, if the batch was sent, the main process has
+        released it. Views have to keep a reference to the array object itself.
 
         Raises:
-            LoaderError: there is no room for a new piece.
+            LoaderError: there is no shared memory for a new piece.
         """
         self._asked += 1
         self._leave_kept()
@@ -104,7 +104,7 @@ class WorkerPieces:
         piece = self._pieces.get(number)
         if piece is None or len(piece.memory) < size:
             self._drop(number)
-            del piece  # given back before there is another
+            del piece  # freed before a new piece is allocated
             self._in_use[number] = _FREE
             piece = self._pieces[number] = _Piece(new_shared(size))
             self._numbers[piece.memory.data_ptr()] = number
@@ -113,7 +113,7 @@ class WorkerPieces:
         return array
 
     def _leave_kept(self) -> None:
-        """Leaves pieces to the batches that are kept in them: others take their place."""
+        """Gives up the pieces of batches that are kept for long, so that other pieces can take their place."""
         since = self._asked - _KEPT * self._count
         for number, piece in [*self._pieces.items()]:
             if piece.handed_over < since and self._in_use[number] == _IN_USE:
@@ -126,7 +126,7 @@ class WorkerPieces:
             del self._numbers[piece.memory.data_ptr()]
 
     def _number_for(self, size: int) -> int | None:
-        """The number of the smallest free piece of at least `size` bytes, or of one to be replaced, or of a new one."""
+        """The number of the smallest free piece of at least `size` bytes, or of a piece to replace, or of a new one."""
         free = {}
         for number, piece in [*self._pieces.items()]:
             if self._in_use[number] == _LEFT:
@@ -144,9 +144,9 @@ class WorkerPieces:
         return next((number for number in unused if number not in self._pieces), None)
 
     def reduced(self, tensor: torch.Tensor) -> tuple[object, ...] | None:
-        """The stand-in for a tensor in a pickle for the main process, which the memory is handed over to.
+        """How to pickle a tensor of a lent piece for the main process, which gets the piece; see ``__reduce__``.
 
-        None for a tensor that doesn't lie in a piece that was lent, or in one whose batch was handed over before.
+        None for a tensor that isn't in a lent piece, or whose piece has been sent since it was lent.
         """
         number = self._numbers.get(tensor.untyped_storage().data_ptr())
         piece = None if number is None else self._pieces[number]
@@ -156,7 +156,7 @@ class WorkerPieces:
             return None
         self._in_use[number] = _IN_USE
         states = None if self._is_known else _Handle(self._states)
-        memory = None if piece.is_known else _Handle(piece.memory)  # sent once, and mapped once
+        memory = None if piece.is_known else _Handle(piece.memory)  # sent and mapped once
         left, self._left = tuple(self._left), []
         piece.handed_over, piece.is_known, piece.is_sent, self._is_known = self._asked, True, True, True
         layout = (tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.storage_offset())
@@ -164,28 +164,28 @@ class WorkerPieces:
 
 
 _worker = 0, 0
-"""The process that is a loader's worker, and how many pieces it keeps."""
+"""The process id of this process if it is a loader's worker, and the number of pieces to keep."""
 _pieces: WorkerPieces | None = None
 
 
 def begin_worker(count: int) -> None:
-    """Has this process, a loader's worker, keep `count` pieces."""
+    """Marks this process as a loader's worker that keeps `count` pieces."""
     global _worker, _pieces
     _worker, _pieces = (os.getpid(), count), None
-    with contextlib.suppress(LoaderError):  # which the first batch raises
+    with contextlib.suppress(LoaderError):  # the first batch raises it
         worker_pieces()
 
 
 def is_begun() -> bool:
-    """True in a loader's worker that was told to keep pieces."""
+    """True in a loader's worker that keeps pieces."""
     return _worker[0] == os.getpid()
 
 
 def worker_pieces() -> WorkerPieces | None:
-    """The pieces of this process; None where it is no worker, or each batch has memory of its own.
+    """The pieces of this process; None if it isn't a worker that keeps pieces, or not on Linux.
 
     Raises:
-        LoaderError: there is no room for any.
+        LoaderError: there is no shared memory for the pieces' states.
     """
     global _pieces
     process, count = _worker
@@ -197,10 +197,10 @@ def worker_pieces() -> WorkerPieces | None:
 
 
 def lent_bytes(size: int) -> NDArray[np.uint8] | None:
-    """At least `size` bytes of this worker's pieces, as `WorkerPieces.lend` gives them; None without free pieces.
+    """Lends at least `size` bytes of this worker's pieces: see `WorkerPieces.lend`. None without a free piece.
 
     Raises:
-        LoaderError: there is no room for a new piece.
+        LoaderError: there is no shared memory for a new piece.
     """
     pieces = worker_pieces() if size else None
     return None if pieces is None else pieces.lend(size)
@@ -208,7 +208,7 @@ def lent_bytes(size: int) -> NDArray[np.uint8] | None:
 
 @dataclass(frozen=True, slots=True)
 class _Handle:
-    """Shared memory on its way, shared however small it is."""
+    """Pickles shared memory as a handle, however small it is."""
 
     memory: torch.Tensor
 
@@ -217,10 +217,10 @@ class _Handle:
 
 
 class _Opened:
-    """The pieces of one worker, as the main process sees them.
+    """The pieces of one worker in the main process.
 
     Args:
-        states: what is known of each.
+        states: the pieces' states, shared with the worker.
     """
 
     def __init__(self, states: torch.Tensor) -> None:
@@ -228,12 +228,12 @@ class _Opened:
         self._pieces: dict[int, NDArray[np.uint8]] = {}
 
     def open(self, number: int, memory: torch.Tensor | None, left: Iterable[int]) -> NDArray[np.uint8]:
-        """The piece that a batch came in; it is free again when nothing refers to this very array.
+        """Opens the piece that a batch came in; it is free again once no object refers to this array object.
 
         Args:
-            number: which piece.
-            memory: of the piece, the first time.
-            left: numbers of pieces that aren't used again: their memory goes away with the batches in them.
+            number: the piece's number.
+            memory: the piece's memory, the first time that it comes; else None.
+            left: the numbers of given-up pieces, whose memory is freed with the batches in it.
         """
         for other in left:
             self._pieces.pop(other, None)
@@ -245,28 +245,28 @@ class _Opened:
 
 
 _opened: dict[str, _Opened] = {}
-"""The pieces of each worker that have come, by its process's name: the number may be given again."""
+"""The pieces of each worker, by its process's name, because process ids are reused."""
 
 
 def close_pieces(workers: Iterable[str]) -> None:
-    """Gives up the pieces of workers that have ended; those with batches that are still there go away with them."""
+    """Drops the pieces of workers that have ended; pieces with batches that still exist are freed with the batches."""
     for worker in workers:
         _opened.pop(worker, None)
 
 
 def _close(worker: str, opened: _Opened) -> None:
-    """Gives up the pieces of a worker whose process is gone, unless another one has its name by now."""
+    """Drops the pieces of a worker whose process is gone, unless another worker has the same name by now."""
     if _opened.get(worker) is opened:
         del _opened[worker]
 
 
 def pieces_in_use(workers: Iterable[str]) -> int:
-    """How many pieces of some workers hold a batch that is still there."""
+    """How many pieces of these workers hold a batch that still exists."""
     return sum(int((_opened[worker].states == _IN_USE).sum()) for worker in workers if worker in _opened)
 
 
 def _free(states: NDArray[np.uint8], number: int, owner: int, forks: int) -> None:
-    if os.getpid() == owner:  # a process forked from it has the same objects, but no say
+    if os.getpid() == owner:  # a forked child has copies of the objects, which don't count
         states[number] = _FREE if forks == _forks else _LEFT
 
 
@@ -281,21 +281,21 @@ def _received(
     stride: tuple[int, ...],
     offset: int,
 ) -> torch.Tensor:
-    """Makes a tensor of a batch that came from a worker; called in the main process."""
+    """Makes a tensor from a batch that came from a worker; called in the main process by unpickling."""
     if states is not None:
         _opened[worker] = _Opened(states)
         for process in active_children():
             if process.name == worker:
                 weakref.finalize(process, _close, worker, _opened[worker]).atexit = False
-    # torch keeps the array for as long as there is a tensor, or anything made of one, on its memory.
+    # torch keeps a reference to the array as long as a tensor on its memory exists.
     return tensor_on(_opened[worker].open(number, memory, left), shape, dtype, stride, offset)
 
 
 def new_shared(size: int) -> torch.Tensor:
-    """New shared memory, uint8 ``(size,)``: what torch's ``default_collate`` takes in a worker.
+    """Allocates shared memory, uint8 ``(size,)``, as torch's ``default_collate`` does in a worker.
 
     Raises:
-        LoaderError: there is no room for it, or no file descriptor.
+        LoaderError: there is too little shared memory, or no file descriptor left.
     """
     try:
         storage = torch.UntypedStorage._new_shared(size)  # type: ignore[no-untyped-call]
@@ -309,7 +309,7 @@ def new_shared(size: int) -> torch.Tensor:
 
 
 def too_small(needed: int, what: str) -> LoaderError:
-    """The error where shared memory has no room for `needed` bytes; `what` says what they are."""
+    """The error for too little shared memory for `needed` bytes; `what` is the start of a phrase about them."""
     room = shared_memory_room()
     has = "" if room is None else f", and {SHARED_MEMORY} has {_megabytes(room.free)} free of {_megabytes(room.size)}"
     wanted = f"{max(1, -(-2 * needed >> 30))}g"

@@ -1,6 +1,6 @@
-"""Stacks of tensors as torch's ``default_collate`` makes them, in memory that is used again.
+"""Stacks tensors as torch's ``default_collate`` does, in memory that is reused.
 
-In a loader's worker that is shared with the main process, so that a batch is sent by its place
+In a loader's worker the memory is shared with the main process, so that only the batch's position in it is sent
 (`fastpipe.memory.shm_pool`).
 """
 
@@ -20,15 +20,15 @@ from fastpipe.memory.shm_pool import lent_bytes
 from fastpipe.program.pending_tensor import is_pending, plain_class, write_stack
 
 _SMALL_SHARED = 1 << 16
-"""Bytes of shared memory, each piece of which is new to both processes, from which on it is used again."""
+"""The least bytes of a batch for which shared memory is reused; new memory costs page faults in both processes."""
 
 
 def stacked(batch: Any) -> torch.Tensor | None:
-    """A stack in memory that is used again; None where torch is to make it."""
+    """Stacks tensors in memory that is reused; None if torch has to do it."""
     if not are_alike(batch):
         return None
     first = batch[0]
-    if first.ndim > 3 and not all(one.is_contiguous() for one in batch):  # of which torch may keep the layout
+    if first.ndim > 3 and not all(one.is_contiguous() for one in batch):  # torch may keep such a tensor's memory layout
         return None
     memory = new_places(first.nbytes * len(batch))
     if memory is None:
@@ -43,14 +43,14 @@ def stacked(batch: Any) -> torch.Tensor | None:
 
 
 def are_alike(batch: Any) -> bool:
-    """Whether these are tensors whose values alone make the batch, of one shape and dtype; some may have no pixels."""
+    """True for tensors of one class, shape and dtype that can be stacked by copying values; some may be pending."""
     if not isinstance(batch, (list, tuple)) or len(batch) < 2:
         return False
     first = batch[0]
     plain = plain_class(first)
     if plain is not torch.Tensor and not _stacks_as_tensor(plain):
         return False
-    with torch._C.DisableTorchFunctionSubclass():  # a pending tensor knows this of itself
+    with torch._C.DisableTorchFunctionSubclass():  # a pending tensor answers without its pixels
         if first.layout is not torch.strided or first.device.type != "cpu":
             return False
         shape, dtype = first.shape, first.dtype
@@ -66,7 +66,7 @@ def are_alike(batch: Any) -> bool:
 
 
 def _stacks_as_tensor(kind: type[Any]) -> bool:
-    """Whether a stack of a class's tensors is a plain tensor: torchvision's images make one, unless told otherwise."""
+    """True if stacked tensors of a class become a plain tensor, as torchvision's images do by default."""
     helpers = sys.modules.get("torchvision.tv_tensors._torch_function_helpers")
     tv_tensors = sys.modules.get("torchvision.tv_tensors")
     if helpers is None or tv_tensors is None or kind is not tv_tensors.Image:
@@ -75,12 +75,12 @@ def _stacks_as_tensor(kind: type[Any]) -> bool:
 
 
 def new_places(size: int) -> NDArray[np.uint8] | None:
-    """At least `size` uninitialised bytes, used again once this very array is gone; None where torch is to allocate."""
+    """At least `size` uninitialised bytes, reused once this array object is gone; None if torch has to allocate."""
     if get_worker_info() is None:
         return reused_bytes(size) if size >= SMALL else None
     if size < _SMALL_SHARED:
         return None
     try:
         return lent_bytes(size)
-    except LoaderError:  # no room, as torch's own collating is going to say in its own words
+    except LoaderError:  # torch's own collating will raise its error about it
         return None

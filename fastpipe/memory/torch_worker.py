@@ -1,7 +1,7 @@
-"""Workers of torch's own loader: their batches in shared memory that is used again.
+"""Makes workers of torch's own loader reuse the shared memory of batches.
 
-torch takes new shared memory for each batch, and sends a file descriptor for each tensor. The system clears and maps
-every page, for the worker and for the main process, which takes as long as decoding.
+torch allocates new shared memory for each batch, and sends a file descriptor for each tensor. The system clears and
+maps every page for both the worker and the main process, which takes as long as decoding.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from fastpipe.memory.stacking import stacked
 from fastpipe.memory.worker_queue import DirectQueue
 
 _PIECES = 64
-"""Results of batches that a worker has in shared memory at a time: of those made ahead, and of some that are kept."""
+"""The most pieces of a worker: for batches made ahead, and some that the user keeps."""
 _WORKER_LOOP, _RESULTS = "_worker_loop", "data_queue"
-"""The function that a worker of torch's or torchdata's runs, and its queue of batches."""
+"""The worker function of torch's and torchdata's loaders, and its local variable with the queue of batches."""
 
 
 def serve_torch_loader() -> None:
-    """Has this process stack and send tensors as fastpipe's loader does, if it is a worker that doesn't yet."""
+    """Makes a worker of torch's loader stack and send tensors as fastpipe's does, unless it already does."""
     if get_worker_info() is None or is_begun() or sys.platform != "linux":
         return
     frame: FrameType | None = sys._getframe()
     while frame is not None and frame.f_code.co_name != _WORKER_LOOP:
         frame = frame.f_back
-    if frame is not None:  # else a thread of the user's asks
+    if frame is not None:  # else it was called in a thread of the user's
         send_directly(frame.f_locals.get(_RESULTS))
 
 
 def send_directly(results: object) -> None:
-    """Has a worker's batches stacked in memory that is used again, and sent by their place.
+    """Makes a worker stack batches in memory that is reused, and send only their position in it.
 
     Args:
-        results: the worker's queue of batches. One that isn't multiprocessing's stays as it is, and so does any where
-            there is no room: torch says so in its own words.
+        results: the worker's queue of batches. Nothing changes if it isn't multiprocessing's queue, or if there is no
+            shared memory left, about which torch will raise its own error.
     """
     if type(results) not in (Queue, DirectQueue):
         return
@@ -52,7 +52,7 @@ def send_directly(results: object) -> None:
     except LoaderError:
         return
     results.__class__ = DirectQueue
-    if collate.default_collate_fn_map.get(torch.Tensor) is collate.collate_tensor_fn:  # nobody has taught it otherwise
+    if collate.default_collate_fn_map.get(torch.Tensor) is collate.collate_tensor_fn:  # nobody else has replaced it
         collate.default_collate_fn_map[torch.Tensor] = _collated
 
 

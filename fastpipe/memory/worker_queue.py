@@ -1,10 +1,10 @@
 """The queues between a loader and its workers: without a thread, a socket or a file descriptor for each batch.
 
-torch's loader takes multiprocessing's queues. These pickle and write in a thread of their own, which in the main
-process wants the interpreter whenever a batch is asked for; and each tensor comes as a file descriptor, for which the
-main process calls on the worker, and both prove who they are: 1.5 ms a batch, for labels as for images. Here whoever
-puts a message writes it, and small tensors go with it. Images come in memory that both know
-(`fastpipe.memory.shm_pool`), so that nothing but a short message is handed over.
+torch's loader takes multiprocessing's queues. These pickle and write in a thread of their own, which needs the main
+process's GIL whenever a batch is asked for. Each tensor comes as a file descriptor, for which the main process connects
+to the worker, and both authenticate: 1.5 ms a batch, for labels as for images. Here the caller of ``put`` writes the
+message itself, with small tensors in it. Images are in memory that both processes have mapped
+(`fastpipe.memory.shm_pool`), so that only a short message is sent.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from fastpipe.memory.host_pool import tensor_on
 from fastpipe.memory.shm_pool import worker_pieces
 
 NO_ROOM = 74
-"""Exit status of a worker that shared memory has no room for what it sends."""
+"""Exit status of a worker that has too little shared memory for its results."""
 NO_DESCRIPTORS = 75
-"""Exit status of a worker that has no file descriptor left for what it sends."""
+"""Exit status of a worker that has no file descriptor left for its results."""
 
-_SMALL = 1 << 13  # bytes of a tensor that are copied: less work than a descriptor
-_AT_ONCE = getattr(select, "PIPE_BUF", 0) - 4  # a pipe that takes anything takes as much, and the length before it
+_SMALL = 1 << 13  # bytes; smaller tensors are copied, which is less work than sending a descriptor
+_AT_ONCE = getattr(select, "PIPE_BUF", 0) - 4  # a pipe that polls as writable takes this many bytes and their length
 _OTHERS_WRITE_S = 1.0
 
 
 def with_direct_queues(context: BaseContext | None) -> BaseContext:
-    """A copy of a multiprocessing context, None for the default one, whose queues are `DirectQueue`s."""
+    """A copy of a multiprocessing context (None: the default one) whose queues are `DirectQueue`s."""
     found: Any = copy.copy(multiprocessing.get_context() if context is None else context)
     found.Queue = lambda: DirectQueue(ctx=found)
     made: BaseContext = found
@@ -48,10 +48,10 @@ def with_direct_queues(context: BaseContext | None) -> BaseContext:
 
 
 class DirectQueue(queues.Queue):  # type: ignore[type-arg]
-    """multiprocessing's queue, but the caller writes what the pipe takes at once.
+    """multiprocessing's queue, whose ``put`` writes the message itself if the pipe takes it at once.
 
-    A message that is too long for that, or meets a full pipe, goes by multiprocessing's thread, and all that follow do,
-    too: neither side waits for the other to read, and messages stay in order.
+    A message that is too long for that, or meets a full pipe, goes through multiprocessing's thread, and so do all
+    later ones. So neither side waits for the other to read, and messages stay in order.
     """
 
     _wlock: Any
@@ -67,7 +67,7 @@ class DirectQueue(queues.Queue):  # type: ignore[type-arg]
             super().put(_Pickled(message), block, timeout)
 
     def _write(self, message: bytes) -> bool:
-        """Writes a message if the pipe takes it at once; returns whether it did."""
+        """Writes a message if the pipe takes it at once; True if it did."""
         if sys.platform == "win32" or len(message) > _AT_ONCE or not self._wlock.acquire(True, _OTHERS_WRITE_S):
             return False
         try:
@@ -83,7 +83,7 @@ class DirectQueue(queues.Queue):  # type: ignore[type-arg]
 
 
 class _Pickled:
-    """A message for multiprocessing's thread, which pickles what it is given; it comes out as the message's object."""
+    """A pickled message for multiprocessing's thread, which pickles it again; unpickles to the message's object."""
 
     def __init__(self, message: bytes) -> None:
         self._message = message
@@ -93,7 +93,7 @@ class _Pickled:
 
 
 class _Pickler(ForkingPickler):
-    """Sends tensors in the worker's pieces by their place, small ones by value, and others as torch does."""
+    """Sends tensors in the worker's pieces by their position, small ones by value, and others as torch does."""
 
     def reducer_override(self, obj: object) -> Any:
         if type(obj) is not torch.Tensor or obj.device.type != "cpu" or obj.layout != torch.strided:
@@ -123,21 +123,21 @@ def _tensor_of(data: bytearray, dtype: torch.dtype, shape: tuple[int, ...]) -> t
 def _dumps(obj: object) -> bytes:
     """Pickles a batch's number and indices.
 
-    Where these are integers, without a pickler: its buffer has malloc tidy up what all the small tensors of a step of
-    training have left behind, and that takes 0.3 ms.
+    Integers are formatted without a pickler, whose buffer makes malloc consolidate all the small blocks that a training
+    step has freed; that takes 0.3 ms.
     """
     number, indices = obj if type(obj) is tuple and len(obj) == 2 else (None, None)
     if type(number) is int and type(indices) is list and {*map(type, indices)} == {int}:
         listed = "\nI".join(map(str, indices))
-        return f"(I{number}\n](I{listed}\net.".encode()  # protocol 1: a tuple of a number and a list of numbers
+        return f"(I{number}\n](I{listed}\net.".encode()  # pickle protocol 1: a tuple of a number and a list of numbers
     try:
-        return pickle.dumps(obj)  # in torch's protocol: a later one keeps arrays read-only
-    except Exception:  # what multiprocessing alone can send; other errors are raised again by that
+        return pickle.dumps(obj)  # in torch's protocol, because later ones make arrays read-only
+    except Exception:  # for objects that only multiprocessing can pickle, which raises other errors again
         return bytes(ForkingPickler.dumps(obj))
 
 
 def _batch(obj: object) -> bytes:
-    """Pickles a batch; a worker that can't ends, so that the main process hears of it: it would wait for ever."""
+    """Pickles a batch; if that fails, ends the worker, so that the main process doesn't wait for it for ever."""
     try:
         into = io.BytesIO()
         _Pickler(into).dump(obj)
