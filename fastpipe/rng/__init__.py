@@ -1,7 +1,7 @@
 """torch's, Python's and numpy's generators: emulated, keyed, saved and restored.
 
-`drawing` and `keyed_generators` say which generators a draw comes from, `stream_of` gives the stream that a transform
-draws from: an `MT19937Stream`, which has torch's numbers without torch's calls, or a `TorchStream`, which calls torch.
+`drawing` and `keyed_generators` provide the generators of a draw. `stream_of` gives the stream that a transform draws
+from: an `MT19937Stream`, which computes torch's numbers without calling torch, or a `TorchStream`, which calls torch.
 `fastpipe.rng.state` saves and restores the generators.
 """
 

@@ -1,4 +1,4 @@
-"""float32 arithmetic of torch's generator: its rounding, and the differences of versions, builds and processors."""
+"""float32 arithmetic of torch's generator: its rounding, and how it differs by version, build and processor."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import NamedTuple
 import torch
 
 STEP = 2.0**-24
-"""The factor of a word's last 24 bits."""
+"""The factor that maps the low 24 bits of a word to [0, 1)."""
 
 _FLOAT = struct.Struct("f")
 pack, unpack = _FLOAT.pack, _FLOAT.unpack
-"""``unpack(pack(x))[0]`` is a number rounded to float32."""
+"""``unpack(pack(x))[0]`` rounds a number to float32."""
 _DOUBLE, _BITS = struct.Struct("=d"), struct.Struct("=Q")
 
 
 @functools.lru_cache(maxsize=1024)
 def float32(value: float) -> float:
-    """A number rounded as torch rounds one that it compares with a float32 tensor."""
+    """Rounds a number as torch does to compare it with a float32 tensor."""
     try:
         rounded: float = unpack(pack(value))[0]
     except OverflowError:
@@ -30,18 +30,19 @@ def float32(value: float) -> float:
 
 @functools.lru_cache(maxsize=64)
 def log_ratio(ratio: tuple[float, ...], dtype: torch.dtype) -> list[float]:
-    """The logarithms in float32 (torch's default ``dtype``, which is part of the key), as torchvision rounds them."""
+    """The logarithms in float32, as torchvision rounds them; ``dtype``, torch's default dtype, is a key of the
+    cache."""
     logarithms: list[float] = torch.log(torch.tensor(ratio)).tolist()
     return logarithms
 
 
 class Span(NamedTuple):
-    """A range of floats as torch works with it, in float32.
+    """The range of a uniform draw, in float32, as torch computes with it.
 
     Attributes:
-        start, width: its start, and how far its end is from there.
-        end: the number for which torch gives the start instead; NaN where torch lets it be.
-        exact: whether a number, in float64, is exact before it is rounded to float32.
+        start, width: the range's start and its width.
+        end: the value that torch replaces by the start; NaN if it replaces none.
+        exact: whether float64 holds a drawn number exactly before it is rounded to float32.
     """
 
     start: float
@@ -52,10 +53,10 @@ class Span(NamedTuple):
 
 @functools.lru_cache(maxsize=4096)
 def span_of(low: float, high: float) -> Span | None:
-    """The span of a range.
+    """The `Span` of a uniform draw's range.
 
-    None for what is left to torch: ranges that it refuses, and numbers at the ends of float32's own range, where
-    processors may be told to flush them to zero.
+    None for a range that torch has to handle: one that it refuses, or with numbers near the limits of float32, which
+    processors may be set to flush to zero.
     """
     if not (isinstance(low, int | float) and isinstance(high, int | float) and -1e30 <= low <= high <= 1e30):
         return None
@@ -63,42 +64,42 @@ def span_of(low: float, high: float) -> Span | None:
     width = float32(end - start)
     if 0 < abs(start) < 1e-30 or 0 < width < 1e-30:
         return None
-    # A sum is a multiple of the smallest bit of either number: float64 holds it if it is at most 2**53 times that.
+    # A sum is a multiple of the lowest bit of either number: float64 holds it up to 2**53 times that bit.
     smallest = min(_last_bit(width) * STEP, _last_bit(start))
     exact = arithmetic().fused and abs(start) + width <= smallest * 2.0**53
     return Span(start, width, end if arithmetic().half_open else math.nan, exact)
 
 
 def _last_bit(value: float) -> float:
-    """The value of the last of a float32's 24 bits; infinite for 0, which has none."""
+    """The value of the lowest of a float32's 24 bits; infinite for 0, which has none."""
     return math.ldexp(1.0, math.frexp(value)[1] - 24) if value else math.inf
 
 
 def multiply_add(fraction: float, width: float, start: float) -> float:
-    """``fraction * width + start`` of float32 numbers, rounded to float32 once, or twice where torch is built so."""
-    product = fraction * width  # 48 bits: exact
+    """``fraction * width + start`` in float32, rounded once, or twice as in a torch without fused multiply-add."""
+    product = fraction * width  # exact, with at most 48 bits
     value: float
     if not arithmetic().fused:
         value = unpack(pack(unpack(pack(product))[0] + start))[0]
         return value
     total = product + start
     part = total - product
-    missing = (product - (total - part)) + (start - part)  # what the sum has lost, exactly
+    missing = (product - (total - part)) + (start - part)  # the exact rounding error of the sum
     if missing and not _BITS.unpack(_DOUBLE.pack(total))[0] & 1:
-        # Rounded to odd, the sum has a trace of what it lost; rounded to even, the next rounding might take a
-        # number for the middle between two that isn't.
+        # Round to odd: with round to even, the second rounding might take the sum for a tie between two float32
+        # numbers that it isn't.
         total = math.nextafter(total, math.copysign(math.inf, missing))
     value = unpack(pack(total))[0]
     return value
 
 
 class Arithmetic(NamedTuple):
-    """torch's arithmetic, as far as versions, builds and processors differ in it.
+    """Properties of torch's arithmetic that differ by version, build and processor.
 
     Attributes:
         fused: whether ``uniform_`` multiplies and adds with one rounding.
-        half_open: whether ``uniform_`` gives the start of its range for a number that is rounded to its end.
-        wide: from how many integers on ``randint`` takes two words to choose one.
+        half_open: whether ``uniform_`` gives the start of its range for a number that rounds to its end.
+        wide: from this many integers on, ``randint`` uses two words to choose one.
     """
 
     fused: bool
@@ -114,7 +115,7 @@ def arithmetic() -> Arithmetic:
     expected = [unpack(pack(x * float32(high - low) + low))[0] for x in _some(0.0, 1.0)]
     twister = torch.Generator().manual_seed(0)
     torch.randint(0, 2**28, [1], generator=twister)
-    words = int(twister.get_state()[16])  # how many were taken
+    words = int(twister.get_state()[16])  # the number of words taken
     return Arithmetic(
         _some(low, high) == expected, max(_some(1.0, 1.0 + 2**-23)) == 1.0, 2**32 if words == 1 else 2**28
     )

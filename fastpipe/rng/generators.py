@@ -1,4 +1,4 @@
-"""The generators that draws come from: the global ones, a thread's own, or keyed ones; as streams if torch is known."""
+"""The generators of draws: the global ones, a thread's own, or keyed ones; emulated where torch's are known."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from fastpipe.types import Generators, PythonRandom
 
 if TYPE_CHECKING:
     Stream: TypeAlias = MT19937Stream | TorchStream
-else:  # as annotations tell TorchScript, which can't compile the other one
+else:  # TorchScript reads this as the type, and can't compile MT19937Stream
     Stream = TorchStream
 
 
 class StreamGenerators(Generators):
-    """`Generators` whose numbers come from an `MT19937Stream`, for fastpipe's own transforms.
+    """`Generators` whose torch numbers come from an `MT19937Stream`, for fastpipe's own transforms.
 
-    For everybody else `torch` is torch's generator, at the state that the draws so far have led to. Once somebody has
-    it, all draws are torch's, so that they may take turns with his.
+    Other code gets torch's generator from `torch`, in the state after the draws so far. From then on all draws call
+    torch, so that other code may draw in between.
 
     Args:
-        stream: of the generator, or of a seed.
+        stream: the stream of torch's generator, or of a seed.
         python: Python's generator.
-        key: what Python's and numpy's generator are seeded with when they're asked for; None for those that are given.
+        key: the seed of Python's and numpy's generators, which are made at first use; None to use the given ones.
         numpy: numpy's generator; None for the global one.
     """
 
@@ -75,7 +75,8 @@ class StreamGenerators(Generators):
         return self._numpy
 
     def plain(self) -> Generators:
-        """The generators themselves, up to date, for code that knows no streams; the stream reads them anew then."""
+        """The generators for code that knows no streams, in their current states; the stream then reads torch's
+        anew."""
         source = self._stream.generator()
         return Generators(None if source is torch.default_generator else source, self.python, self.numpy)
 
@@ -90,7 +91,7 @@ class StreamGenerators(Generators):
 
 
 _LATER = object()
-"""A stand-in for a keyed generator, which takes longer to seed than a draw, until somebody asks for it."""
+"""A placeholder for a keyed generator until its first use, as seeding it takes longer than a draw."""
 
 
 def stream_of(generators: Generators) -> Stream:
@@ -99,12 +100,13 @@ def stream_of(generators: Generators) -> Stream:
 
 
 def numpy_of(generators: Generators) -> Any:
-    """numpy's generator, with the methods of ``numpy.random.RandomState``; its module for the global one."""
+    """numpy's generator, with the methods of ``numpy.random.RandomState``; the module ``np.random`` for the global
+    one."""
     return np.random if generators.numpy is None else generators.numpy
 
 
 def _numpy_keyed(key: Any) -> object:
-    """numpy's legacy generator, which libraries draw from, seeded by a key."""
+    """numpy's legacy generator, which other libraries draw from, seeded by a key."""
     legacy = np.random
     return legacy.RandomState(key & 0xFFFFFFFF)
 
@@ -114,14 +116,14 @@ GLOBAL = Generators()
 
 
 class drawing:
-    """``with drawing(generators) as held:`` reads their state once for many draws, and writes it back at the end.
+    """Reads the generators' state once for many draws, and writes it back: ``with drawing(generators) as held:``.
 
-    The global generator's stream is one thread's at a time: others wait for the end.
+    Only one thread at a time can use the global generator's stream: others wait for the end of the block.
 
     Args:
-        generators: as for a draw; None for the global ones.
-        globally: the global ones even where a thread's own take their place.
-        with_python: `rewind` puts Python's and numpy's generators back, too.
+        generators: the generators to draw from; None for the global ones.
+        globally: use the global ones even where a thread's own ones replace them.
+        with_python: `rewind` restores Python's and numpy's generators, too.
     """
 
     __slots__ = ("_before", "_given", "_globally", "_lock", "_others", "_stream", "_with_python")
@@ -154,7 +156,7 @@ class drawing:
             self._lock = kept.lock
             self._lock.acquire()
             stream = self._stream = kept.stream
-            stream.flush()  # of a draw that this one is part of
+            stream.flush()  # in case this block is within another one
             stream.found = b""
             return kept.streamed(python, numpy)
         if source.device.type == "cpu" and usable():
@@ -171,7 +173,7 @@ class drawing:
             self._lock.release()
 
     def rewind(self) -> None:
-        """Puts the global generators back, after a block that drew from them, to where it found them."""
+        """Restores the global generators to their states before the block, after a block that drew from them."""
         if self._before:
             torch.default_generator.set_state(torch.frombuffer(bytearray(self._before), dtype=torch.uint8))
         if self._others is not None:
@@ -181,11 +183,11 @@ class drawing:
 
 
 class ThreadGenerators:
-    """Generators that take the global ones' place in a thread: see `active`.
+    """Generators that replace the global ones in a thread: see `active`.
 
     Attributes:
-        torch, python, numpy: the generators themselves; None for numpy's global one.
-        stream: of torch's, kept from draw to draw.
+        torch, python, numpy: the generators; None for numpy's global one.
+        stream: the stream of torch's generator, kept from draw to draw.
     """
 
     def __init__(self, torch: Generator, python: PythonRandom, numpy: Any = None) -> None:
@@ -197,21 +199,21 @@ class ThreadGenerators:
         self._streamed = StreamGenerators(self.stream, python, numpy=numpy)
 
     def streamed(self, python: PythonRandom, numpy: object) -> StreamGenerators:
-        """The generators with the kept stream and these two: the same object as long as it will do."""
+        """The generators with the kept stream and these two; cached while they are the same."""
         kept = self._streamed
         changed = kept._python is not python or kept._numpy is not numpy
-        if changed or kept.stream is not self.stream:  # or somebody has had torch's generator
+        if changed or kept.stream is not self.stream:  # or other code has got torch's generator
             kept = self._streamed = StreamGenerators(self.stream, python, numpy=numpy)
         return kept
 
     def plain(self) -> Generators:
-        """The generators themselves, up to date."""
+        """The generators in their current states."""
         self.stream.flush()
         return Generators(self.torch, self.python, self.numpy)
 
     @contextlib.contextmanager
     def active(self) -> Iterator[None]:
-        """Makes this thread's draws come from these generators wherever they would come from the global ones."""
+        """Makes this thread draw from these generators instead of the global ones."""
         token = _own.set(self)
         try:
             yield
@@ -223,22 +225,22 @@ _own: ContextVar[ThreadGenerators | None] = ContextVar("fastpipe_generators", de
 
 
 def _renew() -> None:
-    """Sets `_shared`: the global generators, with a stream that keeps the numbers made ahead for the next draw."""
+    """Sets `_shared`: the global generators with a stream that keeps prefetched numbers for the next draw."""
     global _shared
     _shared = ThreadGenerators(torch.default_generator, random)
 
 
 _shared: ThreadGenerators
 _renew()
-if hasattr(os, "register_at_fork"):  # a fork may inherit a lock that a thread held which the child doesn't have
+if hasattr(os, "register_at_fork"):  # the child may inherit a lock held by a thread that it doesn't have
     os.register_at_fork(after_in_child=_renew)
 
 
 def usable() -> bool:
-    """Whether torch, called now, would draw float32 numbers on the CPU, and as `MT19937Stream` does."""
+    """True if torch now draws float32 numbers on the CPU, and `MT19937Stream` emulates it exactly."""
     return (
         torch.get_default_dtype() is torch.float32
-        and not torch._C._len_torch_function_stack()  # such as of a default device
+        and not torch._C._len_torch_function_stack()  # for example torch.device as a context
         and not torch._C._len_torch_dispatch_stack()
         and matches_torch()
     )

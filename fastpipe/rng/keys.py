@@ -1,4 +1,4 @@
-"""Keys for random numbers that depend on ``(seed, epoch, index)`` alone."""
+"""Keys of random numbers that depend on ``(seed, epoch, index)`` alone."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterable
 
 
 def sample_key(seed: int, epoch: int, index: int) -> int:
-    """64 bits that look unrelated for any two different triples."""
+    """64 bits that are unrelated for any two different triples."""
     return sample_keys(seed, epoch, (index,))[0]
 
 
 def sample_keys(seed: int, epoch: int, indices: Iterable[int]) -> list[int]:
-    """`sample_key` of each index."""
+    """The `sample_key` of each index."""
     begun = hashlib.blake2b(b"%d,%d," % (seed, epoch), digest_size=8, person=b"fastpipe sample")
     keys = []
     for index in indices:
@@ -23,5 +23,5 @@ def sample_keys(seed: int, epoch: int, indices: Iterable[int]) -> list[int]:
 
 
 def torch_seed(key: int) -> int:
-    """A key as a seed that every version of torch takes: some refuse what is outside of ``[0, 2**63)``."""
+    """Makes a key a seed that every version of torch takes: some refuse values outside of ``[0, 2**63)``."""
     return key & 0x7FFF_FFFF_FFFF_FFFF

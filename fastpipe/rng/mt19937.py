@@ -1,8 +1,8 @@
 """torch's CPU generator in plain Python: the same numbers and the same state, without a tensor for each number.
 
 The generator is an MT19937, whose state can be read and written. `MT19937Stream` reads it once, draws, and writes it
-back. What is known here of torch (where its state lies, how it rounds) is checked against torch itself before the first
-use, in `matches_torch`; where something differs, torch is called as ever.
+back. `matches_torch` checks all assumptions about torch (the layout of its state, its rounding) against torch itself
+before the first use; if one is wrong, draws call torch.
 """
 
 from __future__ import annotations
@@ -20,48 +20,48 @@ from numpy.typing import NDArray
 
 from fastpipe.rng.float32 import STEP, arithmetic, float32, multiply_add, pack, span_of, unpack
 
-# The 5,056 bytes of get_state: seed (uint64), left (int32), seeded (int32), next (uint64), 624 words as uint64, then
-# the normal numbers that are kept for later. left is 625 - next; a fresh seed has (1, 0): no word is left.
+# The 5,056 bytes of get_state: seed (uint64), left (int32), seeded (int32), next (uint64), 624 words as uint64, then a
+# cached normal number. left is 625 - next; right after seeding they are (1, 0): no word is left.
 _SIZE, _COUNT = 5056, 624
 _KEY = slice(24, 24 + 8 * _COUNT)
 _HEAD, _LEFT, _NEXT = struct.Struct("=QiiQ"), struct.Struct("=i"), struct.Struct("=Q")
 _LEFT_AT, _NEXT_AT = 8, 16
-# How many words are made at a time. A multiple of it is a block, so that none reaches into the next one.
+# Number of words made at a time. It divides 624, so that no chunk reaches into the next block.
 _CHUNK = 156
-# The same for a seed of a sample's own: enough for nearly every pipeline, and few are made in vain.
+# The same for a sample's own seed: enough for nearly every pipeline, with few words wasted.
 _SEEDED_CHUNK = 32
 
 EXP_ERROR = 2.0**-21
-"""Bound on the relative error of a side's length by torch's exp of its ratio; `matches_torch` checks it."""
+"""Bound on the relative error of a side's length computed by math.exp instead of torch's; `matches_torch` checks it."""
 
 _MASK = 0xFFFFFF
-_ONE_WORD = 1 << 28  # fewer integers than these are chosen by one word in every version
+_ONE_WORD = 1 << 28  # fewer integers than these take one word in every version
 
 
 class _Scratch(threading.local):
-    """A thread's working memory, made once."""
+    """A thread's reusable objects."""
 
     def __init__(self) -> None:
-        with torch.inference_mode(False):  # else it couldn't be written to outside of that mode
+        with torch.inference_mode(False):  # a tensor made in inference mode couldn't be written to outside of it
             self.number = torch.empty([1], dtype=torch.float32, device="cpu")
         self.value: Any = memoryview(cast(Any, self.number.numpy()))
         self.twister = torch.Generator()
         self.bits = np.random.MT19937(0)
-        self.legacy = np.random.RandomState(self.bits)  # its seeding is torch's
+        self.legacy = np.random.RandomState(self.bits)  # seeds as torch does
 
 
 _scratch = _Scratch()
 
 
 class MT19937Stream:
-    """The numbers of a ``torch.Generator``, drawn in plain Python; methods have the names of torch's functions.
+    """The numbers of a ``torch.Generator``, drawn in plain Python; methods are named after torch's functions.
 
     Args:
-        source: the generator. It stays where it is until `flush`, and is read anew by the first draw after that,
-            so that others may draw from it in between.
+        source: the generator. It is unchanged until `flush`, and read anew by the first draw after that, so that other
+            code may draw from it in between.
 
     Attributes:
-        found: the state of the generator when it was first read, or handed out, since this was last made empty.
+        found: the generator's state when it was first read, or handed out, since this attribute was last set empty.
     """
 
     __slots__ = (
@@ -81,19 +81,19 @@ class MT19937Stream:
     def __init__(self, source: torch.Generator | None) -> None:
         self._source = source
         self._seed = 0
-        self._words: list[int] = []  # at hand, the next one last; none where the source has to be read first
-        self._kept: list[int] = []  # those that were at hand when the state in _buffer was written
-        self._stop = 0  # the position in the block after them
+        self._words: list[int] = []  # available words, the next one last; empty if the source has to be read first
+        self._kept: list[int] = []  # the words that were available when the state in _buffer was written
+        self._stop = 0  # the position in the block behind the available words
         self._read = False
-        self._buffer = bytearray()  # the state, as it was read or written last; _state is a tensor of the same memory
+        self._buffer = bytearray()  # the state as last read or written; _state is a tensor on this memory
         self._state: Any = None
-        self._key = b""  # the block that the words in _chunk, up to _stop, are of
+        self._key = b""  # the block that _chunk belongs to; _chunk ends at position _stop
         self._chunk: list[int] = []
         self.found = b""
 
     @classmethod
     def seeded(cls, seed: int) -> MT19937Stream:
-        """The stream of ``torch.Generator().manual_seed(seed)``, for a seed from ``[0, 2**63)``."""
+        """The stream of ``torch.Generator().manual_seed(seed)``, for a seed in ``[0, 2**63)``."""
         stream = cls(None)
         stream._seed = seed
         _scratch.legacy.seed(seed & 0xFFFFFFFF)
@@ -101,7 +101,7 @@ class MT19937Stream:
         return stream
 
     def generator(self) -> torch.Generator:
-        """The generator, at the state that the draws so far have led to; the next draw reads it anew."""
+        """The generator in the state after the draws so far; the next draw reads it anew."""
         if self._source is None:
             self._source = torch.Generator().manual_seed(self._seed)
             drawn = self._stop - len(self._words)
@@ -114,9 +114,9 @@ class MT19937Stream:
         return self._source
 
     def flush(self) -> None:
-        """Writes the state that the draws so far have led to into the generator."""
+        """Writes the state after the draws so far into the generator."""
         if self._read and self._source is not None:
-            # At least 1: there's no state before a block's first number, which an interrupted draw may not have taken.
+            # At least 1: no state stands for position 0 of a block, from which an interrupted draw may not have drawn.
             position = max(self._stop - len(self._words), 1)
             _LEFT.pack_into(self._buffer, _LEFT_AT, _COUNT + 1 - position)
             _NEXT.pack_into(self._buffer, _NEXT_AT, position)
@@ -124,12 +124,12 @@ class MT19937Stream:
             self._kept, self._words, self._read = self._words, [], False
 
     def _refill(self) -> int:
-        """Puts words into `_words`, where those at hand have come to an end, and takes the next."""
+        """Makes new words available when none is left, and takes the next one."""
         if self._source is None:
             self.generator()
         if self._read:
             position = self._stop
-        elif self._load() and self._kept:  # nobody else has drawn
+        elif self._load() and self._kept:  # no other code has drawn
             words = self._kept
             self._kept, self._words, self._read = [], words, True
             return words.pop()
@@ -144,11 +144,11 @@ class MT19937Stream:
             key = np.frombuffer(self._buffer, np.uint64, _COUNT, _KEY.start)[position:stop].astype(np.uint32)
             chunk = _tempered(key)[::-1].tolist()
         words = chunk[: stop - position]
-        self._chunk, self._words, self._stop, self._read = chunk, words, stop, True  # at once, for signal handlers
+        self._chunk, self._words, self._stop, self._read = chunk, words, stop, True  # at once: signals
         return words.pop()
 
     def _load(self) -> bool:
-        """Reads the source's state; whether it's the one that was written last."""
+        """Reads the source's state; True if it is the one that was written last."""
         assert self._source is not None
         content = _content(self._source)
         if not self.found:
@@ -165,12 +165,12 @@ class MT19937Stream:
         return False
 
     def _position(self) -> int:
-        """The position in the block of the state that was read."""
+        """The position in the block, from the state that was read."""
         _, left, _, position = _HEAD.unpack_from(self._buffer)
         return _COUNT if left == 1 else position
 
     def _turn(self) -> None:
-        """Goes on to the next block: torch's own twist, in a generator that nobody else has."""
+        """Makes the next block by torch's own twist, in a generator that nobody else uses."""
         twister = _scratch.twister
         _LEFT.pack_into(self._buffer, _LEFT_AT, 1)
         twister.set_state(self._state)
@@ -193,7 +193,7 @@ class MT19937Stream:
     def uniform(self, low: float, high: float) -> float:
         """``torch.empty(1).uniform_(low, high).item()``."""
         span = span_of(low, high)
-        if span is None:  # torch knows what to do or to say
+        if span is None:  # torch handles or refuses this range
             return float(torch.empty([1]).uniform_(low, high, generator=self.generator()).item())
         start, width, end, exact = span
         fraction = ((self._words.pop() if self._words else self._refill()) & _MASK) * STEP
@@ -207,12 +207,13 @@ class MT19937Stream:
     def rectangle_sides(self, area: float, log_low: float, log_high: float) -> tuple[int, int]:
         """``round(math.sqrt(area * ratio))`` and ``round(math.sqrt(area / ratio))`` of a random ratio.
 
-        The ratio is ``torch.empty(1).uniform_(log_low, log_high).exp().item()``. The sides are whole numbers that
-        hardly ever depend on how an exp is rounded: only where they might is torch asked, whose call gives up the
-        GIL. Where another thread is busy, it takes 5 ms to get that back.
+        The ratio is ``torch.empty(1).uniform_(log_low, log_high).exp().item()``. The rounding of exp hardly ever
+        changes
+        the sides, which are integers. Only where it might is torch called, because that call releases the GIL, and
+        getting it back takes 5 ms if another thread is busy.
         """
         exponent = self.uniform(log_low, log_high)
-        if -80 < exponent < 80:  # beyond, a float32 may come to its end
+        if -80 < exponent < 80:  # outside, float32 may overflow or underflow
             ratio = math.exp(exponent)
             w, h = math.sqrt(area * ratio), math.sqrt(area / ratio)
             columns, rows = round(w), round(h)
@@ -241,18 +242,18 @@ class MT19937Stream:
         return order
 
     def randn(self, size: list[int]) -> torch.Tensor:
-        """A tensor of float32 normal numbers, which torch alone can draw."""
+        """A tensor of float32 normal numbers, drawn by torch."""
         return torch.empty(size, dtype=torch.float32).normal_(generator=self.generator())
 
 
 def _content(generator: torch.Generator) -> bytes:
-    """A generator's state."""
+    """The bytes of a generator's state."""
     state = generator.get_state()
     return ctypes.string_at(state.data_ptr(), _SIZE)
 
 
 def _tempered(key: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """The numbers of a Mersenne Twister's state."""
+    """The output words of a Mersenne Twister's state."""
     y: NDArray[np.uint32] = key ^ (key >> np.uint32(11))
     y ^= (y << np.uint32(7)) & np.uint32(0x9D2C5680)
     y ^= (y << np.uint32(15)) & np.uint32(0xEFC60000)
@@ -261,7 +262,7 @@ def _tempered(key: NDArray[np.uint32]) -> NDArray[np.uint32]:
 
 
 def _exp(exponent: float) -> float:
-    """``torch.exp`` of a float32, by torch's own: others round in other ways."""
+    """``torch.exp`` of a float32, by torch itself, because other functions round differently."""
     scratch = _scratch
     scratch.value[0] = exponent
     torch.exp(scratch.number, out=scratch.number)
@@ -271,13 +272,13 @@ def _exp(exponent: float) -> float:
 
 @functools.cache
 def matches_torch() -> bool:
-    """Whether `MT19937Stream` gives this torch's numbers and states; found out once a process, in a few ms.
+    """True if `MT19937Stream` gives this torch's numbers and states; tested once a process, in a few ms.
 
-    On a torch of another layout or arithmetic, draws call torch one by one.
+    If it doesn't, as with another layout or arithmetic, draws call torch one by one.
     """
     try:
         return _layout_agrees() and _exp_agrees() and _numbers_agree(0) and _numbers_agree(2**63 - 1)
-    except (RuntimeError, struct.error):  # a state of another length, or one that torch refuses
+    except (RuntimeError, struct.error):  # a state of another length, or one that torch refuses to set
         return False
 
 
@@ -305,7 +306,7 @@ _COUNTS = (1, 2, 25, 1000, 65_536, 2**28 - 1, 2**28, 2**31 + 1, 2**32 - 1, 2**32
 
 
 def _numbers_agree(seed: int) -> bool:
-    """Compares hundreds of draws of every kind with torch's."""
+    """Compares hundreds of draws of every kind with torch's own."""
     theirs = torch.Generator().manual_seed(seed)
     stream = MT19937Stream.seeded(seed)
     for turn in range(20):
@@ -322,7 +323,7 @@ def _numbers_agree(seed: int) -> bool:
                 return False
         if stream.randperm(turn + 1) != torch.randperm(turn + 1, generator=theirs).tolist():
             return False
-        # In between one normal number: torch keeps a second one in its state.
+        # A normal number in between, because torch caches a second one in its state.
         if turn % 7 == 5 and not torch.equal(
             torch.randn([1], generator=stream.generator()), torch.randn([1], generator=theirs)
         ):

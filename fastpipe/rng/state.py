@@ -1,4 +1,4 @@
-"""States of torch's, Python's and numpy's generators: saved, restored, seeded by a key."""
+"""Saves and restores the states of torch's, Python's and numpy's generators, and seeds them by a key."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from fastpipe.rng.generators import GLOBAL, StreamGenerators, ThreadGenerators, 
 from fastpipe.rng.keys import torch_seed
 from fastpipe.types import Generators
 
-# The legacy global generator of numpy's is the point: it is what transforms draw from that know no other.
+# numpy's legacy global generator, because transforms without a generator of their own draw from it.
 _numpy: Any = np.random
 
 
 class GeneratorStates(NamedTuple):
-    """States of torch's, Python's and numpy's generator; torch's is None where that one stays as it is."""
+    """States of torch's, Python's and numpy's generator; None for torch's if that generator isn't touched."""
 
     torch: torch.Tensor | None
     python: Any
@@ -34,7 +34,7 @@ class GeneratorStates(NamedTuple):
         return cls(state, given.python.getstate(), numpy_of(given).get_state())
 
     def draws_like(self, other: GeneratorStates) -> bool:
-        """Whether the generators are in the same state."""
+        """True if the generators are in the same state."""
         return bool(self._listed() == other._listed())
 
     def _listed(self) -> Any:
@@ -42,8 +42,8 @@ class GeneratorStates(NamedTuple):
         return None if self.torch is None else self.torch.tolist(), self.python, name, words.tolist(), rest
 
     def restore(self, generators: Generators | ThreadGenerators = GLOBAL) -> None:
-        """Puts these generators into the states."""
-        given = plain(generators)  # what a stream has drawn is written before, not after this
+        """Sets these generators to the states."""
+        given = plain(generators)  # a stream is flushed before, not after
         if self.torch is not None:
             _torch_of(given).set_state(self.torch)
         given.python.setstate(self.python)
@@ -51,7 +51,7 @@ class GeneratorStates(NamedTuple):
 
 
 def plain(generators: Generators | ThreadGenerators) -> Generators:
-    """The generators themselves, up to date, of any that a draw gets."""
+    """Any generators of a draw as plain `Generators`, in their current states."""
     return generators.plain() if isinstance(generators, (StreamGenerators, ThreadGenerators)) else generators
 
 
@@ -61,7 +61,7 @@ def _torch_of(generators: Generators) -> torch.Generator:
 
 @contextlib.contextmanager
 def preserved_globals() -> Iterator[None]:
-    """Restores the global generators after the block. Not for several threads at once."""
+    """Restores the global generators after the block. Not for use by several threads at once."""
     before = GeneratorStates.of()
     try:
         yield
@@ -73,7 +73,7 @@ def preserved_globals() -> Iterator[None]:
 def keyed_globals(key: int) -> Iterator[None]:
     """Seeds the global generators by a key within the block, and restores them after it.
 
-    For transforms that draw from the global generators while they see pixels. Not for several threads at once.
+    For transforms that draw from the global generators while they process pixels. Not for several threads at once.
     """
     with preserved_globals():
         torch.default_generator.manual_seed(torch_seed(key))
@@ -84,13 +84,13 @@ def keyed_globals(key: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def as_globals(generators: Generators | ThreadGenerators, *, with_torch: bool = True) -> Iterator[None]:
-    """Puts these generators in the global ones' place within the block; draws there advance them.
+    """Makes the global generators continue these within the block; draws there advance these.
 
     Not for several threads at once, unless these are the global ones.
 
     Args:
-        generators: as for a draw.
-        with_torch: torch's, too.
+        generators: generators of any kind that a draw takes.
+        with_torch: include torch's generator.
     """
     given = plain(generators)
     swaps_torch = with_torch and _torch_of(given) is not torch.default_generator
@@ -108,7 +108,7 @@ def as_globals(generators: Generators | ThreadGenerators, *, with_torch: bool = 
 
 @contextlib.contextmanager
 def rewound(error: type[Exception], generators: Generators) -> Iterator[None]:
-    """Puts torch's, Python's and numpy's generators back to where they were if the block raises that error."""
+    """Restores torch's, Python's and numpy's generators if the block raises that error."""
     before = GeneratorStates.of(generators)
     try:
         yield
@@ -119,7 +119,7 @@ def rewound(error: type[Exception], generators: Generators) -> Iterator[None]:
 
 @contextlib.contextmanager
 def rewound_on(error: type[Exception]) -> Iterator[None]:
-    """Puts torch's global generator back to where it was if the block raises that error."""
+    """Restores torch's global generator if the block raises that error."""
     before = torch.get_rng_state()
     try:
         yield
@@ -129,19 +129,19 @@ def rewound_on(error: type[Exception]) -> Iterator[None]:
 
 
 def copied_generators() -> Generators:
-    """Generators that will draw what the global ones would, and leave them where they are."""
+    """Copies of the global generators: they draw the same numbers, and leave the originals unchanged."""
     copied = Generators(torch.Generator(), random.Random(), _numpy.RandomState())
     GeneratorStates.of().restore(copied)
     return copied
 
 
 class Streams(ThreadGenerators):
-    """The generators of a loader that works ahead in this process: those that its one worker process would have.
+    """The generators of a loader that prefetches in this process, seeded as in its only worker process.
 
-    They are apart from the global ones, which other threads use meanwhile.
+    They are separate from the global ones, which other threads use meanwhile.
 
     Args:
-        base_seed: seeds them as torch's loader seeds worker 0; or a state that was saved, to go on from there.
+        base_seed: the seed from which torch's loader seeds worker 0; or saved states to continue from.
     """
 
     def __init__(self, base_seed: int | GeneratorStates) -> None:
@@ -154,9 +154,9 @@ class Streams(ThreadGenerators):
             self.numpy.seed(_generate_state(base_seed, 0))  # type: ignore[no-untyped-call]
 
     def save(self) -> GeneratorStates:
-        """The present states. Call it in the thread that draws from them, between two draws."""
+        """The current states. Call it in the thread that draws from the streams, between two draws."""
         return GeneratorStates.of(self)
 
     def in_place(self) -> contextlib.AbstractContextManager[None]:
-        """Makes the global generators these streams, for code that knows no others; not for several threads."""
+        """Makes the global generators continue these streams, for code that uses the global ones; not thread-safe."""
         return as_globals(self)

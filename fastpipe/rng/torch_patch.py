@@ -1,4 +1,4 @@
-"""Gives a generator to torch's random functions in this thread, for code that names none, such as torchvision's."""
+"""Gives a generator to torch's random functions in this thread, for code that passes none, such as torchvision's."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _METHODS = (
 
 
 def _takes_generator(name: str) -> bool:
-    """Whether this version of torch's function takes a ``generator``; older ones have ``rand_like`` without one."""
+    """True if this version of torch's function takes a ``generator``; ``rand_like`` doesn't in older versions."""
     schemas = torch._C._jit_get_schemas_for_operator(f"aten::{name}")
     return any(argument.name == "generator" for schema in schemas for argument in schema.arguments)
 
@@ -34,7 +34,7 @@ _RANDOM = frozenset(
 
 
 class _GeneratorMode(TorchFunctionMode):
-    """Gives a generator to each of torch's random functions that is called without one in this thread."""
+    """Gives a generator to each call of torch's random functions without one, in this thread."""
 
     def __init__(self, generator: torch.Generator) -> None:
         super().__init__()
@@ -48,6 +48,6 @@ class _GeneratorMode(TorchFunctionMode):
 
 
 def torch_draws_from(generators: Generators) -> AbstractContextManager[Any]:
-    """Has torch's functions that name no generator draw from these within the block, in this thread."""
+    """Makes torch's random functions without a generator draw from these within the block, in this thread."""
     source = plain(generators).torch
     return nullcontext() if source is None or source is torch.default_generator else _GeneratorMode(source)

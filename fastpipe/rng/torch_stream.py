@@ -1,4 +1,4 @@
-"""Random numbers by torch's own calls, as torchvision makes them: its order, its rounding, its generators."""
+"""Random numbers by torch's own calls, in torchvision's order, with its rounding and its generators."""
 
 import math
 from typing import Optional
@@ -7,9 +7,9 @@ import torch
 
 
 class TorchStream:
-    """Draws by torch, one call a number; `MT19937Stream` has the same methods, and gives the same numbers faster.
+    """Draws by torch, one call a number; `MT19937Stream` has the same methods and draws the same numbers faster.
 
-    TorchScript compiles it as a part of a transform's ``forward``.
+    TorchScript compiles this class as a part of a transform's ``forward``.
 
     Args:
         source: torch's generator; None for the global one.
@@ -23,11 +23,11 @@ class TorchStream:
         return self.source
 
     def rand(self) -> float:
-        """``torch.rand(1).item()``. Compared with a probability, it is compared in float64; see `bernoulli`."""
+        """``torch.rand(1).item()``; comparing it with a probability is done in float64, unlike `bernoulli`."""
         return float(torch.rand([1], generator=self.source).item())
 
     def bernoulli(self, p: float) -> bool:
-        """``torch.rand(1) < p``, compared in float32 as a tensor with a number is: torchvision has both kinds."""
+        """``torch.rand(1) < p``, compared in float32, as tensors are; torchvision uses both kinds of comparison."""
         return bool(torch.rand([1], generator=self.source) < p)
 
     def exceeds(self, p: float) -> bool:
@@ -39,7 +39,7 @@ class TorchStream:
         return float(torch.empty([1]).uniform_(low, high, generator=self.source).item())
 
     def rectangle_sides(self, area: float, log_low: float, log_high: float) -> tuple[int, int]:
-        """Two sides of a rectangle, in whole pixels; the logarithm of first / second is uniform."""
+        """Two sides of a rectangle, in whole pixels; the logarithm of first / second is uniformly distributed."""
         ratio = float(torch.exp(torch.empty([1]).uniform_(log_low, log_high, generator=self.source)).item())
         # ``int(round(…))``, here and in other draws: TorchScript's round gives a float.
         return int(round(math.sqrt(area * ratio))), int(round(math.sqrt(area / ratio)))  # noqa: RUF046
@@ -49,7 +49,7 @@ class TorchStream:
         return int(torch.randint(low, high, [1], generator=self.source).item())
 
     def randperm(self, n: int) -> list[int]:
-        """The numbers from 0 to ``n - 1``, a handful, in random order."""
+        """The numbers from 0 to ``n - 1`` in random order, for a small ``n``."""
         order: list[int] = torch.randperm(n, generator=self.source).tolist()
         return order
 
