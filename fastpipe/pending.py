@@ -16,5 +16,5 @@ def is_pending(image: object) -> bool:
         image.getpixel((0, 0))
         assert not fastpipe.is_pending(image)
     """
-    has_no_pixels = getattr(type(image), "_fastpipe_is_pending", None)  # of the class: an instance may have any attribute
+    has_no_pixels = getattr(type(image), "_fastpipe_is_pending", None)  # an instance may have any attribute
     return has_no_pixels is not None and bool(has_no_pixels(image))

@@ -55,7 +55,7 @@ def checked_interpolation(interpolation: InterpolationMode) -> InterpolationMode
     Raises:
         TypeError: the argument is no interpolation mode and none of Pillow's integers.
     """
-    if not is_scripting():  # TorchScript must not compile the inner condition
+    if not is_scripting():  # noqa: SIM102 - TorchScript must not compile the inner condition
         if not isinstance(interpolation, InterpolationMode):
             return _checked(interpolation)
     return interpolation
