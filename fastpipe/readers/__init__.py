@@ -1,7 +1,7 @@
 """Readers: bytes → header, bytes → pixels.
 
-One file a backend, one row in `registry`. Pillow says what the right pixels are; the others are used where a file's
-header proves that they give the same.
+Each backend has one file, and one row in `registry`. Pillow defines the right pixels; another reader is used if the
+file's header proves that it gives the same ones.
 """
 
 from __future__ import annotations

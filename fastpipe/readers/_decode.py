@@ -1,4 +1,4 @@
-"""Bytes → pixels: picks a reader, hands over only what its header proves, and lets Pillow decide the rest."""
+"""Bytes → pixels: picks a reader, gives it only files whose header proves Pillow's pixels, and the others to Pillow."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _ELSEWHERE = ("avif", "heif", "jxl")  # of a newer Pillow or a plugin's: a confi
 
 
 class ReaderChoice(Protocol):
-    """The part of a config that readers use: `fastpipe.MachineConfig` or anything like it."""
+    """The part of a config that readers use; `fastpipe.MachineConfig` implements it."""
 
     def reader_for(self, format: str) -> str | None: ...
 
@@ -53,35 +53,35 @@ def decode(
     max_pixels: MaxPixels = "auto",
     refused: bool = False,
 ) -> Pixels:
-    """Pixels of an image in memory, equal to Pillow's.
+    """Decodes an image in memory, to Pillow's pixels.
 
-    A fast reader is used where the header proves that its pixels are Pillow's and it decodes without a complaint;
-    Pillow decodes everything else, whichever reader is named.
+    A fast reader is used if the header proves that its pixels are Pillow's, and it decodes the file without an error or
+    warning. Pillow decodes everything else, whichever reader is named.
 
     Args:
         data: the whole file.
-        box: the pixels that are wanted; None for all.
-        header: of this file, if it has been parsed.
-        reader: a reader's name; without it the config's choice for the format, or the built-in order.
-        config: the machine's config; without it the current one.
-        source: what an error calls the file.
-        max_pixels: as `read_image`'s.
-        refused: the reader that `choose` names has refused the file already: Pillow decides.
+        box: the pixels to decode; None for all.
+        header: the file's header, if it has been parsed already.
+        reader: a reader's name; None for the config's choice for the format, or the built-in order.
+        config: the machine's config; None for the current one.
+        source: the file's name in errors.
+        max_pixels: see `read_image`.
+        refused: the reader that `choose` gives has refused the file already, so that Pillow decides.
 
     Returns:
-        ``(h, w, 3)`` uint8 RGB, maybe a strided view.
+        ``(h, w, 3)`` uint8 RGB, perhaps a strided view.
 
     Raises:
         DecodeError: Pillow refuses the file, or it has more pixels or scans than are allowed.
         UnsupportedRequestError: the box isn't inside the image.
-        UnknownReaderError: `reader` or the config names one that there isn't.
+        UnknownReaderError: `reader` or the config names an unknown reader.
         ReaderUnavailableError: `reader` doesn't load here.
     """
     data = as_bytes(data)
     if header is None:
         header = parse_header(data, source)
     check_limit(header, max_pixels, source)
-    decides = refused and header.format != PACKED_FORMAT  # of a packed image the core says once more what is wrong
+    decides = refused and header.format != PACKED_FORMAT  # for a packed image the core raises once more
     chosen = get_reader(_PILLOW) if decides else choose(header, reader, config)
     return _decode(data, box, header, chosen, source)
 
@@ -96,35 +96,35 @@ def read_image(
     max_pixels: MaxPixels = "auto",
     mode: Literal["RGB", "P"] = "RGB",
 ) -> Pixels:
-    """An image file's pixels, equal to ``numpy.asarray(PIL.Image.open(src).convert("RGB"))``.
+    """Reads an image file; the pixels equal ``numpy.asarray(PIL.Image.open(src).convert("RGB"))``.
 
     Args:
         src: a path, or the file as bytes-like data. The format comes from the bytes, never from the extension.
-        reader: the name of the reader to use where it gives Pillow's pixels; see `available_readers`. By format
-            ``{"jpg": "cv2", "png": "pil"}`` or ``"jpg=cv2,png=pil"``. Without it, and for other formats, the machine's
-            config chooses.
-        region: ``(top, left, height, width)`` in pixels: only these, and where the reader can, only these are
-            decoded. With `apply_exif` it refers to the upright image.
-        apply_exif: turn the image upright as its EXIF orientation says, as `PIL.ImageOps.exif_transpose` does.
-        config: the machine's config; without it the current one.
-        max_pixels: the same for every reader, and as Pillow's ``MAX_IMAGE_PIXELS``: an image with more pixels is
-            warned about (``PIL.Image.DecompressionBombWarning``), one with more than twice as many is refused before
-            memory is taken for it. None for no limit. ``"auto"`` is ``FASTPIPE_MAX_PIXELS`` (a number or ``none``),
-            without it ``PIL.Image.MAX_IMAGE_PIXELS``. Above Pillow's own limit, Pillow still holds to its own when it
-            decodes a TIFF or WebP.
-        mode: ``"RGB"``; or ``"P"`` for masks: the indices of an image with a palette, or the levels of a gray one, as
-            torchvision's segmentation datasets have them: ``numpy.asarray(PIL.Image.open(src))``.
-
+        reader: the name of the reader to use if it gives Pillow's pixels; see `available_readers`. Names by format are
+            given as ``{"jpg": "cv2", "png": "pil"}`` or ``"jpg=cv2,png=pil"``. None, and other formats, use the choice
+            of the config.
+        region: ``(top, left, height, width)`` in pixels: reads only this box; readers that can decode only the box.
+            With
+            `apply_exif` it refers to the upright image.
+        apply_exif: turn the image upright by its EXIF orientation, as `PIL.ImageOps.exif_transpose` does.
+        config: the machine's config; None for the current one.
+        max_pixels: a limit like Pillow's ``MAX_IMAGE_PIXELS``, the same for every reader. An image with more pixels
+            gives a ``PIL.Image.DecompressionBombWarning``; one with more than twice as many is refused before memory is
+            allocated for it. None for no limit. ``"auto"`` is ``FASTPIPE_MAX_PIXELS`` (a number or ``none``), or
+            ``PIL.Image.MAX_IMAGE_PIXELS`` if it isn't set. Above Pillow's own limit, Pillow still applies that limit to
+            TIFF and WebP files.
+        mode: ``"RGB"``; or ``"P"`` for masks: the indices of a palette image, or the levels of a gray one, as in
+            torchvision's segmentation data sets: ``numpy.asarray(PIL.Image.open(src))``.
     Returns:
-        ``(height, width, 3)`` uint8 RGB, with ``mode="P"`` ``(height, width)`` uint8: fresh, contiguous and writable.
+        ``(height, width, 3)`` uint8 RGB, with ``mode="P"`` ``(height, width)`` uint8: new, contiguous and writable.
 
     Raises:
         DecodeError: Pillow refuses the file, or it has more pixels or scans than are allowed; names the file, its
             format, the reader and the reason.
-        UnsupportedRequestError: a region that isn't inside the image; with ``mode="P"`` an image of colors.
-        UnknownReaderError: `reader` or the config names one that there isn't.
+        UnsupportedRequestError: a region that isn't inside the image; with ``mode="P"`` an image with colour channels.
+        UnknownReaderError: `reader` or the config names an unknown reader.
         ReaderUnavailableError: `reader` doesn't load here.
-        OSError: the path can't be opened (FileNotFoundError, IsADirectoryError, …), or isn't a regular file's.
+        OSError: the path can't be opened (FileNotFoundError, IsADirectoryError, …), or isn't a regular file.
     """
     if mode not in ("RGB", "P"):
         raise UnsupportedRequestError(f"an image is read in the mode 'RGB' or 'P', not {mode!r}")
@@ -150,14 +150,14 @@ def read_image(
     if swapped:
         pixels = np.swapaxes(pixels, 0, 1)
     pixels = pixels[:: -1 if rows_back else 1, :: -1 if columns_back else 1]
-    return np.require(pixels, requirements=("C", "W", "O"))  # a copy where it is strided, or a part of more memory
+    return np.require(pixels, requirements=("C", "W", "O"))  # copies views
 
 
 def _reader_of(format: str, reader: str | Mapping[str, str] | None) -> str | None:
-    """The reader that is asked for files of a format."""
+    """The reader that a ``reader=`` argument names for a format; None for the config's choice."""
     if reader is None:
         return None
-    from fastpipe.config import ANY_FORMAT, format_key, readers_asked  # what is below doesn't need it
+    from fastpipe.config import ANY_FORMAT, format_key, readers_asked  # the code below needs no config
 
     asked = readers_asked(reader)
     check_readers(asked)  # an unknown one is told for files of any format
@@ -167,7 +167,7 @@ def _reader_of(format: str, reader: str | Mapping[str, str] | None) -> str | Non
 def _decode(data: bytes, box: Box | None, header: Header, chosen: Reader, source: str) -> Pixels:
     if box is not None:
         _checked_box(box, header.size)
-    is_jpeg, by_core = header.format in _JPEGS, isinstance(chosen, CoreReader)  # which refuses bombs by itself
+    is_jpeg, by_core = header.format in _JPEGS, isinstance(chosen, CoreReader)  # the core refuses bombs itself
     if is_jpeg and not by_core:
         refuse_bombs(data, header, source)
     if chosen.name != _PILLOW and chosen.accepts(header) and proved(chosen, data, header):
@@ -181,7 +181,7 @@ def _decode(data: bytes, box: Box | None, header: Header, chosen: Reader, source
                 raise _with_source(error, source, header) from error.__cause__
         except chosen.refusals:
             pass
-        except Exception as error:  # another package's reader; a file must not stop training where Pillow can read it
+        except Exception as error:  # a plugin's reader; training must not stop if Pillow can read the file
             message = f"the reader {chosen.name!r} failed on {source} ({type(error).__name__}: {error}); Pillow read it"
             warnings.warn(message, FastpipeWarning, stacklevel=3)
     if is_jpeg and by_core:
@@ -201,7 +201,7 @@ def _pillow() -> PillowReader:
 
 
 def _checked(pixels: Pixels, header: Header, reader: Reader) -> Pixels:
-    """A reader's pixels, if they are as large as the image."""
+    """Checks that a reader's pixels have the size of the image, and returns them."""
     if pixels.shape != (*header.size, 3) or pixels.dtype != np.uint8:
         reason = f"gives {pixels.dtype} {pixels.shape}, not uint8 {(*header.size, 3)}"
         raise DecodeError("<bytes>", None, reader.name, reason)
@@ -209,7 +209,7 @@ def _checked(pixels: Pixels, header: Header, reader: Reader) -> Pixels:
 
 
 def _with_source(error: ReaderError, source: str, header: Header) -> ReaderError:
-    """A reader's error, with the name of the file that it refuses."""
+    """Adds the file's name and format to a reader's error."""
     if not isinstance(error, DecodeError):
         return error
     return DecodeError(source, header.format or error.format, error.reader, error.reason)
@@ -220,7 +220,7 @@ def _decode_indices(data: bytes, box: Box, header: Header, chosen: Reader, sourc
         try:
             return chosen.decode_indices(data, box)
         except ReaderError:
-            pass  # refused: Pillow decides
+            pass  # the core refused: Pillow decides
     if header.format in _JPEGS:
         refuse_bombs(data, header, source)
     try:
@@ -232,19 +232,18 @@ def _decode_indices(data: bytes, box: Box, header: Header, chosen: Reader, sourc
 
 
 def choose(header: Header, reader: str | None = None, config: ReaderChoice | None = None) -> Reader:
-    """The reader that decodes such a file; Pillow where no other proves that it gives Pillow's pixels.
+    """Chooses the reader that decodes a file; Pillow if no other proves that it gives Pillow's pixels.
 
-    Of a packed image always the core, whichever reader is asked for: nothing else reads it.
-
-    The one place that decides it: programs, `explain` and the tools ask here.
+    Packed images always go to the core, whichever reader is named, because nothing else reads them. Programs, `explain`
+    and the tools all call this function.
 
     Args:
-        header: of the file.
-        reader: a reader's name, where one is asked for: that one is taken where it accepts the file.
-        config: the machine's config; without it the current one.
+        header: the file's header.
+        reader: a reader's name; it is used if it accepts the file. None for the config's choice.
+        config: the machine's config; None for the current one.
 
     Raises:
-        UnknownReaderError: `reader` or the config names one that there isn't.
+        UnknownReaderError: `reader` or the config names an unknown reader.
         ReaderUnavailableError: `reader` doesn't load here.
     """
     if header.format == PACKED_FORMAT:
@@ -302,17 +301,17 @@ def check_formats(formats: Iterable[str]) -> None:
 
 
 def configured_reader(format: str, config: ReaderChoice | None = None) -> str | None:
-    """The reader that a config names for a format; None where it names none, or one that doesn't load here.
+    """The reader that a config names for a format; None if it names none, or one that doesn't load here.
 
-    A config may come from another environment, or from before the core was switched off: what it names is a wish for
-    speed, and pixels are the same without it. That is warned about once. A `reader=` argument isn't a config.
+    Warns once of a reader that doesn't load, instead of raising as for a `reader=` argument: a config may come from
+    another environment, or from before the core was switched off, and other readers give the same pixels.
 
     Args:
-        format: by Pillow's or the config's name of it.
-        config: the machine's config; without it the current one.
+        format: Pillow's or the config's name of the format.
+        config: the machine's config; None for the current one.
 
     Raises:
-        UnknownReaderError: the config names a reader that there isn't.
+        UnknownReaderError: the config names an unknown reader.
     """
     if config is None:
         from fastpipe.config import current_config  # reads the config file: on first use, never at import
@@ -337,9 +336,10 @@ def configured_reader(format: str, config: ReaderChoice | None = None) -> str | 
 
 
 def proved(reader: Reader, data: bytes, header: Header) -> bool:
-    """Whether a reader that accepts the header may be asked for a file's pixels: all of the file is in order.
+    """True if a reader that accepts the header may decode the file, because the whole file is intact.
 
-    Of a JPEG or WebP file that is cheap to see; a PNG has to be decoded for it, so its readers have to prove it.
+    That is cheap to check for a JPEG or WebP file. A PNG would have to be decoded, so its readers have to check it
+    themselves (`Reader.proves`).
     """
     if reader.proves:
         return True
@@ -363,5 +363,5 @@ def _checked_box(region: tuple[int, int, int, int], size: tuple[int, int]) -> Bo
 
 
 def _turn_of(orientation: int) -> Turn:
-    """The turn that an EXIF orientation asks for."""
+    """The turn for an EXIF orientation."""
     return orientation >= 5, orientation in (3, 4, 7, 8), orientation in (2, 3, 6, 7)

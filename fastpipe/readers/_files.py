@@ -1,4 +1,4 @@
-"""Files from disk, for readers that want all of a file: whole, and never waiting for one that isn't a file."""
+"""Reads whole files from disk for the readers, and never blocks on a path that isn't a regular file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import stat
 from fastpipe.readers.limits import SHORT_FILE, MaxPixels, longest_file, pixel_limit
 from fastpipe.types import ArchiveMember, RemoteFile
 
-# A FIFO without a writer would keep `open` waiting. Regular files don't know the flag, and Windows has none of it.
+# O_NONBLOCK: `open` would wait for the writer of a FIFO. It has no effect on regular files, and Windows lacks it.
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOCTTY", 0)
 
 _AT_ONCE = 1 << 30
@@ -24,19 +24,19 @@ _KINDS = (
 
 
 def open_file(path: str | os.PathLike[str]) -> tuple[int, int]:
-    """A descriptor of a regular file, which the caller closes, and the file's length in bytes.
+    """Opens a regular file; returns a descriptor, which the caller closes, and the file's length in bytes.
 
     Raises:
-        OSError: it can't be opened, is a folder or something that reading might never end of (a FIFO, a device), or
-            its path has a NUL byte. The error's ``filename`` is the path.
+        OSError: the file can't be opened, is a folder or has no end (a FIFO, a device), or its path has a NUL byte. The
+            error's ``filename`` is the path.
     """
     name = os.fspath(path)
     try:
         descriptor = os.open(name, _FLAGS)
-    except ValueError as error:  # an embedded NUL byte, of which no file's name has one
+    except ValueError as error:  # an embedded NUL byte, which no file's name can have
         raise OSError(errno.EINVAL, f"not a path ({error})", name) from None
     except OSError as error:
-        if error.errno == errno.ENXIO:  # what opening a socket comes to
+        if error.errno == errno.ENXIO:  # the error for opening a socket
             raise OSError(errno.EINVAL, "not a regular file but a socket or a device", name) from None
         raise
     try:
@@ -53,21 +53,21 @@ def open_file(path: str | os.PathLike[str]) -> tuple[int, int]:
 
 
 def place_of(path: str | os.PathLike[str]) -> tuple[str, int, int]:
-    """The file that holds a file's bytes, where they begin in it, and how many they are; -1 for all there are."""
+    """The file that contains a file's bytes, their offset in it, and their number; -1 for all to its end."""
     if isinstance(path, ArchiveMember):
         return path.container, path.offset, path.length
     return os.fspath(path), 0, -1
 
 
 def stat_file(path: str | os.PathLike[str]) -> tuple[int, int]:
-    """A file's length in bytes, and when it, or what it is a member of, was changed last, in ns.
+    """A file's length in bytes, and its modification time in ns; for an archive's member the archive's time.
 
-    Of a file in a store the second is its version.
+    For a remote file the second value is its version.
 
     Raises:
         OSError: there is no such file.
     """
-    if isinstance(path, RemoteFile):  # where nobody knows its length, it is read
+    if isinstance(path, RemoteFile):  # reads a remote file of unknown length
         return len(read_file(path, None)) if path.length < 0 else path.length, path.version
     file, _, length = place_of(path)
     status = os.stat(file)
@@ -78,12 +78,12 @@ def read_file(path: str | os.PathLike[str], max_pixels: MaxPixels = "auto") -> b
     """Reads all bytes of a regular file, a `fastpipe.types.ArchiveMember` or a `fastpipe.types.RemoteFile`.
 
     Args:
-        path: of the file.
-        max_pixels: what an image may have. A file that is longer than any such image (16 bytes for each of twice as
-            many pixels) isn't read: a sparse one of a terabyte takes no room on a disk, but all memory.
+        path: the file.
+        max_pixels: the most pixels of an image. A file that is longer than any such image (16 bytes for each of twice
+            as many pixels) isn't read: a sparse file of a terabyte takes no room on a disk, but all memory.
 
     Raises:
-        OSError: as of `open_file`, the file is too long, or reading fails.
+        OSError: as for `open_file`; or the file is too long, or reading fails.
     """
     if isinstance(path, ArchiveMember):
         return _read_member(path, 0 if path.length <= SHORT_FILE else longest_file(pixel_limit(max_pixels)))
@@ -97,7 +97,7 @@ def read_file(path: str | os.PathLike[str], max_pixels: MaxPixels = "auto") -> b
         data = os.read(descriptor, min(length + 1, _AT_ONCE))
         if len(data) == length:
             return data
-        # It grew or shrank meanwhile, or comes in parts.
+        # The file's length has changed, or it is read in parts.
         parts = [data]
         while data:
             data = os.read(descriptor, min(max(length, 1 << 16), _AT_ONCE))
@@ -108,12 +108,12 @@ def read_file(path: str | os.PathLike[str], max_pixels: MaxPixels = "auto") -> b
 
 
 def read_copy(path: str, copy: str | bytes | None, max_pixels: MaxPixels = "auto") -> bytes:
-    """A file's bytes: those at hand, or those of a copy, unless that is gone by now; raises as `read_file`.
+    """A file's bytes: the given ones, or read from a copy, or, if the copy is gone, from the file; see `read_file`.
 
     Args:
-        path: of the file.
-        copy: its bytes, or the path of a copy; None where there is none.
-        max_pixels: as of `read_file`.
+        path: the file.
+        copy: the file's bytes, or the path of a copy; None for neither.
+        max_pixels: see `read_file`.
     """
     if isinstance(copy, bytes):
         return copy
@@ -124,7 +124,7 @@ def read_copy(path: str, copy: str | bytes | None, max_pixels: MaxPixels = "auto
 
 
 def read_start(path: str | os.PathLike[str], length: int) -> bytes:
-    """Up to `length` of a file's first bytes; raises as `read_file`."""
+    """Reads up to `length` of a file's first bytes; raises as `read_file`."""
     if isinstance(path, RemoteFile):
         return path.source.read(path.key, path.offset, min(length, path.length) if path.length >= 0 else length)
     if isinstance(path, ArchiveMember):

@@ -1,6 +1,6 @@
-"""The segments of a JPEG, and JPEGs that are made to keep their reader busy. No pixel is decoded here.
+"""The segments of a JPEG, and checks for JPEGs made to keep a decoder busy. No pixel is decoded here.
 
-Markers and segments are those of ITU-T T.81.
+Markers and segments are defined in ITU-T T.81.
 """
 
 from __future__ import annotations
@@ -19,20 +19,22 @@ EOI, SOS, FILL = 0xD9, 0xDA, 0xFF
 _SOF_BASELINE, _SOF_PROGRESSIVE, _APP1 = 0xC0, 0xC2, 0xE1
 _MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")
 
-# Pillow takes a while for each, and joins Exif segments again with every one: a file could keep it for hours.
+# Pillow takes a while for each segment, and rejoins all Exif segments at every one: a file could keep it busy for
+# hours.
 _MAX_SEGMENTS = 10_000
 _MAX_EXIF_BYTES = 1 << 20
 MAX_SCANS = 500
-"""More scans than this are refused: each goes over all of the image, and takes a few bytes of the file only."""
+"""The most scans: each goes over the whole image, and takes only a few bytes of the file."""
 _MANY_PIXELS = 1 << 25
-# A block of 8×8 samples takes a bit at least, and with the oddest sampling there is one block for 128 pixels.
+# A block of 8×8 samples takes a bit at least, and the oddest sampling has one block for 128 pixels.
 _PIXELS_A_BYTE = 1024
 
 
 def segments(data: bytes) -> Iterator[tuple[int, int, int]]:
-    """The marker of each segment, where its content starts and where the next one is, which may lie past the end.
+    """Yields for each segment its marker, the start of its content, and the start of the next one, perhaps past the
+    end.
 
-    A fill byte is one of its own. Ends where no marker follows, as after the first scan's header.
+    A fill byte counts as a segment. Stops where no marker follows, as after the first scan's header.
     """
     position = 2
     while position + 4 <= len(data) and data[position] == 0xFF:
@@ -43,14 +45,14 @@ def segments(data: bytes) -> Iterator[tuple[int, int, int]]:
 
 
 def refuse_absurd_head(data: bytes, source: str) -> bool:
-    """Refuses a JPEG with a head that takes Pillow hours; True if the head goes on after the data that is here.
+    """Refuses a JPEG whose head takes Pillow hours; returns True if the head goes on after the given data.
 
     Args:
         data: the file, or its beginning.
-        source: what an error calls it.
+        source: the file's name in errors.
 
     Raises:
-        DecodeError: from Pillow's name.
+        DecodeError: the head is absurd; the error names Pillow as the reader.
     """
     exif_bytes = end = 0
     for number, (marker, start, end) in enumerate(segments(data)):
@@ -66,10 +68,10 @@ def refuse_absurd_head(data: bytes, source: str) -> bool:
 
 
 def refuse_bombs(data: bytes, header: Header, source: str) -> None:
-    """Refuses a JPEG of a few bytes that takes Pillow gigabytes, or minutes.
+    """Refuses a JPEG of a few bytes that takes Pillow gigabytes of memory, or minutes.
 
     Raises:
-        DecodeError: from Pillow's name.
+        DecodeError: it is such a file; the error names Pillow as the reader.
     """
     if _is_endless(data, header):
         reason = f"it has more than {MAX_SCANS} scans, each of which goes over all of the image"
@@ -80,17 +82,17 @@ def refuse_bombs(data: bytes, header: Header, source: str) -> None:
 
 
 def _is_empty(data: bytes, header: Header) -> bool:
-    """Whether a JPEG claims many pixels, and its bytes can't hold them: Pillow takes memory for all, and gives gray."""
+    """True if a JPEG claims more pixels than its bytes can hold: Pillow would allocate all, and make them gray."""
     pixels = header.height * header.width
     if pixels <= _MANY_PIXELS or pixels <= _PIXELS_A_BYTE * len(data):
         return False
     markers = itertools.takewhile(lambda marker: marker != SOS, (marker for marker, _, _ in segments(data)))
-    # In Huffman coding; arithmetic coding needs less than a bit.
+    # Only for Huffman coding; arithmetic coding may need less than a bit for a block.
     return any(_SOF_BASELINE <= marker <= _SOF_PROGRESSIVE for marker in markers)
 
 
 def _is_endless(data: bytes, header: Header) -> bool:
-    """Whether a JPEG has more than `MAX_SCANS` scans. Where there can only be one, none is looked for."""
+    """True if a JPEG has more than `MAX_SCANS` scans; doesn't search where the header allows only one."""
     if (header.plain and not header.progressive) or data.count(b"\xff\xda") <= MAX_SCANS:
         return False
     position, scans = 2, 0

@@ -1,4 +1,4 @@
-"""The base of readers: the bytes of an image file → its pixels, all of them."""
+"""The base of readers, which turn an image file's bytes into pixels."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ Pixels = NDArray[np.uint8]
 
 
 class Reader(ABC):
-    """One way of turning the bytes of an image file into pixels, all of them.
+    """The base of readers, which decode whole image files.
 
-    A subclass sets `name` and `formats` and writes `decode`. Making the instance loads the library: an ImportError or
-    OSError there means that the reader isn't available. One instance serves all threads.
+    A subclass sets `name` and `formats` and defines `decode`. Making the instance loads the library: an ImportError or
+    OSError means that the reader isn't available. All threads share one instance.
     """
 
     name: ClassVar[str]
     formats: ClassVar[frozenset[str]]
-    """Pillow's names of the formats that it reads (``"JPEG"``); Pillow alone reads any, ``"*"``."""
+    """The formats that it reads, by Pillow's names (``"JPEG"``); ``"*"`` for any, which only Pillow has."""
     proves: ClassVar[bool] = False
-    """The reader itself refuses every file that Pillow might read otherwise; nobody needs to look before."""
+    """True if the reader itself refuses every file that Pillow may read differently, so that no check is needed."""
     distribution: ClassVar[str] = ""
-    """The distribution's name for pip; empty where `version` asks the library."""
+    """The distribution's name for pip; empty if `version` asks the library."""
     refusals: ClassVar[tuple[type[Exception], ...]] = (RuntimeError, ValueError)
-    """The exceptions that the library raises for a file that it refuses; others are warned about. Pillow decides."""
+    """The exceptions for which Pillow decodes the file without a warning; for any others a warning is issued."""
 
     @property
     def version(self) -> str:
@@ -38,20 +38,20 @@ class Reader(ABC):
         return (self.distribution and installed(self.distribution)) or ""
 
     def libraries(self) -> Mapping[str, str]:
-        """The libraries in the reader, the package first, and their versions, as far as these can be told."""
+        """The reader's libraries, its package first, with their versions, as far as they are known."""
         return {self.distribution or self.name: self.version}
 
     def accepts(self, header: Header) -> bool:
-        """Whether the header proves that this reader gives Pillow's pixels (or refuses the file).
+        """True if the header proves that this reader gives Pillow's pixels, or refuses the file.
 
-        True for JPEGs, PNGs and WebP files that are `Header.plain`, but progressive or interlaced ones. A reader of
-        another format overrides this with a proof of its own.
+        True for JPEGs, PNGs and WebP files with `Header.plain`, except progressive and interlaced ones. A reader of
+        another format overrides this with its own proof.
         """
         return header.plain and not header.progressive and header.format in self.formats
 
     @abstractmethod
     def decode(self, data: bytes) -> Pixels:
-        """The pixels of a whole file that the reader accepts: ``(H, W, 3)`` uint8 RGB.
+        """Decodes a whole file that the reader accepts, to ``(H, W, 3)`` uint8 RGB.
 
         Raises:
             Exception: the library refuses the file, or warns about it.

@@ -1,4 +1,4 @@
-"""fastpipe's own decoder of JPEGs, PNGs and packed images: regions, bit-equal to Pillow's, or a refusal.
+"""fastpipe's own decoder of JPEGs, PNGs and packed images: gives Pillow's pixels, of a region too, or refuses.
 
 See `fastpipe.core`.
 """
@@ -41,17 +41,17 @@ class CoreReader(Reader):
         return self.decode_region(data, Box(0, 0, *parse_header(data).size))
 
     def decode_region(self, data: bytes, box: Box) -> Pixels:
-        """The pixels of a box inside the image, and no others."""
+        """The pixels of a box inside the image; decodes no others."""
         return self._run(data, box, np.empty((*box.size, 3), np.uint8))
 
     def decode_indices(self, data: bytes, box: Box) -> Pixels:
-        """The indices of an image with a palette, or the levels of a gray one: ``(h, w)`` uint8."""
+        """The indices of a palette image, or the levels of a gray one: ``(h, w)`` uint8."""
         return self._run(data, box, np.empty(box.size, np.uint8), indices=True)
 
     def _run(self, data: bytes, box: Box, pixels: Pixels, indices: bool = False) -> Pixels:
         job = core.thread_job()
         job.read(data)
-        with contextlib.suppress(ConfigError):  # of the variable, which an argument may have taken the place of
+        with contextlib.suppress(ConfigError):  # in the variable, which an argument may override
             job.limit(max_bytes=most_scratch(pixel_limit()))
         job.box(*box)
         job.write_array(pixels)
@@ -72,10 +72,10 @@ class CoreReader(Reader):
 
 
 def intact_jpeg(data: bytes, header: Header) -> bool:
-    """Whether a baseline JPEG's tables are all there, and its one scan ends with the file's end marker.
+    """True if a baseline JPEG has all its tables, and its one scan ends with the file's end marker.
 
-    What the scan's bits say matters to nobody: every libjpeg fills in alike what it can't make sense of. Nothing is
-    decoded here. False where the core isn't there, and for other files.
+    The bits of the scan needn't be checked: every libjpeg replaces invalid ones in the same way. Nothing is decoded
+    here. False for other files, and if the core isn't available.
     """
     if not core.available() or header.format not in ("JPEG", "MPO") or not header.plain or header.progressive:
         return False
@@ -83,9 +83,9 @@ def intact_jpeg(data: bytes, header: Header) -> bool:
 
 
 def unbroken_jpeg(data: bytes, header: Header) -> bool:
-    """Whether a JPEG's scan ends with the end marker; of a progressive one, the last, after other scans and tables.
+    """True if a JPEG's scan, or a progressive JPEG's last scan after other scans and tables, ends with the end marker.
 
-    Then a decoder comes to the end without an error, unless the head's tables are wrong. Nothing is decoded here.
+    A decoder then reaches the end without an error, unless the head's tables are wrong. Nothing is decoded here.
     """
     position = header.data_offset
     while (position := core.scan_end(data, position)) >= 0:
@@ -99,7 +99,7 @@ def unbroken_jpeg(data: bytes, header: Header) -> bool:
 
 
 def _are_tables(segment: bytes) -> bool:
-    """Whether a DHT segment is made of whole Huffman tables."""
+    """True if a DHT segment consists of complete Huffman tables."""
     while segment:
         size = 17 + sum(segment[1:17])
         if segment[0] & 0xEF > 3 or size > len(segment):

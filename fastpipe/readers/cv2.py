@@ -1,4 +1,4 @@
-"""OpenCV's decoders: libjpeg-turbo and libwebp of its own. Whole images only."""
+"""OpenCV's decoders, which are its own builds of libjpeg-turbo and libwebp. Whole images only."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Headers of image files: `read_header` and `parse_header`.
 
-The core reads those of JPEGs, PNGs and packed images, in microseconds, `_parse_webp` those of simple WebP files. Pillow
-describes what is of another format or odd, and JPEGs and PNGs where there is no core.
+The core reads the headers of JPEGs, PNGs and packed images, in microseconds, and `_parse_webp` those of simple WebP
+files. Pillow reads headers of other formats and unusual ones, and those of JPEGs and PNGs if the core isn't available.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from fastpipe.types import ArchiveMember, Header
 BytesLike = bytes | bytearray | memoryview
 Source = str | os.PathLike[str] | BytesLike
 
-# Most headers fit in the first; a large EXIF thumbnail or colour profile needs the second or third.
+# Most headers fit in the first prefix; a large EXIF thumbnail or colour profile needs the second or third.
 _PREFIXES = (4096, 1 << 16, 1 << 20)
 
 _LATE_ORIENTATION = (b"eXIf", b"Raw profile type exif", b"XML:com.adobe.xmp")
@@ -34,7 +34,7 @@ _BITS = {"1": 1, "I;16": 16, "I;16B": 16, "I;16L": 16, "I": 32, "F": 32}
 
 
 def as_bytes(data: Any) -> bytes:
-    """The data as one bytes object; copied only where it is another kind of buffer."""
+    """Converts bytes-like data to bytes; copies only other buffers than bytes."""
     if type(data) is bytes:
         return data
     try:
@@ -46,14 +46,14 @@ def as_bytes(data: Any) -> bytes:
 
 
 def parse_header(data: BytesLike, source: str = "<bytes>") -> Header:
-    """The header of an image in memory, without decoding a pixel.
+    """Parses the header of an image in memory, without decoding a pixel.
 
     Args:
         data: the whole file.
-        source: what an error calls it.
+        source: the file's name in errors.
 
     Raises:
-        DecodeError: neither fastpipe nor Pillow recognises it.
+        DecodeError: neither fastpipe nor Pillow recognises the file.
     """
     data = as_bytes(data)
     header, _ = _parse(data, source)
@@ -63,15 +63,15 @@ def parse_header(data: BytesLike, source: str = "<bytes>") -> Header:
 
 
 def read_header(src: Source) -> Header:
-    """Format, size, channels, bit depth, orientation and more of an image file, without decoding a pixel.
+    """Reads format, size, channels, bit depth, orientation and more of an image file, without decoding a pixel.
 
-    Of a path, only the first 4 KiB are read where these hold the header.
+    Reads only the first 4 KiB of a path if they contain the header.
 
     Args:
         src: a path, or the file as bytes-like data. The format comes from the bytes, never from the extension.
 
     Raises:
-        DecodeError: not an image that Pillow recognises.
+        DecodeError: the file is no image that Pillow recognises.
         OSError: the path can't be opened (FileNotFoundError, IsADirectoryError, …).
     """
     if not isinstance(src, (str, os.PathLike)):
@@ -84,7 +84,7 @@ def read_header(src: Source) -> Header:
             return header
         if not is_cut or len(data) < size:
             break
-    # Of a JPEG all, before Pillow is asked: it would take any number of segments.
+    # A JPEG is read whole before Pillow is asked, because Pillow would read any number of segments.
     if isinstance(path, ArchiveMember) or (is_cut and data.startswith(b"\xff\xd8\xff")):
         return parse_header(read_file(path, None), str(path))
     with open(path, "rb", buffering=0) as file:
@@ -94,33 +94,33 @@ def read_header(src: Source) -> Header:
 def upright_orientation(data: bytes, header: Header) -> int:
     """The orientation that `PIL.ImageOps.exif_transpose` would apply.
 
-    The header's, except for a PNG with EXIF data or XMP after its pixels, where only those who look find it.
+    It is the header's, except for a PNG with EXIF data or XMP after its pixels, which the header doesn't have.
     """
     begin = max(header.data_offset, 0)
     if header.format != "PNG" or not any(data.find(mark, begin) > 0 for mark in _LATE_ORIENTATION):
         return header.orientation
     try:
         with open_any_size(io.BytesIO(data)) as image:
-            image.load()  # EXIF data after the pixels takes the place of that before them
+            image.load()  # EXIF data after the pixels replaces that before them
             return _valid_orientation(image.getexif().get(0x0112))
-    except Exception:  # Pillow's plugins raise nearly anything on a damaged file, which is refused when it is decoded
+    except Exception:  # a damaged file, refused when decoded
         return header.orientation
 
 
 def _valid_orientation(value: object) -> int:
-    """The value if it equals one of the eight orientations, else 1; as Pillow has it, a float or fraction may."""
+    """The value if it equals one of the eight orientations (a float or fraction may, as in Pillow), else 1."""
     return next((orientation for orientation in range(1, 9) if orientation == value), 1)
 
 
 def _completed(header: Header | None, pillows: Header) -> Header:
-    """Pillow's header, or the parsed one with the format and frames that only Pillow's reading of an index tells."""
+    """Pillow's header, or the parsed one with Pillow's format and animation, which need its reading of an index."""
     if header is None:
         return pillows
     return header._replace(format=pillows.format, animated=pillows.animated)
 
 
 def _parse(data: bytes, source: str) -> tuple[Header | None, bool]:
-    """The header, None where Pillow had better say; and whether the data is cut off, so that more may tell."""
+    """The header, or None if Pillow has to read it; and whether the data is cut off, so that more of it may help."""
     format = guess_format(data)
     if format == "WEBP":
         return _parse_webp(data), False
@@ -143,7 +143,7 @@ def _parse(data: bytes, source: str) -> tuple[Header | None, bool]:
 
 
 def _parse_webp(data: bytes) -> Header | None:
-    """The header of a WebP file that is a picture and nothing else; None for others."""
+    """The header of a WebP file that contains one picture and nothing else; None for others."""
     if len(data) < 30:
         return None
     riff_bytes, kind, size = unpack_from("<I4x4sI", data, 4)
@@ -158,7 +158,7 @@ def _parse_webp(data: bytes) -> Header | None:
 
 
 def guess_format(data: bytes) -> str | None:
-    """The format that the magic number shows; None for one of Pillow's others, and for what is no image."""
+    """The format by its magic number; None for other formats of Pillow's, and for files that are no images."""
     if data.startswith(b"\xff\xd8\xff"):
         return "JPEG"
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
@@ -182,9 +182,9 @@ def _ask_pillow(file: IO[bytes], source: str, start: bytes) -> Header:
             orientation = 1
             if image.format != "TIFF":  # Pillow turns a TIFF upright by itself when it loads
                 try:
-                    # Not image.getexif(), which loads a PNG's pixels to see what follows them.
+                    # image.getexif() would load a PNG's pixels to read what follows them.
                     orientation = _valid_orientation(Image.Image.getexif(image).get(0x0112))
-                except Exception:  # damaged EXIF data raises nearly anything, and has no orientation to give
+                except Exception:  # damaged EXIF data raises nearly anything; the orientation is 1 then
                     orientation = 1
             try:
                 animated = bool(getattr(image, "is_animated", False))
@@ -213,7 +213,7 @@ def _ask_pillow(file: IO[bytes], source: str, start: bytes) -> Header:
 
 
 def _jpeg_color(image: Any) -> str:
-    """The color space of a JPEG that Pillow has opened, by libjpeg's rule (jdapimin.c, default_decompress_parms)."""
+    """The color space of a JPEG opened by Pillow, by libjpeg's rule (jdapimin.c, default_decompress_parms)."""
     transform = image.info.get("adobe_transform")
     if image.mode == "CMYK":
         return "YCCK" if transform == 2 else "CMYK"

@@ -1,4 +1,4 @@
-"""imageio through its Pillow plugin: Pillow's pixels with imageio's overhead, for those who want to compare."""
+"""imageio through its Pillow plugin: Pillow's pixels with imageio's overhead, for comparisons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits on an image's pixels (Pillow's, with Pillow's meaning, whichever reader decodes), and on bytes by it."""
+"""Limits on an image's pixels, with Pillow's meaning for any reader, and the limits on bytes that follow from them."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from fastpipe.types import Header
 MaxPixels = int | Literal["auto"] | None
 """The most pixels that an image may have: a number, None for no limit, or ``"auto"``.
 
-``"auto"`` is ``FASTPIPE_MAX_PIXELS``, else ``PIL.Image.MAX_IMAGE_PIXELS`` of now.
+``"auto"`` is ``FASTPIPE_MAX_PIXELS``, or the current ``PIL.Image.MAX_IMAGE_PIXELS`` if that isn't set.
 """
 
 _VARIABLE = "FASTPIPE_MAX_PIXELS"
 
 _MOST_PIXELS = 1 << 48
-"""The largest limit, which no image reaches: the core counts the bytes of more in 64 bits."""
+"""The largest limit, above any image: with more pixels the core's counts of bytes would overflow 64 bits."""
 
 
 def pixel_limit(max_pixels: MaxPixels = "auto") -> int | None:
-    """The limit that a ``max_pixels`` argument stands for; None for no limit.
+    """Resolves a ``max_pixels`` argument to a limit; None for no limit.
 
     Raises:
         ConfigError: the argument isn't a positive integer, None or ``"auto"``, or ``FASTPIPE_MAX_PIXELS`` is neither a
@@ -33,7 +33,7 @@ def pixel_limit(max_pixels: MaxPixels = "auto") -> int | None:
     """
     if max_pixels == "auto":
         text = os.environ.get(_VARIABLE)
-        limit: float | None = _parsed(text) if text else Image.MAX_IMAGE_PIXELS  # which may be set to 1e10, or inf
+        limit: float | None = _parsed(text) if text else Image.MAX_IMAGE_PIXELS  # users may set it to 1e10, or inf
     elif max_pixels is not None and (not isinstance(max_pixels, int) or max_pixels < 1):
         raise ConfigError(
             f"max_pixels={max_pixels!r:.80}: give a number of pixels (1 or more), None for no limit, or 'auto' for "
@@ -45,24 +45,25 @@ def pixel_limit(max_pixels: MaxPixels = "auto") -> int | None:
 
 
 SHORT_FILE = 64 << 20
-"""Files of up to this many bytes may be read whatever the limit of pixels."""
+"""Files of up to this many bytes are read whatever the limit of pixels."""
 
 _BYTES_A_PIXEL = 16
 _LEAST_SCRATCH = 1 << 26
 _SCRATCH_WITHOUT_LIMIT = 1 << 32
-_SCRATCH_A_PIXEL = 8  # of a progressive JPEG's coefficients, and some more
+_SCRATCH_A_PIXEL = 8  # for a progressive JPEG's coefficients, and some more
 
 
 def longest_file(limit: int | None) -> int:
-    """The most bytes that an image's file may have where an image may have `limit` pixels; 0 for any number."""
+    """The most bytes of an image's file if an image may have `limit` pixels; 0 for any number."""
     return 0 if limit is None else max(SHORT_FILE, 2 * limit * _BYTES_A_PIXEL)
 
 
 def most_scratch(limit: int | None) -> int:
-    """The most bytes that the core may take beside an image, of twice as many pixels as the limit; without one, 4 GiB.
+    """The most bytes of scratch memory that the core may use for an image, in proportion to the limit; 4 GiB without
+    one.
 
-    A JPEG within the limit that takes more, as its blocks or its pixels' way to the result are far larger than itself,
-    is for Pillow.
+    A JPEG within the limit that needs more, because its blocks or intermediate results are far larger than the image,
+    is left to Pillow.
     """
     return _SCRATCH_WITHOUT_LIMIT if limit is None else max(_LEAST_SCRATCH, 2 * limit * _SCRATCH_A_PIXEL)
 
@@ -81,10 +82,10 @@ def _parsed(text: str) -> int | None:
 
 
 def check_limit(header: Header, max_pixels: MaxPixels, source: str) -> None:
-    """Warn of an image with more pixels than the limit, and refuse one with more than twice as many, as Pillow does.
+    """Warns of an image with more pixels than the limit, and refuses one with more than twice as many, as Pillow does.
 
     Raises:
-        DecodeError: from Pillow's DecompressionBombError.
+        DecodeError: the image has too many pixels; its cause is Pillow's DecompressionBombError.
     """
     limit, pixels = pixel_limit(max_pixels), header.height * header.width
     if limit is None or pixels <= limit:

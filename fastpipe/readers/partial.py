@@ -1,4 +1,4 @@
-"""Packed images in a store, of which only the head, the rows that are wanted and the metadata are read."""
+"""Remote packed images of which only the head, the needed rows and the metadata are read."""
 
 from __future__ import annotations
 
@@ -14,53 +14,54 @@ from fastpipe.types import Box, RemoteFile
 
 
 class PartialFile:
-    """A packed image in a store, whose beginning was read.
+    """A remote packed image whose beginning has been read.
 
-    What is read lies at its place in memory of the file's length. The rest are zeros, which the core never looks at:
-    it decodes the rows of a box, each of which has a checksum, and holds the head against the metadata. Threads may
-    share it.
+    The parts that have been read are at their offsets in memory of the file's length. All other bytes are zero. The
+    core
+    never reads them: it decodes only the rows of a box, each of which has a checksum, and checks the head against the
+    metadata. Threads may share the object.
 
     Args:
-        file: its name.
-        start: its first bytes, with all of the head.
+        file: the file's name and source.
+        start: the first bytes, with the whole head.
     """
 
     def __init__(self, file: RemoteFile, start: bytes) -> None:
         self.file = file
         self._start = start
-        self._memory = np.zeros(file.length, np.uint8)  # pages that nobody touches aren't there
+        self._memory = np.zeros(file.length, np.uint8)  # untouched pages take no memory
         self._memory[: len(start)] = np.frombuffer(start, np.uint8)
         self._there: tuple[tuple[int, int], ...] = ((0, len(start)),)
 
     @property
     def place(self) -> tuple[int, int]:
-        """Address and length of the memory, which is this object's."""
+        """Address and length of the memory, which this object owns."""
         return self._memory.ctypes.data, len(self._memory)
 
     def missing(self, box: Box) -> list[RemoteFile]:
-        """The parts that a box needs and that aren't here: its rows, and the metadata."""
+        """The parts of the file that a box needs and that haven't been read: its rows, and the metadata."""
         (begin, end), (next_begin, next_end) = rows_of(self._start, box), segments_of(self._start)
         ranges = [(begin, next_end)] if end == next_begin else [(begin, end), (next_begin, next_end)]
         return [part for begin, end in ranges if (part := self._missing_part(begin, end)) is not None]
 
     def _missing_part(self, begin: int, end: int) -> RemoteFile | None:
-        end = min(end, self.file.length)  # whatever the head says: another may follow
+        end = min(end, self.file.length)  # the head may claim more, and other data may follow in the container
         begin = min(max(begin, len(self._start)), end)
         if begin == end or any(one <= begin and end <= other for one, other in self._there):
             return None
         return self.file.part(begin, end - begin)
 
     def add(self, part: RemoteFile, data: bytes) -> None:
-        """Takes in a part that was `missing`, which has been read."""
+        """Adds a part from `missing`, with the bytes that were read."""
         begin = part.offset - self.file.offset
         self._memory[begin : begin + len(data)] = np.frombuffer(data, np.uint8)
         self._there += ((begin, begin + len(data)),)
 
     def whole(self) -> bytes:
-        """All of the file, read anew.
+        """Reads the whole file anew.
 
         Raises:
-            OSError: it can't be read.
+            OSError: the file can't be read.
         """
         return read_file(self.file, None)
 
@@ -68,11 +69,10 @@ class PartialFile:
 def fetch_images(
     files: Sequence[str | bytes],
 ) -> tuple[Sequence[str | bytes], dict[int, Exception], dict[int, PartialFile]]:
-    """Reads files that are in stores, at the same time: as `fastpipe.sources.fetch_files`, but of large packed images
-    only the beginning.
+    """Fetches files concurrently, as `fastpipe.sources.fetch_files` does; only the beginning of large packed images.
 
     Returns:
-        What `fetch_files` does; and the packed images of which the beginning is there, by their positions.
+        The results of `fetch_files`; and the packed images of which only the beginning was read, by position.
     """
     large = [position for position, file in enumerate(files) if isinstance(file, RemoteFile) and _is_by_ranges(file)]
     if not large:
@@ -88,9 +88,9 @@ def fetch_images(
         if position not in errors and isinstance(start, bytes) and is_packed(start):
             try:
                 partial[position] = PartialFile(files[position], start)  # type: ignore[arg-type]
-            except (MemoryError, ValueError) as error:  # of a length that nobody has memory for
+            except (MemoryError, ValueError) as error:  # the length is too large for memory
                 left[position] = error
-        elif isinstance(errors.get(position), (StoreError, type(None))):  # no packed image, or a store without ranges
+        elif isinstance(errors.get(position), (StoreError, type(None))):  # not packed, or no ranges there
             whole.append(position)
     again, errors_again = fetch_files([files[position] for position in whole])
     for number, position in enumerate(whole):
@@ -102,7 +102,7 @@ def fetch_images(
 
 
 def fetch_rows(wanted: Iterable[tuple[PartialFile, Box]]) -> None:
-    """Reads the parts that boxes of partial files need, at the same time; those that can't be read stay missing."""
+    """Fetches the parts that boxes of partial files need, concurrently; parts that can't be read stay missing."""
     missing = [(file, part) for file, box in wanted for part in file.missing(box)]
     got, errors = fetch_files([part for _, part in missing])
     for number, (file, part) in enumerate(missing):

@@ -1,4 +1,4 @@
-"""Pillow: reads everything, and says what the right pixels are."""
+"""Pillow as a reader: reads every format, and defines the right pixels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fastpipe.errors import DecodeError, ReaderError, UnsupportedRequestError
 from fastpipe.readers.base import Pixels, Reader
 from fastpipe.types import Box, Header
 
-# Formats that a made-up file harms its reader by: since and before which version, and how.
+# Formats in which a crafted file harms the process: first version with the defect, first version without it, and why.
 _DEFECTS = (
     ("PSD", "10.3", "12.2", "a made-up file writes outside of the image (CVE-2026-25990, CVE-2026-42311)"),
     ("FITS", "10.3", "12.2", "a small file unpacks to all of the memory (CVE-2026-40192)"),
@@ -31,10 +31,10 @@ def _number(version: str) -> tuple[int, ...]:
 
 
 def open_any_size(file: IO[bytes]) -> Image.Image:
-    """The image that ``PIL.Image.open(file)`` gives, however many pixels it claims; none is decoded.
+    """Opens an image as ``PIL.Image.open(file)``, whatever number of pixels it claims; decodes none.
 
-    Pillow judges the number by a setting of the whole process, which isn't fastpipe's to change. Some of its plugins
-    judge it once more by themselves.
+    Pillow checks the number by a setting of the whole process, which fastpipe must not change. Some of its plugins
+    check it once more themselves.
 
     Raises:
         Exception: whatever Pillow's plugins raise.
@@ -48,17 +48,17 @@ def open_any_size(file: IO[bytes]) -> Image.Image:
             plugin, accept = Image.OPEN[name]
             try:
                 accepted = accept is None or accept(start)
-                if accepted and not isinstance(accepted, str):  # a text says why not
+                if accepted and not isinstance(accepted, str):  # a str is a warning that says why not
                     file.seek(0)
                     return plugin(file, "")
             except (SyntaxError, IndexError, TypeError, struct.error):
-                continue  # as Pillow does: not this plugin's
+                continue  # not this plugin's format, as Pillow treats it
     file.seek(0)
-    return Image.open(file)  # raises, with its warnings
+    return Image.open(file)  # raises Pillow's error, with its warnings
 
 
 def _as_rgb(image: Image.Image) -> Pixels:
-    # Converting to the mode that it has makes a copy.
+    # `convert` to the image's own mode would make a copy.
     return np.array(image if image.mode == "RGB" else image.convert("RGB"))
 
 
@@ -95,9 +95,9 @@ class PillowReader(Reader):
         return self.decode_region(data, None)
 
     def decode_region(self, data: bytes, box: Box | None, *, any_size: bool = False) -> Pixels:
-        """The pixels of a box, converted alone, once Pillow has decoded the whole image; None for all.
+        """Decodes the whole image by Pillow, and converts only a box of it; None for the whole image.
 
-        `any_size`: the pixels' number was checked against another limit than Pillow's.
+        `any_size`: skip Pillow's limit of pixels, because the caller has checked another one.
         """
         with self._opened(data, any_size) as image:
             image.load()
@@ -108,12 +108,12 @@ class PillowReader(Reader):
                     f"reader 'pil' can't give {box}: the image has {image.height}×{image.width} pixels"
                 )
             if image.mode in ("P", "PA") or box.height * box.width > (Image.MAX_IMAGE_PIXELS or sys.maxsize):
-                # A crop gets a palette where the image should have one and hasn't, and its size is judged.
+                # A crop would get a palette that the image lacks, and is checked against the limit of pixels.
                 return _as_rgb(image)[box.top : box.bottom, box.left : box.right]
             return _as_rgb(image.crop((box.left, box.top, box.right, box.bottom)))
 
     def decode_indices(self, data: bytes, box: Box) -> Pixels:
-        """The indices of an image with a palette, or the levels of a gray one: ``(h, w)`` uint8, fresh."""
+        """The indices of a palette image, or the levels of a gray one: ``(h, w)`` uint8, a new array."""
         with self._opened(data, any_size=True) as image:
             if image.mode not in ("P", "L"):
                 raise UnsupportedRequestError(
@@ -125,7 +125,7 @@ class PillowReader(Reader):
 
     @contextmanager
     def _opened(self, data: bytes, any_size: bool) -> Iterator[Image.Image]:
-        """The image, for as long as the file is open; what Pillow raises becomes a DecodeError."""
+        """Opens the image until the end of the block; any exception of Pillow's becomes a DecodeError."""
         image_format = None
         try:
             with (open_any_size if any_size else Image.open)(io.BytesIO(data)) as image:

@@ -1,7 +1,7 @@
 """The registry of readers: built-in ones, those of installed packages, and those that a program registers.
 
-None is imported before it is asked for. The order in which a format's readers are preferred stands here too; a
-`MachineConfig` with measurements replaces it.
+A reader is imported at its first use. The built-in order of preference for each format is here, too; a `MachineConfig`
+with measurements replaces it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fastpipe.readers.base import Reader
 
 ENTRY_POINTS = "fastpipe.readers"
 
-# name → (class, what to do where it doesn't load)
+# name → (class, advice if it doesn't load)
 _BUILT_IN: dict[str, tuple[str, str]] = {
     "core": (
         "fastpipe.readers.core:CoreReader",
@@ -39,12 +39,13 @@ _DEFAULT_ORDER: dict[str, tuple[str, ...]] = {
     "FPJ": ("core",),  # packed images, which nothing else reads
 }
 
-# A process forks only while no other thread loads a reader: the child would wait for it, and for what it imports, for
-# ever.
+# A process forks only while no other thread loads a reader: otherwise the child would wait for ever for that thread,
+# and
+# for the locks of modules that it imports.
 _lock = threading.RLock()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
-_loaded: dict[str, Reader] = {}  # or registered
+_loaded: dict[str, Reader] = {}  # loaded or registered
 _failed: dict[str, str] = {}
 
 
@@ -53,10 +54,10 @@ class ReaderStatus:
     """The status of a reader: whether it can be used here.
 
     Attributes:
-        name: its name.
+        name: the reader's name.
         available: whether its library loads.
-        version: of the library; empty where it doesn't load.
-        reason: why it doesn't load and what to do; empty where it does.
+        version: the library's version; empty if it doesn't load.
+        reason: why the library doesn't load, and what to do; empty if it loads.
     """
 
     name: str
@@ -66,7 +67,7 @@ class ReaderStatus:
 
 
 def default_order(format: str) -> tuple[str, ...]:
-    """The built-in order of preference for a format, by Pillow's name of it; the last one reads everything."""
+    """The built-in order of preference for a format, by Pillow's name of it; the last reader reads every such file."""
     return _DEFAULT_ORDER.get(format, ("pil",))
 
 
@@ -88,7 +89,7 @@ def available_readers() -> list[str]:
 
 
 def reader_status() -> dict[str, ReaderStatus]:
-    """Every known reader's name → whether it loads here, its version or the reason against it."""
+    """The status of every known reader, by name."""
     found = {}
     for name in known_readers():
         try:
@@ -99,11 +100,11 @@ def reader_status() -> dict[str, ReaderStatus]:
 
 
 def get_reader(name: str) -> Reader:
-    """The reader of that name; its library is loaded now, if it wasn't.
+    """The reader of that name; loads its library at the first call.
 
     Raises:
-        UnknownReaderError: no reader is called that.
-        ReaderUnavailableError: it is known, but its package or library doesn't load here.
+        UnknownReaderError: no reader has that name.
+        ReaderUnavailableError: the reader's package or library doesn't load here.
     """
     reader = _loaded.get(name) if isinstance(name, str) else None
     if reader is not None:
@@ -117,7 +118,7 @@ def get_reader(name: str) -> Reader:
         if name not in _failed and name not in _loaded:
             try:
                 _loaded[name] = _load(name)
-            except Exception as error:  # a package that is broken may raise anything while it is imported
+            except Exception as error:  # importing a broken package may raise anything
                 _failed[name] = f"{type(error).__name__}: {error}"
                 if name not in _BUILT_IN:
                     message = f"the plugin reader {name!r} ({_plugins()[name]}) doesn't load: {_failed[name]}"
@@ -129,22 +130,23 @@ def get_reader(name: str) -> Reader:
 
 
 def bundled_libraries() -> dict[str, dict[str, str]]:
-    """Every reader that loads here → the libraries in it and their versions, as far as they can be told.
+    """The libraries in each reader that loads here, with their versions, as far as they are known.
 
     Returns:
-        For example ``{"cv2": {"opencv": "5.0.0", "libjpeg-turbo": "3.1.2"}, …}``. The package comes first.
+        For example ``{"cv2": {"opencv": "5.0.0", "libjpeg-turbo": "3.1.2"}, …}``, each reader's package first.
     """
     return {name: dict(get_reader(name).libraries()) for name, status in reader_status().items() if status.available}
 
 
 def register_reader(reader: Reader) -> None:
-    """Add a reader for this process; a later one of the same name replaces an earlier one.
+    """Adds a reader for this process; a later one replaces an earlier one of the same name.
 
-    A package makes its reader known to every process instead through an entry point in the group
-    ``fastpipe.readers``, whose name is the reader's and whose value is a `Reader` class.
+    A package can provide its reader to every process instead, by an entry point in the group ``fastpipe.readers``,
+    whose
+    name is the reader's and whose value is a `Reader` class.
 
     Raises:
-        TypeError: not a `Reader` instance with a name and formats.
+        TypeError: ``reader`` is no `Reader` instance with a name and formats.
         ReaderError: the name is that of a built-in reader.
     """
     name = getattr(reader, "name", None)
@@ -168,7 +170,7 @@ def _load(name: str) -> Reader:
 
 @functools.cache
 def _plugins() -> dict[str, str]:
-    """The "module:class" of each reader that an installed package has as an entry point; none is imported."""
+    """The "module:class" of each reader that an installed package has as an entry point; imports none."""
     found: dict[str, str] = {}
     for point in metadata.entry_points(group=ENTRY_POINTS):
         if point.name in _BUILT_IN:

@@ -1,4 +1,4 @@
-"""libjpeg-turbo's TurboJPEG API, by the package ``turbojpeg``. Whole JPEGs."""
+"""libjpeg-turbo's TurboJPEG API, through the package ``turbojpeg``. Whole JPEGs only."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fastpipe.readers.base import Pixels, Reader
 
 
 class TurboJpegReader(Reader):
-    """`turbojpeg.decompress`, strictly: a warning of libjpeg's counts as a refusal."""
+    """`turbojpeg.decompress`; any warning of libjpeg's counts as a refusal."""
 
     name = distribution = "turbojpeg"
     formats = frozenset({"JPEG", "MPO"})
