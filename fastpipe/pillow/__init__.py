@@ -1,1 +1,1 @@
-"""Pillow images without pixels: files that are opened, what is recorded on them, and their pixels by the core."""
+"""Pillow images without pixels: opening files, recording operations on them, and making their pixels by the core."""

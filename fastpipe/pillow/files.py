@@ -1,8 +1,8 @@
 """JPEG and PNG files that Pillow opens, decoded by fastpipe's core: `open_image`, and an opener for ``Image.open``.
 
-The image is of Pillow's class, with everything that this has. Pillow reads the header, of most JPEGs when somebody asks
-for more than size and mode (`fastpipe.pillow.unread`). The pixels are the core's; cropping, resizing, converting and
-the like give a `LazyImage`. What the core refuses is Pillow's to decode.
+The image is of Pillow's class, with all its methods and attributes. Pillow reads the header; for most JPEGs only when
+more than size and mode is asked for (`fastpipe.pillow.unread`). The core makes the pixels; cropping, resizing,
+converting and similar methods return a `LazyImage`. If the core refuses a file, Pillow decodes it.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from fastpipe.types import Header
 
 _OWN_MODES = ("RGB", "L")
 _TO_RGB = ("1", "LA", "P", "RGBA")
-"""Modes of which the core gives what Pillow's ``convert("RGB")`` makes."""
+"""The modes from which the core can make the same pixels as Pillow's ``convert("RGB")``."""
 
 _FORMATS = ("JPEG", "PNG")
 _TINY_PNG = 32 * 32
-"""Pixels up to which Pillow decodes a PNG in less time than it takes to record what is done to it."""
+"""Pixels up to which Pillow decodes a PNG in less time than recording operations takes."""
 
 if TYPE_CHECKING:
     _Base = ImageFile.ImageFile
@@ -47,12 +47,12 @@ else:
 
 
 class _LazyFile(_Base):
-    """A base in front of Pillow's class of a file: decodes by the core, and records what is done until then."""
+    """A base class in front of Pillow's file class: decodes by the core, and records operations until then."""
 
     _fastpipe_pillow: ClassVar[type[ImageFile.ImageFile]]
-    """Pillow's class."""
+    """Pillow's class of the file."""
     _fastpipe_opened: tuple[list[Any] | None, str, tuple[int, int]]
-    """``tile``, mode and size as it was opened; None for ``tile`` until Pillow has read the header."""
+    """``tile``, mode and size when it was opened; ``tile`` is None until Pillow has read the header."""
     _fastpipe_lock: threading.RLock
     _fastpipe_source: LazySource | None
     _fastpipe_end: int
@@ -61,16 +61,16 @@ class _LazyFile(_Base):
     _fastpipe_on_mistake: OnMistake | None = None
     _fastpipe_gave_array = False
     _fastpipe_is_loaded = False
-    """Pillow would have the pixels by now, as ``load`` has been called, or something that is recorded."""
+    """True if Pillow would have decoded the file by now: ``load`` has been called, or an operation was recorded."""
 
     @property
     def __class__(self) -> Any:
-        """Pillow's class."""
+        """Pillow's class of the file."""
         return self._fastpipe_pillow
 
     @__class__.setter
-    def __class__(self, kind: type[Any]) -> None:  # as who derives from Pillow's class does
-        _ = self.info  # as long as this is a class of ours: see `UnreadJpeg`
+    def __class__(self, kind: type[Any]) -> None:  # as code does that derives from Pillow's class
+        _ = self.info  # read while the class is ours: see `UnreadJpeg`
         if self._fastpipe_is_loaded:
             _ = self.im
         CLASS.__set__(self, kind)
@@ -79,7 +79,7 @@ class _LazyFile(_Base):
 
     @property
     def _is_untouched(self) -> bool:
-        """Whether it is as it was opened: neither decoded nor closed, nor to be decoded at another size or mode."""
+        """True if nothing has changed since the opening: not decoded, not closed, and same size and mode."""
         return (
             self._im is None
             and (self._mode, self._size) == self._fastpipe_opened[1:]
@@ -92,8 +92,8 @@ class _LazyFile(_Base):
         return self._im is None
 
     def _fastpipe_read(self) -> LazySource | None:
-        """The bytes, which are read now if they weren't; None where Pillow has to decode them."""
-        with self._fastpipe_lock:  # a file has one position
+        """The file's source; reads the bytes at the first call. None if Pillow has to decode the file."""
+        with self._fastpipe_lock:  # threads share the file's position
             if not self._is_untouched:
                 return None
             if "_fastpipe_source" not in vars(self):
@@ -102,7 +102,7 @@ class _LazyFile(_Base):
 
     def _read(self) -> LazySource | None:
         file = self.fp
-        if file is None or getattr(file, "closed", False):  # by who gave it: Pillow says so
+        if file is None or getattr(file, "closed", False):  # closed by its owner: Pillow raises
             return None
         name = os.fsdecode(self.filename) if self.filename else "<file>"
         data, header = vars(self).get("_fastpipe_unread") or self._read_from_start(file)
@@ -119,15 +119,15 @@ class _LazyFile(_Base):
         return source
 
     def _read_from_start(self, file: IO[bytes]) -> tuple[bytes, Header | None]:
-        """The file's bytes and its header, which Pillow has read; None where the core reads another, or none."""
-        position = max(file.tell(), 0)  # less where a process that shares the open file has moved it
+        """The file's bytes, and its header; None for the header if the core can't read it, or reads another."""
+        position = max(file.tell(), 0)  # negative if a process that shares the open file has moved it
         file.seek(0, os.SEEK_END)
         length = file.tell()
         limit = readers.longest_file(readers.pixel_limit()) if length > SHORT_FILE else 0
         file.seek(0)
         data = file.read() if not limit or length <= limit else b""
         file.seek(position)
-        if self._exclusive_fp and data:  # as Pillow, which closes a file of its own when it has decoded it
+        if self._exclusive_fp and data:  # as Pillow closes a file of its own after decoding
             copy = io.BytesIO(data)
             copy.seek(position)
             self._read_from(copy)
@@ -140,22 +140,22 @@ class _LazyFile(_Base):
         return data, header if header.format == self.format else None
 
     def _read_from(self, file: IO[bytes]) -> None:
-        """Goes on with another file of the same content."""
+        """Goes on with another file object with the same content."""
         self.fp = file
 
     # -- the pixels
 
     def _fastpipe_lazy(self) -> LazyImage | None:
-        """The image, loaded, as one that records what is done to it; None where Pillow does it."""
+        """The image as a lazy image, and marked as loaded; None if Pillow has to decode it."""
         lazy = self._lazy_in(_OWN_MODES)
         if lazy is not None:
             self._be_loaded()
         return lazy
 
     def _lazy_in(self, modes: tuple[str, ...]) -> LazyImage | None:
-        """The image as one that records what is done to it, if its mode is one of these; None where Pillow does it.
+        """The image as a lazy image, if its mode is one of ``modes``; None if Pillow has to decode it.
 
-        It is in RGB where a lazy image can't have its mode.
+        The lazy image is in RGB if its class doesn't support the mode.
         """
         source = self._fastpipe_read() if self._mode in modes else None
         if source is None:
@@ -192,7 +192,7 @@ class _LazyFile(_Base):
 
     @property
     def __array_interface__(self) -> Any:
-        """Pillow's array interface; the first time the image gets no pixels of its own: see `LazyImage`."""
+        """Pillow's array interface; the first time it doesn't give the image pixels of its own: see `LazyImage`."""
         lazy = None if self._fastpipe_gave_array else self._fastpipe_lazy()
         if lazy is None:
             return super().__array_interface__
@@ -206,7 +206,7 @@ class _LazyFile(_Base):
                 self._end_loading()
 
     def _end_loading(self) -> None:
-        """Leaves the file as Pillow does when it has decoded it."""
+        """Leaves the file as Pillow does after decoding it."""
         self.tile, self.map = [], None
         self.readonly = 0
         file, self.fp = self.fp, None
@@ -222,7 +222,7 @@ class _LazyFile(_Base):
         return min(len(data), blocks * self.decodermaxblock)
 
     def _decode(self) -> None:
-        """Decodes by the core, or where Pillow's ``load`` can't, as it has no file any more."""
+        """Decodes by the core; or by Pillow if its ``load`` couldn't, because the image has no open file any more."""
         lazy = self._fastpipe_lazy()
         source = self._fastpipe_source if self._fastpipe_is_loaded else None
         if lazy is not None:
@@ -234,27 +234,28 @@ class _LazyFile(_Base):
             vars(self).update({**vars(opened), "info": self.info})
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        # As protocols 0 and 1 write it, whose function doesn't look at the class.
+        # The form of protocols 0 and 1, whose function doesn't check the class.
         return copyreg._reconstructor, (self._fastpipe_pillow, object, None), self.__getstate__()  # type: ignore[attr-defined]
 
     def putpalette(self, *arguments: Any, **options: Any) -> None:
         if self._fastpipe_is_loaded:
             _ = self.im
-        super().putpalette(*arguments, **options)  # which gives the image another mode before it loads it
+        super().putpalette(*arguments, **options)  # changes the mode before it loads the image
 
-    # -- what is recorded; see `_recorded` for the rest
+    # -- recorded methods; see `_recorded` for the others
 
     def _done_to(self, lazy: LazyImage | None, name: str, *arguments: Any, **options: Any) -> Any:
-        """The result of a method on the image as a lazy one, or of Pillow's own: where it fails, that says why.
+        """Calls a method on the lazy image, or Pillow's own if there is none.
 
-        Only Pillow's knows, too, whether the file is loaded then. Where it succeeds, the mistake was fastpipe's.
+        If the lazy image's method fails, calls Pillow's own, which raises the user's mistake, and alone knows whether
+        the file counts as loaded then. If Pillow's method succeeds, the error was a mistake of fastpipe's.
         """
         plain = getattr(super(), name)
         if lazy is None:
             return plain(*arguments, **options)
         try:
             made = getattr(lazy, name)(*arguments, **options)
-        except Exception as error:  # the user's mistake, if Pillow's own method raises, too
+        except Exception as error:  # the user's mistake, if Pillow's method raises, too
             made = plain(*arguments, **options)
             if self._fastpipe_on_mistake is None:
                 raise
@@ -274,7 +275,7 @@ class _LazyFile(_Base):
 
 
 def _recorded(name: str) -> object:
-    """A method of Pillow's images that is done to a lazy image, where there is one."""
+    """Makes a method that is called on a lazy image if possible, and otherwise is Pillow's own."""
 
     @wraps(getattr(Image.Image, name))
     def method(self: _LazyFile, *arguments: Any, **options: Any) -> Any:
@@ -305,7 +306,7 @@ class _LazyPng(_LazyFile, PngImagePlugin.PngImageFile):
             self.png.fp = file
 
     def _end_loading(self) -> None:
-        if self.png is not None:  # there is nothing after the pixels: see `_is_whole`
+        if self.png is not None:  # nothing follows the pixels: see `_is_whole`
             self._text = self.png.im_text
             self.png.close()
             self.png = None
@@ -319,7 +320,7 @@ class _LazyPng(_LazyFile, PngImagePlugin.PngImageFile):
         return position + 8
 
 
-for _kind in (_LazyJpeg, _LazyPng):  # as they call themselves where Pillow's do
+for _kind in (_LazyJpeg, _LazyPng):  # named as Pillow's classes are
     _kind.__module__, _kind.__qualname__ = _kind._fastpipe_pillow.__module__, _kind._fastpipe_pillow.__qualname__
     _kind.__name__ = _kind._fastpipe_pillow.__name__
 
@@ -329,10 +330,11 @@ def _opened(kind: type[ImageFile.ImageFile], filename: Any, data: bytes) -> Imag
 
 
 def _is_whole(data: bytes, header: Header) -> bool:
-    """Whether a file is whole: one that is cut off or broken raises its error at once. A PNG ends after its pixels."""
+    """True if a file is complete and unbroken, otherwise Pillow has to raise at once. A PNG must end after its
+    pixels."""
     if header.data_offset < 0:
         return False
-    if header.format == "JPEG":  # what isn't intact of the others, Pillow may raise on when it decodes it
+    if header.format == "JPEG":  # Pillow may raise on other damaged files when it decodes them
         return header.progressive and readers.unbroken_jpeg(data, header)
     position = header.data_offset
     kind, view = b"IDAT", memoryview(data)
@@ -346,24 +348,24 @@ def _is_whole(data: bytes, header: Header) -> bool:
 
 
 def _close_file(image: Any) -> None:
-    if image._exclusive_fp:  # which ``Image.open`` sets after the opener
+    if image._exclusive_fp:  # ``Image.open`` sets it after the opener
         image._fastpipe_read()
 
 
 OPEN_FILES: Held[Any] = Held(MOST_OPEN, _close_file)
-"""Images whose files Pillow has opened, and keeps open until somebody looks at the pixels."""
+"""Images whose files Pillow has opened, and which stay open until their pixels are used."""
 
 BYTES: Held[LazySource] = Held(MOST_BYTES, LazySource.let_go)
-"""Files that have been read for images without pixels."""
+"""Sources whose bytes are in memory for images without pixels."""
 
 
 def adopt(image: Image.Image, check: Check | None = None, on_mistake: OnMistake | None = None) -> Image.Image:
-    """A file that Pillow has just opened: the same object, decoded by the core from now on if the core can.
+    """Makes a file that Pillow has just opened decode by the core, if the core can; returns the same object.
 
     Args:
-        image: the file.
-        check: its pixels, and those of images that come of it, are made by Pillow, too, and compared.
-        on_mistake: gets errors of ours, where Pillow has none: see `LazySource`.
+        image: the file's image.
+        check: makes the pixels of the image, and of images derived from it, by Pillow, too, and compares them.
+        on_mistake: is called with errors of fastpipe's that Pillow doesn't have: see `LazySource`.
     """
     if type(image) is JpegImagePlugin.JpegImageFile and image.mode in _OWN_MODES:
         kind: object = _LazyJpeg
@@ -375,7 +377,7 @@ def adopt(image: Image.Image, check: Check | None = None, on_mistake: OnMistake 
         vars(image)["_fastpipe_opened"] = [*image.tile], image._mode, image._size
         _begin(image, check, on_mistake)
         CLASS.__set__(image, kind)
-        if image.filename:  # else it was opened by whoever gave it
+        if image.filename:  # else it was opened by the caller
             OPEN_FILES.add(image)
     return image
 
@@ -396,12 +398,12 @@ def open_lazily(
     check: Check | None = None,
     on_mistake: OnMistake | None = None,
 ) -> Any:
-    """Opens a file as one of Pillow's openers does, to be decoded by the core from now on if the core can.
+    """Opens a file by one of Pillow's openers, and makes it decode by the core if the core can.
 
     Args:
-        opener: the one that was registered for the file's format.
-        file, filename: as ``Image.open`` gives them to it.
-        check, on_mistake: as of `adopt`.
+        opener: the opener that is registered for the file's format.
+        file, filename: the arguments that ``Image.open`` gives to the opener.
+        check, on_mistake: see `adopt`.
     """
     if opener is JpegImagePlugin.jpeg_factory and check is None and core.available():
         image = open_unread(_LazyJpeg, file, filename)
@@ -415,15 +417,17 @@ def open_lazily(
 
 
 def open_image(source: str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes]) -> Image.Image:
-    """Opens an image as ``PIL.Image.open`` does, to be decoded by fastpipe when, and as far as, its pixels are used.
+    """Opens an image as ``PIL.Image.open`` does; fastpipe decodes it when, and as far as, its pixels are used.
 
-    Size, mode, format, ``info``, ``getexif()`` and the like are known at once. ``crop``, ``resize``, ``transpose``,
-    ``transform``, ``convert``, ``point`` and ``copy`` are recorded and give further images without pixels, and so do
-    transforms that give images. Whatever else takes the pixels, ``numpy.asarray`` or ``save``, has them made, of the
-    file only what is left: by one call of the core, with Pillow's bytes. A transform to a tensor goes straight from the
-    file to the tensor.
+    Size, mode, format, ``info``, ``getexif()`` and similar are known at once. ``crop``, ``resize``, ``transpose``,
+    ``transform``, ``convert``, ``point`` and ``copy`` are recorded and return further images without pixels, as do
+    transforms that return images. Anything else that uses the pixels, such as ``numpy.asarray`` or ``save``, makes
+    them:
+    one call of the core decodes only the part of the file that is left, to Pillow's bytes. A transform to a tensor
+    makes
+    the tensor from the file directly.
 
-    A file that the core doesn't decode is decoded by Pillow, with Pillow's errors and warnings.
+    Files that the core can't decode are decoded by Pillow, with Pillow's errors and warnings.
 
     .. code:: python
 
@@ -431,13 +435,13 @@ def open_image(source: str | os.PathLike[str] | bytes | bytearray | memoryview |
         sample = transform(image)
 
     Args:
-        source: a path, the bytes of a file, or a file that is open for reading bytes. It is read to its end.
+        source: a path, the bytes of a file, or a file object opened for reading bytes, which is read to its end.
 
     Returns:
-        The image, of the class that Pillow has for the format, or of one derived from it.
+        The image, of Pillow's class for the format, or of a class derived from it.
 
     Raises:
-        TypeError: the source is none of these.
+        TypeError: ``source`` is none of these.
         Exception: the errors of ``PIL.Image.open``.
     """
     file: Any = io.BytesIO(source) if isinstance(source, (bytes, bytearray, memoryview)) else source
@@ -450,10 +454,10 @@ def open_image(source: str | os.PathLike[str] | bytes | bytearray | memoryview |
 
 
 class _LazyOpener:
-    """Opens files as another opener does, to be decoded by the core.
+    """Wraps an opener so that the core decodes the files that it opens.
 
     Args:
-        opener: the one that was registered before.
+        opener: the opener that was registered before.
     """
 
     def __init__(self, opener: Callable[..., Any]) -> None:
@@ -464,7 +468,7 @@ class _LazyOpener:
 
 
 class PillowOpener:
-    """The registration of `register_pillow_opener`, which ends with the ``with`` block that it is given to."""
+    """The registration by `register_pillow_opener`; a ``with`` block ends it."""
 
     def __init__(self, is_new: bool) -> None:
         self._is_new = is_new
@@ -480,22 +484,22 @@ class PillowOpener:
 
 
 def register_pillow_opener() -> PillowOpener:
-    """Has the core decode the JPEG and PNG files that ``PIL.Image.open`` opens, in this process and those it forks.
+    """Makes the core decode the JPEG and PNG files that ``PIL.Image.open`` opens, in this process and its forks.
 
-    What is opened is of Pillow's classes, as `open_image` gives it: pixels are decoded when, and as far as, they are
-    used. Nothing else in Pillow changes, and images that are open already stay as they are.
+    Opened images are of Pillow's classes, as from `open_image`: pixels are decoded when, and as far as, they are used.
+    Nothing else in Pillow changes, and images that are already open stay as they are.
 
     .. code:: python
 
         fastpipe.register_pillow_opener()
 
-        with fastpipe.register_pillow_opener():  # or for a while
+        with fastpipe.register_pillow_opener():  # or for a block
             ...
 
     Returns:
-        A context manager, which undoes it; not where it was registered before.
+        A context manager that undoes the registration, unless there was one before.
     """
-    Image.preinit()  # what comes later would register itself again
+    Image.preinit()  # a later preinit would replace the openers
     is_new = False
     for name in _FORMATS:
         opener, accept = Image.OPEN[name]
@@ -506,7 +510,7 @@ def register_pillow_opener() -> PillowOpener:
 
 
 def unregister_pillow_opener() -> None:
-    """Undoes `register_pillow_opener`: Pillow opens files as before. Images that are open stay as they are."""
+    """Undoes `register_pillow_opener`: Pillow opens files as before. Images that are already open stay as they are."""
     for name in _FORMATS:
         opener, accept = Image.OPEN.get(name, (None, None))
         if isinstance(opener, _LazyOpener):

@@ -1,6 +1,6 @@
-"""torchvision's functions on Pillow images, recorded on images without pixels, or made from the file straight away.
+"""torchvision's functions on PIL images: recorded on images without pixels, or computed from the file directly.
 
-Each gives the result, or None where torchvision's own is to run.
+Each returns the result, or None if torchvision's own function has to run.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fastpipe.program.on_image import on_pixels, shape_of
 def adjust_hue(img: object, hue_factor: object) -> LazyImage | None:
     """``adjust_hue`` of a colour image."""
     if getattr(img, "mode", None) != "RGB" or not isinstance(hue_factor, (int, float)):
-        return None  # before the file counts as loaded
+        return None  # returned before the file counts as loaded
     lazy = lazy_of(img)
     if lazy is None:
         return None
@@ -28,7 +28,7 @@ def adjust_hue(img: object, hue_factor: object) -> LazyImage | None:
 
 
 def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: Any = "constant") -> LazyImage | None:
-    """``pad`` by the image's own pixels; by a colour it is ``ImageOps.expand``."""
+    """``pad`` in a mode that repeats the image's own pixels; with a colour torchvision calls ``ImageOps.expand``."""
     sides = padding if isinstance(padding, (list, tuple)) else (padding,)
     is_fill = fill is None or isinstance(fill, (int, float, list, tuple))
     if padding_mode == "constant" or not is_fill or len(sides) not in (1, 2, 4):
@@ -40,7 +40,7 @@ def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: Any = "constant") -
 
 
 def to_grayscale(img: object, num_output_channels: object) -> LazyImage | None:
-    """``to_grayscale`` of a colour image in three channels; in one it is ``Image.convert``."""
+    """``to_grayscale`` of a colour image to three channels; for one torchvision calls ``Image.convert``."""
     lazy = lazy_of(img) if num_output_channels == 3 else None
     if lazy is None or lazy.mode != "RGB":
         return None
@@ -48,7 +48,7 @@ def to_grayscale(img: object, num_output_channels: object) -> LazyImage | None:
 
 
 def _permute_channels_image_pil(image: Any, permutation: Any) -> LazyImage | None:
-    """v2's ``permute_channels`` of a colour image."""
+    """v2's ``permute_channels`` on a colour image."""
     lazy = lazy_of(image)
     module = sys.modules.get("torchvision.transforms.v2.functional._color")
     if module is None or lazy is None or lazy.mode != "RGB" or len(permutation) != 3:
@@ -64,18 +64,18 @@ def _permute_channels_image_pil(image: Any, permutation: Any) -> LazyImage | Non
 
 
 def _torchvisions(name: str, *arguments: object) -> PlainCall | None:
-    """torchvision's own function, which whoever called it has imported."""
+    """torchvision's own function; None if torchvision's module isn't imported."""
     module = sys.modules.get("torchvision.transforms._functional_pil")
     return None if module is None else lambda image: getattr(module, name)(image, *arguments)
 
 
 def to_tensor(pic: object) -> torch.Tensor | None:
-    """``to_tensor``, from the file."""
+    """``to_tensor``, computed from the file."""
     return _converted(pic, ToTensor()) if torch.get_default_dtype() is torch.float32 else None
 
 
 def pil_to_tensor(pic: object) -> torch.Tensor | None:
-    """``pil_to_tensor``, from the file; as torchvision's, it lies in rows of pixels."""
+    """``pil_to_tensor``, computed from the file; as torchvision's, the tensor is interleaved in memory."""
     return _converted(pic, PilToTensor())
 
 

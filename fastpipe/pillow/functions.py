@@ -1,7 +1,7 @@
-"""Functions of Pillow's ``Image``, ``ImageEnhance`` and ``ImageOps`` that are recorded on images without pixels.
+"""Functions of Pillow's ``Image``, ``ImageEnhance`` and ``ImageOps``, recorded on images without pixels.
 
-Each gives the resulting image, or None where Pillow's own is to run: the image has its pixels, or only Pillow
-knows what to make of the arguments.
+Each returns the resulting image, or None if Pillow's own function has to run: the image has its pixels, or only Pillow
+can interpret the arguments.
 """
 
 from __future__ import annotations
@@ -42,25 +42,21 @@ _ENHANCEMENTS: tuple[tuple[Operation, Callable[[float], Operation]], ...] = (
     (GRAY_IN_THREE, AdjustSaturation),
     (SMOOTHED, AdjustSharpness),
 )
-"""The last operation of an image's degenerate, as ``ImageEnhance`` calls it, and its blend with the image."""
+"""The operations that end in an enhancement's degenerate image, with the operations that blend it with the image."""
 
 
 def black(image: object) -> LazyImage | None:
-    """The degenerate of ``ImageEnhance.Brightness``: black."""
-    return record_operations(
-        image, _BLACK, plain=lambda image: ImageEnhance.Brightness(image).degenerate, keeps_info=False
-    )
+    """``ImageEnhance.Brightness(image).degenerate``: black."""
+    return recorded(image, _BLACK, plain=lambda image: ImageEnhance.Brightness(image).degenerate, keeps_info=False)
 
 
 def flat(image: object) -> LazyImage | None:
-    """The degenerate of ``ImageEnhance.Contrast``: the mean of the gray image everywhere."""
-    return record_operations(
-        image, _FLAT, plain=lambda image: ImageEnhance.Contrast(image).degenerate, keeps_info=False
-    )
+    """``ImageEnhance.Contrast(image).degenerate``: the mean of the gray image everywhere."""
+    return recorded(image, _FLAT, plain=lambda image: ImageEnhance.Contrast(image).degenerate, keeps_info=False)
 
 
 def blend(im1: object, im2: object, alpha: object) -> LazyImage | None:
-    """``Image.blend`` of an image's degenerate with the image itself, which is what ``ImageEnhance`` does."""
+    """``Image.blend`` of an enhancement's degenerate image with the image itself, as ``ImageEnhance`` calls it."""
     one, other = lazy_of(im1), lazy_of(im2)
     if one is None or other is None or one.mode != other.mode or source_of(one) is not source_of(other):
         return None
@@ -71,7 +67,7 @@ def blend(im1: object, im2: object, alpha: object) -> LazyImage | None:
     plain = _plain_blend(last_calls, calls, alpha)
     made = None
     if last_steps == steps and abs(alpha) <= _LARGEST_FACTOR:
-        made = record_operations(other, plain=plain)  # a gray image is its own gray image
+        made = recorded(other, plain=plain)  # the degenerate of a gray image is the image itself
     elif last_steps[:-1] == steps:
         found = next((make for operation, make in _ENHANCEMENTS if operation is last_steps[-1]), None)
         made = None if found is None else record_operations(other, found(alpha), plain=plain)
@@ -83,7 +79,7 @@ def blend(im1: object, im2: object, alpha: object) -> LazyImage | None:
 def _plain_blend(
     degraded: tuple[PlainCall, ...] | None, calls: tuple[PlainCall, ...] | None, alpha: float
 ) -> PlainCall | None:
-    """Pillow's own blend of a plain image and its degenerate, which further calls make of the image."""
+    """Pillow's own blend of an image with its degenerate, which is made by the calls after the image's own."""
     if degraded is None or calls is None or degraded[: len(calls)] != calls:
         return None
     further = degraded[len(calls) :]
@@ -97,20 +93,20 @@ def _plain_blend(
     return plain
 
 
-_LARGEST_FACTOR = 3e38  # Pillow's factors are float32, whose largest is 3.4e38
+_LARGEST_FACTOR = 3e38  # Pillow's factors are float32, whose maximum is 3.4e38
 
 
 def autocontrast(
     image: object, cutoff: object = 0, ignore: object = None, mask: object = None, preserve_tone: object = False
 ) -> LazyImage | None:
-    """``ImageOps.autocontrast``, without any option."""
+    """``ImageOps.autocontrast`` without options."""
     is_usual = isinstance(cutoff, int) and cutoff == 0 and ignore is None and mask is None and preserve_tone is False
     return record_operations(image, Autocontrast(), plain=ImageOps.autocontrast) if is_usual else None
 
 
 def equalize(image: object, mask: object = None) -> LazyImage | None:
-    """``ImageOps.equalize`` of a whole image."""
-    return record_operations(image, Equalize(), plain=ImageOps.equalize) if mask is None else None
+    """``ImageOps.equalize`` without a mask."""
+    return recorded(image, Equalize(), plain=ImageOps.equalize) if mask is None else None
 
 
 def expand(image: object, border: object = 0, fill: object = 0) -> LazyImage | None:
@@ -145,9 +141,9 @@ def pad(
 
 
 def _framed(image: LazyImage, sides: Sequence[int], fill: Any) -> LazyImage | None:
-    """The image within a frame of a colour, which Pillow makes by pasting it on a new image.
+    """Adds a frame of one colour to the image, which Pillow pastes on a new image.
 
-    None where a colour stands for transparency, which Pillow hands on, by its version.
+    None if one of the image's colours means transparency, which Pillow keeps or drops depending on its version.
     """
     if is_transparent(image):
         return None

@@ -1,8 +1,8 @@
-"""Bounds on what images without pixels hold: files that are open, and the bytes of files.
+"""Bounds on the open files and the bytes of files that images without pixels hold.
 
-Nothing is counted down when an image goes. Each thing has its time, in files that were opened, or bytes that were read,
-after it: whatever is still there then lets go of what it holds. A stream of images that somebody uses and drops never
-comes so far.
+Nothing is counted down when an image is destroyed. Instead, an object's time is over when a given number of files has
+been opened, or of bytes read, after it; if it still exists then, it releases what it holds. Images that are used and
+dropped at once never get that old.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from typing import Generic, TypeVar
 Thing = TypeVar("Thing")
 
 _LOOKS = 8
-"""How often the oldest things are looked at while `Held.most` is added."""
+"""How many times the oldest objects are checked while `Held.most` is added."""
 
 MOST_OPEN = 64
-"""Files that are opened after one before that is read and closed."""
+"""A file is read and closed when this many further files have been opened."""
 
 MOST_BYTES = 256 << 20
-"""Bytes that are read after a file's before its small images are made."""
+"""A file's bytes are released, by making its small images, when this many further bytes have been read."""
 
 
 class Held(Generic[Thing]):
-    """Things by age, of which the oldest let go of what they hold.
+    """Objects by age; the oldest ones release what they hold.
 
-    Threads may share it: where two add at once, a thing's time may be longer by what the other one added.
+    Threads may share it: if two threads add at once, an object may get more time, by the amount of the other.
 
     Args:
-        most: how much is added after a thing before its time is over, and up to an eighth more.
-        let_go: is called with a thing whose time is over, if it is still there.
+        most: the amount that is added after an object until its time is over, with up to an eighth more.
+        let_go: is called with an object whose time is over, if it still exists.
     """
 
     def __init__(self, most: int, let_go: Callable[[Thing], object]) -> None:
@@ -41,7 +41,7 @@ class Held(Generic[Thing]):
         self._added, self._looked_at = 0, 0
 
     def add(self, thing: Thing, amount: int = 1) -> None:
-        """Adds a thing; the oldest ones may let go."""
+        """Adds an object; may call ``let_go`` for the oldest ones."""
         self._added = added = self._added + amount
         self._things.append((added, weakref.ref(thing)))
         if added - self._looked_at > self.most // _LOOKS:
@@ -52,7 +52,7 @@ class Held(Generic[Thing]):
         while True:
             try:
                 end, reference = self._things.popleft()
-            except IndexError:  # other threads have them
+            except IndexError:  # other threads have taken them
                 return
             if end >= before:
                 self._things.appendleft((end, reference))

@@ -1,6 +1,6 @@
-"""Tensors without pixels of images without pixels: what is done to them goes into the job that decodes the file.
+"""Pending tensors of images without pixels: operations on them become part of the job that decodes the file.
 
-``to_tensor`` and ``pil_to_tensor`` would write each number for ``normalize`` to read it, and write it three times more.
+Otherwise ``to_tensor`` would write each number, and ``normalize`` would read it and write it three times more.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from fastpipe.types import ImageShape, Step
 ByPillow: TypeAlias = "Callable[[], Image.Image]"
 
 LEAST_PIXELS = 1 << 14
-"""The smallest images that are worth the work around their tensors."""
+"""The smallest images, in pixels, for which a pending tensor is worth its overhead."""
 
 _STACKED = (torch.uint8, torch.float32)
-"""Dtypes of tensors without pixels of which a batch is made in its own memory."""
+"""The dtypes of pending tensors that can be stacked in a batch's memory."""
 
 _CONVERSIONS: dict[str, tuple[tuple[Step, ...], torch.dtype]] = {
     "to_tensor": ((interned_once(ToTensor),), torch.float32),
@@ -45,12 +45,12 @@ _CONVERSIONS: dict[str, tuple[tuple[Step, ...], torch.dtype]] = {
 
 
 class _ShownPixels(TensorSource):
-    """The pixels that an image without pixels shows.
+    """The pixels of an image without pixels, as the source of pending tensors.
 
     Args:
         source: the file.
-        first: steps from its pixels to the tensor.
-        shape: of the image.
+        first: the steps from the file's pixels to the tensor.
+        shape: the image's shape.
     """
 
     def __init__(self, source: LazySource, first: tuple[Step, ...], shape: ImageShape) -> None:
@@ -69,7 +69,7 @@ class _ShownPixels(TensorSource):
         source = self._source
         try:
             return source.run(program, out, in_rows=in_rows)
-        except Exception as error:  # ours, or Pillow's, which raises it again
+        except Exception as error:  # fastpipe's error, or Pillow's, which Pillow raises again
             whole = None if source.on_mistake is None else source.opened_by_pillow()
             if source.on_mistake is None or whole is None:
                 raise
@@ -83,7 +83,7 @@ class _ShownPixels(TensorSource):
     def fill(self, job: core.Job, program: Program) -> bool:
         try:
             return self._source.fill(job, program)
-        except Exception as error:  # ours: `run` is to do it
+        except Exception as error:  # fastpipe's error: `run` has to do it
             if self._source.on_mistake is None:
                 raise
             self._source.on_mistake(error)
@@ -94,21 +94,21 @@ class _ShownPixels(TensorSource):
 
 
 def image_tensor(image: object, name: str, account_of: Callable[[ByPillow], Account]) -> torch.Tensor | None:
-    """The tensor without pixels that a function gives of an image without pixels; None where it is to be made at once.
+    """The pending tensor of a function on an image without pixels; None if the tensor has to be made at once.
 
     Args:
-        image: anything.
+        image: any object.
         name: ``"to_tensor"`` or ``"pil_to_tensor"``.
-        account_of: gets the way to the plain image, by Pillow alone, and gives the tensor's account.
+        account_of: makes the tensor's account from a function that makes the plain image by Pillow alone.
     """
     lazy = lazy_of(image)
     source, shape = (None, None) if lazy is None else (source_of(lazy), shape_of(lazy))
     if lazy is None or source is None or shape is None or not core.available():
         return None
-    if shape.channels != 3:  # torchvision's strides of one channel are those of a turned array
+    if shape.channels != 3:  # torchvision's strides of one channel are those of a transposed array
         return None
     if shape.height * shape.width < LEAST_PIXELS or not source.is_sound:
-        return None  # whoever calls the function is to see the error
+        return None  # the caller of the function has to see the error
     if torch.get_default_dtype() is not torch.float32 or torch._C._get_tracing_state() is not None:
         return None
     by_pillow, recorded = plain_way(lazy), shown_steps(lazy)
@@ -123,13 +123,13 @@ def image_tensor(image: object, name: str, account_of: Callable[[ByPillow], Acco
 
 
 def drawn_tensor(image: object, steps: tuple[Step, ...], shape: ImageShape, account: Account) -> torch.Tensor | None:
-    """The tensor without pixels that steps give of an image without pixels; None where it is to be made at once.
+    """The pending tensor of steps on an image without pixels; None if the tensor has to be made at once.
 
     Args:
-        image: anything.
-        steps: that were drawn for it.
-        shape: of the image, as `shape_of` gives it.
-        account: of the tensor.
+        image: any object.
+        steps: the steps that were drawn for the image.
+        shape: the image's shape, from `shape_of`.
+        account: the tensor's account.
     """
     lazy = lazy_of(image)
     source, recorded = (None, None) if lazy is None else (source_of(lazy), shown_steps(lazy))
@@ -148,7 +148,7 @@ def drawn_tensor(image: object, steps: tuple[Step, ...], shape: ImageShape, acco
 
 
 def converted(tensor: object, dtype: object, account_of: Callable[[Account], Account]) -> torch.Tensor | None:
-    """torchvision's ``convert_image_dtype`` of an image's tensor without pixels; None where its own is to run."""
+    """torchvision's ``convert_image_dtype`` of a pending tensor; None if torchvision's own function has to run."""
     record = record_of(tensor)
     if record is None or record.shape.dtype is not torch.uint8 or dtype is not torch.float32:
         return None
@@ -156,7 +156,7 @@ def converted(tensor: object, dtype: object, account_of: Callable[[Account], Acc
 
 
 def normalized(tensor: Any, mean: Any, std: Any, account_of: Callable[[Account], Account]) -> torch.Tensor | None:
-    """torchvision's ``normalize`` of an image's tensor without pixels; None where its own is to run, or to refuse."""
+    """torchvision's ``normalize`` of a pending tensor; None if torchvision's own function has to run, or to raise."""
     record = record_of(tensor)
     if record is None or record.shape.dtype is not torch.float32:
         return None
@@ -167,7 +167,7 @@ def normalized(tensor: Any, mean: Any, std: Any, account_of: Callable[[Account],
 
 
 def _behind(record: Record, step: Step, account_of: Callable[[Account], Account]) -> torch.Tensor | None:
-    """The tensor after an operation that gives floats, on a tensor of pixels as a file's image shows them."""
+    """The pending tensor after an operation that gives floats; None if the tensor isn't a whole image's."""
     if not isinstance(record.source, _ShownPixels) or record.base is not None:
         return None
     height, width, channels = record.shape

@@ -1,8 +1,8 @@
-"""Pillow images whose pixels aren't there yet: what is done to them is recorded, and done by the core in one job.
+"""Pillow images without pixels: operations on them are recorded, and run by the core in one job.
 
-A `LazyImage` is a ``PIL.Image.Image`` of which the size, the mode and ``info`` are known. Cropping, resizing, turning,
-warping, looking up in a table and copying give further lazy images. Whatever else Pillow has takes the pixels: they are
-made then, of them only what is left, and the image is a plain ``PIL.Image.Image`` from then on.
+A `LazyImage` is a ``PIL.Image.Image`` whose size, mode and ``info`` are known. Cropping, resizing, turning, warping,
+looking up in a table and copying return further lazy images. All other methods make the pixels, only those that are
+left; from then on the image is a plain ``PIL.Image.Image``.
 """
 
 from __future__ import annotations
@@ -36,15 +36,25 @@ from fastpipe.program.on_image import copied_info, is_transparent, to_array
 from fastpipe.types import Box, ImageShape, Size, Step
 
 CLASS: Any = vars(object)["__class__"]
-"""An object's own attribute, where its class has one of that name."""
+"""``object.__class__``, for classes that override ``__class__``."""
 
 _GRAY_IN_ONE, GRAY_IN_THREE = RgbToGrayscale(1), RgbToGrayscale(3)
 _MOST_STEPS = 48
-"""Steps that are recorded. Where they are more than one job of the core's has room for, several do them in turn; after
-this many the pixels are made, and what follows starts from them."""
+"""The most recorded steps. If they are more than fit in one job, several jobs run in turn; after this many steps the
+pixels are made, and later operations start from them."""
+
+_LARGEST = 1 << 16
+"""The longest side of a resized image for which a resize is recorded."""
+
+_RECORDED_FILTERS: dict[type, Callable[[Any], Operation | None]] = {
+    ImageFilter.GaussianBlur: lambda given: _blur(PillowGaussianBlur, given.radius),
+    ImageFilter.BoxBlur: lambda given: _blur(PillowBoxBlur, given.radius),
+    ImageFilter.SMOOTH: lambda given: SMOOTHED if given.filterargs is ImageFilter.SMOOTH.filterargs else None,
+}
+"""Makes operations from filters, by the filters' classes; None for arguments that only Pillow can interpret."""
 
 PlainCall: TypeAlias = "Callable[[Image.Image], Image.Image]"
-"""A function that does to a plain image what Pillow does; it holds nothing that somebody may change."""
+"""A function that does a recorded operation by Pillow on a plain image; it must not hold anything that may change."""
 
 _Reference: TypeAlias = "weakref.ref[LazyImage] | None"
 
@@ -55,12 +65,12 @@ class _Record:
 
     Attributes:
         source: the file.
-        steps: on its pixels in RGB; gray ones are RGB, too, until the pixels are made.
-        coloured: the image that this one shows in gray. Whoever still has that, as ``ImageEnhance`` does, will want its
-            pixels, too, and gets them from the same decode.
-        calls: Pillow's own way to the image, from the file that it has opened; None where nobody knows it.
-        checked_info: a copy of the image's first ``info``, if the file is one whose pixels are checked.
-        gave_array: an array has been made of it, without the image's own pixels.
+        steps: the steps on the file's RGB pixels; a gray image stays RGB until its pixels are made.
+        coloured: the colour image that this gray one was converted from. If it is still in use, as by ``ImageEnhance``,
+            its pixels will be needed, too, and come from the same decode.
+        calls: the calls that make the image by Pillow from the opened file; None if unknown.
+        checked_info: a copy of the image's first ``info``, if the file's pixels are checked.
+        gave_array: an array has been made from the image, without giving it pixels of its own.
     """
 
     source: LazySource
@@ -72,7 +82,7 @@ class _Record:
 
 
 class _EqualToPillows(type):
-    """The class of a class that is found where Pillow's is: in dicts by class, such as v2's of fills and of kernels."""
+    """A metaclass that makes a class equal to Pillow's: v2 looks up fills and kernels in dicts by class."""
 
     def __eq__(cls, other: object) -> bool:
         return other is cls or other is Image.Image
@@ -82,22 +92,21 @@ class _EqualToPillows(type):
 
 
 class LazyImage(Image.Image, metaclass=_EqualToPillows):
-    """A Pillow image in mode RGB or L without pixels; as soon as it has some its class is ``PIL.Image.Image``.
+    """A Pillow image in mode RGB or L without pixels; once it has pixels its class is ``PIL.Image.Image``.
 
-    Threads may share it, and any of them may make the pixels: methods here ask for nothing that a plain image hasn't.
+    Threads may share it, and any of them may make the pixels: methods here use only what a plain image has, too.
 
     Args:
         source: the file.
-        mode: ``"RGB"`` or ``"L"``; a colour image can't be in L.
-        info: as Pillow's ``info``; the image's own from now on. None for what Pillow reads from the file's header,
-            when somebody asks for it.
-        steps: what has been done to the file's pixels.
+        mode: ``"RGB"``, or ``"L"`` for a gray image.
+        info: Pillow's ``info``, which the image owns from now on; None to read it from the file's header at first use.
+        steps: the steps on the file's pixels.
         size: ``(width, height)`` after the steps.
-        coloured: the image that this one shows in gray.
-        calls: Pillow's own way to the image; see `_Record`.
+        coloured: the colour image that this gray one was converted from.
+        calls: the calls that make the image by Pillow; see `_Record`.
     """
 
-    _im: Any = None  # of the class, until the image has its own
+    _im: Any = None  # read from the class until the instance has its own
     _fastpipe: _Record | None
 
     def __init__(
@@ -126,15 +135,15 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
 
     @property
     def __class__(self) -> Any:
-        """The class that a plain image is of."""
+        """``PIL.Image.Image``, as for a plain image."""
         return Image.Image
 
     @__class__.setter
-    def __class__(self, kind: type[Any]) -> None:  # as who derives from Pillow's class does
+    def __class__(self, kind: type[Any]) -> None:  # as code does that derives from Pillow's class
         CLASS.__set__(_made(self), kind)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "info":  # whichever thread reads it first
+        if name == "info":  # several threads may read it first
             record = _record_of(self)
             return vars(self)["info"] if record is None else vars(self).setdefault("info", record.source.info())
         raise AttributeError(f"'Image' object has no attribute {name!r}", name=name, obj=self)
@@ -145,7 +154,7 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
         return _record_of(self) is not None
 
     def _fastpipe_lazy(self) -> LazyImage | None:
-        """The image itself; None once it has its pixels."""
+        """The image itself; None once it has pixels."""
         return None if _record_of(self) is None else self
 
     def _fastpipe_claim(
@@ -156,11 +165,11 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
         out: torch.Tensor | None = None,
         in_rows: bool = False,
     ) -> tuple[Any, int, bool] | None:
-        """Runs steps and a conversion on a box of the image, straight from the file, if the core has all of them.
+        """Runs steps and a conversion on a box of the image, directly from the file, if the core has all of them.
 
         Returns:
-            The result, the number of steps, and whether it was converted, too; an image is a lazy one, where it can be.
-            None where the image's pixels are to be taken.
+            The result, the number of steps, and whether it was converted, too; a lazy image if the result can be one.
+            None if the image's pixels have to be used.
         """
         record = _record_of(self)
         if record is None:
@@ -197,7 +206,8 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
 
     @property
     def __array_interface__(self) -> Any:
-        """Pillow's array interface; the first time the image gets no pixels of its own, as many end as one array."""
+        """Pillow's array interface; the first time it gives the image no pixels, as many images only become an
+        array."""
         record = _record_of(self)
         if record is None or record.gave_array or record.source.check is not None:
             pixels = to_array(_made(self))
@@ -205,13 +215,13 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
             record.gave_array = True
             try:
                 pixels = record.source.run(record.source.program(_shown(self, record)), as_array=True)
-            except Exception as error:  # raised again, unless Pillow makes the same without one
+            except Exception as error:  # raised again, unless Pillow can make the image
                 pixels = to_array(_by_pillow_instead(record, error))
         shape = pixels.shape if self.mode == "RGB" else pixels.shape[:2]
         return {"version": 3, "data": pixels.tobytes(), "shape": shape, "typestr": "|u1"}
 
     def putpalette(self, *arguments: Any, **options: Any) -> None:
-        _made(self).putpalette(*arguments, **options)  # it gives the image another mode before it loads it
+        _made(self).putpalette(*arguments, **options)  # changes the mode before it loads the image
 
     def close(self) -> None:
         _plain(self).close()
@@ -219,7 +229,7 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
     def __reduce_ex__(self, protocol: Any) -> Any:
         return _made(self).__reduce_ex__(protocol)
 
-    # -- what is recorded
+    # -- recorded methods
 
     def copy(self) -> Image.Image:
         record = _record_of(self)
@@ -254,7 +264,7 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
         if place is None or tuple(box) != (place.left, place.top, place.right, place.bottom):
             return Image.Image.reduce(self, factor, box)
         if not place.inside(self._size[::-1]) or min(place.size) < 1:
-            return Image.Image.reduce(self, factor, box)  # which has words for that
+            return Image.Image.reduce(self, factor, box)  # Pillow raises
         return self.crop(box).reduce(factor)
 
     def transpose(self, method: Any) -> Image.Image:
@@ -280,7 +290,7 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
             if not mode or mode == self._mode:
                 return self.copy()
             if mode in ("RGB", "L") and not is_transparent(self):
-                # Gray is RGB until it is made; in RGB the fourth byte, too, is what the conversion leaves.
+                # A gray image stays RGB until it is made; in RGB the conversion also sets the fourth byte.
                 is_gray = self._mode == "L" and (not record.steps or record.steps[-1] is GRAY_IN_THREE)
                 steps = () if is_gray else (GRAY_IN_THREE,)
                 coloured = weakref.ref(self) if mode == "L" else record.coloured
@@ -314,28 +324,28 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
 
 
 def _record_of(image: Image.Image) -> _Record | None:
-    """The record of a lazy image; None for a plain one, which another thread may have made of it."""
+    """The record of a lazy image; None for a plain one, also if another thread has just made the pixels."""
     return vars(image).get("_fastpipe")
 
 
 def _open_record(image: Image.Image) -> _Record | None:
-    """The record, if there is one that has room for another step."""
+    """The record of a lazy image, if it has room for another step; else None."""
     record = _record_of(image)
     return None if record is None or len(record.steps) >= _MOST_STEPS else record
 
 
 def _shown(image: Image.Image, record: _Record) -> tuple[Step, ...]:
-    """The steps to the image in its mode."""
+    """The steps from the file to the image in its own mode."""
     return record.steps if image.mode == "RGB" else (*record.steps, _GRAY_IN_ONE)
 
 
 def _made(image: Image.Image) -> Image.Image:
-    """The image with its pixels, which are made unless another thread has: a plain one."""
+    """Makes the image's pixels, unless another thread has, and returns it as a plain image."""
     record = _record_of(image)
     if record is not None:
         coloured = None if record.coloured is None else record.coloured()
         known = None if coloured is None else _record_of(coloured)
-        if coloured is None or known is None:  # it may have been drawn on
+        if coloured is None or known is None:  # the coloured image may have been drawn on
             made = _run(image, record)
         else:
             made = _run(coloured, known)
@@ -351,7 +361,7 @@ def _run(image: Image.Image, record: _Record) -> Image.Image:
     made: Image.Image
     try:
         made = record.source.run(record.source.program(_shown(image, record)))
-    except Exception as error:  # raised again, unless Pillow makes the same without one
+    except Exception as error:  # raised again, unless Pillow can make the image
         made = _by_pillow_instead(record, error)
     if record.source.check is None or record.calls is None:
         return made
@@ -359,11 +369,11 @@ def _run(image: Image.Image, record: _Record) -> Image.Image:
 
 
 def _by_pillow_instead(record: _Record, error: Exception) -> Image.Image:
-    """The image made by Pillow alone, which raises what the user is to see, where our way has failed."""
+    """Makes the image by Pillow alone after fastpipe's way has failed; raises the user's error, or the given one."""
     on_mistake = record.source.on_mistake
     made = None if on_mistake is None else _by_pillow(record.source, record.calls)
     if on_mistake is None or made is None:
-        if isinstance(error, AttributeError):  # which those who ask for an attribute of the image would swallow
+        if isinstance(error, AttributeError):  # an AttributeError would be taken for a missing attribute of the image
             raise CoreError(f"a step that was recorded fails: {error}") from error
         raise error
     made.load()
@@ -372,7 +382,7 @@ def _by_pillow_instead(record: _Record, error: Exception) -> Image.Image:
 
 
 def _checked(check: Check, made: Image.Image, record: _Record, seconds: float) -> Image.Image:
-    """The image that the core has made, or Pillow's where that is another one."""
+    """Compares the core's image with Pillow's, and returns Pillow's if they differ."""
     begun = time.perf_counter()
     expected = _by_pillow(record.source, record.calls)
     assert expected is not None
@@ -385,10 +395,9 @@ def _checked(check: Check, made: Image.Image, record: _Record, seconds: float) -
     return expected if difference else made
 
 
-def _by_pillow(source: LazySource, calls: tuple[PlainCall, ...] | None) -> Image.Image | None:
-    """The image made by Pillow alone; None where nobody knows how."""
-    image = None if calls is None else source.opened_by_pillow()
-    if image is None or calls is None:
+def _by_pillow(record: _Record) -> Image.Image | None:
+    """Makes the image by Pillow alone; None if its calls are unknown."""
+    if record.calls is None:
         return None
     for call in calls:
         image = call(image)
@@ -396,15 +405,15 @@ def _by_pillow(source: LazySource, calls: tuple[PlainCall, ...] | None) -> Image
 
 
 def _with_pixels(image: Image.Image, made: Image.Image) -> None:
-    vars(image).setdefault("_im", made.im)  # the same for all threads
+    vars(image).setdefault("_im", made.im)  # only the first thread's is kept
     _plain(image)
 
 
 def _plain(image: Image.Image) -> Image.Image:
-    """The image as a plain one; without pixels if it has none."""
+    """Makes the image a plain one; without pixels if they haven't been made."""
     own = vars(image)
     own.setdefault("_im", None)
-    _ = image.info  # which a plain image has
+    _ = image.info  # a plain image has it
     if isinstance(image, LazyImage):
         CLASS.__set__(image, Image.Image)
     own.pop("_fastpipe", None)
@@ -414,7 +423,7 @@ def _plain(image: Image.Image) -> Image.Image:
 def _with_steps(
     image: Image.Image, record: _Record, *steps: Operation, plain: PlainCall | None = None, keeps_info: bool = True
 ) -> LazyImage:
-    """The image after further steps, which Pillow does by a call of its own."""
+    """The lazy image after further steps; ``plain`` does the same by Pillow."""
     width, height = image._size
     shape = ImageShape(height, width)
     for step in steps:
@@ -426,39 +435,77 @@ def _with_steps(
 
 
 def info_for_next(image: Image.Image) -> dict[Any, Any] | None:
-    """The ``info`` of an image that is made of this one: a copy; None where nobody has asked for this one's yet."""
+    """A copy of the image's ``info``, for an image made from it; None if the ``info`` hasn't been read yet."""
     return copied_info(image) if "info" in vars(image) else None
 
 
+def _resizing(
+    image: Image.Image, size: Any, resample: Any, box: Any, reducing_gap: Any
+) -> tuple[Operation, ...] | None:
+    """The steps of a resize; None if Pillow has to do or refuse it."""
+    number = Image.Resampling.BICUBIC if resample is None else resample
+    mode, target = _FILTERS.get(number), _whole_size(size)
+    if mode is None or target is None:
+        return None
+    whole = (0, 0, *image._size)
+    edges = whole if box is None else tuple(box)
+    if reducing_gap is not None and not _is_one_step(edges, target, mode, reducing_gap):
+        return None
+    size = Size(image.height, image.width)
+    if edges == whole:
+        return () if target == size else (resize_to([*target], int(number)),)
+    found = BoxResize.of(size, target, mode, edges) if len(edges) == 4 and mode != "nearest" else None
+    return None if found is None else (found,)
+
+
+def _blur(kind: Callable[[Any], Operation], radius: object) -> Operation | None:
+    return None if radii_of(radius) is None else kind(radius)
+
+
+def _overlaps(box: Box, width: int, height: int) -> bool:
+    """True if the box and the image overlap."""
+    return box.bottom > 0 and box.right > 0 and box.top < height and box.left < width and max(box.size) < _LARGEST
+
+
+def _cut(box: Box, width: int, height: int) -> tuple[Operation, ...]:
+    """The operations of a crop to a box that may exceed the image."""
+    top, left, bottom, right = max(box.top, 0), max(box.left, 0), min(box.bottom, height), min(box.right, width)
+    around = left - box.left, top - box.top, box.right - right, box.bottom - bottom
+    inner = Crop(top, left, bottom - top, right - left)
+    return (inner, Margin([*around])) if any(around) else (inner,)
+
+
 def lazy_of(image: object) -> LazyImage | None:
-    """The image as a lazy one, if it has no pixels yet, in mode RGB or L; None of anything else."""
-    lazy = getattr(type(image), "_fastpipe_lazy", None)  # a file's, too
+    """The image as a lazy one, if it has no pixels yet and is in mode RGB or L; None for anything else."""
+    lazy = getattr(type(image), "_fastpipe_lazy", None)  # files have the method, too
     made: LazyImage | None = None if lazy is None else lazy(image)
     return made
 
 
 def recorded_of(image: LazyImage) -> tuple[tuple[Step, ...], tuple[PlainCall, ...] | None] | None:
-    """The steps that are recorded, and Pillow's own way to the image, if it is known; None if it has pixels now."""
+    """The recorded steps, and the calls that make the image by Pillow or None; None if the image has pixels."""
     record = _record_of(image)
     return None if record is None else (record.steps, record.calls)
 
 
 def shown_steps(image: LazyImage) -> tuple[Step, ...] | None:
-    """The steps from the file to the image in its mode; None if it has pixels now."""
+    """The steps from the file to the image in its own mode; None if the image has pixels."""
     record = _record_of(image)
     return None if record is None else _shown(image, record)
 
 
 def plain_way(image: LazyImage) -> Callable[[], Image.Image] | None:
-    """The way to the same image by Pillow alone, whatever becomes of this one; None where nobody knows it."""
+    """A function that makes the same image by Pillow alone, independent of the image; None if its calls are unknown."""
     record = _record_of(image)
     if record is None or record.calls is None:
         return None
     source, calls = record.source, record.calls
 
     def made() -> Image.Image:
-        image = _by_pillow(source, calls)
-        assert image is not None  # calls are known of images that Pillow has opened
+        image = source.opened_by_pillow()
+        assert image is not None  # an image with known calls was opened by Pillow
+        for call in calls:
+            image = call(image)
         return image
 
     return made
@@ -467,16 +514,16 @@ def plain_way(image: LazyImage) -> Callable[[], Image.Image] | None:
 def record_operations(
     image: object, *operations: Operation, plain: PlainCall | None, keeps_info: bool = True
 ) -> LazyImage | None:
-    """The image after further operations.
+    """Records further operations on an image.
 
     Args:
-        image: anything.
-        operations: on three channels, of which a gray image has three equal ones.
-        plain: the library's own function, on a plain image.
+        image: any object.
+        operations: operations on three channels, which are equal for a gray image.
+        plain: the library's own function on a plain image; None if unknown.
         keeps_info: the result has the image's ``info``.
 
     Returns:
-        None where the image has its pixels, or the core lacks an operation.
+        The lazy image; None if the image has pixels, or the core lacks an operation.
     """
     lazy = lazy_of(image)
     record = None if lazy is None else _open_record(lazy)
@@ -488,7 +535,7 @@ def record_operations(
 
 
 def source_of(image: object) -> LazySource | None:
-    """The source of a lazy image; a source itself as it is; None for anything else."""
+    """The source of a lazy image, or the source itself if one is given; None for anything else."""
     if isinstance(image, LazySource):
         return image
     record = _record_of(image) if isinstance(image, LazyImage) else None
@@ -496,16 +543,16 @@ def source_of(image: object) -> LazySource | None:
 
 
 def region_of(image: Any, box: Box) -> NDArray[Any] | None:
-    """A box of a lazy colour image as an array ``(H, W, 3)``, decoded alone; None of an image that has its pixels.
+    """A box of a lazy colour image as an array ``(H, W, 3)``, decoded alone; None for an image with pixels.
 
-    The thread's next decode may overwrite the array.
+    The array is valid until the thread's next decode.
     """
     record = _record_of(image)
     return None if record is None or image.mode != "RGB" else record.source.region(box, record.steps)
 
 
 def load_images(sample: object) -> None:
-    """Makes the pixels of all lazy images in a sample: in lists, tuples and dicts."""
+    """Makes the pixels of all lazy images in a sample, also in nested lists, tuples and dicts."""
     if isinstance(sample, LazyImage):
         _made(sample)
     elif isinstance(sample, (list, tuple)):
@@ -516,21 +563,47 @@ def load_images(sample: object) -> None:
             load_images(part)
 
 
+def _whole_box(box: Any) -> Box | None:
+    """The box of a crop, rounded as by Pillow; None for an empty or invalid box."""
+    try:
+        left, top, right, bottom = map(int, map(round, box))
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return Box(top, left, bottom - top, right - left) if right > left and bottom > top else None
+
+
+def _whole_size(size: Any) -> Size | None:
+    """A size in whole pixels as ``(height, width)``; None for a size that Pillow has to interpret."""
+    try:
+        width, height = map(operator.index, size)
+    except (TypeError, ValueError):
+        return None
+    return Size(height, width) if 0 < min(width, height) <= max(width, height) <= _LARGEST else None
+
+
+def _is_one_step(box: Sequence[float], size: Size, mode: str, reducing_gap: object) -> bool:
+    """True if Pillow resizes in one step with this ``reducing_gap``."""
+    if not isinstance(reducing_gap, (int, float)) or reducing_gap < 1.0:
+        return False
+    factors = ((box[2] - box[0]) / size.width, (box[3] - box[1]) / size.height)
+    return mode == "nearest" or all(int(factor / reducing_gap) <= 1 for factor in factors)
+
+
 def shadow_of(image: Image.Image) -> Image.Image | None:
-    """The same image made by Pillow alone, for who compares; None where nobody knows how. A plain one is copied."""
+    """The same image made by Pillow alone, for comparisons; None if its calls are unknown. A plain image is copied."""
     lazy = lazy_of(image)
     record = None if lazy is None else _record_of(lazy)
     if record is None:
         return image.copy()
-    made = _by_pillow(record.source, record.calls)
-    return made.copy() if made is not None and lazy is image and not record.calls else made  # no file any more
+    made = _by_pillow(record)
+    return made.copy() if made is not None and lazy is image and not record.calls else made  # a copy has no open file
 
 
 class PendingPixels:
-    """Pillow's ``PixelAccess`` of an image whose pixels are made when the first one is asked for.
+    """Pillow's ``PixelAccess`` for an image whose pixels are made at the first access.
 
     Args:
-        image: that ``load`` was called of.
+        image: the image whose ``load`` was called.
     """
 
     __slots__ = ("_image",)

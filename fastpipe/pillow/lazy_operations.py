@@ -1,4 +1,4 @@
-"""Operations of Pillow's images that lazy images record, and transforms never draw."""
+"""Operations of Pillow's images that lazy images record and transforms don't draw."""
 
 from __future__ import annotations
 
@@ -16,13 +16,57 @@ from fastpipe.types import Box, ImageShape, Size
 if TYPE_CHECKING:
     from fastpipe.core import Job
 
+_HFLIP, _VFLIP, _TRANSPOSE = map(interned_once, (HFlip, VFlip, Transpose))
+
+TRANSPOSITIONS: dict[int, tuple[Operation, ...]] = {
+    Image.Transpose.FLIP_LEFT_RIGHT: (_HFLIP,),
+    Image.Transpose.FLIP_TOP_BOTTOM: (_VFLIP,),
+    Image.Transpose.ROTATE_90: (_TRANSPOSE, _VFLIP),
+    Image.Transpose.ROTATE_180: (_HFLIP, _VFLIP),
+    Image.Transpose.ROTATE_270: (_TRANSPOSE, _HFLIP),
+    Image.Transpose.TRANSPOSE: (_TRANSPOSE,),
+    Image.Transpose.TRANSVERSE: (_TRANSPOSE, _HFLIP, _VFLIP),
+}
+"""The operations of `PIL.Image.Image.transpose`, by its method."""
+
+_WARPS: dict[int, tuple[Callable[..., Operation], int]] = {
+    Image.Transform.AFFINE: (AffineBy, 6),
+    Image.Transform.PERSPECTIVE: (PerspectiveBy, 8),
+}
+"""The operations of `PIL.Image.Image.transform`, by its method, with the number of their coefficients."""
+
+_WARP_MODES: dict[int, InterpolationMode] = {
+    Image.Resampling.NEAREST: InterpolationMode.NEAREST,
+    Image.Resampling.BILINEAR: InterpolationMode.BILINEAR,
+    Image.Resampling.BICUBIC: InterpolationMode.BICUBIC,
+}
+
+
+def warp_of(mode: str, method: Any, data: Any, resample: Any, fillcolor: Any) -> Operation | None:
+    """The operation of Pillow's ``transform`` to an image's own size, in RGB.
+
+    None if Pillow has to interpret the arguments, and for a missing fill colour, with which Pillow leaves a fourth byte
+    that the core can't reproduce.
+    """
+    kind, interpolation = _WARPS.get(method), _WARP_MODES.get(resample)
+    colour = (fillcolor,) if mode == "L" and isinstance(fillcolor, int) else fillcolor
+    if kind is None or interpolation is None or not isinstance(data, (list, tuple)) or not isinstance(colour, tuple):
+        return None
+    make, count = kind
+    numbers = data[:count]
+    if len(numbers) < count or not all(isinstance(number, (int, float)) for number in numbers):
+        return None
+    if len(colour) != len(mode) or not all(isinstance(value, int) and 0 <= value <= 255 for value in colour):
+        return None
+    return make(tuple(map(float, numbers)), interpolation, colour if mode == "RGB" else colour * 3)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PointTable(Operation):
-    """Each channel's values looked up in a table of its own: Pillow's ``point``.
+    """Looks up each channel's values in its own table, as Pillow's ``point``.
 
     Attributes:
-        entries: 256 values for each of three channels, one after the other.
+        entries: 256 values for each of three channels, one table after the other.
     """
 
     op: ClassVar[str] = "point"
@@ -46,15 +90,15 @@ class PointTable(Operation):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoxResize(Operation):
-    """A window of what Pillow's ``resize(size, resample, box)`` makes of an image.
+    """Makes a window of the result of Pillow's ``resize(size, resample, box)``.
 
     Attributes:
-        whole: ``(height, width)`` of the image.
-        part: the part of it that is there.
+        whole: ``(height, width)`` of the whole image.
+        part: the part of the image that is there.
         result: ``(height, width)`` of the resized image.
-        window: the part of that which is made.
+        window: the part of the resized image that is made.
         mode: the name of Pillow's filter, any but ``"nearest"``.
-        box: left, top, right and bottom of the source, in the whole image.
+        box: left, top, right and bottom of the resize's source box in the whole image.
     """
 
     op: ClassVar[str] = "resize"
@@ -68,8 +112,8 @@ class BoxResize(Operation):
 
     @classmethod
     def of(cls, whole: Size, result: Size, mode: str, box: Sequence[float]) -> BoxResize | None:
-        """The operation; None where Pillow refuses the box, or has to round its sides."""
-        left, top, right, bottom = map(float, np.asarray(box, np.float32))  # as Pillow takes them
+        """Makes the operation; None if Pillow refuses the box, or rounds its sides."""
+        left, top, right, bottom = map(float, np.asarray(box, np.float32))  # in float32, as Pillow has them
         if left < 0 or top < 0 or right > whole.width or bottom > whole.height or right <= left or bottom <= top:
             return None
         if any(np.float32(high - low) != high - low for low, high in ((left, right), (top, bottom))):
@@ -102,7 +146,7 @@ class BoxResize(Operation):
 
 
 def _range(size: int, low: float, high: float, new_size: int, start: int, stop: int, mode: str) -> tuple[int, int]:
-    """`resizing.source_range` of a box's edges: ``precompute_coeffs`` in Pillow's Resample.c."""
+    """`resizing.source_range` for a source box from ``low`` to ``high``, by Resample.c's ``precompute_coeffs``."""
     step = (high - low) / new_size
     reach = resizing.SUPPORTS[mode] * max(step, 1.0)
     first = int(low + (start + 0.5) * step - reach + 0.5)

@@ -1,4 +1,4 @@
-"""A file that lazy images share: each decodes the part that it needs, or all take theirs from one decode."""
+"""A file that lazy images share: each image decodes its own part, or all take theirs from one decode."""
 
 from __future__ import annotations
 
@@ -28,39 +28,40 @@ OnMistake = Callable[[Exception], object]
 
 
 class Check(Protocol):
-    """The account of images that are made by Pillow, too, and compared."""
+    """Counts images that are made by Pillow, too, and compared."""
 
     def add_check(self, plain_seconds: float, fast_seconds: float, difference: str) -> None:
-        """Counts a comparison.
+        """Adds a comparison.
 
         Args:
-            plain_seconds: that Pillow took.
-            fast_seconds: that the core took.
-            difference: between the two, in words; empty for none.
+            plain_seconds: the time that Pillow took.
+            fast_seconds: the time that the core took.
+            difference: a description of the difference; empty if there is none.
         """
 
 
-_PIXEL_BYTES = {"RGB": 4, "L": 1}  # of Pillow's images
+_PIXEL_BYTES = {"RGB": 4, "L": 1}  # of Pillow's memory
 
 
 class LazySource:
-    """An encoded image whose pixels several lazy images show, upright and in RGB.
+    """An encoded image that several lazy images are made from, upright and in RGB.
 
-    Threads may share it. What one of them notes here changes where the others' pixels come from, and not what they are.
+    Threads may share it: the notes here decide how other images' pixels are made, never what they are.
 
     Args:
-        encoded: the file, whose header says that the core decodes it.
-        orientation: the EXIF orientation that is applied to it, 1 to 8.
-        open_by_pillow: opens the file for what the core refuses: Pillow's errors and warnings are raised then. None for
+        encoded: the file, whose header is one that the core decodes.
+        orientation: the EXIF orientation to apply, 1 to 8.
+        open_by_pillow: opens the file by Pillow if the core refuses it, with Pillow's errors and warnings. None to
+            raise
             a `fastpipe.errors.DecodeError` that names the file.
-        check: of this file's images, if they are to be checked.
-        on_mistake: gets an error of ours where Pillow makes the same image without one; None to raise it.
-        is_sound: Pillow, which has opened the file, is sure to decode it without an error.
+        check: the comparison of this file's images with Pillow's; None to compare none.
+        on_mistake: is called with an error of fastpipe's if Pillow can make the image; None to raise it.
+        is_sound: Pillow is sure to decode the file without an error.
 
     Attributes:
-        shape: of the upright image.
-        encoded, orientation, check, on_mistake, is_sound: as given.
-        error: why the file couldn't be decoded; None as long as it could.
+        shape: the shape of the upright image.
+        encoded, orientation, check, on_mistake, is_sound: the arguments.
+        error: why the file couldn't be decoded; None if there is no error.
     """
 
     def __init__(
@@ -88,47 +89,47 @@ class LazySource:
         self._most_images = 8
 
     def add_image(self, image: Image.Image) -> None:
-        """Notes an image without pixels that shows the file."""
+        """Registers an image without pixels that is made from the file."""
         if len(self._images) >= self._most_images:
             self._images = [reference for reference in self._images if reference() is not None]
             self._most_images = 8 + 2 * len(self._images)
         self._images.append(weakref.ref(image))
 
     def let_go(self) -> None:
-        """Makes the images whose pixels take less memory than the file, which goes with the last one that shows it."""
+        """Makes the images that take less memory than the file, so that the file can be freed with its last image."""
         for reference in self._images:
             image = reference()
             if image is None or not is_pending(image):
                 continue
             if image.width * image.height * _PIXEL_BYTES[image.mode] < len(self.encoded.data):
-                with suppress(Exception):  # raised again for whoever looks at the pixels
+                with suppress(Exception):  # raised again when the pixels are used
                     image.load()
                     _ = image.im
         self._whole = None
 
     def opened_by_pillow(self) -> Image.Image | None:
-        """The file as Pillow opens it; None where it isn't told how, or the image is turned."""
+        """Opens the file by Pillow; None without `open_by_pillow`, or for an orientation to apply."""
         if self._open_by_pillow is None or self.orientation != 1:
             return None
         return self._open_by_pillow(self.encoded.content)
 
     def info(self) -> dict[Any, Any]:
-        """Pillow's ``info`` of the file, a copy for whoever asks; empty where nobody has a way to open it by Pillow."""
+        """A copy of Pillow's ``info`` of the file; empty without `open_by_pillow`."""
         if self._info is None:
             self._info = {} if self._open_by_pillow is None else self._open_by_pillow(self.encoded.content).info
         return self._info.copy()
 
     def expect(self, parts: int) -> None:
-        """Tells how many parts will be wanted, so that the whole is decoded at once where that is less work."""
+        """Sets how many parts will be asked for, so that the whole image is decoded at once if that is less work."""
         self._parts.expect(parts)
 
     def program(self, recorded: tuple[Step, ...], box: Box | None = None, steps: tuple[Step, ...] = ()) -> Program:
-        """The program from the file to the result of recorded steps, and of further ones on a box of that.
+        """The program from the file through recorded steps, and through further steps on a box of their result.
 
         Args:
-            recorded: on the upright image.
-            box: of what they make; None for all of it.
-            steps: lowered for the box.
+            recorded: the steps on the upright image.
+            box: the box of their result; None for all.
+            steps: the steps on the box, already lowered.
         """
         if recorded or self.orientation != 1:
             crop = () if box is None else (Crop(*box),)
@@ -141,12 +142,12 @@ class LazySource:
     def run(
         self, program: Program, out: torch.Tensor | None = None, *, in_rows: bool = False, as_array: bool = False
     ) -> Any:
-        """Decodes what a program needs, and does what it says; what is no tensor is a new PIL image.
+        """Decodes what a program needs, and runs it; a result that is no tensor is a new PIL image.
 
         Args:
-            program: that starts from the file.
-            out, in_rows: as of `fastpipe.program.execute`.
-            as_array: what is no tensor is an array instead, which may be a view, as `execute` says.
+            program: a program that starts from the file.
+            out, in_rows: see `fastpipe.program.execute`.
+            as_array: return an array instead of a PIL image; it may be a view, as from `execute`.
 
         Raises:
             Exception: the file can't be decoded.
@@ -158,21 +159,21 @@ class LazySource:
         return to_array(made) if as_array and isinstance(made, Image.Image) else made
 
     def run_by_core(self, program: Program, out: torch.Tensor | None, in_rows: bool) -> Any:
-        """Runs a program as `run` does; None if the core refuses the file, or lacks a step that wants a PIL image."""
+        """Runs a program as `run` does; None if the core refuses the file, or lacks a step that needs a PIL image."""
         foreign = not all(isinstance(step, Operation) for step in program.steps)
         return self._run(program, out, in_rows, as_pil=False, all_steps=foreign)
 
     def fill(self, job: core.Job, program: Program) -> bool:
-        """Fills all of a job but its sink; False where `run` is to do more than a job.
+        """Fills a job without its sink; False if `run` has to do more than one job.
 
         Args:
-            job: any, which is filled anew.
-            program: that starts from the file, and that the core takes as a whole.
+            job: any job, which is filled anew.
+            program: a program that starts from the file, and that the core can run as a whole.
         """
         return self._whole is None and self._parts.fill(job, program, self.encoded)
 
     def region(self, box: Box, steps: tuple[Step, ...] = ()) -> NDArray[Any]:
-        """A box of what steps give, decoded alone: an array ``(H, W, C)``; the thread's next decode overwrites it."""
+        """Decodes only a box of the steps' result: an array ``(H, W, C)``, valid until the thread's next decode."""
         if not steps and self.orientation == 1:
             program = Program(self.shape, box, (), None, (), ImageShape(box.height, box.width))
         else:
@@ -208,7 +209,7 @@ class LazySource:
     def _decode_by_pillow(self) -> Image.Image:
         try:
             return self._decoded_by_pillow()
-        except Exception as error:  # raised again; whoever gets another error asks for this one
+        except Exception as error:  # raised again; noted for callers that see another error
             self.error = error
             raise
 

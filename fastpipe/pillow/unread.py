@@ -1,7 +1,7 @@
-"""JPEGs that are open without Pillow having read their headers, which takes it as long as the core takes for a photo.
+"""JPEGs that are open before Pillow has read their headers, which takes Pillow as long as the core takes for a photo.
 
-Size and mode are the core's reading. Whatever else Pillow finds in a header follows when somebody asks for it: Pillow
-reads the header then, from the bytes that the image holds. Only files take this way that Pillow is sure to open.
+The core reads size and mode. When another field of the header is asked for, Pillow reads the header from the bytes in
+memory. Only files that Pillow is sure to open are opened in this way.
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ from fastpipe.readers._jpeg import segments
 from fastpipe.types import Header
 
 _READ_AT_ONCE = 1 << 18
-"""Bytes of a file up to which it is read when it is opened; reading a longer one takes longer than Pillow's opening."""
+"""The longest file, in bytes, that is read when it is opened; reading a longer one takes longer than Pillow's
+opening."""
 
 _OPEN: Any = JpegImagePlugin.JpegImageFile._open
 _APP1, _APP13 = b"\xff\xe1", b"\xff\xed"
 _TELLING = frozenset({_APP1[1], _APP13[1]})
-"""Markers of segments of which Pillow makes more than their bytes: APP1, with EXIF and XMP, and Photoshop's APP13."""
+"""Markers of segments that Pillow interprets: APP1 with EXIF and XMP, and Photoshop's APP13."""
 
 
 class UnreadJpeg(JpegImagePlugin.JpegImageFile):
-    """A JPEG whose header may have to be read yet, for anything but size and mode.
+    """A JPEG whose header may not have been read yet, apart from size and mode.
 
     Attributes:
-        _fastpipe_unread: the file's bytes and what the core has read, until Pillow has read the header.
-        _fastpipe_lock: held while the fields of the header are being added.
+        _fastpipe_unread: the file's bytes and the core's header, until Pillow has read the header.
+        _fastpipe_lock: held while the header's fields are added.
     """
 
     _fastpipe_unread: tuple[bytes, Header]
@@ -47,7 +48,7 @@ class UnreadJpeg(JpegImagePlugin.JpegImageFile):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     def _read_header(self) -> None:
-        """Gives the image the fields that it would have if Pillow had opened it."""
+        """Gives the image the attributes that it would have if Pillow had opened it."""
         own = vars(self)
         unread = own.get("_fastpipe_unread")
         if unread is not None:
@@ -60,17 +61,17 @@ class UnreadJpeg(JpegImagePlugin.JpegImageFile):
     def getexif(self) -> Image.Exif:
         if "_fastpipe_unread" not in vars(self) or "info" in vars(self) or "_exif" in vars(self):
             return super().getexif()
-        self._exif = Image.Image().getexif()  # the header has none: see `_TELLING`
+        self._exif = Image.Image().getexif()  # the header has no EXIF: see `_TELLING`
         return self._exif
 
 
 def open_unread(kind: type[UnreadJpeg], file: Any, filename: Any) -> UnreadJpeg | None:
-    """Opens a JPEG without Pillow; None, with the file at its beginning, where Pillow has to read it.
+    """Opens a JPEG without Pillow; None, with the file at its beginning, if Pillow has to read it.
 
     Args:
-        kind: of the image.
-        file: at its beginning.
-        filename: as ``Image.open`` gives it to an opener: empty where the file isn't the image's own.
+        kind: the image's class.
+        file: the file object, at its beginning.
+        filename: the argument of an opener that ``Image.open`` gives: empty if the caller owns the file object.
     """
     if type(file) not in (io.BufferedReader, io.BytesIO) or JpegImagePlugin.JpegImageFile._open is not _OPEN:
         return None
@@ -80,7 +81,7 @@ def open_unread(kind: type[UnreadJpeg], file: Any, filename: Any) -> UnreadJpeg 
         return None
     data = file.read()
     header = core.read_header(data)
-    # A header that the core has read, and calls plain, Pillow is sure to open.
+    # Pillow is sure to open a file whose header the core has read and calls plain.
     if not isinstance(header, Header) or header.format != "JPEG" or not header.plain or _tells_more(data, header):
         file.seek(0)
         return None
@@ -91,7 +92,7 @@ def open_unread(kind: type[UnreadJpeg], file: Any, filename: Any) -> UnreadJpeg 
     own["_size"] = header.width, header.height
     own["filename"] = filename if filename is not None else ""
     own["_fastpipe_unread"] = data, header
-    if filename:  # the file is the image's own: as Pillow's, it is closed when it has been read
+    if filename:  # the image owns the file, and closes it after reading, as Pillow does
         file.close()
         file = io.BytesIO(data)
     file.seek(header.data_offset)
@@ -110,12 +111,12 @@ _SAME = (
     "palette",
     "readonly",
 )
-"""Names of what every JPEG has, as far as this Pillow has it, when it has been opened."""
+"""Attributes, in so far as this Pillow has them, that are equal for all opened JPEGs."""
 
 
 @cache
 def _fields_of_header() -> dict[str, Any]:
-    """Fields of an image whose header Pillow has read, by their names; the values are of one JPEG."""
+    """The attributes of an image whose header Pillow has read, with the values of one JPEG."""
     file = io.BytesIO()
     Image.new("L", (1, 1)).save(file, "JPEG")
     file.seek(0)
@@ -129,7 +130,7 @@ def _same_fields() -> dict[str, Any]:
 
 
 def _tells_more(data: bytes, header: Header) -> bool:
-    """Whether a segment before a JPEG's pixels is one of `_TELLING`."""
+    """True if a JPEG has a segment of `_TELLING` before its pixels."""
     end = header.data_offset
     if data.find(_APP1, 0, end) < 0 and data.find(_APP13, 0, end) < 0:
         return False
