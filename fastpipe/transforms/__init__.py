@@ -1,8 +1,8 @@
 """torchvision's transforms: same names, parameters, random numbers and pixels, for PIL images, ndarrays and tensors.
 
 ``import fastpipe.transforms as T`` replaces ``import torchvision.transforms as T``, its modules ``transforms``,
-``autoaugment`` and ``functional`` included. Besides torchvision's names there is `Albumentations`, which puts an
-albumentations transform into such a pipeline.
+``autoaugment`` and ``functional`` included. In addition there is `Albumentations`, which makes an albumentations
+transform a member of such a pipeline.
 """
 
 import importlib

@@ -1,4 +1,4 @@
-"""Attributes of torchvision's objects that read otherwise in fastpipe's classes: as fastpipe's own enums, and such."""
+"""Attributes of torchvision's objects that have another value in fastpipe's classes, such as fastpipe's own enums."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 
 class Attribute:
-    """An attribute that torchvision sets, converted whenever it's read.
+    """An attribute that torchvision sets, and that is converted when it is read.
 
     Args:
-        convert: from the value that was set.
+        convert: converts the value that was set.
     """
 
     def __init__(self, convert: Callable[[Any], object]) -> None:
@@ -29,7 +29,7 @@ class Attribute:
 
 
 def by_class(value: object) -> Any:
-    """A dict by the classes of inputs, such as a fill for each, that finds a stand-in as the class it stands for."""
+    """A dict keyed by classes of inputs, such as a fill for each, that also finds stand-ins for these classes."""
     return _ByClass(value) if type(value) is dict else value
 
 

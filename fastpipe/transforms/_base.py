@@ -1,4 +1,4 @@
-"""Base classes of the transforms, checks of their arguments; whether a transform can be drawn, and its call."""
+"""Base classes of transforms, checks of their arguments, and whether a transform can be drawn."""
 
 import inspect
 import numbers
@@ -18,24 +18,25 @@ from fastpipe.transforms.albumentations_targets import call_with_image, named_ca
 from fastpipe.transforms.functional._types import Fill, Image
 from fastpipe.types import Generators, ImageShape, Step
 
-# A subclass may add or replace these and still be drawn by what it inherits: they have no say in an image's fate.
+# A subclass may add or replace these methods and still be drawn by its base: they don't affect what happens to an
+# image.
 _HARMLESS = frozenset({"__init__", "__repr__", "__str__", "extra_repr"})
 _CALLS = frozenset({"__call__", "__getattr__", "__getattribute__", "_call_impl", "forward"})
 
 
 def drawable(transform: object) -> bool:
-    """Whether a transform's parameters can be drawn from an image's size alone, by its ``draw``.
+    """True if a transform's parameters can be drawn from an image's size alone, by its ``draw``.
 
-    True where the class defines ``draw(self, shape, generators)``, nothing below that class replaces a method that
-    takes part in its forward (``forward``, ``get_params``, …), no hook is registered on the module, and, for
-    composites, all members are drawable. So a user's subclass that changes what happens to an image is never
-    planned with the draw of its base, unless it brings its own.
+    True if the class defines ``draw(self, shape, generators)``, no subclass of that class replaces a method that takes
+    part in its forward (``forward``, ``get_params``, …), no hook is registered on the module, and, for composites, all
+    members are drawable. So a user's subclass that changes what happens to an image is never planned with the draw of
+    its base, unless it defines its own.
 
-    A class of yours takes part by defining ``draw``: from an `ImageShape` and `Generators` to a tuple of steps.
-    Another library's transform that a recipe knows is asked through its adapter.
+    A class of yours becomes drawable by defining ``draw``: from an `ImageShape` and `Generators` to a tuple of steps.
+    A transform of another library is drawable if its recipe has an adapter for it.
     """
     transform = planned(transform)
-    own_answer = getattr(transform, "_plans_itself", None)  # the classes of v2, which are torchvision's
+    own_answer = getattr(transform, "_plans_itself", None)  # v2's classes, which derive from torchvision's
     if own_answer is not None:
         return bool(own_answer())
     cls: object = type(transform)
@@ -44,14 +45,14 @@ def drawable(transform: object) -> bool:
         return False
     if getattr(transform, "_forward_hooks", None) or getattr(transform, "_forward_pre_hooks", None):
         return False
-    # What only the instance knows: whether a composite's members are drawable.
+    # Only a composite's instance knows whether its members are drawable.
     can_draw = getattr(transform, "_can_draw", None)
     return can_draw is None or bool(can_draw())
 
 
 @lru_cache(maxsize=512)
 def _methods_to_keep(cls: Any) -> frozenset[str] | None:
-    """The methods that an instance of the class may not replace to be drawable; None if the class isn't."""
+    """The methods that an instance may not replace, so that it stays drawable; None if the class isn't drawable."""
     lineage = cls.__mro__
     draws = ("draw" in vars(base) or (_is_ours(base) and hasattr(base, "draw")) for base in lineage)
     position = next((number for number, found in enumerate(draws) if found), None)
@@ -66,7 +67,7 @@ def _methods_to_keep(cls: Any) -> frozenset[str] | None:
 
 
 def _draws_from_shape(cls: type) -> bool:
-    """A foreign class may well have a ``draw`` of another meaning."""
+    """True if ``draw`` has fastpipe's parameters; a foreign class may have a ``draw`` with another meaning."""
     draw = getattr(cls, "draw", None)
     return inspect.isfunction(draw) and list(inspect.signature(draw).parameters)[1:] == ["shape", "generators"]
 
@@ -76,13 +77,13 @@ def _is_ours(base: type) -> bool:
 
 
 def draws_from_stream(transform: object) -> bool:
-    """Whether a transform's ``draw`` is fastpipe's own, which takes an `MT19937Stream`."""
+    """True if a transform's ``draw`` is fastpipe's own, which may draw from an `MT19937Stream`."""
     draw = getattr(type(transform), "draw", None)
     return str(getattr(draw, "__module__", "")).startswith("fastpipe.")
 
 
 def draw_steps(transform: Any, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-    """``transform.draw(shape, generators)``, with torch's own generator for a class that isn't fastpipe's."""
+    """``transform.draw(shape, generators)``, with plain generators for a class that isn't fastpipe's."""
     transform = planned(transform)
     if isinstance(generators, StreamGenerators) and not draws_from_stream(transform):
         generators = generators.plain()
@@ -91,7 +92,7 @@ def draw_steps(transform: Any, shape: ImageShape, generators: Generators) -> tup
 
 
 def draw_all(transforms: Iterable[object], shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-    """The steps of transforms applied one after the other, each drawn for the shape that the last one gives."""
+    """The steps of consecutive transforms, each drawn for the shape of the previous result."""
     steps: list[Step] = []
     for transform in transforms:
         drawn = draw_steps(transform, shape, generators)
@@ -102,13 +103,13 @@ def draw_all(transforms: Iterable[object], shape: ImageShape, generators: Genera
 
 
 def call(transform: Any, image: Any) -> Any:
-    """The transform's result; one that takes named arrays, as albumentations', is called with ``image=``."""
-    run = named_call_of(transform)
+    """Calls a transform; one with named arrays, such as albumentations', is called with ``image=``."""
+    run = run_of(transform)
     return transform(image) if run is None else call_with_image(run, transform, image)
 
 
 class ReprMixin:
-    """Prints a transform as torchvision does: its name, and attributes as in `_repr_format`."""
+    """Prints a transform as torchvision does: its name, and its attributes formatted by `_repr_format`."""
 
     _repr_format = ""
 
@@ -119,15 +120,16 @@ class ReprMixin:
 class Transform(ReprMixin, torch.nn.Module):
     """The base of transforms that TorchScript compiles."""
 
-    # TorchScript would take a mode's type from its `__class__`, which is torchvision's where that is loaded.
+    # Declared because TorchScript would take a mode's type from `__class__`, which is torchvision's class if loaded.
     interpolation: InterpolationMode
 
 
 class RandomOp(Transform):
-    """The base of transforms that do one operation, with a probability.
+    """The base of transforms that apply one operation with a probability.
 
-    A subclass defines the change twice: as a function, which TorchScript compiles, and as an operation. torchvision
-    compares some of the probabilities in float64, as here, and others in float32.
+    A subclass defines the operation twice: as a function, which TorchScript compiles, and as an `Operation`.
+        torchvision
+    compares some probabilities in float64, as here, and others in float32.
 
     Args:
         p: the probability.
@@ -159,10 +161,10 @@ class RandomOp(Transform):
 
 
 class Filled(Transform):
-    """The base of transforms that fill what comes from outside of the image with ``self.fill``."""
+    """The base of transforms that fill pixels outside of the image with ``self.fill``."""
 
     def _filling(self, img: Image, channels: int) -> Fill | None:
-        """The fill as functions take it for such an image: for tensors one number a channel."""
+        """The fill as the functionals take it: for tensors one number a channel."""
         fill = self.fill
         if not isinstance(img, torch.Tensor):
             return fill
@@ -174,7 +176,7 @@ class Filled(Transform):
             return None  # type: ignore[unreachable]
 
     def _fill_as_key(self) -> float | tuple[float, ...] | None:
-        """The fill as caches of operations take it: hashable."""
+        """The fill as a hashable value, for caches of operations."""
         fill: Any = self.fill
         return tuple(fill) if isinstance(fill, list) else fill
 
@@ -195,7 +197,7 @@ def setup_size(size: Any, error_msg: str) -> Any:
 
 
 def check_length(x: object, name: str, req_sizes: tuple[int, ...]) -> None:
-    """Raises TypeError unless ``x`` is a sequence, ValueError unless its length is one of ``req_sizes``."""
+    """Raises TypeError unless ``x`` is a sequence, and ValueError unless its length is one of ``req_sizes``."""
     message = f"{name} should be a sequence of length {' or '.join(str(size) for size in req_sizes)}."
     if not isinstance(x, Sequence):
         raise TypeError(message)
@@ -204,11 +206,11 @@ def check_length(x: object, name: str, req_sizes: tuple[int, ...]) -> None:
 
 
 def setup_angle(x: Any, name: str, req_sizes: tuple[int, ...] = (2,)) -> list[float]:
-    """A range of degrees: ``[-x, x]`` for a number, else the sequence as floats.
+    """Checks a range of degrees: ``[-x, x]`` for a number ``x``, else the sequence as floats.
 
     Raises:
-        TypeError: neither a number nor a sequence.
-        ValueError: a negative number, or a sequence of a length that isn't in ``req_sizes``.
+        TypeError: ``x`` is neither a number nor a sequence.
+        ValueError: ``x`` is a negative number, or its length isn't in ``req_sizes``.
     """
     if isinstance(x, numbers.Number):
         if x < 0:  # type: ignore[operator]
@@ -220,17 +222,17 @@ def setup_angle(x: Any, name: str, req_sizes: tuple[int, ...] = (2,)) -> list[fl
 
 
 def check_interpolation(interpolation: InterpolationMode) -> Any:
-    """The argument, with one of Pillow's integers, or torchvision's mode, turned into an `InterpolationMode`."""
+    """Converts one of Pillow's integers, or torchvision's mode, to an `InterpolationMode`; returns others unchanged."""
     if isinstance(interpolation, int):
         return interpolation_from_int(interpolation)
     return InterpolationMode.adopt(interpolation)
 
 
 def check_fill(fill: Fill) -> Any:
-    """The argument, with 0 for None.
+    """Checks a fill; returns 0 for None, and others unchanged.
 
     Raises:
-        TypeError: neither None, a number nor a sequence.
+        TypeError: the fill is neither None, a number nor a sequence.
     """
     if fill is None:
         return 0
@@ -240,7 +242,7 @@ def check_fill(fill: Fill) -> Any:
 
 
 def check_scale_and_ratio(scale: object, ratio: object) -> None:
-    """Raises TypeError unless both are sequences; warns of bounds the wrong way round."""
+    """Raises TypeError unless both are sequences; warns if bounds are in the wrong order."""
     if not isinstance(scale, Sequence):
         raise TypeError("Scale should be a sequence")
     if not isinstance(ratio, Sequence):

@@ -39,10 +39,10 @@ def get_image_num_channels(img: object) -> int:
 
 
 def fill_per_band(fill: Any, channels: int, integer: bool = True) -> Any:
-    """A fill colour as Pillow wants it: one number for one band, else a tuple; integers unless the mode is F.
+    """A fill colour as Pillow takes it: a number for one band, else a tuple; integers unless the mode is F.
 
     Raises:
-        ValueError: a sequence of neither 1 nor ``channels`` numbers.
+        ValueError: the sequence has neither 1 nor ``channels`` numbers.
     """
     if fill is None:
         fill = 0
@@ -63,9 +63,9 @@ def fill_per_band(fill: Any, channels: int, integer: bool = True) -> Any:
 
 
 def from_array(array: np.ndarray[Any, Any], mode: str) -> Image.Image:
-    """An image of that mode whose bytes are the array's, whatever mode its dtype suggests (a deep copy).
+    """Makes an image of a mode from an array's bytes, whatever mode its dtype suggests; copies them.
 
-    ``Image.fromarray`` with a mode is deprecated since Pillow 11.3, and infers the mode without one.
+    ``Image.fromarray`` infers the mode; its argument for the mode is deprecated since Pillow 11.3.
     """
     return Image.frombuffer(mode, (array.shape[1], array.shape[0]), array.tobytes(), "raw", mode, 0, 1)
 
@@ -94,7 +94,7 @@ def resize(img: Image.Image, size: object, interpolation: int = Image.Resampling
 
 
 def check_pad_arguments(padding: object, fill: object, padding_mode: object) -> tuple[int, ...]:
-    """The padding as 2 or 4 numbers (one number stands for two), after torchvision's checks in its order."""
+    """The padding as 2 or 4 numbers (one number is repeated), after torchvision's checks in torchvision's order."""
     if not isinstance(padding, (numbers.Number, tuple, list)):
         raise TypeError("Got inappropriate padding arg")
     if fill is not None and not isinstance(fill, (numbers.Number, tuple, list)):
@@ -162,7 +162,7 @@ def adjust_hue(img: Image.Image, hue_factor: float) -> Image.Image:
         return img
 
     hue, saturation, value = img.convert("HSV").split()
-    # Hue is an angle of 256 steps, so that the wrap-around is meant.
+    # The hue is an angle in 256 steps, so the wrap-around is intended.
     shifted = np.array(hue, dtype=np.uint8)
     shifted += np.int32(hue_factor * 255).astype(np.uint8)
     return Image.merge("HSV", (from_array(shifted, "L"), saturation, value)).convert(mode)
@@ -183,7 +183,7 @@ def to_grayscale(img: Image.Image, num_output_channels: int) -> Image.Image:
     gray = img.convert("L")
     if num_output_channels == 1:
         return gray
-    gray.info = {}  # as in torchvision, which makes the result of an array
+    gray.info = {}  # as in torchvision, which makes the result from an array
     return gray.convert("RGB")
 
 
@@ -202,7 +202,7 @@ def posterize(img: Image.Image, bits: int) -> Image.Image:
 
 def solarize(img: Image.Image, threshold: float) -> Image.Image:
     check_image(img)
-    return ImageOps.solarize(img, threshold)  # type: ignore[arg-type] # compares with it alone
+    return ImageOps.solarize(img, threshold)  # type: ignore[arg-type] # Pillow only compares with it
 
 
 def autocontrast(img: Image.Image) -> Image.Image:
@@ -230,7 +230,7 @@ def _warped(
 def affine(
     img: Image.Image, matrix: Sequence[float], interpolation: int = Image.Resampling.NEAREST, fill: Fill = None
 ) -> Image.Image:
-    """Args: ``matrix``: from output to input pixels, the first two rows."""
+    """Args: ``matrix``: the first two rows of the matrix from output to input pixels."""
     return _warped(img, Image.Transform.AFFINE, matrix, interpolation, fill)
 
 

@@ -1,4 +1,4 @@
-"""The operations that AutoAugment and its successors choose from: their magnitudes, draws and functional calls."""
+"""The operations of AutoAugment and its successors: magnitudes, draws and functional calls."""
 
 import functools
 import math
@@ -13,7 +13,7 @@ from fastpipe.transforms import functional as F
 from fastpipe.transforms.functional import InterpolationMode
 from fastpipe.transforms.functional._types import Fill, Image
 
-# Magnitudes of each operation by name, and whether a coin decides their sign.
+# The magnitudes of each operation by name, and whether their sign is random.
 Space = dict[str, tuple[Tensor, bool]]
 # The same as plain numbers; None for an operation without magnitudes.
 Listed = tuple[tuple[str, tuple[float, ...] | None, bool], ...]
@@ -30,7 +30,7 @@ def apply_op(img: Image, op_name: str, magnitude: float, interpolation: Interpol
         fill: for the operations that warp.
 
     Raises:
-        ValueError: there is no operation of that name.
+        ValueError: ``op_name`` is unknown.
     """
     if op_name == "ShearX":
         shear = [math.degrees(math.atan(magnitude)), 0.0]
@@ -77,12 +77,12 @@ def op_calls(
     fill: float | tuple[float, ...] | None,
     affine: type[ops.Affine] = ops.Affine,
 ) -> tuple[ops.Operation, ...]:
-    """The operations that `apply_op` does, interned (TorchScript can't compile these, nor a look-up by name)."""
+    """The operations of `apply_op`, interned (TorchScript can't compile them, nor a look-up by name)."""
     if op_name == "Identity":
         return ()
     if op_name in _PLAIN:
         return (_PLAIN[op_name],)
-    magnitude += 0.0  # -0.0, equal to 0.0, gives the same pixels
+    magnitude += 0.0  # turns -0.0 into 0.0: equal keys, same pixels
     if op_name == "Rotate":
         return (ops.interned(ops.Rotate(magnitude, interpolation, fill=fill)),)
     if op_name == "Posterize":
@@ -120,12 +120,12 @@ def draw_operation(
     levels: int,
     stream: Stream,
 ) -> tuple[str, float]:
-    """The name and magnitude of a random operation.
+    """Draws the name and magnitude of an operation.
 
     Args:
         op_meta: the operations with their magnitudes.
-        level: the index of the magnitude; None to draw it from the first ``levels``, for an operation that has any.
-        levels: see there; 0 for all.
+        level: the index of the magnitude; None to draw the index, if the operation has magnitudes.
+        levels: draw the index from the first ``levels`` magnitudes; 0 for all.
         stream: the random numbers.
     """
     op_name = list(op_meta.keys())[stream.randint(0, len(op_meta))]
@@ -141,7 +141,7 @@ def draw_operation(
 
 
 def draw_listed(operations: Listed, level: int | None, levels: int, stream: Stream) -> tuple[str, float]:
-    """`draw_operation` from a `listed_space`, without a tensor."""
+    """`draw_operation` for a `listed_space`, without tensors."""
     op_name, magnitudes, signed = operations[stream.randint(0, len(operations))]
     magnitude = 0.0
     if magnitudes is not None:
@@ -165,7 +165,7 @@ def _warp_space(num_bins: int, shear: float, shift_x: float, shift_y: float, ang
 
 
 def _adjust_space(num_bins: int, most: float) -> Space:
-    """Factors minus 1."""
+    """Magnitudes of adjustments: factors minus 1."""
     return {
         "Brightness": (torch.linspace(0.0, most, num_bins), True),
         "Color": (torch.linspace(0.0, most, num_bins), True),
@@ -175,7 +175,7 @@ def _adjust_space(num_bins: int, most: float) -> Space:
 
 
 def _table_space(num_bins: int, bits: int, fewer: int) -> Space:
-    """Bits from ``bits`` down by ``fewer``, thresholds, and the operations without a magnitude."""
+    """Bits from ``bits`` down to ``bits - fewer``, thresholds, and the operations without magnitudes."""
     return {
         "Posterize": (bits - (torch.arange(num_bins) / ((num_bins - 1) / fewer)).round().int(), False),
         "Solarize": (torch.linspace(255.0, 0.0, num_bins), False),
@@ -217,9 +217,9 @@ def aug_mix_space(num_bins: int, image_size: tuple[int, int], all_ops: bool) -> 
 
 
 def space_for(build: Callable[..., Space], *args: object) -> Space:
-    """The space that ``build(*args)`` gives, in a dict of one's own.
+    """The space that ``build(*args)`` makes, in a new dict.
 
-    Building one takes far longer than drawing from it, so the last ones are kept, by the size of their images.
+    Cached by image size, because building a space takes far longer than drawing from it.
     """
     return dict(_cached_space(build, torch.get_default_dtype(), args))
 
@@ -230,7 +230,7 @@ def _cached_space(build: Callable[..., Space], default_dtype: torch.dtype, args:
 
 
 def listed_space(build: Callable[..., Space], *args: object) -> Listed:
-    """The space that ``build(*args)`` gives, as draws read it fastest; kept like `space_for`'s."""
+    """The space that ``build(*args)`` makes, in the form that is fastest to draw from; cached as in `space_for`."""
     return _cached_list(build, torch.get_default_dtype(), args)
 
 

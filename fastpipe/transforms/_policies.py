@@ -1,4 +1,4 @@
-"""AutoAugment's policies, as learned by Cubuk et al. (2019), https://arxiv.org/abs/1805.09501.
+"""AutoAugment's policies, learned by Cubuk et al. (2019), https://arxiv.org/abs/1805.09501.
 
 A policy is a list of sub-policies; a sub-policy is two operations, each with its probability and the index of its
 magnitude among ten (None for operations without one).

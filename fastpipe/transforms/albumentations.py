@@ -21,7 +21,7 @@ from fastpipe.transforms.albumentations_targets import (
 )
 from fastpipe.types import Generators, ImageShape, Step
 
-# Words in the errors of transforms that miss one of these beside the image.
+# Words in the errors of transforms that need one of these targets beside the image.
 _TARGETS = ("bbox", "keypoint", "label_fields", "mask", "metadata")
 
 
@@ -30,14 +30,14 @@ class Albumentations:
 
     PIL images stay PIL images, ndarrays ``(H, W)`` or ``(H, W, C)`` ndarrays, and CPU tensors ``(C, H, W)``, uint8
     or float32, tensors. Each call draws one seed from torch's generator and seeds the transform with it: so
-    ``torch.manual_seed``, a dataset's ``seed=`` and DataLoader workers reproduce what albumentations does. Where all
+    ``torch.manual_seed``, a dataset's ``seed=`` and DataLoader workers reproduce what albumentations does. If all
     transforms are image-only (they keep the image's size), the seed is drawn ahead with the rest of the pipeline, a
-    recipe replays it, and the pipeline hands over its ndarray without a conversion. Crops and flips at the beginning
-    are drawn before decoding, as where a dataset gets the transform itself.
+    recipe replays it, and the pipeline passes its ndarray without a conversion. Crops and flips at the beginning are
+    drawn before decoding, as in a dataset that gets the transform itself.
 
     Args:
-        transform: an albumentations transform, ``Compose``, ``OneOf``, … that needs nothing but the image. Every
-            call reseeds it, so don't share it with code that relies on its random state. Threads take turns on it.
+        transform: an albumentations transform, ``Compose``, ``OneOf``, … that needs nothing but the image. Every call
+            reseeds it, so don't share it with code that relies on its random state. Only one thread at a time runs it.
 
     Raises:
         TypeError: ``transform`` isn't an albumentations transform; when called, an image or a result that can't be
@@ -63,7 +63,7 @@ class Albumentations:
         return (SeededCall(self.transform, random_seed(stream_of(generators))),)
 
     def _can_draw(self) -> bool:
-        """True if the transform keeps an image's shape, and can be drawn from it: no crops, no change of channels."""
+        """True if the transform keeps an image's shape: no crops, no change of channels."""
         from albumentations import ImageOnlyTransform
 
         return all(
@@ -77,11 +77,11 @@ class Albumentations:
 
 @dataclass(frozen=True, slots=True)
 class SeededCall:
-    """The step that `Albumentations` draws: the transform, and the seed of its random numbers.
+    """The step that `Albumentations` draws: a transform and the seed of its random numbers.
 
     Attributes:
         transform: the albumentations transform.
-        seed: from ``[0, 2**63)``.
+        seed: the seed, in ``[0, 2**63)``.
     """
 
     promise: ClassVar[str] = "albumentations' own pixels, repeatable by the seed"  # for `explain`
@@ -101,19 +101,19 @@ class SeededCall:
         elif not isinstance(image, (np.ndarray, Image.Image)):
             raise TypeError(f"img should be PIL Image, Tensor or ndarray. Got {type(image)}")
         result = self._result(given)
-        if isinstance(image, np.ndarray) or isinstance(result, torch.Tensor):  # a tensor from ToTensorV2
+        if isinstance(image, np.ndarray) or isinstance(result, torch.Tensor):  # a tensor that ToTensorV2 makes
             return result
         if isinstance(image, Image.Image):
             return _as_pil(result, image.mode)
         return torch.from_numpy(np.ascontiguousarray(_channels_first(result)))
 
     def _result(self, image: object) -> object:
-        """The array or tensor for an image, whose pixels are copied: some transforms write into theirs."""
+        """The transform's result, an array or tensor; the image is copied, because some transforms write into it."""
         with ONE_AT_A_TIME:
             set_state(self.transform, self.seed)
             run = named_call_of(self.transform)
             try:
-                if run is None:  # a class of one's own
+                if run is None:  # a user's own class
                     return self.transform(image=np.array(image))["image"]
                 return call_with_image(run, self.transform, image)
             except (KeyError, RuntimeError, ValueError) as error:
@@ -129,7 +129,7 @@ class SeededCall:
 
 
 def _members(transform: object) -> Iterator[object]:
-    """The transforms in a tree of ``Compose``, ``OneOf``, …; a single one, itself."""
+    """The transforms in a tree of ``Compose``, ``OneOf``, …; or the transform itself."""
     members = getattr(transform, "transforms", None)
     if isinstance(members, list | tuple):
         for member in members:
@@ -159,6 +159,6 @@ def _as_pil(array: Any, mode: str) -> Image.Image:
         array = array[:, :, 0]
     kept = Image.getmodebands(mode) == (1 if array.ndim == 2 else array.shape[2])
     image = Image.fromarray(array)
-    if kept and image.mode != mode:  # as many bands, but another meaning: HSV, LAB, YCbCr
+    if kept and image.mode != mode:  # same number of bands with another meaning: HSV, LAB, YCbCr
         image = Image.frombytes(mode, image.size, image.tobytes())
     return image

@@ -1,4 +1,4 @@
-"""Calls of transforms that take and give named arrays, ``transform(image=…, mask=…)``, with pixels that are to come."""
+"""Calls of transforms with named arrays, ``transform(image=…, mask=…)``, whose pixels may be loaded later."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from fastpipe.types import Box
 
 Array = NDArray[Any]
 ONE_AT_A_TIME = threading.RLock()
-"""An albumentations transform keeps its random state and its last parameters in itself."""
+"""A lock, because an albumentations transform keeps its random state and its last parameters in itself."""
 
 Run = Callable[[Any, "dict[str, Any]"], "dict[str, Any]"]
 """Calls a transform with named values, some of which may be `Pixels`."""
@@ -33,10 +33,10 @@ class Pixels:
     """Pixels that are loaded once it is known which are needed: of an image, of a mask, or of several masks.
 
     Attributes:
-        shape: ``(H, W)`` or ``(H, W, C)``; ``(N, H, W)`` or ``(N, H, W, C)`` of several masks.
-        load: gives a box of them. Its memory may be used again by the next load.
-        several: they are masks, one after the other.
-        as_list: the result is to be a list of masks.
+        shape: ``(H, W)`` or ``(H, W, C)``; for several masks ``(N, H, W)`` or ``(N, H, W, C)``.
+        load: loads a box of the pixels, into memory that its next call may reuse.
+        several: they are several masks.
+        as_list: the result has to be a list of masks.
     """
 
     shape: tuple[int, ...]
@@ -50,16 +50,16 @@ class Pixels:
         return height, width
 
     def whole(self) -> Any:
-        """Copies all of them: to an array, or a list of arrays."""
+        """Copies all pixels to an array, or to a list of arrays."""
         array = np.array(self.load(Box(0, 0, *self.size)))
         return list(array) if self.as_list else array
 
 
 def image_pixels(image: object) -> Pixels:
-    """The pixels of a file, of a PIL image, which may be a lazy one, or of an array.
+    """The pixels of a file, of a PIL image, which may be lazy, or of an array.
 
     Raises:
-        TypeError: another kind of image.
+        TypeError: the image has another type.
     """
     if isinstance(image, LazySource):
         return Pixels(tuple(image.shape), image.region)
@@ -83,7 +83,7 @@ def pixels_of_array(array: Array, *, several: bool = False) -> Pixels:
 
 
 def pixels_of_arrays(arrays: Sequence[Array]) -> Pixels:
-    """The pixels of masks ``(H, W)`` or ``(H, W, C)`` of one shape."""
+    """The pixels of masks ``(H, W)`` or ``(H, W, C)``, all of one shape."""
     shape = len(arrays), *arrays[0].shape
     return Pixels(shape, lambda box: np.stack([_part(array, box) for array in arrays]), several=True, as_list=True)
 
@@ -93,8 +93,8 @@ def _part(array: Array, box: Box, several: bool = False) -> Array:
     return array[:, rows, columns] if several else array[rows, columns]
 
 
-def named_call_of(transform: object) -> Run | None:
-    """The call of a transform that takes named arrays; None for any other."""
+def run_of(transform: object) -> Run | None:
+    """The function that calls a transform with named arrays; None for any other transform."""
     kind: object = type(transform)
     return _named_call_of(kind)
 
@@ -107,21 +107,21 @@ def _named_call_of(kind: type) -> Run | None:
 
 
 def call_with_image(run: Run, transform: object, image: object) -> Any:
-    """The image that a transform which takes named arrays gives, an array or a tensor, for a PIL image or an array."""
+    """Calls a transform that takes named arrays with a PIL image or an array; returns the resulting array or tensor."""
     return run(transform, {"image": image_pixels(image)})["image"]
 
 
 def random_seed(stream: Stream) -> int:
-    """A seed from ``[0, 2**63 - 1)``."""
+    """Draws a seed in ``[0, 2**63 - 1)``."""
     return stream.randint(0, 2**63 - 1)
 
 
 def reseed(transform: object) -> None:
-    """Seeds a transform that has generators of its own by a number that is drawn from torch's; leaves others alone."""
-    if named_call_of(transform) is not None:
+    """Seeds a transform that has its own generators by a number drawn from torch's; leaves other transforms alone."""
+    if run_of(transform) is not None:
         set_state(transform, random_seed(TorchStream()))
 
 
 def set_state(transform: Any, seed: int) -> None:
-    """Seeds all members by one pair of generators, as set_random_seed doesn't, which starts them all alike."""
+    """Seeds all members by one shared pair of generators; albumentations' own set_random_seed starts all alike."""
     transform.set_random_state(np.random.default_rng(seed), random.Random(seed))

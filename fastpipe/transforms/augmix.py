@@ -1,4 +1,4 @@
-"""AugMix: several chains of random operations, mixed with the image itself."""
+"""AugMix: mixes several chains of random operations with the image itself."""
 
 import itertools
 from dataclasses import dataclass
@@ -23,12 +23,12 @@ from fastpipe.types import Fill, Generators, ImageShape, Step
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """The step that `AugMix` draws: chains of calls, and the weights of the image and of the chains' results.
+    """The step that `AugMix` draws: chains of operations, and the weights of the image and of the chains' results.
 
     Attributes:
-        weights: of the image itself, then of each chain.
-        chains: the calls of each.
-        dtype: of the weights and of what they are multiplied to.
+        weights: the weight of the image, then of each chain.
+        chains: the operations of each chain.
+        dtype: the dtype of the weights and of their products.
     """
 
     contracts: ClassVar[tuple[ops.Contract, ...]] = (ops.EXACT,)
@@ -38,7 +38,7 @@ class Mixture:
     dtype: torch.dtype = torch.float32
 
     def apply(self, image: object) -> Any:
-        """The mixed image; as in torchvision, operations run on tensors, which are mixed in the weights' dtype."""
+        """Mixes the image; as in torchvision, operations run on tensors, which are mixed in the weights' dtype."""
         tensor = image if isinstance(image, Tensor) else F.pil_to_tensor(image)
         batch = tensor[None] if tensor.ndim == 3 else tensor
         images = [batch, *(_run(chain, batch) for chain in self.chains)]
@@ -68,7 +68,7 @@ def _run(chain: tuple[ops.Operation, ...], image: object) -> Any:
 
 
 def _mix(images: list[Tensor], weights: Tensor) -> Tensor:
-    """Batches ``(N, C, H, W)`` times their weights ``(N, batches)``."""
+    """The sum of batches ``(N, C, H, W)`` times their weights ``(N, batches)``."""
     if not is_scripting():
         mixed = planes.mixed(images, weights)
         if mixed is not None:
@@ -88,9 +88,9 @@ class AugMix(Filled):
 
     Args:
         severity: the strongest magnitude of an operation, 1 to 10.
-        mixture_width: how many augmented versions.
-        chain_depth: how many operations for each; negative for a random number from 1 to 3.
-        alpha: of the Dirichlet and Beta distributions that the weights are drawn from.
+        mixture_width: number of augmented versions.
+        chain_depth: number of operations for each; negative for a random number from 1 to 3.
+        alpha: the parameter of the Dirichlet and Beta distributions that the weights are drawn from.
         all_ops: also use the operations that change brightness, contrast, colour and sharpness.
         interpolation: for the operations that warp; tensors take NEAREST and BILINEAR.
         fill: the value outside of a warped image: a number, or one for each channel; None for 0.
@@ -135,7 +135,7 @@ class AugMix(Filled):
         return torch._sample_dirichlet(params)
 
     def forward(self, orig_img: Image) -> Image:
-        """The mixture."""
+        """Returns the mixture."""
         channels, height, width = F.get_dimensions(orig_img)
         op_meta = self._augmentation_space(self._PARAMETER_MAX, (height, width))
         if not isinstance(orig_img, Tensor):
@@ -156,7 +156,7 @@ class AugMix(Filled):
         return _mix(images, weights).view(orig_dims)
 
     def _draw_weights(self, count: int, device: torch.device) -> Tensor:
-        """Weights ``(count, 1 + mixture_width)`` of images and their chains."""
+        """Draws weights ``(count, 1 + mixture_width)`` for images and their chains."""
         both = self._sample_dirichlet(torch.tensor([self.alpha, self.alpha], device=device).expand(count, -1))
         each = self._sample_dirichlet(torch.tensor([self.alpha] * self.mixture_width, device=device).expand(count, -1))
         return torch.cat([both[:, :1], each * both[:, 1:]], 1)
@@ -187,7 +187,7 @@ def _draw_chains(
     severity: int,
     stream: Stream,
 ) -> list[list[tuple[str, float]]]:
-    """The names and magnitudes of each chain's operations."""
+    """Draws the names and magnitudes of each chain's operations."""
     chains: list[list[tuple[str, float]]] = []
     for _ in range(width):
         count = depth if depth > 0 else stream.randint(1, 4)

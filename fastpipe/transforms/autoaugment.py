@@ -1,4 +1,4 @@
-"""Learned and random policies of many operations: AutoAugment, RandAugment, TrivialAugment; and AugMix."""
+"""Policies of many operations, learned or random: AutoAugment, RandAugment, TrivialAugment; and AugMix."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -42,7 +42,7 @@ class AutoAugmentPolicy(TorchvisionEnum):
 
 
 class _Policy(Filled):
-    """The base of transforms that choose a few operations, with their magnitudes, and do them one after the other."""
+    """The base of transforms that choose a few operations with magnitudes, and apply them one after the other."""
 
     def _applied(self, img: Image, chosen: list[tuple[str, float]]) -> Image:
         if not isinstance(img, Tensor):
@@ -98,15 +98,15 @@ class AutoAugment(_Policy):
 
     @staticmethod
     def get_params(transform_num: int) -> tuple[int, Tensor, Tensor]:
-        """The index of a sub-policy, two random numbers for its probabilities, and two for its signs.
+        """Draws the index of a sub-policy, two random numbers for its probabilities, and two for its signs.
 
         Args:
-            transform_num: the number of sub-policies.
+            transform_num: number of sub-policies.
         """
         return TorchStream().randint(0, transform_num), torch.rand([2]), torch.randint(0, 2, [2])
 
     def forward(self, img: Image) -> Image:
-        """The augmented image."""
+        """Returns the augmented image."""
         _, height, width = F.get_dimensions(img)
         transform_id, probs, signs = self.get_params(len(self.policies))
         if not is_scripting():
@@ -124,7 +124,7 @@ class AutoAugment(_Policy):
 
 
 class _Chance(float):
-    """A number that was drawn in float32, and is compared in float32 as a tensor of one is."""
+    """A number drawn in float32, and compared in float32, as a tensor is."""
 
     def __le__(self, p: float) -> bool:
         return float(self) <= float32(p)
@@ -159,9 +159,9 @@ class RandAugment(_Policy):
     For uint8 images of 1 or 3 channels.
 
     Args:
-        num_ops: how many operations, one after the other.
+        num_ops: number of operations, applied one after the other.
         magnitude: the index of their magnitude.
-        num_magnitude_bins: how many magnitudes there are.
+        num_magnitude_bins: number of magnitudes.
         interpolation: for the operations that warp; tensors take NEAREST and BILINEAR.
         fill: the value outside of a warped image: a number, or one for each channel; None for 0.
     """
@@ -192,7 +192,7 @@ class RandAugment(_Policy):
         return space_for(rand_augment_space, num_bins, image_size)
 
     def forward(self, img: Image) -> Image:
-        """The augmented image."""
+        """Returns the augmented image."""
         _, height, width = F.get_dimensions(img)
         op_meta = self._augmentation_space(self.num_magnitude_bins, (height, width))
         stream = TorchStream()
@@ -210,7 +210,7 @@ class TrivialAugmentWide(_Policy):
     For uint8 images of 1 or 3 channels.
 
     Args:
-        num_magnitude_bins: how many magnitudes there are.
+        num_magnitude_bins: number of magnitudes.
         interpolation: for the operations that warp; tensors take NEAREST and BILINEAR.
         fill: the value outside of a warped image: a number, or one for each channel; None for 0.
     """
@@ -234,8 +234,8 @@ class TrivialAugmentWide(_Policy):
         return space_for(trivial_augment_space, num_bins)
 
     def forward(self, img: Image) -> Image:
-        """The augmented image."""
-        F.get_dimensions(img)  # refuses what is no image before anything is drawn
+        """Returns the augmented image."""
+        F.get_dimensions(img)  # raises for what is no image before anything is drawn
         op_meta = self._augmentation_space(self.num_magnitude_bins)
         return self._applied(img, [draw_operation(op_meta, None, 0, TorchStream())])
 

@@ -1,4 +1,4 @@
-"""Colour transforms: each pixel changes by itself, or by the image's statistics."""
+"""Colour transforms, which work on each pixel by itself or use the image's statistics."""
 
 import numbers
 from collections.abc import Sequence
@@ -23,13 +23,13 @@ class ColorJitter(Transform):
 
     Args:
         brightness: bounds ``(min, max)`` of the factor, not negative; a number ``b`` for ``(max(0, 1 - b), 1 + b)``.
-        contrast: the same for contrast.
-        saturation: the same for saturation.
+        contrast: as ``brightness``, for contrast.
+        saturation: as ``brightness``, for saturation.
         hue: bounds of the shift, within ``(-0.5, 0.5)`` where 1 is the full circle; a number ``h`` for ``(-h, h)``.
 
     Raises:
         TypeError: an argument is neither a number nor a list or tuple of two.
-        ValueError: a value out of its range.
+        ValueError: a value is out of its range.
     """
 
     _looks_at_shape = False
@@ -58,7 +58,7 @@ class ColorJitter(Transform):
         bound: tuple[float, float] = (0, float("inf")),
         clip_first_on_zero: bool = True,
     ) -> object:
-        """The bounds as a tuple of floats, or None where nothing would change."""
+        """The bounds as a tuple of floats; None if they change nothing."""
         if isinstance(value, numbers.Number):
             if value < 0:  # type: ignore[operator]
                 raise ValueError(f"If {name} is a single number, it must be non negative.")
@@ -80,7 +80,7 @@ class ColorJitter(Transform):
         """The order (a permutation of brightness 0, contrast 1, saturation 2 and hue 3) and the four factors.
 
         Args:
-            brightness: bounds of the factor; None for no change, which the factor then says too.
+            brightness: bounds of the factor; None for no change, for which the factor is None, too.
             contrast: bounds of the factor, or None.
             saturation: bounds of the factor, or None.
             hue: bounds of the shift, or None.
@@ -90,11 +90,11 @@ class ColorJitter(Transform):
         return order, b, c, s, h
 
     def forward(self, img: Image) -> Image:
-        """The changed image."""
+        """Returns the changed image."""
         fn_idx, brightness_factor, contrast_factor, saturation_factor, hue_factor = self.get_params(
             self.brightness, self.contrast, self.saturation, self.hue
         )
-        order: list[int] = fn_idx.tolist()  # whose numbers are compared in a tenth of a tensor's time
+        order: list[int] = fn_idx.tolist()  # ints are compared in a tenth of a tensor's time
         if not isinstance(img, torch.Tensor):
             factors = (brightness_factor, contrast_factor, saturation_factor, hue_factor)
             return run_steps(_jitter(order, factors), img)
@@ -117,7 +117,7 @@ _JITTERED: Any = (ops.AdjustBrightness, ops.AdjustContrast, ops.AdjustSaturation
 
 
 def draw_jitter(transform: Any, stream: Stream) -> tuple[Step, ...]:
-    """The steps of a `ColorJitter`, this one or v2's."""
+    """Draws the steps of a `ColorJitter`, v1's or v2's."""
     order = stream.randperm(4)
     factors = _draw_factors(transform.brightness, transform.contrast, transform.saturation, transform.hue, stream)
     return _jitter(order, factors)
@@ -147,10 +147,10 @@ def _draw_factors(
 
 
 class Grayscale(Transform):
-    """Takes the colour out of an image.
+    """Converts an image to gray.
 
     Args:
-        num_output_channels: 1, or 3 equal ones.
+        num_output_channels: 1, or 3 for equal channels.
     """
 
     _repr_format = "num_output_channels={0.num_output_channels}"
@@ -160,7 +160,7 @@ class Grayscale(Transform):
         self.num_output_channels = num_output_channels
 
     def forward(self, img: Image) -> Image:
-        """The gray image, of one channel or three."""
+        """Returns the gray image, of one channel or three."""
         return F.rgb_to_grayscale(img, num_output_channels=self.num_output_channels)
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
@@ -168,7 +168,7 @@ class Grayscale(Transform):
 
 
 class RandomGrayscale(Transform):
-    """Takes the colour out of an image, with probability ``p``; the number of channels stays.
+    """Converts an image to gray, with probability ``p``; keeps the number of channels.
 
     Args:
         p: the probability.
@@ -181,7 +181,7 @@ class RandomGrayscale(Transform):
         self.p = p
 
     def forward(self, img: Image) -> Image:
-        """The gray image, or ``img`` itself."""
+        """Returns the gray image, or ``img`` itself."""
         num_output_channels, _, _ = F.get_dimensions(img)
         if TorchStream().bernoulli(float(self.p)):
             return F.rgb_to_grayscale(img, num_output_channels=num_output_channels)

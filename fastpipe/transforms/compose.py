@@ -1,4 +1,5 @@
-"""Transforms made of transforms: all in order, all or none, one of several, all in random order; and a callable."""
+"""Transforms that contain transforms, applied in order, all or none, one of several, or in random order; and
+`Lambda`."""
 
 import inspect
 import random
@@ -13,8 +14,8 @@ from fastpipe.transforms.compose_plan import ComposePlanSlot
 from fastpipe.transforms.functional._types import Image
 from fastpipe.types import Generators, ImageShape, PythonRandom, Step
 
-# An attempt to script a Compose ends with torchvision's error (a Tensor can't be called) and not with an obscure one
-# about annotations, if they say what TorchScript takes a missing annotation for.
+# With TorchScript's default for a missing annotation, an attempt to script a Compose ends with torchvision's error (a
+# Tensor can't be called), not with an obscure one about annotations.
 if TYPE_CHECKING:
     _Transforms: TypeAlias = Sequence[Callable[[Any], Any]]
 else:
@@ -22,7 +23,7 @@ else:
 
 
 class _OfTransforms:
-    """The base of transforms made of ``self.transforms``."""
+    """The base of transforms that contain ``self.transforms``."""
 
     if TYPE_CHECKING:  # TorchScript would take an annotation for a member's type
         transforms: Any
@@ -64,7 +65,7 @@ class Compose(ComposePlanSlot, _OfTransforms):
         return draw_all(self.transforms, shape, generators)
 
 
-# What `help` and editors show; TorchScript doesn't ask for it.
+# The signature for `help` and editors; TorchScript doesn't read it.
 Compose.__init__.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
     [
         inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD),
@@ -77,7 +78,7 @@ Compose.__init__.__signature__ = inspect.Signature(  # type: ignore[attr-defined
 
 
 class Lambda(ReprMixin):
-    """Applies a function of yours. It can't be drawn ahead: what follows it runs transform by transform.
+    """Applies a function of yours. It can't be drawn ahead, so the transforms after it run separately.
 
     Args:
         lambd: the function; gets the image and returns it.
@@ -118,7 +119,7 @@ class RandomApply(_OfTransforms, torch.nn.Module):
     """Applies all of the transforms with probability ``p``, or none.
 
     Args:
-        transforms: a sequence of transforms; a ``torch.nn.ModuleList`` where it is to be scripted.
+        transforms: a sequence of transforms; to be scripted, a ``torch.nn.ModuleList``.
         p: the probability.
     """
 

@@ -1,10 +1,10 @@
-"""Calls of a `Compose` on a loaded image: its transforms are drawn from the image's size, and run as one program.
+"""Plans for calling a `Compose` on a loaded image: transforms are drawn from the image's size, and run as one program.
 
-What is known of the transforms is worked out once. A call asks again only what may have changed since: which transforms
-there are, whether they have hooks or methods of their own; a draw reads their attributes. Transforms that can't be
-drawn are called, with the image that torchvision would give them, and those after them are a program of their own.
-Where a program fails, its transforms are called one after the other from where the generators stood: what is wrong is
-said, and drawn until then, as ever. Where they succeed, the mistake was the program's, and its error is raised.
+A plan is made once. Each call only checks what may have changed since: the list of transforms, and hooks or methods
+set on them; their attributes are read by each draw. Transforms that can't be drawn are called with the same image as in
+torchvision, and those after them make a program of their own. If a program fails, its transforms are called one by one,
+from the same state of the generators, so that errors and draws are torchvision's. If these calls succeed, the failure
+was a bug in fastpipe, and its error is raised.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from fastpipe.transforms.sized_image import Untraceable
 from fastpipe.types import Generators, ImageShape, Step
 
 MakeResult: TypeAlias = "Callable[[tuple[Step, ...], ImageShape, LoadedImage], Any]"
-"""Gives the result of steps that were drawn for an image of that shape."""
+"""Makes the result of steps that were drawn for an image of a given shape."""
 
 
 class ComposePlan:
-    """The way of an image through transforms, good for as long as these stay the same.
+    """The calls of an image's transforms, valid as long as the transforms stay the same.
 
     Args:
-        transforms: what is called, one after the other.
+        transforms: the transforms, applied in order.
 
     Attributes:
-        runs: the transforms, in parts: some that are drawn together, or one that is called.
-        draws: anything is drawn.
+        runs: the transforms in parts: several that are drawn together, or one that is called.
+        draws: whether any transforms are drawn.
     """
 
     __slots__ = ("_composites", "_dicts", "_lengths", "_members", "_transforms", "draws", "runs")
@@ -54,7 +54,7 @@ class ComposePlan:
         within = [one for transform in self._transforms for one in all_within(transform)]
         self._composites = [one for one in within if members_within(one)]
         self._members = list(map(members_within, self._composites))
-        # A method that an instance gets, or a hook, makes one of these longer.
+        # A method or a hook that is set on an instance makes one of these dicts longer.
         watched = [_modules._global_forward_hooks, _modules._global_forward_pre_hooks]
         self.draws = any(run.drawn for run in self.runs) and not any(watched)
         for one in within:
@@ -64,7 +64,7 @@ class ComposePlan:
         self._lengths = list(map(len, watched))
 
     def holds(self, transforms: Iterable[object]) -> bool:
-        """True if the transforms, and those within them, are what they were when the plan was made."""
+        """True if the transforms, and those they contain, are the same as when the plan was made."""
         return (
             tuple(transforms) == self._transforms
             and list(map(len, self._dicts)) == self._lengths
@@ -78,12 +78,12 @@ class ComposePlan:
 
 
 def made_at_once(steps: tuple[Step, ...], shape: ImageShape, image: LoadedImage) -> object:
-    """The result of steps that were drawn for an image of that shape."""
+    """Runs steps that were drawn for an image of this shape, and returns the result."""
     return run_on_image(lower(steps, shape), image, in_rows=True)
 
 
 def raise_mistake(error: Exception) -> None:
-    """Raises an error of ours."""
+    """Raises an error of fastpipe's: the default ``on_mistake``."""
     raise error
 
 
@@ -93,13 +93,13 @@ def run_one(
     on_mistake: Callable[[Exception], None] = raise_mistake,
     make: MakeResult = made_at_once,
 ) -> object:
-    """The result of one of the runs of an `ComposePlan`.
+    """Runs one part of a `ComposePlan` on an image, and returns the result.
 
     Args:
         run: transforms that are drawn together, or one that is called.
-        image: what the run before gave.
-        on_mistake: gets the error of a program whose transforms succeed when they are called one by one.
-        make: gives the result of what was drawn.
+        image: the result of the part before.
+        on_mistake: is called with a program's error if its transforms succeed when called one by one.
+        make: makes the result of drawn steps.
     """
     is_image = bool(run.drawn) and (not isinstance(image, np.ndarray) or _takes_arrays(run.drawn[0]))
     shape = shape_of(image) if is_image else None
@@ -109,7 +109,7 @@ def run_one(
             return draw_and_run(run.steps, image, shape, run.draws_from_python, make)
         except (PlanError, Untraceable):
             pass
-        except Exception as error:  # the transforms, called one after the other, say what is wrong
+        except Exception as error:  # the transforms raise the user's error when called one by one
             failed = error
             raise_again(image, error)
     for transform in (*run.drawn, *run.unplanned):
@@ -120,15 +120,15 @@ def run_one(
 
 
 def _takes_arrays(transform: object) -> bool:
-    """Whether an array is an image to a transform: to fastpipe's own, and to another library's ``ToTensor``.
+    """True if an array is an image to a transform: to fastpipe's own, and to another library's ``ToTensor``.
 
-    What another library's would do with it is that library's to say: refuse it, hand it on, or lay it out otherwise.
+    Another library's transform may treat an array in its own way: refuse it, ignore it, or read it in another layout.
     """
     return planned(transform) is transform or type(transform).__name__ == "ToTensor"
 
 
-def pipelines_of(members: Sequence[Any], *, v2_alone: bool = False) -> Iterator[Pipeline]:
-    """Transforms in parts: some that are drawn together, or one that is called; ``v2_alone`` as of `drawn_from`."""
+def runs_of(members: Sequence[Any], *, v2_alone: bool = False) -> Iterator[Pipeline]:
+    """Splits transforms into parts, drawn together or called; see `drawn_from` for ``v2_alone``."""
     start = 0
     while start < len(members):
         end = drawn_from(members, start, v2_alone=v2_alone)
@@ -147,9 +147,9 @@ def draw_and_run(
     with_python: bool = False,
     make: MakeResult = made_at_once,
 ) -> object:
-    """The result of the steps that are drawn for an image of that shape, run as a program, or as `make` has it.
+    """Draws steps for an image of this shape, and runs them as a program, or by `make`.
 
-    Where that raises, torch's generator is where it was, with ``with_python`` also Python's and numpy's.
+    If that raises, restores torch's generator, and with ``with_python`` also Python's and numpy's.
     """
     turn = drawing(globally=True, with_python=with_python)
     try:
@@ -163,14 +163,14 @@ def draw_and_run(
 
 @lru_cache(maxsize=256)
 def _is_pillow(kind: type) -> bool:
-    """Whether these are Pillow's images; v2's stand-ins for them have no pixels."""
+    """True for Pillow's image classes, but not for v2's stand-ins, which have no pixels."""
     return issubclass(kind, Image.Image) and not hasattr(kind, "stands_for")
 
 
 class ComposePlanSlot:
-    """The base of transforms made of ``self.transforms``, one after the other, that run them as programs."""
+    """The base of transforms that apply ``self.transforms`` in order, and run them as programs."""
 
-    __slots__ = ("_compose_plan",)  # in no `vars`, no pickle and no copy
+    __slots__ = ("_compose_plan",)  # isn't in `vars`, pickles and copies
 
     _compose_plan: ComposePlan
 
@@ -178,7 +178,7 @@ class ComposePlanSlot:
         return self.__dict__
 
     def _call_for(self, image: object) -> ComposePlan | None:
-        """The call for an image; None where its transforms are to be called one by one."""
+        """The plan for an image; None if the transforms have to be called one by one."""
         kind: object = type(image)
         if kind is not Image.Image and kind is not np.ndarray and not _is_pillow(kind):
             return None
@@ -191,7 +191,7 @@ class ComposePlanSlot:
             object.__setattr__(self, "_compose_plan", known)
         if not known.draws:
             return None
-        serve_torch_loader()  # whose data set may be of the user's own
+        serve_torch_loader()  # in a worker of torch's loader, for any data set
         return known
 
 

@@ -15,7 +15,7 @@ from fastpipe.types import Generators, ImageShape, Step
 
 
 class ToTensor(ReprMixin):
-    """A PIL image or an ndarray ``(H, W)`` or ``(H, W, C)`` as a tensor ``(C, H, W)``.
+    """Converts a PIL image or an ndarray ``(H, W)`` or ``(H, W, C)`` to a tensor ``(C, H, W)``.
 
     uint8 values (and the PIL modes L, LA, P, RGB, YCbCr, RGBA, CMYK, 1) become float32 in [0, 1]; other dtypes are
     kept, without scaling. So don't use it for masks of class labels. Not scriptable.
@@ -35,7 +35,7 @@ class ToTensor(ReprMixin):
 
 
 class PILToTensor(ReprMixin):
-    """A PIL image as a tensor ``(C, H, W)`` of its own dtype, unscaled; the data is copied. Not scriptable."""
+    """Converts a PIL image to a tensor ``(C, H, W)`` of its own dtype, unscaled; copies the data. Not scriptable."""
 
     _looks_at_shape = False
     _draws_nothing = True
@@ -51,14 +51,14 @@ class PILToTensor(ReprMixin):
 
 
 class ConvertImageDtype(torch.nn.Module):
-    """A tensor image in another dtype, its values scaled to that dtype's range ([0, 1] for floats).
+    """Converts a tensor image to another dtype, scaled to that dtype's range ([0, 1] for floats).
 
     Args:
         dtype: the dtype of the result.
 
     Raises:
-        RuntimeError: when called, from float32 to int32 or int64, or from float64 to int64: such a float can't hold
-            every integer of the range.
+        RuntimeError: when called, from float32 to int32 or int64, or from float64 to int64, because such a float can't
+            represent every integer of the range.
     """
 
     _looks_at_shape = False
@@ -69,7 +69,7 @@ class ConvertImageDtype(torch.nn.Module):
         self.dtype = dtype
 
     def forward(self, image: Tensor) -> Tensor:
-        """The tensor ``(…, C, H, W)`` converted."""
+        """Converts a tensor ``(…, C, H, W)``."""
         return F.convert_image_dtype(image, self.dtype)
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
@@ -77,10 +77,10 @@ class ConvertImageDtype(torch.nn.Module):
 
 
 class ToPILImage:
-    """A tensor ``(C, H, W)`` or an ndarray ``(H, W, C)`` as a PIL image. Not scriptable.
+    """Converts a tensor ``(C, H, W)`` or an ndarray ``(H, W, C)`` to a PIL image. Not scriptable.
 
     Args:
-        mode: Pillow's mode of the result. By default RGBA for 4 channels, RGB for 3, LA for 2, and for 1 whatever
+        mode: Pillow's mode of the result. By default RGBA for 4 channels, RGB for 3, LA for 2, and for 1 a mode that
             fits the dtype.
     """
 
@@ -100,7 +100,7 @@ class Normalize(Transform):
     Args:
         mean: one number for each channel.
         std: one number for each channel; none may be 0.
-        inplace: overwrite the tensor that is given. (A drawn pipeline never does: its result is the same.)
+        inplace: overwrite the given tensor. (A drawn pipeline never does; the result is the same.)
     """
 
     _looks_at_shape = False
@@ -115,20 +115,20 @@ class Normalize(Transform):
         self.inplace = inplace
 
     def forward(self, tensor: Tensor) -> Tensor:
-        """The normalised tensor."""
+        """Returns the normalised tensor."""
         return F.normalize(tensor, self.mean, self.std, self.inplace)
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         mean, std = _numbers(self.mean), _numbers(self.std)
         if mean is not None and std is not None:
-            with contextlib.suppress(TypeError):  # numbers in lists of their own aren't hashable
+            with contextlib.suppress(TypeError):  # nested lists aren't hashable
                 return (ops.interned_once(ops.Normalize, mean, std),)
-        # Copies: a step doesn't change when the transform does.
+        # Copied, because a step must not change when the transform does.
         return (ops.Normalize(copy.deepcopy(self.mean), copy.deepcopy(self.std)),)
 
 
 def _numbers(given: object) -> float | tuple[object, ...] | None:
-    """The number, or those in a list, a tuple or a vector of float32, by which operations are kept; None for others."""
+    """The numbers as a key of the cache of operations: of a float, list, tuple or float32 vector; None for others."""
     if isinstance(given, float):
         return given
     if isinstance(given, (list, tuple)):
@@ -174,7 +174,7 @@ class LinearTransformation(torch.nn.Module):
         self.mean_vector = mean_vector
 
     def forward(self, tensor: Tensor) -> Tensor:
-        """The transformed tensor ``(…, C, H, W)``."""
+        """Transforms a tensor ``(…, C, H, W)``."""
         shape = tensor.shape
         n = shape[-3] * shape[-2] * shape[-1]
         if n != self.transformation_matrix.shape[0]:

@@ -1,4 +1,4 @@
-"""Another library's transform as `fastpipe.convert` gives it: an object of its own class, whose calls are programs."""
+"""Converted transforms, as `fastpipe.convert` makes them: objects of the original's class whose calls run programs."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import Any
 
 
 class Converted:
-    """The base of converted transforms: attributes and methods are the original's, which share their state.
+    """The base of converted transforms, which share the original's attributes, methods and state.
 
     Attributes:
         _kind: the original's class.
-        _program: what is called in its place: a `Compose` of fastpipe's.
-        _is_program: the program shares the original's state, as that is a ``Compose``, too; else it holds the original.
+        _program: the `Compose` of fastpipe's that is called instead.
+        _is_program: True if the original is a ``Compose`` and the program shares its state; False if the program
+            contains the original.
     """
 
     __slots__ = ("_is_program", "_kind", "_program")
@@ -22,7 +23,7 @@ class Converted:
     _is_program: bool
 
     def __call__(self, *inputs: object) -> Any:
-        """The original's result, by fastpipe's program for its input."""
+        """Returns the original's result, made by fastpipe's program."""
         return self._program(*inputs)
 
     def __reduce__(self) -> Any:
@@ -30,9 +31,9 @@ class Converted:
 
 
 def converted(kind: type, program: Any, is_program: bool) -> Any:
-    """An object of ``kind``, and of `Converted`, which a program is called for; arguments as its attributes.
+    """Makes an object of both ``kind`` and `Converted` that calls a program; see `Converted` for the arguments.
 
-    It shares the original's ``__dict__``: changes of one are the other's.
+    It shares the original's ``__dict__``, so a change of one changes the other.
     """
     made, set_ = object.__new__(_class_of(kind)), object.__setattr__
     set_(made, "_kind", kind)
@@ -49,5 +50,5 @@ def _class_of(kind: type) -> Any:
 
 
 def seen_through(transform: object) -> Any:
-    """The program of a converted transform; any other object itself."""
+    """The program of a converted transform; any other object unchanged."""
     return transform._program if isinstance(transform, Converted) else transform

@@ -24,13 +24,13 @@ class RandomErasing(Transform):
         p: the probability.
         scale: bounds of the rectangle's area, as fractions of the image's.
         ratio: bounds of the rectangle's height divided by its width.
-        value: what is written: a number, one for each channel, or ``"random"`` for normal noise in every value.
-        inplace: overwrite the tensor that is given. (A drawn pipeline never does: its result is the same.)
+        value: the new values: a number, one for each channel, or ``"random"`` for normal noise in every value.
+        inplace: overwrite the given tensor. (A drawn pipeline never does; the result is the same.)
 
     Raises:
-        TypeError: ``value``, ``scale`` or ``ratio`` is of another type.
-        ValueError: a value out of its range, or another string than ``"random"``; when called, as many values as
-            the image doesn't have channels.
+        TypeError: ``value``, ``scale`` or ``ratio`` has another type.
+        ValueError: a value is out of its range, or a string other than ``"random"``; when called, the number of values
+            is neither 1 nor the image's number of channels.
     """
 
     _repr_format = "p={0.p}, scale={0.scale}, ratio={0.ratio}, value={0.value}, inplace={0.inplace}"
@@ -63,10 +63,10 @@ class RandomErasing(Transform):
     def get_params(
         img: Tensor, scale: tuple[float, float], ratio: tuple[float, float], value: list[float] | None = None
     ) -> tuple[int, int, int, int, Tensor]:
-        """Top, left, height and width of the rectangle, and what is written there.
+        """Top, left, height and width of a random rectangle, and the values to write there.
 
         Args:
-            img: the tensor; where no rectangle fits, the result is all of it, to be written over itself.
+            img: the tensor; if no rectangle fits, the result is the whole tensor, to be overwritten with itself.
             scale: bounds of the rectangle's area, as fractions of the image's.
             ratio: bounds of the rectangle's height divided by its width.
             value: one number, or one for each channel; None for noise.
@@ -79,7 +79,7 @@ class RandomErasing(Transform):
         return i, j, h, w, v
 
     def _values(self, channels: int) -> list[float] | None:
-        """`value` for each channel, or one for all; None for noise."""
+        """`value` as one number for each channel, or one for all; None for noise."""
         if isinstance(self.value, (int, float)):
             value = [float(self.value)]
         elif isinstance(self.value, str):
@@ -93,7 +93,7 @@ class RandomErasing(Transform):
         return value
 
     def forward(self, img: Tensor) -> Tensor:
-        """The tensor with a rectangle erased, or ``img`` itself."""
+        """Returns the tensor with a rectangle erased, or ``img`` itself."""
         if TorchStream().bernoulli(float(self.p)):
             value = self._values(img.shape[-3])
             x, y, h, w, v = self.get_params(img, scale=self.scale, ratio=self.ratio, value=value)
@@ -109,7 +109,7 @@ class RandomErasing(Transform):
         i, j, h, w, v = _draw_rectangle(
             shape.channels, shape.height, shape.width, self.scale, logarithms, values, stream
         )
-        # Nothing of a tensor, where no rectangle fits; an image is refused as if one did.
+        # Without a fitting rectangle a tensor stays unchanged; an image is refused in any case.
         return (ops.Erase(0, 0, 0, 0, torch.zeros(1)) if v is None else ops.Erase(i, j, h, w, v),)
 
 
@@ -122,7 +122,7 @@ def _draw_rectangle(
     value: list[float] | None,
     stream: Stream,
 ) -> tuple[int, int, int, int, Tensor | None]:
-    """Top, left, height, width, and values that spread over ``(C, h, w)``; None where none of ten tries fits."""
+    """Top, left, height, width, and values that broadcast to ``(C, h, w)``; None if none of ten tries fits."""
     area = height * width
     for _ in range(10):
         erase_area = area * stream.uniform(scale[0], scale[1])

@@ -1,4 +1,4 @@
-"""Gaussian blur and sharpness."""
+"""Gaussian blur and sharpness transforms."""
 
 import numbers
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ from fastpipe.types import Generators, ImageShape, Step
 
 
 class GaussianBlur(Transform):
-    """Blurs an image with a Gaussian of random width.
+    """Blurs an image with a Gaussian of random standard deviation.
 
     Args:
         kernel_size: width and height of the kernel, odd and positive; one int for both.
         sigma: bounds ``(min, max)`` of the standard deviation in pixels, positive; one number for a fixed one.
 
     Raises:
-        ValueError: ``kernel_size`` or ``sigma`` isn't as above.
+        ValueError: ``kernel_size`` or ``sigma`` is invalid.
     """
 
     _repr_format = "kernel_size={0.kernel_size}, sigma={0.sigma}"
@@ -44,16 +44,16 @@ class GaussianBlur(Transform):
 
     @staticmethod
     def get_params(sigma_min: float, sigma_max: float) -> float:
-        """A random standard deviation.
+        """Draws a standard deviation.
 
         Args:
-            sigma_min: its lower bound, in pixels.
-            sigma_max: its upper bound, in pixels.
+            sigma_min: the lower bound, in pixels.
+            sigma_max: the upper bound, in pixels.
         """
         return TorchStream().uniform(sigma_min, sigma_max)
 
     def forward(self, img: Image) -> Image:
-        """The blurred image."""
+        """Returns the blurred image."""
         sigma = self.get_params(float(self.sigma[0]), float(self.sigma[1]))
         return F.gaussian_blur(img, self.kernel_size, [sigma, sigma])
 

@@ -25,13 +25,14 @@ class Resize(Transform):
     """Resizes an image.
 
     Args:
-        size: ``(height, width)``, or the length of the shorter edge (an int, or a sequence of one), the longer one
-            following in proportion.
+        size: ``(height, width)``, or the length of the shorter edge (an int, or a sequence of one); the longer edge
+            keeps the aspect ratio.
         interpolation: an `InterpolationMode`, or Pillow's integer for one. Tensors take NEAREST, NEAREST_EXACT,
             BILINEAR and BICUBIC.
-        max_size: a bound for the longer edge, which wins over ``size``; only where ``size`` is one length.
-        antialias: average over all pixels when shrinking, in bilinear and bicubic mode. Tensors only: PIL images and
-            uint8 ndarrays always are.
+        max_size: a maximum for the longer edge, which overrides ``size``; only if ``size`` is one length.
+        antialias: average over all pixels when shrinking, in bilinear and bicubic mode. Only affects tensors: PIL
+            images
+            and uint8 ndarrays are always antialiased.
 
     Raises:
         TypeError: ``size`` is neither an int nor a sequence.
@@ -60,7 +61,7 @@ class Resize(Transform):
         self.antialias = antialias
 
     def forward(self, img: Image) -> Image:
-        """The resized image."""
+        """Returns the resized image."""
         return F.resize(img, self.size, self.interpolation, self.max_size, self.antialias)
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
@@ -68,7 +69,7 @@ class Resize(Transform):
 
 
 class _OfSize(Transform):
-    """The base of crops of a given size."""
+    """The base of crops to a given size."""
 
     _repr_format = "size={0.size}"
 
@@ -78,14 +79,14 @@ class _OfSize(Transform):
 
 
 class CenterCrop(_OfSize):
-    """Crops the middle of an image; one that is too small is first padded with zeros.
+    """Crops the middle of an image; a smaller image is first padded with zeros.
 
     Args:
         size: ``(height, width)`` of the crop; an int, or a sequence of one, for a square.
     """
 
     def forward(self, img: Image) -> Image:
-        """The crop."""
+        """Returns the crop."""
         return F.center_crop(img, self.size)
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
@@ -98,12 +99,12 @@ class Pad(Transform):
     Args:
         padding: pixels on every side; ``(left and right, top and bottom)``; or ``(left, top, right, bottom)``.
         fill: the value of new pixels in mode ``"constant"``: a number, or one for each channel.
-        padding_mode: ``"constant"``, ``"edge"`` (the nearest pixel), ``"reflect"`` (a mirror on the outermost pixel:
-            ``3 2 [1 2 3 4] 3 2``) or ``"symmetric"`` (a mirror behind it: ``2 1 [1 2 3 4] 4 3``).
+        padding_mode: ``"constant"``, ``"edge"`` (the nearest pixel), ``"reflect"`` (mirrored without the edge pixel:
+            ``3 2 [1 2 3 4] 3 2``) or ``"symmetric"`` (mirrored with the edge pixel: ``2 1 [1 2 3 4] 4 3``).
 
     Raises:
         TypeError: ``padding`` or ``fill`` is neither a number, a tuple nor a list.
-        ValueError: another mode, or another number of paddings than 1, 2 or 4.
+        ValueError: an unknown mode, or a number of paddings other than 1, 2 or 4.
     """
 
     _repr_format = "padding={0.padding}, fill={0.fill}, padding_mode={0.padding_mode}"
@@ -125,7 +126,7 @@ class Pad(Transform):
         self.padding_mode = padding_mode
 
     def forward(self, img: Image) -> Image:
-        """The padded image."""
+        """Returns the padded image."""
         return F.pad(img, self.padding, self.fill, self.padding_mode)
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
@@ -137,14 +138,14 @@ class RandomCrop(Transform):
 
     Args:
         size: ``(height, width)`` of the crop; an int, or a sequence of one, for a square.
-        padding: pad first, as `Pad` does; None for not.
-        pad_if_needed: then pad an image that is too small: on the left and right if too narrow, on the top and
-            bottom if too low, by all that is missing on each side.
-        fill: as `Pad`'s.
-        padding_mode: as `Pad`'s.
+        padding: pad first, as `Pad` does; None for no padding.
+        pad_if_needed: then pad an image that is too small: left and right if it is too narrow, top and bottom if it is
+            too low, on each side by the whole difference.
+        fill: see `Pad`.
+        padding_mode: see `Pad`.
 
     Raises:
-        ValueError: when called, an image smaller than the crop.
+        ValueError: when called, the image is smaller than the crop.
     """
 
     _repr_format = "size={0.size}, padding={0.padding}"
@@ -176,8 +177,8 @@ class RandomCrop(Transform):
         self.padding_mode = padding_mode
 
     def forward(self, img: Image) -> Image:
-        """The crop."""
-        if not isinstance(img, torch.Tensor):  # noqa: SIM102 - TorchScript must not see the inner one
+        """Returns the crop."""
+        if not isinstance(img, torch.Tensor):  # noqa: SIM102 - TorchScript must not compile the inner condition
             if self.padding is not None:
                 return _cropped(self, img)
         if self.padding is not None:
@@ -209,13 +210,13 @@ class RandomCrop(Transform):
 
 
 def _cropped(crop: RandomCrop, img: object) -> object:
-    """The crop of an array or a PIL image with its border, made at once."""
+    """Pads and crops an array or a PIL image in one step."""
     channels, height, width = F.get_dimensions(img)
     return run_steps(crop.draw(ImageShape(height, width, channels), Generators()), img)
 
 
 def _draw_crop(height: int, width: int, output_size: tuple[int, int], stream: Stream) -> tuple[int, int, int, int]:
-    """``(top, left, height, width)``; nothing is drawn where the crop is the image."""
+    """``(top, left, height, width)``; draws nothing if the crop is the whole image."""
     th, tw = output_size
     if height < th or width < tw:
         raise ValueError(f"Required crop size {(th, tw)} is larger than input image size {(height, width)}")
@@ -227,7 +228,7 @@ def _draw_crop(height: int, width: int, output_size: tuple[int, int], stream: St
 
 
 class _RandomFlip(RandomOp):
-    """A mirror image, with probability ``p``, which torchvision compares in float32 here."""
+    """A flip with probability ``p``, which torchvision compares in float32 here."""
 
     def _happens(self, stream: Stream) -> bool:
         return stream.bernoulli(float(self.p))
@@ -266,14 +267,14 @@ class RandomVerticalFlip(_RandomFlip):
 
 
 class RandomResizedCrop(Transform):
-    """Crops a part of random area and aspect ratio at a random place, and resizes it: Inception-style training.
+    """Crops a part of random area and aspect ratio at a random place, and resizes it, as for training Inception.
 
     Args:
         size: ``(height, width)`` of the result; an int, or a sequence of one, for a square.
         scale: bounds of the crop's area, as fractions of the image's.
         ratio: bounds of the crop's width divided by its height.
-        interpolation: as `Resize`'s.
-        antialias: as `Resize`'s.
+        interpolation: see `Resize`.
+        antialias: see `Resize`.
 
     Raises:
         TypeError: ``scale`` or ``ratio`` isn't a sequence.
@@ -309,7 +310,7 @@ class RandomResizedCrop(Transform):
         return _draw_resized_crop(height, width, scale, ratio, logarithms, TorchStream())
 
     def forward(self, img: Image) -> Image:
-        """The crop, resized."""
+        """Returns the resized crop."""
         i, j, h, w = self.get_params(img, self.scale, self.ratio)
         return F.resized_crop(img, i, j, h, w, self.size, self.interpolation, antialias=self.antialias)
 
@@ -335,7 +336,8 @@ def _draw_resized_crop(
     logarithms: list[float],
     stream: Stream,
 ) -> tuple[int, int, int, int]:
-    """``(top, left, height, width)``: the first of ten tries that fits, else the largest central crop of that ratio."""
+    """``(top, left, height, width)``: the first of ten tries that fits, else the largest central crop within
+    ``ratio``."""
     area = height * width
     for _ in range(10):
         target_area = area * stream.uniform(scale[0], scale[1])
@@ -359,29 +361,29 @@ def _draw_resized_crop(
 
 
 class FiveCrop(_OfSize):
-    """The four corners and the centre of an image, as a tuple of five.
+    """Crops the four corners and the centre of an image, as a tuple of five.
 
     Args:
         size: ``(height, width)`` of the crops; an int, or a sequence of one, for squares.
 
     Raises:
-        ValueError: when called, an image smaller than the crops.
+        ValueError: when called, the image is smaller than the crops.
     """
 
     def forward(self, img: Image) -> tuple[Image, Image, Image, Image, Image]:
-        """Top left, top right, bottom left, bottom right, centre."""
+        """Returns the crops: top left, top right, bottom left, bottom right, centre."""
         return F.five_crop(img, self.size)
 
 
 class TenCrop(_OfSize):
-    """The crops of `FiveCrop`, and those of the mirrored image, as a tuple of ten.
+    """Makes the crops of `FiveCrop`, and those of the mirrored image, as a tuple of ten.
 
     Args:
         size: ``(height, width)`` of the crops; an int, or a sequence of one, for squares.
         vertical_flip: mirror top and bottom instead of left and right.
 
     Raises:
-        ValueError: when called, an image smaller than the crops.
+        ValueError: when called, the image is smaller than the crops.
     """
 
     _repr_format = "size={0.size}, vertical_flip={0.vertical_flip}"
@@ -391,5 +393,5 @@ class TenCrop(_OfSize):
         self.vertical_flip = vertical_flip
 
     def forward(self, img: Image) -> tuple[Image, Image, Image, Image, Image, Image, Image, Image, Image, Image]:
-        """Five crops of the image, then of its mirror image."""
+        """Returns five crops of the image, then five of its mirror image."""
         return F.ten_crop(img, self.size, self.vertical_flip)

@@ -1,4 +1,4 @@
-"""Several augmentations of one image, from one decode."""
+"""`MultiView`: several augmentations of one image, from one decode."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from fastpipe.types import Generators, ImageShape, Step
 
 
 class MultiView:
-    """Several augmentations of one image, for self-supervised training: a list of what the transforms give.
+    """Several augmentations of one image, for self-supervised training, as a list of the transforms' results.
 
-    The views are drawn one after the other, as calling the transforms would draw. In a dataset of fastpipe the image is
-    decoded once, and only the region that the views need together. Where a view has a foreign member, such as a class
-    of a paper's repository, what stands before and after it is planned all the same, and so are the other views: each
+    The views are drawn one after the other, as by calling the transforms. A data set of fastpipe decodes an image once,
+    and only the region that the views need together. If a view has a foreign member, such as a class from a paper's
+    repository, its members before and after that one are planned all the same, and so are the other views. Then each
     view's part is decoded alone, or the whole image once, whichever is less work. Put it last in a `Compose`.
 
     Args:
-        transform: what makes a view, or a list of such; planned where they are made of `fastpipe.transforms`.
-        n: how many views each makes, at least 1; for a list also one number each. DINO's two large and eight small
-            crops are ``MultiView([large, small], [2, 8])``.
+        transform: the transform that makes a view, or a list of transforms; those from `fastpipe.transforms` are
+            planned.
+        n: number of views for each transform, at least 1; for a list also one number for each. DINO's two large and
+            eight small crops are ``MultiView([large, small], [2, 8])``.
 
     Raises:
-        ValueError: n is less than 1, or there are more or fewer numbers than transforms.
+        ValueError: ``n`` is less than 1, or doesn't have one number for each transform.
         TypeError: a transform isn't callable.
     """
 
@@ -60,7 +61,7 @@ class MultiView:
         return [call(img) for call in calls]
 
     def _calls(self) -> list[Compose]:
-        """A `Compose` for each view, which runs its transform as programs, except for foreign parts."""
+        """A `Compose` for each view; it runs the view's transform as programs, except for foreign parts."""
         known: list[Compose] | None = getattr(self, "_composes", None)
         if known is None or [one.transforms[0] for one in known] != self.transforms:
             known = self._composes = [Compose([transform]) for transform in self.transforms]

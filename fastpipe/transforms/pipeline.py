@@ -1,4 +1,4 @@
-"""A transform split into what can be drawn from an image's size and what has to see pixels first."""
+"""A compiled transform, split into members that are drawn from an image's size and members that need pixels."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ class Pipeline:
     """A compiled transform.
 
     Attributes:
-        drawn: the transforms, from the front, whose parameters depend on the image's size alone.
-        unplanned: what follows them: the first transform that isn't drawable and everything after it.
-        draws_from_python: a draw may take numbers of Python's generator or numpy's.
+        drawn: the first transforms, whose parameters depend on the image's size alone.
+        unplanned: the remaining transforms, from the first one that isn't drawable on.
+        draws_from_python: whether a draw may use Python's generator or numpy's.
     """
 
     drawn: tuple[Callable[..., object], ...]
     unplanned: tuple[Callable[..., object], ...]
     draws_from_python: bool = field(init=False, repr=False, compare=False)
-    # All of them: `drawn` and `unplanned`.
+    # `drawn` and `unplanned` together.
     _members: tuple[object, ...] = field(init=False, repr=False, compare=False)
-    # Of each of `drawn` its method, whether it takes streams, and whether a later one looks at the shape that it gives.
+    # For each of `drawn`: its draw method, whether that takes streams, and whether a later draw depends on the shape.
     _draws: tuple[tuple[_Draw, bool, bool], ...] = field(init=False, repr=False, compare=False)
-    # Of each the method again where it draws nothing.
+    # For each of `drawn`: its draw method if it draws no random numbers; else None.
     _fixed: tuple[_Draw | None, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -52,29 +52,29 @@ class Pipeline:
         object.__setattr__(self, "draws_from_python", any(map(_draws_from_python, within)))
 
     def is_of(self, transform: object) -> bool:
-        """True if this was compiled from a transform: not if that, or its `Compose`'s list, has changed."""
+        """True if this was compiled from the transform, and neither it nor its `Compose`'s list has changed."""
         known = self._members
         members = members_of(transform)
         members = (transform,) if members is None else members
         if len(members) == len(known) and all(map(is_, members, known)):
             return True
-        flat = tuple(flatten(transform))  # there may be a Compose within
+        flat = tuple(flatten(transform))  # there may be a nested Compose
         return len(flat) == len(known) and all(map(is_, flat, known))
 
     def draw(self, shape: ImageShape, generators: Generators | None = None) -> Recipe:
-        """Draws the recipe for an image; arguments as of `steps`."""
+        """Draws the recipe for an image; see `steps` for the arguments."""
         return Recipe(shape, self.steps(shape, generators))
 
     def steps(
         self, shape: ImageShape, generators: Generators | None = None, fixed: FixedSteps | None = None
     ) -> tuple[Step, ...]:
-        """Draws every random parameter of `drawn`, in torchvision's order, touching no pixel.
+        """Draws every random parameter of `drawn`, in torchvision's order, without pixels.
 
         Args:
             shape: the image's height, width and channels.
-            generators: where the numbers come from; None for the global generators, as torchvision. For many
-                samples in a row, what ``with drawing(generators)`` gives: their state is then read only once.
-            fixed: `fixed_steps`, worked out once for many samples.
+            generators: the source of random numbers; None for the global generators, as in torchvision. For many
+                samples in a row, give the result of ``with drawing(generators)``, which reads their state only once.
+            fixed: the result of `fixed_steps`, computed once for many samples.
         """
         streamed = isinstance(generators, StreamGenerators)
         if not streamed:
@@ -94,22 +94,22 @@ class Pipeline:
         return tuple(steps)
 
     def fixed_steps(self) -> FixedSteps:
-        """The steps of each of `drawn` that draws nothing, by its attributes as they are now; None for others."""
+        """The steps of each of `drawn` that draws nothing, from its current attributes; None for the others."""
         return tuple([None if draw is None else draw(None, None) for draw in self._fixed])
 
 
 def _looks_at_shape(transform: object) -> bool:
-    """Whether what is drawn for a transform may depend on the image's shape; ours say where it doesn't."""
+    """True if a transform's steps may depend on the image's shape; fastpipe's classes declare if they don't."""
     return bool(vars(type(transform)).get("_looks_at_shape", True))
 
 
 def _draws_nothing(transform: object) -> bool:
-    """Whether a transform's steps are the same for each image, as its class says of itself."""
+    """True if a transform's class declares that its steps are the same for each image."""
     return bool(vars(type(transform)).get("_draws_nothing"))
 
 
 def _draws_from_python(transform: object) -> bool:
-    """Whether a draw may take numbers of Python's generator or numpy's, as its class says of itself."""
+    """True if a draw may use Python's generator or numpy's, as the transform's class declares."""
     own = getattr(transform, "_draws_from_python", None)
     return not draws_from_stream(transform) if own is None else bool(own)
 
@@ -118,25 +118,25 @@ LISTS = (list, tuple, torch.nn.ModuleList)
 
 
 def members_within(transform: object) -> tuple[object, ...]:
-    """The transforms that a transform is made of, whatever it does with them."""
+    """The transforms that a transform contains, whatever it does with them."""
     found = getattr(transform, "transforms", None)
     return tuple(found) if isinstance(found, LISTS) else ()
 
 
 def all_within(transform: object) -> Iterator[object]:
-    """The transform, and all that it is made of."""
+    """The transform, and all transforms that it contains."""
     yield transform
     for member in members_within(transform):
         yield from all_within(member)
 
 
 def _is_compose(transform: object) -> bool:
-    """Whether its class says so of itself: a class derived from it may do something else."""
+    """True if the class itself declares it; a derived class may do something else."""
     return bool(vars(type(transform)).get("_is_compose"))
 
 
 def members_of(transform: Any) -> Sequence[Any] | None:
-    """The transforms of a `Compose`, v1's or v2's, also torchvision's; None for others, a subclass included."""
+    """The members of a `Compose`, of v1, v2 or torchvision; None for other transforms and for subclasses."""
     if not _is_compose(transform):
         transform = seen_through(transform)
         if not (_is_compose(transform) or _is_compose(planned(transform))):
@@ -149,7 +149,7 @@ def members_of(transform: Any) -> Sequence[Any] | None:
 
 
 def flatten(transform: object) -> Iterable[Any]:
-    """The transforms of a nested `Compose`, in the order in which they run; one that isn't a `Compose`, itself."""
+    """The transforms of a nested `Compose`, in the order in which they run; or the transform itself."""
     if transform is None:
         return
     members = members_of(transform)
@@ -164,8 +164,8 @@ def compile_pipeline(transform: object, *, v2_alone: bool = False) -> Pipeline:
     """Splits a transform at the first member that isn't drawable (a foreign callable, a `Lambda`, …).
 
     Args:
-        transform: one, or a `Compose`.
-        v2_alone: what isn't v2's is no part of the plan: it would not know what to do with boxes.
+        transform: a transform, or a `Compose`.
+        v2_alone: only plan v2's transforms, because others can't handle boxes.
     """
     members = tuple(flatten(transform))
     cut = drawn_from(members, 0, v2_alone=v2_alone)
@@ -173,9 +173,9 @@ def compile_pipeline(transform: object, *, v2_alone: bool = False) -> Pipeline:
 
 
 def drawn_from(members: Sequence[object], start: int, *, v2_alone: bool = False) -> int:
-    """The end of the run of transforms from ``start`` on that one plan can be made of; ``start`` where there is none.
+    """The end of the run of transforms from ``start`` on that fit into one plan; ``start`` if there is none.
 
-    v1 and v2 say differently what an image is after a conversion: a plan is of one of them.
+    v1 and v2 represent a converted image differently, so a plan has transforms of only one of them.
     """
     of_v2 = True if v2_alone else None
     for end in range(start, len(members)):

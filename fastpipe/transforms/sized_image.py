@@ -1,4 +1,4 @@
-"""A PIL image with a size and no pixels, on which code of others draws; and the error where it asks for more."""
+"""A PIL image with a size and no pixels, from which foreign code can draw; and the error for any other access."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from fastpipe.types import ImageShape
 
 
 class Untraceable(Exception):
-    """A transform wants pixels while there are none."""
+    """A transform needs pixels before there are any."""
 
 
 class SizedImage(Image.Image):
-    """A PIL image with a size and a mode alone, RGB or L: whatever else is asked for is an `Untraceable`."""
+    """A PIL image that only has a size and a mode, RGB or L: any other access raises `Untraceable`."""
 
     def __init__(self, shape: ImageShape) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""``torchvision.transforms.transforms``'s names: all classes but those of `autoaugment`.
+"""``torchvision.transforms.transforms``'s names: all classes except those of `autoaugment`.
 
 The underscored names and `RandomTransforms` are torchvision's too; other libraries use them.
 """

@@ -21,14 +21,14 @@ class RandomRotation(Filled):
     Args:
         degrees: bounds ``(min, max)`` of the angle, counter-clockwise; a number ``d`` for ``(-d, d)``.
         interpolation: an `InterpolationMode`, or Pillow's integer for one. Tensors take NEAREST and BILINEAR.
-        expand: make the result large enough for the whole rotated image, rather than as large as the image. Assumes
-            a rotation about the centre.
+        expand: make the result large enough for the whole rotated image, instead of as large as the image. Assumes a
+            rotation about the centre.
         center: ``(x, y)`` to rotate about, in pixels from the top left; the image's centre by default.
         fill: the value outside of the rotated image: a number, or one for each channel.
 
     Raises:
-        TypeError: ``degrees`` or ``center`` isn't a sequence (or, the former, a number), ``fill`` neither.
-        ValueError: ``degrees`` is negative or, like ``center``, not of two elements.
+        TypeError: ``degrees`` is neither a number nor a sequence, ``center`` no sequence, or ``fill`` neither.
+        ValueError: ``degrees`` is a negative number, or a sequence doesn't have two elements.
     """
 
     def __init__(
@@ -50,15 +50,15 @@ class RandomRotation(Filled):
 
     @staticmethod
     def get_params(degrees: Floats) -> float:
-        """A random angle.
+        """Draws an angle.
 
         Args:
-            degrees: its bounds.
+            degrees: the bounds of the angle.
         """
         return TorchStream().uniform(float(degrees[0]), float(degrees[1]))
 
     def forward(self, img: Image) -> Image:
-        """The rotated image."""
+        """Returns the rotated image."""
         channels, _, _ = F.get_dimensions(img)
         fill = self._filling(img, channels)
         angle = self.get_params(self.degrees)
@@ -83,7 +83,7 @@ class RandomAffine(Filled):
 
     Args:
         degrees: bounds ``(min, max)`` of the angle, counter-clockwise; a number ``d`` for ``(-d, d)``, 0 for none.
-        translate: the largest shifts ``(horizontal, vertical)`` either way, as fractions of width and height.
+        translate: the largest shifts ``(horizontal, vertical)`` in either direction, as fractions of width and height.
         scale: bounds of the factor.
         shear: bounds of the horizontal shear in degrees, then, if four are given, those of the vertical one; a
             number ``s`` for ``(-s, s)``, horizontal only.
@@ -92,8 +92,8 @@ class RandomAffine(Filled):
         center: ``(x, y)`` of the fixed point, in pixels from the top left; the image's centre by default.
 
     Raises:
-        TypeError: an argument that should be a sequence isn't.
-        ValueError: a sequence of the wrong length, or a value out of its range.
+        TypeError: an argument that has to be a sequence isn't one.
+        ValueError: a sequence has the wrong length, or a value is out of its range.
     """
 
     def __init__(
@@ -133,19 +133,19 @@ class RandomAffine(Filled):
         shears: Floats | None,
         img_size: Ints,
     ) -> tuple[float, tuple[int, int], float, tuple[float, float]]:
-        """Angle in degrees, ``(x, y)`` shift in pixels, factor, and ``(x, y)`` shear in degrees.
+        """Draws angle in degrees, ``(x, y)`` shift in pixels, factor, and ``(x, y)`` shear in degrees.
 
         Args:
             degrees: bounds of the angle.
             translate: the largest shifts, as fractions of width and height; None for no shift.
             scale_ranges: bounds of the factor; None for 1.
-            shears: two or four bounds of the shear; None for none.
+            shears: two or four bounds of the shear; None for no shear.
             img_size: ``(width, height)`` of the image.
         """
         return _draw_affine(degrees, translate, scale_ranges, shears, img_size, TorchStream())
 
     def forward(self, img: Image) -> Image:
-        """The warped image."""
+        """Returns the warped image."""
         channels, height, width = F.get_dimensions(img)
         fill = self._filling(img, channels)
         ret = self.get_params(self.degrees, self.translate, self.scale, self.shear, [width, height])
@@ -223,7 +223,7 @@ class RandomPerspective(Filled):
         self.fill = check_fill(fill)
 
     def forward(self, img: Image) -> Image:
-        """The warped image, or ``img`` itself."""
+        """Returns the warped image, or ``img`` itself."""
         channels, height, width = F.get_dimensions(img)
         fill = self._filling(img, channels)
         if TorchStream().bernoulli(float(self.p)):
@@ -243,8 +243,8 @@ class RandomPerspective(Filled):
         """The corners ``[x, y]`` of the image and of the warped image: top left, top right, bottom right, bottom left.
 
         Args:
-            width: the image's, in pixels.
-            height: the image's, in pixels.
+            width: the image's width, in pixels.
+            height: the image's height, in pixels.
             distortion_scale: how far a corner may move, from 0 to 1 (the image's middle).
         """
         return _draw_corners(width, height, distortion_scale, TorchStream())
@@ -271,13 +271,13 @@ class ElasticTransform(Transform):
 
     Args:
         alpha: the strength of the displacements; one float, or one for x and one for y.
-        sigma: their smoothness, the standard deviation of a Gaussian in pixels; one float, or one for each.
+        sigma: the standard deviation, in pixels, of the Gaussian that smooths them; one float, or one for x and for y.
         interpolation: an `InterpolationMode`, or Pillow's integer for one. Tensors take NEAREST and BILINEAR.
         fill: the value outside of the image: a number, or one for each channel.
 
     Raises:
-        TypeError: ``alpha`` or ``sigma`` isn't a float or a sequence of floats, or ``fill`` is of another type.
-        ValueError: a sequence ``alpha`` or ``sigma`` that doesn't have two elements.
+        TypeError: ``alpha`` or ``sigma`` isn't a float or a sequence of floats, or ``fill`` has another type.
+        ValueError: a sequence ``alpha`` or ``sigma`` doesn't have two elements.
     """
 
     _repr_format = "alpha={0.alpha}, sigma={0.sigma}, interpolation={0.interpolation}, fill={0.fill}"
@@ -303,7 +303,7 @@ class ElasticTransform(Transform):
 
     @staticmethod
     def get_params(alpha: Floats, sigma: Floats, size: Ints) -> Tensor:
-        """The displacement field ``(1, H, W, 2)``, x then y, in halves of the image's width and height.
+        """Draws the displacement field ``(1, H, W, 2)``, x then y, in halves of the image's width and height.
 
         Args:
             alpha: strengths for x and y.
@@ -313,7 +313,7 @@ class ElasticTransform(Transform):
         return _draw_displacement(alpha, sigma, size)
 
     def forward(self, tensor: Image) -> Image:
-        """The deformed image."""
+        """Returns the deformed image."""
         _, height, width = F.get_dimensions(tensor)
         displacement = self.get_params(self.alpha, self.sigma, [height, width])
         return F.elastic_transform(tensor, displacement, self.interpolation, self.fill)

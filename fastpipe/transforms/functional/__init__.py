@@ -1,8 +1,8 @@
 """The functions behind the transforms: ``torchvision.transforms.functional``'s names, signatures and results.
 
 Each takes tensors ``(..., C, H, W)``, PIL images and ndarrays ``(H, W)`` or ``(H, W, C)`` (uint8, or floating in
-[0, 1]) and returns what it was given, unless it says otherwise; none changes its input. For tensors the reference is
-torchvision's tensor backend, for PIL images and uint8 ndarrays torchvision on PIL images.
+[0, 1]) and returns the same type, unless it says otherwise; none changes its input. Tensors get the results of
+torchvision's tensor backend, PIL images and uint8 ndarrays those of torchvision on PIL images.
 
 The underscored names are torchvision's too; its own tests and other libraries use them.
 """

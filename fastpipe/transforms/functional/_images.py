@@ -1,12 +1,12 @@
-"""The operations on PIL images and ndarrays.
+"""The functionals on PIL images and ndarrays.
 
-PIL images have torchvision's results on them: by the core, from the image's own memory; what it doesn't take (another
-mode, an image of several blocks, an argument that isn't meant to be taken, pixels too few to be worth a call:
-`Operation.least_pixels`) is Pillow's to do, or to refuse, as ever.
+PIL images get torchvision's results for them, made by the core from the image's own memory. Pillow handles, or refuses,
+all that the core doesn't take: other modes, images with several blocks of memory, invalid arguments, and images with
+too few pixels to be worth a call (`Operation.least_pixels`).
 
-uint8 arrays have the results of PIL images, by an operation's table, the core, Pillow, or, where whole pixels move and
-for resizes, by a kernel; floating arrays have those of the tensor backend. An elastic warp of any image goes through a
-tensor, as it does in torchvision.
+uint8 arrays get the results of PIL images: from an operation's table, the core, Pillow, or, for resizes and operations
+that move whole pixels, from a kernel. Floating arrays get the tensor backend's results. An elastic warp of any image
+goes through a tensor, as in torchvision.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from fastpipe.transforms.functional.conversion import pil_to_tensor, to_pil_imag
 from fastpipe.types import Box
 
 Pixels: TypeAlias = "Image | NDArray[Any]"
-"""An image of the kind that came in."""
+"""An image of the same type as the input."""
 ANY = (1, 2, 3, 4)
 _GRAY_OR_RGB = (1, 3)
 _UINT8 = np.dtype(np.uint8)
@@ -61,12 +61,12 @@ _HFLIP = interned_once(HFlip)
 
 
 def changed(operation: Operation, img: object, *arguments: object) -> Pixels:
-    """An operation's result.
+    """Applies an operation to an image.
 
     Args:
-        operation: what is done.
-        img: any object; what is no image is refused.
-        arguments: the operation's, for `_functional_pil`'s function of its name.
+        operation: the operation.
+        img: any object; raises if it is no image.
+        arguments: the operation's arguments, for the function of the same name in `_functional_pil`.
     """
     if isinstance(img, np.ndarray):
         return _changed_array(operation, img, _GRAY_OR_RGB)
@@ -78,13 +78,13 @@ def changed(operation: Operation, img: object, *arguments: object) -> Pixels:
 
 
 def check_array(img: NDArray[Any], permitted: tuple[int, ...] = ANY) -> None:
-    """Let an image pass: ``(H, W)`` or ``(H, W, C)`` with up to four channels, uint8, float32 or float64.
+    """Checks an image: ``(H, W)`` or ``(H, W, C)`` with up to four channels, uint8, float32 or float64.
 
     Raises:
-        TypeError: any other shape or dtype.
+        TypeError: the array has another shape or dtype.
     """
     if img.dtype is _UINT8 and img.ndim == 3 and img.shape[2] in permitted:
-        return  # what most are, in half the time
+        return  # a shortcut for most images
     if img.ndim not in (2, 3) or (img.ndim == 3 and img.shape[2] not in ANY):
         raise TypeError(
             f"img should be PIL Image, Tensor or ndarray of shape (H, W) or (H, W, C) with up to {max(ANY)} "
@@ -105,7 +105,7 @@ def _changed_array(
     permitted: tuple[int, ...] = ANY,
     kernel: Callable[[NDArray[np.uint8]], NDArray[np.uint8]] | None = None,
 ) -> NDArray[Any]:
-    """An operation's result on an array of so many channels: by a kernel, its table, the core, Pillow or a tensor."""
+    """Applies an operation to an array: by a kernel, the operation's table, the core, Pillow or a tensor."""
     check_array(img, permitted)
     if img.dtype != _UINT8:
         return _through_tensor(operation, img)
@@ -119,15 +119,15 @@ def _changed_array(
         and isinstance(operation.fill, (list, tuple))
         and channels(img) == len(operation.fill) == 2
     ):
-        operation = replace(operation, fill=(*operation.fill, 0, 0))  # to Pillow, two channels are four
+        operation = replace(operation, fill=(*operation.fill, 0, 0))  # Pillow has four values for two channels
     return on_array(operation, img)
 
 
 def _through_tensor(operation: Operation, img: NDArray[Any]) -> NDArray[Any]:
     """The tensor backend's result for a float array ``(H, W)`` or ``(H, W, C)`` of values in [0, 1].
 
-    No pixel is copied on the way in where the array is contiguous, nor on the way out. Another layout is copied: torch
-    knows no negative strides, warns of read-only memory, and adds floats up in the order in which they lie.
+    Copies no pixels of a contiguous array, and none of the result. Another layout is copied, because torch supports no
+    negative strides, warns of read-only memory, and adds floats in memory order.
     """
     if not (img.flags.c_contiguous and img.flags.writeable):
         img = img.copy()
@@ -137,7 +137,7 @@ def _through_tensor(operation: Operation, img: NDArray[Any]) -> NDArray[Any]:
     return result[:, :, 0] if gray and result.shape[2] == 1 else result
 
 
-# -- one after the other, as in `geometry`, `warps` and `filters`
+# -- the functionals, in the order of `geometry`, `warps` and `filters`
 
 
 def get_dimensions(img: object) -> list[int]:
@@ -151,7 +151,7 @@ def crop(img: Pixels, top: int, left: int, height: int, width: int) -> Pixels:
     if not isinstance(img, np.ndarray):
         return _pil.crop(img, top, left, height, width)
     check_array(img)
-    # Pillow's message; an inverted box makes no sense for arrays either.
+    # Pillow's message; an inverted box is invalid for arrays, too.
     if width < 0:
         raise ValueError("Coordinate 'right' is less than 'left'")
     if height < 0:
@@ -161,7 +161,7 @@ def crop(img: Pixels, top: int, left: int, height: int, width: int) -> Pixels:
 
 
 def center_crop(img: Pixels, top: int, left: int, height: int, width: int) -> Pixels:
-    """The box in the middle; of a PIL image that is smaller, padded before."""
+    """Crops the box in the middle; pads a smaller PIL image first."""
     if isinstance(img, np.ndarray):
         return crop(img, top, left, height, width)
     _, rows, columns = _pil.get_dimensions(img)
@@ -177,21 +177,21 @@ def center_crop(img: Pixels, top: int, left: int, height: int, width: int) -> Pi
 def hflip(img: Pixels) -> Pixels:
     if isinstance(img, np.ndarray):
         return _changed_array(_HFLIP, img, ANY, geometry.hflip)
-    # Asked at once: with one call of Python's more, small images take longer than Pillow.
+    # Checked inline: with one more Python call, small images would take longer than in Pillow.
     is_large = isinstance(img, Image) and img.width * img.height >= _HFLIP.least_pixels(3)
     made = run_operation(_HFLIP, img) if is_large else None
     return _pil.hflip(img) if made is None else made
 
 
 def vflip(img: Pixels) -> Pixels:
-    """Pillow's, of a PIL image: nobody copies whole rows faster."""
+    """Mirrors top and bottom; a PIL image by Pillow, as nothing copies whole rows faster."""
     if not isinstance(img, np.ndarray):
         return _pil.vflip(img)
     return _changed_array(VFlip(), img, ANY, geometry.vflip)
 
 
 def resize(img: Pixels, height: int, width: int, interpolation: InterpolationMode, antialias: bool | None) -> Pixels:
-    """``antialias`` is for floats only: PIL images, and uint8 arrays, which are those, always are antialiased."""
+    """Resizes; ``antialias`` only affects float arrays, as PIL images and uint8 arrays are always antialiased."""
     if isinstance(img, np.ndarray):
         check_array(img)
         if height <= 0 or width <= 0:
@@ -210,7 +210,7 @@ def resize(img: Pixels, height: int, width: int, interpolation: InterpolationMod
 def resized_crop(
     img: Pixels, top: int, left: int, height: int, width: int, size: Any, interpolation: InterpolationMode
 ) -> Any:
-    """`geometry.resized_crop` of a PIL image, without a crop between; None where there is to be one."""
+    """`geometry.resized_crop` of a PIL image without an intermediate crop; None if that is needed."""
     return run_operation(resize_to(size, interpolation), img, Box(top, left, height, width))
 
 
@@ -224,14 +224,14 @@ def pad(img: Pixels, padding: Any, fill: Any = 0, padding_mode: str = "constant"
         return _through_tensor(Pad(padding, fill, padding_mode), img)
     left, top, right, bottom = (int(p) for p in (padding * 2 if len(padding) == 2 else padding))
     color: Any = None
-    if padding_mode == "constant":  # as Pillow draws it: integers, clipped to the range of a pixel
+    if padding_mode == "constant":  # as Pillow: integers, clipped to the range of a pixel
         color = _pil.fill_per_band(fill, channels(img))
         color = [min(max(x, 0), 255) for x in (color if isinstance(color, tuple) else (color,))]
     return geometry.pad(img, left, top, right, bottom, color, padding_mode)
 
 
 def _is_small(img: Pixels, interpolation: InterpolationMode) -> bool:
-    """True for a PIL image that is so small that Pillow warps it."""
+    """True for a PIL image so small that Pillow warps it faster."""
     if not isinstance(img, Image):
         return False
     width, height = img.size
@@ -253,7 +253,7 @@ def rotate(img: Pixels, angle: float, interpolation: InterpolationMode, expand: 
 
 
 def _quarter_turns(height: int, width: int, angle: float, expand: bool, center: Any) -> int | None:
-    """How many quarters a rotation turns that only moves pixels, which Pillow and OpenCV are at once done with."""
+    """The number of quarter turns of a rotation that only moves pixels, which Pillow and OpenCV do fast; else None."""
     return None if angle % 90 else warp.rotation(height, width, angle, expand, center)[0]
 
 
@@ -273,8 +273,8 @@ def affine(
     made = None if _is_small(img, interpolation) else run_operation(Affine(*arguments), img)
     if made is not None:
         return made
-    # Pillow counts from the top left corner. Half a pixel less than the true centre, as torchvision has it: so a turn
-    # by 90 degrees agrees with torch.rot90.
+    # Pillow's origin is the top left corner. The centre is half a pixel less than the true one, as in torchvision, so
+    # that a turn by 90 degrees agrees with torch.rot90.
     _, height, width = _pil.get_dimensions(img)
     middle = [width * 0.5, height * 0.5] if center is None else center
     matrix = inverse_affine_matrix(middle, angle, translate, scale, shear)
@@ -289,7 +289,7 @@ def perspective(
     interpolation: InterpolationMode,
     fill: Any,
 ) -> Pixels:
-    """An image with a perspective; ``coefficients`` are those of the points."""
+    """Warps an image in perspective; ``coefficients`` are those of the points."""
     if isinstance(img, np.ndarray):
         return _changed_array(Perspective(startpoints, endpoints, interpolation, fill), img)
     made = run_operation(PerspectiveBy(coefficients, interpolation, fill), img)
@@ -323,7 +323,7 @@ def gaussian_blur(img: Pixels, kernel_size: list[int], sigma: list[float]) -> Pi
             made = to_pil_image(operation.apply(pil_to_tensor(img)), mode=img.mode)  # type: ignore[no-untyped-call]
         return made
     check_array(img)
-    # An image is mirrored at its edges, which must be longer than the mirrored part: torch's rule, and its error.
+    # The blur mirrors the image at its edges, so an edge must be longer than the mirrored part: torch's rule and error.
     if img.dtype == np.uint8 and (kernel_size[0] // 2 >= img.shape[1] or kernel_size[1] // 2 >= img.shape[0]):
         raise RuntimeError(
             f"kernel_size (x, y) should be less than twice the image's size. Got {kernel_size} for a width of "

@@ -1,4 +1,4 @@
-"""Checks and conversions that the operations on image tensors ``(..., C, H, W)`` share.
+"""Checks and conversions that the functionals on image tensors ``(..., C, H, W)`` share.
 
 Derived from torchvision (BSD-3-Clause, see NOTICE) and equal to its tensor backend; compiled by TorchScript.
 """
@@ -33,7 +33,7 @@ def get_dimensions(img: Tensor) -> list[int]:
 
 
 def max_value(dtype: torch.dtype) -> int:
-    """The value of white: the largest integer of an integer dtype, 1 for others."""
+    """The value of white: the largest value of an integer dtype, 1 for others."""
     if dtype == torch.uint8:
         return 255
     if dtype == torch.int8:
@@ -50,7 +50,7 @@ def max_value(dtype: torch.dtype) -> int:
 
 
 def cast_squeeze_in(img: Tensor, dtypes: list[torch.dtype]) -> tuple[Tensor, bool, bool, torch.dtype]:
-    """A batch in one of the dtypes (else in the first), and what `cast_squeeze_out` needs to undo that."""
+    """A batch in one of the dtypes (else in the first), and the arguments with which `cast_squeeze_out` undoes that."""
     need_squeeze = False
     if img.ndim < 4:
         img = img.unsqueeze(dim=0)

@@ -1,8 +1,8 @@
 """Annotations that TorchScript and a type checker read differently.
 
-TorchScript compiles these functions for tensors and can only be told ``Tensor`` and ``list[int]``, and so says
-torchvision's own signature. Eagerly the functions also take PIL images and ndarrays, and single numbers or tuples
-where TorchScript needs lists. So the run time sees torchvision's annotations, and a type checker the wider truth.
+TorchScript compiles these functions for tensors and only understands ``Tensor`` and ``list[int]``, as in torchvision's
+own signatures. Outside of TorchScript the functions also take PIL images and ndarrays, and single numbers or tuples
+instead of lists. So the annotations are torchvision's at run time, and the wider types for a type checker.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,7 +1,7 @@
-"""Brightness, colour and histogram operations: on tensors here, on other images by `_images`.
+"""Brightness, colour and histogram functions: on tensors here, on other images by `_images`.
 
 Images are tensors ``(..., 1 or 3, H, W)``, PIL images, or ndarrays ``(H, W)``, ``(H, W, 1)`` or ``(H, W, 3)``, uint8
-or floating in [0, 1]; other floating values work where the formula allows. See `geometry`.
+or floating in [0, 1]; other floating values work if the formula allows. See `geometry`.
 
 Derived from torchvision (BSD-3-Clause, see NOTICE); compiled by TorchScript.
 """
@@ -38,7 +38,7 @@ def adjust_brightness(img: Image, brightness_factor: float) -> Image:
         brightness_factor: 0 gives black, 1 the image, 2 twice its brightness.
 
     Raises:
-        ValueError: a negative factor for a tensor.
+        ValueError: the factor is negative, for a tensor.
     """
     if not isinstance(img, torch.Tensor):
         return _images.changed(ops.AdjustBrightness(brightness_factor), img, brightness_factor)
@@ -61,7 +61,7 @@ def adjust_contrast(img: Image, contrast_factor: float) -> Image:
         contrast_factor: 0 gives the mean gray, 1 the image, 2 twice its contrast.
 
     Raises:
-        ValueError: a negative factor for a tensor.
+        ValueError: the factor is negative, for a tensor.
     """
     if not isinstance(img, torch.Tensor):
         return _images.changed(ops.AdjustContrast(contrast_factor), img, contrast_factor)
@@ -91,7 +91,7 @@ def adjust_saturation(img: Image, saturation_factor: float) -> Image:
         saturation_factor: 0 gives the gray version, 1 the image, 2 twice its saturation.
 
     Raises:
-        ValueError: a negative factor for a tensor.
+        ValueError: the factor is negative, for a tensor.
     """
     if not isinstance(img, torch.Tensor):
         return _images.changed(ops.AdjustSaturation(saturation_factor), img, saturation_factor)
@@ -110,14 +110,14 @@ def adjust_saturation(img: Image, saturation_factor: float) -> Image:
 
 
 def adjust_hue(img: Image, hue_factor: float) -> Image:
-    """The image with its hues turned round the colour circle; a gray image as it is.
+    """The image with its hues turned round the colour circle; a gray image unchanged.
 
     Args:
         img: tensor, PIL image without transparency, or ndarray; not negative.
-        hue_factor: part of a full turn, from -0.5 to 0.5; either end gives complementary colours.
+        hue_factor: fraction of a full turn, from -0.5 to 0.5; both ends give complementary colours.
 
     Raises:
-        ValueError: a factor outside of [-0.5, 0.5].
+        ValueError: the factor is outside of [-0.5, 0.5].
     """
     if not isinstance(img, torch.Tensor):
         return _images.changed(ops.AdjustHue(hue_factor), img, hue_factor)
@@ -137,11 +137,11 @@ def adjust_gamma(img: Image, gamma: float, gain: float = 1) -> Image:
 
     Args:
         img: tensor, PIL image without transparency, or ndarray.
-        gamma: above 1 shadows get darker, below 1 lighter.
+        gamma: above 1 makes shadows darker, below 1 lighter.
         gain: a factor.
 
     Raises:
-        ValueError: a negative ``gamma``.
+        ValueError: ``gamma`` is negative.
     """
     if not isinstance(img, torch.Tensor):
         return _images.changed(ops.AdjustGamma(gamma, gain), img, gamma, gain)
@@ -163,11 +163,11 @@ def to_grayscale(img, num_output_channels=1):  # type: ignore[no-untyped-def]
 
     Args:
         img (Image | ndarray): PIL image or ndarray.
-        num_output_channels (int): 1, or 3 equal ones.
+        num_output_channels (int): 1, or 3 for equal channels.
 
     Raises:
         TypeError: ``img`` is neither.
-        ValueError: another number of channels.
+        ValueError: ``num_output_channels`` is neither 1 nor 3.
     """
     if isinstance(img, np.ndarray | PILImageModule.Image):
         operation = ops.interned_if_hashable(ops.RgbToGrayscale, num_output_channels)
@@ -176,15 +176,15 @@ def to_grayscale(img, num_output_channels=1):  # type: ignore[no-untyped-def]
 
 
 def rgb_to_grayscale(img: Image, num_output_channels: int = 1) -> Image:
-    """The gray version of an RGB image (0.299, 0.587 and 0.114 of its channels).
+    """The gray version of an RGB image (0.299, 0.587 and 0.114 times its channels).
 
     Args:
         img: tensor, PIL image or ndarray.
-        num_output_channels: 1, or 3 equal ones.
+        num_output_channels: 1, or 3 for equal channels.
 
     Raises:
-        TypeError: neither 1 nor 3 channels come in.
-        ValueError: another number of channels is to come out.
+        TypeError: ``img`` has neither 1 nor 3 channels.
+        ValueError: ``num_output_channels`` is neither 1 nor 3.
     """
     if not isinstance(img, torch.Tensor):
         operation = ops.interned_if_hashable(ops.RgbToGrayscale, num_output_channels)
@@ -227,11 +227,11 @@ def posterize(img: Image, bits: int) -> Image:
 
     Args:
         img: uint8 tensor or ndarray, or PIL image of mode L or RGB.
-        bits: how many to keep, 0 to 8.
+        bits: number of bits to keep, 0 to 8.
 
     Raises:
-        TypeError: a tensor or ndarray of another dtype.
-        ValueError: ``bits`` out of range.
+        TypeError: ``img`` is a tensor or ndarray of another dtype.
+        ValueError: ``bits`` is out of range.
     """
     if not (0 <= bits <= 8):
         raise ValueError(f"The number if bits should be between 0 and 8. Got {bits}")
@@ -253,10 +253,10 @@ def solarize(img: Image, threshold: float) -> Image:
 
     Args:
         img: tensor, PIL image of mode L or RGB, or ndarray.
-        threshold: on the image's scale; for tensors at most its white.
+        threshold: a value on the image's scale; for tensors at most white.
 
     Raises:
-        TypeError: a threshold above a tensor's white.
+        TypeError: the threshold is above a tensor's white.
     """
     if not isinstance(img, torch.Tensor):
         return _images.changed(ops.interned_if_hashable(ops.Solarize, threshold), img, threshold)
@@ -300,13 +300,13 @@ def autocontrast(img: Image) -> Image:
 
 
 def equalize(img: Image) -> Image:
-    """Each channel mapped so that its values are spread evenly.
+    """The image with each channel's histogram equalized.
 
     Args:
         img: uint8 tensor ``(C, H, W)`` or ``(N, C, H, W)``, PIL image of mode P, L or RGB, or uint8 ndarray.
 
     Raises:
-        TypeError: a tensor or ndarray of another dtype.
+        TypeError: ``img`` is a tensor or ndarray of another dtype.
     """
     if not isinstance(img, torch.Tensor):
         return _images.changed(_EQUALIZE, img)
@@ -328,7 +328,7 @@ def equalize(img: Image) -> Image:
     return torch.stack([equalize_single_image(x) for x in img])
 
 
-# -- parts of these, on tensors
+# -- helpers of these functions, on tensors
 
 
 def blend(img1: Tensor, img2: Tensor, ratio: float) -> Tensor:
@@ -349,8 +349,8 @@ def rgb_to_hsv(img: Tensor) -> Tensor:
     maxc = torch.max(img, dim=-3).values
     minc = torch.min(img, dim=-3).values
 
-    # Where maxc = minc, s and h are 0, and so are their dividends: 1 in place of their divisors avoids the NaN, which
-    # would spoil a gradient even where it is overwritten.
+    # Where maxc = minc, s and h are 0, and so are the dividends: a divisor of 1 avoids a NaN, which would spoil a
+    # gradient even if it is overwritten.
     eqc = maxc == minc
 
     cr = maxc - minc
@@ -395,7 +395,7 @@ def solarized(img: Tensor, threshold: float) -> Tensor:
 
 
 def scale_channel(img_chan: Tensor) -> Tensor:
-    # On CUDA histc is the faster one: https://github.com/pytorch/pytorch/issues/53194
+    # On CUDA histc is faster: https://github.com/pytorch/pytorch/issues/53194
     if img_chan.is_cuda:
         hist = torch.histc(img_chan.to(torch.float32), bins=256, min=0, max=255)
     else:

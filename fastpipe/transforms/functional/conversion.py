@@ -30,7 +30,7 @@ _MODES_OF_GRAY: dict[Any, str] = {
 
 
 def to_tensor(pic: PILImage | np.ndarray) -> Tensor:
-    """A PIL image or ndarray as a tensor ``(C, H, W)``; always a copy.
+    """Converts a PIL image or ndarray to a tensor ``(C, H, W)``; always copies.
 
     8-bit pixels become the default float dtype in [0, 1]; other pixels keep their type and values (modes I, I;16 and
     F: int32, int16 and float32). Not for TorchScript.
@@ -40,7 +40,7 @@ def to_tensor(pic: PILImage | np.ndarray) -> Tensor:
 
     Raises:
         TypeError: ``pic`` is neither.
-        ValueError: an ndarray of another number of dimensions.
+        ValueError: ``pic`` is an ndarray with another number of dimensions.
     """
     if isinstance(pic, np.ndarray):
         if pic.ndim not in (2, 3):
@@ -66,7 +66,7 @@ def to_tensor(pic: PILImage | np.ndarray) -> Tensor:
 
 
 def pil_to_tensor(pic: Any) -> Tensor:
-    """A PIL image, or the uint8 ndarray of one, as a tensor ``(C, H, W)`` of the same type; always a copy.
+    """Converts a PIL image, or a uint8 ndarray, to a tensor ``(C, H, W)`` of the same type; always copies.
 
     An image's lies in memory in rows of pixels, as torchvision's: it isn't contiguous. An ndarray's is contiguous.
 
@@ -89,7 +89,7 @@ def pil_to_tensor(pic: Any) -> Tensor:
 
 
 def _from_memory(conversion: ops.ToTensor | ops.PilToTensor, pic: PILImage) -> Tensor | None:
-    """A PIL image as a tensor, from its memory; None where it is to be read as an array."""
+    """A PIL image as a tensor, made from the image's memory; None if it has to be read as an array."""
     shape = shape_of(pic)
     if shape is None or not core.available():
         return None
@@ -103,17 +103,18 @@ def _pixels(pic: PILImage, array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, An
 
 
 def convert_image_dtype(image: torch.Tensor, dtype: torch.dtype = torch.float) -> torch.Tensor:
-    """A tensor in another dtype, its values scaled: white stays white (1.0, or the integer dtype's largest value).
+    """Converts a tensor to another dtype, scaled so that white stays white (1.0, or an integer dtype's largest value).
 
-    From a smaller to a larger integer dtype, the largest value isn't mapped exactly; there and back it is.
+    From a smaller to a larger integer dtype the largest value isn't mapped exactly; converting back restores it.
 
     Args:
         image: tensor of any shape.
-        dtype: the dtype wanted.
+        dtype: the dtype of the result.
 
     Raises:
         TypeError: ``image`` is no tensor.
-        RuntimeError: from float32 to int32 or int64, or from float64 to int64: a float can't hold every such integer.
+        RuntimeError: from float32 to int32 or int64, or from float64 to int64, because a float can't represent every
+            such integer.
     """
     if not isinstance(image, torch.Tensor):
         raise TypeError("Input img should be Tensor Image")
@@ -129,15 +130,15 @@ def convert_image_dtype(image: torch.Tensor, dtype: torch.dtype = torch.float) -
             image.dtype == torch.float64 and dtype == torch.int64
         ):
             raise RuntimeError(f"The cast from {image.dtype} to {dtype} cannot be performed safely.")
-        # Times the maximum itself, only 1.0 would become white; times (almost) one more, every integer gets an equal
-        # share of [0, 1]: https://github.com/pytorch/vision/pull/2078#issuecomment-612045321
+        # Multiplied by the maximum, only 1.0 would become white; multiplied by (almost) one more, every integer gets an
+        # equal share of [0, 1]: https://github.com/pytorch/vision/pull/2078#issuecomment-612045321
         return image.mul(float(max_value(dtype)) + 1.0 - 1e-3).to(dtype)
 
     input_max = float(max_value(image.dtype))
     if to_float:
         return image.to(dtype) / input_max
 
-    # The factors are made ints: TorchScript would otherwise compute with floats, and round.
+    # The factors are converted to int; otherwise TorchScript would compute with floats, and round.
     output_max = float(max_value(dtype))
     if input_max > output_max:
         return torch.div(image, int((input_max + 1) // (output_max + 1)), rounding_mode="floor").to(dtype)
@@ -145,7 +146,7 @@ def convert_image_dtype(image: torch.Tensor, dtype: torch.dtype = torch.float) -
 
 
 def to_pil_image(pic, mode=None):  # type: ignore[no-untyped-def] # torchvision's signature has no annotations
-    """A tensor ``(H, W)`` or ``(C, H, W)`` or an ndarray ``(H, W)`` or ``(H, W, C)`` as a PIL image; always a copy.
+    """Converts a tensor ``(H, W)`` or ``(C, H, W)`` or an ndarray ``(H, W)`` or ``(H, W, C)`` to a PIL image; copies.
 
     Floating values are taken as [0, 1] and become 8 bits, unless the mode is F. Not for TorchScript.
 
@@ -155,8 +156,8 @@ def to_pil_image(pic, mode=None):  # type: ignore[no-untyped-def] # torchvision'
             channel of int16, int32 or float32.
 
     Raises:
-        TypeError: ``pic`` is neither, or its dtype has no mode.
-        ValueError: another shape, or a mode that doesn't fit it.
+        TypeError: ``pic`` is neither, or no mode fits its dtype.
+        ValueError: ``pic`` has another shape, or the mode doesn't fit it.
     """
     if isinstance(pic, torch.Tensor):
         array = (pic.permute((1, 2, 0)) if pic.ndim == 3 else pic).numpy(force=True)
@@ -184,7 +185,7 @@ def to_pil_image(pic, mode=None):  # type: ignore[no-untyped-def] # torchvision'
             raise ValueError(f"Incorrect mode ({mode}) supplied for input type {array.dtype}. Should be {expected}")
         mode = expected
     else:
-        # Torchvision takes everything that is neither 2 nor 4 channels for 3, an array of none included.
+        # torchvision treats all numbers of channels other than 2 and 4 as 3, also an array without channels.
         permitted = {2: ["LA"], 4: ["RGBA", "CMYK", "RGBX"]}.get(channels, ["RGB", "YCbCr", "HSV"])
         if mode is not None and mode not in permitted:
             raise ValueError(f"Only modes {permitted} are supported for {channels}D inputs")
@@ -204,11 +205,11 @@ def normalize(tensor: Tensor, mean: Floats, std: Floats, inplace: bool = False) 
         tensor: floating ``(..., C, H, W)``.
         mean: one value a channel.
         std: one value a channel; not zero.
-        inplace: change and return ``tensor`` itself.
+        inplace: change and return the given tensor.
 
     Raises:
         TypeError: ``tensor`` is no floating tensor.
-        ValueError: fewer than three dimensions, or a zero in ``std``.
+        ValueError: ``tensor`` has fewer than three dimensions, or ``std`` has a zero.
     """
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"img should be Tensor Image. Got {type(tensor)}")

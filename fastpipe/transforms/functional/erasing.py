@@ -15,11 +15,11 @@ def erase(img: Tensor, i: int, j: int, h: int, w: int, v: Tensor, inplace: bool 
     Args:
         img: tensor ``(..., C, H, W)``.
         i: the rectangle's first row.
-        j: its first column.
-        h: its rows.
-        w: its columns.
+        j: the rectangle's first column.
+        h: the rectangle's height.
+        w: the rectangle's width.
         v: the values, of a shape that broadcasts to ``(..., C, h, w)``.
-        inplace: change and return ``img`` itself.
+        inplace: change and return the given tensor.
 
     Raises:
         TypeError: ``img`` is no tensor.

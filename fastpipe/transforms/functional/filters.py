@@ -1,4 +1,4 @@
-"""Blur and sharpness: of tensors here, of other images by `_images`. See `geometry`.
+"""Blur and sharpness functions: on tensors here, on other images by `_images`. See `geometry`.
 
 Derived from torchvision (BSD-3-Clause, see NOTICE); compiled by TorchScript.
 """
@@ -34,9 +34,9 @@ def gaussian_blur(img: Image, kernel_size: Ints, sigma: Floats | None = None) ->
             TorchScript needs a list.
 
     Raises:
-        TypeError: an argument of another type.
-        ValueError: another number of values, an even kernel size, or a ``sigma`` that isn't positive.
-        RuntimeError: half a kernel as large as the image.
+        TypeError: an argument has another type.
+        ValueError: an argument has another number of values, a kernel size is even, or ``sigma`` isn't positive.
+        RuntimeError: half of the kernel is as large as the image.
     """
     if not isinstance(kernel_size, (int, list, tuple)):
         raise TypeError(f"kernel_size should be int or a sequence of integers. Got {type(kernel_size)}")
@@ -78,7 +78,7 @@ def gaussian_kernel_2d(kernel_size: list[int], sigma: list[float], dtype: torch.
 
 
 def convolved(img: Tensor, kernel: Tensor, padding: list[int]) -> Tensor:
-    """Each channel convolved with a kernel ``(h, w)``, mirrored by the padding (left, right, top, bottom) before."""
+    """Pads by mirroring (left, right, top, bottom), then convolves each channel with a kernel ``(h, w)``."""
     kernel = kernel.expand(img.shape[-3], 1, kernel.shape[0], kernel.shape[1])
     img, need_cast, need_squeeze, out_dtype = cast_squeeze_in(img, [kernel.dtype])
     if len(padding) > 0:
@@ -95,7 +95,7 @@ def adjust_sharpness(img: Image, sharpness_factor: float) -> Image:
         sharpness_factor: 0 gives the smoothed version, 1 the image, 2 twice its sharpness.
 
     Raises:
-        ValueError: a negative factor for a tensor.
+        ValueError: the factor is negative, for a tensor.
     """
     if not isinstance(img, torch.Tensor):
         return _images.changed(ops.AdjustSharpness(sharpness_factor), img, sharpness_factor)
@@ -114,7 +114,7 @@ def adjust_sharpness(img: Image, sharpness_factor: float) -> Image:
 
 
 def smoothed(img: Tensor) -> Tensor:
-    """Pillow's SMOOTH filter, its outermost pixels unchanged."""
+    """The result of Pillow's SMOOTH filter, with the outermost pixels unchanged."""
     if img.dtype == torch.uint8 and img.ndim >= 3:
         inside = _smoothed_bytes(img)
     else:
@@ -130,10 +130,10 @@ def smoothed(img: Tensor) -> Tensor:
 
 
 def _smoothed_bytes(img: Tensor) -> Tensor:
-    """The inner pixels, from sums of whole numbers.
+    """The inner pixels of `smoothed`, from integer sums.
 
-    A sum's thirteenth is never nearer than 1/26 to a half, far more than a convolution's floats err by: rounded, both
-    are the same.
+    A thirteenth of an integer is at least 1/26 away from a half, much more than the error of a float convolution, so
+    both round to the same value.
     """
     wide = img.to(torch.int16)
     threes = wide[..., :-2, :] + wide[..., 1:-1, :] + wide[..., 2:, :]

@@ -1,10 +1,10 @@
-"""Crop, flip, pad and resize: of tensors here, of other images by `_images`.
+"""Crop, flip, pad and resize functions: on tensors here, on other images by `_images`.
 
 Images are tensors ``(..., C, H, W)`` of any dtype and device, PIL images of any mode, or ndarrays ``(H, W)`` or
-``(H, W, C)``, uint8 or floating in [0, 1]. What comes back has the type that went in, and an input is never changed.
-Tensors get the result of torchvision's tensor backend, PIL images Pillow's, uint8 ndarrays what torchvision gives for
-the same PIL image, and floating ndarrays the tensor backend's. (An array doesn't say that its second or fourth channel
-is alpha: it is resized like the others, where Pillow premultiplies RGBA and LA.)
+``(H, W, C)``, uint8 or floating in [0, 1]. The result has the input's type, and an input is never changed. Tensors get
+the result of torchvision's tensor backend, PIL images Pillow's, uint8 ndarrays torchvision's for the same PIL image,
+and floating ndarrays the tensor backend's. (Pillow premultiplies RGBA and LA for a resize. An array doesn't tell that
+its second or fourth channel is alpha, so that channel is resized like the others.)
 
 Derived from torchvision (BSD-3-Clause, see NOTICE); compiled by TorchScript.
 """
@@ -31,7 +31,7 @@ def get_dimensions(img: Image) -> list[int]:
     """``[channels, height, width]`` of an image.
 
     Raises:
-        TypeError: it is no image.
+        TypeError: ``img`` is no image.
     """
     if not isinstance(img, torch.Tensor):
         return _images.get_dimensions(img)
@@ -42,7 +42,7 @@ def get_image_size(img: Image) -> list[int]:
     """``[width, height]`` of an image, in this order.
 
     Raises:
-        TypeError: it is no image.
+        TypeError: ``img`` is no image.
     """
     _, height, width = get_dimensions(img)
     return [width, height]
@@ -52,7 +52,7 @@ def get_image_num_channels(img: Image) -> int:
     """The number of an image's channels.
 
     Raises:
-        TypeError: it is no image.
+        TypeError: ``img`` is no image.
     """
     return get_dimensions(img)[0]
 
@@ -64,7 +64,7 @@ def resize(
     max_size: int | None = None,
     antialias: bool | None = True,
 ) -> Image:
-    """The image at another size; the image itself where it has that size.
+    """The image at another size; the image itself if it has that size.
 
     Args:
         img: tensor ``(..., H, W)``, PIL image or ndarray.
@@ -72,13 +72,13 @@ def resize(
             a list.
         interpolation: an `InterpolationMode` or Pillow's integer constant. Tensors (and floating ndarrays) take
             nearest, nearest-exact, bilinear and bicubic.
-        max_size: the most pixels of the longer edge; only where ``size`` is one length.
-        antialias: whether bilinear and bicubic shrinking of tensors and floating ndarrays is smoothed first; None is
-            False. PIL images and uint8 ndarrays always are.
+        max_size: the maximum of the longer edge, in pixels; only if ``size`` is one length.
+        antialias: smooth tensors and floating ndarrays before shrinking them, in bilinear and bicubic mode; None for
+            False. PIL images and uint8 ndarrays are always antialiased.
 
     Raises:
-        TypeError: ``interpolation`` is neither a mode nor an integer, or ``img`` no image.
-        ValueError: ``size`` or ``max_size`` don't fit each other.
+        TypeError: ``interpolation`` is neither a mode nor an integer, or ``img`` is no image.
+        ValueError: ``size`` and ``max_size`` don't fit each other.
     """
     interpolation = checked_interpolation(interpolation)
     check_size(size, max_size)
@@ -100,11 +100,11 @@ def resize_tensor(
     if isinstance(size, tuple):
         size = list(size)
     smooth = interpolation in ["bilinear", "bicubic"]
-    # torch's interpolate refuses to antialias other modes, where it would change nothing.
+    # torch's interpolate refuses antialias in other modes, in which it has no effect.
     use_antialias = False if antialias is None else antialias and smooth
 
     img, need_cast, need_squeeze, out_dtype = cast_squeeze_in(img, [torch.float32, torch.float64])
-    # Naming align_corners where it has no meaning is an error, not naming it elsewhere a warning.
+    # Giving align_corners in other modes is an error; not giving it in these modes is a warning.
     align_corners = False if smooth else None
     img = interpolate(img, size=size, mode=interpolation, align_corners=align_corners, antialias=use_antialias)
     if interpolation == "bicubic" and out_dtype == torch.uint8:
@@ -120,12 +120,12 @@ def pad(img: Image, padding: Ints, fill: Scalar = 0, padding_mode: str = "consta
         padding: pixels on every side, or (left and right, top and bottom), or (left, top, right, bottom). TorchScript
             needs a list.
         fill: the border's value for "constant"; for PIL images and ndarrays also one number a channel.
-        padding_mode: "constant", "edge" (the edge's pixel goes on), "reflect" (mirrored without the edge's pixel:
-            [3, 2, 1, 2, 3, 2, 1]) or "symmetric" (mirrored with it: [2, 1, 1, 2, 3, 3, 2]).
+        padding_mode: "constant", "edge" (repeats the edge pixel), "reflect" (mirrors without the edge pixel:
+            [3, 2, 1, 2, 3, 2, 1]) or "symmetric" (mirrors with the edge pixel: [2, 1, 1, 2, 3, 3, 2]).
 
     Raises:
-        TypeError: an argument of another type.
-        ValueError: another number of paddings, another mode, or a colour of another length than the channels.
+        TypeError: an argument has another type.
+        ValueError: another number of paddings, an unknown mode, or a number of fill values other than of channels.
     """
     if not isinstance(img, torch.Tensor):
         return _images.pad(img, padding, fill, padding_mode)
@@ -158,7 +158,7 @@ def pad(img: Image, padding: Ints, fill: Scalar = 0, padding_mode: str = "consta
 
 
 def pad_symmetric(img: Tensor, padding: list[int]) -> Tensor:
-    """Mirror the image with its edge repeated; negative padding crops.
+    """Mirrors the image with its edge repeated; negative padding crops.
 
     Args:
         padding: left, right, top, bottom.
@@ -178,20 +178,20 @@ def pad_symmetric(img: Tensor, padding: list[int]) -> Tensor:
 
 
 def _mirrored(length: int, before: int, after: int) -> list[int]:
-    """Indices such as [1, 0, 0, 1, 2, -1, -2]; one past the other edge raises where they are used."""
-    # From -before to length + after: a comprehension, because TorchScript makes no list of a range.
+    """Indices such as [1, 0, 0, 1, 2, -1, -2]; an index beyond the opposite edge raises when it is used."""
+    # A comprehension, because TorchScript can't convert a range to a list.
     return [i if i >= 0 else -i - 1 for i in range(-before, length)] + [-(i + 1) for i in range(after)]
 
 
 def crop(img: Image, top: int, left: int, height: int, width: int) -> Image:
-    """A box of the image, black where it leaves the image; a view of a tensor or ndarray where it stays inside.
+    """A box of the image, black outside of the image; a view of a tensor or ndarray if the box lies inside.
 
     Args:
         img: tensor ``(..., H, W)``, PIL image or ndarray.
         top: the box's first row.
-        left: its first column.
-        height: its rows.
-        width: its columns.
+        left: the box's first column.
+        height: the box's height.
+        width: the box's width.
     """
     if not isinstance(img, torch.Tensor):
         return _images.crop(img, top, left, height, width)
@@ -211,7 +211,7 @@ def crop(img: Image, top: int, left: int, height: int, width: int) -> Image:
 
 
 def center_crop(img: Image, output_size: Ints) -> Image:
-    """The box in the image's middle, on black where the image is smaller than the box.
+    """The box in the image's middle, with black around an image that is smaller than the box.
 
     Args:
         img: tensor ``(..., H, W)``, PIL image or ndarray.
@@ -239,14 +239,14 @@ def resized_crop(
     Args:
         img: tensor ``(..., H, W)``, PIL image or ndarray.
         top: the box's first row.
-        left: its first column.
-        height: its rows.
-        width: its columns.
-        size: as in `resize`.
-        interpolation: as in `resize`.
-        antialias: as in `resize`.
+        left: the box's first column.
+        height: the box's height.
+        width: the box's width.
+        size: see `resize`.
+        interpolation: see `resize`.
+        antialias: see `resize`.
     """
-    if not isinstance(img, torch.Tensor):  # noqa: SIM102 - TorchScript must not see the inner one
+    if not isinstance(img, torch.Tensor):  # noqa: SIM102 - TorchScript must not compile the inner condition
         if antialias is not False:
             made = _images.resized_crop(img, top, left, height, width, size, interpolation)
             if made is not None:
@@ -256,7 +256,7 @@ def resized_crop(
 
 
 def hflip(img: Image) -> Image:
-    """The image mirrored left to right: a tensor ``(..., H, W)``, PIL image or ndarray."""
+    """Mirrors an image left to right: a tensor ``(..., H, W)``, PIL image or ndarray."""
     if not isinstance(img, torch.Tensor):
         return _images.hflip(img)
     assert_image_tensor(img)
@@ -264,7 +264,7 @@ def hflip(img: Image) -> Image:
 
 
 def vflip(img: Image) -> Image:
-    """The image upside down: a tensor ``(..., H, W)``, PIL image or ndarray."""
+    """Turns an image upside down: a tensor ``(..., H, W)``, PIL image or ndarray."""
     if not isinstance(img, torch.Tensor):
         return _images.vflip(img)
     assert_image_tensor(img)
@@ -272,14 +272,14 @@ def vflip(img: Image) -> Image:
 
 
 def five_crop(img: Image, size: Ints) -> tuple[Image, Image, Image, Image, Image]:
-    """The four corners and the middle: ``(top left, top right, bottom left, bottom right, centre)``.
+    """Crops the four corners and the middle: ``(top left, top right, bottom left, bottom right, centre)``.
 
     Args:
         img: tensor ``(..., H, W)``, PIL image or ndarray.
         size: ``(height, width)`` of each, or one number for both. TorchScript needs a list.
 
     Raises:
-        ValueError: ``size`` isn't one or two numbers, or larger than the image.
+        ValueError: ``size`` isn't one or two numbers, or is larger than the image.
     """
     crop_height, crop_width = height_and_width(size)
     _, height, width = get_dimensions(img)
@@ -302,11 +302,11 @@ def ten_crop(
 
     Args:
         img: tensor ``(..., H, W)``, PIL image or ndarray.
-        size: as in `five_crop`.
+        size: see `five_crop`.
         vertical_flip: flip upside down instead of left to right.
 
     Raises:
-        ValueError: as in `five_crop`.
+        ValueError: see `five_crop`.
     """
     first_five = five_crop(img, size)
     flipped = vflip(img) if vertical_flip else hflip(img)

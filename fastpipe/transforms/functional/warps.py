@@ -1,8 +1,8 @@
-"""Affine, perspective and elastic warps: of tensors here, of other images by `_images`.
+"""Affine, perspective and elastic warps: on tensors here, on other images by `_images`.
 
-See `geometry` for the images. Interpolations are an `InterpolationMode` or Pillow's integer: nearest and bilinear for
-tensors and floating ndarrays, bicubic too for PIL images and uint8 ndarrays. Pixels that come from outside the image
-are ``fill``: black by default, else one number, or one a channel.
+See `geometry` for the images. ``interpolation`` is an `InterpolationMode` or Pillow's integer: nearest and bilinear for
+tensors and floating ndarrays, also bicubic for PIL images and uint8 ndarrays. ``fill`` is the value of pixels from
+outside of the image: None for black, one number, or one a channel.
 
 Derived from torchvision (BSD-3-Clause, see NOTICE); compiled by TorchScript.
 """
@@ -44,8 +44,9 @@ def perspective(
         fill: the value outside of the image; TorchScript needs a list.
 
     Raises:
-        TypeError: ``interpolation`` is neither a mode nor an integer, or ``img`` no image.
-        ValueError: not four points each, a colour of another length than the channels, or a mode that can't warp.
+        TypeError: ``interpolation`` is neither a mode nor an integer, or ``img`` is no image.
+        ValueError: there aren't four points each, a number of fill values other than of channels, or a mode that can't
+            warp.
     """
     coeffs = perspective_coeffs(startpoints, endpoints)
     interpolation = checked_interpolation(interpolation)
@@ -69,7 +70,7 @@ def perspective_tensor(
 
 
 def _from_center(center: Ints | None, height: int, width: int) -> list[float]:
-    """``[x, y]`` of a point from the image's centre, which the tensor backend counts from."""
+    """``[x, y]`` of a point relative to the image's centre, the origin of the tensor backend."""
     if center is None:
         return [0.0, 0.0]
     return [1.0 * (center[0] - width * 0.5), 1.0 * (center[1] - height * 0.5)]
@@ -83,7 +84,7 @@ def rotate(
     center: Ints | None = None,
     fill: Fill | None = None,
 ) -> Image:
-    """The image turned.
+    """The image turned by an angle.
 
     Args:
         img: tensor ``(..., C, H, W)``, PIL image or ndarray.
@@ -94,8 +95,8 @@ def rotate(
         fill: the value outside of the image; TorchScript needs a list.
 
     Raises:
-        TypeError: an argument of another type.
-        ValueError: a colour of another length than the channels, or a mode that can't warp.
+        TypeError: an argument has another type.
+        ValueError: a number of fill values other than of channels, or a mode that can't warp.
     """
     interpolation = checked_interpolation(interpolation)
     if not isinstance(angle, (int, float)):
@@ -107,7 +108,7 @@ def rotate(
         return _images.rotate(img, angle, interpolation, expand, center, fill)
 
     _, height, width = get_dimensions(img)
-    # This function turns the other way round than `affine`.
+    # `rotate` turns in the opposite direction of `affine`.
     matrix = inverse_affine_matrix(_from_center(center, height, width), -angle, [0.0, 0.0], 1.0, [0.0, 0.0])
     return rotate_tensor(img, matrix, interpolation.value, expand, fill)
 
@@ -155,8 +156,8 @@ def affine(
         center: ``(x, y)`` of the fixed point, in pixels from the top left corner; by default the image's centre.
 
     Raises:
-        TypeError: an argument of another type.
-        ValueError: another number of elements, a ``scale`` that isn't positive, a colour of another length than the
+        TypeError: an argument has another type.
+        ValueError: another number of elements, a ``scale`` that isn't positive, a number of fill values other than of
             channels, or a mode that can't warp.
     """
     interpolation = checked_interpolation(interpolation)
@@ -211,16 +212,16 @@ def elastic_transform(
     interpolation: InterpolationMode = InterpolationMode.BILINEAR,
     fill: Fill | None = None,
 ) -> Image:
-    """The image with every pixel taken from a displaced place.
+    """The image with each pixel taken from a displaced position.
 
     Args:
         img: tensor ``(..., C, H, W)``, PIL image or ndarray.
-        displacement: ``(1, H, W, 2)``, x and y, where the image's width and height are 2.
+        displacement: ``(1, H, W, 2)``, x and y, in units in which the image's width and height are 2.
         interpolation: an `InterpolationMode` or Pillow's integer constant; nearest or bilinear.
         fill: the value outside of the image; TorchScript needs a list.
 
     Raises:
-        TypeError: ``displacement`` is no tensor, or ``img`` no image.
+        TypeError: ``displacement`` is no tensor, or ``img`` is no image.
         ValueError: ``displacement`` has another shape.
     """
     if isinstance(interpolation, int):
@@ -232,7 +233,7 @@ def elastic_transform(
     interpolation = checked_interpolation(interpolation)
     if not isinstance(displacement, torch.Tensor):
         raise TypeError("Argument displacement should be a Tensor")
-    if not isinstance(img, torch.Tensor):  # noqa: SIM102 - TorchScript must not see the inner one
+    if not isinstance(img, torch.Tensor):  # noqa: SIM102 - TorchScript must not compile the inner condition
         if not _pil._is_pil_image(img) and not isinstance(img, np.ndarray):
             raise TypeError(f"img should be PIL Image or Tensor. Got {type(img)}")
 
@@ -285,7 +286,7 @@ def apply_grid(img: Tensor, grid: Tensor, mode: str, fill: int | float | list[fl
     if img.shape[0] > 1:
         grid = grid.expand(img.shape[0], grid.shape[1], grid.shape[2], grid.shape[3])
 
-    # A channel of ones is warped along: where it isn't 1 any more, the fill colour belongs.
+    # A channel of ones is warped, too: where it is less than 1 afterwards, the fill colour is mixed in.
     if fill is not None:
         mask = torch.ones((img.shape[0], 1, img.shape[2], img.shape[3]), dtype=img.dtype, device=img.device)
         img = torch.cat((img, mask), dim=1)

@@ -1,12 +1,12 @@
 """torchvision's v2 transforms: same names, parameters, random numbers and results, for images, boxes, masks and video.
 
 ``from fastpipe.transforms import v2`` replaces ``from torchvision.transforms import v2``, its module ``functional``
-included. The classes are torchvision's, which must be installed (0.20 or later); in a dataset of
-fastpipe they are drawn before the image is decoded, and pixels are made by fastpipe's programs. So are a loaded PIL
-image's, for classes and functions.
+included. The classes derive from torchvision's, which must be installed (0.20 or later). In a data set of fastpipe they
+are drawn before the image is decoded, and fastpipe's programs make the pixels; the same holds for loaded PIL images, in
+classes and functions.
 
-Besides what torchvision takes they take uint8 arrays ``(H, W)`` and ``(H, W, C)``, which are images as in
-`fastpipe.transforms`: an array goes in, an array comes out.
+Unlike torchvision's they also take uint8 arrays ``(H, W)`` and ``(H, W, C)`` as images, like `fastpipe.transforms`: the
+result for an array is an array.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 try:
     import torchvision.transforms.v2 as _theirs
-except (ImportError, RuntimeError) as error:  # the latter: a torchvision that was built for another torch
+except (ImportError, RuntimeError) as error:  # RuntimeError for a torchvision that was built for another torch
     raise ImportError(
         f"fastpipe.transforms.v2 is made of torchvision's classes, and torchvision can't be imported ({error}): "
         "pip install 'torchvision>=0.20', in the version that fits your torch. fastpipe.transforms, the v1 transforms, "
@@ -32,22 +32,23 @@ if TYPE_CHECKING:
 
 
 def check_type(obj: object, types_or_checks: object) -> bool:
-    """Whether an object is of one of some classes, or one of some functions says yes to it.
+    """True if an object is an instance of any of some classes, or any of some functions returns True for it.
 
     Args:
-        obj: any.
-        types_or_checks: classes, and functions that take the object.
+        obj: any object.
+        types_or_checks: classes, and functions of the object.
     """
     return bool(_theirs.check_type(obj, types_or_checks))
 
 
 def has_any(flat_inputs: list[Any], *types_or_checks: object) -> bool:
-    """Whether any of a sample's parts is of one of some classes, or one of some functions says yes to it."""
+    """True if any part of a sample is an instance of one of the classes, or one of the functions returns True for
+    it."""
     return bool(_theirs.has_any(flat_inputs, *types_or_checks))
 
 
 def has_all(flat_inputs: list[Any], *types_or_checks: object) -> bool:
-    """Whether there is a part of a sample for each of some classes, or functions that say yes to it."""
+    """True if for each of the classes, or functions, a part of a sample is an instance of it, or gives True."""
     return bool(_theirs.has_all(flat_inputs, *types_or_checks))
 
 
@@ -64,7 +65,7 @@ for _name in __all__:
 
 
 def __getattr__(name: str) -> Any:
-    # What isn't public is torchvision's: libraries use some of it.
+    # Names that aren't public are torchvision's; libraries use some of them.
     if name.startswith("__"):
         raise AttributeError(name)
     try:

@@ -1,7 +1,8 @@
-"""Draws of the most common v2 transforms, in plain Python on a stream.
+"""Draws of the most common v2 transforms, in plain Python from a stream.
 
-torchvision's own code, on an image without pixels, draws for every transform (`_planned.steps_of`); these give the same
-numbers and the same steps in a tenth of the time. Each says None where it doesn't know: then torchvision's code draws.
+`_planned.steps_of` can draw for every transform by running torchvision's own code on an image without pixels. The draws
+here give the same numbers and steps in a tenth of the time. Each returns None for cases that it doesn't cover; then
+torchvision's code draws.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ from fastpipe.types import ImageShape, Step
 
 Steps: TypeAlias = tuple[Step, ...]
 Draw: TypeAlias = "Callable[[Any, ImageShape, Stream], Steps | None]"
-"""Draws for a transform of torchvision's; None where its own code is to draw."""
+"""Draws for one of torchvision's transforms; None if torchvision's own code has to draw."""
 _HFLIP, _VFLIP = map(ops.interned_once, (ops.HFlip, ops.VFlip))
 _TO_IMAGE, _AS_TV_IMAGE, _TO_PURE = map(ops.interned_once, (ops.ToImage, ops.AsTvImage, ops.ToPureTensor))
 _PIL_TO_TENSOR, _TO_TENSOR = map(ops.interned_once, (ops.PilToTensor, ops.ToFloatTensor))
 
 
 def _behind(shape: ImageShape, steps: Steps) -> Steps:
-    """Steps as they are on pixels, or, where the image is a tensor by now, on that."""
+    """The steps themselves for an image with pixels; converted to tensor operations if the image is a tensor by now."""
     if not isinstance(shape, ops.TensorShape):
         return steps
     made: list[Any] = []
@@ -172,7 +173,7 @@ def _random_erasing(transform: Any, shape: ImageShape, stream: Stream) -> Steps 
 
 @lru_cache(maxsize=256)
 def _listed(policy: type[Any], bins: int, size: tuple[int, int], dtype: torch.dtype) -> Listed:
-    """The operations of a policy with their magnitudes for images of that size, and whether a coin decides a sign."""
+    """The operations of a policy, with their magnitudes for images of that size, and whether the sign is random."""
     listed = []
     for name, (magnitudes_of, signed) in policy._AUGMENTATION_SPACE.items():
         magnitudes = magnitudes_of(bins, *size)
@@ -184,7 +185,7 @@ def _listed(policy: type[Any], bins: int, size: tuple[int, int], dtype: torch.dt
 
 
 def _policy(transform: Any, shape: ImageShape, bins: int) -> tuple[Listed, Callable[[str, float], Steps]] | None:
-    """The operations, and what makes the steps of one; None where torchvision's code is to draw."""
+    """The operations, and the function that makes one's steps; None if torchvision's code has to draw."""
     fill = _get_fill(vars(transform)["_fill"], _class_of(shape))
     if not _REPLACEABLE.isdisjoint(vars(transform)):
         return None

@@ -1,8 +1,8 @@
-"""PIL images and uint8 tensors in v2's functions and classes: by the core where it has torchvision's bytes.
+"""v2's functions and classes on PIL images and uint8 tensors: by the core if it gives torchvision's bytes.
 
-A PIL image goes from its memory to a new one's in one call of the core. What the core doesn't take (another mode,
-arguments that are wrong, pixels too few to be worth a call) is left to torchvision, and so are its errors and warnings.
-torchvision's own functions and classes stay what they are.
+For a PIL image, one call of the core reads its memory and writes a new image. torchvision handles all that the core
+doesn't take (other modes, invalid arguments, too few pixels to be worth a call), with its own errors and warnings.
+torchvision's own functions and classes aren't changed.
 """
 
 from __future__ import annotations
@@ -29,19 +29,20 @@ Function: TypeAlias = Callable[..., Any]
 
 
 def by_fastpipe(function: Function, image: object, args: tuple[object, ...], kwargs: dict[str, Any]) -> Any:
-    """The result of one of torchvision's functions on a PIL image or a tensor; None where torchvision has to do it."""
+    """The result of one of torchvision's functions on a PIL image or a tensor; None if torchvision has to compute
+    it."""
     try:
         if isinstance(image, PIL.Image.Image):
             return _on_image(function, image, args, kwargs)
         return _on_tensor(function, image, args, kwargs)
-    except Exception as error:  # raised again, unless torchvision's own way fails, too
-        raise_if_ours(error, lambda: function(image, *args, **kwargs))
+    except Exception as error:  # raised again by judge, unless torchvision fails, too
+        judge(error, lambda: function(image, *args, **kwargs))
         return None
 
 
 @functools.cache
 def routed(original: Function) -> Function:
-    """Routes one of torchvision's functions to the core where that has it; TorchScript compiles torchvision's own."""
+    """Routes one of torchvision's functions to the core, if the core has it; TorchScript compiles torchvision's own."""
     if original not in _KERNELS and not _is_known(getattr(original, "__name__", "")):
         return original
 
@@ -51,15 +52,15 @@ def routed(original: Function) -> Function:
         return original(*args, **kwargs) if made is None else made
 
     function.__module__ = "fastpipe.transforms.v2.functional"
-    # TorchScript compiles torchvision's, as for torch.jit.script_if_tracing.
+    # TorchScript compiles torchvision's function, as for torch.jit.script_if_tracing.
     vars(function).update({"__script_if_tracing_wrapper": True, "__original_fn": original})
-    if original in _KERNEL_REGISTRY:  # a transform of the user's may ask for the kernels by this function
+    if original in _KERNEL_REGISTRY:  # a user's transform may look up kernels by this function
         _KERNEL_REGISTRY[function] = _KERNEL_REGISTRY[original]
     return function
 
 
 def with_functional(method: types.FunctionType, functional: types.ModuleType) -> Function:
-    """A method of torchvision's that calls ``F``'s functions, with these functions as its ``F``."""
+    """Copies a method of torchvision's so that its global ``F`` is the given module."""
     made = types.FunctionType(
         method.__code__,
         {**method.__globals__, "F": functional},
@@ -78,14 +79,14 @@ _KERNELS = {getattr(theirs, name): name for name in v2_tensors.KERNELS}
 
 
 def _on_tensor(function: Function, image: object, args: tuple[object, ...], kwargs: dict[str, Any]) -> Any:
-    """The result of one of torchvision's functions on uint8 images in main memory, of the class that came.
+    """The result of one of torchvision's functions on uint8 images in main memory, of the input's class.
 
-    None for any other input, and for arguments about which torchvision says what it thinks.
+    None for any other input, and for arguments for which torchvision has to raise or warn.
     """
     name = _KERNELS.get(function)
     if name is None or type(image) not in _CLASSES or not isinstance(image, torch.Tensor) or image.dtype != torch.uint8:
         return None
-    if type(image) not in _KERNEL_REGISTRY[function]:  # torchvision leaves some of a video as it is
+    if type(image) not in _KERNEL_REGISTRY[function]:  # torchvision leaves videos unchanged in some functions
         return None
     made = v2_tensors.run(name, image.as_subclass(torch.Tensor), *args, **kwargs)
     return made if made is None or type(image) is torch.Tensor else tv_tensors.wrap(made, like=image)
@@ -97,7 +98,7 @@ _PIL_TO_TENSOR = ops.interned_once(ops.PilToTensor)
 
 
 def _on_image(function: Function, image: PIL.Image.Image, args: tuple[object, ...], kwargs: dict[str, Any]) -> Any:
-    """The result of one of torchvision's functions on a PIL image; None where torchvision is to be called."""
+    """The result of one of torchvision's functions on a PIL image; None if torchvision has to compute it."""
     name = function.__name__
     if isinstance(image, PilStandIn) or not _is_known(name):
         return None
@@ -111,14 +112,14 @@ def _on_image(function: Function, image: PIL.Image.Image, args: tuple[object, ..
 
 _LARGE = 2000
 _ON_LARGE = frozenset({"affine", "perspective", "rotate"})
-"""Functions whose arguments take longer to read than Pillow takes for fewer pixels."""
+"""Functions for which parsing the arguments takes longer than Pillow takes for fewer pixels than `_LARGE`."""
 
 _PILLOWS = frozenset({"center_crop", "crop", "vertical_flip"})
-"""Functions that move whole rows, which nobody does faster than Pillow; see `Operation.least_pixels`."""
+"""Functions that move whole rows, which Pillow does fastest; see `Operation.least_pixels`."""
 
 
 def _is_known(name: str) -> bool:
-    """Whether `_on_image` has the function of that name."""
+    """True if `_on_image` handles the function of that name."""
     return name in _RUNS or (name in OPERATIONS and name not in _PILLOWS)
 
 
@@ -129,7 +130,7 @@ def _resize(
     max_size: object = None,
     antialias: object = True,
 ) -> PIL.Image.Image | None:
-    if antialias is False:  # of which torchvision warns
+    if antialias is False:  # torchvision warns
         return None
     operation = resize_of(image.size[::-1], size, interpolation, max_size)
     return None if operation is None else run_operation(operation, image)
@@ -162,7 +163,7 @@ def _pad(
 
 def _to_tensor_in_rows(image: PIL.Image.Image) -> torch.Tensor | None:
     shape = shape_of(image)
-    if shape is None or not core.available() or torch._C._len_torch_function_stack():  # such as of a default device
+    if shape is None or not core.available() or torch._C._len_torch_function_stack():  # e.g. a default device
         return None
     made: torch.Tensor = run_on_image(lower((_PIL_TO_TENSOR,), shape), image, in_rows=True)
     return made

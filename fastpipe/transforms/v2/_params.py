@@ -1,4 +1,5 @@
-"""Parameters of v2 transforms that look at boxes: torchvision's draws and numbers, without a tensor for each number."""
+"""Parameters of v2 transforms that depend on boxes: torchvision's draws and numbers, without a tensor for each
+number."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ _UPRIGHT = (_FORMATS.XYXY, _FORMATS.XYWH, _FORMATS.CXCYWH)
 
 
 def _as_float32(value: float) -> float:
-    """A number rounded to float32: so is each result, as a double of two such numbers' sum, product or quotient."""
+    """Rounds to float32; applied to a double's sum, product or quotient of float32s it gives the float32 result."""
     rounded: float = unpack(pack(value))[0]
     return rounded
 
@@ -29,10 +30,10 @@ _ROUNDING: dict[torch.dtype, Callable[[float], float]] = {torch.float32: _as_flo
 
 
 def iou_crop(transform: Any, flat_inputs: list[Any]) -> Params | None:
-    """Parameters of ``RandomIoUCrop``, whose trials calculate with Python's numbers, rounded as tensors round them.
+    """Parameters of ``RandomIoUCrop``; its trials compute with Python's numbers, rounded as tensors are.
 
     Returns:
-        As ``make_params``; None, with nothing drawn, where torchvision's code is to draw.
+        The result of ``make_params``; None, before anything is drawn, if torchvision's code has to draw.
     """
     boxes = get_bounding_boxes(flat_inputs)
     if boxes.dtype not in _ROUNDING or boxes.ndim != 2 or boxes.requires_grad or boxes.format not in _UPRIGHT:
@@ -48,7 +49,7 @@ def iou_crop(transform: Any, flat_inputs: list[Any]) -> Params | None:
     span = _as_float32(transform.max_scale - transform.min_scale)
     while True:
         least = transform.options[int(torch.randint(low=0, high=len(transform.options), size=(1,)))]
-        if least >= 1.0:  # the image as it is
+        if least >= 1.0:  # keeps the image as it is
             return {}
         for _ in range(transform.trials):
             scales = [_as_float32(smallest + _as_float32(span * drawn)) for drawn in torch.rand(2).tolist()]
@@ -70,10 +71,10 @@ class _Boxes(NamedTuple):
     """Boxes as Python's numbers.
 
     Attributes:
-        corners: left, top, right and bottom of each.
-        centres: x and y.
-        areas: of each.
-        rounded: rounds to the boxes' dtype.
+        corners: left, top, right and bottom of each box.
+        centres: x and y of each box's centre.
+        areas: the area of each box.
+        rounded: rounds a number to the boxes' dtype.
     """
 
     corners: list[tuple[float, float, float, float]]
@@ -83,14 +84,14 @@ class _Boxes(NamedTuple):
 
     @classmethod
     def of(cls, boxes: Any) -> _Boxes:
-        """The numbers of a ``tv_tensors.BoundingBoxes``, as ``RandomIoUCrop`` and ``box_iou`` work them out."""
+        """The numbers of a ``tv_tensors.BoundingBoxes``, as ``RandomIoUCrop`` and ``box_iou`` compute them."""
         corners = F.convert_bounding_box_format(boxes.as_subclass(torch.Tensor), boxes.format, _FORMATS.XYXY)
         centres = 0.5 * (corners[:, :2] + corners[:, 2:])
         areas = (corners[:, 2:] - corners[:, :2]).prod(1)
         return cls(corners.tolist(), centres.tolist(), areas.tolist(), _ROUNDING[boxes.dtype])
 
     def within(self, left: int, top: int, right: int, bottom: int, least: float) -> list[bool] | None:
-        """Whether each box has its centre in a crop; None if none that has overlaps it by ``least``, as IoU."""
+        """Tells for each box if its centre is in a crop; None if none of those overlaps it by an IoU of ``least``."""
         inside = [left < x < right and top < y < bottom for x, y in self.centres]
         if True not in inside:
             return None
@@ -107,4 +108,4 @@ class _Boxes(NamedTuple):
 
 
 QUICK: dict[type, MakeParams] = {v2.RandomIoUCrop: iou_crop}
-"""By torchvision's class, a faster ``make_params``, which returns None where torchvision's own is to be called."""
+"""Faster versions of ``make_params`` by torchvision's class; they return None if torchvision's own has to run."""

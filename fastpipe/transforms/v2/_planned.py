@@ -1,4 +1,4 @@
-"""The base of fastpipe's v2 classes, which are torchvision's: draws from an image's shape, and arrays as images."""
+"""The base of fastpipe's v2 classes, which derive from torchvision's: draws from a shape, and arrays as images."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ from fastpipe.types import Generators, ImageShape, Step
 
 
 class Planned:
-    """Adds to a v2 transform of torchvision's that it can be drawn from an image's shape, and takes arrays."""
+    """Makes a v2 transform of torchvision's drawable from an image's shape, and able to take arrays."""
 
     _fill, dtype = Attribute(by_class), Attribute(by_class)
     interpolation, policy = Attribute(InterpolationMode.adopt), Attribute(AutoAugmentPolicy.adopt)
     _runs_alone = False
-    """Whether a program beats torchvision's code on one PIL image."""
+    """True if a program is faster than torchvision's code for a single PIL image."""
 
     def forward(self, *inputs: object) -> object:
-        """Calls torchvision's, but for a PIL image alone, which a program is made for where that is soon said.
+        """Calls torchvision's ``forward``; runs a program instead for a single PIL image if that is faster.
 
-        A uint8 array that is the sample's image is transformed as a PIL image would be.
+        A uint8 array that is the sample's image is transformed like a PIL image.
         """
         if self._runs_alone and len(inputs) == 1 and isinstance(inputs[0], PIL.Image.Image):
             made = _run_alone(self, inputs[0])
@@ -58,42 +58,42 @@ class Planned:
         return _with_array(self, super().forward, inputs)  # type: ignore[misc]
 
     def _call_kernel(self, functional: Function, inpt: object, *args: object, **kwargs: object) -> object:
-        """Calls torchvision's; on uint8 tensors in main memory and on PIL images the core's."""
+        """Calls torchvision's kernel; the core's instead on uint8 tensors in main memory and on PIL images."""
         made = by_fastpipe(functional, inpt, args, kwargs)
         return super()._call_kernel(functional, inpt, *args, **kwargs) if made is None else made  # type: ignore[misc]
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        """The steps for an image of that shape, drawn as calling the transform would draw."""
+        """Draws the steps for an image of that shape, with the same random numbers as calling the transform."""
         return steps_of(self, shape, generators)
 
     def _plans_itself(self) -> bool:
-        """Whether `draw` says all that calling the transform does."""
+        """True if the steps of `draw` are all that calling the transform does."""
         return _is_planned(self)
 
 
 class PlannedApply(Planned):
-    """`Planned`, for ``RandomApply``."""
+    """`Planned` for ``RandomApply``."""
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        """Draws for one member after the other."""
+        """Draws for each member in order."""
         own: Any = self
         return draw_all(own.transforms, shape, generators) if stream_of(generators).bernoulli(own.p) else ()
 
 
 class PlannedV2Compose(Planned):
-    """`Planned`, for ``Compose``; one image goes through it as a program. See `fastpipe.transforms.compose_plan`."""
+    """`Planned` for ``Compose``, which runs one image as a program. See `fastpipe.transforms.compose_plan`."""
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        """Draws for one member after the other."""
+        """Draws for each member in order."""
         own: Any = self
         return draw_all(own.transforms, shape, generators)
 
     def forward(self, *inputs: object) -> object:
-        """Calls torchvision's, but for an image that a program can be made for."""
+        """Calls torchvision's ``forward``; runs a program instead for an image that has a plan."""
         own: Any = self
         plan = own._call_for(inputs[0]) if inputs else None
         if plan is not None:
-            whole = len(plan.runs) == 1  # what is foreign sees all of a sample, and for an array a PIL image
+            whole = len(plan.runs) == 1  # foreign members see the whole sample, and an array as a PIL image
             if len(inputs) == 1 and (whole or not isinstance(inputs[0], np.ndarray)):
                 return plan(inputs[0])
             if whole and _takes_samples(plan.runs[0].drawn[0]) and all(type(value) in _PLAIN for value in inputs[1:]):
@@ -104,7 +104,7 @@ class PlannedV2Compose(Planned):
 
 
 def _takes_samples(transform: Any) -> bool:
-    """True for v2's transforms, and so for all that are drawn with one; v1's take an image alone."""
+    """True for v2's transforms, and thus for those drawn together with one; v1's take only an image."""
     return hasattr(planned(transform), "_plans_itself")
 
 
@@ -115,10 +115,10 @@ _OWN_WAYS: dict[type, tuple[type, ...]] = {
 
 
 def steps_of(transform: Any, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-    """The steps that torchvision's own code does to an image of that shape.
+    """Draws the steps by running torchvision's own code on an image of that shape without pixels.
 
     Raises:
-        PlanError: they depend on the pixels.
+        PlanError: the steps depend on the pixels.
     """
     try:
         with torch_draws_from(generators):
@@ -159,7 +159,7 @@ def _is_planned(transform: Any) -> bool:
 
 
 def planned_class(base: Any, module: str, **own: Any) -> type:
-    """torchvision's class with what is fastpipe's, and some attributes of its own."""
+    """Makes fastpipe's class from torchvision's, with further attributes."""
     body = {
         **own,
         "__module__": module,
@@ -171,7 +171,7 @@ def planned_class(base: Any, module: str, **own: Any) -> type:
     }
     if base in _draws.QUICK:
         body["draw"] = _drawing(_draws.QUICK[base])
-    if base in _params.QUICK and hasattr(base, "make_params"):  # older versions call it otherwise
+    if base in _params.QUICK and hasattr(base, "make_params"):  # older versions have another name for it
         body["make_params"] = _with_params(_params.QUICK[base], base.make_params)
     if _POLICY_METHOD in vars(_AutoAugmentBase) and issubclass(base, _AutoAugmentBase):
         body[_POLICY_METHOD] = with_functional(getattr(base, _POLICY_METHOD), functional)
@@ -187,7 +187,7 @@ _POLICY_METHOD = "_apply_image_or_video_transform"
 
 def _drawing(quick: _draws.Draw) -> Function:
     def draw(self: Planned, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        """`Planned.draw`, without torchvision's code where that is known."""
+        """`Planned.draw`, without torchvision's code for cases that `quick` covers."""
         steps = quick(self, shape, stream_of(generators))
         return steps_of(self, shape, generators) if steps is None else steps
 
@@ -196,7 +196,7 @@ def _drawing(quick: _draws.Draw) -> Function:
 
 def _with_params(quick: _params.MakeParams, plain: Function) -> Function:
     def make_params(self: Planned, flat_inputs: list[Any]) -> dict[str, Any]:
-        """Draws as torchvision's does; by its code for what isn't known here."""
+        """Draws as torchvision's method does; calls that method for cases that `quick` doesn't cover."""
         made = quick(self, flat_inputs)
         return plain(self, flat_inputs) if made is None else made
 
@@ -215,13 +215,13 @@ _ALONE = frozenset(
     }
 )
 _LEAST_CROPPED = 10_000
-"""Pixels from which a `RandomCrop` with a border is faster as a program; others are Pillow's one or two calls."""
+"""Pixels from which on a `RandomCrop` with a border is faster as a program than as one or two calls of Pillow."""
 
 
 def _run_alone(transform: Any, image: PIL.Image.Image) -> object:
-    """The result of a transform on one PIL image, drawn and run as a program.
+    """Draws a transform on one PIL image, runs it as a program, and returns the result.
 
-    None where torchvision's code is to run, with the generators where they were.
+    None, with the generators' states restored, if torchvision's code has to run.
     """
     shape = None if isinstance(image, PilStandIn) else image_shape(image)
     if shape is None or not core.available() or not _is_planned(transform):
@@ -236,7 +236,7 @@ def _run_alone(transform: Any, image: PIL.Image.Image) -> object:
         return draw_and_run(transform.draw, image, shape)
     except (PlanError, Untraceable):
         return None
-    except Exception as error:  # `raise_if_ours` raises it, unless torchvision's own way fails, too
+    except Exception as error:  # judge raises it, unless torchvision fails, too
         with preserved_globals():
             raise_if_ours(error, lambda: super(Planned, transform).forward(image))
         return None
@@ -246,7 +246,7 @@ _CONVERSIONS = (theirs.PILToTensor, theirs.ToImage, theirs.ToPureTensor, theirs.
 
 
 def _converting(draw: _draws.Draw, transform: Function) -> Function:
-    """``transform`` for conversions, which torchvision doesn't dispatch by class."""
+    """Wraps ``transform`` of conversions, which torchvision doesn't dispatch by class."""
 
     def converted(self: Planned, inpt: object, params: dict[str, Any]) -> Any:
         if not isinstance(inpt, STAND_INS):
@@ -265,9 +265,9 @@ _PLAIN = frozenset({bool, bytes, float, int, str, type(None)})
 
 
 def _with_picture(compose: Any, inputs: tuple[Any, ...]) -> object:
-    """Runs torchvision's code on a sample with one PIL image, whose pixels a program makes.
+    """Runs torchvision's code on a sample with one PIL image, and makes the image's pixels by a program.
 
-    None where that can't be, or something fails: then the generators are where they were.
+    None, with the generators' states restored, if that isn't possible or an error occurs.
     """
     flat, spec = tree_flatten(inputs)
     pictures = [value for value in flat if isinstance(value, PIL.Image.Image)]
@@ -283,19 +283,19 @@ def _with_picture(compose: Any, inputs: tuple[Any, ...]) -> object:
             return _with_pixels(theirs.Compose.forward(planned(compose), *sample), pictures[0], shape)
     except (PlanError, Untraceable):
         return None
-    except Exception as error:  # `raise_if_ours` raises it, unless torchvision's own way fails, too
+    except Exception as error:  # judge raises it, unless torchvision fails, too
         with preserved_globals():
             raise_if_ours(error, lambda: theirs.Compose.forward(compose, *inputs))
         return None
 
 
 def _with_pixels(sample: object, image: LoadedImage, shape: ImageShape) -> object:
-    """Puts the transformed image into a sample that torchvision's code made with a stand-in for the image.
+    """Puts the transformed image in the place of its stand-in in a sample.
 
     Args:
-        sample: with the stand-in, which has the drawn steps.
-        image: with pixels.
-        shape: the image's.
+        sample: the result of torchvision's code, with a stand-in that has the drawn steps.
+        image: the image with pixels.
+        shape: the image's shape.
     """
     steps = image_steps(sample)
     pixels = run_on_image(lower(steps, shape), image, in_rows=True) if steps else image
@@ -317,7 +317,7 @@ def _may_have_array(inputs: tuple[object, ...]) -> bool:
 
 
 def _takes_arrays(transform: Any) -> bool:
-    """torchvision's own transforms of arrays: conversions, and functions of the user's."""
+    """True for torchvision's own transforms of arrays: conversions, and functions of the user's."""
     types = transform._transformed_types
     return np.ndarray in types or object in types
 
@@ -329,7 +329,7 @@ def _is_image(value: object) -> bool:
 
 
 def _with_array(transform: Any, forward: Any, inputs: tuple[Any, ...]) -> object:
-    """The transform on a sample whose first array is its image, where there is no other image in it."""
+    """Runs the transform on a sample whose first array is its image, unless there is another image in it."""
     flat, _ = tree_flatten(inputs)
     array = next((value for value in flat if _is_image(value)), None)
     if array is None or any(
@@ -354,7 +354,7 @@ def _with_array(transform: Any, forward: Any, inputs: tuple[Any, ...]) -> object
 
 
 def _is_picture(value: Any) -> bool:
-    """True if torchvision takes a value for an image, or would take it for one if there is no other."""
+    """True if torchvision takes a value for an image, or would if there is no other image."""
     return isinstance(value, (PIL.Image.Image, tv_tensors.Image, tv_tensors.Video)) or (
         theirs.functional.is_pure_tensor(value) and value.ndim >= 3
     )

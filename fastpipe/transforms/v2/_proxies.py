@@ -1,8 +1,9 @@
-"""Stand-ins for images, with a size and no pixels: torchvision's transforms run on them, and their steps are recorded.
+"""Stand-ins for images, with a size and no pixels, on which torchvision's transforms run while their steps are
+recorded.
 
-torchvision's v2 dispatches each function by the class of its input. For the three classes here the kernels are ours:
-they add an operation to the image's list, and give an image of the size that the result would have. Everything else,
-draws, boxes, masks and checks, is torchvision's own code.
+torchvision's v2 dispatches each function by the class of its input. fastpipe registers kernels for the three classes
+here: they add an operation to the stand-in's steps, and return a stand-in with the size of the result. Everything else,
+such as draws, boxes, masks and checks, is torchvision's own code.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _Made = TypeVar("_Made")
 
 
 def named(stand_in: _Class) -> _Class:
-    """Gives a class of stand-ins the name of the class that it stands for, which torchvision's errors show."""
+    """Gives a stand-in class the name of the class that it stands for, for torchvision's error messages."""
     real = stand_in.stands_for  # type: ignore[attr-defined]
     stand_in.__module__, stand_in.__name__, stand_in.__qualname__ = real.__module__, real.__name__, real.__qualname__
     return stand_in
@@ -43,9 +44,9 @@ class PilStandIn(SizedImage):
     """A stand-in for a PIL image.
 
     Attributes:
-        shape: of the image.
-        steps: what was done to get here.
-        stands_for: the class, of this and the other stand-ins.
+        shape: the image's shape.
+        steps: the steps that led to this image.
+        stands_for: the class that is stood in for (an attribute of all stand-in classes).
     """
 
     stands_for = PIL.Image.Image
@@ -80,7 +81,7 @@ STAND_INS = (PilStandIn, TensorStandIn, PureStandIn)
 
 
 def stand_in(shape: ImageShape, steps: tuple[Step, ...] = ()) -> StandIn:
-    """An image of that shape: a PIL image, or the tensor that a `TensorShape` says."""
+    """Makes a stand-in for an image of that shape: a PIL image, or for a `TensorShape` a tensor."""
     if not isinstance(shape, ops.TensorShape):
         return PilStandIn(shape, steps)
     empty = torch.empty((shape.channels, shape.height, shape.width), dtype=shape.dtype, device="meta")
@@ -90,7 +91,7 @@ def stand_in(shape: ImageShape, steps: tuple[Step, ...] = ()) -> StandIn:
 
 
 def shape_of(image: StandIn) -> ImageShape:
-    """The shape that `stand_in` makes such an image of."""
+    """The shape from which `stand_in` makes such an image."""
     if isinstance(image, PilStandIn):
         return image.shape
     channels, height, width = image.shape
@@ -99,7 +100,7 @@ def shape_of(image: StandIn) -> ImageShape:
 
 
 def after(image: StandIn, *operations: Step) -> StandIn:
-    """The image after some more steps."""
+    """The stand-in for the image after further steps."""
     shape = shape_of(image)
     for operation in operations:
         shape = operation.output_shape(shape)
@@ -108,16 +109,16 @@ def after(image: StandIn, *operations: Step) -> StandIn:
 
 def _steps(image: StandIn) -> tuple[Step, ...]:
     steps: tuple[Step, ...] | None = getattr(image, "steps", None)
-    if steps is None:  # made by a function of torch's, not of torchvision's
+    if steps is None:  # made by a function of torch's, not torchvision's
         raise Untraceable("this transform calculates with a tensor, and there is none yet")
     return steps
 
 
 def image_steps(sample: object) -> tuple[Step, ...]:
-    """The steps of the image in a sample that torchvision's code gave.
+    """The steps of the one image in a sample that torchvision's code made.
 
     Raises:
-        Untraceable: there are several, or something else needs its pixels.
+        Untraceable: the sample has no or several images, or another value that depends on pixels.
     """
     leaves = tree_leaves(sample)
     images = [leaf for leaf in leaves if isinstance(leaf, STAND_INS)]
@@ -128,11 +129,11 @@ def image_steps(sample: object) -> tuple[Step, ...]:
     return _steps(images[0])
 
 
-# -- what a function does to pixels, from its arguments
+# -- operations of functions, from the functions' arguments
 
 
 def given_by_name(name: str, args: tuple[object, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """The arguments by name."""
+    """Positional and keyword arguments as one dict by name."""
     return {**dict(zip(_parameters(name), args, strict=False)), **kwargs} if args else kwargs
 
 
@@ -143,7 +144,7 @@ def _parameters(name: str) -> tuple[str, ...]:
 
 
 def cropped_first(on: Callable[..., _Made], image: object, given: dict[str, Any]) -> _Made:
-    """``resized_crop``, by what ``crop`` and ``resize`` do to an image."""
+    """``resized_crop`` as ``crop`` and ``resize``, each applied by ``on``."""
     place = {key: given[key] for key in ("top", "left", "height", "width")}
     rest = {key: value for key, value in given.items() if key not in place}
     return on("resize", on("crop", image, **place), **rest)
@@ -152,7 +153,7 @@ def cropped_first(on: Callable[..., _Made], image: object, given: dict[str, Any]
 def resize_of(
     before: tuple[int, int], size: object, interpolation: object = "bilinear", max_size: object = None
 ) -> ops.Resize | None:
-    """The operation of ``resize`` for an image of that ``(height, width)``; None if it changes nothing."""
+    """The operation of ``resize`` for an image of that ``(height, width)``; None if the size doesn't change."""
     height, width = F._geometry._compute_resized_output_size(before, size=size, max_size=max_size)
     if (height, width) == before:
         return None
@@ -162,7 +163,7 @@ def resize_of(
 
 
 def pad_of(padding: object, fill: Fill = 0, padding_mode: str = "constant") -> ops.Pad:
-    """The operation of ``pad``, its colour as operations have it."""
+    """The operation of ``pad``; ``fill`` as operations take it."""
     left, right, top, bottom = F._geometry._parse_pad_padding(padding)
     return ops.Pad([left, top, right, bottom], fill, padding_mode)
 
@@ -222,7 +223,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-# -- what it does to a PIL image
+# -- functions on stand-ins for PIL images
 
 
 def _resize(image: PilStandIn, antialias: object = True, **given: object) -> StandIn:
@@ -242,7 +243,7 @@ def _pad(image: PilStandIn, padding: object, fill: Fill = None, padding_mode: st
 
 
 def whole_colour(fill: object, channels: int) -> int | tuple[int, ...] | None:
-    """A colour as the integers that Pillow makes of it; None where it says what is wrong."""
+    """A fill as integers, as Pillow converts it; None if torchvision has to raise."""
     if type(fill) is int:
         return (fill,) * channels if channels > 1 else fill
     values = [0] if fill is None else list(fill) if isinstance(fill, (list, tuple)) else [fill]
@@ -253,7 +254,7 @@ def whole_colour(fill: object, channels: int) -> int | tuple[int, ...] | None:
 
 
 def _order(permutation: Iterable[int], channels: int) -> tuple[int, ...] | None:
-    """The order of the channels if each occurs once; else None."""
+    """The order of the channels, if each channel occurs once; else None."""
     order = tuple(int(channel) for channel in permutation)
     return order if sorted(order) == list(range(channels)) else None
 
@@ -293,7 +294,7 @@ def _on_pil(name: str, image: PilStandIn, /, *args: object, **kwargs: object) ->
     return after(image, ops.PilOperation(name, given, image.shape))
 
 
-# -- what it does to a tensor
+# -- functions on stand-ins for tensors
 
 _SAME_SIZE = ops.BY_PIXEL | {
     "adjust_contrast",
@@ -320,7 +321,7 @@ def _on_tensor(name: str, image: TensorLike, /, *args: object, **kwargs: object)
 
 def _plainly(name: str, image: TensorLike, given: dict[str, Any]) -> StandIn:
     size = None
-    if name not in _SAME_SIZE and name not in _SIZED:  # torchvision's own kernel says
+    if name not in _SAME_SIZE and name not in _SIZED:  # runs torchvision's kernel to get the size
         channels, height, width = getattr(F, name)(image.as_subclass(torch.Tensor), **given).shape
         size = height, width, channels
     shape: Any = shape_of(image)
@@ -328,7 +329,7 @@ def _plainly(name: str, image: TensorLike, given: dict[str, Any]) -> StandIn:
 
 
 _SIZED = frozenset({*MOVES, "pad", "resize"})
-"""Functions whose operation says the result's size."""
+"""Functions for which `tensor_operation` knows the result's size."""
 
 
 def _tensor_resize(image: TensorLike, antialias: object = True, **given: object) -> StandIn:
@@ -383,7 +384,7 @@ def _refuse(name: str, image: object, /, *args: object, **kwargs: object) -> NoR
     raise Untraceable(f"{name} isn't known ahead")
 
 
-_ASKS = ("get_",)  # functions that ask for sizes, which torchvision's kernels read off these images, too
+_ASKS = ("get_",)  # names of functions that only read sizes; torchvision's kernels for them work on stand-ins
 _NEVER = {"five_crop", "gaussian_noise", "ten_crop", "uniform_temporal_subsample"}
 
 

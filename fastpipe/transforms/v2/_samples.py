@@ -1,7 +1,7 @@
-"""Samples without pixels: an image that is still in its file, boxes, and masks that aren't made yet.
+"""Samples without pixels: an image that hasn't been decoded, boxes, and masks that haven't been made.
 
-Boxes and labels are small: torchvision transforms them at once. Masks are as large as the image; like it they are stood
-in for, and made when it is known which part of them is left.
+torchvision transforms boxes and labels at once, because they are small. Masks are as large as the image; like the image
+they are replaced by stand-ins, and made when it is known which part of them is needed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from fastpipe.types import Generators, ImageShape, LoadMask, Step
 
 
 class _Later:
-    """A mask that isn't made yet: a tensor without memory, and the function and operations that will make it."""
+    """A mask that hasn't been made: a tensor without memory, with the function and operations that will make it."""
 
     load: LoadMask
     whole: tuple[int, int]
@@ -67,7 +67,7 @@ class MaskStandIn(_Later, tv_tensors.Mask):  # type: ignore[misc]
 
 @named
 class PureMaskStandIn(_Later, torch.Tensor):
-    """A stand-in for the plain tensor that a mask has become."""
+    """A stand-in for a plain tensor that was made from a mask."""
 
     stands_for = torch.Tensor
 
@@ -79,7 +79,7 @@ def _mask(like: Any, size: tuple[int, ...], steps: Any, keep: Any, dtype: torch.
 
 
 def mask_stand_in(load: LoadMask, count: int, size: tuple[int, int]) -> torch.Tensor:
-    """A ``tv_tensors.Mask`` of ``count`` masks of that ``(height, width)``, made by ``load`` when it is needed."""
+    """A stand-in for ``count`` masks of that ``(height, width)``, which ``load`` makes when they are needed."""
     return _mask(SimpleNamespace(load=load, whole=size), (count, *size), (), None, torch.uint8, MaskStandIn)
 
 
@@ -122,7 +122,7 @@ def _on_mask(name: str, mask: Any, /, *args: Any, **kwargs: Any) -> object:
 def _register() -> None:
     for functional, kernels in list(_KERNEL_REGISTRY.items()):
         name = functional.__name__
-        if getattr(F, name, None) is not functional:  # fastpipe's own has the same kernels
+        if getattr(F, name, None) is not functional:  # fastpipe's own function shares its kernels
             continue
         if tv_tensors.Mask in kernels and not name.startswith("get_"):
             _register_kernel_internal(functional, MaskStandIn, tv_tensor_wrapper=False)(partial(_on_mask, name))
@@ -134,13 +134,13 @@ _register()
 def draw_sample(
     transforms: Sequence[Any], shape: ImageShape, targets: tuple[Any, ...], generators: Generators
 ) -> tuple[tuple[Step, ...], object]:
-    """Runs v2 transforms on an image of that shape and on targets, drawing from generators.
+    """Runs v2 transforms on stand-ins for an image of that shape and for masks, drawing from generators.
 
     Returns:
-        What is to be done to the image, and what the transforms gave, with stand-ins for the image and for masks.
+        The steps of the image; and the result of the transforms, with stand-ins for the image and for masks.
 
     Raises:
-        Untraceable: a transform wants pixels; the generators have moved.
+        Untraceable: a transform needs pixels; the generators' states have advanced.
     """
     sample: tuple[object, ...] = (stand_in(shape), *targets)
     alone = not targets
@@ -153,7 +153,7 @@ def draw_sample(
 
 
 def with_pixels(sample: object, image: object, finish: Callable[[Any], torch.Tensor]) -> object:
-    """A drawn sample with the image, and masks as ``finish`` makes them from their stand-ins."""
+    """Replaces the stand-ins in a sample: by the image, and by masks that ``finish`` makes."""
 
     def put(leaf: object) -> object:
         if isinstance(leaf, STAND_INS):
@@ -170,18 +170,18 @@ def with_pixels(sample: object, image: object, finish: Callable[[Any], torch.Ten
 
 
 def box_tensor(boxes: object, format: str, size: tuple[int, int], **options: object) -> torch.Tensor:
-    """``tv_tensors.BoundingBoxes`` on an image of that ``(height, width)``."""
+    """Makes ``tv_tensors.BoundingBoxes`` for an image of that ``(height, width)``."""
     made: torch.Tensor = tv_tensors.BoundingBoxes(boxes, format=format, canvas_size=tuple(size), **options)
     return made
 
 
 def xyxy(boxes: object) -> torch.Tensor:
-    """Boxes in the format of two corners."""
+    """Converts boxes to the format XYXY."""
     made: torch.Tensor = F.convert_bounding_box_format(boxes, new_format=tv_tensors.BoundingBoxFormat.XYXY)
     return made
 
 
 def keypoint_tensor(points: object, size: tuple[int, int]) -> torch.Tensor:
-    """``tv_tensors.KeyPoints`` on an image of that ``(height, width)``."""
+    """Makes ``tv_tensors.KeyPoints`` for an image of that ``(height, width)``."""
     made: torch.Tensor = tv_tensors.KeyPoints(points, canvas_size=tuple(size))
     return made

@@ -1,4 +1,4 @@
-"""torchvision's v2 functions, every public name: they do for boxes, masks and tensors what torchvision does.
+"""torchvision's v2 functions, under every public name, with torchvision's results for boxes, masks and tensors.
 
 On PIL images in mode RGB or L, and on uint8 tensors in main memory, single or in batches, many of them run in
 fastpipe's core, with torchvision's bytes.
@@ -23,7 +23,7 @@ __all__ = [name for name in vars(_theirs) if not name.startswith("_")]
 
 
 def register_kernel(functional: Callable[..., object] | str, tv_tensor_cls: type) -> Any:
-    """Registers a kernel as torchvision's function of that name does, for a function of either library or its name."""
+    """Registers a kernel for a function of either library, or its name, as torchvision's ``register_kernel`` does."""
     return _theirs.register_kernel(getattr(functional, "__wrapped__", functional), tv_tensor_cls)
 
 
