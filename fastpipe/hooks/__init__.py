@@ -1,7 +1,8 @@
-"""Scripts as they are, made faster: what they ask of other libraries is recorded, planned and checked.
+"""Makes unchanged scripts faster: their calls of other libraries are recorded, planned and checked.
 
-`install` replaces a few functions of Pillow, torchvision, torch, OpenCV and albumentations, each in a module of
-this package, once the script has imported the library. Nothing here imports a library that the script doesn't.
+`install` replaces a few functions of Pillow, torchvision, torch, OpenCV and albumentations. Each library has its own
+modules in this package, which hook it once the script has imported it. Nothing here imports a library that the script
+doesn't import.
 """
 
 from fastpipe.hooks.installation import Installation, install, is_installed, uninstall

@@ -1,4 +1,5 @@
-"""The folder for the accounts of child processes: made with a lock, so that one that a killed process left is known."""
+"""The folder for the ledgers of child processes; it has a lock, by which the folder of a killed process is
+recognised."""
 
 from __future__ import annotations
 
@@ -12,14 +13,14 @@ from fastpipe.liveness import Owner, is_alive
 _PREFIX = "fastpipe-accounts-"
 
 _STARTING_S = 60.0
-"""A folder that has been changed since may be of a process that hasn't taken its lock yet."""
+"""The age below which a folder may belong to a process that hasn't taken its lock yet."""
 
 
 def make_folder() -> tuple[str, Owner]:
-    """Makes a folder of this process's own, which has its lock, and removes those whose process was killed.
+    """Makes a folder owned by this process, with a lock, and removes folders whose process was killed.
 
     Returns:
-        The folder, and this process as its owner: of `remove_folder`.
+        The folder and its owner, for `remove_folder`.
     """
     parent = tempfile.gettempdir()
     with os.scandir(parent) as entries:
@@ -31,14 +32,14 @@ def make_folder() -> tuple[str, Owner]:
 
 
 def remove_folder(folder: str, owner: Owner) -> None:
-    """Removes the folder that this process has made; a forked process leaves it alone."""
+    """Removes the folder if this process has made it; a forked process doesn't."""
     if owner.process == os.getpid():
         owner.end()
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _is_left(entry: os.DirEntry[str]) -> bool:
-    """True for a folder whose owner has ended, and who was this user."""
+    """True for a folder of this user's whose owner process has ended."""
     try:
         found = entry.stat(follow_symlinks=False)
         if hasattr(os, "getuid") and found.st_uid != os.getuid():
@@ -46,5 +47,5 @@ def _is_left(entry: os.DirEntry[str]) -> bool:
         if not entry.is_dir(follow_symlinks=False) or time.time() - found.st_mtime < _STARTING_S:
             return False
         return not any(is_alive(entry.path, name) for name in os.listdir(entry.path) if not name.endswith(".json"))
-    except OSError:  # another process removes it now
+    except OSError:  # another process is removing it
         return False

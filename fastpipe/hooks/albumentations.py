@@ -1,11 +1,10 @@
-"""albumentations: what it takes long for beside its draws, by the core.
+"""albumentations: the slow parts other than its draws, computed by the core.
 
-Its crops are views, its flips and resizes OpenCV's at their best; what is left is ``Normalize``, whose table it looks
-up channel by channel, and the batch of the tensors that ``ToTensorV2`` makes of that: they lie in rows of pixels, the
-batch in planes. Where both stand together in a `Compose`, the tensor has no elements until somebody looks at them, or
-the batch is made: then the core writes planes, and no floats are in between. Besides, OpenCV copies what is transposed
-or rotated, and boxes are looked at again where a transform has changed them. All transforms stay as they are, with
-their generators.
+Its crops are views, and its flips and resizes are OpenCV's, which are fast. Slow are ``Normalize``, which looks up its
+table channel by channel, and stacking the tensors of ``ToTensorV2``, which are interleaved, to a planar batch. If both
+follow each other in a `Compose`, the tensor has no elements until it is used or the batch is stacked: then the core
+writes the planes directly, without intermediate floats. In addition, OpenCV copies transposed and rotated images, and
+boxes are only filtered again if a transform has changed them. All transforms and their generators are unchanged.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from fastpipe.hooks.ledger import LEDGER, Site
 from fastpipe.hooks.patches import Function, Patches, plainly
 
 _FINGERPRINT = "9e5c6fe19016e82a"
-"""Fingerprint of albucore's functions by which ``Normalize`` computes."""
+"""Fingerprint of the functions of albucore with which ``Normalize`` computes."""
 _PAIR_FINGERPRINT = "202d13e9d165f38d"
-"""Fingerprint of albumentations' code from the array that ``Normalize`` gets to the tensor that `Compose` gives."""
+"""Fingerprint of albumentations' code from the input of ``Normalize`` to the tensor that `Compose` returns."""
 _CHECK_FINGERPRINT = "5eae0499ecdba183"
 """Fingerprint of albumentations' ``check_bboxes``."""
 _NORMALIZE = "albumentations.Normalize"
@@ -35,13 +34,13 @@ _COMPOSITION, _PIXELS, _PYTORCH = (
 )
 _BOXES, _BASES = "albumentations.core.bbox_utils", "albumentations.core.transforms_interface"
 _LEAST_PIXELS = 1 << 14
-"""The fewest pixels of an image whose tensor waits: the floats of smaller ones take memory that is there already."""
+"""The fewest pixels of an image for which the tensor is made later: smaller arrays of floats reuse freed memory."""
 
 _thread = threading.local()
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
-    """Replaces the function by which ``Normalize`` computes, in the module of its class, and what calls it."""
+    """Replaces the function with which ``Normalize`` computes, in the module of its class, and its callers."""
     if module.__name__ == _PIXELS:
         patches.wrap(module, "normalize", partial(_Normalize, _NORMALIZE))
         patches.wrap(module.Normalize, "apply_with_params", _normalizing)
@@ -57,15 +56,15 @@ def hook(module: ModuleType, patches: Patches) -> None:
 
 
 class _Normalize(FasterFunction):
-    """albucore's ``normalize``, of uint8 images of three channels by the core."""
+    """albucore's ``normalize`` of uint8 images with three channels, by the core."""
 
     @cached_property
     def _is_known(self) -> bool:
-        """True if this albucore computes as the one that this was written after."""
+        """True if this albucore's code is the one that this class was written for."""
         return _has_known_code(self._plain)
 
     def make(self, img: Any = None, mean: Any = None, denominator: Any = None, *others: Any, **named: Any) -> Any:
-        """The image in float32, or why albucore is to make it."""
+        """The image in float32, or the reason why albucore has to make it."""
         from fastpipe.core.factors import normalized_by_factor
 
         if not self._is_known:
@@ -96,14 +95,14 @@ def _is_common(img: Any, mean: Any, denominator: Any) -> bool:
 
 
 class _Pair:
-    """A ``Normalize`` and the ``ToTensorV2`` after it, in one call of their `Compose`.
+    """A ``Normalize`` and the ``ToTensorV2`` after it, during one call of their `Compose`.
 
     Args:
         normalize: albumentations' object.
         to_tensor: albumentations' object.
 
     Attributes:
-        array: stands for the floats between them, without elements; None before, and once the tensor is there.
+        array: a placeholder, without values, for the floats between both; None before, and once the tensor is made.
     """
 
     def __init__(self, normalize: Any, to_tensor: Any) -> None:
@@ -114,7 +113,7 @@ class _Pair:
 
     @classmethod
     def of(cls, compose: Any) -> _Pair | None:
-        """The last pair of a `Compose`; None where its class is another, or its members do something of their own."""
+        """The last pair of a `Compose`; None for a subclass, or if the members were changed on their instances."""
         composition, pixels, pytorch = map(sys.modules.get, (_COMPOSITION, _PIXELS, _PYTORCH))
         if composition is None or pixels is None or pytorch is None or type(compose) is not composition.Compose:
             return None
@@ -128,7 +127,7 @@ class _Pair:
         return None
 
     def begin(self, image: Any) -> bool:
-        """Takes an image that is to be normalised; False where albumentations is to do that."""
+        """Takes an image to normalise; False if albumentations has to do it."""
         begun = time.perf_counter()
         site, mean, factor = self._site, self.normalize.mean_np, self.normalize.denominator
         if site.is_off or not _is_common(image, mean, factor) or image.shape[0] * image.shape[1] < _LEAST_PIXELS:
@@ -142,17 +141,17 @@ class _Pair:
 
         if torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack() or not core.available():
             return False
-        pixels = image.copy(order="C")  # somebody may write to the image
+        pixels = image.copy(order="C")  # the image may be changed later
         mean, factor = mean.copy(), factor.copy()
         library = partial(_made_plainly, self.to_tensor, pixels, mean, factor)
         account = SiteAccount(site, library, site.is_check_due())
         self._work = NormalizedPixels.of(pixels, mean, factor, library, account)
-        self.array = np.empty(pixels.shape, np.float32)  # whose pages nobody touches
+        self.array = np.empty(pixels.shape, np.float32)  # pages that are never touched
         self._seconds = time.perf_counter() - begun
         return True
 
     def tensor(self) -> Any:
-        """The tensor, without elements."""
+        """The pending tensor."""
         from fastpipe.program.pending_tensor import pending_tensor
 
         begun = time.perf_counter()
@@ -162,7 +161,7 @@ class _Pair:
         return made
 
     def end(self) -> None:
-        """Puts the floats in the array, if there is no tensor: ``ToTensorV2`` was left out."""
+        """Writes the floats to the placeholder if no tensor was made, because ``ToTensorV2`` was skipped."""
         if self.array is not None:
             self.array[...] = self._work.result().permute(1, 2, 0).numpy()
             self._site.count(self._seconds)
@@ -173,14 +172,14 @@ class _Pair:
 
 
 def _made_plainly(to_tensor: Any, pixels: Any, mean: Any, factor: Any) -> Any:
-    """The tensor by albumentations' own functions."""
+    """The tensor, made by albumentations' own functions."""
     pixel_transforms: Any = sys.modules[_PIXELS]
     with plainly():
         return to_tensor.apply(pixel_transforms.normalize(pixels, mean, factor))
 
 
 def _is_as_made(transform: Any) -> bool:
-    """Whether an object does what its class says."""
+    """True if no method of the instance is replaced, so that it does what its class does."""
     own = vars(transform)
     return "apply_with_params" not in own and own["_key2func"].get("image") == transform.apply
 
@@ -239,7 +238,7 @@ def _making_tensors(plain: Function) -> Function:
     return apply_with_params
 
 
-# -- what is turned
+# -- transposed and rotated images
 
 
 def _making_contiguous(plain: Function) -> Function:
@@ -251,10 +250,10 @@ def _making_contiguous(plain: Function) -> Function:
 
 
 def _turned(array: Any) -> Any:
-    """A view of an image whose rows or columns run otherwise, as an array of its own; None of any other.
+    """Copies a flipped or transposed view of an image to a new array by OpenCV; None for any other array.
 
-    ``Transpose``, ``RandomRotate90`` and ``D4`` give such views, which numpy copies value by value: OpenCV takes a
-    tenth of the time.
+    ``Transpose``, ``RandomRotate90`` and ``D4`` give such views. numpy copies them value by value; OpenCV takes a tenth
+    of the time.
     """
     import numpy as np
 
@@ -279,9 +278,9 @@ def _turned(array: Any) -> Any:
 
 
 class _FilterOfBoxes:
-    """albumentations' ``filter_bboxes``, which looks at the boxes after each transform: once for those that it knows.
+    """albumentations' ``filter_bboxes``, which runs after each transform; keeps its last result for the same boxes.
 
-    What it gives depends on its arguments alone, so that after a transform of pixels it is what it was before.
+    The result depends on the arguments only, so it is the same after a transform that only changes pixels.
 
     Args:
         plain: albumentations' function.
@@ -303,7 +302,7 @@ class _FilterOfBoxes:
 
 
 def _key_of_boxes(bboxes: Any = None, shape: Any = None, *others: Any, **named: Any) -> Any:
-    """All that a result depends on; None where the arguments are others than `Compose` gives."""
+    """A key of all that a result depends on; None for arguments other than those that `Compose` gives."""
     import numpy as np
 
     if type(bboxes) is not np.ndarray or bboxes.ndim != 2 or bboxes.dtype.kind != "f" or type(shape) is not dict:
@@ -315,7 +314,7 @@ def _key_of_boxes(bboxes: Any = None, shape: Any = None, *others: Any, **named: 
 
 
 def _checking_boxes(plain: Function) -> Function:
-    """albumentations' ``check_bboxes``, to which ``np.isclose`` is left for boxes that are no ordinary ones."""
+    """Wraps albumentations' ``check_bboxes``: skips its ``np.isclose`` if all boxes are clearly valid."""
 
     def check_bboxes(bboxes: Any) -> None:
         import numpy as np

@@ -1,10 +1,10 @@
-"""Memory of the batches that torch's own loader fetches: samples are made side by side, so nothing is stacked.
+"""Memory of the batches that torch's own loader fetches: samples are made in the batch's memory, so nothing is stacked.
 
-A sample is a tensor with a storage of its own, as ever, which happens to lie in the batch's memory. Where torch's
-``default_collate`` finds a batch's samples in their order there, the batch is that memory. Samples that somebody keeps
-are theirs: the batch is a copy then, and so is any other batch whose samples don't lie so. A ``collate_fn`` of the
-user's own sees samples in memory of their own, and what it stacks is a copy: in memory that is used again. In a worker
-that is shared with the main process, so that a batch is sent by its place (`fastpipe.memory.shm_pool`).
+A sample is a tensor with its own storage, as usual, but the storage is a part of the batch's memory. If torch's
+``default_collate`` gets a batch's samples in their order there, that memory becomes the batch. If the user keeps some
+of the samples, or they are in another order, the batch is a copy. A ``collate_fn`` of the user's own gets samples with
+separate memory, and its stacks are copies in reused memory. In a worker that memory is shared with the main process, so
+that a batch is sent by its position (`fastpipe.memory.shm_pool`).
 """
 
 from __future__ import annotations
@@ -35,25 +35,26 @@ Stack = Callable[[Any], "torch.Tensor | None"]
 
 _default_collate: Collate = default_collate
 _OFTEN = 4
-"""At most every fourth tensor without pixels may be kept by somebody: its pixels are made twice."""
+"""Pending tensors are used as long as at most a fourth of them is kept by the user: those have their pixels made
+twice."""
 _MOST_RESULTS = 16
-"""Results of a sample that get places: eight crops, two views."""
+"""The most results of a sample that get slots in a batch; eight crops and two views are ten."""
 
 _thread = threading.local()
 
 
 class FetcherMemory:
-    """Knowledge of the samples of one of torch's fetchers, from its batches so far.
+    """What one of torch's fetchers has shown of its samples in its batches so far.
 
-    A sample's results have numbers, in the order in which they are made.
+    The results of a sample are numbered in the order in which they are made.
 
     Attributes:
-        unused: numbers of the results that get no places in a batch's memory: somebody keeps them, or two batches in
-            a row were no stacks of them.
-        missed: numbers of the results that the last batch was no stack of.
-        results: how many a sample has, where the data set makes several samples at once.
-        stacks: results have no pixels until they are stacked, by torch's ``default_collate`` or the user's function:
-            nobody is known to keep them, or to ask for their class, before.
+        unused: the numbers of results that get no slots in a batch's memory, because the user keeps them, or because
+            two batches in a row were no stacks of them.
+        missed: the numbers of results that the last batch was no stack of.
+        results: number of results of a sample, if the data set makes several samples at once.
+        stacks: results are made without pixels until they are stacked by torch's ``default_collate`` or the user's
+            function; True until the user's code is found to keep them, or to ask for their class, before.
     """
 
     def __init__(self, stacks: bool) -> None:
@@ -65,18 +66,18 @@ class FetcherMemory:
 
 @once_a_fetcher
 def memory_of(fetcher: Any) -> FetcherMemory:
-    """The memory of one of torch's fetchers."""
+    """The `FetcherMemory` of one of torch's fetchers."""
     return FetcherMemory(stacks=not type_calls_of(fetcher).tensors)
 
 
 def fetch_in_places(fetcher: Any, indices: Sequence[Any], plain: Fetch, several: Any = None) -> object:
-    """The batch that a fetcher's own method gives, with the results of its samples made in their places.
+    """Calls a fetcher's own method with the results of its samples made in their slots of the batch.
 
     Args:
-        fetcher: torch's, of a data set with samples by number, which collates batches.
-        indices: of the samples.
-        plain: its method.
-        several: gives the same samples in place of its data set, all at once; None for that itself.
+        fetcher: torch's fetcher of a map-style data set, which collates batches.
+        indices: the samples' indices.
+        plain: the fetcher's own method.
+        several: a data set to fetch from instead, which makes all samples at once; None for the fetcher's.
     """
     asked = copy.copy(fetcher)
     if several is not None:
@@ -97,14 +98,14 @@ def fetch_in_places(fetcher: Any, indices: Sequence[Any], plain: Fetch, several:
 
 
 def fetch_from_stream(fetcher: Any, indices: Sequence[Any], plain: Fetch) -> object:
-    """The batch that a fetcher's own method gives, of samples of an iterator.
+    """Calls a fetcher's own method for an iterable data set.
 
-    They have memory of their own: a generator holds the last one that it gave.
+    Samples have separate memory, because a generator holds the last one that it gave.
 
     Args:
-        fetcher: torch's, which collates batches.
-        indices: as many as there are to be samples.
-        plain: its method.
+        fetcher: torch's fetcher, which collates batches.
+        indices: a list as long as the batch.
+        plain: the fetcher's own method.
     """
     asked = copy.copy(fetcher)
     try:
@@ -114,9 +115,9 @@ def fetch_from_stream(fetcher: Any, indices: Sequence[Any], plain: Fetch) -> obj
 
 
 def _fetch_stacked(fetcher: Any, asked: Any, indices: Sequence[Any], plain: Fetch, results: StackedResults) -> object:
-    """The batch of a fetcher's copy; its results have their pixels when they are stacked, unless nobody stacks them.
+    """Calls a fetcher's method on its copy; results get their pixels when they are stacked.
 
-    Those that are still there then are ordinary tensors, whatever of the user's holds them.
+    Pending results that still exist afterwards become ordinary tensors, because the user's code holds them.
     """
     memory = memory_of(fetcher)
     asked.collate_fn = _stacking(fetcher.collate_fn)
@@ -127,14 +128,14 @@ def _fetch_stacked(fetcher: Any, asked: Any, indices: Sequence[Any], plain: Fetc
         kept = [tensor for work in results.pending if (tensor := work.owner()) is not None]
         if memory.stacks:
             are_stacked = any(work.made is None for work in results.pending)
-            few_are_kept = _OFTEN * len(kept) <= len(results.pending)  # a generator holds the last one that it gave
+            few_are_kept = _OFTEN * len(kept) <= len(results.pending)  # a generator holds its last one
             memory.stacks = are_stacked and few_are_kept and not results.several
         for tensor in kept:
             with_pixels(tensor)
 
 
 class _Samples:
-    """A data set whose samples are made in their places."""
+    """A data set that tells ``places`` when each sample begins."""
 
     def __init__(self, dataset: Any, places: _BatchPlaces | StackedResults) -> None:
         self._dataset, self._places = dataset, places
@@ -149,7 +150,7 @@ class _Samples:
 
 
 class _Collate:
-    """torch's ``default_collate``, which may find a batch's samples in their places."""
+    """torch's ``default_collate``, which uses the batch's memory if samples are in their slots."""
 
     def __init__(self, places: _BatchPlaces) -> None:
         self._places = places
@@ -160,7 +161,7 @@ class _Collate:
 
 
 def _stacking(collate: Collate) -> Collate:
-    """A ``collate_fn`` that stacks in memory that is used again."""
+    """Wraps a ``collate_fn`` so that it stacks in reused memory."""
 
     def collate_stacking(samples: Any) -> Any:
         with _stacking_by(stacked), nullcontext() if collate is default_collate else _StackMode():
@@ -170,7 +171,7 @@ def _stacking(collate: Collate) -> Collate:
 
 
 class _StackMode(TorchFunctionMode):
-    """Has ``torch.stack`` make its result in memory that is used again, for as long as a ``collate_fn`` runs."""
+    """Makes ``torch.stack`` use reused memory while a ``collate_fn`` runs."""
 
     sees_transforms = False  # see `fastpipe.torch_modes`
 
@@ -181,7 +182,7 @@ class _StackMode(TorchFunctionMode):
 
 @contextmanager
 def _stacking_by(stack: Stack) -> Iterator[None]:
-    """Has `collated` ask a function within the block, in this thread."""
+    """Makes `collated` call a function within the block, in this thread."""
     before = getattr(_thread, "stack", None)
     _thread.stack = stack
     try:
@@ -191,17 +192,17 @@ def _stacking_by(stack: Stack) -> Iterator[None]:
 
 
 def collated(batch: Any) -> torch.Tensor | None:
-    """The batch that torch's ``collate_tensor_fn`` makes of some tensors; None where torch is to make it."""
+    """The result of torch's ``collate_tensor_fn`` for some tensors; None if torch has to make it."""
     stack: Stack | None = getattr(_thread, "stack", None)
     return None if stack is None else stack(batch)
 
 
 class _BatchPlaces:
-    """Places for the results of a batch that is being fetched.
+    """The slots for the results of a batch while it is fetched.
 
     Args:
-        memory: of the fetcher.
-        count: samples of the batch, which nothing but torch's ``default_collate`` sees.
+        memory: the fetcher's memory.
+        count: number of samples in the batch, which only torch's ``default_collate`` gets.
     """
 
     def __init__(self, memory: FetcherMemory, count: int) -> None:
@@ -211,7 +212,7 @@ class _BatchPlaces:
         self._sample, self._taken = -1, 0
 
     def begin_sample(self) -> None:
-        """The next results are of the next sample; without a call, those of all samples come in their order."""
+        """Begins the next sample; without calls, the results of all samples come in order."""
         self._sample += 1
         self._taken = 0
 
@@ -234,9 +235,9 @@ class _BatchPlaces:
         return None if buffer is None else buffer.place(place, shape, dtype)
 
     def collated(self, batch: Any) -> torch.Tensor | None:
-        """The batch of some tensors: of those in their places without a copy, of others in memory used again.
+        """Collates tensors: without a copy if they are in their slots, otherwise in reused memory.
 
-        None where torch is to make it.
+        None if torch has to do it.
         """
         if len(batch) == self._count and are_alike(batch) and not is_pending(batch[0]):
             first = batch[0].data_ptr()
@@ -248,9 +249,9 @@ class _BatchPlaces:
         return stacked(batch)
 
     def settle(self) -> None:
-        """Parts the batch's memory from samples that are still there; to be called when the batch is made."""
+        """Separates the batch's memory from samples that still exist; called when the batch is made."""
         memory = self._memory
-        if self._sample < 0 and self._taken != self._count * memory.results:  # none is where it should have been
+        if self._sample < 0 and self._taken != self._count * memory.results:  # no result was in the right slot
             memory.results = max(1, self._taken // self._count)
             for buffer in self._buffers.values():
                 buffer.part()
@@ -262,11 +263,11 @@ class _BatchPlaces:
 
 
 class _Buffer:
-    """The memory of one result of each sample of a batch.
+    """The memory for one result of each sample of a batch.
 
     Attributes:
-        address: of the first place.
-        batch: the tensor that has all of it, once it was made.
+        address: the address of the first slot.
+        batch: the tensor on all of it, once it is made.
     """
 
     _bytes: NDArray[np.uint8]
@@ -281,18 +282,18 @@ class _Buffer:
 
     @classmethod
     def of(cls, count: int, size: int) -> _Buffer | None:
-        """Memory for places of some bytes each; None where torch is to allocate."""
+        """Memory for slots of some bytes each; None if torch has to allocate."""
         memory = new_places(count * size)
         if memory is None:
             return None
         made = cls(count, size)
         made._bytes, made.address = memory, memory.ctypes.data
         del memory
-        made._references = sys.getrefcount(made._bytes)  # each storage on a place adds one, for as long as it is there
+        made._references = sys.getrefcount(made._bytes)  # each storage on a slot adds a reference as long as it exists
         return made
 
     def place(self, place: int, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor | None:
-        """A tensor in a place; None if it isn't of the shape of the first, or doesn't fill it."""
+        """A tensor in a slot; None if its shape differs from the first one's, or it doesn't fill the slot."""
         count = math.prod(shape)
         if count * dtype.itemsize != self._size or shape != (self._shape or shape):
             return None
@@ -301,9 +302,9 @@ class _Buffer:
         return tensor_on(self._bytes, shape, dtype, start=place * self._size)
 
     def collated(self, batch: Sequence[torch.Tensor]) -> torch.Tensor | None:
-        """The batch, in the order in which torch's batch has its values; None where a tensor isn't in its place.
+        """The batch on this memory, in torch's order; None if a tensor that got a slot isn't in it.
 
-        Those are copied there that got no place: they lie otherwise in memory.
+        Tensors that got no slot, because of another memory layout, are copied to theirs.
         """
         first, size = batch[0], self._size
         if first.nbytes != size or not first.is_contiguous():
@@ -317,7 +318,7 @@ class _Buffer:
         return made
 
     def part(self) -> bool:
-        """True if somebody has kept samples: then the batch becomes a copy."""
+        """True if the user has kept samples; then the batch becomes a copy."""
         if sys.getrefcount(self._bytes) == self._references + (self.batch is not None):
             return False
         if self.batch is not None:

@@ -1,4 +1,4 @@
-"""Imports what a loader's workers need of fastpipe before they are forked, so that they needn't in each epoch."""
+"""Imports the modules of fastpipe that a loader's workers need before they are forked, so that each epoch is faster."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 _MAKES_IMAGES = ("torchvision.transforms", "torchvision.io", "albumentations", "timm.data")
-"""Modules that are there in a script whose loaders' samples are images."""
+"""Modules of which a script has imported some if its samples are images."""
 
 _NEEDED = (
     "fastpipe.memory.torch_worker",
@@ -24,15 +24,15 @@ _NEEDED = (
 
 
 def may_make_images() -> bool:
-    """True where this process has imported what samples that are images are made with."""
+    """True if this process has imported a library for making samples that are images."""
     return "PIL.Image" in sys.modules and any(name in sys.modules for name in _MAKES_IMAGES)
 
 
 def import_for_workers(loader: Any) -> None:
-    """Imports it where a loader forks workers, and its samples may be images.
+    """Imports the modules for workers, if a loader forks its workers and its samples may be images.
 
     Args:
-        loader: torch's, which is about to start workers.
+        loader: torch's loader, which is about to start workers.
     """
     if not may_make_images():
         return

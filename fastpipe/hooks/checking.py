@@ -1,4 +1,4 @@
-"""One call made both ways: ours, and again the plain way from the generators' states before; then compared."""
+"""Checks of calls: makes the result in fastpipe's way and in the library's own, from the same generators' states."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ Result = TypeVar("Result")
 _OTHER_VALUES = "{} gave other values than the library itself"
 
 clock = time.thread_time if time.get_clock_info("thread_time").resolution < 1e-4 else time.perf_counter
-"""Seconds of the processor for this thread, where the system counts them finely: other processes' work is no part."""
+"""CPU seconds of this thread, if the system counts them precisely: without other processes' work; else wall time."""
 
 
 def check_call(
     site: Site, fast: Callable[[], Result], plain: Callable[[], Result], what: str, plain_seconds: float = 0.0
 ) -> Result:
-    """The result of a call that is made both ways: the plain one's where they differ.
+    """Makes a call in both ways and compares; returns the library's own result if they differ.
 
     Args:
-        site: that counts the check.
-        fast: our way; it may draw from the global generators.
-        plain: the library's own way, of objects that ours leaves as they are.
-        what: the call, as a warning names it.
-        plain_seconds: that the plain way has taken already, for the image that it is called with.
+        site: counts the check.
+        fast: fastpipe's way; it may draw from the global generators.
+        plain: the library's own way, on objects that `fast` doesn't change.
+        what: a description of the call, for the warning.
+        plain_seconds: the time that the library has already spent on the image with which `plain` is called.
     """
     from fastpipe.rng.state import GeneratorStates
 
@@ -44,7 +44,7 @@ def check_call(
         made = fast()
         after = GeneratorStates.of()
         _make_pixels(made)
-    except Exception as error:  # raised again, unless the library makes the same without one
+    except Exception as error:  # raised again, unless the library can make the result
         before.restore()
         return _plain_instead(site, error, plain)
     fast_seconds = clock() - begun
@@ -61,14 +61,14 @@ def check_call(
 
 
 def check_value(site: Site, made: Result, seconds: float, plain: Callable[[], Result], what: str) -> Result:
-    """Checks, as `check_call` does, a call that drew nothing, in a process that may have no torch.
+    """Checks a call that draws nothing, as `check_call` does, in a process that may not have torch.
 
     Args:
-        site: that counts the check.
-        made: what our way gave.
-        seconds: that it took.
+        site: counts the check.
+        made: the result of fastpipe's way.
+        seconds: the time that it took.
         plain: the library's own way.
-        what: the call, as a warning names it.
+        what: a description of the call, for the warning.
     """
     begun = clock()
     with plainly():
@@ -80,7 +80,7 @@ def check_value(site: Site, made: Result, seconds: float, plain: Callable[[], Re
 
 
 def _plain_instead(site: Site, error: Exception, plain: Callable[[], Result]) -> Result:
-    """Returns the library's own result after our way failed; raises our error if the library fails in the same way."""
+    """Returns the library's own result after fastpipe's way failed; raises the error if the library fails alike."""
     try:
         with plainly():
             expected = plain()
@@ -94,9 +94,9 @@ def _plain_instead(site: Site, error: Exception, plain: Callable[[], Result]) ->
 
 
 def _make_pixels(made: Any) -> None:
-    """Makes the pixels of an image without: the time that they take is a part of ours."""
+    """Makes the pixels of a lazy image, so that the time of fastpipe's way includes them."""
     if _are("PIL.Image", "Image", made):
-        made.load()  # a file that nothing was done to has no ``im`` before
+        made.load()  # an opened file without operations has no ``im`` before
         _ = made.im
 
 
@@ -109,7 +109,7 @@ def _difference(made: object, expected: object, after: GeneratorStates, plain_af
 
 
 def same_pixels(one: Any, other: Any) -> bool:
-    """True if two samples are the same: type, shape, dtype and each value of tensors, arrays and Pillow images."""
+    """True if two samples are equal: type, shape, dtype and every value of tensors, arrays and Pillow images."""
     if _are("torch", "Tensor", one, other):
         same_kind = one.shape == other.shape and one.dtype == other.dtype
         return same_kind and _same_bytes(one.detach().cpu().numpy(), other.detach().cpu().numpy())
@@ -125,7 +125,7 @@ def same_pixels(one: Any, other: Any) -> bool:
 
 
 def _are(module: str, name: str, *things: object) -> bool:
-    """True if things are of a class; if its module hasn't been imported, nothing is."""
+    """True if all objects are of a class; False if its module hasn't been imported."""
     kind: Any = getattr(sys.modules.get(module), name, ())
     return all(isinstance(one, kind) for one in things)
 
@@ -133,17 +133,17 @@ def _are(module: str, name: str, *things: object) -> bool:
 def _same_bytes(one: Any, other: Any) -> bool:
     import numpy as np
 
-    return bool(np.array_equal(one, other)) or one.tobytes() == other.tobytes()  # NaN equals itself here
+    return bool(np.array_equal(one, other)) or one.tobytes() == other.tobytes()  # here NaN equals itself
 
 
 @dataclass(frozen=True, slots=True)
 class SiteAccount:
-    """The account of a tensor without pixels: a site's, which may check it.
+    """The account of a pending tensor: counts at a site, and may check the tensor.
 
     Attributes:
-        site: that counts.
-        library: makes the same tensor by the library alone; None where that has drawn.
-        checks: the tensor is compared with that.
+        site: the site that counts.
+        library: makes the same tensor by the library alone; None if the library would have to draw.
+        checks: compare the tensor with the library's.
     """
 
     site: Site
@@ -151,11 +151,11 @@ class SiteAccount:
     checks: bool = False
 
     def count(self, seconds: float) -> None:
-        """Counts the seconds that elements took: the image was counted when it was opened."""
+        """Adds the seconds that the elements took; the image was counted when it was opened."""
         self.site.count(seconds, 0)
 
     def check(self, made: torch.Tensor, seconds: float) -> torch.Tensor:
-        """The result, or the library's where that is another."""
+        """Compares a result with the library's; returns the library's if they differ."""
         assert self.library is not None
         begun = time.perf_counter()
         with plainly():
@@ -167,6 +167,6 @@ class SiteAccount:
         return made if same else expected
 
     def after(self, call: Callable[[Any], Any]) -> SiteAccount:
-        """The account of what the library's own call makes of the tensor."""
+        """The account of the tensor that the library's call makes from this one."""
         library = self.library
         return SiteAccount(self.site, None if library is None else lambda: call(library()), self.checks)

@@ -1,4 +1,4 @@
-"""Processes that ``multiprocessing`` starts: they have the hooks, too, and leave an account for their parent."""
+"""Processes that ``multiprocessing`` starts: they have the hooks, too, and write a ledger for their parent."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ finally:
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
-    """Has forked processes begin an account of their own, and spawned ones install the hooks before they import."""
+    """Makes forked processes begin their own ledger, and spawned ones install the hooks before they import."""
     if module.__name__ == "multiprocessing.util":
         _make_folder_before_forks()
-        forks = [_Forks()]  # a weak reference is all that the module keeps
+        forks = [_Forks()]  # the module keeps only a weak reference
         patches.at_undo(forks.clear)
         module.register_after_fork(forks[0], _Forks.begin)
     else:
         patches.wrap(module, "get_preparation_data", _with_installation)
 
 
-@functools.cache  # what is registered can't be taken back
+@functools.cache  # a registered function can't be removed
 def _make_folder_before_forks() -> None:
-    """Has the folder for children's accounts be made before a process is forked, so that it knows of it."""
+    """Makes the folder for children's ledgers before the first fork, so that the child knows it."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(before=_make_folder)
 
@@ -61,9 +61,9 @@ def _with_installation(plain: Function) -> Function:
 
 
 class _Installing:
-    """Installs the hooks where it is unpickled: before the process prepares, and imports the script.
+    """Installs the hooks when it is unpickled, before the process is prepared and imports the script.
 
-    The path isn't the parent's there yet, from which fastpipe may come.
+    At that point ``sys.path``, on which fastpipe may depend, isn't the parent's yet.
     """
 
     def __init__(self, path: list[str], check: int, folder: str) -> None:
@@ -74,7 +74,7 @@ class _Installing:
 
 
 def begin_spawned(check: int, folder: str) -> None:
-    """Installs the hooks in a process that has just been started."""
+    """Installs the hooks in a process that has just been spawned."""
     from fastpipe.hooks.installation import install
 
     begin_account(folder)
@@ -82,25 +82,25 @@ def begin_spawned(check: int, folder: str) -> None:
 
 
 def begin_account(folder: str) -> None:
-    """Begins the account of a process that has just been started; nothing where it has one.
+    """Begins the ledger of a process that has just been started, unless it has one.
 
     Args:
-        folder: where its parent looks for it.
+        folder: the parent's folder for ledgers.
     """
     if not LEDGER.is_child:
         _begin(folder)
 
 
 class _Forks:
-    """Begins accounts in forked processes, for as long as the object is there."""
+    """Begins ledgers in forked processes, as long as the object exists."""
 
     def begin(self) -> None:
-        """Begins the account of this process, which has just been forked."""
+        """Begins the ledger of this process, which has just been forked."""
         _begin(LEDGER.folder())
 
 
 def _begin(folder: str) -> None:
-    """Begins a child's account, which is written when the process ends."""
+    """Begins a child's ledger, which is written when the process ends."""
     from multiprocessing.util import Finalize
 
     LEDGER.begin_child(folder)

@@ -1,6 +1,6 @@
-"""A library's ``Compose`` that is called: planned in runs, each of which can be checked.
+"""Calls of a library's ``Compose``, planned in runs, each of which can be checked.
 
-A transform that isn't known is called with the image as it is, and what follows it is planned on what it gives.
+An unknown transform is called with the image at that point, and the transforms after it are planned from its result.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 
 class ComposeCalls:
-    """The calls of one ``Compose`` with one image.
+    """The calls of one ``Compose`` with an image as its only input.
 
     Args:
         compose: the library's object; its ``transforms`` may change at any time.
-        record: has functions on tensors record; to be called before a tensor without pixels is handed out.
+        record: makes functions on tensors record; called before a pending tensor is returned.
     """
 
     def __init__(self, compose: Any, record: Callable[[], object]) -> None:
@@ -43,7 +43,7 @@ class ComposeCalls:
         self._originals: Originals | None = None
 
     def planned(self, members: object) -> ComposePlan | None:
-        """The runs of the members as they are now; None where the library is to call them."""
+        """The plan of the current members; None if the library has to call them."""
         from fastpipe.torch_modes import torch_modes_active
 
         if self.site.is_off or torch_modes_active():
@@ -65,11 +65,11 @@ class ComposeCalls:
         return self._call
 
     def on_image(self, compose: Any, image: Any, plain: Forward) -> object:
-        """The result for an image.
+        """Applies the transforms to an image.
 
         Args:
             compose: the library's object.
-            image: with or without pixels.
+            image: the image, with or without pixels.
             plain: the library's own method.
         """
         call = self.planned(compose.transforms)
@@ -85,11 +85,12 @@ class ComposeCalls:
             run_last = last if run is call.runs[-1] else plans.made_at_once
             image = plans.run_one(run, image, self.report_mistake, run_last)
         is_recorded = is_pending(image) and hasattr(type(image), "_fastpipe_lazy")
-        self.site.count(time.perf_counter() - begun, has_pixels=not is_recorded)  # a tensor counts its pixels' time
+        self.site.count(time.perf_counter() - begun, has_pixels=not is_recorded)  # else its tensor counts
         return image
 
     def _made_later(self, steps: tuple[Step, ...], shape: ImageShape, image: object) -> object:
-        """The result of what was drawn, without pixels if that can be: whoever stacks it has them in the batch."""
+        """The result of drawn steps as a pending tensor if possible, so that stacking it makes its pixels in the
+        batch."""
         from fastpipe.pillow.image_tensors import drawn_tensor
 
         made = drawn_tensor(image, steps, shape, self._account)
@@ -99,11 +100,11 @@ class ComposeCalls:
         return made
 
     def report_mistake(self, error: Exception) -> None:
-        """Counts an image for which the plain way was taken, as ours failed."""
-        self.site.count_failed(error)
+        """Counts an image for which fastpipe failed and the library's own way was taken."""
+        self.site.leave_failed(error)
 
     def _checked(self, call: ComposePlan, image: object) -> object:
-        """The result, run by run: of those that are drawn, ours and the library's own are compared."""
+        """Applies the transforms run by run; compares drawn runs with the library's own result."""
         from fastpipe.hooks.plain_images import plain_image
         from fastpipe.program.on_image import shape_of
         from fastpipe.transforms.compose_plan import run_one
@@ -123,13 +124,13 @@ class ComposeCalls:
 
 @functools.lru_cache(maxsize=64)
 def _originals_of(kinds: frozenset[type[Any]]) -> Originals:
-    """The functions that some classes go through, which a ``Compose`` made anew for each image has in common."""
+    """The watched functions of some classes; cached for scripts that make a new ``Compose`` for each image."""
     return Originals(kinds)
 
 
 @functools.cache
 def _plans() -> ModuleType:
-    """The module that plans, with torch and torchvision: imported at the first call."""
+    """The planning module, imported at the first call because it imports torch."""
     from fastpipe.transforms import compose_plan
 
     return compose_plan
@@ -142,9 +143,9 @@ def _by_library(run: Pipeline, image: object) -> object:
 
 
 def calls_back(transforms: Iterable[object]) -> bool:
-    """True if a transform, or one within it, is of a class of the user's, or holds a function of theirs.
+    """True if a transform, or one within it, is of a user's class, or has a user's function as an attribute.
 
-    A check mustn't call these again.
+    A check must not call these a second time.
     """
     from fastpipe.transforms.pipeline import all_within
 
@@ -161,10 +162,10 @@ def _is_users(value: object) -> bool:
 
 
 class CallsByObject:
-    """The calls of objects that may be neither hashed nor changed, by identity, for as long as an object lives.
+    """The calls of objects that may be unhashable and immutable, found by identity as long as an object lives.
 
     Args:
-        record: as of `ComposeCalls`.
+        record: see `ComposeCalls`.
     """
 
     def __init__(self, record: Callable[[], object]) -> None:
@@ -172,7 +173,7 @@ class CallsByObject:
         self._known: dict[int, tuple[weakref.ref[Any], ComposeCalls]] = {}
 
     def of(self, compose: object) -> ComposeCalls:
-        """The calls of one object."""
+        """The calls of an object."""
         key = id(compose)
         found = self._known.get(key)
         if found is not None and found[0]() is compose:

@@ -1,4 +1,4 @@
-"""`convert`: another library's transform, data set or loader as fastpipe's."""
+"""`convert`: makes another library's transform, data set or loader fastpipe's."""
 
 from __future__ import annotations
 
@@ -52,47 +52,48 @@ def convert(thing: Callable[[Image], Sample]) -> Callable[[Image], Sample]: ...
 @overload
 def convert(thing: object) -> Any: ...
 def convert(thing: object) -> Any:
-    """Another library's transform, data set or loader as fastpipe's: the same samples, faster.
+    """Converts another library's transform, data set or loader to fastpipe's: the same samples, faster.
 
     .. code:: python
 
         dataset = torchvision.datasets.ImageFolder("train", transform)
         loader = fastpipe.convert(torch.utils.data.DataLoader(dataset, 64))
 
-    Nothing is listed again, downloaded or changed; what is given stays as it was. What is fastpipe's already is
+    Nothing is listed again, downloaded or changed; the given object stays as it was. An object of fastpipe's is
     returned as it is.
 
-    - **A data set or a transform of your own**, a wrapper, a class derived from a library's, or with a loader of its
-      own: an object of a class derived from its own, with its attributes, whose methods make samples as ever. While
-      these run, and nowhere else, images that are opened have no pixels until somebody looks at them, and transforms
-      are planned: what `fastpipe.install` does for a whole process. `fastpipe.report` says what came of it. This
-      holds for streams (``IterableDataset``) and for Hugging Face's data sets, too.
-    - **A transform** of torchvision (v1, v2) and timm: an object of the same class, with its attributes and methods,
-      whose calls are planned as fastpipe's own; of timm's ``separate=True`` a tuple of three; albumentations' as
-      `fastpipe.transforms.Albumentations`.
+    - **A data set or a transform of your own**, a wrapper, a class derived from a library's, or one with its own
+      loader: becomes an object of a class derived from its own, with its attributes, whose methods make samples as
+      before. While these run, and nowhere else, opened images have no pixels until they are used, and transforms are
+      planned, as `fastpipe.install` does for a whole process. `fastpipe.report` says what was gained. This includes
+      streams (``IterableDataset``) and Hugging Face's data sets.
+    - **A transform** of torchvision (v1, v2) or timm: becomes an object of the same class, with its attributes and
+      methods, whose calls are planned as fastpipe's own; for timm's ``separate=True`` a tuple of three. One of
+      albumentations becomes a `fastpipe.transforms.Albumentations`.
     - **A data set** of ``torchvision.datasets`` whose samples are files (``ImageFolder``, ``ImageNet``,
       ``DatasetFolder``, ``Flowers102``, ``Food101``, ``CocoDetection``,
       ``VOCDetection``, ``VOCSegmentation``, also as ``wrap_dataset_for_transforms_v2`` wraps them) or in memory
       (``CIFAR10``, ``CIFAR100``, ``MNIST``, ``FashionMNIST``, ``KMNIST``, ``EMNIST``, ``QMNIST``, ``SVHN``, ``STL10``:
-      batches are one call of the core from that array); timm's ``ImageDataset`` of folders; torch's ``TensorDataset``:
-      fastpipe's data set of that name, which makes whole batches. Later changes of the original's attributes don't
-      reach it (those of the transforms in it do). ``Subset`` and ``ConcatDataset`` hold what they held, converted.
-    - **A loader**: torch's ``DataLoader`` as fastpipe's, with the same arguments; one of another class, and timm's
-      ``PrefetchLoader``, as a copy over the converted data set.
+      a batch is one call of the core on that array); timm's ``ImageDataset`` of folders; torch's ``TensorDataset``:
+      becomes fastpipe's data set of that name, which makes whole batches. Later changes of the original's attributes
+      have no effect on it, except for those of its transforms. ``Subset`` and ``ConcatDataset`` have their data sets
+      converted.
+    - **A loader**: torch's ``DataLoader`` becomes fastpipe's, with the same arguments. One of another class, and timm's
+      ``PrefetchLoader``, becomes a copy over the converted data set.
 
-    Where nothing of a transform can be planned, a `FastpipeWarning` says why, and what helps: samples are right, and
-    made in about the time that they took.
+    If no part of a transform can be planned, a `FastpipeWarning` says why, and what helps; samples are right, and take
+    about as long as before.
 
     Args:
         thing: a transform, a data set or a loader.
 
     Returns:
-        the same samples bit for bit, targets, length, order and attributes, such as ``classes``, ``class_to_idx`` and
-        ``transform``.
+        An object with the same samples bit for bit, targets, length, order and attributes, such as ``classes``,
+        ``class_to_idx`` and ``transform``.
 
     Raises:
         DatasetError: Python can't derive from the data set's class.
-        PlanError: it is no data set, loader or transform, but a function, a class or a value.
+        PlanError: ``thing`` is no data set, loader or transform, but a function, a class or a value.
     """
     made = _converted(thing)
     if made is not thing and callable(made):
@@ -107,7 +108,7 @@ def _converted(thing: Any) -> Any:
         made = copy.copy(thing)
         made.loader = _converted(thing.loader)
         return made
-    if isinstance(thing, (list, tuple)) and thing:  # as timm's separate=True gives three
+    if isinstance(thing, (list, tuple)) and thing:  # timm's separate=True gives three
         return type(thing)(map(_transform, thing))
     is_value = type(thing) is dict or isinstance(thing, (str, bytes, Tensor))
     has_samples = hasattr(type(thing), "__getitem__") and not callable(thing) and not is_value
@@ -115,7 +116,7 @@ def _converted(thing: Any) -> Any:
 
 
 def _warn_if_unplanned(made: object) -> None:
-    """Warns if nothing of a converted transform can be planned; what follows a foreign member is planned by itself."""
+    """Warns if no part of a converted transform can be planned; parts after a foreign member are planned separately."""
     if is_hooked(made) or ComposePlan([made]).draws:
         return
     pipeline = compile_pipeline(made)
@@ -134,7 +135,7 @@ def _warn_if_unplanned(made: object) -> None:
 
 
 def _dataset(dataset: object) -> Any:
-    """A data set as fastpipe's, or hooked, where its own code, or its transform's, has to run."""
+    """Converts a data set to fastpipe's, or hooks it if its own code or its transform's has to run."""
     if is_hooked(dataset):
         return dataset
     made = convert_dataset(dataset, hooked)
@@ -152,7 +153,7 @@ def _loader(loader: Any) -> Any:
     if isinstance(loader, DataLoader):
         return loader
     dataset = _dataset(loader.dataset)
-    if kind is not TorchDataLoader:  # it may do more
+    if kind is not TorchDataLoader:  # a derived loader may do more
         made = copy.copy(loader)
         vars(made).update(dataset=dataset, _iterator=None)
         return made
@@ -171,7 +172,7 @@ _KEPT = (
 
 
 def _sampling(loader: Any) -> dict[str, Any]:
-    """The arguments that choose samples."""
+    """The arguments of ``DataLoader`` that choose samples."""
     batches, sampler = loader.batch_sampler, loader.sampler
     if batches is None:
         chosen: dict[str, object] = {"batch_size": None}
@@ -212,7 +213,7 @@ def _transform(transform: object) -> Any:
     members = members_of(transform)
     if members is not None:
         program = object.__new__(compose)
-        object.__setattr__(program, "__dict__", vars(transform))  # whatever members it gets later
+        object.__setattr__(program, "__dict__", vars(transform))  # shares members that are set later
         return converted(kind, program, True)
     return converted(kind, compose([transform]), False)
 

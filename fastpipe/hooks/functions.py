@@ -1,4 +1,4 @@
-"""Functions of other libraries that give a value and draw nothing: made our way, where that is known to be the same."""
+"""Functions of other libraries that return a value and draw nothing, computed by fastpipe where that is the same."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from fastpipe.hooks.patches import Function
 
 
 class FasterFunction(ABC):
-    """A function that is called in place of a library's.
+    """A function that replaces a library's.
 
     Args:
-        name: of the function, in the report.
-        plain: the library's own.
+        name: the function's name in the report.
+        plain: the library's own function.
     """
 
     def __init__(self, name: str, plain: Function) -> None:
@@ -25,7 +25,7 @@ class FasterFunction(ABC):
 
     @abstractmethod
     def make(self, *args: object, **kwargs: object) -> object:
-        """The value, for any arguments; or a text that says why the library has to give it."""
+        """Makes the value for any arguments; or returns a str that says why the library has to make it."""
 
     @property
     def _site(self) -> Site:
@@ -38,8 +38,8 @@ class FasterFunction(ABC):
         begun = time.perf_counter()
         try:
             made = self.make(*args, **kwargs)
-        except Exception as error:  # whatever it is, the library's own function raises what the user is to see
-            site.count_failed(error)
+        except Exception as error:  # whatever the error is, the library's own function raises what the user has to see
+            site.leave_failed(error)
             return self._plain(*args, **kwargs)
         seconds = time.perf_counter() - begun
         if isinstance(made, str):

@@ -1,7 +1,7 @@
-"""One object whose methods run with the hooks in force: a data set or a transform of a class of the user's own.
+"""Hooked objects: one data set or transform of a user's class whose methods run with the hooks in force.
 
-Its class is made on the fly, of the user's own, whose methods are called as they are; elsewhere in the process nothing
-is done otherwise.
+Its class is derived on the fly from the user's class, whose methods are called unchanged. The rest of the process isn't
+affected.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.patches import in_force, is_plain
 
 _CALLED = ("__call__", "__getitem__", "__getitems__", "__next__")
-"""Methods that make samples, or a part of one."""
+"""Methods that make samples, or parts of them."""
 
 _MODULE_OF_PENDING = "fastpipe.program.pending_tensor"
 
 
 class Hooked:
-    """The base of hooked objects, which share the attributes of the object that they were made of."""
+    """The base of hooked objects, which share the attributes of the original object."""
 
     __slots__ = ()
     _fastpipe_plain: Any
 
     def __init_subclass__(cls, **options: object) -> None:
-        """Calls no ``__init_subclass__`` of the user's: this class is none of theirs."""
+        """Doesn't call the user's ``__init_subclass__``, as the user didn't write this class."""
 
     def __reduce_ex__(self, protocol: object) -> Any:
         if multiprocessing.context.get_spawning_popen() is not None:
@@ -47,21 +47,21 @@ class Hooked:
 
 
 def hooked(thing: object) -> Any:
-    """An object of the user's as one of a class derived from its own, whose methods run with the hooks in force.
+    """Makes an object of a class derived from a user's class whose methods run with the hooks in force.
 
-    The two have one ``__dict__``: changes of one are the other's.
+    Both objects share one ``__dict__``, so a change of one changes the other.
 
     Args:
-        thing: a data set, a wrapper of one, or a callable object; it stays as it is.
+        thing: a data set, a wrapper of one, or a callable object; it isn't changed.
 
     Raises:
         DatasetError: Python can't make another object of its class.
     """
-    install_for_blocks()  # so that processes that are forked have it
+    install_for_blocks()  # so that forked processes have the hooks
     kind: Any = type(thing)
     try:
         made = object.__new__(_class_of(kind))
-    except TypeError as error:  # a class that is final, or written in C
+    except TypeError as error:  # the class is final, or written in C
         raise DatasetError(
             f"fastpipe.convert can't derive from {kind.__module__}.{kind.__qualname__}: {error}. Start the script with "
             "`fastpipe run`, which needs no other class."
@@ -78,12 +78,12 @@ def hooked(thing: object) -> Any:
 
 
 def is_hooked(thing: object) -> bool:
-    """True for what `hooked` gives."""
+    """True for an object made by `hooked`."""
     return isinstance(thing, Hooked)
 
 
 def _hooked_in_child(thing: object, folder: str) -> Any:
-    """`hooked` in a process that has just been started, whose account is the parent's to read."""
+    """`hooked` in a process that has just been started, whose ledger the parent will read."""
     from fastpipe.hooks.children import begin_account
 
     begin_account(folder)
@@ -94,7 +94,7 @@ def _hooked_in_child(thing: object, folder: str) -> Any:
 def _class_of(kind: type) -> Any:
     names = {"__slots__": ("_fastpipe_plain",), "__doc__": kind.__doc__}
     names |= {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
-    own = {name for base in kind.__mro__ for name in vars(base)}  # any class can be called itself
+    own = {name for base in kind.__mro__ for name in vars(base)}  # type(kind) itself is always callable
     methods: dict[str, object] = {name: _calling(kind, name) for name in _CALLED if name in own}
     if "__iter__" in own:
         methods["__iter__"] = _iterating(kind)
@@ -117,7 +117,7 @@ def _iterating(kind: Any) -> Callable[[Any], Iterator[Any]]:
 
 
 class _HookedIterator:
-    """An iterator of the user's, whose items are made with the hooks in force."""
+    """A user's iterator whose items are made with the hooks in force."""
 
     def __init__(self, iterator: Iterator[object]) -> None:
         self._iterator = iterator
@@ -133,7 +133,7 @@ class _HookedIterator:
 
 
 def _called(function: Callable[..., object], *args: object, **kwargs: object) -> Any:
-    """The result of a call with the hooks in force; with ordinary tensors, where they aren't any more."""
+    """Calls a function with the hooks in force; returns ordinary tensors if they aren't in force afterwards."""
     install_for_blocks()
     with in_force():
         made = function(*args, **kwargs)
@@ -141,7 +141,7 @@ def _called(function: Callable[..., object], *args: object, **kwargs: object) ->
 
 
 def with_ordinary_tensors(made: Any) -> Any:
-    """A sample with its tensors' pixels: the object itself where it has them, as in most cases."""
+    """A sample whose pending tensors are made ordinary; the object itself if it has none, as in most cases."""
     from fastpipe.program.pending_tensor import with_pixels
 
     if type(made) is dict:

@@ -1,4 +1,4 @@
-"""Does something to a module as soon as it has been imported, by whoever and whenever that happens."""
+"""Calls a function with a module right after it has been imported, by whatever code and at whatever time."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Imported = Callable[[ModuleType], None]
 
 
 class ImportHook(MetaPathFinder):
-    """Calls a function with each of some modules: at once if it is there, else when it has been imported.
+    """Calls a function with each of some modules: at once if it is imported, else right after its import.
 
     Args:
-        functions: by the modules' names.
+        functions: the functions, by the modules' names.
     """
 
     def __init__(self, functions: Mapping[str, Imported]) -> None:
@@ -25,7 +25,7 @@ class ImportHook(MetaPathFinder):
         self._looking: set[str] = set()
 
     def start(self) -> None:
-        """Begins, with the modules that are there."""
+        """Starts, with the modules that are already imported."""
         sys.meta_path.insert(0, self)
         for name in self._functions:
             module = sys.modules.get(name)
@@ -34,12 +34,12 @@ class ImportHook(MetaPathFinder):
                 self._functions[name](module)
 
     def stop(self) -> None:
-        """Ends: modules that are imported from now on stay as they are."""
+        """Stops: modules that are imported later aren't hooked."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """The module's own specification, whose loader calls the function when it is through."""
+        """The module's own specification, with a loader that calls the function after loading."""
         if name not in self._functions or name in self._looking:
             return None
         self._looking.add(name)
@@ -64,7 +64,7 @@ def _found_by_others(
 
 
 class _LoaderThenHook(Loader):
-    """Loads a module as its own loader does, which is left in its place, and calls a function."""
+    """Loads a module by its own loader, restores that loader in the module, and calls a function."""
 
     def __init__(self, loader: Any, function: Imported) -> None:
         self._loader = loader

@@ -46,23 +46,23 @@ HOOKS = {
     "torchvision.transforms.v2._geometry": "torchvision_boxes",
     "torchvision.transforms.v2.functional._color": "torchvision_images",
 }
-"""By another library's module: the module of this package whose ``hook(module, patches)`` replaces functions in it.
-(``fastpipe.program.pending_tensor`` stands for torch: from then on there are tensors without pixels.)
+"""The modules of this package whose ``hook(module, patches)`` replaces functions, by the name of the hooked module.
+(``fastpipe.program.pending_tensor`` stands for torch: once it is imported there may be pending tensors.)
 
-A hook imports nothing heavy, and may run while its library is being imported. Its replacements import what they need
-when they are first called.
+A hook imports nothing heavy, and may run while its library is being imported. Its replacements import what they need at
+their first call.
 """
 
 
 DEFAULT_CHECK = 2
-"""Number of first samples of each thing taken over that are done the plain way, too, and compared."""
+"""Number of first samples of each site that are made in the library's own way, too, and compared."""
 
 _LARGEST_OF_HEAP = (32 << 20) - (1 << 16)
-"""Bytes of nearly the largest block that glibc can be brought to take from its heap: ``DEFAULT_MMAP_THRESHOLD_MAX``."""
+"""Bytes of nearly the largest block that glibc can be made to take from its heap: ``DEFAULT_MMAP_THRESHOLD_MAX``."""
 
 
 class Installation:
-    """The result of `install`: a ``with`` block that it is given to undoes at its end what that call installed."""
+    """The result of `install`; a ``with`` block with it undoes what that call installed."""
 
     def __init__(self, is_new: bool) -> None:
         self._is_new = is_new
@@ -79,12 +79,12 @@ class Installation:
 
 @dataclass
 class _Hooks:
-    """The hooks that are in place.
+    """The installed hooks.
 
     Attributes:
-        patches: what they replaced.
-        imports: puts others in place when their libraries are imported.
-        everywhere: `install` was called; else they do something within `patches.in_force` alone.
+        patches: the replaced attributes.
+        imports: hooks further libraries when they are imported.
+        everywhere: True after `install`; False if the hooks only work within `patches.in_force`.
     """
 
     patches: Patches
@@ -97,25 +97,25 @@ _hooks: _Hooks | None = None
 
 
 def install(*, check: int = DEFAULT_CHECK) -> Installation:
-    """Has this process, and those that it starts by ``multiprocessing``, make images as fastpipe does.
+    """Makes this process, and those that it starts by ``multiprocessing``, make images as fastpipe does.
 
-    The script stays as it is: what ``PIL.Image.open`` opens has no pixels until somebody looks at them, torchvision's
-    transforms are planned, a ``DataLoader`` makes whole batches. The samples are the same, and the first ones are
-    compared with the plain way; where one differs, that is said, and the plain way is taken from then on.
+    The script needn't change. Images from ``PIL.Image.open`` have no pixels until they are used, torchvision's
+    transforms are planned, and a ``DataLoader`` makes whole batches. Samples are the same: the first ones are compared
+    with the library's own result. If one differs, a warning says so, and the library's own way is taken from then on.
 
     .. code:: python
 
         fastpipe.install()
 
-        with fastpipe.install():  # or for a while
+        with fastpipe.install():  # or for a block
             train()
 
     Args:
-        check: how many of the first samples of each data set, transform and function that is taken over are made the
-            plain way, too, and compared: then one in some thousands. 0 for none.
+        check: how many of the first samples of each data set, transform and hooked function are also made in the
+            library's own way, and compared; later one in some thousands. 0 for none.
 
     Returns:
-        A context manager, which undoes it; not where it was installed before.
+        A context manager that undoes the installation, unless the hooks were installed before.
 
     Raises:
         ConfigError: ``check`` isn't a whole number, or is negative.
@@ -134,20 +134,20 @@ def install(*, check: int = DEFAULT_CHECK) -> Installation:
 
 
 def _have_freed_memory_kept() -> None:
-    """Has glibc keep up to 64 MB of freed memory, as it does by itself once a block of 32 MB has been freed.
+    """Makes glibc keep up to 64 MB of freed memory, as it does once a block of 32 MB has been freed.
 
-    It gives back what is free at its heap's end beyond twice the size of the largest block that was freed, 6 MB where a
-    script computes with images in floats: each array's pages are then the system's to clear and map anew (a third of
-    ControlNet's time). The most memory that such a script takes is the same within 1%, and ``MALLOC_TRIM_THRESHOLD_``
-    and its like keep glibc as the user set it. Nobody touches the block's pages, so that it costs 30 µs; other
-    allocators do as they did. `uninstall` leaves it so.
+    glibc returns free memory at the end of its heap to the system, beyond twice the size of the largest block that was
+    freed, which is 6 MB in a script that computes with float images. Then the system has to clear and map the pages of
+    each array anew (a third of ControlNet's time). With this function, such a script's peak memory is the same within
+    1%. ``MALLOC_TRIM_THRESHOLD_`` and similar variables still decide if the user sets them. The freed block's pages are
+    never touched, so this costs 30 µs. Other allocators aren't affected. `uninstall` doesn't undo it.
     """
     with contextlib.suppress(MemoryError):
         bytes(_LARGEST_OF_HEAP)
 
 
 def install_for_blocks() -> None:
-    """Puts the hooks in place, if they aren't, where they do something within `patches.in_force` alone."""
+    """Installs the hooks, unless they are, so that they only work within `patches.in_force`."""
     if _hooks is not None:
         return
     with _lock:
@@ -167,7 +167,7 @@ def _put_in_place() -> _Hooks:
 
 
 def _note_what_is_late(patches: Patches) -> None:
-    """Notes for the report what was there before `install`, and can't be reached any more."""
+    """Adds notes to the report about functions and processes that `install` came too late for."""
     for name in patches.held_elsewhere():
         LEDGER.note(f"{name} was imported before fastpipe.install, and stays as it was: install first.")
     processes = sys.modules.get("multiprocessing.process")
@@ -178,7 +178,7 @@ def _note_what_is_late(patches: Patches) -> None:
 
 
 def uninstall() -> None:
-    """Undoes `install`. Images that are open, and what was made of them, stay as they are."""
+    """Undoes `install`. Open images, and images and tensors made from them, stay as they are."""
     global _hooks
     with _lock:
         if _hooks is None:
@@ -190,7 +190,7 @@ def uninstall() -> None:
 
 
 def are_in_place() -> bool:
-    """True if the hooks are there, everywhere or for blocks."""
+    """True if the hooks are installed, everywhere or for blocks."""
     return _hooks is not None
 
 

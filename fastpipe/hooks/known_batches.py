@@ -1,8 +1,8 @@
-"""Batches of data sets of torchvision and timm that are known: whole, by the core, in the main process and in workers.
+"""Whole batches of known data sets of torchvision and timm, made by the core, in the main process and in workers.
 
-Nothing is converted ahead: for each batch the data set is asked which files, targets and transforms it has now, so that
-it may be changed at any time. No code of the user's runs here, so a batch can be made again: what is checked, and what
-fails, is made by the data set itself, from where the generators were.
+Nothing is converted in advance: for each batch the data set is asked for its current files, targets and transforms, so
+that it may be changed at any time. No user's code runs here, so a batch can be made twice: for a check, or after an
+error, the data set itself makes it from the generators' states before.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _STACKING = ("fastpipe.hooks.torch_data", "torch.utils.data._utils.collate")
 
 
 class KnownBatches:
-    """The batches of one fetcher of torch's.
+    """The batches of one of torch's fetchers.
 
     Attributes:
-        dataset: the fetcher's.
+        dataset: the fetcher's data set.
     """
 
     _of: ClassVar[weakref.WeakKeyDictionary[Any, KnownBatches]] = weakref.WeakKeyDictionary()
@@ -51,7 +51,7 @@ class KnownBatches:
 
     @classmethod
     def of(cls, fetcher: Any) -> KnownBatches:
-        """The batches of a fetcher."""
+        """The `KnownBatches` of a fetcher."""
         found = cls._of.get(fetcher)
         if found is None or found.dataset is not fetcher.dataset:
             found = cls._of[fetcher] = cls(fetcher.dataset)
@@ -59,16 +59,16 @@ class KnownBatches:
 
     @staticmethod
     def collates(function: Any) -> bool:
-        """Whether a ``collate_fn`` is torch's, and stacks tensors as torch does."""
+        """True if a ``collate_fn`` is torch's, and stacks tensors as torch does."""
         stack = default_collate_fn_map.get(torch.Tensor)
         return function is default_collate and getattr(stack, "__module__", "") in _STACKING
 
     def as_list(self) -> KnownSamples:
-        """The data set as a fetcher sees it whose list of samples is wanted."""
+        """The data set for a fetcher that needs a list of samples."""
         return KnownSamples(self)
 
     def collated(self, indices: Sequence[Any]) -> list[Any] | None:
-        """A batch as torch's ``default_collate`` makes it of the samples; None where the samples are to be fetched."""
+        """A batch as torch's ``default_collate`` makes it from the samples; None if the samples have to be fetched."""
         made = self._made(indices, BatchSpec())
         collate: Any = default_collate
         if not isinstance(made, ImageBatch):
@@ -76,7 +76,7 @@ class KnownBatches:
         return [made.images, collate(made.targets)]
 
     def samples(self, indices: Sequence[Any]) -> list[Any] | None:
-        """A list of samples; None where they are to be fetched."""
+        """A list of samples; None if they have to be fetched."""
         made: list[object] | None = self._made(indices, None)
         return made
 
@@ -101,7 +101,7 @@ class KnownBatches:
         except NotConvertible as reason:
             self._site(outer).count_plain(f"its samples are made one by one: {reason}", len(indices))
             return None
-        except Exception as error:  # of a bad file, say, which the data set itself tells in its own words
+        except Exception as error:  # for example of a bad file, for which the data set raises its own error
             if before is not None:
                 before.restore()
             kind = type(error).__name__
@@ -120,7 +120,7 @@ class KnownBatches:
     def _is_as_plain(
         self, site: Site, source: ImageDataset, numbers: Sequence[int], indices: Sequence[Any], before: GeneratorStates
     ) -> bool:
-        """Whether the first samples are what the data set itself gives; the generators are left where they were."""
+        """True if the first samples equal the data set's own; leaves the generators' states unchanged."""
         try:
             for number, index in zip(numbers, indices[: LEDGER.check], strict=False):
                 ours, plain = partial(source.one, number, None), partial(operator.getitem, self.dataset, index)
@@ -132,7 +132,7 @@ class KnownBatches:
         return not site.is_off
 
     def _source(self, outer: Any, places: Sequence[Any]) -> tuple[ImageDataset, Sequence[int]] | None:
-        """A data set of ours that has some samples of one or several that are known, and their numbers in it."""
+        """One of fastpipe's data sets with the given samples of known data sets, and their indices in it."""
         if isinstance(outer, ConcatDataset) and is_transparent(outer):
             where = [locate(outer, place, through=is_transparent) for place in places]
         else:
@@ -156,7 +156,7 @@ class KnownBatches:
             source.transform = transform
         pipeline = source.pipeline
         if not pipeline.drawn or pipeline.unplanned or calls_back(pipeline.drawn):
-            return None  # it has code of the user's, or none: samples are images
+            return None  # the user's code runs, or samples are images
         numbers: Sequence[int] = [place for _, place in where]
         if are_files:
             self._files.set_rows([files[id(dataset)](place) for dataset, place in where])
@@ -178,7 +178,7 @@ class KnownBatches:
 
 
 class _Arrays:
-    """Our data set in place of one that is in memory; valid for as long as that has the same arrays."""
+    """fastpipe's data set for one in memory; valid as long as that one has the same arrays."""
 
     def __init__(self, dataset: Any, known: KnownClass) -> None:
         self.made: ImageDataset = known.convert(dataset, _no_other)
@@ -186,20 +186,20 @@ class _Arrays:
         self._read = [getattr(dataset, name) for name in known.reads]
 
     def are_of(self, dataset: Any, known: KnownClass) -> bool:
-        """True if the arrays are a data set's, as it has them now."""
+        """True if the arrays are the current ones of a data set."""
         now = [getattr(dataset, name) for name in known.reads]
         return dataset is self._dataset and all(map(operator.is_, now, self._read))
 
 
 class _Files(ImageDataset):
-    """Files and their targets, as they are told for each batch."""
+    """A data set of files and targets, which are set for each batch."""
 
     def __init__(self) -> None:
         super().__init__()
         self._rows: list[tuple[str, object]] = []
 
     def set_rows(self, rows: Iterable[tuple[Any, Any]]) -> None:
-        """Sets path and target of each sample."""
+        """Sets the path and target of each sample."""
         self._rows[:] = [(os.fspath(path), target) for path, target in rows]
 
     def __len__(self) -> int:
@@ -214,10 +214,10 @@ def _no_other(dataset: Any) -> Any:
 
 
 class KnownSamples:
-    """A data set as a fetcher sees it whose list of samples is wanted.
+    """A data set for a fetcher that needs a list of samples.
 
     Args:
-        batches: make them.
+        batches: makes the samples.
     """
 
     def __init__(self, batches: KnownBatches) -> None:

@@ -1,4 +1,4 @@
-"""The account of what was taken over: images, times, checks, and what was left alone and why, of all processes."""
+"""The ledger of hooked calls: images, times, checks, and unhooked calls with the reasons, of all processes."""
 
 from __future__ import annotations
 
@@ -19,38 +19,41 @@ from fastpipe.hooks.account_folder import make_folder, remove_folder
 from fastpipe.liveness import Owner
 
 _CHECKED_AGAIN = 4096
-"""Samples of a site from one check to the next, once the first ones have been checked."""
+"""Number of samples between two checks of a site, after the first ones have been checked."""
 
-_FLUSHED_AFTER = 1.0  # seconds, of a child process
+_FLUSHED_AFTER = 1.0  # seconds between two writes of a child process
 
 _ENDED = ".ended.json"
-"""The ending of the account of a process that has ended."""
+"""The suffix of the ledger file of a process that has ended."""
 
 _FOLDED_FROM = 8
-"""Accounts of processes that have ended from which on they are made one: each process that starts reads them."""
+"""The number of ended processes' ledger files that are merged to one, because each process that starts reads them
+all."""
 
 
 @dataclass
 class Site:
-    """One thing that was taken over: a transform, a data set, a function of a library, a loader.
+    """A hooked transform, data set, library function or loader.
+
+    "fastpipe's way" is the replacement, "the plain way" the library's own code.
 
     Attributes:
-        kind: "transform", "data set", "loader", "function".
-        name: as the report shows it.
-        images: that went our way, checked ones included.
-        timed: images whose times count: none of a process's first call, which imports and compiles, and none that was
-            checked.
-        seconds: that these took.
-        checked: images that were made the plain way, too.
-        compared: checks whose times count: all but the first in a process.
-        plain_seconds: that the plain way took for these.
-        fast_seconds: that our way took for the same, pixels included.
-        differed: checks that found other bytes, or another state of a generator.
-        left: images that were left to the plain way, by the reason.
-        is_off: it is left alone from now on.
+        kind: "transform", "data set", "loader" or "function".
+        name: the name in the report.
+        images: number of images made in fastpipe's way, including checked ones.
+        timed: number of images whose times count: none of a process's first call, which imports and compiles, and none
+            that was checked.
+        seconds: the time that the `timed` images took.
+        checked: number of images that were made in both ways.
+        compared: number of checks whose times count: all but the first in a process.
+        plain_seconds: the time of the plain way for the `compared` checks.
+        fast_seconds: the time of fastpipe's way for these, pixels included.
+        differed: number of checks that found other bytes, or another state of a generator.
+        left: number of images made in the plain way only, by the reason.
+        is_off: only the plain way is used from now on.
         waited: seconds that the training waited for a loader.
-        running: seconds that the loader was iterated for.
-        earlier: images of child processes that ended before this one began.
+        running: seconds that the loader was iterated.
+        earlier: number of images of child processes that ended before this one began.
     """
 
     kind: str
@@ -70,12 +73,12 @@ class Site:
     earlier: int = 0
 
     def count(self, seconds: float, images: int = 1, *, has_pixels: bool = True) -> None:
-        """Counts images that went our way, and their time.
+        """Counts images made in fastpipe's way, and their time.
 
         Args:
-            seconds: that they took.
-            images: how many.
-            has_pixels: their pixels are made; the time that it takes to record what is to be done tells nothing.
+            seconds: the time that they took.
+            images: number of images.
+            has_pixels: their pixels have been made; the time of only recording operations doesn't count.
         """
         if self.images and has_pixels:
             self.timed += images
@@ -84,21 +87,21 @@ class Site:
         LEDGER.flush_child()
 
     def count_checked(self) -> None:
-        """Counts an image that went both ways."""
+        """Counts an image that was made in both ways."""
         self.images += 1
         LEDGER.flush_child()
 
-    def count_plain(self, reason: str, images: int = 1) -> None:
-        """Counts images that went the plain way."""
+    def leave(self, reason: str, images: int = 1) -> None:
+        """Counts images made in the plain way."""
         self.left[reason] = self.left.get(reason, 0) + images
         LEDGER.flush_child()
 
-    def count_failed(self, error: Exception, images: int = 1) -> None:
-        """Counts images that went the plain way, as ours failed."""
-        self.count_plain(f"fastpipe failed ({type(error).__name__}: {error}), and the plain way was taken", images)
+    def leave_failed(self, error: Exception, images: int = 1) -> None:
+        """Counts images made in the plain way because fastpipe failed."""
+        self.leave(f"fastpipe failed ({type(error).__name__}: {error}), and the plain way was taken", images)
 
-    def is_check_due(self, images: int = 1) -> bool:
-        """True if one of the next images is to be checked."""
+    def is_due(self, images: int = 1) -> bool:
+        """True if one of the next images has to be checked."""
         check, done = LEDGER.check, self.earlier + self.images
         return bool(check) and (done < check or -done % _CHECKED_AGAIN < images)
 
@@ -106,10 +109,10 @@ class Site:
         """Counts a check.
 
         Args:
-            plain_seconds: what the plain way took.
-            fast_seconds: what ours took.
-            difference: what differed; empty where nothing did. Otherwise the site is left alone from now on, and a
-                warning says so.
+            plain_seconds: the time of the plain way.
+            fast_seconds: the time of fastpipe's way.
+            difference: a description of the difference; empty if there is none. With one, the site is switched off,
+                with a warning.
         """
         if self.checked:
             self.compared += 1
@@ -126,7 +129,7 @@ class Site:
         return not (self.left or any(getattr(self, name) for name in _SUMS))
 
     def add(self, other: Site) -> None:
-        """Adds what another process counted of the same thing."""
+        """Adds the counts of the same site in another process."""
         for name in _SUMS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for reason, images in other.left.items():
@@ -149,12 +152,12 @@ _SUMS = (
 
 
 class Ledger:
-    """The sites of this process, and of its children.
+    """The sites of this process and of its children.
 
     Attributes:
-        check: how many of the first samples of each site are checked.
-        notes: what else is to be said, such as what can't be reached any more; each once.
-        is_child: it is the account of a process that another one started, which reads it.
+        check: number of first samples of each site that are checked.
+        notes: further lines for the report, such as functions that were hooked too late; each once.
+        is_child: this is the ledger of a child process, which its parent will read.
     """
 
     def __init__(self) -> None:
@@ -170,7 +173,7 @@ class Ledger:
         self._lock = threading.RLock()
 
     def site(self, kind: str, name: str) -> Site:
-        """The site of that name, which is made if there is none."""
+        """The site of that kind and name; made if there is none."""
         with self._lock:
             known = self._sites.get((kind, name))
             if known is None:
@@ -184,11 +187,11 @@ class Ledger:
         return Site(kind, name, is_off=earlier.is_off, earlier=earlier.images)
 
     def note(self, text: str) -> None:
-        """Has the report say something."""
+        """Adds a line to the report."""
         self.notes.setdefault(text)
 
     def warn(self, message: str) -> None:
-        """Warns, once for each message."""
+        """Issues a warning, once for each message."""
         if message in self.notes:
             return
         self.note(message)
@@ -201,31 +204,31 @@ class Ledger:
     # -- processes
 
     def folder(self) -> str:
-        """The folder in which child processes leave their accounts; made when it is first asked for."""
+        """The folder for child processes' ledger files; made at the first call."""
         if self._folder is None:
             self._folder, self._owner = make_folder()
         return self._folder
 
     def remove_folder(self) -> None:
-        """Removes the folder, if this process has made it: nobody asks for the report any more."""
+        """Removes the folder, if this process has made it; called when no report can be asked for any more."""
         if self._owner is not None and self._folder is not None:
             remove_folder(self._folder, self._owner)
 
     def begin_child(self, folder: str) -> None:
-        """Begins an account of a child process's own, which goes on checking where those before it ended."""
-        self._lock = threading.RLock()  # another thread of the parent may have held it
+        """Begins a child process's own ledger, which continues the checks of earlier children."""
+        self._lock = threading.RLock()  # a thread of the parent may hold the old one
         self._folder, self.is_child = folder, True
         self._account = f"{os.getpid()}-{secrets.token_hex(4)}"
         self.notes.clear()
         self._earlier.clear()
         _added(self._earlier, _accounts(folder))
-        for site in self._sites.values():  # known by the objects that they are of
+        for site in self._sites.values():  # other objects refer to these sites
             fresh = self._fresh(site.kind, site.name)
             fresh.is_off = fresh.is_off or site.is_off
             vars(site).update(vars(fresh))
 
     def flush_child(self, is_end: bool = False) -> None:
-        """Writes a child's account for its parent: now and then, and when the process ends."""
+        """Writes a child's ledger for its parent, from time to time and when the process ends."""
         if not self.is_child or self._folder is None:
             return
         now = time.monotonic()
@@ -241,10 +244,10 @@ class Ledger:
             if is_end:
                 going_on.unlink(missing_ok=True)
         except OSError:
-            pass  # the parent has gone, and its folder with it
+            pass  # the parent has ended, and removed its folder
 
     def fold_ended(self) -> None:
-        """Makes one account of those of children that have ended, before another one starts."""
+        """Merges the ledger files of ended children, before another child starts."""
         if self.is_child or self._folder is None:
             return
         with self._lock:
@@ -256,11 +259,11 @@ class Ledger:
             _write(whole, _added({}, accounts).values(), _notes_in(accounts))
             for path in ended:
                 if path != whole:
-                    with contextlib.suppress(OSError):  # on Windows, while another process reads it
+                    with contextlib.suppress(OSError):  # on Windows while another process reads the file
                         path.unlink()
 
     def total(self) -> tuple[list[Site], list[str]]:
-        """The sites and the notes of this process and its children."""
+        """The sites and notes of this process and its children."""
         sites = {key: Site(**asdict(site)) for key, site in [*self._sites.items()]}
         accounts = [] if self._folder is None else _accounts(self._folder)
         notes = {**self.notes, **_notes_in(accounts)}
@@ -268,16 +271,16 @@ class Ledger:
 
 
 def _accounts(folder: str) -> list[dict[str, Any]]:
-    """The accounts that child processes have written."""
+    """The ledgers that child processes have written, as JSON."""
     accounts = []
     for path in sorted(Path(folder).glob("*.json")):
-        with contextlib.suppress(FileNotFoundError):  # it has been made one with others meanwhile
+        with contextlib.suppress(FileNotFoundError):  # it has been merged meanwhile
             accounts.append(json.loads(path.read_bytes()))
     return accounts
 
 
 def _added(sites: dict[tuple[str, str], Site], accounts: Iterable[dict[str, Any]]) -> dict[tuple[str, str], Site]:
-    """The sites with what accounts count of the same things; they are changed in place."""
+    """Adds the counts of ledgers to sites, in place, and returns the sites."""
     for account in accounts:
         for values in account["sites"]:
             site = Site(**values)
@@ -296,4 +299,4 @@ def _write(path: Path, sites: Iterable[Site], notes: Iterable[str]) -> None:
 
 
 LEDGER = Ledger()
-atexit.register(LEDGER.remove_folder)  # before anything else is registered here, and so called after it
+atexit.register(LEDGER.remove_folder)  # registered first here, so called after all that is registered later

@@ -1,4 +1,4 @@
-"""The account of torch's own loaders: for how long the training waited for their batches."""
+"""Times of torch's own loaders: how long the training waited for their batches."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from fastpipe.hooks.ledger import LEDGER, Site
 
 
 class LoaderTimes:
-    """The times of iterators over loaders, each of which may be asked for several epochs."""
+    """The times of iterators over loaders, each of which may run for several epochs."""
 
     def __init__(self) -> None:
         self._until: weakref.WeakKeyDictionary[Any, float] = weakref.WeakKeyDictionary()
 
     def next_of(self, iterator: Any, plain: Callable[[Any], Any]) -> object:
-        """The iterator's next batch.
+        """Returns the iterator's next batch, and counts the time.
 
         Args:
-            iterator: torch's.
+            iterator: torch's iterator.
             plain: its own method.
         """
         asked = time.perf_counter()
-        until = self._until.pop(iterator, asked)  # what passes between two epochs is no part of them
+        until = self._until.pop(iterator, asked)  # without the time between two epochs
         batch = plain(iterator)
         got = self._until[iterator] = time.perf_counter()
         site: Site = LEDGER.site("loader", f"DataLoader({type(iterator._dataset).__name__})")
@@ -35,7 +35,7 @@ class LoaderTimes:
 
 
 def _samples_in(batch: Any) -> int:
-    """Number of samples in a batch, by its first tensor, or list of other things, within lists, tuples and dicts."""
+    """Number of samples in a batch, by its first tensor or list of other values, within lists, tuples and dicts."""
     if type(batch) in (list, tuple, dict) and batch:
         first = next(iter(batch.values() if type(batch) is dict else batch))
         return _samples_in(first) if type(first) in (list, tuple, dict) or hasattr(first, "shape") else len(batch)

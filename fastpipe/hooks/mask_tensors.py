@@ -1,7 +1,7 @@
-"""Functions of torch that take long on masks, made faster while a data set that decodes COCO's masks makes a sample.
+"""Functions of torch that are slow on masks, made faster while a data set that decodes COCO's masks makes a sample.
 
-torch goes byte by byte where a mask lies column after column, as pycocotools decodes it, and where masks are picked by
-a tensor of bools: 0.5 ns a byte for ``any(dim=2)`` and ``stack``, 0.6 for ``masks[keep]``, of which a copy takes 0.03.
+torch goes byte by byte through column-major masks, as from pycocotools, and through masks selected by a bool tensor:
+0.5 ns a byte for ``any(dim=2)`` and ``stack``, 0.6 for ``masks[keep]``; a plain copy takes 0.03.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from fastpipe.hooks.functions import FasterFunction
 from fastpipe.hooks.patches import is_plain
 
 _LEAST = 1 << 12
-"""Bytes of masks from which on a call takes longer than it takes to look at its arguments."""
+"""Bytes of masks from which on a call takes longer than checking its arguments."""
 
 
 class MaskMode(TorchFunctionMode):
-    """Has torch's functions on masks made faster, for as long as samples are made."""
+    """Makes torch's functions on masks faster while samples are made."""
 
     sees_transforms = False  # see `fastpipe.torch_modes`
 
@@ -35,15 +35,15 @@ class MaskMode(TorchFunctionMode):
 
 
 class _OnMasks(FasterFunction):
-    """A function of torch's that is made faster on masks; `make` is called for what it `takes`."""
+    """A function of torch's that is made faster on masks; `make` is called if `takes` returns True."""
 
     @abstractmethod
     def takes(self, *args: object, **kwargs: object) -> bool:
-        """Whether these arguments are masks for which the function is made our way."""
+        """True if the arguments are masks for which fastpipe can compute the function."""
 
 
 class _Any(_OnMasks):
-    """``mask.any(dim=2)`` of the parts of a mask ``(H, W, N)``, column after column."""
+    """``mask.any(dim=2)`` of a column-major mask ``(H, W, N)``."""
 
     def takes(self, *args: object, **kwargs: object) -> bool:
         mask, *dims = *args, *kwargs.values()
@@ -60,7 +60,7 @@ class _Any(_OnMasks):
 
 
 class _Stack(_OnMasks):
-    """``torch.stack(masks)`` of masks ``(H, W)``, each column after column."""
+    """``torch.stack(masks)`` of column-major masks ``(H, W)``."""
 
     def takes(self, *args: Any, **kwargs: Any) -> bool:
         masks, *dims = *args, *kwargs.values()
@@ -78,7 +78,7 @@ class _Stack(_OnMasks):
 
 
 class _GetItem(_OnMasks):
-    """``masks[keep]`` by a tensor of bools, one for each of the masks ``(N, H, W)``."""
+    """``masks[keep]`` of masks ``(N, H, W)``, by a bool tensor ``(N,)``."""
 
     def takes(self, *args: Any, **kwargs: Any) -> bool:
         masks, keep = args
@@ -94,12 +94,12 @@ class _GetItem(_OnMasks):
 
 
 def _is_of_masks(kind: type) -> bool:
-    """Whether tensors of a class are torch's or torchvision's masks, of which both ways give the same class."""
+    """True for the class of tensors or of torchvision's masks, for which the result has the same class."""
     return kind is torch.Tensor or kind is getattr(sys.modules.get("torchvision.tv_tensors"), "Mask", None)
 
 
 def _lies_in_columns(mask: object, dimensions: int) -> bool:
-    """Whether this is a plain tensor of bytes ``(H, W)`` or ``(H, W, N)``, column after column without gaps."""
+    """True for a plain, column-major uint8 tensor ``(H, W)`` or ``(H, W, N)`` without gaps."""
     if type(mask) is not torch.Tensor or mask.dtype is not torch.uint8 or mask.ndim != dimensions or not mask.is_cpu:
         return False
     height, width = mask.shape[:2]

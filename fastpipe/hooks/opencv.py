@@ -1,6 +1,6 @@
-"""OpenCV's ``imread`` and ``imdecode``: JPEGs and PNGs by the core, the same bytes in as ordinary an array.
+"""OpenCV's ``imread`` and ``imdecode`` of JPEGs and PNGs by the core: an ordinary array with the same bytes.
 
-What the core refuses, what OpenCV may read otherwise, and all that is wrong with a file, is OpenCV's to decode.
+OpenCV decodes files that the core refuses, that OpenCV may read in another way, or that are damaged.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     Pixels: TypeAlias = NDArray[np.uint8]
 
 _LIMITS = ("OPENCV_IO_MAX_IMAGE_WIDTH", "OPENCV_IO_MAX_IMAGE_HEIGHT", "OPENCV_IO_MAX_IMAGE_PIXELS")
-"""Variables by which OpenCV refuses images; without them 2**20 rows or columns, and 2**30 pixels."""
+"""Variables that limit the images that OpenCV reads; without them 2**20 rows or columns, and 2**30 pixels."""
 _MOST_PIXELS = 1 << 28
 _MOST_BYTES = 1 << 30
 _SCRATCH, _SCRATCH_A_PIXEL = 1 << 26, 16
@@ -45,21 +45,21 @@ def hook(module: ModuleType, patches: Patches) -> None:
         return
     known = _known_flags(hasattr(module, "IMREAD_COLOR_RGB"))
     for name, encoded in (("imread", _file), ("imdecode", _buffer)):
-        # The package takes its functions from the extension module that it imports, where they have been replaced.
+        # The Python package copies its functions from the extension module, where they may have been replaced.
         vars(module)[name] = before(getattr(module, name))
         patches.wrap(module, name, partial(_Decoder, f"cv2.{name}", encoded, known))
 
 
-# -- what is asked for
+# -- arguments
 
 
 class _Wanted(NamedTuple):
-    """The meaning of the flags of a call.
+    """The meaning of a call's flags.
 
     Attributes:
-        channels: 3, 1, or 0 for those of the file.
-        is_rgb: red comes first, not blue.
-        is_upright: the image is turned as its EXIF data says.
+        channels: 3, 1, or 0 for the file's own number.
+        is_rgb: channels in the order RGB, not BGR.
+        is_upright: turn the image by its EXIF orientation.
     """
 
     channels: int
@@ -68,12 +68,12 @@ class _Wanted(NamedTuple):
 
 
 Encoded: TypeAlias = tuple[bytes, int]
-"""The bytes of a file, and the flags of a call."""
+"""The bytes of a file, and a call's flags."""
 Flags: TypeAlias = dict[int, _Wanted]
 
 
 def _known_flags(has_rgb: bool) -> Flags:
-    """The meaning of each known value of flags, for images of eight bits without transparency.
+    """The meaning of each known value of flags, for 8-bit images without transparency.
 
     Args:
         has_rgb: this OpenCV has ``IMREAD_COLOR_RGB``.
@@ -92,7 +92,7 @@ def _known_flags(has_rgb: bool) -> Flags:
 
 
 def _file(filename: object = None, flags: object = 1) -> Encoded | str:
-    """The bytes of the file that ``imread`` is called for, and the flags; or why OpenCV is to read it."""
+    """The file's bytes and the flags of a call of ``imread``; or the reason why OpenCV has to read the file."""
     if type(filename) is not str or type(flags) is not int:
         return "arguments other than a name and flags"
     if not filename.isascii() and (os.name == "nt" or sys.getfilesystemencoding() != "utf-8" or not _is_utf8(filename)):
@@ -122,8 +122,8 @@ def _is_utf8(name: str) -> bool:
 
 
 def _buffer(buf: Any = None, flags: Any = None) -> Encoded | str:
-    """The bytes that ``imdecode`` is called for, and the flags; or why OpenCV is to decode them."""
-    numpy: Any = sys.modules["numpy"]  # which OpenCV has imported
+    """The bytes and the flags of a call of ``imdecode``; or the reason why OpenCV has to decode them."""
+    numpy: Any = sys.modules["numpy"]  # OpenCV has imported it
     if type(buf) is not numpy.ndarray or type(flags) is not int:
         return "arguments other than an array and flags"
     if buf.ndim != 1 or buf.dtype.char != "B" or not buf.flags.c_contiguous or buf.size > _MOST_BYTES:
@@ -135,12 +135,12 @@ def _buffer(buf: Any = None, flags: Any = None) -> Encoded | str:
 
 
 class _Decoder(FasterFunction):
-    """A function of OpenCV's, that decodes by the core.
+    """A function of OpenCV's that decodes by the core.
 
     Args:
-        name: of the function, in the report.
-        encoded: what a call asks for, by its arguments, which have OpenCV's names.
-        known: what flags mean.
+        name: the function's name in the report.
+        encoded: gets bytes and flags from a call's arguments; its parameters have OpenCV's names.
+        known: the meaning of the known flags.
         plain: OpenCV's function.
     """
 
@@ -150,7 +150,7 @@ class _Decoder(FasterFunction):
         self._names = tuple(inspect.signature(encoded).parameters)
 
     def make(self, *args: object, **kwargs: object) -> Pixels | str:
-        """The image, or why OpenCV is to make it."""
+        """The image, or the reason why OpenCV has to make it."""
         named = {**dict(zip(self._names, args, strict=False)), **kwargs}
         if len(named) != len(args) + len(kwargs) or not named.keys() <= set(self._names):
             return "other arguments"
@@ -163,7 +163,7 @@ class _Decoder(FasterFunction):
 
 
 def decode(data: bytes, wanted: _Wanted) -> Pixels | str:
-    """The image in a file, as OpenCV has it, or why OpenCV is to decode it."""
+    """The decoded image, as OpenCV's; or the reason why OpenCV has to decode it."""
     from fastpipe import core
 
     if not core.available():
@@ -209,7 +209,7 @@ def _decoded(data: bytes, header: Header, channels: int, is_rgb: bool, orientati
     if upended:
         job.flip_vertically()
     if channels == 1:
-        job.gray(1)  # of pixels whose three channels are equal: their value
+        job.gray(1)  # the three channels are equal
     made = np.empty((height, width, channels) if channels == 3 else (height, width), np.uint8)
     job.write_array(made if channels == 1 or is_rgb else made[..., ::-1])
     status, warned = core.run(job), job.raw.warned
@@ -220,13 +220,13 @@ def _decoded(data: bytes, header: Header, channels: int, is_rgb: bool, orientati
 
 
 def _grays_of_indices(data: bytes, header: Header) -> Pixels | str:
-    """A PNG with a palette in gray, such as a mask of classes."""
+    """A PNG with a palette, such as a mask of classes, converted to gray."""
     import numpy as np
 
     from fastpipe import core
 
     palette = _palette(data)
-    grays = _grays(palette) if len(palette) == 3 << header.bit_depth else None  # each index has a colour
+    grays = _grays(palette) if len(palette) == 3 << header.bit_depth else None  # so that each index has a colour
     if grays is None:
         return "palettes that OpenCV may read otherwise"
     job = core.thread_job()
@@ -245,7 +245,7 @@ def _grays_of_indices(data: bytes, header: Header) -> Pixels | str:
 
 @lru_cache(maxsize=64)
 def _grays(palette: bytes) -> bytes | None:
-    """The gray of each of a palette's colours, as OpenCV makes it of a row of pixels of these, and then zeros."""
+    """The gray value of each colour of a palette, computed by OpenCV from a row with one pixel of each; zero-padded."""
     numpy: Any = sys.modules["numpy"]
     count = len(palette) // 3
     chunks = [(b"IHDR", _ihdr(count, 1, 8, 3, 0, 0, 0)), (b"PLTE", palette)]
@@ -258,21 +258,21 @@ def _grays(palette: bytes) -> bytes | None:
     return None if row is None or row.shape != (1, count) else row.tobytes().ljust(256, b"\0")
 
 
-# -- what there is beside the pixels
+# -- metadata
 
 _SOS, _APP0, _APP1, _FILL = 0xDA, 0xE0, 0xE1, 0xFF
 _QUIET = {b"IHDR": 13, b"PLTE": -1, b"IDAT": -1, b"IEND": 0, b"pHYs": 9, b"tIME": 7, b"sRGB": 1}
-"""Chunks in which libpng finds nothing to warn about, with the length that they have; -1 for any."""
+"""Chunks in which libpng finds nothing to warn about, with their length; -1 for any length."""
 _length = Struct(">H").unpack_from
 _chunk = Struct(">I4s").unpack_from
 _ihdr = Struct(">IIBBBBB").pack
 
 
 def _exif_of_jpeg(data: bytes) -> bytes | None:
-    """A JPEG's EXIF data, empty where there is none.
+    """A JPEG's EXIF data; empty if there is none.
 
-    None where libjpeg warns of the header, or versions of OpenCV take different data for it: the first APP1 segment's
-    from its seventh byte on, or the first that begins with "Exif".
+    None if libjpeg warns of the header, or if versions of OpenCV take different data for EXIF: the first APP1 segment
+    from its seventh byte on, or the first one that begins with "Exif".
     """
     position, first, is_odd = 2, b"", False
     while (marker := data[position + 1]) != _SOS:
@@ -290,7 +290,7 @@ def _exif_of_jpeg(data: bytes) -> bytes | None:
 
 
 def _exif_of_png(data: bytes) -> bytes | None:
-    """Empty, for a PNG that has nothing but quiet chunks up to its end; None for any other."""
+    """Empty for a PNG that has only quiet chunks up to its end; None for any other."""
     for name, start, end in _chunks_of_png(data):
         if end > len(data) - 4 or _QUIET.get(name, -2) not in (end - start, -1):
             return None
@@ -300,13 +300,13 @@ def _exif_of_png(data: bytes) -> bytes | None:
 
 
 def _palette(data: bytes) -> bytes:
-    """The content of a PNG's chunk PLTE; empty where it has none, or several."""
+    """The content of a PNG's PLTE chunk; empty if it has none or several."""
     found = [data[start:end] for name, start, end in _chunks_of_png(data) if name == b"PLTE"]
     return found[0] if len(found) == 1 else b""
 
 
 def _chunks_of_png(data: bytes) -> Iterator[tuple[bytes, int, int]]:
-    """The name of each chunk of a PNG, and where its content starts and ends; without a last one that is cut off."""
+    """The name of each chunk of a PNG, with start and end of its content; without a last chunk that is cut off."""
     position = 8
     while position + 12 <= len(data):
         length, name = _chunk(data, position)
@@ -314,7 +314,7 @@ def _chunks_of_png(data: bytes) -> Iterator[tuple[bytes, int, int]]:
         position += 12 + length
 
 
-# -- the orientation: that of EXIF data alone, as OpenCV's exif.cpp reads it
+# -- the orientation, from EXIF data only, as OpenCV's exif.cpp reads it
 
 _TURNS = {
     1: (False, False, False),
@@ -326,11 +326,11 @@ _TURNS = {
     7: (True, True, True),
     8: (True, False, True),
 }
-"""For each orientation: whether rows become columns, whether left then becomes right, and top becomes bottom."""
+"""For each orientation: whether rows and columns are swapped, then left and right, then top and bottom."""
 
 _ORIENTATION = 0x0112
 _TEXTS, _OTHERS = (0x010E, 0x010F, 0x0110, 0x0131, 0x0132, 0x8298), (0x011A, 0x011B, 0x013E, 0x013F, 0x0211, 0x0214)
-"""Tags whose values OpenCV looks at; where it finds something wrong with one, it doesn't read on."""
+"""Tags whose values OpenCV parses; after an invalid value it stops reading."""
 
 _LAYOUTS = {
     little: (Struct(mark + "H").unpack_from, Struct(mark + "I").unpack_from, Struct(mark + "HHII").unpack_from)
@@ -339,9 +339,9 @@ _LAYOUTS = {
 
 
 def _orientation(tiff: bytes) -> int | None:
-    """The orientation by which OpenCV turns an image, 1 to 8; None where that depends on its version."""
+    """The orientation by which OpenCV turns an image, 1 to 8; None if it depends on OpenCV's version."""
     u16, u32, entry = _LAYOUTS[tiff[:2] == b"II"]
-    may_stop = False  # before this entry
+    may_stop = False  # reading may stop before this entry
     try:
         if u16(tiff, 2)[0] != 42:
             return 1
@@ -352,6 +352,6 @@ def _orientation(tiff: bytes) -> int | None:
                 value: int = u16(tiff, position + 8)[0]
                 return None if may_stop else value if value in _TURNS else 1
             may_stop |= tag in _OTHERS or (tag in _TEXTS and values > 4 and where + values > len(tiff))
-    except StructError:  # it ends here
+    except StructError:  # the data ends here
         return None
     return 1

@@ -1,4 +1,4 @@
-"""Checks that a library's functions are its own: one that somebody has put in place is called, and nothing planned."""
+"""Checks that a library's functions are its own; if one has been replaced, it is called, and nothing is planned."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from types import FunctionType
 from typing import Any
 
 LIBRARIES = {"PIL", "albumentations", "fastpipe", "timm", "torch", "torchvision", "typing"}
-"""Packages whose functions are no code of the user's; torchvision's modules have some of ``typing``'s."""
+"""Packages whose functions aren't the user's code; torchvision's modules contain some of ``typing``'s."""
 
 TRANSFORMS = (
     "torchvision.transforms.functional",
     "torchvision.transforms._functional_pil",
     "torchvision.transforms.v2.functional",
 )
-"""Modules that transforms go through."""
+"""Modules whose functions transforms call."""
 FILES = ("PIL.Image", "torchvision.datasets.folder")
-"""Modules that data sets of files go through."""
+"""Modules whose functions data sets of files call."""
 _OF_PILLOW = ("convert", "copy", "crop", "filter", "load", "point", "reduce", "resize", "transform", "transpose")
 
 
 class Originals:
-    """The functions that a library goes through for an image: of some classes and modules, and of Pillow's image.
+    """The functions that a library calls for an image: those of some classes and modules, and of Pillow's image class.
 
-    Asked at each call, so it compares what is there with what was there the last time.
+    Checked at each call, so it only compares the current functions with those of the last check.
 
     Args:
-        kinds: classes; of one of the user's, those that it is derived from count.
-        modules: names.
+        kinds: classes; for a user's class, its bases count.
+        modules: names of modules.
     """
 
     def __init__(self, kinds: Iterable[type[Any]], modules: Iterable[str] = TRANSFORMS) -> None:
@@ -44,18 +44,19 @@ class Originals:
         self._are_there = False
 
     def are_there(self) -> bool:
-        """True if all of them are the libraries' own, or ours in their place."""
+        """True if all functions are the libraries' own, or fastpipe's replacements."""
         now: list[Any] = [*map(list, self._values)] if self._values else []
         now.append([*map(self._of_pillow, _OF_PILLOW)])
         if now != self._seen:
             watched = [(name, values[name]) for values, names in self._watched for name in names]
             self._are_there = all(is_librarys(value) for name, value in watched if _is_watched(name, value))
-            self._seen = now  # last: another thread may ask meanwhile
+            self._seen = now  # set last, as another thread may read it
         return self._are_there
 
 
 def is_librarys(function: object) -> bool:
-    """True if a function is a library's own; of one that `fastpipe.hooks.patches.Patches` replaced, what it was."""
+    """True if a function is a library's own; for one replaced by `fastpipe.hooks.patches.Patches`, if the original
+    is."""
     own: object = _own_function(function)
     home: str = own.__globals__.get("__name__", "") if isinstance(own, FunctionType) else own.__module__ or ""
     return home.partition(".")[0] in LIBRARIES
@@ -81,7 +82,7 @@ def _is_watched_class(kind: object) -> bool:
 
 
 def _is_watched(name: str, value: object) -> bool:
-    """Whether an attribute of a class or a module is a function, or stands in the place of one."""
+    """True if an attribute of a class or a module is a function, or replaces one."""
     if isinstance(value, (staticmethod, classmethod)):
         return True
     if not callable(value) or isinstance(value, type) or type(value).__module__ in ("typing", "types"):

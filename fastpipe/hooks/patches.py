@@ -1,4 +1,4 @@
-"""Attributes of other libraries that are replaced for a while."""
+"""Temporary replacement of other libraries' attributes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Function = Callable[..., Any]
 
 
 class _Thread(threading.local):
-    """A thread's own answer to `is_plain`, which a block within it gives; the class has that of all others."""
+    """The result of `is_plain`: of the thread within a block that sets it; the class attribute for all others."""
 
     is_plain = False
 
@@ -25,7 +25,7 @@ _thread = _Thread()
 
 @contextmanager
 def plainly() -> Iterator[None]:
-    """Has this thread's calls of replaced functions do what they did before, within the block."""
+    """Makes this thread's calls of replaced functions call the originals within the block."""
     own = vars(_thread)
     before = own.get("is_plain")
     own["is_plain"] = True
@@ -40,9 +40,9 @@ def plainly() -> Iterator[None]:
 
 @contextmanager
 def in_force() -> Iterator[None]:
-    """Has this thread's calls of replaced functions do what replaces them, within the block, unless it is `plainly`'s.
+    """Makes this thread's calls of replaced functions call the replacements within the block, except in `plainly`.
 
-    For replacements that do nothing elsewhere: see `be_in_force_everywhere`.
+    For replacements that aren't in force elsewhere: see `be_in_force_everywhere`.
     """
     own = vars(_thread)
     if "is_plain" in own:
@@ -56,23 +56,23 @@ def in_force() -> Iterator[None]:
 
 
 def be_in_force_everywhere(everywhere: bool) -> None:
-    """Sets whether replaced functions do what replaces them in all threads, or within `in_force` alone."""
+    """Sets whether the replacements are in force in all threads, or only within `in_force`."""
     _Thread.is_plain = not everywhere
 
 
 def is_plain() -> bool:
-    """True if the replaced functions do what they did before, for this thread."""
+    """True if replaced functions call the originals in this thread."""
     return _thread.is_plain
 
 
 class Patches:
-    """Replaced attributes, and what they were.
+    """Replaced attributes and their originals.
 
-    A function that was replaced can be reached by others at any time after: some library may have imported it, or put a
-    function of its own on top of ours. So each replacement asks whether it is still to do anything.
+    A replacement may still be called after `undo`, because another library may have imported it, or wrapped it. So each
+    call checks whether the replacement is still in force.
 
     Attributes:
-        active: the replacements are in force.
+        active: whether the replacements are in force.
     """
 
     def __init__(self) -> None:
@@ -85,13 +85,13 @@ class Patches:
 
         Args:
             owner: the module or class.
-            name: of the attribute.
-            make: gets the plain function, and gives the one that takes its place. It isn't called in a thread that is
-                within `plainly`.
+            name: the attribute's name.
+            make: makes the replacement from the original. The replacement isn't called in a thread that is within
+                `plainly`.
         """
         plain = getattr(owner, name)
         replacement = make(plain)
-        thread = _thread  # of the closure: asked for at each call
+        thread = _thread  # a variable of the closure is fast to read
 
         @functools.wraps(plain)
         def replaced(*args: object, **kwargs: object) -> object:
@@ -99,7 +99,7 @@ class Patches:
                 return plain(*args, **kwargs)
             return replacement(*args, **kwargs)
 
-        # TorchScript compiles the plain one.
+        # TorchScript compiles the original.
         vars(replaced).update({"__script_if_tracing_wrapper": True, "__original_fn": plain})
         self.put(owner, name, _Builtin(plain, replaced) if inspect.isbuiltin(plain) else replaced)
 
@@ -110,7 +110,7 @@ class Patches:
         setattr(owner, name, value)
 
     def held_elsewhere(self) -> list[str]:
-        """The plain functions that modules of others have imported by name, and so still call: ``"train.imread"``."""
+        """Original functions that other modules have imported by name and so still call: ``"train.imread"``."""
         plain = {id(before): name for owner, name, before, _, _ in self._replaced if isinstance(owner, ModuleType)}
         homes = {owner.__name__.partition(".")[0] for owner, *_ in self._replaced if isinstance(owner, ModuleType)}
         found = []
@@ -123,11 +123,11 @@ class Patches:
         return sorted(found)
 
     def at_undo(self, function: Callable[[], object]) -> None:
-        """Has `undo` call a function, for what is changed otherwise."""
+        """Makes `undo` call a function, for other changes."""
         self._at_undo.append(function)
 
     def undo(self) -> None:
-        """Gives each attribute back what it was; one that somebody has replaced since stays theirs."""
+        """Restores each attribute, unless other code has replaced it in the meantime."""
         self.active = False
         while self._at_undo:
             self._at_undo.pop()()
@@ -142,7 +142,7 @@ class Patches:
 
 
 class _Builtin:
-    """A function in a builtin one's place: as that, no method of a class whose attribute it is, and pickled by name."""
+    """A replacement for a builtin function: like it, it doesn't bind as a method, and is pickled by name."""
 
     def __init__(self, plain: object, function: Function) -> None:
         self._plain = plain
@@ -167,5 +167,5 @@ class _Builtin:
 
 
 def before(function: object) -> object:
-    """The function that `Patches.wrap` has replaced by this one; the function itself where it hasn't."""
+    """The original of a builtin function that `Patches.wrap` has replaced; any other function itself."""
     return function._plain if type(function) is _Builtin else function

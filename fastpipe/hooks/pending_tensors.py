@@ -1,4 +1,4 @@
-"""v2 on tensors without pixels: its functions are recorded, a ``Compose`` is drawn as a whole."""
+"""v2 on pending tensors: its functions are recorded, and a ``Compose`` is drawn as a whole."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _V2 = "torchvision.transforms.v2.functional"
 
 
 def is_pending(tensor: object) -> bool:
-    """True for a tensor without pixels, if there has been any."""
+    """True for a pending tensor; imports nothing."""
     made: Any = sys.modules.get("fastpipe.program.pending_tensor")
     return made is not None and made.is_pending(tensor)
 
@@ -31,10 +31,10 @@ def is_pending(tensor: object) -> bool:
 
 
 class FunctionsOnTensors:
-    """v2's functions, which record what they do to tensors without pixels from the first such tensor on.
+    """v2's functions, which record their work on pending tensors once there is one.
 
     Args:
-        patches: that hold the replacements.
+        patches: holds the replacements.
     """
 
     def __init__(self, patches: Patches) -> None:
@@ -42,7 +42,7 @@ class FunctionsOnTensors:
         self._are_known = False
 
     def record(self) -> None:
-        """Has the functions record, if they have been imported; to be called before a tensor is handed out."""
+        """Makes the functions record, if v2 has been imported; called before a pending tensor is returned."""
         if not self._are_known and _V2 in sys.modules:
             _record_functions(self._patches)
             self._are_known = True
@@ -57,7 +57,7 @@ def _record_functions(patches: Patches) -> None:
 
     is_new = False
     for function, kernels in _KERNEL_REGISTRY.items():
-        if function.__name__.startswith("get_"):  # which ask for the shape
+        if function.__name__.startswith("get_"):  # they read the shape
             continue
         for plain in (torch.Tensor, tv_tensors.Image):
             pending = pending_class(plain)
@@ -70,7 +70,7 @@ def _record_functions(patches: Patches) -> None:
 
 
 def _wrapping(plain: Callable[..., Any]) -> Callable[..., Any]:
-    """``tv_tensors.wrap``, which makes no tensor of a class of tensors without pixels."""
+    """Wraps ``tv_tensors.wrap`` so that it never makes a tensor of a pending class."""
     from fastpipe.program.pending_tensor import plain_class
 
     def wrap(wrappee: Any, *, like: Any, **options: Any) -> Any:
@@ -81,7 +81,7 @@ def _wrapping(plain: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _recorded(function: Any, kernel: Any, image: Any, *args: Any, **kwargs: Any) -> Any:
-    """The tensor that a function gives: without pixels, if it can be."""
+    """The result of a function on a tensor; a pending one if possible."""
     from fastpipe.program.pending_tensor import record_of, with_pixels
     from fastpipe.transforms.sized_image import Untraceable
 
@@ -94,7 +94,7 @@ def _recorded(function: Any, kernel: Any, image: Any, *args: Any, **kwargs: Any)
         made = _behind(record, function, image, args, kwargs)
     except (PlanError, Untraceable):
         pass
-    except Exception as error:  # the library says what is wrong, unless it is a mistake of fastpipe's
+    except Exception as error:  # the library raises the user's error; else it is a bug in fastpipe
         failed = error
     if made is None:
         made = kernel(with_pixels(image), *args, **kwargs)
@@ -104,8 +104,8 @@ def _recorded(function: Any, kernel: Any, image: Any, *args: Any, **kwargs: Any)
 
 
 def _behind(record: Record, function: Any, image: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The tensor without pixels that a function gives; None where the library is to do it."""
-    from fastpipe.program.pending_tensor import with_steps
+    """The pending result of a function; None if the library has to compute it."""
+    from fastpipe.program.pending_tensor import then
     from fastpipe.torch_modes import torch_modes_active
     from fastpipe.transforms.v2._proxies import given_by_name, image_steps, stand_in
 
@@ -114,7 +114,7 @@ def _behind(record: Record, function: Any, image: Any, args: tuple[Any, ...], kw
     steps = image_steps(function(stand_in(record.shape), *args, **kwargs))
     if not steps:
         return image
-    if function.__name__ == "rgb_to_grayscale":  # three channels of one memory
+    if function.__name__ == "rgb_to_grayscale":  # its three channels share one memory
         return None
     return with_steps(image, steps, type(image).plain, record.account.after(partial(_call, function, args, kwargs)))
 
@@ -127,12 +127,12 @@ def _call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], image: A
 
 
 def call_on_pending(calls: ComposeCalls, compose: Any, tensor: Any, plain: Callable[..., Any]) -> Any:
-    """The result of a ``Compose`` for a tensor without pixels; such a one again, where that can be.
+    """Applies a ``Compose`` to a pending tensor; the result is pending, too, if possible.
 
     Args:
-        calls: of the ``Compose``.
+        calls: the calls of the ``Compose``.
         compose: the library's object.
-        tensor: a pending one.
+        tensor: a pending tensor.
         plain: the library's own method.
     """
     call = calls.planned(compose.transforms)
@@ -149,7 +149,7 @@ def _run(run: Pipeline, tensor: object, site: Site) -> Any:
     from fastpipe.program.pending_tensor import record_of, with_pixels
 
     record = record_of(tensor)
-    if record is None or not run.drawn or not _is_v2(run.drawn[0]):  # a run's are all of v1, or all of v2
+    if record is None or not run.drawn or not _is_v2(run.drawn[0]):  # all transforms of a run are v1's, or all are v2's
         return _called(run, tensor)
     account: Any = record.account
     if account.library is None or not site.is_check_due() or calls_back(run.drawn):
@@ -164,7 +164,7 @@ def _run(run: Pipeline, tensor: object, site: Site) -> Any:
 
 
 def _is_v2(transform: object) -> bool:
-    """True if a transform's plan holds for tensors; v1's transforms do something else to these than to images."""
+    """True if a transform's plan holds for tensors; v1's transforms treat tensors differently from images."""
     from fastpipe.transforms.adapters import planned
 
     return hasattr(planned(transform), "_plans_itself")
@@ -177,8 +177,8 @@ def _called(run: Pipeline, image: object) -> Any:
 
 
 def _drawn(run: Pipeline, tensor: Any, record: Record, site: Site) -> Any:
-    """The tensor after a run whose transforms are drawn; they are called where that fails."""
-    from fastpipe.program.pending_tensor import with_steps
+    """Applies a run by drawing it; calls its transforms if that fails."""
+    from fastpipe.program.pending_tensor import then
     from fastpipe.rng import drawing
     from fastpipe.transforms.sized_image import Untraceable
 
@@ -196,8 +196,8 @@ def _drawn(run: Pipeline, tensor: Any, record: Record, site: Site) -> Any:
     except (PlanError, Untraceable):
         turn.rewind()
         return _called(run, tensor)
-    except Exception as error:  # the transforms, called one after the other, say what is wrong
+    except Exception as error:  # the transforms raise the user's error when called
         turn.rewind()
         made = _called(run, tensor)
-        site.count_failed(error)  # nothing was: it is a mistake of fastpipe's
+        site.leave_failed(error)  # they didn't raise, so it is a bug in fastpipe
         return made

@@ -1,4 +1,4 @@
-"""Pillow's functions on images without pixels: recorded, or made by the core."""
+"""Pillow's functions on images without pixels: recorded, or computed by the core."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from fastpipe.pending import is_pending
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
-    """Replaces functions that take images in Pillow's main module; `pillow_openers` has the files' openers."""
-    replace_by_recording(module, "blend", patches)
+    """Replaces functions of Pillow's main module that take images; `pillow_openers` hooks the file openers."""
+    record(module, "blend", patches)
 
 
-def replace_by_recording(module: ModuleType, name: str, patches: Patches, ours: str = "functions") -> None:
-    """Replaces a function of a module by the one of its name in a file of `fastpipe.pillow`, for images without pixels.
+def record(module: ModuleType, name: str, patches: Patches, ours: str = "functions") -> None:
+    """Replaces a function, for images without pixels, by the one of the same name in a module of `fastpipe.pillow`.
 
     Args:
-        module: of Pillow, or of torchvision.
-        name: of the function.
-        patches: that hold the replacement.
-        ours: the file's name.
+        module: a module of Pillow or torchvision.
+        name: the function's name.
+        patches: holds the replacement.
+        ours: the name of the module in `fastpipe.pillow`.
     """
 
     def make(plain: Function) -> Function:
@@ -46,7 +46,7 @@ def replace_by_recording(module: ModuleType, name: str, patches: Patches, ours: 
 
 
 def make_from_files(module: ModuleType, name: str, patches: Patches, ours: str) -> None:
-    """Replaces a function of torchvision's that makes a tensor, and checks its first results."""
+    """Replaces a function of torchvision's that makes a tensor, as `record` does; checks the first results."""
     from fastpipe.torch_modes import torch_modes_active
 
     shown = f"{module.__name__}.{name}"
@@ -100,23 +100,23 @@ def image_tensor(*given: Any) -> object:
     return image_tensors.image_tensor(*given)
 
 
-def may_be_pending(thing: object) -> bool:
-    """True for an image of a class that records: it may have no pixels yet."""
+def has_record(thing: object) -> bool:
+    """True for an image of a class that can record; it may have no pixels yet."""
     return hasattr(type(thing), "_fastpipe_lazy")
 
 
-def try_ours(site: str, ours: Function, *args: object, **kwargs: object) -> Any:
-    """The result of our way; None where it gives none, or raises, which the account has then."""
+def recorded(site: str, ours: Function, *args: object, **kwargs: object) -> Any:
+    """Calls fastpipe's function; None if it returns None, or raises, which is noted in the ledger."""
     try:
         return ours(*args, **kwargs)
-    except Exception as error:  # whatever it is, it isn't the user's: the plain way raises what the user is to see
-        LEDGER.site("function", site).count_plain(f"{type(error).__name__}: {error}")
+    except Exception as error:  # the plain way raises the user's errors
+        LEDGER.site("function", site).leave(f"{type(error).__name__}: {error}")
         return None
 
 
 @lru_cache(maxsize=64)
-def _our_function(file: str, name: str, plain: Function) -> Function:
-    """Our function of a name; one that gives None where the library's own has other parameters in this version."""
+def _recording(file: str, name: str, plain: Function) -> Function:
+    """fastpipe's function of that name; one that returns None if the library's has other parameters in this version."""
     ours: Function = getattr(importlib.import_module(f"fastpipe.pillow.{file}"), name)
     known, theirs = (tuple(inspect.signature(function).parameters) for function in (ours, plain))
     return ours if known == theirs else lambda *args, **kwargs: None

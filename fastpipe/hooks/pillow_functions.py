@@ -10,7 +10,7 @@ from fastpipe.hooks.pillow import may_be_pending, replace_by_recording, try_ours
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
-    """Replaces what looks at pixels: enhancers' first images (``enhance`` is `Image.blend`), and functions."""
+    """Replaces functions that read pixels, and the construction of degenerate images (``enhance`` is `Image.blend`)."""
     if module.__name__ == "PIL.ImageEnhance":
         _replace_degenerate(module.Brightness, "black", patches)
         _replace_degenerate(module.Contrast, "flat", patches)

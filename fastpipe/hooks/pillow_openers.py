@@ -1,4 +1,4 @@
-"""Pillow's images without pixels: what ``Image.open`` opens is recorded on until somebody looks at it."""
+"""Pillow's file openers: images from ``Image.open`` record operations until their pixels are used."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _FORMATS = {"PIL.JpegImagePlugin": "JPEG", "PIL.PngImagePlugin": "PNG"}
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
-    """Has a plugin's opener give images without pixels, once torch is there to make use of them.
+    """Makes a plugin's opener return images without pixels, if torch is imported, which would make use of them.
 
-    The plugin has registered it at its own end. Pillow's main module can't be asked for it earlier: it may be imported
-    by the plugin.
+    The plugin registers its opener at its end. Pillow's main module can't be asked for it earlier, because the plugin
+    may import that module.
     """
     registered, name = sys.modules["PIL.Image"].OPEN, _FORMATS[module.__name__]
     before = registered[name]
@@ -44,11 +44,11 @@ def _opener(plain: Any, patches: Patches) -> object:
             from fastpipe.pillow import files
 
             ours, site = files.open_lazily, LEDGER.site("function", "PIL.Image.open")
-            count_failed = site.count_failed  # one for all images, each of which keeps it
+            leave_failed = site.leave_failed  # one object for all images, each of which keeps it
         if site.is_off or not originals.are_there():
             return plain(file, filename)
-        made = ours(plain, file, filename, site if site.is_check_due() else None, count_failed)
-        site.count_checked()  # what its pixels take is told by the checks
+        made = ours(plain, file, filename, site if site.is_due() else None, leave_failed)
+        site.count_checked()  # the checks tell the time of its pixels
         return made
 
     return open_lazily

@@ -1,4 +1,4 @@
-"""Images for the plain way of a check: of those that have no pixels yet, made by Pillow alone."""
+"""Images for the plain way of a check; those without pixels are made by Pillow alone."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from fastpipe.hooks.checking import clock
 
 
 def plain_image(image: object) -> tuple[object, float]:
-    """The same image by Pillow alone, from the file's bytes and with what was done to it since; a copy of a plain one.
+    """Makes the same image by Pillow alone, from the file's bytes and the recorded operations; copies a plain image.
 
     Args:
-        image: of Pillow, or an array.
+        image: a Pillow image, or an array.
 
     Returns:
-        The image, and the seconds that Pillow took; None where nobody has kept what Pillow needs for it, of a file that
-        is broken, and of anything else, such as a tensor: fastpipe leaves it to its library.
+        The image, and the seconds that Pillow took. The image is None if Pillow's calls for it are unknown, for a
+        broken
+        file, and for any other object, such as a tensor, which fastpipe leaves to its library.
     """
     begun = clock()
     pillow: Any = sys.modules.get("PIL.Image")
@@ -27,7 +28,7 @@ def plain_image(image: object) -> tuple[object, float]:
 
         try:
             return shadow_of(image), clock() - begun
-        except Exception as error:  # of a file that is broken: whoever is called with it has the error
+        except Exception as error:  # of a broken file: its next user gets the error
             if not raise_again(image, error):
                 raise
     if numpy is not None and isinstance(image, numpy.ndarray):

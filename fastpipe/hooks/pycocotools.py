@@ -1,7 +1,7 @@
-"""pycocotools' ``decode``: run lengths drawn by the core, the same bytes in as ordinary an array.
+"""pycocotools' ``decode`` with run lengths drawn by the core: an ordinary array with the same bytes.
 
-What the core refuses, and all that is unusual about a mask, is pycocotools' to decode. Samples of data sets that decode
-masks have what follows made faster, too: see `fastpipe.hooks.mask_tensors`.
+pycocotools decodes masks that the core refuses or that are unusual in any way. For data sets that decode masks, the
+functions that follow are made faster, too: see `fastpipe.hooks.mask_tensors`.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ _MOST_BYTES = 1 << 30
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
-    """Replaces ``decode`` of the extension module, which ``pycocotools.mask`` and its ``coco`` call."""
+    """Replaces ``decode`` of the extension module, which ``pycocotools.mask`` and ``pycocotools.coco`` call."""
     patches.wrap(module, "decode", _Decoder)
 
 
 class _Decoder(FasterFunction):
-    """``pycocotools._mask.decode``, of a list of masks.
+    """``pycocotools._mask.decode`` of a list of masks.
 
     Args:
-        plain: pycocotools' own.
+        plain: pycocotools' function.
     """
 
     def __init__(self, plain: Function) -> None:
         super().__init__("pycocotools.mask.decode", plain)
 
     def make(self, *args: object, **kwargs: object) -> Masks | str:
-        """The masks, or why pycocotools is to decode them."""
+        """The masks, or the reason why pycocotools has to decode them."""
         made = decoded(args[0]) if len(args) == 1 and not kwargs else "other arguments"
         if not isinstance(made, str):
             _thread.decoded += 1
@@ -49,10 +49,10 @@ class _Decoder(FasterFunction):
 
 
 def decoded(masks: object) -> Masks | str:
-    """Masks ``(H, W, N)``, column after column, of 0 and 1; or why pycocotools is to decode them.
+    """Decodes masks to a column-major array ``(H, W, N)`` of 0 and 1; or returns why pycocotools has to decode them.
 
     Args:
-        masks: as ``frPyObjects`` gives them: each with its ``size``, and ``counts`` in pycocotools' text.
+        masks: as from ``frPyObjects``: each with its ``size``, and ``counts`` in pycocotools' text format.
     """
     import numpy as np
 
@@ -68,7 +68,7 @@ def decoded(masks: object) -> Masks | str:
     if type(size) not in (list, tuple) or [type(side) for side in size] != [int, int]:
         return "masks with another size than two numbers"
     height, width = size
-    if min(size) < 2 or height * width * len(masks) > _MOST_BYTES:  # numpy's copy of a line has other strides
+    if min(size) < 2 or height * width * len(masks) > _MOST_BYTES:  # numpy's copy of a single line has other strides
         return "masks of a line, or huge ones"
     made = np.empty((height, width, len(masks)), np.uint8, order="F")
     out = address_of(made)
@@ -88,19 +88,19 @@ def decoded(masks: object) -> Masks | str:
 
 
 class _Thread(threading.local):
-    """A thread's count of calls by which masks were decoded."""
+    """A thread's number of calls that decoded masks."""
 
     decoded = 0
 
 
 _thread = _Thread()
 _fetchers: weakref.WeakSet[Any] = weakref.WeakSet()
-"""torch's fetchers of data sets that have decoded masks."""
+"""Fetchers of torch's whose data sets have decoded masks."""
 
 
 @contextmanager
 def fetching(fetcher: object) -> Iterator[None]:
-    """Has samples with masks made faster within the block, where the fetcher's last ones had any."""
+    """Makes functions on masks faster within the block, if the fetcher's last samples decoded masks."""
     before = _thread.decoded
     mode: AbstractContextManager[object] = nullcontext()
     if fetcher in _fetchers:

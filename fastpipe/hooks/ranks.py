@@ -1,4 +1,4 @@
-"""Ranks that a launcher starts as Python processes of their own: by ``fastpipe run``, if that runs the launcher."""
+"""Makes ranks that a launcher starts as separate Python processes run by ``fastpipe run``, as the launcher does."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from typing import Any
 from fastpipe.hooks.patches import Function, Patches
 
 _VARIABLES = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "LOCAL_RANK")
-"""By which torchrun, srun, Open MPI, other MPIs and Lightning tell a process its rank."""
+"""Variables by which torchrun, srun, Open MPI, other MPIs and Lightning tell a process its rank."""
 
 
 @dataclass
 class Launch:
-    """A process that ``fastpipe run`` runs: the command, and whether it starts ranks.
+    """The command of ``fastpipe run`` in this process, and whether the process starts ranks.
 
     Attributes:
-        command: Python's arguments before the script's; empty if this process isn't run so.
-        is_launcher: this process has started ranks by that command, and does nothing else: they report.
+        command: Python's arguments before the script's; empty without ``fastpipe run``.
+        is_launcher: this process only starts ranks, which report instead of it.
     """
 
     command: tuple[str, ...] = ()
@@ -32,12 +32,12 @@ LAUNCH = Launch()
 
 
 def rank() -> str:
-    """The rank of this process in a distributed run; ``"0"`` where there is none."""
+    """The rank of this process in a distributed run; ``"0"`` outside of one."""
     return next((value for value in map(os.environ.get, _VARIABLES) if value and value != "0"), "0")
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
-    """Replaces the functions of torchrun and of Lightning that make, or get, the command line of a rank."""
+    """Replaces the functions of torchrun and Lightning that make, or take, the command line of a rank."""
     for name, make in _MAKERS.items():
         if hasattr(module, name):
             patches.wrap(module, name, make)
@@ -70,7 +70,7 @@ def _of_lightning_with_hydra(plain: Function) -> Function:
 
 
 def _by_fastpipe(arguments: Sequence[str]) -> list[str]:
-    """Python's arguments with ``-m fastpipe run`` before the script's, unless they have it, or this process hasn't."""
+    """Adds ``-m fastpipe run`` to Python's arguments, unless they have it, or this process wasn't started by it."""
     first = 1 if arguments[0] == "-u" else 0
     if [*arguments[first : first + 2]] == ["-m", "fastpipe"]:
         return [*arguments]
@@ -82,4 +82,4 @@ _MAKERS: dict[str, Callable[[Function], Function]] = {
     "_basic_subprocess_cmd": _of_lightning,
     "_hydra_subprocess_cmd": _of_lightning_with_hydra,
 }
-"""By the name of a launcher's function: makes the one that takes its place."""
+"""Makes the replacement for a launcher's function, by the function's name."""

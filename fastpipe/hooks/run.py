@@ -1,4 +1,4 @@
-"""`run_script`: a script or a module run as ``python`` runs it, with the hooks installed."""
+"""`run_script`: runs a script or a module as ``python`` does, with the hooks installed."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from fastpipe.hooks.summary import report
 
 @dataclass(frozen=True)
 class Script:
-    """A script or module to be run, and its arguments.
+    """A script or module to run, with its arguments.
 
     Attributes:
-        target: the path of a script, or of a folder or zip that has a ``__main__.py``; or the name of a module.
-        is_module: it is the name of a module.
-        arguments: of the script, its ``sys.argv[1:]``.
+        target: the path of a script, or of a folder or zip with a ``__main__.py``; or the name of a module.
+        is_module: `target` is the name of a module.
+        arguments: the script's ``sys.argv[1:]``.
     """
 
     target: str
@@ -44,19 +44,19 @@ class Script:
 
 
 def run_script(script: Script, *, check: int = 2, report_to: str | None = None, quiet: bool = False) -> None:
-    """Runs a script as ``__main__``; what was taken over is reported on standard error when the process ends.
+    """Runs a script as ``__main__``; prints the report on standard error when the process ends.
 
     ``sys.argv``, ``sys.path``, exit codes and tracebacks are as with ``python``.
 
     Args:
-        script: what is to be run.
-        check: as of `fastpipe.install`.
-        report_to: a ``.json`` or ``.html`` file that gets the report; of other ranks than 0 of a distributed run it is
-            another file, with the rank in its name.
+        script: the script.
+        check: see `fastpipe.install`.
+        report_to: a ``.json`` or ``.html`` file for the report; ranks other than 0 of a distributed run add their rank
+            to its name.
         quiet: print no report.
 
     Raises:
-        BaseException: whatever the script raises, ``SystemExit`` among it.
+        BaseException: the script's error, including ``SystemExit``.
     """
     report_to = None if report_to is None else os.path.abspath(report_to)
     atexit.register(_report_at_exit, os.getpid(), report_to, quiet)
@@ -86,10 +86,10 @@ def run_script(script: Script, *, check: int = 2, report_to: str | None = None, 
 
 
 def _run_module(name: str, folder: str) -> None:
-    """Runs a module as the interpreter itself does for ``python -m``, and for a folder or a zip."""
+    """Runs a module as the interpreter does for ``python -m``, and for a folder or a zip."""
     import runpy
 
-    run: Any = runpy._run_module_as_main  # type: ignore[attr-defined] # what the interpreter calls
+    run: Any = runpy._run_module_as_main  # type: ignore[attr-defined] # the function that the interpreter calls
     _set_first_path(folder)
     run(name, alter_argv=name != "__main__")
 
@@ -115,13 +115,13 @@ def _is_archive(path: str) -> bool:
 
 
 def _set_first_path(folder: str) -> None:
-    """Puts a folder where ``python`` puts the script's: in the place of that of the command that runs it."""
+    """Sets the first entry of ``sys.path`` to the script's folder, as ``python`` does."""
     if not getattr(sys.flags, "safe_path", False):  # since Python 3.11
         sys.path[0] = folder
 
 
 def _hide_own_frames() -> None:
-    """Has the error be shown as ``python`` shows it: from the script's first line on."""
+    """Makes the traceback begin at the script's first line, as with ``python``."""
     shown = sys.excepthook
 
     def show(kind: type[BaseException], error: BaseException, trace: types.TracebackType | None) -> None:
@@ -150,7 +150,7 @@ def _report_now(*_: object) -> None:
 
 
 def _report_at_exit(owner: int, path: str | None, quiet: bool) -> None:
-    if os.getpid() != owner:  # a forked process that ended as this one does
+    if os.getpid() != owner:  # a forked process that ends by exiting normally
         return
     if LAUNCH.is_launcher:
         return
@@ -161,7 +161,7 @@ def _report_at_exit(owner: int, path: str | None, quiet: bool) -> None:
     if path is not None:
         try:
             made.write(path if number == "0" else _with_rank(path, number))
-        except ConfigError as error:  # such as a full disk: the script is done, and ends as it would
+        except ConfigError as error:  # for example a full disk; the script's exit code isn't changed
             print(f"fastpipe: error: {error}", file=sys.stderr, flush=True)
 
 
@@ -171,11 +171,11 @@ def _with_rank(path: str, number: str) -> str:
 
 
 class ScriptAsked(Exception):
-    """Raised by the command line's ``run``, so that the script runs outside of the command's own frames.
+    """Raised by the command line's ``run``, so that the script runs outside of the command line's frames.
 
     Attributes:
-        script: what is to be run.
-        options: arguments of `run_script`.
+        script: the script to run.
+        options: the arguments of `run_script`.
     """
 
     def __init__(self, script: Script, **options: Any) -> None:
@@ -188,7 +188,7 @@ def ask(arguments: Sequence[str], is_module: bool, **options: Any) -> NoReturn:
     """Raises `ScriptAsked` for a command line's arguments, the first of which is the script.
 
     Raises:
-        ConfigError: there is no such script.
+        ConfigError: the script doesn't exist.
     """
     script = Script(arguments[0], is_module, tuple(arguments[1:]))
     script.check()
@@ -196,13 +196,13 @@ def ask(arguments: Sequence[str], is_module: bool, **options: Any) -> NoReturn:
 
 
 def ask_at_once(arguments: Sequence[str]) -> None:
-    """Raises `ScriptAsked` for a plain command line ``run [-m] [-q] [--check N] SCRIPT …``.
+    """Raises `ScriptAsked` for a simple command line ``run [-m] [-q] [--check N] SCRIPT …``.
 
-    Any other one, such as one that asks for help or has a mistake, is for the command line, whose imports take longer
-    than many a script.
+    Returns for any other one, such as one that asks for help or has a mistake. The full command line parser handles
+    those; importing it takes longer than many scripts run.
 
     Raises:
-        ConfigError: there is no such script.
+        ConfigError: the script doesn't exist.
     """
     words = [*arguments]
     is_module = False

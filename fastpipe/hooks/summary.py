@@ -1,4 +1,4 @@
-"""The report of what was taken over: a table, JSON or a page."""
+"""The report of hooked calls, as a table, JSON or an HTML page."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _ENDINGS = (".html", ".json")
 
 @dataclass(frozen=True)
 class Report:
-    """A report of what was taken over, by this process and those that it started.
+    """A report of the hooked calls of this process and of those that it started.
 
     Attributes:
-        sites: each a thing that was taken over, or left as it was.
-        notes: what else is to be said.
+        sites: transforms, data sets, functions and loaders that were hooked, or left unhooked.
+        notes: further lines.
     """
 
     sites: tuple[Site, ...]
@@ -31,7 +31,7 @@ class Report:
 
     @classmethod
     def of(cls, ledger: Ledger) -> Report:
-        """The report of a ledger as it stands."""
+        """The report of a ledger's current counts."""
         sites, notes = ledger.total()
         return cls(tuple(sites), tuple(notes))
 
@@ -46,7 +46,7 @@ class Report:
         return render_html(self._show)
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as JSON has it: times in milliseconds an image, ``times`` as fast as before."""
+        """The report for JSON: times in milliseconds per image; ``times`` is how many times as fast as before."""
         rows = [
             {**asdict(site), "before_ms": before_ms(site), "now_ms": now_ms(site), "times": gain(site)}
             for site in self.sites
@@ -57,7 +57,7 @@ class Report:
         """Writes the report to a ``.json`` or ``.html`` file.
 
         Raises:
-            ConfigError: the file's name ends otherwise, or it can't be written; what was there stays.
+            ConfigError: the file has another ending, or can't be written; an existing file is unchanged.
         """
         check_report(path)
         from fastpipe.reporting.output import round_times, write_file, write_json
@@ -109,24 +109,24 @@ class Report:
 
 
 def report() -> Report:
-    """The report of what this process and its workers took over until now, and of what stayed as it was, and why."""
+    """The report of all calls that fastpipe has handled in this process and its workers, and of others with reasons."""
     return Report.of(LEDGER)
 
 
 def now_ms(site: Site) -> float | None:
-    """Milliseconds an image, of checked ones where no other was timed with its pixels; None where none was."""
+    """Milliseconds per image, from checked images if no other was timed with its pixels; None without any."""
     if site.timed and site.seconds:
         return site.seconds / site.timed * 1e3
     return site.fast_seconds / site.compared * 1e3 if site.compared else None
 
 
 def gain(site: Site) -> float | None:
-    """How many times as fast the checked images were; None where none was timed both ways."""
+    """How many times as fast the checked images were made; None if none was timed in both ways."""
     return site.plain_seconds / site.fast_seconds if site.plain_seconds and site.fast_seconds else None
 
 
 def before_ms(site: Site) -> float | None:
-    """Milliseconds an image of the plain way, from the images that were made both ways."""
+    """Milliseconds per image of the plain way, estimated from the images that were made in both ways."""
     now, times = now_ms(site), gain(site)
     return None if now is None or times is None else now * times
 
@@ -160,7 +160,7 @@ def _why_nothing(sites: Sequence[Site]) -> str:
 
 
 def check_report(path: str | None) -> None:
-    """Raises ConfigError if the report can't be written there."""
+    """Raises ConfigError if the report can't be written to this file."""
     if path is None:
         return
     if Path(path).suffix not in _ENDINGS:

@@ -1,4 +1,4 @@
-"""Files as tensors without pixels, which v2's transforms record on: what ``torchvision.io``'s decoders give then."""
+"""Pending tensors of files: results of ``torchvision.io``'s decoders, on which v2's transforms are recorded."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ _ARGUMENTS = {
 _MAGIC = {"decode_image": (b"\xff\xd8\xff", b"\x89PNG"), "decode_jpeg": (b"\xff\xd8\xff",)}
 _EXIF, _XMP = b"Exif\0", b"http://ns.adobe.com/xap/"
 _TURNED_PNG = (b"eXIf", b"exif", b"adobe.xmp")
-"""Marks of a file that may be turned in a way that torchvision doesn't read, or reads otherwise than Pillow."""
+"""Marks of a PNG with an orientation that torchvision doesn't read, or reads otherwise than Pillow."""
 LEAST_BYTES, LEAST_PIXELS = 1 << 12, 1 << 15
-"""The smallest files and images that are worth the work around them: torchvision decodes others in less time."""
+"""The smallest files and images that are worth the overhead: torchvision decodes smaller ones in less time."""
 
 
 class TensorFiles:
-    """One of torchvision's decoders.
+    """The replacement of one of torchvision's decoders.
 
     Args:
-        name: of the function.
-        plain: the function.
+        name: the function's name.
+        plain: torchvision's function.
     """
 
     def __init__(self, name: str, plain: Function) -> None:
         self._name, self._plain = name, plain
 
     def open(self, args: tuple[object, ...], kwargs: dict[str, Any]) -> object:
-        """The function's result, without pixels if that can be: else torchvision's, or its error."""
+        """The function's result, pending if possible; otherwise torchvision's result, or its error."""
         site = LEDGER.site("function", f"torchvision.io.{self._name}")
         names = _ARGUMENTS[self._name]
         given = {**dict(zip(names, args, strict=False)), **kwargs}
@@ -66,12 +66,12 @@ class TensorFiles:
             site.count_plain(made)
             if not data or isinstance(given["input"], torch.Tensor):
                 return self._plain(*args, **kwargs)
-            return self._plain(**{**given, "input": _as_tensor(data)})  # a file isn't read again
+            return self._plain(**{**given, "input": _as_tensor(data)})  # reuses the bytes that were read
         site.count(time.perf_counter() - begun)
         return made
 
     def _data_of(self, given: object) -> bytes | str:
-        """The bytes of a file, or of a tensor of bytes, which may be overwritten; else the reason to leave it."""
+        """The bytes of a file, or of a uint8 tensor (copied, as it may be overwritten); or a reason to leave it."""
         if type(given) is torch.Tensor:
             if given.dtype != torch.uint8 or given.ndim != 1 or not given.is_cpu or not given.is_contiguous():
                 return "no tensor of bytes"
@@ -89,7 +89,7 @@ class TensorFiles:
             return "a file that can't be read"
 
     def _opened(self, data: bytes, given: dict[str, Any], site: Site) -> object:
-        """The tensor without pixels, or the reason why there is none."""
+        """The pending tensor, or the reason why there is none."""
         mode, turns = _mode_of(given.get("mode", "UNCHANGED")), given.get("apply_exif_orientation", False)
         if mode is None or type(turns) is not bool:
             return "arguments of another kind"
@@ -113,7 +113,7 @@ class TensorFiles:
             return "more pixels than the limit"
         library = self._library(data, given)
         source = TensorSource(Encoded(data, header), channels, orientation, library)
-        # torchvision raises here where a file is damaged: so a JPEG's scan is gone through, other files are decoded.
+        # torchvision raises here for a damaged file: so a JPEG's scan is checked, and other files are decoded.
         if not (readers.intact_jpeg(data, header) or source.decode()):
             return "a damaged file"
         return pending_tensor(Record.of(source, SiteAccount(site, library, site.is_check_due())))
@@ -132,14 +132,14 @@ def _as_tensor(data: bytes) -> torch.Tensor:
 
 
 def _mode_of(mode: object) -> str | None:
-    """The name of an ``ImageReadMode``, which may be given by its name."""
+    """The name of an ``ImageReadMode``, which may be given as a str."""
     if isinstance(mode, str):
         mode = ImageReadMode.__members__.get(mode.upper())
     return str(mode.name) if isinstance(mode, ImageReadMode) else None
 
 
 def _channels_of(header: Header, mode: str) -> int:
-    """The channels of what torchvision gives; 0 where the core gives something else."""
+    """The number of channels of torchvision's result; 0 if the core's result would differ."""
     color = header.color_space
     if header.format == "JPEG":
         if not header.plain or color not in ("YCbCr", "RGB", "L"):
@@ -154,7 +154,7 @@ def _channels_of(header: Header, mode: str) -> int:
 
 
 def _orientation_of(data: bytes, header: Header) -> int:
-    """The orientation that torchvision turns an image upright by; 0 where it may read another one."""
+    """The orientation by which torchvision turns an image upright; 0 if it may read another one."""
     if header.format == "PNG":
         return 0 if any(mark in data for mark in _TURNED_PNG) else 1
     head = data[: header.data_offset]

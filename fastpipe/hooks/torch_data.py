@@ -1,4 +1,4 @@
-"""torch's loader: batches of data sets that are known, the memory of batches of any others, and the time they take."""
+"""torch's loader: whole batches of known data sets, memory of batches of all others, and the waiting time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
-    """Hooks torch's loader: its iterators, workers and fetchers, and the function that stacks tensors to a batch."""
+    """Hooks torch's loader: its iterators, workers and fetchers, and the function that stacks tensors."""
     utils: Any = module._utils
     patches.wrap(module._MultiProcessingDataLoaderIter, "__init__", _prepared)
     patches.wrap(module._BaseDataLoaderIter, "__next__", _timed)
@@ -28,10 +28,10 @@ def hook(module: ModuleType, patches: Patches) -> None:
     by_class = utils.collate.default_collate_fn_map
     plain, tensor = utils.collate.collate_tensor_fn, module.torch.Tensor
     if by_class.get(tensor) is not plain:
-        return  # somebody has taught it otherwise
+        return  # somebody has replaced it
 
     def collate_tensors(batch: object, *, collate_fn_map: object = None) -> object:
-        memory: Any = sys.modules.get("fastpipe.hooks.batch_memory")  # there once it has been asked for
+        memory: Any = sys.modules.get("fastpipe.hooks.batch_memory")  # imported once it is used
         made = None if memory is None or not patches.active or is_plain() else memory.collated(batch)
         return plain(batch, collate_fn_map=collate_fn_map) if made is None else made
 
@@ -55,7 +55,7 @@ def _prepared(plain: Function) -> Function:
 
 
 def _working(plain: Function) -> Function:
-    """The function that a worker runs: where it may make images, it sends batches by their place."""
+    """Wraps the function that a worker runs: if the worker may make images, it sends batches by their position."""
 
     def work(kind: object, dataset: object, indices: object, results: Any, *others: object, **named: object) -> object:
         if may_make_images():
@@ -82,7 +82,7 @@ def _fetching(plain: Function) -> Function:
             return plain(self, indices)
         known = _known_batches(self)
         if known is None and _MAKES_IMAGES not in sys.modules:
-            return plain(self, indices)  # of whatever data
+            return plain(self, indices)  # the data set makes no images
         from fastpipe.hooks.batch_memory import fetch_in_places
 
         if known is None:
@@ -107,7 +107,7 @@ def _fetching_from_stream(plain: Function) -> Function:
 
 
 def _handing_out(plain: Function, fetched: Function) -> Function:
-    """A fetcher's method: what `fetched` gives, with masks made faster, as it is handed out."""
+    """Makes a fetcher's method of `fetched`: with faster functions on masks, and ordinary tensors in the result."""
 
     def fetch(self: object, possibly_batched_index: object) -> object:
         if _compares_images(self):
@@ -122,7 +122,7 @@ def _handing_out(plain: Function, fetched: Function) -> Function:
 
 
 def _compares_images(fetcher: Any) -> bool:
-    """True where the user's code compares ``type(image)`` with a class of Pillow's: its images are Pillow's then."""
+    """True if the user's code compares ``type(image)`` with a class of Pillow's; then Pillow makes its images."""
     if "PIL.Image" not in sys.modules:
         return False
     from fastpipe.hooks.type_calls import type_calls_of
@@ -137,7 +137,7 @@ def _compares_images(fetcher: Any) -> bool:
 
 
 def _handed_out(batch: object) -> object:
-    """The batch, or sample, with tensors that have their pixels: somebody may ask for their class, or save them."""
+    """The batch, or sample, with ordinary tensors, as user's code may ask for their class, or save them."""
     if _PENDING not in sys.modules:
         return batch
     from fastpipe.hooks.hooked import with_ordinary_tensors
@@ -150,7 +150,7 @@ def _is_batch(fetcher: Any, indices: Any) -> bool:
 
 
 def _known_batches(fetcher: Any) -> KnownBatches | None:
-    """The batches of a fetcher whose data set, or one within torch's own wrappers, is of a library that is known."""
+    """The batches of a fetcher whose data set, perhaps within torch's wrappers, is a known library's; else None."""
     dataset = fetcher.dataset
     for _ in range(_NESTED):
         homes = {base.__module__.partition(".")[0] for base in type(dataset).__mro__}
@@ -160,7 +160,7 @@ def _known_batches(fetcher: Any) -> KnownBatches | None:
             return KnownBatches.of(fetcher)
         if type(dataset).__module__ != "torch.utils.data.dataset":
             return None
-        within = vars(dataset)  # of a Subset or a ConcatDataset
+        within = vars(dataset)  # attributes of a Subset or a ConcatDataset
         dataset = within.get("dataset", next(iter(within.get("datasets", ())), None))
     return None
 
@@ -168,6 +168,6 @@ def _known_batches(fetcher: Any) -> KnownBatches | None:
 _MASKS = "fastpipe.hooks.pycocotools"
 _PENDING = "fastpipe.program.pending_tensor"
 _MAKES_IMAGES = "fastpipe.program.on_image"
-"""A module that is there once an image has been made."""
+"""A module that is imported once an image has been made."""
 _LIBRARIES = {"timm", "torchvision"}
-_NESTED = 4  # wrappers that are looked into
+_NESTED = 4  # the most nested wrappers

@@ -1,4 +1,4 @@
-"""Functions of torch's that look at a tensor's memory without asking its class: they get ordinary tensors."""
+"""Functions of torch that access a tensor's memory without regard to its class: they get ordinary tensors."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from fastpipe.hooks.patches import Function, Patches
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
-    """Replaces them, from the first tensor without pixels on.
+    """Replaces these functions once there may be pending tensors.
 
     Args:
         module: `fastpipe.program.pending_tensor`, which has been imported.
-        patches: that hold the replacements.
+        patches: holds the replacements.
     """
     import torch
 
@@ -41,7 +41,7 @@ def _given_pixels(plain: Function, with_pixels: Function) -> Function:
 
 
 class _Data:
-    """``Tensor.data``, which another tensor's memory is assigned to."""
+    """``Tensor.data``, to which another tensor may be assigned."""
 
     def __init__(self, plain: Any, with_pixels: Function) -> None:
         self._plain = plain
@@ -49,7 +49,7 @@ class _Data:
         self.__doc__ = plain.__doc__
 
     def __get__(self, tensor: Any, kind: Any = None) -> Any:
-        return self._plain.__get__(tensor, kind)  # of the class itself: what torch has there, by which others know it
+        return self._plain.__get__(tensor, kind)  # on the class, torch's own descriptor, by which others identify it
 
     def __set__(self, tensor: Any, value: Any) -> None:
         self._plain.__set__(tensor, self._with_pixels(value))

@@ -1,4 +1,4 @@
-"""torch's tracers and compilers, which look at a tensor's class and not at its pixels: they get ordinary tensors."""
+"""torch's tracers and compilers, which read a tensor's class and not its pixels: they get ordinary tensors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TRACERS = {"torch.export": ("export",), "torch.jit": ("trace", "trace_module")}
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
-    """Has torch's tracers, and functions that ``torch.compile`` made, get tensors with their pixels."""
+    """Makes torch's tracers, and functions from ``torch.compile``, get ordinary tensors."""
     for name in _TRACERS.get(module.__name__, ()):
         patches.wrap(module, name, _with_pixels)
     if module.__name__ == "torch._dynamo.eval_frame":

@@ -1,4 +1,4 @@
-"""torchvision's ``RandomIoUCrop``, whose trials calculate with Python's numbers wherever it is called."""
+"""torchvision's ``RandomIoUCrop``: its trials compute with Python's numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fastpipe.hooks.patches import Function, Patches
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
-    """Replaces ``RandomIoUCrop.make_params``, if it is called so in this version."""
+    """Replaces ``RandomIoUCrop.make_params``, if this version has that name."""
     kind: object = getattr(module, "RandomIoUCrop", None)
     if "make_params" in vars(kind or object):
         patches.wrap(kind, "make_params", _drawing)

@@ -1,4 +1,4 @@
-"""torchvision's functions on Pillow images, v1's and those that v2 holds, recorded on images without pixels."""
+"""torchvision's functions on PIL images, v1's and those that v2 uses, recorded on images without pixels."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _NAMES = {
     "torchvision.transforms.functional": ("to_tensor", "pil_to_tensor"),
     "torchvision.transforms.v2.functional._color": ("_permute_channels_image_pil",),
 }
-"""Functions that look at pixels; the others call Pillow's images, ``ImageEnhance`` and ``ImageOps``."""
+"""Functions that read pixels; all others call methods of Pillow's images, ``ImageEnhance`` and ``ImageOps``."""
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
-    """Replaces functions of a module, also where other modules of torchvision's have taken them from it."""
+    """Replaces functions of a module, also in other modules of torchvision that have imported them."""
     pairs = []
     for name in _NAMES[module.__name__]:
         plain = getattr(module, name)
@@ -63,16 +63,16 @@ def _normalize(plain: Function, tensor: object, mean: object, std: object, inpla
 
 
 def _after(plain: Function, *given: object) -> Callable[[Any], Any]:
-    """A function from the account of a tensor to that of what the library's function makes of it."""
+    """A function that makes the account of the library's result from the account of its input."""
     return lambda account: account.after(lambda image: plain(image, *given))
 
 
 _ON_TENSORS: dict[str, Callable[..., Any]] = {"convert_image_dtype": _convert_image_dtype, "normalize": _normalize}
-"""Functions on tensors that are recorded on an image's tensor without pixels."""
+"""Functions on tensors that are recorded on pending tensors."""
 
 
 def _exchange(pairs: Sequence[tuple[Function, Function]]) -> None:
-    """Puts the second function of each pair in the first one's place, wherever torchvision's transforms hold that."""
+    """Replaces the first function of each pair by the second, in all modules of torchvision's transforms."""
     import PIL.Image
 
     new = {id(first): second for first, second in pairs}

@@ -1,4 +1,4 @@
-"""``torchvision.io.decode_image`` and its like, replaced: see `fastpipe.hooks.tensor_files`."""
+"""Replaces ``torchvision.io.decode_image`` and similar: see `fastpipe.hooks.tensor_files`."""
 
 from __future__ import annotations
 

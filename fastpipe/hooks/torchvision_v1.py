@@ -26,12 +26,12 @@ def hook(module: ModuleType, patches: Patches) -> None:
                 return plain(self, *args, **kwargs)
             return calls.of(self).on_image(self, args[0], plain)
 
-        return call if is_librarys(plain) else plain  # what somebody has put there is to be called
+        return call if is_librarys(plain) else plain  # another library's replacement stays
 
     patches.wrap(module.Compose, "__call__", make)
 
 
 def is_pillow_image(image: object) -> TypeIs[Image.Image]:
-    """True for an image of Pillow's, which the script has imported then."""
+    """True for an image of Pillow's; imports nothing."""
     pillow: Any = sys.modules.get("PIL.Image")
     return pillow is not None and isinstance(image, pillow.Image)

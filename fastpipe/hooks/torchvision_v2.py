@@ -1,4 +1,4 @@
-"""torchvision's ``transforms.v2.Compose``, planned when it is called: with an image, or with a sample that has one."""
+"""torchvision's ``transforms.v2.Compose``, planned when it is called with an image, or with a sample with one image."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def hook(module: ModuleType, patches: Patches) -> None:
                 return samples.call(self, inputs, plain, calls)
             return plain(self, *inputs)
 
-        return forward if is_librarys(plain) else plain  # what somebody has put there is to be called
+        return forward if is_librarys(plain) else plain  # another library's replacement stays
 
     patches.wrap(module.Compose, "forward", make)
 
 
 def _image_of(inputs: tuple[Any, ...]) -> Any:
-    """The one Pillow image of a sample ``(image, target, …)`` or ``{"image": …}``; None where there isn't just one."""
+    """The only Pillow image of a sample ``(image, target, …)`` or ``{"image": …}``; None for none or several."""
     first = inputs[0]
     parts = first.values() if type(first) is dict else first if type(first) in (list, tuple) else inputs
     found = [part for part in parts if is_pillow_image(part)]
@@ -48,19 +48,19 @@ def _image_of(inputs: tuple[Any, ...]) -> Any:
 
 
 class _SampleCalls:
-    """Samples of several parts, by fastpipe's own ``Compose`` of the same transforms."""
+    """Calls with samples of several parts, made by fastpipe's own ``Compose`` of the same transforms."""
 
     def __init__(self) -> None:
         self._ours: dict[int, tuple[weakref.ref[Any], tuple[object, ...], object]] = {}
 
     def call(self, compose: Any, inputs: tuple[Any, ...], plain: Callable[..., Any], calls: CallsByObject) -> Any:
-        """The result of a ``Compose`` for a sample.
+        """Applies a ``Compose`` to a sample.
 
         Args:
             compose: the library's object.
-            inputs: what it was called with.
+            inputs: the inputs of the call.
             plain: the library's own method.
-            calls: which has the site of the object.
+            calls: has the site of the ``Compose``.
         """
         from fastpipe.program.mistakes import raise_again
         from fastpipe.rng.state import GeneratorStates
@@ -84,12 +84,12 @@ class _SampleCalls:
         begun, before = time.perf_counter(), GeneratorStates.of()
         try:
             made = own()
-        except Exception as error:  # raised again by torchvision's own way, or told as a mistake of fastpipe's
+        except Exception as error:  # raised again by torchvision, or reported as a bug in fastpipe
             if not is_library_s():
                 raise
             before.restore()
             raise_again(_image_of(inputs), error)
-            made = plain(compose, *inputs)  # raises the user's mistakes
+            made = plain(compose, *inputs)  # raises the user's errors
             known.report_mistake(error)
         known.site.count(time.perf_counter() - begun)
         return made
@@ -107,7 +107,7 @@ class _SampleCalls:
 
 
 def _with_twin(inputs: tuple[Any, ...], twin: Any) -> tuple[Any, ...]:
-    """The sample with another image in the place of its own."""
+    """The sample with its image replaced."""
 
     def exchanged(part: object) -> Any:
         return twin if is_pillow_image(part) else part

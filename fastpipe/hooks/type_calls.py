@@ -1,4 +1,4 @@
-"""Looks for ``type`` in the user's code: of what has no pixels yet it is another class than of an ordinary thing."""
+"""Searches the user's code for calls of ``type``, because a pending object has another class than an ordinary one."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from fastpipe.hooks.originals import LIBRARIES
 Made = TypeVar("Made")
 
 _NOT_LOOKED_INTO = {*LIBRARIES, *sys.stdlib_module_names, "cv2", "datasets", "numpy", "pycocotools", "webdataset"}
-"""Packages whose code is left out: it isn't the user's. What their objects hold may be."""
+"""Packages whose code isn't searched, as it isn't the user's; objects of theirs may still hold the user's objects."""
 
 _CALLED = ("__call__", "__getitem__", "__getitems__", "__iter__", "__next__", "forward")
-"""Methods that something else than the user's code calls."""
+"""Methods that are called by code other than the user's."""
 
 _COMPARED = "=="
 _ALIKE = {"__module__", "__name__", "__qualname__"}
 _MOST = 2000
-_MOST_OF_A_LIST = 64  # transforms are in short lists, and files in long ones
+_MOST_OF_A_LIST = 64  # lists of transforms are short; longer ones hold files
 
 
 class TypeCalls(NamedTuple):
-    """The things that the user's code may ask ``type`` of.
+    """What the user's code may pass to ``type``.
 
     Attributes:
-        tensors: tensors, or anything else.
-        images: Pillow's images, whose class it compares with one of Pillow's.
+        tensors: tensors, or any other object.
+        images: Pillow's images, with a comparison of the result with one of Pillow's classes.
     """
 
     tensors: bool
@@ -42,7 +42,7 @@ class TypeCalls(NamedTuple):
 
 
 def once_a_fetcher(make: Callable[[Any], Made]) -> Callable[[Any], Made]:
-    """Decorates a function of one of torch's fetchers: its result is kept for as long as the fetcher is there."""
+    """Decorates a function of one of torch's fetchers: its result is kept as long as the fetcher exists."""
     kept: weakref.WeakKeyDictionary[Any, Made] = weakref.WeakKeyDictionary()
 
     @functools.wraps(make)
@@ -57,19 +57,19 @@ def once_a_fetcher(make: Callable[[Any], Made]) -> Callable[[Any], Made]:
 
 @once_a_fetcher
 def type_calls_of(fetcher: Any) -> TypeCalls:
-    """The calls in code that the data set and the ``collate_fn`` of one of torch's fetchers lead to."""
+    """The `TypeCalls` of code that a fetcher's data set and ``collate_fn`` may call."""
     return type_calls(fetcher.dataset, fetcher.collate_fn)
 
 
 def type_calls(*things: object) -> TypeCalls:
-    """The calls in the user's code that some objects lead to.
+    """The `TypeCalls` of the user's code that some objects may call.
 
-    What is followed: functions, methods and modules that code names, closures, and what objects hold that can be
-    called, or is a data set. Code that builds its calls at run time is not seen. Where there is too much to follow, it
-    may ask for the class of tensors.
+    Follows functions, methods and modules that code refers to by name, closures, and objects' attributes that are
+    callable or data sets. Calls that are built at run time aren't found. If there is too much to follow, ``tensors`` is
+    True.
 
     Args:
-        things: data sets, functions, and whatever else the user's code starts from.
+        things: data sets, functions, and other objects at which the user's code starts.
     """
     tensors = images = False
     waiting: list[tuple[object, type[Any] | None]] = [(thing, None) for thing in things]
@@ -79,7 +79,7 @@ def type_calls(*things: object) -> TypeCalls:
         key = id(thing), kind
         if key in seen:
             continue
-        seen[key] = thing  # kept, so that no other gets its number
+        seen[key] = thing  # kept alive, so that its id isn't reused
         if len(seen) > _MOST:
             return TypeCalls(True, images)
         if not isinstance(thing, FunctionType):
@@ -98,7 +98,7 @@ def _is_librarys(thing: object) -> bool:
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
-    """A function's code, and that of the functions within it."""
+    """The code of a function and of all functions within it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -106,9 +106,9 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _lines_that_call_type(code: CodeType) -> Iterator[set[str]]:
-    """The names on each line of code that calls ``type``, with `_COMPARED` where it compares something.
+    """For each line that calls ``type``, the names on it, with `_COMPARED` if it compares.
 
-    Without calls of whose result the name is asked for, which is the same.
+    Lines that only read the result's name or module are skipped, because these are the same for a pending class.
     """
     if "type" not in code.co_names:
         return
@@ -133,13 +133,13 @@ def _lines_that_call_type(code: CodeType) -> Iterator[set[str]]:
 def _named(
     function: FunctionType, codes: Iterable[CodeType], kind: type[Any] | None
 ) -> Iterator[tuple[object, type[Any] | None]]:
-    """Things that a function's code names, or its closure holds; methods with the class that they are of."""
+    """Objects that a function's code refers to by name, or its closure holds; methods come with their class."""
     names = {name for code in codes for name in code.co_names}
     found = [function.__globals__[name] for name in names if name in function.__globals__]
     for cell in function.__closure__ or ():
         try:
             found.append(cell.cell_contents)
-        except ValueError:  # not filled yet
+        except ValueError:  # not assigned yet
             continue
     for thing in found:
         if isinstance(thing, ModuleType):
@@ -152,7 +152,7 @@ def _named(
 
 
 def _members(kind: type[Any], names: Iterable[str]) -> Iterator[tuple[object, type[Any] | None]]:
-    """The members that a class has by some names: methods with the class, and objects."""
+    """The members of a class with some names: methods come with their class."""
     for name in names:
         member = next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
         member = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
@@ -163,7 +163,7 @@ def _members(kind: type[Any], names: Iterable[str]) -> Iterator[tuple[object, ty
 
 
 def _held(thing: object) -> Iterator[tuple[object, type[Any] | None]]:
-    """Things that an object leads to: its methods that others call, and what it holds."""
+    """Objects to follow from an object: its methods that others call, and the objects that it holds."""
     if isinstance(thing, functools.partial):
         held: Iterable[object] = (thing.func, *thing.args, *thing.keywords.values())
     elif isinstance(thing, MethodType):
