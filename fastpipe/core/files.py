@@ -31,8 +31,7 @@ _ENCODING, _ERRORS = ("utf-8", "strict") if os.name == "nt" else (sys.getfilesys
 
 
 ByteRange = tuple[int, ...]
-"""Address and length of bytes in memory; or the address of a path, and offset and length (0: to the end) in that
-file."""
+"""Address and length of bytes in memory; or the address of a path, with offset and length (0: all) in that file."""
 
 
 class _FileList:

@@ -20,8 +20,7 @@ _local = _Local()
 
 
 def thread_job() -> Job:
-    """Lends an empty job until `run_thread_job` takes it back; no signal handler or greenlet of the thread shares
-    it."""
+    """Lends an empty job until `run_thread_job`; no signal handler or greenlet of the thread shares it."""
     job = _borrowed()
     job.clear()
     return job

@@ -124,8 +124,7 @@ class Job(JobOperations):
         _SOURCE.pack_into(self.raw, 0, path, data, 0, 0 if data else place[1], place[-1], *box, 0, 0, *limits)
 
     def read_pixels(self, array: np.ndarray[Any, Any]) -> None:
-        """Sets the source: a uint8 array ``(H, W, C)`` or ``(H, W)`` with any strides, read whole and without
-        limits."""
+        """Sets the source: a uint8 array ``(H, W, C)`` or ``(H, W)`` with any strides, whole and without limits."""
         if array.dtype.char != "B" or array.ndim not in (2, 3):
             raise TypeError(f"pixels are uint8 arrays (H, W, C) or (H, W), not {array.dtype} {array.shape}")
         shape, strides = (array.shape, array.strides) if array.ndim == 3 else ((*array.shape, 1), (*array.strides, 1))
@@ -134,8 +133,7 @@ class Job(JobOperations):
         self._keep = array
 
     def read_planes(self, address: int, shape: tuple[int, int, int]) -> None:
-        """Sets the source: contiguous uint8 planes that the caller keeps; ``shape`` is ``(height, width,
-        channels)``."""
+        """Sets the source: contiguous uint8 planes that the caller keeps; shape: height, width, channels."""
         self.read_memory(address, (shape[1], 1, shape[0] * shape[1]), shape)
 
     def read_memory(self, address: int, strides: tuple[int, int, int], shape: tuple[int, int, int]) -> None:
@@ -168,8 +166,7 @@ class Job(JobOperations):
         _SOURCE.pack_into(self.raw, 0, 0, 0, self._pixels_at, *_NO_EXTENT)
 
     def let_go(self) -> None:
-        """Drops the reference to the source, so that an idle job doesn't keep it alive; the next run needs a new
-        one."""
+        """Drops the reference to the source, so that an idle job doesn't keep it alive."""
         self._keep = None
 
     def box(self, top: int = 0, left: int = 0, height: int = 0, width: int = 0) -> None:

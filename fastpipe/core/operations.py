@@ -205,8 +205,7 @@ class JobOperations:
         _GRAY.pack_into(self._operations, self._next(), Kind.GRAY, 0, channels)
 
     def permute(self, order: Sequence[int]) -> None:
-        """Adds a permutation of three channels: ``order[i]`` is the input's channel for the result's i. Gray is
-        kept."""
+        """Adds a permutation of three channels: the result's channel i is ``order[i]``. Gray is kept."""
         _PERMUTE.pack_into(self._operations, self._next(), Kind.PERMUTE, 0, *order)
 
     def blend(self, kind: int, factor: float) -> None:

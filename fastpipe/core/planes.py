@@ -64,8 +64,7 @@ def grid_sample_planes(
 
 
 def mix_planes(context: Context, images: Sequence[int], weights: Sequence[float], count: int, out: int) -> bool:
-    """Adds up images of ``count`` bytes times their weights, in float32 and in the given order, and truncates the
-    sum."""
+    """Adds up images of ``count`` bytes times their weights, in float32 and in order, and truncates."""
     addresses, factors = (ctypes.c_void_p * len(images))(*images), (ctypes.c_float * len(images))(*weights)
     return done(native().fpc_mix_planes(context.address, addresses, factors, len(images), count, out))
 

@@ -125,8 +125,7 @@ class PendingBatch:
             self._submit_next()
 
     def submit_rest(self) -> None:
-        """Submits the remaining samples to the core, and waits for all but the last chunk; then other batches may
-        draw."""
+        """Submits the remaining samples, and waits for all but the last chunk; then other batches may draw."""
         while len(self._tasks) < len(self._indices):
             self._submit_next()
 

@@ -110,8 +110,8 @@ class ImageStages:
         self.generators = generators
         self.one_by_one = bool(self.pipeline.unplanned) and not seeded
         rest = self.pipeline.unplanned
-        self._rest_runs = tuple(runs_of(rest))
-        self._takes_source = bool(rest) and run_of(rest[0]) is not None  # no PIL image is needed
+        self._rest_runs = tuple(pipelines_of(rest))
+        self._takes_source = bool(rest) and named_call_of(rest[0]) is not None  # no PIL image is needed
         self._seeded = seeded
         self._out, self._shared = out, shared
         self._for_core: dict[tuple[object, ...], bool] = {}  # by properties of headers

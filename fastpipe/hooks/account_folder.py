@@ -1,5 +1,4 @@
-"""The folder for the ledgers of child processes; it has a lock, by which the folder of a killed process is
-recognised."""
+"""The folder for the ledgers of child processes, with a lock that tells if its process was killed."""
 
 from __future__ import annotations
 

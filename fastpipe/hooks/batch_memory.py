@@ -35,8 +35,7 @@ Stack = Callable[[Any], "torch.Tensor | None"]
 
 _default_collate: Collate = default_collate
 _OFTEN = 4
-"""Pending tensors are used as long as at most a fourth of them is kept by the user: those have their pixels made
-twice."""
+"""The inverse of the largest share of pending tensors that a user's code may keep, whose pixels are made twice."""
 _MOST_RESULTS = 16
 """The most results of a sample that get slots in a batch; eight crops and two views are ten."""
 

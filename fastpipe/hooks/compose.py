@@ -89,8 +89,7 @@ class ComposeCalls:
         return image
 
     def _made_later(self, steps: tuple[Step, ...], shape: ImageShape, image: object) -> object:
-        """The result of drawn steps as a pending tensor if possible, so that stacking it makes its pixels in the
-        batch."""
+        """The result of drawn steps, as a pending tensor if possible: stacking it makes its pixels in the batch."""
         from fastpipe.pillow.image_tensors import drawn_tensor
 
         made = drawn_tensor(image, steps, shape, self._account)
@@ -101,7 +100,7 @@ class ComposeCalls:
 
     def report_mistake(self, error: Exception) -> None:
         """Counts an image for which fastpipe failed and the library's own way was taken."""
-        self.site.leave_failed(error)
+        self.site.count_failed(error)
 
     def _checked(self, call: ComposePlan, image: object) -> object:
         """Applies the transforms run by run; compares drawn runs with the library's own result."""

@@ -39,7 +39,7 @@ class FasterFunction(ABC):
         try:
             made = self.make(*args, **kwargs)
         except Exception as error:  # whatever the error is, the library's own function raises what the user has to see
-            site.leave_failed(error)
+            site.count_failed(error)
             return self._plain(*args, **kwargs)
         seconds = time.perf_counter() - begun
         if isinstance(made, str):

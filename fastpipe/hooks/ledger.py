@@ -27,8 +27,7 @@ _ENDED = ".ended.json"
 """The suffix of the ledger file of a process that has ended."""
 
 _FOLDED_FROM = 8
-"""The number of ended processes' ledger files that are merged to one, because each process that starts reads them
-all."""
+"""The number of ledger files of ended processes from which on they are merged: each new process reads all."""
 
 
 @dataclass
@@ -91,16 +90,16 @@ class Site:
         self.images += 1
         LEDGER.flush_child()
 
-    def leave(self, reason: str, images: int = 1) -> None:
+    def count_plain(self, reason: str, images: int = 1) -> None:
         """Counts images made in the plain way."""
         self.left[reason] = self.left.get(reason, 0) + images
         LEDGER.flush_child()
 
-    def leave_failed(self, error: Exception, images: int = 1) -> None:
+    def count_failed(self, error: Exception, images: int = 1) -> None:
         """Counts images made in the plain way because fastpipe failed."""
-        self.leave(f"fastpipe failed ({type(error).__name__}: {error}), and the plain way was taken", images)
+        self.count_plain(f"fastpipe failed ({type(error).__name__}: {error}), and the plain way was taken", images)
 
-    def is_due(self, images: int = 1) -> bool:
+    def is_check_due(self, images: int = 1) -> bool:
         """True if one of the next images has to be checked."""
         check, done = LEDGER.check, self.earlier + self.images
         return bool(check) and (done < check or -done % _CHECKED_AGAIN < images)

@@ -55,8 +55,7 @@ class Originals:
 
 
 def is_librarys(function: object) -> bool:
-    """True if a function is a library's own; for one replaced by `fastpipe.hooks.patches.Patches`, if the original
-    is."""
+    """True if a function is a library's own; for a replacement by `Patches`, if the original is."""
     own: object = _own_function(function)
     home: str = own.__globals__.get("__name__", "") if isinstance(own, FunctionType) else own.__module__ or ""
     return home.partition(".")[0] in LIBRARIES

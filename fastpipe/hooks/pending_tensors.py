@@ -105,7 +105,7 @@ def _recorded(function: Any, kernel: Any, image: Any, *args: Any, **kwargs: Any)
 
 def _behind(record: Record, function: Any, image: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The pending result of a function; None if the library has to compute it."""
-    from fastpipe.program.pending_tensor import then
+    from fastpipe.program.pending_tensor import with_steps
     from fastpipe.torch_modes import torch_modes_active
     from fastpipe.transforms.v2._proxies import given_by_name, image_steps, stand_in
 
@@ -178,7 +178,7 @@ def _called(run: Pipeline, image: object) -> Any:
 
 def _drawn(run: Pipeline, tensor: Any, record: Record, site: Site) -> Any:
     """Applies a run by drawing it; calls its transforms if that fails."""
-    from fastpipe.program.pending_tensor import then
+    from fastpipe.program.pending_tensor import with_steps
     from fastpipe.rng import drawing
     from fastpipe.transforms.sized_image import Untraceable
 
@@ -199,5 +199,5 @@ def _drawn(run: Pipeline, tensor: Any, record: Record, site: Site) -> Any:
     except Exception as error:  # the transforms raise the user's error when called
         turn.rewind()
         made = _called(run, tensor)
-        site.leave_failed(error)  # they didn't raise, so it is a bug in fastpipe
+        site.count_failed(error)  # they didn't raise, so it is a bug in fastpipe
         return made

@@ -20,10 +20,10 @@ from fastpipe.pending import is_pending
 
 def hook(module: ModuleType, patches: Patches) -> None:
     """Replaces functions of Pillow's main module that take images; `pillow_openers` hooks the file openers."""
-    record(module, "blend", patches)
+    replace_by_recording(module, "blend", patches)
 
 
-def record(module: ModuleType, name: str, patches: Patches, ours: str = "functions") -> None:
+def replace_by_recording(module: ModuleType, name: str, patches: Patches, ours: str = "functions") -> None:
     """Replaces a function, for images without pixels, by the one of the same name in a module of `fastpipe.pillow`.
 
     Args:
@@ -46,7 +46,7 @@ def record(module: ModuleType, name: str, patches: Patches, ours: str = "functio
 
 
 def make_from_files(module: ModuleType, name: str, patches: Patches, ours: str) -> None:
-    """Replaces a function of torchvision's that makes a tensor, as `record` does; checks the first results."""
+    """Replaces a function of torchvision's that makes a tensor, and checks its first results."""
     from fastpipe.torch_modes import torch_modes_active
 
     shown = f"{module.__name__}.{name}"
@@ -100,22 +100,22 @@ def image_tensor(*given: Any) -> object:
     return image_tensors.image_tensor(*given)
 
 
-def has_record(thing: object) -> bool:
+def may_be_pending(thing: object) -> bool:
     """True for an image of a class that can record; it may have no pixels yet."""
     return hasattr(type(thing), "_fastpipe_lazy")
 
 
-def recorded(site: str, ours: Function, *args: object, **kwargs: object) -> Any:
+def try_ours(site: str, ours: Function, *args: object, **kwargs: object) -> Any:
     """Calls fastpipe's function; None if it returns None, or raises, which is noted in the ledger."""
     try:
         return ours(*args, **kwargs)
     except Exception as error:  # the plain way raises the user's errors
-        LEDGER.site("function", site).leave(f"{type(error).__name__}: {error}")
+        LEDGER.site("function", site).count_plain(f"{type(error).__name__}: {error}")
         return None
 
 
 @lru_cache(maxsize=64)
-def _recording(file: str, name: str, plain: Function) -> Function:
+def _our_function(file: str, name: str, plain: Function) -> Function:
     """fastpipe's function of that name; one that returns None if the library's has other parameters in this version."""
     ours: Function = getattr(importlib.import_module(f"fastpipe.pillow.{file}"), name)
     known, theirs = (tuple(inspect.signature(function).parameters) for function in (ours, plain))

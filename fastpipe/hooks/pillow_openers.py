@@ -44,10 +44,10 @@ def _opener(plain: Any, patches: Patches) -> object:
             from fastpipe.pillow import files
 
             ours, site = files.open_lazily, LEDGER.site("function", "PIL.Image.open")
-            leave_failed = site.leave_failed  # one object for all images, each of which keeps it
+            count_failed = site.count_failed  # one object for all images, each of which keeps it
         if site.is_off or not originals.are_there():
             return plain(file, filename)
-        made = ours(plain, file, filename, site if site.is_due() else None, leave_failed)
+        made = ours(plain, file, filename, site if site.is_check_due() else None, count_failed)
         site.count_checked()  # the checks tell the time of its pixels
         return made
 

@@ -83,8 +83,7 @@ def tensor_on(
 
 
 def reused_bytes(size: int) -> NDArray[np.uint8]:
-    """Uninitialised bytes, reused once this array object is gone; views have to keep a reference to the object
-    itself."""
+    """Uninitialised bytes, reused once this array object is gone; views have to refer to the object itself."""
     piece = _take(size)
     start = -piece.__array_interface__["data"][0] % _ALIGNMENT
     view = piece[start : start + size]

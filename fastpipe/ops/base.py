@@ -266,8 +266,7 @@ def on_array_by_core(operation: Operation, image: UInt8Array) -> UInt8Array | No
 
 
 def _size_of(operation: Operation, image: UInt8Array, shape: ImageShape) -> tuple[int, ...]:
-    """The shape of an operation's result for an array; without a channel axis if the array has none and one is
-    enough."""
+    """The shape of an operation's result on an array; one channel gets no axis if the array has none."""
     made = operation.output_shape(shape)
     return made if image.ndim == 3 or made[2] > 1 else made[:2]
 
@@ -337,8 +336,7 @@ REGISTRY: dict[str, type[Operation]] = {}
 
 @dataclass_transform(eq_default=False, frozen_default=True, field_specifiers=(field,))
 def register(cls: type[Interned]) -> type[Interned]:
-    """Makes an operation's class a frozen dataclass and adds it to `REGISTRY`, which the conformance tests go
-    through."""
+    """Makes an operation's class a frozen dataclass in `REGISTRY`, through which the conformance tests go."""
     made = dataclass(frozen=True, slots=True, eq=False)(cls)
     REGISTRY[made.op] = made
     return made

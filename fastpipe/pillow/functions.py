@@ -47,12 +47,16 @@ _ENHANCEMENTS: tuple[tuple[Operation, Callable[[float], Operation]], ...] = (
 
 def black(image: object) -> LazyImage | None:
     """``ImageEnhance.Brightness(image).degenerate``: black."""
-    return recorded(image, _BLACK, plain=lambda image: ImageEnhance.Brightness(image).degenerate, keeps_info=False)
+    return record_operations(
+        image, _BLACK, plain=lambda image: ImageEnhance.Brightness(image).degenerate, keeps_info=False
+    )
 
 
 def flat(image: object) -> LazyImage | None:
     """``ImageEnhance.Contrast(image).degenerate``: the mean of the gray image everywhere."""
-    return recorded(image, _FLAT, plain=lambda image: ImageEnhance.Contrast(image).degenerate, keeps_info=False)
+    return record_operations(
+        image, _FLAT, plain=lambda image: ImageEnhance.Contrast(image).degenerate, keeps_info=False
+    )
 
 
 def blend(im1: object, im2: object, alpha: object) -> LazyImage | None:
@@ -67,7 +71,7 @@ def blend(im1: object, im2: object, alpha: object) -> LazyImage | None:
     plain = _plain_blend(last_calls, calls, alpha)
     made = None
     if last_steps == steps and abs(alpha) <= _LARGEST_FACTOR:
-        made = recorded(other, plain=plain)  # the degenerate of a gray image is the image itself
+        made = record_operations(other, plain=plain)  # the degenerate of a gray image is the image itself
     elif last_steps[:-1] == steps:
         found = next((make for operation, make in _ENHANCEMENTS if operation is last_steps[-1]), None)
         made = None if found is None else record_operations(other, found(alpha), plain=plain)
@@ -106,7 +110,7 @@ def autocontrast(
 
 def equalize(image: object, mask: object = None) -> LazyImage | None:
     """``ImageOps.equalize`` without a mask."""
-    return recorded(image, Equalize(), plain=ImageOps.equalize) if mask is None else None
+    return record_operations(image, Equalize(), plain=ImageOps.equalize) if mask is None else None
 
 
 def expand(image: object, border: object = 0, fill: object = 0) -> LazyImage | None:

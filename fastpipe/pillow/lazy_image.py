@@ -43,16 +43,6 @@ _MOST_STEPS = 48
 """The most recorded steps. If they are more than fit in one job, several jobs run in turn; after this many steps the
 pixels are made, and later operations start from them."""
 
-_LARGEST = 1 << 16
-"""The longest side of a resized image for which a resize is recorded."""
-
-_RECORDED_FILTERS: dict[type, Callable[[Any], Operation | None]] = {
-    ImageFilter.GaussianBlur: lambda given: _blur(PillowGaussianBlur, given.radius),
-    ImageFilter.BoxBlur: lambda given: _blur(PillowBoxBlur, given.radius),
-    ImageFilter.SMOOTH: lambda given: SMOOTHED if given.filterargs is ImageFilter.SMOOTH.filterargs else None,
-}
-"""Makes operations from filters, by the filters' classes; None for arguments that only Pillow can interpret."""
-
 PlainCall: TypeAlias = "Callable[[Image.Image], Image.Image]"
 """A function that does a recorded operation by Pillow on a plain image; it must not hold anything that may change."""
 
@@ -395,9 +385,10 @@ def _checked(check: Check, made: Image.Image, record: _Record, seconds: float) -
     return expected if difference else made
 
 
-def _by_pillow(record: _Record) -> Image.Image | None:
+def _by_pillow(source: LazySource, calls: tuple[PlainCall, ...] | None) -> Image.Image | None:
     """Makes the image by Pillow alone; None if its calls are unknown."""
-    if record.calls is None:
+    image = None if calls is None else source.opened_by_pillow()
+    if image is None or calls is None:
         return None
     for call in calls:
         image = call(image)
@@ -439,42 +430,6 @@ def info_for_next(image: Image.Image) -> dict[Any, Any] | None:
     return copied_info(image) if "info" in vars(image) else None
 
 
-def _resizing(
-    image: Image.Image, size: Any, resample: Any, box: Any, reducing_gap: Any
-) -> tuple[Operation, ...] | None:
-    """The steps of a resize; None if Pillow has to do or refuse it."""
-    number = Image.Resampling.BICUBIC if resample is None else resample
-    mode, target = _FILTERS.get(number), _whole_size(size)
-    if mode is None or target is None:
-        return None
-    whole = (0, 0, *image._size)
-    edges = whole if box is None else tuple(box)
-    if reducing_gap is not None and not _is_one_step(edges, target, mode, reducing_gap):
-        return None
-    size = Size(image.height, image.width)
-    if edges == whole:
-        return () if target == size else (resize_to([*target], int(number)),)
-    found = BoxResize.of(size, target, mode, edges) if len(edges) == 4 and mode != "nearest" else None
-    return None if found is None else (found,)
-
-
-def _blur(kind: Callable[[Any], Operation], radius: object) -> Operation | None:
-    return None if radii_of(radius) is None else kind(radius)
-
-
-def _overlaps(box: Box, width: int, height: int) -> bool:
-    """True if the box and the image overlap."""
-    return box.bottom > 0 and box.right > 0 and box.top < height and box.left < width and max(box.size) < _LARGEST
-
-
-def _cut(box: Box, width: int, height: int) -> tuple[Operation, ...]:
-    """The operations of a crop to a box that may exceed the image."""
-    top, left, bottom, right = max(box.top, 0), max(box.left, 0), min(box.bottom, height), min(box.right, width)
-    around = left - box.left, top - box.top, box.right - right, box.bottom - bottom
-    inner = Crop(top, left, bottom - top, right - left)
-    return (inner, Margin([*around])) if any(around) else (inner,)
-
-
 def lazy_of(image: object) -> LazyImage | None:
     """The image as a lazy one, if it has no pixels yet and is in mode RGB or L; None for anything else."""
     lazy = getattr(type(image), "_fastpipe_lazy", None)  # files have the method, too
@@ -502,10 +457,8 @@ def plain_way(image: LazyImage) -> Callable[[], Image.Image] | None:
     source, calls = record.source, record.calls
 
     def made() -> Image.Image:
-        image = source.opened_by_pillow()
-        assert image is not None  # an image with known calls was opened by Pillow
-        for call in calls:
-            image = call(image)
+        image = _by_pillow(source, calls)
+        assert image is not None  # calls are known of images that Pillow has opened
         return image
 
     return made
@@ -563,39 +516,13 @@ def load_images(sample: object) -> None:
             load_images(part)
 
 
-def _whole_box(box: Any) -> Box | None:
-    """The box of a crop, rounded as by Pillow; None for an empty or invalid box."""
-    try:
-        left, top, right, bottom = map(int, map(round, box))
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return Box(top, left, bottom - top, right - left) if right > left and bottom > top else None
-
-
-def _whole_size(size: Any) -> Size | None:
-    """A size in whole pixels as ``(height, width)``; None for a size that Pillow has to interpret."""
-    try:
-        width, height = map(operator.index, size)
-    except (TypeError, ValueError):
-        return None
-    return Size(height, width) if 0 < min(width, height) <= max(width, height) <= _LARGEST else None
-
-
-def _is_one_step(box: Sequence[float], size: Size, mode: str, reducing_gap: object) -> bool:
-    """True if Pillow resizes in one step with this ``reducing_gap``."""
-    if not isinstance(reducing_gap, (int, float)) or reducing_gap < 1.0:
-        return False
-    factors = ((box[2] - box[0]) / size.width, (box[3] - box[1]) / size.height)
-    return mode == "nearest" or all(int(factor / reducing_gap) <= 1 for factor in factors)
-
-
 def shadow_of(image: Image.Image) -> Image.Image | None:
     """The same image made by Pillow alone, for comparisons; None if its calls are unknown. A plain image is copied."""
     lazy = lazy_of(image)
     record = None if lazy is None else _record_of(lazy)
     if record is None:
         return image.copy()
-    made = _by_pillow(record)
+    made = _by_pillow(record.source, record.calls)
     return made.copy() if made is not None and lazy is image and not record.calls else made  # a copy has no open file
 
 

@@ -16,50 +16,6 @@ from fastpipe.types import Box, ImageShape, Size
 if TYPE_CHECKING:
     from fastpipe.core import Job
 
-_HFLIP, _VFLIP, _TRANSPOSE = map(interned_once, (HFlip, VFlip, Transpose))
-
-TRANSPOSITIONS: dict[int, tuple[Operation, ...]] = {
-    Image.Transpose.FLIP_LEFT_RIGHT: (_HFLIP,),
-    Image.Transpose.FLIP_TOP_BOTTOM: (_VFLIP,),
-    Image.Transpose.ROTATE_90: (_TRANSPOSE, _VFLIP),
-    Image.Transpose.ROTATE_180: (_HFLIP, _VFLIP),
-    Image.Transpose.ROTATE_270: (_TRANSPOSE, _HFLIP),
-    Image.Transpose.TRANSPOSE: (_TRANSPOSE,),
-    Image.Transpose.TRANSVERSE: (_TRANSPOSE, _HFLIP, _VFLIP),
-}
-"""The operations of `PIL.Image.Image.transpose`, by its method."""
-
-_WARPS: dict[int, tuple[Callable[..., Operation], int]] = {
-    Image.Transform.AFFINE: (AffineBy, 6),
-    Image.Transform.PERSPECTIVE: (PerspectiveBy, 8),
-}
-"""The operations of `PIL.Image.Image.transform`, by its method, with the number of their coefficients."""
-
-_WARP_MODES: dict[int, InterpolationMode] = {
-    Image.Resampling.NEAREST: InterpolationMode.NEAREST,
-    Image.Resampling.BILINEAR: InterpolationMode.BILINEAR,
-    Image.Resampling.BICUBIC: InterpolationMode.BICUBIC,
-}
-
-
-def warp_of(mode: str, method: Any, data: Any, resample: Any, fillcolor: Any) -> Operation | None:
-    """The operation of Pillow's ``transform`` to an image's own size, in RGB.
-
-    None if Pillow has to interpret the arguments, and for a missing fill colour, with which Pillow leaves a fourth byte
-    that the core can't reproduce.
-    """
-    kind, interpolation = _WARPS.get(method), _WARP_MODES.get(resample)
-    colour = (fillcolor,) if mode == "L" and isinstance(fillcolor, int) else fillcolor
-    if kind is None or interpolation is None or not isinstance(data, (list, tuple)) or not isinstance(colour, tuple):
-        return None
-    make, count = kind
-    numbers = data[:count]
-    if len(numbers) < count or not all(isinstance(number, (int, float)) for number in numbers):
-        return None
-    if len(colour) != len(mode) or not all(isinstance(value, int) and 0 <= value <= 255 for value in colour):
-        return None
-    return make(tuple(map(float, numbers)), interpolation, colour if mode == "RGB" else colour * 3)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PointTable(Operation):

@@ -1,4 +1,4 @@
-"""Arguments of methods of Pillow's images, read as the operations that those methods do to an image."""
+"""Translates the arguments of Pillow's image methods to the operations that the methods do."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from fastpipe.pillow.lazy_operations import BoxResize
 from fastpipe.types import Box, Size
 
 _LARGEST = 1 << 16
-"""Sides of a result up to which operations are recorded."""
+"""The longest side of a result for which operations are recorded."""
 
 _HFLIP, _VFLIP, _TRANSPOSE = map(interned_once, (HFlip, VFlip, Transpose))
 
@@ -42,13 +42,13 @@ TRANSPOSITIONS: dict[int, tuple[Operation, ...]] = {
     Image.Transpose.TRANSPOSE: (_TRANSPOSE,),
     Image.Transpose.TRANSVERSE: (_TRANSPOSE, _HFLIP, _VFLIP),
 }
-"""Operations of `PIL.Image.Image.transpose`, by its method."""
+"""The operations of `PIL.Image.Image.transpose`, by its method."""
 
 # -- crop
 
 
 def whole_box(box: Any) -> Box | None:
-    """A crop's box as Pillow rounds it; None for one without pixels, and for what is no box."""
+    """The box of a crop, rounded as by Pillow; None for an empty or invalid box."""
     try:
         left, top, right, bottom = map(int, map(round, box))
     except (TypeError, ValueError, OverflowError):
@@ -57,7 +57,7 @@ def whole_box(box: Any) -> Box | None:
 
 
 def crop_operations(box: Box, width: int, height: int) -> tuple[Operation, ...] | None:
-    """The operations of a crop to a box that may leave the image; None for a box that holds nothing of the image."""
+    """The operations of a crop to a box that may exceed the image; None for a box that doesn't overlap the image."""
     top, left, bottom, right = max(box.top, 0), max(box.left, 0), min(box.bottom, height), min(box.right, width)
     if bottom <= top or right <= left or max(box.size) >= _LARGEST:
         return None
@@ -72,7 +72,7 @@ _RESIZE_MODES = {number: number.name.lower() for number in Image.Resampling if n
 
 
 def whole_size(size: Any) -> Size | None:
-    """The ``(height, width)`` of a size in whole pixels; None where Pillow has to look at it."""
+    """A size in whole pixels as ``(height, width)``; None for a size that Pillow has to interpret."""
     try:
         width, height = map(operator.index, size)
     except (TypeError, ValueError):
@@ -83,7 +83,7 @@ def whole_size(size: Any) -> Size | None:
 def resize_operations(
     image_size: Size, size: Any, resample: Any, box: Any, reducing_gap: Any
 ) -> tuple[Operation, ...] | None:
-    """The operations of ``resize``, with Pillow's arguments; None where Pillow has to do it, or refuses it."""
+    """The operations of ``resize`` with Pillow's arguments; None if Pillow has to do or refuse it."""
     number = Image.Resampling.BICUBIC if resample is None else resample
     mode, target = _RESIZE_MODES.get(number), whole_size(size)
     if mode is None or target is None:
@@ -99,7 +99,7 @@ def resize_operations(
 
 
 def _is_one_step(box: Sequence[float], size: Size, mode: str, reducing_gap: object) -> bool:
-    """True if Pillow resizes in one step, with this ``reducing_gap``."""
+    """True if Pillow resizes in one step with this ``reducing_gap``."""
     if not isinstance(reducing_gap, (int, float)) or reducing_gap < 1.0:
         return False
     factors = ((box[2] - box[0]) / size.width, (box[3] - box[1]) / size.height)
@@ -112,7 +112,7 @@ _WARPS: dict[int, tuple[Callable[..., Operation], int]] = {
     Image.Transform.AFFINE: (AffineBy, 6),
     Image.Transform.PERSPECTIVE: (PerspectiveBy, 8),
 }
-"""Operations of `PIL.Image.Image.transform` by its method, and how many numbers they take."""
+"""The operations of `PIL.Image.Image.transform`, by its method, with the number of their coefficients."""
 
 _WARP_MODES: dict[int, InterpolationMode] = {
     Image.Resampling.NEAREST: InterpolationMode.NEAREST,
@@ -124,8 +124,8 @@ _WARP_MODES: dict[int, InterpolationMode] = {
 def warp_operation(mode: str, method: Any, data: Any, resample: Any, fillcolor: Any) -> Operation | None:
     """The operation of ``transform`` to an image's own size, in RGB.
 
-    None where Pillow has to look at what is given, and without a colour, where it leaves the fourth byte as nothing
-    else does.
+    None if Pillow has to interpret the arguments, and for a missing fill colour, with which Pillow leaves a fourth byte
+    that the core can't reproduce.
     """
     kind, interpolation = _WARPS.get(method), _WARP_MODES.get(resample)
     colour = (fillcolor,) if mode == "L" and isinstance(fillcolor, int) else fillcolor
@@ -157,6 +157,6 @@ _FILTERS: dict[type, Callable[[Any], Operation | None]] = {
 
 
 def filter_operation(given: object) -> Operation | None:
-    """The operation of ``filter`` with one of Pillow's filters; None where Pillow has to look at its arguments."""
+    """The operation of ``filter`` with one of Pillow's filters; None if Pillow has to interpret its arguments."""
     known = _FILTERS.get(type(given))
     return None if known is None else known(given)

@@ -10,18 +10,18 @@ from typing import NoReturn
 _thread = threading.local()
 
 
-def is_judging() -> bool:
-    """True while `judge` runs the plain path; fast paths are off then."""
-    return getattr(_thread, "is_judging", False)
+def is_trying_plain_way() -> bool:
+    """True while `raise_if_ours` runs the plain path; fast paths are off then."""
+    return getattr(_thread, "is_trying_plain_way", False)
 
 
-def judge(error: Exception, plain: Callable[[], object]) -> None:
+def raise_if_ours(error: Exception, plain: Callable[[], object]) -> None:
     """Raises the error of a fast path if the plain path works: a bug in fastpipe, which must not count as a refusal.
 
     Args:
         error: the fast path's error.
-        plain: runs the plain path; its result isn't used. If it fails, `judge` returns, and the caller runs the plain
-            path to raise the user's error.
+        plain: runs the plain path; its result isn't used. If it fails, `raise_if_ours` returns, and the caller runs the
+            plain path to raise the user's error.
     """
     if is_trying_plain_way():
         return

@@ -164,8 +164,8 @@ def run_operation(operation: Operation, image: object, box: Box | None = None) -
             _prepare(operation, image, shape, jobs)
         keeps_info = operation.keeps_info(shape)
         made, taken, _ = _claimed(image, shape, box, (operation,), None, None, False, keeps_info)
-    except Exception as error:  # raised again by judge, unless Pillow fails, too
-        judge(error, lambda: operation.apply(_cut(image, box)))
+    except Exception as error:  # raised again, unless Pillow fails, too
+        raise_if_ours(error, lambda: operation.apply(_cut(image, box)))
         return None
     if taken and not keeps_info:
         made.info = {}

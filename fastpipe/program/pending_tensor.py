@@ -1,8 +1,8 @@
 """Tensors without elements yet: operations on them are recorded, and run by the core in one job.
 
-A pending tensor has its final shape, strides, dtype and device. Cropping it, and steps that `then` adds, give further
-pending tensors; stacking them makes the batch in its own memory. Any other access makes the pixels; from then on the
-same object is an ordinary tensor, of torch's class, with its own memory.
+A pending tensor has its final shape, strides, dtype and device. Cropping it, and steps that `with_steps` adds, give
+further pending tensors; stacking them makes the batch in its own memory. Any other access makes the pixels; from then
+on the same object is an ordinary tensor, of torch's class, with its own memory.
 """
 
 from __future__ import annotations
@@ -196,7 +196,9 @@ def exchanged(given: Any, exchange: Callable[[Any], Any] = with_pixels) -> Any:
 # -- recorded functions
 
 
-def then(tensor: torch.Tensor, steps: Sequence[Step], plain: type | None, account: Account) -> torch.Tensor | None:
+def with_steps(
+    tensor: torch.Tensor, steps: Sequence[Step], plain: type | None, account: Account
+) -> torch.Tensor | None:
     """The pending tensor after further steps; shares the tensor's memory if the steps only cut out a window.
 
     None if the steps have to run at once, because torch takes part in them and may raise.

@@ -104,7 +104,7 @@ def draw_all(transforms: Iterable[object], shape: ImageShape, generators: Genera
 
 def call(transform: Any, image: Any) -> Any:
     """Calls a transform; one with named arrays, such as albumentations', is called with ``image=``."""
-    run = run_of(transform)
+    run = named_call_of(transform)
     return transform(image) if run is None else call_with_image(run, transform, image)
 
 

@@ -93,7 +93,7 @@ def _part(array: Array, box: Box, several: bool = False) -> Array:
     return array[:, rows, columns] if several else array[rows, columns]
 
 
-def run_of(transform: object) -> Run | None:
+def named_call_of(transform: object) -> Run | None:
     """The function that calls a transform with named arrays; None for any other transform."""
     kind: object = type(transform)
     return _named_call_of(kind)
@@ -118,7 +118,7 @@ def random_seed(stream: Stream) -> int:
 
 def reseed(transform: object) -> None:
     """Seeds a transform that has its own generators by a number drawn from torch's; leaves other transforms alone."""
-    if run_of(transform) is not None:
+    if named_call_of(transform) is not None:
         set_state(transform, random_seed(TorchStream()))
 
 

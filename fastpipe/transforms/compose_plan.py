@@ -127,7 +127,7 @@ def _takes_arrays(transform: object) -> bool:
     return planned(transform) is transform or type(transform).__name__ == "ToTensor"
 
 
-def runs_of(members: Sequence[Any], *, v2_alone: bool = False) -> Iterator[Pipeline]:
+def pipelines_of(members: Sequence[Any], *, v2_alone: bool = False) -> Iterator[Pipeline]:
     """Splits transforms into parts, drawn together or called; see `drawn_from` for ``v2_alone``."""
     start = 0
     while start < len(members):

@@ -35,8 +35,8 @@ def by_fastpipe(function: Function, image: object, args: tuple[object, ...], kwa
         if isinstance(image, PIL.Image.Image):
             return _on_image(function, image, args, kwargs)
         return _on_tensor(function, image, args, kwargs)
-    except Exception as error:  # raised again by judge, unless torchvision fails, too
-        judge(error, lambda: function(image, *args, **kwargs))
+    except Exception as error:  # raised again, unless torchvision fails, too
+        raise_if_ours(error, lambda: function(image, *args, **kwargs))
         return None
 
 

@@ -236,7 +236,7 @@ def _run_alone(transform: Any, image: PIL.Image.Image) -> object:
         return draw_and_run(transform.draw, image, shape)
     except (PlanError, Untraceable):
         return None
-    except Exception as error:  # judge raises it, unless torchvision fails, too
+    except Exception as error:  # raised again, unless torchvision fails, too
         with preserved_globals():
             raise_if_ours(error, lambda: super(Planned, transform).forward(image))
         return None
@@ -283,7 +283,7 @@ def _with_picture(compose: Any, inputs: tuple[Any, ...]) -> object:
             return _with_pixels(theirs.Compose.forward(planned(compose), *sample), pictures[0], shape)
     except (PlanError, Untraceable):
         return None
-    except Exception as error:  # judge raises it, unless torchvision fails, too
+    except Exception as error:  # raised again, unless torchvision fails, too
         with preserved_globals():
             raise_if_ours(error, lambda: theirs.Compose.forward(compose, *inputs))
         return None
