@@ -129,8 +129,7 @@ def _on_pixels(name: str, given: dict[str, Any], shape: TensorShape) -> Operatio
 
 
 def _as_torch_compares(number: float) -> float:
-    """The number as torch compares integers with it: in the default dtype, while Pillow compares in double
-    precision."""
+    """The number in the default dtype, in which torch compares it with integers; Pillow compares doubles."""
     return torch.tensor(number, dtype=torch.get_default_dtype()).item()
 
 

@@ -221,8 +221,7 @@ def _add_color(job: Job, shape: ImageShape, name: str, given: Mapping[str, Any])
 
 
 def _contrast_of_large(image: UInt8Array, contrast_factor: float) -> UInt8Array | None:
-    """The contrast of an array ``(H, W, 3)`` so large that only torch's sum of gray values is right; None for any
-    other."""
+    """The contrast of an array ``(H, W, 3)`` whose sum of gray values needs torch's own order; None for any other."""
     (height, width), flags = image.shape[:2], fused()
     if channels(image) != 3 or height * width * 255 <= _MOST_SUM or flags is None or contrast_factor < 0:
         return None

@@ -330,8 +330,7 @@ def _opened(kind: type[ImageFile.ImageFile], filename: Any, data: bytes) -> Imag
 
 
 def _is_whole(data: bytes, header: Header) -> bool:
-    """True if a file is complete and unbroken, otherwise Pillow has to raise at once. A PNG must end after its
-    pixels."""
+    """True if a file is complete and undamaged, so that Pillow needn't raise. A PNG must end after its pixels."""
     if header.data_offset < 0:
         return False
     if header.format == "JPEG":  # Pillow may raise on other damaged files when it decodes them

@@ -196,8 +196,7 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
 
     @property
     def __array_interface__(self) -> Any:
-        """Pillow's array interface; the first time it gives the image no pixels, as many images only become an
-        array."""
+        """Pillow's array interface; the first array is made without giving the image pixels of its own."""
         record = _record_of(self)
         if record is None or record.gave_array or record.source.check is not None:
             pixels = to_array(_made(self))

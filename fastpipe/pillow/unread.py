@@ -19,8 +19,7 @@ from fastpipe.readers._jpeg import segments
 from fastpipe.types import Header
 
 _READ_AT_ONCE = 1 << 18
-"""The longest file, in bytes, that is read when it is opened; reading a longer one takes longer than Pillow's
-opening."""
+"""The longest file, in bytes, that is read when it is opened; for longer ones Pillow's opening takes less time."""
 
 _OPEN: Any = JpegImagePlugin.JpegImageFile._open
 _APP1, _APP13 = b"\xff\xe1", b"\xff\xed"

@@ -318,8 +318,7 @@ def _tail_of(tail: Sequence[Step], channels: int) -> _Tail | None:
 def _moved_ahead(
     steps: tuple[Step, ...], shapes: list[ImageShape], after: Sequence[Step]
 ) -> tuple[tuple[Step, ...], list[ImageShape], _Tail]:
-    """Moves steps on a tensor that can run on pixels before the conversion; returns those steps, shapes and the
-    tail."""
+    """Moves steps on a tensor that can run on pixels before the conversion; returns steps, shapes and tail."""
     before, kept = _ahead_of_tensor(after, shapes[-1])
     for moved in before:
         shapes.append(moved.output_shape(shapes[-1]))

@@ -1,5 +1,4 @@
-"""Decides whether each part of a file that is asked for is decoded alone, or the whole image is decoded once for
-all."""
+"""Decides whether parts of a file are decoded one by one, or the whole image once."""
 
 from __future__ import annotations
 

@@ -30,8 +30,7 @@ def float32(value: float) -> float:
 
 @functools.lru_cache(maxsize=64)
 def log_ratio(ratio: tuple[float, ...], dtype: torch.dtype) -> list[float]:
-    """The logarithms in float32, as torchvision rounds them; ``dtype``, torch's default dtype, is a key of the
-    cache."""
+    """The logarithms in float32, as torchvision rounds them; ``dtype``, torch's default, only keys the cache."""
     logarithms: list[float] = torch.log(torch.tensor(ratio)).tolist()
     return logarithms
 

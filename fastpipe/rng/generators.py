@@ -75,8 +75,7 @@ class StreamGenerators(Generators):
         return self._numpy
 
     def plain(self) -> Generators:
-        """The generators for code that knows no streams, in their current states; the stream then reads torch's
-        anew."""
+        """The generators for code that knows no streams, in their current states; the next draw reads torch's anew."""
         source = self._stream.generator()
         return Generators(None if source is torch.default_generator else source, self.python, self.numpy)
 
@@ -100,8 +99,7 @@ def stream_of(generators: Generators) -> Stream:
 
 
 def numpy_of(generators: Generators) -> Any:
-    """numpy's generator, with the methods of ``numpy.random.RandomState``; the module ``np.random`` for the global
-    one."""
+    """numpy's generator, with the methods of ``numpy.random.RandomState``; ``np.random`` for the global one."""
     return np.random if generators.numpy is None else generators.numpy
 
 

@@ -1,5 +1,4 @@
-"""Transforms that contain transforms, applied in order, all or none, one of several, or in random order; and
-`Lambda`."""
+"""Transforms that contain others, applied in order, all or none, one of them, or in random order; and `Lambda`."""
 
 import inspect
 import random

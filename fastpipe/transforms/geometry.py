@@ -336,8 +336,7 @@ def _draw_resized_crop(
     logarithms: list[float],
     stream: Stream,
 ) -> tuple[int, int, int, int]:
-    """``(top, left, height, width)``: the first of ten tries that fits, else the largest central crop within
-    ``ratio``."""
+    """``(top, left, height, width)``: the first of ten tries that fits, else the largest central crop."""
     area = height * width
     for _ in range(10):
         target_area = area * stream.uniform(scale[0], scale[1])

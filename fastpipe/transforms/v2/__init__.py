@@ -42,8 +42,7 @@ def check_type(obj: object, types_or_checks: object) -> bool:
 
 
 def has_any(flat_inputs: list[Any], *types_or_checks: object) -> bool:
-    """True if any part of a sample is an instance of one of the classes, or one of the functions returns True for
-    it."""
+    """True if any part of a sample is an instance of one of the classes, or one of the functions accepts it."""
     return bool(_theirs.has_any(flat_inputs, *types_or_checks))
 
 

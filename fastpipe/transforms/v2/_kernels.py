@@ -29,8 +29,7 @@ Function: TypeAlias = Callable[..., Any]
 
 
 def by_fastpipe(function: Function, image: object, args: tuple[object, ...], kwargs: dict[str, Any]) -> Any:
-    """The result of one of torchvision's functions on a PIL image or a tensor; None if torchvision has to compute
-    it."""
+    """The result of one of torchvision's functions on a PIL image or tensor; None if torchvision has to compute it."""
     try:
         if isinstance(image, PIL.Image.Image):
             return _on_image(function, image, args, kwargs)

@@ -1,5 +1,4 @@
-"""Parameters of v2 transforms that depend on boxes: torchvision's draws and numbers, without a tensor for each
-number."""
+"""Parameters of v2 transforms that depend on boxes: torchvision's draws, without a tensor for each number."""
 
 from __future__ import annotations
 
