@@ -1,15 +1,15 @@
-/* arrays.c: raw arrays from files, straight to where they are wanted. */
+/* arrays.c: reads windows of raw arrays in files straight to their destination. */
 #include <stdbool.h>
 #include <string.h>
 
 #include "context.h"
 #include "files.h"
 
-/* Bytes of one read, which takes whole rows with what is beside the window; longer rows are read one at a time. */
+/* Bytes of one read: whole rows, also beside the window; rows longer than this are read one at a time. */
 #define AT_ONCE ((int64_t)256 << 10)
 #define LARGEST (INT64_MAX / 8)
 
-/* a * b; -1 where the product is more than LARGEST, or a factor is negative. */
+/* a * b; -1 if the product exceeds LARGEST, or a factor is negative. */
 static int64_t product(int64_t a, int64_t b) {
     if (a < 0 || b < 0) return -1;
     return b != 0 && a > LARGEST / b ? -1 : a * b;
@@ -47,7 +47,7 @@ static int compare_header(fpc_context *context, const fpc_opened *file, fpc_arra
     return memcmp(found, array->header, size) == 0 ? FPC_OK : FPC_UNUSUAL_HEADER;
 }
 
-/* `rows` rows of the window, the first of which begins at `at` in the file. */
+/* Reads `rows` rows of the window; the first begins at position `at` in the file. */
 static int read_rows(fpc_context *context, const fpc_opened *file, fpc_array *array, int64_t rows, int64_t at,
                      uint8_t *out) {
     const size_t columns = (size_t)array->columns;
@@ -87,7 +87,7 @@ static int read_window(fpc_context *context, const fpc_opened *file, fpc_array *
     return FPC_OK;
 }
 
-/* Reverses each item's bytes. Items may be unaligned: memcpy, which compilers turn into a load. */
+/* Reverses each item's bytes. Items may be unaligned, so memcpy reads them; compilers turn it into a load. */
 #define REVERSE(bits, swap)                                                                                            \
     for (size_t i = 0; i + sizeof(uint##bits##_t) <= size; i += sizeof(uint##bits##_t)) {                              \
         uint##bits##_t value;                                                                                          \

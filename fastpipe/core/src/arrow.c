@@ -1,4 +1,4 @@
-/* arrow.c: pixels in an array of Arrow's C data interface, as Pillow's images show themselves.
+/* arrow.c: reads and writes pixels in arrays of Arrow's C data interface, as which Pillow exports its images.
  * https://arrow.apache.org/docs/format/CDataInterface.html */
 #include "fastpipe_core.h"
 
@@ -27,7 +27,7 @@ const void *fpc_arrow_pixels(const void *const *capsule, int64_t count, int32_t 
     return bytes_of(array->children[0], 4 * count);
 }
 
-/* Whether the pixels, from `offset` bytes on, lie in an image of `count` pixels. */
+/* True if the pixels, starting `offset` bytes after the image's first, lie inside an image of `count` pixels. */
 static bool lie_inside(const fpc_pixels *pixels, int64_t count, int64_t offset) {
     const int64_t bytes = pixels->channels, row = pixels->row_stride;
     if (count < 1 || count > INT64_MAX / 4 || offset < 0 || pixels->height < 1 || pixels->width < 1) return false;
@@ -37,7 +37,7 @@ static bool lie_inside(const fpc_pixels *pixels, int64_t count, int64_t offset) 
            (pixels->height - 1) * row + pixels->width * bytes <= count * bytes - offset;
 }
 
-/* Whether a sink is an image's memory. */
+/* True if a sink has the layout of an image's memory. */
 static bool is_image(const fpc_sink *sink) {
     const int64_t bytes = sink->channels;
     return sink->dtype == FPC_UINT8 && (bytes == 1 || bytes == 4) && sink->height > 0 && sink->width > 0 &&

@@ -1,4 +1,4 @@
-/* bytes.c: bytes that are written one after the other. */
+/* bytes.c: a buffer of bytes that grows at its end. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,11 +1,11 @@
-/* checksums.c: CRC-32 (PNG, annex D) in plain C, sixteen bytes a turn. */
+/* checksums.c: CRC-32 (PNG, annex D) in plain C, sixteen bytes per turn. */
 #include "checksums.h"
 
 #if defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
 #endif
 
-/* A row of 256 checksums: each is the XOR of the checksums of the bits that its index has. */
+/* 256 checksums: each is the XOR of the checksums of the bits that are set in its index. */
 #define CRC_1(i, a, b, c, d, e, f, g, h)                                                                               \
     ((i) & 1 ? a : 0u) ^ ((i) & 2 ? b : 0u) ^ ((i) & 4 ? c : 0u) ^ ((i) & 8 ? d : 0u) ^ ((i) & 16 ? e : 0u) ^          \
         ((i) & 32 ? f : 0u) ^ ((i) & 64 ? g : 0u) ^ ((i) & 128 ? h : 0u)
@@ -42,7 +42,7 @@ static const uint32_t ROWS[16][256] = {
     CRC_ROW(0xAE689191, 0x87A02563, 0xD4314C87, 0x73139F4F, 0xE6273E9E, 0x173F7B7D, 0x2E7EF6FA, 0x5CFDEDF4),
 };
 
-/* The checksum of the four bytes of `word` followed by `behind` zeros: as many bytes follow them in a group of 16. */
+/* The checksum of the four bytes of `word` followed by `behind` zero bytes. */
 static uint32_t look_up(uint32_t word, int behind) {
     return ROWS[behind + 3][word & 255] ^ ROWS[behind + 2][word >> 8 & 255] ^ ROWS[behind + 1][word >> 16 & 255] ^
            ROWS[behind][word >> 24];
@@ -61,7 +61,7 @@ uint32_t fpc_crc32(uint32_t crc, const uint8_t *data, size_t size) {
     return ~crc;
 }
 
-/* Processors from ARMv8.1 on have the instructions, so all of Apple's; of others Linux says whether they do. */
+/* All processors from ARMv8.1 on have the instructions, so all of Apple's have. For others, Linux says. */
 bool fpc_has_arm_crc(void) {
 #if defined(__ARM_FEATURE_CRC32) || (defined(__aarch64__) && defined(__APPLE__))
     return true;

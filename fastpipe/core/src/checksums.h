@@ -6,10 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The checksum goes on from the one of what came before, and begins with 0: in plain C; a kernel does the same. */
+/* Continues the checksum `crc` of the data before, 0 for none. In plain C; a kernel does the same. */
 uint32_t fpc_crc32(uint32_t crc, const uint8_t *data, size_t size);
 
-/* Whether this machine is a 64-bit ARM with the instructions for it. */
+/* True if this machine is a 64-bit ARM with CRC-32 instructions. */
 bool fpc_has_arm_crc(void);
 
 #endif

@@ -8,7 +8,7 @@
 #include "checksums.h"
 
 #define ADLER_MODULUS 65521
-#define ADLER_MOST 5552 /* bytes whose sums fit into 32 bits */
+#define ADLER_MOST 5552 /* bytes whose sums fit in 32 bits */
 
 static uint32_t plain_adler32(uint32_t adler, const uint8_t *data, size_t size) {
     uint32_t sum = adler & 0xFFFF, sums = adler >> 16;

@@ -1,13 +1,13 @@
-/* checksums_simd.h: checksums_plain.h's, faster. */
+/* checksums_simd.h: faster versions of checksums_plain.h's functions. */
 #ifndef FPC_CHECKSUMS_SIMD_H
 #define FPC_CHECKSUMS_SIMD_H
 
 #include "checksums_plain.h"
 
 #if defined(FPC_SIMD_AVX2)
-/* Carry-less products: V. Gopal et al., "Fast CRC computation for generic polynomials using PCLMULQDQ", Intel 2009; the
- * factors are those of its section on bit-reflected CRC-32: x to the powers 4 * 128 + 64, 4 * 128, 128 + 64, 128 and
- * 64. */
+/* Multiplies without carries: V. Gopal et al., "Fast CRC computation for generic polynomials using PCLMULQDQ", Intel
+ * 2009. The factors are from its section on bit-reflected CRC-32: x to the powers 4 * 128 + 64, 4 * 128, 128 + 64, 128
+ * and 64. */
 SIMD __m128i crc_fold(__m128i value, __m128i factors, const uint8_t *data) {
     const __m128i low = _mm_clmulepi64_si128(value, factors, 0x00), high = _mm_clmulepi64_si128(value, factors, 0x11);
     return _mm_xor_si128(_mm_xor_si128(low, high), _mm_loadu_si128((const __m128i *)data));
@@ -32,15 +32,15 @@ static uint32_t crc32(uint32_t crc, const uint8_t *data, size_t size) {
     a = _mm_xor_si128(crc_fold(a, by_one, nothing), c);
     a = _mm_xor_si128(crc_fold(a, by_one, nothing), d);
     for (; size >= 16; data += 16, size -= 16) a = crc_fold(a, by_one, data);
-    a = _mm_xor_si128(_mm_srli_si128(a, 8), _mm_clmulepi64_si128(a, by_one, 0x10)); /* 128 bits to 96, to 64 */
+    a = _mm_xor_si128(_mm_srli_si128(a, 8), _mm_clmulepi64_si128(a, by_one, 0x10)); /* from 128 bits to 96, to 64 */
     a = _mm_xor_si128(_mm_srli_si128(a, 4), _mm_clmulepi64_si128(_mm_and_si128(a, low32), last, 0x00));
-    b = _mm_clmulepi64_si128(_mm_and_si128(a, low32), polynomial, 0x10); /* Barrett's reduction to 32 */
+    b = _mm_clmulepi64_si128(_mm_and_si128(a, low32), polynomial, 0x10); /* Barrett's reduction to 32 bits */
     b = _mm_clmulepi64_si128(_mm_and_si128(b, low32), polynomial, 0x00);
     crc = (uint32_t)_mm_extract_epi32(_mm_xor_si128(a, b), 1);
     return fpc_crc32(~crc, data, size);
 }
 #elif defined(__GNUC__) && defined(__AARCH64EL__)
-/* An instruction for CRC-32 as assembly: compilers have it as a function only with flags for the whole file. */
+/* An instruction for CRC-32, in assembly: compilers offer a function for it only with flags for the whole file. */
 #define ARM_CRC(name, type, width)                                                                                     \
     SIMD uint32_t name(uint32_t crc, type data) {                                                                      \
         __asm__(".arch_extension crc\n\t" #name " %w0, %w1, %" width "2" : "=r"(crc) : "r"(crc), "r"(data));           \
@@ -71,7 +71,8 @@ SIMD uint32_t adler_total(vec numbers32) {
     return total;
 }
 
-/* Groups of 32 bytes: `sums` grows by 32 times the sum before a group, and by 32, 31, ... times its bytes. */
+/* Takes groups of 32 bytes: the second sum grows by 32 times the first sum before the group, and by 32, 31, ... times
+ * the group's bytes. */
 static uint32_t adler32(uint32_t adler, const uint8_t *data, size_t size) {
     static const int8_t weights[32] = {32, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17,
                                        16, 15, 14, 13, 12, 11, 10, 9,  8,  7,  6,  5,  4,  3,  2,  1};

@@ -1,9 +1,9 @@
-/* context.c: contexts are made, measured, trimmed and freed. */
+/* context.c: makes, measures, trims and frees contexts. */
 #include "context.h"
 
 #include <stdlib.h>
 
-/* Memory that a context keeps from one job to the next: enough for photos, not for posters. */
+/* The memory that a context keeps from job to job: enough for photos, not for posters. */
 #define KEPT_BYTES ((size_t)64 << 20)
 
 fpc_context *fpc_context_new(int isa) {

@@ -7,17 +7,17 @@
 
 struct fpc_context {
     const fpc_kernels *kernels;
-    void *decoders[FPC_FORMAT_COUNT]; /* each made for the first file of its format */
+    void *decoders[FPC_FORMAT_COUNT]; /* each made when the first file of its format comes */
     fpc_buffer file;                  /* a file's bytes */
     fpc_chain chain;
-    fpc_buffer row; /* of the sink */
+    fpc_buffer row; /* one row of the sink */
     fpc_normalizer normalizer;
 };
 
-/* The decoder for a format; NULL where there is no memory. */
+/* The decoder for a format; NULL if there is no memory. */
 void *fpc_context_decoder(fpc_context *context, fpc_format format);
 
-/* Gives memory back where the last job took very much. */
+/* Frees memory if the last job took very much. */
 void fpc_context_trim(fpc_context *context);
 
 #endif

@@ -1,4 +1,4 @@
-/* direct.c: operations that take so little time that a job would cost more. */
+/* direct.c: operations so fast that a job around them would take longer than they do. */
 #include "context.h"
 
 void fpc_look_up(const fpc_context *context, const uint8_t *in, size_t count, const uint8_t *table, uint8_t *out) {

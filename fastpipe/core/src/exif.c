@@ -1,5 +1,5 @@
-/* exif.c: the orientation that Pillow's ImageOps.exif_transpose would apply. A plain first directory is read here;
- * whatever is odd about it is Pillow's to judge. */
+/* exif.c: the orientation that Pillow's ImageOps.exif_transpose would apply. Reads only a usual first directory; a file
+ * with an unusual one is left to Pillow. */
 #include "entropy.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@ enum { ORIENTATION = 0x0112, X_RESOLUTION = 0x011A, ENTRY_BYTES = 12, NOT_THERE 
 enum { TYPE_BYTE = 1, TYPE_ASCII = 2, TYPE_SHORT = 3, TYPE_UNDEFINED = 7 };
 
 typedef struct fpc_tiff {
-    const uint8_t *data; /* without the name in front of it */
+    const uint8_t *data; /* after the name "Exif" */
     uint64_t length;
     int little;
 } fpc_tiff;
@@ -23,21 +23,21 @@ static uint32_t u32(const fpc_tiff *tiff, uint64_t at) {
     return tiff->little ? first | second << 16 : second | first << 16;
 }
 
-/* Bytes of one value (TIFF 6.0, section 2; 13 is an IFD, 16 BigTIFF's); 0 for an unknown type. */
+/* The bytes of one value of a type (TIFF 6.0, section 2; 13 is an IFD, 16 is from BigTIFF); 0 for an unknown type. */
 static uint32_t type_bytes(uint32_t type) {
     static const uint8_t bytes[17] = {0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 0, 0, 8};
     return type < sizeof bytes ? bytes[type] : 0;
 }
 
-/* Whether Pillow's JpegImagePlugin may refuse the file for an entry: to _read_dpi_from_exif a resolution of bytes or of
- * text is a pair of numbers, and where there is one alone an IndexError that nobody catches. (A text may end in a
+/* True if Pillow's JpegImagePlugin may refuse the file for this entry. Its _read_dpi_from_exif expects a resolution of
+ * bytes or text to be a pair of numbers; a single one raises an IndexError that nothing catches. (A text may end in a
  * zero.) */
 static bool is_lone_number(uint32_t tag, uint32_t type, uint64_t values) {
     if (tag != X_RESOLUTION || values > 2) return false;
     return type == TYPE_BYTE || type == TYPE_ASCII || type == TYPE_UNDEFINED;
 }
 
-/* The tag's value, or NOT_THERE. */
+/* Sets *value to the orientation tag's value, or to NOT_THERE. */
 static int from_exif(const uint8_t *data, size_t length, int32_t *value) {
     *value = NOT_THERE;
     if (length < 8) return FPC_UNUSUAL_HEADER;
@@ -57,14 +57,14 @@ static int from_exif(const uint8_t *data, size_t length, int32_t *value) {
         if (size > 4 && where + size > tiff.length) return FPC_UNUSUAL_HEADER; /* Pillow stops at such an entry */
         if (is_lone_number(tag, type, values)) return FPC_UNUSUAL_HEADER;
         if (tag != ORIENTATION) continue;
-        /* Of two such entries different versions of Pillow take different ones. */
+        /* If there are two such entries, Pillow's versions differ in which they take. */
         if (type != TYPE_SHORT || values != 1 || *value != NOT_THERE) return FPC_UNUSUAL_HEADER;
         *value = (int32_t)u16(&tiff, at + 8);
     }
     return FPC_OK;
 }
 
-/* The first match of Pillow's pattern: tiff:Orientation(?:="|>)([0-9]) */
+/* The digit of the first match of Pillow's pattern: tiff:Orientation(?:="|>)([0-9]) */
 static int32_t from_xmp(const uint8_t *data, size_t length) {
     static const char name[] = "tiff:Orientation";
     const size_t name_length = sizeof name - 1;
@@ -99,10 +99,10 @@ bool fpc_exif_is_readable(const uint8_t *data, const fpc_segments *segments) {
     if (!segments->exif_segments) return true;
     fpc_tiff tiff = {data + segments->exif, segments->exif_end - segments->exif, 0};
     for (int i = 0; i < 2 && tiff.length >= 6 && !memcmp(tiff.data, "Exif\0\0", 6); i++) {
-        tiff.data += 6; /* once or twice */
+        tiff.data += 6; /* the name may stand there twice */
         tiff.length -= 6;
     }
-    const bool alone = segments->exif_segments == 1; /* Pillow joins several */
+    const bool alone = segments->exif_segments == 1; /* Pillow joins several segments */
     if (tiff.length < 8) return alone;
     if (memcmp(tiff.data, "II", 2) && memcmp(tiff.data, "MM", 2)) return true;
     tiff.little = tiff.data[0] == 'I';
@@ -118,7 +118,7 @@ bool fpc_exif_is_readable(const uint8_t *data, const fpc_segments *segments) {
 
 int fpc_read_orientation(const uint8_t *data, const fpc_segments *segments, int32_t *orientation) {
     *orientation = 1;
-    if (segments->exif_segments > 1) return FPC_UNUSUAL_HEADER; /* Pillow joins them */
+    if (segments->exif_segments > 1) return FPC_UNUSUAL_HEADER; /* Pillow joins the segments */
     const uint8_t *exif = NULL, *xmp = segments->xmp ? data + segments->xmp : NULL;
     size_t length = 0;
     if (segments->exif_segments) {

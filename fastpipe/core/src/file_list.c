@@ -1,4 +1,4 @@
-/* file_list.c: the files of a batch, one after the other in memory that is used again for the next batch. */
+/* file_list.c: reads the files of a batch, one after the other, into memory that is reused for the next batch. */
 #if !defined(_WIN32)
 #define _POSIX_C_SOURCE 200809L
 #endif
@@ -9,7 +9,7 @@
 #include "threads.h"
 
 #define CHUNK ((size_t)4 << 20)
-/* Memory that is kept from one batch to the next. */
+/* The memory that is kept from batch to batch. */
 #define KEPT_BYTES ((size_t)128 << 20)
 #define ALIGNMENT ((size_t)64)
 
@@ -21,7 +21,7 @@ typedef struct chunk {
 
 struct fpc_files {
     fpc_lock lock;
-    chunk *chunks; /* under the lock */
+    chunk *chunks; /* protected by the lock */
 };
 
 fpc_files *fpc_files_new(void) {

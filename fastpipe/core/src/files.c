@@ -1,4 +1,4 @@
-/* files.c: a file's bytes, on POSIX and on Windows. */
+/* files.c: reads files, on POSIX and on Windows. */
 #if !defined(_WIN32)
 #define _POSIX_C_SOURCE 200809L
 #define _FILE_OFFSET_BITS 64
@@ -12,12 +12,12 @@
 
 /* Some systems refuse to read more than 2 GiB at once. */
 #define READ_AT_ONCE ((size_t)1 << 30)
-/* The least to read at a time from a file that has more bytes than it said: those of /proc say 0. */
+/* The least number of bytes per read if a file is longer than its stated size: files in /proc state 0. */
 #define GROWN ((size_t)1 << 16)
-/* Bytes read from a file before it is known to be a packed image: enough for most heads. */
+/* Bytes that are read to find out if a file is a packed image: enough for most heads. */
 #define FIRST 4096
 
-/* The calls of the two systems: each sets *os_error where it fails. */
+/* The calls of the two systems; each sets *os_error on failure. */
 
 #if defined(_WIN32)
 #define WIN32_LEAN_AND_MEAN
@@ -43,10 +43,10 @@ static int32_t error_number(DWORD error) {
     }
 }
 
-/* A path in the form that may be longer than MAX_PATH: absolute, after a prefix. NULL where there is no memory. */
+/* Makes the form of a path that may exceed MAX_PATH: absolute, with a prefix. NULL if there is no memory. */
 static wchar_t *long_path(const wchar_t *path) {
     static const wchar_t drive[] = L"\\\\?\\", share[] = L"\\\\?\\UNC\\";
-    const DWORD room = GetFullPathNameW(path, 0, NULL, NULL); /* its zero included */
+    const DWORD room = GetFullPathNameW(path, 0, NULL, NULL); /* with its final zero */
     wchar_t *full = room ? malloc(room * sizeof *full) : NULL;
     wchar_t *made = room ? malloc((room + sizeof share / sizeof *share) * sizeof *made) : NULL;
     const DWORD letters = full && made ? GetFullPathNameW(path, room, full, NULL) : 0;
@@ -64,12 +64,12 @@ static wchar_t *long_path(const wchar_t *path) {
     return made;
 }
 
-/* The path in UTF-16, of `letters` units with its zero; NULL where there is no memory. */
+/* The path in UTF-16, `letters` units with the final zero; NULL if there is no memory. */
 static wchar_t *wide_path(const char *path, int letters) {
     wchar_t *wide = malloc((size_t)letters * sizeof *wide);
     if (!wide) return NULL;
     MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, path, -1, wide, letters);
-    /* A relative one becomes longer. What has a prefix of this kind, "\\?\" or "\\.\", is as it should be. */
+    /* A relative path becomes longer. A path that already has the prefix "\\?\" or "\\.\" is kept. */
     const bool prefixed = wcsncmp(wide, L"\\\\?\\", 4) == 0 || wcsncmp(wide, L"\\\\.\\", 4) == 0;
     if (prefixed || GetFullPathNameW(wide, 0, NULL, NULL) <= MAX_PATH) return wide;
     wchar_t *longer = long_path(wide);
@@ -77,7 +77,7 @@ static wchar_t *wide_path(const char *path, int letters) {
     return longer;
 }
 
-/* A regular file, and its length. */
+/* Opens a regular file, and gets its length. */
 static bool open_regular(const char *path, file_handle *file, int64_t *there, int32_t *os_error) {
     const int letters = MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, path, -1, NULL, 0);
     wchar_t *wide = letters > 0 ? wide_path(path, letters) : NULL;
@@ -106,7 +106,7 @@ static bool open_regular(const char *path, file_handle *file, int64_t *there, in
     return false;
 }
 
-/* Up to `wanted` bytes, 0 at the file's end; negative where that fails. */
+/* Reads up to `wanted` bytes; returns their number, 0 at the file's end, negative on failure. */
 static int64_t read_at(file_handle file, uint8_t *to, size_t wanted, int64_t at, int32_t *os_error) {
     OVERLAPPED place = {0};
     place.Offset = (DWORD)(uint64_t)at;
@@ -128,14 +128,14 @@ static void close_file(file_handle file) { CloseHandle(file); }
 
 typedef int file_handle;
 
-/* A regular file, and its length. A FIFO without a writer would keep `open` waiting but for O_NONBLOCK, which regular
- * files don't know. */
+/* Opens a regular file, and gets its length. Without O_NONBLOCK, which has no effect on regular files, opening a FIFO
+ * without a writer would wait. */
 static bool open_regular(const char *path, file_handle *file, int64_t *there, int32_t *os_error) {
     do {
         *file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     } while (*file < 0 && errno == EINTR);
     if (*file < 0) {
-        *os_error = errno == ENXIO ? EINVAL : errno; /* ENXIO: a socket */
+        *os_error = errno == ENXIO ? EINVAL : errno; /* ENXIO: the file is a socket */
         return false;
     }
     struct stat about = {0}; /* clang's memory sanitizer doesn't see what fstat writes */
@@ -151,7 +151,7 @@ static bool open_regular(const char *path, file_handle *file, int64_t *there, in
     return false;
 }
 
-/* Up to `wanted` bytes, 0 at the file's end; negative where that fails. */
+/* Reads up to `wanted` bytes; returns their number, 0 at the file's end, negative on failure. */
 static int64_t read_at(file_handle file, uint8_t *to, size_t wanted, int64_t at, int32_t *os_error) {
     ssize_t got;
     do {
@@ -165,7 +165,7 @@ static void close_file(file_handle file) { close(file); }
 
 #endif
 
-/* Reads up to `wanted` bytes into `to`, of which `expected` should be there; *done is how many there were. */
+/* Reads up to `wanted` bytes into `to`; the file's size promises `expected`. *done is the number read. */
 static int read_all(file_handle file, uint8_t *to, size_t wanted, size_t expected, int64_t offset, size_t *done,
                     int32_t *os_error) {
     *done = 0;
@@ -174,22 +174,22 @@ static int read_all(file_handle file, uint8_t *to, size_t wanted, size_t expecte
         const size_t at_once = left < READ_AT_ONCE ? left : READ_AT_ONCE;
         const int64_t got = read_at(file, to + *done, at_once, offset + (int64_t)*done, os_error);
         if (got < 0) return FPC_IO_ERROR;
-        if (got == 0) break; /* shorter than it was: the decoder says what that means */
+        if (got == 0) break; /* the file became shorter: the decoder reports it */
         *done += (size_t)got;
         if ((size_t)got < at_once && *done == expected) break;
     }
     return FPC_OK;
 }
 
-/* Bytes of a packed image's head, by the file's first bytes; 0 where it isn't shorter than the file, or none. */
+/* The length of a packed image's head, from the file's first bytes; 0 if there is none, or it is the whole file. */
 static size_t head_of(const uint8_t *data, size_t size, size_t expected) {
     if (!fpc_is_packed(data, size) || size < FPC_PACKED_FIXED) return 0;
     const size_t head = fpc_packed_u32(data + FPC_PACKED_AT_SIZE);
     return head < expected ? head : 0;
 }
 
-/* Reads `length` bytes (0: all) from `offset` on of an open file of `there` bytes, also where it has grown since. With
- * `total` only the head of a packed image. */
+/* Reads `length` bytes (0: all) from `offset` on of an open file that had `there` bytes, also if it has grown since. If
+ * `total` isn't NULL, reads only the head of a packed image. */
 static int read_open(file_handle file, int64_t there, int64_t offset, int64_t length, int64_t max_bytes,
                      fpc_place place, const uint8_t **data, size_t *size, size_t *total, int32_t *os_error) {
     int64_t bytes = there > offset ? there - offset : 0;
@@ -198,7 +198,7 @@ static int read_open(file_handle file, int64_t there, int64_t offset, int64_t le
     for (;;) {
         if (max_bytes > 0 && bytes > max_bytes) return FPC_TOO_LARGE;
         if ((uint64_t)bytes > SIZE_MAX / 2 || bytes > INT64_MAX / 2 - 1) return FPC_TOO_LARGE;
-        /* One byte more than there should be: if it comes, the file has grown. */
+        /* Asks for one byte more than expected: if it comes, the file has grown. */
         const size_t expected = (size_t)bytes, wanted = expected + 1;
         uint8_t *to = place.take(place.owner, wanted);
         if (!to) return FPC_NO_MEMORY;
@@ -221,7 +221,7 @@ static int read_open(file_handle file, int64_t there, int64_t offset, int64_t le
         if (total) *total = *size;
         if (status != FPC_OK || !all || *size < wanted) return status;
         bytes = bytes < (int64_t)(GROWN / 2) ? (int64_t)GROWN : 2 * bytes;
-        /* The limit is about what is there: a guess doesn't go beyond it. */
+        /* max_bytes limits what is really there, so the guess must not exceed it. */
         if (max_bytes > 0 && bytes > max_bytes && (int64_t)wanted <= max_bytes) bytes = max_bytes;
     }
 }

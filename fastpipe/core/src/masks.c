@@ -1,14 +1,14 @@
-/* masks.c: COCO's masks, which lie column after column: drawn from run lengths, and turned to rows. */
+/* masks.c: COCO's masks, which are stored column by column: draws them from run lengths, and copies them to rows. */
 #include "context.h"
 
 #include <string.h>
 
 /* ---- run lengths ---- */
 
-#define LONGEST_NUMBER 6 /* characters: 30 bits with the sign, more than an image has pixels */
+#define LONGEST_NUMBER 6 /* characters: 30 bits with the sign, more than the pixels of any image */
 
-/* The next number of pycocotools' rleToString: 5 bits a character from the lowest on, 0x20 where another one
- * follows, 0x10 of the last one for the sign; as characters from '0' on. */
+/* Reads the next number of pycocotools' rleToString. Each character, minus '0', has 5 bits, lowest first; 0x20 says
+ * that another follows, and 0x10 of the last one is the sign. */
 static int next_number(const uint8_t *text, size_t length, size_t *at, int64_t *number) {
     uint32_t bits = 0x20;
     *number = 0;
@@ -24,7 +24,7 @@ static int next_number(const uint8_t *text, size_t length, size_t *at, int64_t *
 
 int fpc_draw_runs(const uint8_t *text, size_t length, uint8_t *out, size_t size) {
     if (size > INT64_MAX / 2) return FPC_TOO_LARGE;
-    int64_t left = (int64_t)size, before[2] = {0, 0}; /* of the last runs of zeros and of ones */
+    int64_t left = (int64_t)size, before[2] = {0, 0}; /* the last runs of zeros and of ones */
     size_t at = 0;
     for (size_t run = 0; at < length; run++) {
         int64_t count;
@@ -42,10 +42,10 @@ int fpc_draw_runs(const uint8_t *text, size_t length, uint8_t *out, size_t size)
 
 /* ---- columns to rows ---- */
 
-/* Columns of a plane that are turned at once, as the kernels take them. */
+/* The columns that are copied at once, as many as the kernels take. */
 #define AT_ONCE FPC_BLUR_ROWS
 
-/* A column of one plane as it is, or of several: 1 where any of them has another value than 0. */
+/* Copies a column of one plane; with `any`, of all planes: 1 where any plane isn't 0. */
 static void take_column(const uint8_t *in, int64_t plane, int32_t planes, bool any, int32_t height, uint8_t *out) {
     if (!any) {
         memcpy(out, in, (size_t)height);

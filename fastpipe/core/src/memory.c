@@ -11,7 +11,7 @@ uint8_t *fpc_buffer_need(fpc_buffer *buffer, size_t size) {
     if (size <= buffer->size && buffer->data) return buffer->data;
     fpc_buffer_free(buffer);
     if (size > SIZE_MAX / 2) return NULL;
-    size = (size + size / 4 + PAGE) & ~(size_t)(PAGE - 1); /* with room to grow */
+    size = (size + size / 4 + PAGE) & ~(size_t)(PAGE - 1); /* a quarter more, to grow into */
 #if defined(_WIN32)
     buffer->data = _aligned_malloc(size, ALIGNMENT);
 #else

@@ -7,13 +7,13 @@
 
 _Static_assert(sizeof(size_t) >= 8, "the bytes of the largest images are counted in size_t");
 
-/* Starts as {0}. The bytes are 64-byte aligned, zeroed when they are made, and not kept when they grow. */
+/* Starts as {0}. The bytes are 64-byte aligned, zeroed when they are allocated, and lost when the buffer grows. */
 typedef struct fpc_buffer {
     uint8_t *data;
     size_t size;
 } fpc_buffer;
 
-/* Grows to at least `size` bytes in buffer->data; NULL where there is no memory (the buffer is then empty). */
+/* Grows buffer->data to at least `size` bytes; NULL if there is no memory (the buffer is then empty). */
 uint8_t *fpc_buffer_need(fpc_buffer *buffer, size_t size);
 void fpc_buffer_free(fpc_buffer *buffer);
 

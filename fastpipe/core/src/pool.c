@@ -1,5 +1,5 @@
-/* pool.c: threads that share lists of jobs. A job takes hundreds of microseconds, so that a lock around "which one is
- * next" costs nothing that can be measured. */
+/* pool.c: threads that share lists of jobs. A job takes hundreds of microseconds, so a lock around taking the next one
+ * has no measurable cost. */
 #if !defined(_WIN32)
 #define _POSIX_C_SOURCE 200809L
 #endif
@@ -10,7 +10,7 @@
 
 #define MOST_THREADS 1024
 
-/* A list of jobs to run, or of files or arrays to read. The fields after the first six are under the lock. */
+/* A list of jobs to run, or of files or arrays to read. The lock protects the fields after the first six. */
 struct fpc_task {
     void (*one)(const fpc_task *list, fpc_context *context, size_t index);
     fpc_job *jobs;
@@ -18,28 +18,28 @@ struct fpc_task {
     fpc_file *read;
     fpc_array *arrays;
     size_t count;
-    size_t next;       /* the first that nobody has taken */
-    size_t unfinished; /* how many aren't done */
-    int waiters;       /* callers of fpc_pool_wait: the last of them frees it */
+    size_t next;       /* the first entry that no thread has taken */
+    size_t unfinished; /* entries that aren't done */
+    int waiters;       /* callers of fpc_pool_wait; the last one frees the task */
     fpc_task *behind;  /* the next list in the queue */
 };
 
 struct fpc_pool {
-    int threads; /* how many work at once, each with one of the `threads` contexts */
+    int threads; /* how many threads work at once, each with one of the `threads` contexts */
     fpc_lock lock;
     fpc_condition work, done;
-    /* under the lock: */
-    fpc_task *first; /* the queue of lists with jobs left to take */
-    int started;     /* threads of the pool's own */
-    int free;        /* how many contexts no thread works with: the first ones */
-    int lists;       /* how many lists callers haven't waited for to the end */
+    /* protected by the lock: */
+    fpc_task *first; /* the queue: lists that have jobs nobody has taken */
+    int started;     /* threads that the pool has started */
+    int free;        /* unused contexts: the first `free` of `contexts` */
+    int lists;       /* lists that are being waited for, or will be */
     bool ending;
-    fpc_thread *own; /* `threads` of them */
+    fpc_thread *own; /* room for `threads` of them */
     fpc_context *contexts[];
 };
 
-/* Runs the lists' jobs one after the other until none is left, or none of the caller's own. There has to be a free
- * context. The lock is held before and after, but not while a job runs. */
+/* Runs the jobs of the queue in order until none is left; if `own` isn't NULL, only until its jobs are taken. Needs a
+ * free context. The caller holds the lock, which is released while a job runs. */
 static void take_jobs(fpc_pool *pool, const fpc_task *own) {
     fpc_context *context = pool->contexts[--pool->free];
     while (pool->first && (!own || own->next < own->count)) {
@@ -90,12 +90,12 @@ void fpc_pool_free(fpc_pool *pool) {
 }
 
 void fpc_pool_forget(fpc_pool *pool) {
-    /* Another thread may have been within a job when the process forked: its memory may be in any state, and stays. */
+    /* Another thread may have been in a job during the fork. The state of its memory is unknown, so it isn't freed. */
     if (pool && pool->lists == 0) free_memory(pool);
 }
 
-/* Starts threads until the pool has `wanted` of its own, and says whether it has; the lock is held, or nobody knows the
- * pool yet. */
+/* Starts threads until the pool has `wanted`; returns false on failure. The caller holds the lock, or the pool isn't
+ * shared yet. */
 static bool start_threads(fpc_pool *pool, int wanted) {
     while (pool->started < wanted) {
         if (!fpc_thread_start(&pool->own[pool->started], thread_body, pool)) return false;
@@ -135,7 +135,7 @@ fpc_pool *fpc_pool_new(int threads, int isa) {
     return NULL;
 }
 
-/* Files are read first: somebody has to know their sizes before there are further jobs. */
+/* Puts lists of files first: jobs can only be made when their files have been read. */
 static void put(fpc_pool *pool, fpc_task *list) {
     list->unfinished = list->count;
     pool->lists++;
@@ -145,7 +145,7 @@ static void put(fpc_pool *pool, fpc_task *list) {
     *place = list;
 }
 
-/* Waits until the list is done; the caller works, too, as long as there is a context for it. The lock is held. */
+/* Waits until the list is done; the caller works, too, while there is a context for it. The caller holds the lock. */
 static void finish(fpc_pool *pool, const fpc_task *list) {
     while (list->unfinished > 0) {
         if (list->next == list->count || pool->free == 0) {
@@ -153,7 +153,7 @@ static void finish(fpc_pool *pool, const fpc_task *list) {
             continue;
         }
         take_jobs(pool, list);
-        if (pool->first) { /* jobs of others, who may have waited for the context */
+        if (pool->first) { /* jobs of other callers, who may have waited for the context */
             fpc_condition_wake_all(&pool->work);
             fpc_condition_wake_all(&pool->done);
         }
@@ -187,8 +187,8 @@ void fpc_pool_start(fpc_pool *pool, fpc_job *jobs, size_t count, fpc_task **cell
     list->jobs = jobs;
     list->count = count;
     fpc_lock_take(&pool->lock);
-    start_threads(pool, pool->threads); /* or whoever waits does the work */
-    *cell = list; /* before a job can begin: whoever owns the cell can always wait for what runs */
+    start_threads(pool, pool->threads); /* if that fails, whoever waits does the work */
+    *cell = list; /* before a job can begin, so that the cell's owner can always wait for the jobs */
     put(pool, list);
     fpc_condition_wake_all(&pool->work);
     fpc_lock_leave(&pool->lock);
@@ -201,7 +201,7 @@ void fpc_pool_wait(fpc_pool *pool, fpc_task **cell) {
     if (list) {
         list->waiters++;
         finish(pool, list);
-        if (*cell) pool->lists--; /* the first waiter to come back ends the list's wait */
+        if (*cell) pool->lists--; /* the first waiter to return counts for all */
         *cell = NULL;
         if (--list->waiters == 0) free(list);
     }

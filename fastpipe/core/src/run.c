@@ -1,4 +1,4 @@
-/* run.c: one job, from its source over its operations to its sink. */
+/* run.c: runs one job: its source, its operations and its sink. */
 #include "context.h"
 #include "files.h"
 #include "rgbx_pad.h"
@@ -11,16 +11,16 @@ static bool inside(int32_t start, int32_t size, int32_t whole) {
     return start >= 0 && size >= 1 && size <= whole - start;
 }
 
-/* A job's image before its operations. */
+/* A job's source, before the operations. */
 typedef struct opened {
-    const fpc_codec *codec; /* and its decoder, open; NULL for pixels */
+    const fpc_codec *codec; /* the codec whose decoder is open; NULL for pixels */
     void *decoder;
-    fpc_box box;      /* what is read of it */
-    int32_t channels; /* that are read of it */
-    int32_t constant; /* without a codec: one value that all pixels have, or less than 0 */
+    fpc_box box;      /* the part to read */
+    int32_t channels; /* channels to read */
+    int32_t constant; /* without a codec: the value of all pixels; negative if they are read from memory */
 } opened;
 
-/* The box that is read of an image of this size; checked. */
+/* Sets *box to the box that the job reads of an image of this size, and checks it. */
 static int choose_box(const fpc_job *job, int32_t height, int32_t width, fpc_box *box) {
     if ((job->expected_height && job->expected_height != height) ||
         (job->expected_width && job->expected_width != width)) {
@@ -47,9 +47,9 @@ static int open_pixels(const fpc_job *job, opened *image) {
     return choose_box(job, pixels->height, pixels->width, &image->box);
 }
 
-/* ---- files of which parts are read ---- */
+/* ---- files that are read in parts ---- */
 
-/* A member of an open file. */
+/* An open file, or a part of one that is a file by itself. */
 typedef struct part_file {
     fpc_opened file;
     bool is_open;
@@ -68,7 +68,7 @@ static void close_parts(part_file *member) {
     member->is_open = false;
 }
 
-/* Opens a job's file if it is a packed image; if it is none, *member is closed again. */
+/* Opens a job's file if it is a packed image; for other files *member is closed again. */
 static int open_parts(fpc_context *context, fpc_job *job, part_file *member, opened *image, const fpc_header **header) {
     int status = fpc_open(job->path, &member->file, &job->os_error);
     if (status != FPC_OK) return status;
@@ -113,7 +113,7 @@ static int open_file(fpc_context *context, fpc_job *job, part_file *member, open
     return status == FPC_OK ? choose_box(job, header->height, header->width, &image->box) : status;
 }
 
-/* Makes the box smaller by the crops that come first; *done is how many operations that were. */
+/* Shrinks the box by the crops that the operations begin with; *done is the number of these crops. */
 static int fold_crops(const fpc_job *job, fpc_box *box, int32_t *done) {
     for (*done = 0; *done < job->operation_count && job->operations[*done].kind == FPC_OP_CROP; ++*done) {
         const fpc_box *crop = &job->operations[*done].crop;
@@ -124,11 +124,11 @@ static int fold_crops(const fpc_job *job, fpc_box *box, int32_t *done) {
     return FPC_OK;
 }
 
-/* The resize at operation `at`, or at the next one after a flip, with the flips around it. */
+/* The resize at operation `at`, or right after a flip at `at`, with the flips around it. */
 typedef struct resize_group {
-    const fpc_operation *operation; /* NULL: there is none */
+    const fpc_operation *operation; /* NULL if there is no resize */
     fpc_resize_flips flips;
-    int32_t count; /* operations in it */
+    int32_t count; /* operations in the group */
 } resize_group;
 
 static resize_group find_resize(const fpc_job *job, int32_t at) {
@@ -161,7 +161,7 @@ static int add_source(fpc_chain *chain, const fpc_job *job, const opened *image,
     return fpc_add_pixels(chain, job->pixels, box, image->channels);
 }
 
-/* Adds all stages; the sink reads the last one. */
+/* Adds a stage for the source and for each operation; the sink reads the last stage. */
 static int build_chain(fpc_chain *chain, const fpc_job *job, const opened *image) {
     fpc_box box = image->box;
     int32_t at = 0;
@@ -169,7 +169,7 @@ static int build_chain(fpc_chain *chain, const fpc_job *job, const opened *image
     if (status != FPC_OK) return status;
     const resize_group first = find_resize(job, at);
     fpc_resize resize;
-    if (first.operation) { /* of the source only what the resize reads; its stage will be the second one */
+    if (first.operation) { /* read only what the resize needs of the source; its stage will be the second one */
         status = prepare_resize(&resize, chain, &chain->slots[1], &first, box.height, box.width, image->channels);
         if (status != FPC_OK) return status;
         fpc_resize_narrow(&resize, &box);
@@ -193,7 +193,7 @@ static int build_chain(fpc_chain *chain, const fpc_job *job, const opened *image
     return status;
 }
 
-/* Runs the operations from an open image to the sink; `rgbx_pad` as fpc_sink_fill has it. */
+/* Runs the operations from an open image to the sink; `rgbx_pad` is as in fpc_sink_fill. */
 static int run_chain(fpc_context *context, const fpc_job *job, const opened *image, int32_t rgbx_pad) {
     fpc_chain *chain = &context->chain;
     fpc_chain_start(chain, job->max_bytes);
@@ -206,8 +206,8 @@ static int run_chain(fpc_context *context, const fpc_job *job, const opened *ima
 
 /* ---- the fourth byte ---- */
 
-/* Writes the fourth bytes alone: an image of one channel, with operations of its own. `from`: what they are before, or
- * less than 0 for the source's own. */
+/* Writes only the fourth bytes: an image of one channel with its own operations. `from` is the value of the fourth
+ * bytes before the operations; if negative, they are the source's. */
 static int run_plane(fpc_context *context, const fpc_job *given, const fpc_box *box, int32_t from) {
     fpc_plane_operations operations;
     fpc_job job = *given;
@@ -220,7 +220,7 @@ static int run_plane(fpc_context *context, const fpc_job *given, const fpc_box *
     return run_chain(context, &job, &plane, FPC_RGBX_PAD_PLANE);
 }
 
-/* Into a sink of four channels. */
+/* Runs a job with a sink of four channels. */
 static int run_with_rgbx_pad(fpc_context *context, const fpc_job *job, opened *image) {
     const fpc_kernels *kernels = context->kernels;
     const fpc_box *box = &image->box;

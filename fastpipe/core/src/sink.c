@@ -1,4 +1,4 @@
-/* sink.c: rows as they are or as floats, to where the sink's strides say. */
+/* sink.c: writes rows, as bytes or as floats, to the sink's memory with its strides. */
 #include "sink.h"
 
 #include <string.h>
@@ -28,23 +28,23 @@ int fpc_sink_check(const fpc_sink *sink) {
     return FPC_OK;
 }
 
-/* Whether elements follow each other, a pixel's channels together. */
+/* True if the elements follow each other without gaps, the channels of a pixel together. */
 static bool channels_together(const fpc_sink *sink) {
     const int64_t size = element_size(sink);
     return sink->column_stride == sink->channels * size && (sink->channels == 1 || sink->channel_stride == size);
 }
 
-/* Whether the elements of each channel follow each other. */
+/* True if the elements of each channel follow each other without gaps. */
 static bool channels_apart(const fpc_sink *sink) {
     return sink->channels == 3 && sink->column_stride == element_size(sink);
 }
 
-/* Whether the channels are blue, green and red, as OpenCV has them. */
+/* True if the channels are in the order blue, green, red, as in OpenCV. */
 static bool channels_reversed(const fpc_sink *sink) {
     return sink->channels == 3 && sink->column_stride == 3 && sink->channel_stride == -1;
 }
 
-/* Writes elements that are together to their places. */
+/* Writes contiguous elements to their places in the sink. */
 static void scatter(const fpc_sink *sink, const uint8_t *elements, uint8_t *out) {
     const size_t size = (size_t)element_size(sink);
     for (int64_t x = 0; x < sink->width; x++) {
@@ -58,7 +58,7 @@ static int fill_bytes(const fpc_sink *sink, fpc_stage *from, uint8_t *row) {
     const int64_t bytes = (int64_t)sink->width * sink->channels;
     const bool together = channels_together(sink), apart = channels_apart(sink);
     const bool reversed = channels_reversed(sink);
-    /* Rows whose slack lies in rows that come later go straight to their place. */
+    /* Rows whose slack lies inside later rows are written straight to their place. */
     const bool dense = together && sink->row_stride == bytes;
     for (int64_t y = 0; y < sink->height; y++) {
         uint8_t *out = (uint8_t *)sink->data + y * sink->row_stride;
@@ -72,7 +72,7 @@ static int fill_bytes(const fpc_sink *sink, fpc_stage *from, uint8_t *row) {
             uint8_t *const planes[3] = {out, out + sink->channel_stride, out + 2 * sink->channel_stride};
             from->kernels->split_channels(row, sink->width, planes);
         } else if (reversed) {
-            from->kernels->reverse_channels(row, sink->width, out - 2); /* `out` is the first pixel's red */
+            from->kernels->reverse_channels(row, sink->width, out - 2); /* `out` points to the first pixel's red */
         } else {
             scatter(sink, row, out);
         }
@@ -80,7 +80,7 @@ static int fill_bytes(const fpc_sink *sink, fpc_stage *from, uint8_t *row) {
     return FPC_OK;
 }
 
-/* Writes three channels, followed by a fourth byte; or the fourth byte alone. */
+/* Writes rows of three channels followed by a fourth byte, or only the fourth bytes. */
 static int fill_rgbx(const fpc_sink *sink, fpc_stage *from, int32_t rgbx_pad, uint8_t *room) {
     for (int64_t y = 0; y < sink->height; y++) {
         uint8_t *out = (uint8_t *)sink->data + y * sink->row_stride;

@@ -1,4 +1,4 @@
-/* sink_plain.h: rows of bytes into the caller's memory, by table. */
+/* sink_plain.h: normalizes rows of bytes into the caller's memory, with a table. */
 #include "normalize.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ static inline void normalize_put(const fpc_normalizer *normalizer, int channel, 
     }
 }
 
-/* Pixels [first, count). */
+/* Normalizes pixels [first, count). */
 static inline void normalize_planar_plain(const uint8_t *rgb, int32_t first, int32_t count,
                                           const fpc_normalizer *normalizer, void *const out[3]) {
     for (int c = 0; c < 3; c++) {
@@ -19,7 +19,7 @@ static inline void normalize_planar_plain(const uint8_t *rgb, int32_t first, int
     }
 }
 
-/* Elements [first, count); `first` is an element of the first channel. */
+/* Normalizes elements [first, count); `first` is an element of the first channel. */
 static inline void normalize_interleaved_plain(const uint8_t *row, int64_t first, int64_t count,
                                                const fpc_normalizer *normalizer, int32_t channels, void *out) {
     for (int64_t at = first; at < count; at += channels) {

@@ -1,17 +1,18 @@
-/* sink_simd.h: rows of bytes into the caller's memory, eight or more at once. Divisions are multiplications by
- * reciprocals in two terms where normalizer->exact says that these give the same (normalize.c: fast_way_is_exact). */
+/* sink_simd.h: writes rows of bytes to the caller's memory, eight or more at once. If normalizer->exact is true
+ * (normalize.c: fast_way_is_exact), multiplying by a reciprocal in two terms gives the same as the division, and
+ * replaces it. */
 #include "sink_plain.h"
 
 #define NONE 255
-/* Channel c of four pixels of three bytes as four numbers of 32 bits. */
+/* Spreads channel c of four 3-byte pixels to four 32-bit numbers. */
 static const uint8_t sink_spread[3][16] = {
     {0, NONE, NONE, NONE, 3, NONE, NONE, NONE, 6, NONE, NONE, NONE, 9, NONE, NONE, NONE},
     {1, NONE, NONE, NONE, 4, NONE, NONE, NONE, 7, NONE, NONE, NONE, 10, NONE, NONE, NONE},
     {2, NONE, NONE, NONE, 5, NONE, NONE, NONE, 8, NONE, NONE, NONE, 11, NONE, NONE, NONE},
 };
-/* Four pixels of three bytes as four of each channel. */
+/* Gathers each channel's four bytes of four 3-byte pixels. */
 static const uint8_t sink_gather[16] = {0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11, NONE, NONE, NONE, NONE};
-/* Four pixels of three bytes, each with its channels in the other order. */
+/* Reverses the channels of each of four 3-byte pixels. */
 static const uint8_t sink_reverse[16] = {2, 1, 0, 5, 4, 3, 8, 7, 6, 11, 10, 9, NONE, NONE, NONE, NONE};
 #undef NONE
 
@@ -39,7 +40,7 @@ SIMD void sink_store(void *out, int64_t at, vecf value, const int dtype) {
     }
 }
 
-/* Returns how many pixels are done: the whole eights. */
+/* Returns the number of pixels written: a multiple of eight. */
 SIMD int32_t sink_planar(const uint8_t *rgb, int32_t count, const fpc_normalizer *normalizer, void *const out[3],
                          const int dtype, const int normalize) {
     const vecf by_255 = v_all_float(normalizer->by_255[0]), by_255_rest = v_all_float(normalizer->by_255[1]);
@@ -77,7 +78,7 @@ static void normalize_planar(const uint8_t *rgb, int32_t count, const fpc_normal
     normalize_planar_plain(rgb, done, count, normalizer, out);
 }
 
-/* Returns how many elements are done: whole groups of 24, of which each channel has the same number. */
+/* Returns the number of elements written: whole groups of 24, so that each channel has equally many. */
 SIMD int64_t sink_interleaved(const uint8_t *row, int64_t count, const fpc_normalizer *normalizer, int32_t channels,
                               void *out, const int dtype) {
     const vecf by_255 = v_all_float(normalizer->by_255[0]), by_255_rest = v_all_float(normalizer->by_255[1]);
@@ -107,7 +108,7 @@ SIMD int64_t sink_interleaved(const uint8_t *row, int64_t count, const fpc_norma
 static void normalize_interleaved(const uint8_t *row, int64_t count, const fpc_normalizer *normalizer, int32_t channels,
                                   void *out) {
     int64_t done = 0;
-    /* Without a mean and deviation these are 0, 1 and 0, which change nothing. */
+    /* Without a mean and deviation the numbers are 0, 1 and 0, which change nothing. */
     if (normalizer->exact) {
         if (normalizer->dtype == FPC_FLOAT16) {
             done = sink_interleaved(row, count, normalizer, channels, out, FPC_FLOAT16);
@@ -139,7 +140,7 @@ static void split_channels(const uint8_t *rgb, int32_t count, uint8_t *const out
 static void reverse_channels(const uint8_t *rgb, int32_t count, uint8_t *bgr) {
     const vec order = v_load_twice(sink_reverse);
     int32_t x = 0;
-    for (; x + 10 <= count; x += 8) { /* four bytes after eight pixels are written */
+    for (; x + 10 <= count; x += 8) { /* each turn of eight pixels also writes the four bytes after them */
         const uint8_t *from = rgb + 3 * (int64_t)x;
         const vec reversed = v_shuffle8(v_load_halves(from, from + 12), order);
         v_store_low(bgr + 3 * (int64_t)x, reversed);

@@ -1,4 +1,4 @@
-/* source.c: where a chain's rows come from. */
+/* source.c: the first stages of chains. */
 #include "source.h"
 
 #include <string.h>
@@ -7,8 +7,8 @@
 
 typedef struct pixels_stage {
     fpc_stage stage;
-    fpc_pixels pixels; /* the box of them */
-    uint8_t *room;     /* for a row's three planes, where they can't be read in whole groups */
+    fpc_pixels pixels; /* only the box's pixels */
+    uint8_t *room;     /* room for the three planes of a row that can't be read in whole groups */
 } pixels_stage;
 
 static int next_dense_row(fpc_stage *stage, uint8_t *row) {
@@ -27,26 +27,26 @@ static int next_strided_row(fpc_stage *stage, uint8_t *row) {
     return FPC_OK;
 }
 
-/* Three channels of pixels of four bytes. */
+/* Gives the next row of pixels of four bytes, without the fourth. */
 static int next_rgb_row(fpc_stage *stage, uint8_t *row) {
     const fpc_pixels *pixels = &((pixels_stage *)stage)->pixels;
     stage->kernels->drop_rgbx_pad(pixels->data + stage->given * pixels->row_stride, stage->width, row);
     return FPC_OK;
 }
 
-/* Gives the next row of the fourth bytes of such pixels. */
+/* Gives the next row of the fourth bytes of pixels of four bytes. */
 static int next_rgbx_pad_row(fpc_stage *stage, uint8_t *row) {
     const fpc_pixels *pixels = &((pixels_stage *)stage)->pixels;
     stage->kernels->take_rgbx_pad(pixels->data + stage->given * pixels->row_stride, stage->width, row);
     return FPC_OK;
 }
 
-/* Three planes, as tensors have them. */
+/* Gives the next row of three planes, the layout of tensors. */
 static int next_planar_row(fpc_stage *stage, uint8_t *row) {
     const pixels_stage *source = (const pixels_stage *)stage;
     const fpc_pixels *pixels = &source->pixels;
     const uint8_t *in = pixels->data + stage->given * pixels->row_stride, *planes[3];
-    /* The bytes after a row's end, up to a whole group, have to lie in the rows below. */
+    /* Kernels read whole groups: the bytes after a row's end must lie inside the rows below. */
     const bool within = pixels->row_stride >= FPC_ROW_SLACK && stage->given < stage->height - 1;
     const int64_t room_bytes = fpc_row_bytes(stage->width, 1);
     for (int c = 0; c < 3; c++) {
@@ -89,7 +89,7 @@ int fpc_add_pixels(fpc_chain *chain, const fpc_pixels *pixels, const fpc_box *bo
     return FPC_OK;
 }
 
-/* ---- one value ---- */
+/* ---- images of one value ---- */
 
 typedef struct constant_stage {
     fpc_stage stage;

@@ -5,14 +5,14 @@
 #include "codecs.h"
 #include "stage.h"
 
-/* Adds a box of given pixels, which the caller has checked to lie inside, with all `channels` that they have; of four
- * also three, or, with 1, the fourth alone. */
+/* Adds a box of pixels in memory; the caller has checked that it lies inside. `channels` is the pixels' number, or, if
+ * they have four, 3 for the first three or 1 for the fourth alone. */
 int fpc_add_pixels(fpc_chain *chain, const fpc_pixels *pixels, const fpc_box *box, int32_t channels);
 
-/* Adds an image of one channel and one value, of the box's size. */
+/* Adds an image of the box's size with one channel, whose pixels all have the same value. */
 int fpc_add_constant(fpc_chain *chain, const fpc_box *box, uint8_t value);
 
-/* Adds the box's rows of a decoder, which has to be open. */
+/* Adds the box's rows, given by an open decoder. */
 int fpc_add_decoder(fpc_chain *chain, const fpc_codec *codec, void *decoder, const fpc_box *box, int32_t channels);
 
 #endif

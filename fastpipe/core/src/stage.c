@@ -1,4 +1,4 @@
-/* stage.c: chains of stages, and how one gets its rows from the other. */
+/* stage.c: chains of stages, each of which gets its rows from the one before. */
 #include "stage.h"
 
 #include <string.h>
@@ -70,7 +70,7 @@ int fpc_pull_row(fpc_stage *stage, uint8_t *row) {
 }
 
 int fpc_borrow_row(fpc_stage *stage, uint8_t *room, const uint8_t **row) {
-    /* The slack after a row has to lie in the rows below. */
+    /* Borrowed rows must have slack that lies inside the rows below. */
     if (stage->memory && stage->stride >= FPC_ROW_SLACK && stage->given < stage->height - 1) {
         *row = stage->memory + stage->given++ * stage->stride;
         return FPC_OK;
@@ -96,7 +96,7 @@ int fpc_materialize_image(fpc_chain *chain, fpc_stage *stage, fpc_image *image) 
     uint8_t *rows;
     const int taken = fpc_take_image(chain, bytes, &rows);
     if (taken != FPC_OK) return taken;
-    for (int32_t y = 0; y < from->height; y++) { /* a row's slack is where the next one comes */
+    for (int32_t y = 0; y < from->height; y++) { /* each row's slack is overwritten by the next row */
         const int status = fpc_pull_row(from, rows + y * stride);
         if (status != FPC_OK) return status;
     }
@@ -108,7 +108,7 @@ int fpc_borrow_image(fpc_chain *chain, fpc_stage *stage, fpc_image *image) {
     fpc_stage *from = stage->from;
     const int64_t stride = (int64_t)from->width * from->channels;
     const bool dense = from->memory && from->given == 0 && from->stride == stride;
-    /* For narrower images more than a row would lie in the slack after a row. */
+    /* In narrower images a row's slack would extend beyond the next row. */
     if (!dense || stride < FPC_ROW_SLACK) return fpc_materialize_image(chain, stage, image);
     uint8_t *last_row;
     const int status = fpc_take_image(chain, stride + FPC_ROW_SLACK, &last_row);

@@ -1,4 +1,4 @@
-/* status.c: the outcomes in words. */
+/* status.c: the messages of statuses. */
 #include "fastpipe_core.h"
 
 static const char *const TEXTS[FPC_STATUS_COUNT] = {

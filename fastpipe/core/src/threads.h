@@ -1,4 +1,4 @@
-/* threads.h: threads, locks and conditions: POSIX's, or those of Windows. */
+/* threads.h: threads, locks and conditions, by POSIX or Windows. */
 #ifndef FPC_THREADS_H
 #define FPC_THREADS_H
 
@@ -68,8 +68,9 @@ static inline void fpc_condition_wait(fpc_condition *condition, fpc_lock *lock) 
 static inline void fpc_condition_wake_one(fpc_condition *condition) { pthread_cond_signal(condition); }
 static inline void fpc_condition_wake_all(fpc_condition *condition) { pthread_cond_broadcast(condition); }
 
-/* The new thread takes no signals: they stay with the program's own threads. But those that say that the thread itself
- * did something impossible are its own: blocked, they end the process before Python's faulthandler can say where. */
+/* Starts a thread that takes no signals; the program's own threads take them. Exceptions are the signals for the
+ * thread's own errors: if they were blocked, they would end the process before Python's faulthandler can say where it
+ * failed. */
 static inline bool fpc_thread_start(fpc_thread *thread, fpc_thread_result (*body)(void *), void *argument) {
     sigset_t all, before;
     sigfillset(&all);

@@ -1,9 +1,9 @@
-/* cpu.c: which instruction sets this machine has. */
+/* cpu.c: finds the instruction sets that this machine has. */
 #include "fastpipe_core.h"
 #include "kernels.h"
 
 #if FPC_HAVE_AVX2
-/* Asked of the processor itself: zig's clang has a __builtin_cpu_supports that knows none of these. */
+/* Asks the processor itself: the __builtin_cpu_supports of zig's clang knows none of these sets. */
 #if defined(_MSC_VER) && !defined(__clang__)
 #include <immintrin.h>
 #include <intrin.h>
@@ -22,7 +22,7 @@ static unsigned kept_registers(void) {
 }
 #endif
 
-/* Whether there is all that isa_avx2.c is compiled for, and an operating system that keeps the wide registers. */
+/* Returns 1 if the machine has all that isa_avx2.c needs, and the operating system saves the wide registers. */
 static int has_avx2(void) {
     unsigned basic[4], extended[4];
     cpuid(0, basic);
@@ -36,7 +36,7 @@ static int has_avx2(void) {
     return (kept_registers() & 6) == 6;
 }
 
-/* Whether there is what isa_avx512.c is compiled for, too. */
+/* Returns 1 if the machine also has what isa_avx512.c is compiled for. */
 static int has_avx512(void) {
 #if FPC_HAVE_AVX512
     unsigned extended[4];
@@ -54,7 +54,7 @@ static int has_avx512(void) {
 static int has_vbmi(void) {
     unsigned extended[4];
     cpuid(7, extended);
-    return (extended[2] & (1u << 1 | 1u << 6)) == (1u << 1 | 1u << 6); /* and VBMI2 */
+    return (extended[2] & (1u << 1 | 1u << 6)) == (1u << 1 | 1u << 6); /* VBMI and VBMI2 */
 }
 #endif
 

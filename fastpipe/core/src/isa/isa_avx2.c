@@ -1,5 +1,5 @@
-/* isa_avx2.c: the kernels for x86-64 with AVX2, FMA, BMI, POPCNT, F16C and PCLMUL. The instruction set is chosen here
- * and not by the compiler's flags, so that the rest of the library runs on every machine. */
+/* isa_avx2.c: the kernels for x86-64 with AVX2, FMA, BMI, POPCNT, F16C and PCLMUL. Pragmas here select the instruction
+ * set, not compiler flags, so that the rest of the library runs on every machine. */
 #include "kernels.h"
 
 #if FPC_HAVE_AVX2
@@ -16,7 +16,7 @@
 #define FPC_SIMD_AVX2 1
 #include "simd.h"
 
-#include "idct_plain.h" /* what is rare */
+#include "idct_plain.h" /* for rare cases */
 #include "unstuff_simd.h"
 #include "huffman_simd.h"
 #include "sequential_plain.h"

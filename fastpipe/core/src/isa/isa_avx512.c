@@ -1,13 +1,13 @@
-/* isa_avx512.c: isa_avx2.c's kernels where products may be added to a sum in one instruction (AVX512-VNNI), and there
- * are twice as many registers: a tenth of a resize's time. Vectors stay as wide as they are. */
+/* isa_avx512.c: isa_avx2.c's kernels compiled for AVX512-VNNI, whose one instruction adds products to a sum, and for
+ * twice as many registers: a resize takes a tenth less time. Vectors keep their width. */
 #include "kernels.h"
 
 #if FPC_HAVE_AVX512
 #include <immintrin.h>
 #include <string.h>
 
-/* The loops over a scan's codes are isa_avx2.c's: one number after the other, they gain nothing from more registers,
- * and compiled for these they take 2% longer, those of progressive scans 4%. */
+/* The loops over a scan's codes are compiled as in isa_avx2.c. They take one number after the other and gain nothing
+ * from more registers: compiled for AVX-512 they take 2% longer, those of progressive scans 4%. */
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx2,fma,bmi,bmi2"))), apply_to = function)
 #elif defined(__GNUC__)
@@ -23,7 +23,7 @@
 #pragma GCC push_options
 #endif
 
-/* isa_vbmi.c is this file once more, with FPC_SIMD_VBMI. */
+/* isa_vbmi.c includes this file with FPC_SIMD_VBMI. */
 #if defined(FPC_SIMD_VBMI)
 #define KERNELS fpc_kernels_vbmi
 #if defined(__clang__)
@@ -49,7 +49,7 @@
 #define FPC_SIMD_VNNI 1
 #include "simd.h"
 
-#include "idct_plain.h" /* what is rare */
+#include "idct_plain.h" /* for rare cases */
 #include "unstuff_simd.h"
 #include "huffman_simd.h"
 #include "packed_simd.h"

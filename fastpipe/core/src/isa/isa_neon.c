@@ -7,7 +7,7 @@
 #define FPC_SIMD_NEON 1
 #include "simd.h"
 
-#include "idct_plain.h" /* what is rare */
+#include "idct_plain.h" /* for rare cases */
 #include "unstuff_simd.h"
 #include "huffman_simd.h"
 #include "sequential_plain.h"

@@ -1,4 +1,4 @@
-/* isa_vbmi.c: isa_avx512.c's kernels where a byte may be chosen among 128 (AVX512-VBMI), and bytes be pressed out of a
- * register (AVX512-VBMI2): look-ups, flips, resizing along rows, unstuffing. */
+/* isa_vbmi.c: isa_avx512.c's kernels compiled for AVX512-VBMI, which selects a byte among 128, and AVX512-VBMI2, which
+ * compresses bytes in a register. Look-ups, flips, resizing along rows and unstuffing use them. */
 #define FPC_SIMD_VBMI 1
 #include "isa_avx512.c"

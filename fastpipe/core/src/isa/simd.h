@@ -17,7 +17,7 @@
 #define SIMD static inline __attribute__((always_inline, unused))
 #endif
 
-/* Two 16-bit numbers as one of 32, the first of them lower in memory: a pair of factors for v_madd16. */
+/* Two 16-bit numbers as one of 32 bits, the first one lower in memory: a pair of factors for v_madd16. */
 #define V_PAIR16(a, b) ((int32_t)((uint32_t)(uint16_t)(a) | (uint32_t)(uint16_t)(b) << 16))
 
 #if defined(FPC_SIMD_AVX2)
@@ -38,7 +38,7 @@ SIMD vec v_load_halves(const void *low, const void *high) {
 }
 /* Loads the same 16 bytes into both halves. */
 SIMD vec v_load_twice(const void *from) { return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)from)); }
-/* Loads 8 bytes from each of four addresses, those of the first two into the low half. */
+/* Loads 8 bytes from each of four addresses; the first two go to the low half. */
 SIMD vec v_load_quarters(const void *a, const void *b, const void *c, const void *d) {
     const __m128i low = _mm_loadl_epi64((const __m128i *)a), high = _mm_loadl_epi64((const __m128i *)c);
     int64_t second, fourth;
@@ -46,16 +46,16 @@ SIMD vec v_load_quarters(const void *a, const void *b, const void *c, const void
     return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_insert_epi64(low, second, 1)),
                                    _mm_insert_epi64(high, fourth, 1), 1);
 }
-/* 16 bytes as 16 numbers of 16 bits. */
+/* Loads 16 bytes as 16 numbers of 16 bits. */
 SIMD vec v_load_widened(const uint8_t *from) { return _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)from)); }
 
-/* Loads four bytes from each of four addresses, as numbers of 16 bits: a quarter (8 bytes) of each. */
+/* Loads four bytes from each of four addresses as 16-bit numbers; each address fills a quarter (8 bytes). */
 SIMD vec v_gather4(const uint8_t *a, const uint8_t *b, const uint8_t *c, const uint8_t *d) {
     int32_t words[4];
     memcpy(&words[0], a, 4), memcpy(&words[1], b, 4), memcpy(&words[2], c, 4), memcpy(&words[3], d, 4);
     return _mm256_cvtepu8_epi16(_mm_set_epi32(words[3], words[2], words[1], words[0]));
 }
-/* Stores each quarter's four numbers, up to 255, as four bytes. */
+/* Stores each quarter's four numbers, which are at most 255, as four bytes. */
 SIMD void v_scatter4(uint8_t *a, uint8_t *b, uint8_t *c, uint8_t *d, vec numbers16) {
     const __m256i packed = _mm256_packus_epi16(numbers16, numbers16);
     const __m128i low = _mm256_castsi256_si128(packed), high = _mm256_extracti128_si256(packed, 1);
@@ -63,7 +63,7 @@ SIMD void v_scatter4(uint8_t *a, uint8_t *b, uint8_t *c, uint8_t *d, vec numbers
                               _mm_extract_epi32(high, 1)};
     memcpy(a, &words[0], 4), memcpy(b, &words[1], 4), memcpy(c, &words[2], 4), memcpy(d, &words[3], 4);
 }
-/* Each quarter moves to the next one; the first becomes four bytes, as numbers of 16 bits. */
+/* Moves each quarter to the next one; the first is loaded with four bytes, as 16-bit numbers. */
 SIMD vec v_quarters_up(const uint8_t *first, vec a) {
     int32_t word;
     memcpy(&word, first, 4);
@@ -82,7 +82,7 @@ SIMD vec v_and(vec a, vec b) { return _mm256_and_si256(a, b); }
 SIMD vec v_or(vec a, vec b) { return _mm256_or_si256(a, b); }
 SIMD vec v_xor(vec a, vec b) { return _mm256_xor_si256(a, b); }
 SIMD vec v_and_not(vec not_these, vec a) { return _mm256_andnot_si256(not_these, a); }
-/* For each bit, from the lowest on, a byte of 255 or 0. */
+/* Makes a byte of 255 or 0 for each bit, from the lowest on. */
 SIMD vec v_bits(uint32_t bits) {
     const __m256i bit = _mm256_set1_epi64x((long long)0x8040201008040201u);
     const __m256i bytes = _mm256_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3,
@@ -104,12 +104,12 @@ SIMD vec v_add_us8(vec a, vec b) { return _mm256_adds_epu8(a, b); }
 SIMD vec v_add16(vec a, vec b) { return _mm256_add_epi16(a, b); }
 SIMD vec v_abs16(vec a) { return _mm256_abs_epi16(a); }
 SIMD vec v_min_s16(vec a, vec b) { return _mm256_min_epi16(a, b); }
-/* Masks: all bits where two are equal, else none; and a where the mask has all bits, b where it has none. */
+/* v_equal16: a mask with all bits set where a and b are equal. v_select: a where the mask is set, else b. */
 SIMD vec v_equal16(vec a, vec b) { return _mm256_cmpeq_epi16(a, b); }
 SIMD vec v_select(vec mask, vec a, vec b) { return _mm256_blendv_epi8(b, a, mask); }
-/* The sum of 32 bytes, spread over eight sums of 32 bits. */
+/* The sum of 32 bytes, spread over eight 32-bit sums. */
 SIMD vec v_sum8(vec a) { return _mm256_sad_epu8(a, _mm256_setzero_si256()); }
-/* Bytes times weights of 0 to 127, of which neighbours are added: 16 sums of 16 bits, which must fit. */
+/* Multiplies bytes by weights of 0 to 127, and adds neighbours: 16 sums, which must fit in 16 bits. */
 SIMD vec v_weigh8(vec a, vec weights) { return _mm256_maddubs_epi16(a, weights); }
 SIMD vec v_sub16(vec a, vec b) { return _mm256_sub_epi16(a, b); }
 SIMD vec v_add32(vec a, vec b) { return _mm256_add_epi32(a, b); }
@@ -120,7 +120,7 @@ SIMD vec v_mul16(vec a, vec b) { return _mm256_mullo_epi16(a, b); }
 SIMD vec v_mul_round16(vec a, vec b) { return _mm256_mulhrs_epi16(a, b); }
 /* The upper 16 bits of the unsigned products. */
 SIMD vec v_mul_high_u16(vec a, vec b) { return _mm256_mulhi_epu16(a, b); }
-/* Signed products, of which neighbours are added: 8 sums of 32 bits. */
+/* Multiplies signed numbers, and adds neighbours: 8 sums of 32 bits. */
 SIMD vec v_madd16(vec a, vec b) { return _mm256_madd_epi16(a, b); }
 /* sum + v_madd16(a, b) */
 #if defined(FPC_SIMD_VNNI)
@@ -129,7 +129,7 @@ SIMD vec v_add_madd16(vec sum, vec a, vec b) { return _mm256_dpwssd_epi32(sum, a
 SIMD vec v_add_madd16(vec sum, vec a, vec b) { return _mm256_add_epi32(sum, _mm256_madd_epi16(a, b)); }
 #endif
 
-/* order: of each half by itself */
+/* order: in each half by itself */
 SIMD vec v_unpack_low8(vec a, vec b) { return _mm256_unpacklo_epi8(a, b); }
 SIMD vec v_unpack_high8(vec a, vec b) { return _mm256_unpackhi_epi8(a, b); }
 SIMD vec v_unpack_low16(vec a, vec b) { return _mm256_unpacklo_epi16(a, b); }
@@ -141,13 +141,13 @@ SIMD vec v_unpack_high64(vec a, vec b) { return _mm256_unpackhi_epi64(a, b); }
 SIMD vec v_pack_s32(vec a, vec b) { return _mm256_packs_epi32(a, b); }
 SIMD vec v_pack_s16(vec a, vec b) { return _mm256_packs_epi16(a, b); }
 SIMD vec v_pack_us16(vec a, vec b) { return _mm256_packus_epi16(a, b); }
-/* Byte i of a half becomes the half's byte index[i]; 0 where that is negative, and no index is above 15. */
+/* Byte i of a half becomes the half's byte index[i], or 0 if index[i] is negative. No index exceeds 15. */
 SIMD vec v_shuffle8(vec a, vec index) { return _mm256_shuffle_epi8(a, index); }
-/* The half's byte of the index's lower four bits; 0 where the index is negative. */
+/* As v_shuffle8, but with only the lower four bits of an index. */
 SIMD vec v_shuffle_low8(vec a, vec index) { return _mm256_shuffle_epi8(a, index); }
-/* order: across the halves. Quarters (8 bytes each) 0 2 1 3. */
+/* order: across the halves. Reorders the quarters (8 bytes each) to 0 2 1 3. */
 SIMD vec v_swap_middle64(vec a) { return _mm256_permute4x64_epi64(a, 0xD8); }
-/* A half's signed bytes as 16 numbers of 16 bits. */
+/* Widen a half's signed bytes to 16 numbers of 16 bits. */
 SIMD vec v_widen_low_s8(vec a) { return _mm256_cvtepi8_epi16(_mm256_castsi256_si128(a)); }
 SIMD vec v_widen_high_s8(vec a) { return _mm256_cvtepi8_epi16(_mm256_extracti128_si256(a, 1)); }
 
@@ -163,7 +163,7 @@ SIMD vecf v_mul_float(vecf a, vecf b) { return _mm256_mul_ps(a, b); }
 SIMD vecf v_add_float(vecf a, vecf b) { return _mm256_add_ps(a, b); }
 SIMD vecf v_sub_float(vecf a, vecf b) { return _mm256_sub_ps(a, b); }
 SIMD vecf v_min_float(vecf a, vecf b) { return _mm256_min_ps(a, b); }
-/* Truncates to 32-bit numbers; any negative number for what is below -2**31. */
+/* Truncates to 32-bit integers; numbers below -2**31 become any negative number. */
 SIMD vec v_cut_float(vecf a) { return _mm256_cvttps_epi32(a); }
 /* a * b + c, rounded once */
 SIMD vecf v_fma_float(vecf a, vecf b, vecf c) { return _mm256_fmadd_ps(a, b, c); }
@@ -188,7 +188,7 @@ typedef struct vec {
     uint8x16_t low, high;
 } vec;
 
-/* Both halves of an operation on elements of a kind. */
+/* An operation on both halves, whose elements are of a kind. */
 #define V_BOTH(kind, expression_low, expression_high)                                                                  \
     ((vec){vreinterpretq_u8_##kind(expression_low), vreinterpretq_u8_##kind(expression_high)})
 #define V_AS(kind, a) vreinterpretq_##kind##_u8(a)
@@ -293,9 +293,7 @@ SIMD vec v_sub16(vec a, vec b) { return V_TWO(s16, vsubq_s16, a, b); }
 SIMD vec v_add32(vec a, vec b) { return V_TWO(s32, vaddq_s32, a, b); }
 SIMD vec v_sub32(vec a, vec b) { return V_TWO(s32, vsubq_s32, a, b); }
 SIMD vec v_mul16(vec a, vec b) { return V_TWO(s16, vmulq_s16, a, b); }
-SIMD vec v_mul_round16(vec a, vec b) {
-    return V_TWO(s16, vqrdmulhq_s16, a, b);
-} /* saturates for -2**15 squared alone */
+SIMD vec v_mul_round16(vec a, vec b) { return V_TWO(s16, vqrdmulhq_s16, a, b); } /* saturates only for -2**15 squared */
 SIMD uint16x8_t v_mul_high_half(uint8x16_t a, uint8x16_t b) {
     const uint16x8_t x = V_AS(u16, a), y = V_AS(u16, b);
     return vuzp2q_u16(vreinterpretq_u16_u32(vmull_u16(vget_low_u16(x), vget_low_u16(y))),

@@ -1,11 +1,11 @@
-/* bitstream.c: the bits of a scan, unstuffed a piece at a time. */
+/* bitstream.c: the bits of a scan, unstuffed piece by piece. */
 #include "bitstream.h"
 
 #include "kernels.h"
 
 _Static_assert(FPC_UNSTUFF_SLACK <= 64, "the buffer has 64 bytes behind the margin");
 
-/* Appends unstuffed bytes after `filled`, up to `to`; fewer where a marker comes. */
+/* Appends unstuffed bytes after `filled`, up to `to`; fewer if a marker comes. */
 static void unstuff(fpc_bitstream *bits, uint8_t *from, uint8_t *to) {
     fpc_copy copy = {bits->input, bits->end, from, to, 0};
     bits->kernels->unstuff(&copy);
@@ -14,7 +14,7 @@ static void unstuff(fpc_bitstream *bits, uint8_t *from, uint8_t *to) {
     bits->filled = copy.to;
     if (copy.marker) {
         memset(copy.to, 0, FPC_MARGIN);
-        bits->limit = copy.to + 8; /* the reader is up to seven bytes ahead of what it used */
+        bits->limit = copy.to + 8; /* the reader may be up to seven bytes ahead of what it has used */
     } else {
         bits->limit = copy.to - FPC_MARGIN;
     }
@@ -25,7 +25,7 @@ void fpc_bitstream_start(fpc_bitstream *bits, const uint8_t *input, const uint8_
     bits->end = end;
     bits->marker = 0;
     bits->reader = (fpc_reader){bits->buffer, 0, 0};
-    /* A first piece that is short: restart intervals are. */
+    /* The first piece is short, as restart intervals are. */
     unstuff(bits, bits->buffer, bits->buffer + FPC_MARGIN + FPC_CHUNK / 4);
 }
 
