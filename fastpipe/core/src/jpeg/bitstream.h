@@ -1,8 +1,8 @@
 /* bitstream.h: the bits of a scan, without the zero bytes that are stuffed after each 0xFF.
  *
- * The scan's data is unstuffed ahead, a chunk at a time. The loops that decode it look at `next <= limit` once an
- * MCU and otherwise read without a check: after `limit` there are FPC_MARGIN bytes that may be read, of the scan's
- * data or, at its end, zeros. Whether more bits were used than the scan has is found out after each run of MCUs.
+ * The scan's data is unstuffed ahead of the decoder, in chunks. Decoding loops check `next <= limit` once per MCU, and
+ * otherwise read without checks: FPC_MARGIN bytes after `limit` may be read, which are the scan's data or, after its
+ * end, zeros. After each run of MCUs, fpc_bitstream_overrun finds out if more bits were used than the scan has.
  */
 #ifndef FPC_BITSTREAM_H
 #define FPC_BITSTREAM_H
@@ -26,15 +26,15 @@
 #define FPC_UNLIKELY(x) (x)
 #endif
 
-/* The most that one MCU takes: 10 blocks of a DC and 63 AC symbols, each of a code of 16 bits and a value of 15. */
+/* The most bytes of an MCU: 10 blocks of a DC and 63 AC symbols, each with a code of 16 bits and a value of 15. */
 #define FPC_MARGIN (10 * 64 * 31 / 8 + 64)
 #define FPC_CHUNK 16384
 
-/* Stands for a marker where a scan's data ends because there is no more. */
+/* The `marker` of a scan whose data ends with the file's. */
 #define FPC_END_OF_DATA 0x100
 
-/* The reader's state, which the loops keep in registers: at least `count` of the top bits of `bits` are the next ones;
- * the bits below are those that follow, as far as they are there, so that filling up again changes nothing. */
+/* The reader's state, which the loops keep in registers. At least the top `count` bits of `bits` are the next ones;
+ * lower bits are those that follow, or 0, so that refilling them changes nothing. */
 typedef struct fpc_reader {
     const uint8_t *next;
     uint64_t bits;
@@ -45,40 +45,40 @@ struct fpc_kernels;
 
 typedef struct fpc_bitstream {
     fpc_reader reader;
-    const uint8_t *limit;  /* an MCU may be begun while reader.next isn't past it */
+    const uint8_t *limit;  /* an MCU may begin as long as reader.next isn't past it */
     const uint8_t *filled; /* the end of the unstuffed data */
-    const uint8_t *input;  /* what comes next in the file; at a marker where there is one */
-    const uint8_t *end;    /* of the file */
-    int marker;            /* what ends the data; 0 as long as it isn't known */
+    const uint8_t *input;  /* the next byte in the file, or the marker that ends the data */
+    const uint8_t *end;    /* the end of the file */
+    int marker;            /* the marker that ends the data; 0 as long as it is unknown */
     const struct fpc_kernels *kernels;
     uint8_t buffer[FPC_MARGIN + 64 + FPC_CHUNK + FPC_MARGIN + 64];
 } fpc_bitstream;
 
-/* A piece of a scan's data that is copied from `from` to `to` without the stuffed zeros; up to FPC_UNSTUFF_SLACK bytes
- * after the limit are written. */
+/* Data of a scan, copied from `from` to `to` without the stuffed zeros; up to FPC_UNSTUFF_SLACK more bytes are
+ * written. */
 #define FPC_UNSTUFF_SLACK 64
 typedef struct fpc_copy {
     const uint8_t *from, *end;
     uint8_t *to, *limit;
-    int marker; /* what ended it before the limit; 0 where nothing did */
+    int marker; /* the marker that ended the copy before the limit; 0 if none did */
 } fpc_copy;
 
 /* Begins at `input`, after a scan's header or a restart marker. */
 void fpc_bitstream_start(fpc_bitstream *bits, const uint8_t *input, const uint8_t *end);
 
-/* Unstuffs more data where reader.next is past the limit: FPC_OK, or FPC_TRUNCATED where there is no more. */
+/* Unstuffs more data if reader.next is past the limit: FPC_OK, or FPC_TRUNCATED if there is no more. */
 int fpc_bitstream_fill(fpc_bitstream *bits);
 
-/* Whether more bits were taken than there are. */
+/* Returns 1 if more bits were taken than there are. */
 int fpc_bitstream_overrun(const fpc_bitstream *bits);
 
-/* Whether whole bytes are left before the marker that ends the data. */
+/* True if whole bytes are left before the marker that ends the data. */
 bool fpc_bitstream_left_over(const fpc_bitstream *bits);
 
-/* Skips what is left of the data, as libjpeg does; returns the marker that ends it. */
+/* Skips the rest of the data, as libjpeg does; returns the marker that ends it. */
 int fpc_bitstream_marker(fpc_bitstream *bits);
 
-/* Takes restart marker `number` (0 to 7) and begins after it; FPC_OK, FPC_TRUNCATED or FPC_BAD_MARKER. */
+/* Reads restart marker `number` (0 to 7), and begins after it; FPC_OK, FPC_TRUNCATED or FPC_BAD_MARKER. */
 int fpc_bitstream_restart(fpc_bitstream *bits, int number);
 
 static FPC_INLINE uint64_t fpc_load_big_endian(const uint8_t *from) {
@@ -93,7 +93,7 @@ static FPC_INLINE uint64_t fpc_load_big_endian(const uint8_t *from) {
 #endif
 }
 
-/* Fills `bits` up to at least 56 bits. The bytes that fit are counted, and one that fits in part comes again the next
+/* Fills `bits` to at least 56 bits. Counts only the bytes that fit whole; a byte that fits in part is read again next
  * time. */
 static FPC_INLINE void fpc_refill(fpc_reader *reader) {
     reader->bits |= fpc_load_big_endian(reader->next) >> reader->count;
@@ -106,15 +106,15 @@ static FPC_INLINE void fpc_drop(fpc_reader *reader, uint32_t length) {
     reader->count -= length;
 }
 
-/* Takes up to 16 bits, or none. */
+/* Takes up to 16 bits, 0 for none. */
 static FPC_INLINE uint32_t fpc_take(fpc_reader *reader, uint32_t length) {
     uint32_t value = (uint32_t)(reader->bits >> 1 >> ((63 - length) & 63));
     fpc_drop(reader, length);
     return value;
 }
 
-/* Tables by the number of bits: the mask of all of them, the smallest positive value, and what is added to a negative
- * value. In one struct, so that one address is enough. */
+/* Tables indexed by the number of bits: a mask of that many bits, the smallest positive value, and the number to add to
+ * a negative value. They are in one struct, so that one address is enough. */
 typedef struct fpc_sizes {
     int32_t mask[16], half[16], offset[16];
 } fpc_sizes;
@@ -124,9 +124,9 @@ static const fpc_sizes fpc_size_table = {
     {0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384},
     {0, -1, -3, -7, -15, -31, -63, -127, -255, -511, -1023, -2047, -4095, -8191, -16383, -32767}};
 
-/* T.81, figure F.12: of `size` bits, the lowest of `bits`, those that begin with 0 are negative values. Without a
- * branch, as half of them are: clang makes one of anything that looks like a choice, so the mask is kept from its
- * eyes. */
+/* T.81, figure F.12: the value of the lowest `size` bits of `bits`, negative if the first of them is 0. It is computed
+ * without a branch, since half of the values are negative. clang makes a branch of anything like a choice, so the mask
+ * is hidden from it. */
 static FPC_INLINE int32_t fpc_extend(uint64_t bits, uint32_t size) {
     const fpc_sizes *sizes = &fpc_size_table;
     int32_t value = (int32_t)(uint32_t)bits & sizes->mask[size];

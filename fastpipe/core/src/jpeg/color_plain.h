@@ -1,5 +1,5 @@
-/* color_plain.h: from rows of samples to rows of RGB, in plain C; what color_simd.h does in the words of simd.h.
- * All of them take `count` pixels up to the next multiple of 32: rows are long enough for that. */
+/* color_plain.h: converts rows of samples to rows of RGB, in plain C. color_simd.h does the same with simd.h. All
+ * functions process `count` pixels up to the next multiple of 32; rows are long enough for that. */
 #ifndef FPC_COLOR_PLAIN_H
 #define FPC_COLOR_PLAIN_H
 
@@ -14,8 +14,8 @@
 #define COLOR_BIG_ENDIAN 0
 #endif
 
-/* 32 pixels of three planes, interleaved. Each is stored as four bytes, the fourth under the next pixel: one store for
- * three. One byte after the last pixel is written. */
+/* Interleaves 32 pixels of three planes. Each pixel is one store of four bytes, the fourth of which the next pixel
+ * overwrites; so one byte after the last pixel is written. */
 static inline void color_interleave(const uint8_t *restrict red, const uint8_t *restrict green,
                                     const uint8_t *restrict blue, uint8_t *restrict rgb) {
     uint32_t words[COLOR_GROUP];
@@ -29,8 +29,8 @@ static inline void color_interleave(const uint8_t *restrict red, const uint8_t *
 /* jdcolor.c, build_ycc_rgb_table and ycc_rgb_convert, with u = Cb - 128, v = Cr - 128:
  *     R = Y + ((91881 v + 32768) >> 16), B = Y + ((116130 u + 32768) >> 16),
  *     G = Y + ((-22554 u - 46802 v + 32768) >> 16)
- * Whole multiples of 65536 are taken out of the factors, so that they fit 16 bits; and (x + 32768) >> 16 is
- * ((2 x >> 16) + 1) >> 1, in which each step fits them. */
+ * Multiples of 65536 are subtracted from the factors, so that they fit 16 bits. (x + 32768) >> 16 is computed as
+ * ((2 x >> 16) + 1) >> 1, each step of which fits 16 bits. */
 static inline void color_convert(const uint8_t *restrict y, const uint8_t *restrict cb, const uint8_t *restrict cr,
                                  uint8_t *restrict rgb) {
     uint8_t red[COLOR_GROUP], green[COLOR_GROUP], blue[COLOR_GROUP];
@@ -55,9 +55,8 @@ static void planes_to_rgb(const uint8_t *red, const uint8_t *green, const uint8_
     for (int x = 0; x < count; x += COLOR_GROUP) color_interleave(red + x, green + x, blue + x, rgb + 3 * (size_t)x);
 }
 
-/* jdsample.c: h2v1_fancy_upsample, and, of sums of 3 times the nearer row and the farther one, h2v2_fancy_upsample.
- * Each output sample is 3/4 of the nearer and 1/4 of the farther input. wide[-1] and the one after the last are
- * read. */
+/* jdsample.c: h2v1_fancy_upsample, and with `sums` (3 times the nearer row plus the farther one) h2v2_fancy_upsample.
+ * Each sample is 3/4 of the nearer and 1/4 of the farther input. Reads wide[-1] and one after the last, too. */
 static inline void color_upsample_half(const uint16_t *restrict wide, const int sums, uint8_t *restrict out) {
     const int shift = sums ? 4 : 2, round_even = sums ? 8 : 1, round_odd = sums ? 7 : 2;
     uint16_t pairs[COLOR_GROUP / 2];
@@ -85,7 +84,7 @@ static void ycc_half_to_rgb(const uint8_t *y, const uint16_t *cb, const uint16_t
     }
 }
 
-/* jdsample.c, h2v2_fancy_upsample: a column's sum. */
+/* jdsample.c, h2v2_fancy_upsample: the sum of each column. */
 static void mix_rows(const uint8_t *nearer, const uint8_t *farther, uint16_t *sums, int count) {
     for (int x = 0; x < count; x++) sums[x] = (uint16_t)(3 * nearer[x] + farther[x]);
 }

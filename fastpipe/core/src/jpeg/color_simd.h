@@ -1,13 +1,13 @@
-/* color_simd.h: color_plain.h's kernels in the words of simd.h: 32 pixels at a time. */
+/* color_simd.h: color_plain.h's kernels with simd.h, 32 pixels at a time. */
 #ifndef FPC_COLOR_SIMD_H
 #define FPC_COLOR_SIMD_H
 
-/* Samples come in two vecs of 16 bits, those with even and those with odd x. Packed to bytes each half of a vec has its
- * even ones first: sample x of a half is at COLOR_AT(x). */
+/* Samples are in two vecs of 16-bit numbers, one with even x and one with odd x. When packed to bytes, each half of a
+ * vec has its even samples first: sample x of a half is at COLOR_AT(x). */
 #define COLOR_AT(x) ((x) & 1 ? 8 + (x) / 2 : (x) / 2)
 #define COLOR_NONE (-1)
 #define COLOR_TWICE(...) {__VA_ARGS__, __VA_ARGS__}
-/* Byte i of the 48 that a half's 16 pixels give is of color i % 3 and pixel i / 3. */
+/* Byte i of the 48 bytes of a half's 16 pixels belongs to color i % 3 of pixel i / 3. */
 #define COLOR_BYTE(i, color) ((i) % 3 == (color) ? COLOR_AT((i) / 3) : COLOR_NONE)
 #define COLOR_BYTES(i, c)                                                                                              \
     COLOR_BYTE(i, c), COLOR_BYTE(i + 1, c), COLOR_BYTE(i + 2, c), COLOR_BYTE(i + 3, c), COLOR_BYTE(i + 4, c),          \
@@ -22,7 +22,7 @@ static const int8_t color_order[3][3][32] = {
     {COLOR_TWICE(COLOR_BYTES(32, 0)), COLOR_TWICE(COLOR_BYTES(32, 1)), COLOR_TWICE(COLOR_BYTES(32, 2))},
 };
 
-/* Bytes in order to even ones first, in each half. */
+/* Orders the bytes of each half: even ones first. */
 static const int8_t color_even_first[32] = COLOR_TWICE(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
 
 SIMD vec color_third(vec red, vec green, vec blue, int third) {
@@ -31,7 +31,7 @@ SIMD vec color_third(vec red, vec green, vec blue, int third) {
     return v_or(v_or(r, g), v_shuffle8(blue, v_load(color_order[third][2])));
 }
 
-/* 32 pixels, in each half the even ones first. */
+/* Stores 32 pixels, whose even ones come first in each half. */
 SIMD void color_store(vec red, vec green, vec blue, uint8_t *rgb) {
     const vec a = color_third(red, green, blue, 0), b = color_third(red, green, blue, 1);
     const vec c = color_third(red, green, blue, 2);
@@ -43,7 +43,7 @@ SIMD void color_store(vec red, vec green, vec blue, uint8_t *rgb) {
     v_store_high(rgb + 80, c);
 }
 
-/* Even or odd samples of 32 pixels, as 16 bits. */
+/* The even and odd samples of 32 pixels, as 16-bit numbers. */
 typedef struct color_pair {
     vec even, odd;
 } color_pair;
@@ -53,7 +53,7 @@ SIMD color_pair color_split(vec bytes) {
     return pair;
 }
 
-/* The formula and the factors are color_convert's, of color_plain.h. Red and blue by one rounded product of 15 bits:
+/* color_convert's formula and factors (color_plain.h). Red and blue take one rounded product of 15 bits:
  *     v + ((13173 v + 2**14) >> 15) == (91881 v + 32768) >> 16
  *     u + ((25297 u + 2**14) >> 15) == (116130 u + 32768) >> 16
  * for each of the 256 values. */
@@ -81,8 +81,7 @@ static void ycc_to_rgb(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, u
                            rgb + 3 * (size_t)x);
 }
 
-/* jdsample.c: h2v1_fancy_upsample and h2v2_fancy_upsample, see color_upsample_half: 16 samples to 16 even and 16
- * odd. */
+/* jdsample.c: h2v1_fancy_upsample and h2v2_fancy_upsample, as color_upsample_half: 16 samples to 16 even and 16 odd. */
 SIMD color_pair color_upsample(const uint16_t *wide, const int sums) {
     const vec middle = v_load(wide), nearer = v_add16(middle, v_add16(middle, middle));
     const vec even = v_add16(v_add16(nearer, v_all16(sums ? 8 : 1)), v_load(wide - 1));
@@ -111,7 +110,7 @@ static void planes_to_rgb(const uint8_t *red, const uint8_t *green, const uint8_
                     v_shuffle8(v_load(blue + x), order), rgb + 3 * (size_t)x);
 }
 
-/* jdsample.c, h2v2_fancy_upsample: a column's sum. */
+/* jdsample.c, h2v2_fancy_upsample: the sum of each column. */
 static void mix_rows(const uint8_t *nearer, const uint8_t *farther, uint16_t *sums, int count) {
     for (int x = 0; x < count; x += 16) {
         const vec a = v_load_widened(nearer + x);

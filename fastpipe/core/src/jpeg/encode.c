@@ -1,4 +1,4 @@
-/* encode.c: the bits of blocks, but for sequential ones (encode_plain.h). */
+/* encode.c: writes the bits of blocks; encode_plain.h has the loop for sequential ones. */
 #include <string.h>
 
 #include "encode.h"
@@ -43,7 +43,7 @@ void fpc_encoder_stuff(fpc_encoder *encoder) {
     while (from < end) {
         uint64_t word = 0;
         if (end - from >= 8) memcpy(&word, from, sizeof word);
-        /* A byte is 0xFF where its complement is 0: the well-known test for a zero byte, of the complement. */
+        /* A byte is 0xFF if its complement is 0, so this is the usual test for a zero byte, on the complement. */
         if (end - from >= 8 && !((~word - low) & word & low << 7)) {
             memcpy(to, from, 8);
             from += 8;
@@ -101,7 +101,7 @@ static void put_corrections(fpc_encoder *encoder, const uint8_t *bits, uint32_t 
     for (uint32_t i = 0; i < count; i++) put_bits(&encoder->writer, bits[i], 1);
 }
 
-/* The run of ended blocks, and the bits that were put off with it. (jcphuff.c, emit_eobrun) */
+/* Writes the run of ended blocks, and the refinement bits that were put off with it. (jcphuff.c, emit_eobrun) */
 static void put_ended(fpc_encoder *encoder) {
     if (!encoder->ended) return;
     const uint32_t size = encode_bits_of(encoder->ended) - 1;
@@ -132,7 +132,7 @@ void fpc_encode_band(fpc_encoder *encoder, const int16_t *block, int last) {
 /* (jcphuff.c, encode_mcu_AC_refine) */
 void fpc_encode_refined_band(fpc_encoder *encoder, const int16_t *block, int last) {
     uint32_t sizes[64];
-    int newest = 0; /* the last coefficient that is new */
+    int newest = 0; /* index of the last coefficient that becomes nonzero in this scan */
     const int end = last < encoder->last ? last : encoder->last;
     for (int k = encoder->first; k <= end; k++) {
         sizes[k] = encode_absolute(block[fpc_natural_order[k + 1]]) >> encoder->low;

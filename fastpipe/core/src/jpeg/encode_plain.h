@@ -1,12 +1,11 @@
-/* encode_plain.h: the loop over a sequential block's coefficients. One body for all machines: the compiler makes use of
- * what each has. */
+/* encode_plain.h: the loop over the coefficients of sequential blocks, one body that is compiled for each machine. */
 #ifndef FPC_ENCODE_PLAIN_H
 #define FPC_ENCODE_PLAIN_H
 
 #include "bit_writer.h"
 #include "mcu.h"
 
-/* Adds a coefficient after `run` zeros. Then at most 23 more bits wait to be written, or fewer than 8 in all. */
+/* Adds a coefficient after `run` zeros. Then at most 23 more bits are waiting to be written, or fewer than 8 in all. */
 static FPC_INLINE void add_coefficient(fpc_bit_writer *to, const fpc_codes *ac, uint32_t run, int value,
                                        uint32_t *missing) {
     const uint32_t moved = (uint32_t)(value + (1 << (FPC_SHORT_BITS - 1)));
@@ -25,7 +24,7 @@ static uint32_t encode_block(fpc_bit_writer *shared, const fpc_codes *dc, const 
     uint32_t missing = 0, place = 0;
     uint64_t left = last ? nonzero_of(block, last) & ~UINT64_C(1) : 0;
     put_symbol(&to, dc, 0, difference, &missing);
-    while (left) { /* two at a time: then bytes are written */
+    while (left) { /* two coefficients, then their bytes are written */
         uint32_t k = encode_lowest_bit(left);
         add_coefficient(&to, ac, k - place - 1, block[fpc_natural_order[k + 1]], &missing);
         place = k;

@@ -1,5 +1,4 @@
-/* frame.c: the sizes that follow from an image's size and its components' sampling factors (jdinput.c,
- * initial_setup). */
+/* frame.c: computes sizes from an image's size and its components' sampling factors (jdinput.c, initial_setup). */
 #include <string.h>
 
 #include "jpeg.h"

@@ -1,5 +1,5 @@
-/* huffman.c: Huffman codes as files define them, and the first steps from them to look-up tables; huffman_plain.h and
- * huffman_simd.h do the rest. */
+/* huffman.c: Huffman codes as files define them, and the first step to their look-up tables; huffman_plain.h and
+ * huffman_simd.h do the second. */
 #include "huffman.h"
 
 #include <string.h>
@@ -15,11 +15,11 @@ size_t fpc_huffman_spec_read(fpc_huffman_spec *spec, const uint8_t *data, size_t
     for (int bits = 1; bits <= FPC_LONGEST_CODE; bits++) {
         uint32_t count = data[bits - 1];
         spec->counts[bits] = (uint8_t)count;
-        /* T.81, figures C.1 and C.2: codes of a length follow one another, and those of the next length follow them. */
+        /* T.81, figures C.1 and C.2: codes of one length are consecutive, and those of the next length follow them. */
         spec->first[bits] = (int32_t)total - (int32_t)next;
         total += count;
         next += count;
-        /* No code is all ones (jdhuff.c): one more than the last code still has to fit. */
+        /* No code is all ones (jdhuff.c), so there must be room for one more after the last code. */
         if (next >= 1u << bits || total > 256) return 0;
         spec->end[bits] = next << (FPC_LONGEST_CODE - bits);
         next <<= 1;
@@ -36,13 +36,13 @@ int fpc_huffman_spec_equal(const fpc_huffman_spec *one, const fpc_huffman_spec *
 }
 
 int fpc_huffman_spec_is_dc(const fpc_huffman_spec *spec) {
-    for (int i = 0; i < 256; i++) /* unused symbols are 0 */
+    for (int i = 0; i < 256; i++) /* the 256 entries include unused symbols, which are 0 */
         if (spec->symbols[i] > 15) return 0;
     return 1;
 }
 
 int fpc_huffman_spec_find(const fpc_huffman_spec *spec, uint32_t next) {
-    /* The ends rise with the length, so that no branch is needed to find the first one above `next`. */
+    /* `end` rises with the length, so counting finds the first end above `next` without a branch. */
     int bits = 1;
     for (int shorter = 1; shorter <= FPC_LONGEST_CODE; shorter++) bits += next >= spec->end[shorter];
     if (bits > FPC_LONGEST_CODE) return 0;
@@ -67,7 +67,7 @@ void fpc_build_dc(fpc_dc_table *table, const fpc_huffman_spec *spec) {
     for (; at < 1u << FPC_DC_BITS; at++) table->entries[at] = (fpc_dc_entry){1, 0};
 }
 
-/* `count` is a power of 2. */
+/* Stores `word` `count` times; `count` is a power of 2. */
 static FPC_INLINE void fill(uint32_t *to, uint32_t word, uint32_t count) {
     if (count >= 4) {
         uint32_t four[4] = {word, word, word, word};
@@ -93,15 +93,15 @@ void fpc_build_symbols(fpc_symbol_words *table, const fpc_huffman_spec *spec) {
 
 /* ---- one symbol for each index --------------------------------------------------------------------------------- */
 
-/* A word for each index: length of the code | size << 8 | advance << 16; 0 where there is no short symbol. */
+/* A word per index: length of the code | size << 8 | advance << 16; 0 if there is no short symbol. */
 
 static uint32_t symbol_word(uint32_t bits, uint32_t symbol, int progressive) {
     uint32_t size = symbol & 15, run = symbol >> 4;
     if (size > FPC_LARGEST_FAST_SIZE) return 0;
     if (size) return bits | size << 8 | (run + 1) << 16;
     if (run == 15) return bits | 16 << 16;
-    /* In a progressive scan these begin a run of ended blocks, whose length follows; in others they end the block,
-     * which libjpeg holds of any run but 15. */
+    /* A size of 0: in a progressive scan a nonzero run begins a run of ended blocks, whose length follows. In a
+     * sequential scan every run but 15 ends the block, as libjpeg has it. */
     return progressive && run ? 0 : bits | FPC_END_OF_BLOCK << 16;
 }
 

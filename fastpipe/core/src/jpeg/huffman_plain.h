@@ -1,5 +1,4 @@
-/* huffman_plain.h: tables for AC coefficients, whose entries hold up to two symbols, or three that are skipped, in
- * plain C. */
+/* huffman_plain.h: makes tables for AC coefficients in plain C; an entry has up to two symbols, or three to skip. */
 #include "huffman.h"
 
 static void build_ac(fpc_ac_table *table, const fpc_symbol_words *symbols) {

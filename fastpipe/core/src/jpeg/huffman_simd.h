@@ -1,4 +1,4 @@
-/* huffman_simd.h: huffman_plain.h's tables eight entries at a time, with AVX2's gather; NEON has none. */
+/* huffman_simd.h: makes huffman_plain.h's tables, eight entries at a time, with AVX2's gather; NEON has none. */
 #if defined(FPC_SIMD_AVX2)
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #define HUFFMAN_SET(x) _mm256_set1_epi32(x)
 #define HUFFMAN_BYTE(x) _mm256_and_si256(x, HUFFMAN_SET(255))
 
-/* The low bytes of eight words. */
+/* Stores the low bytes of eight words. */
 SIMD void huffman_store_bytes(uint8_t *to, __m256i words) {
     words = _mm256_shuffle_epi8(words, HUFFMAN_SET(0x0c080400));
     uint32_t low = (uint32_t)_mm256_extract_epi32(words, 0), high = (uint32_t)_mm256_extract_epi32(words, 4);
@@ -32,7 +32,7 @@ static void build_ac(fpc_ac_table *table, const fpc_symbol_words *symbols) {
         __m256i second = huffman_word_at(words, index, length);
         __m256i second_bits = HUFFMAN_BYTE(second), second_size = HUFFMAN_BYTE(_mm256_srli_epi32(second, 8));
         __m256i none = _mm256_cmpeq_epi32(bits, zero);
-        /* A code has a bit at least, so that a negative rest is too small as well. */
+        /* Codes have at least one bit, so a negative rest is too small as well. */
         __m256i alone = _mm256_or_si256(_mm256_cmpeq_epi32(second_bits, zero), _mm256_cmpgt_epi32(second_bits, rest));
         alone = _mm256_or_si256(alone, _mm256_cmpgt_epi32(size, HUFFMAN_SET(FPC_LARGEST_KEPT_SIZE)));
         alone = _mm256_or_si256(alone,

@@ -1,5 +1,5 @@
 /* idct_plain.h: dequantization and the inverse DCT in plain C: jpeg_idct_islow of libjpeg's jidctint.c, bit for bit.
- * Loops over eight columns at a time, which compilers vectorise. */
+ * The loops take eight columns at a time, which compilers vectorise. */
 #ifndef FPC_IDCT_PLAIN_H
 #define FPC_IDCT_PLAIN_H
 
@@ -8,7 +8,7 @@
 #include "idct.h"
 #include "plain.h"
 
-/* Factors of jidctint.c: 13 bits after the binary point. */
+/* jidctint.c's factors, with 13 bits after the binary point. */
 enum {
     FIX_0_298631336 = 2446,
     FIX_0_390180644 = 3196,
@@ -24,12 +24,12 @@ enum {
     FIX_3_072711026 = 25172
 };
 
-/* The first pass's values lie in [-IDCT_RANGE, IDCT_RANGE): see idct.c. */
+/* Values of the first pass lie in [-IDCT_RANGE, IDCT_RANGE): see idct.c. */
 #define IDCT_RANGE 16384
 
-/* One pass over eight columns: in[k][x] to out[k][x], both 8 by 8. Each odd value is written as sums of products, the
- * factors of one coefficient added together (as libjpeg-turbo's SIMD does): the same integer, and products of 16 bits
- * by 16. Rows from `rows` on (4 or 8) are 0. `Value` is the type of what comes out. */
+/* One pass over eight columns, from in[k][x] to out[k][x], both 8 by 8. Each odd value is a sum of products, in which
+ * all factors of a coefficient are added up (as in libjpeg-turbo's SIMD): the result is the same integer, and products
+ * are 16 by 16 bits. Rows from `rows` (4 or 8) on are 0. `Value` is the type of the output. */
 #define IDCT_PASS(name, Value, shift, rows)                                                                            \
     static void name(const int16_t *restrict in, Value *restrict out) {                                                \
         for (int x = 0; x < 8; x++) {                                                                                  \
@@ -62,12 +62,12 @@ enum {
 
 IDCT_PASS(idct_columns_wide, int32_t, 11, 8)
 
-/* Whether the first pass's values of a block are in range: the closer look. */
+/* Returns 1 if the first pass's values of a block are in range, by computing them. */
 static int idct_is_in_range(const int16_t *coefficients, const fpc_dequantizer *dequantizer) {
     int16_t values[64];
     int32_t wide[64];
-    /* A coefficient of 2**12 takes some value of its column out of the range (the sum of a column's squares is at least
-     * 16 * c * c); below it everything here fits. */
+    /* A coefficient of 2**12 brings a value of its column out of range (the sum of a column's squares is at least 16 *
+     * c * c); for smaller ones everything here fits. */
     for (int k = 0; k < 64; k++) {
         const int32_t value = coefficients[k] * (int32_t)dequantizer->step[k];
         if (value <= -4096 || value >= 4096) return 0;
@@ -84,7 +84,7 @@ static inline uint8_t idct_sample(int value) {
     return (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
 }
 
-/* Writes a block that has only a DC: one value. */
+/* Writes a block that has only a DC, so that all samples are equal. */
 static inline int idct_flat(int16_t coefficient, const fpc_dequantizer *dequantizer, uint8_t *out, size_t out_stride) {
     const int32_t mean = coefficient * (int32_t)dequantizer->step[0];
     const int sample = idct_sample((mean + 4) >> 3);
@@ -92,15 +92,15 @@ static inline int idct_flat(int16_t coefficient, const fpc_dequantizer *dequanti
     return mean < -IDCT_RANGE / 4 || mean >= IDCT_RANGE / 4;
 }
 
-/* The kernel of kernels.h. The SIMD body has one of its own, and uses the rest of this file. */
+/* The kernel of kernels.h. The SIMD body has its own kernel, and uses the rest of this file. */
 #if defined(FPC_PORTABLE)
 IDCT_PASS(idct_columns_plain, int16_t, 11, 8)
 IDCT_PASS(idct_corner_columns, int16_t, 11, 4)
 IDCT_PASS(idct_rows_plain, int16_t, 18, 8)
 IDCT_PASS(idct_corner_rows, int16_t, 18, 4)
 
-/* Transposes the 8 by 8 elements of an array: the six bits of an element's index rotate by three, by one each time that
- * the array's two halves are interleaved, as vector instructions do. `spare` is as large. */
+/* Transposes an 8 by 8 array: rotates the six bits of an element's index by three, by one each time that the array's
+ * halves are interleaved, as vector instructions do. `spare` has the array's size. */
 #define IDCT_TRANSPOSE(name, Element)                                                                                  \
     static inline void name##_interleave(const Element *restrict in, Element *restrict out) {                          \
         for (int i = 0; i < 32; i++) {                                                                                 \
@@ -147,7 +147,7 @@ static inline int idct_block_sized(const int16_t *restrict coefficients, const f
 static int idct_block(const int16_t *coefficients, int last, const fpc_dequantizer *dequantizer, uint8_t *out,
                       size_t out_stride) {
     if (last == 0) return idct_flat(*coefficients, dequantizer, out, out_stride);
-    /* Up to index 9 the zigzag stays within rows and columns 0 to 3. */
+    /* Up to index 9, the zigzag stays within rows and columns 0 to 3. */
     if (last <= 9) return idct_block_sized(coefficients, dequantizer, out, out_stride, 4);
     return idct_block_sized(coefficients, dequantizer, out, out_stride, 8);
 }

@@ -1,10 +1,10 @@
 /* idct_simd.h: dequantization and the inverse DCT of two blocks at once, one in each half of a vec: jpeg_idct_islow of
- * libjpeg's jidctint.c, bit for bit. There are no divisions or roundings between its additions but one at each pass's
- * end, so each pass is the matrix product that it amounts to, in products of 16-bit pairs that v_madd16 adds. */
+ * libjpeg's jidctint.c, bit for bit. Each pass rounds only at its end, so it is computed as a matrix product: products
+ * of 16-bit pairs, added up by v_madd16. */
 #ifndef FPC_IDCT_SIMD_H
 #define FPC_IDCT_SIMD_H
 
-/* The odd part's factors: what jidctint.c multiplies a coefficient by on its ways to an odd value, added together. */
+/* The odd part's factors: each is the sum of the factors between a coefficient and an odd value in jidctint.c. */
 enum {
     IDCT_ODD0_1 = FIX_1_175875602 - FIX_0_899976223,
     IDCT_ODD0_3 = FIX_1_175875602 - FIX_1_961570560,
@@ -32,13 +32,13 @@ enum {
 
 SIMD vec idct_unpack(vec a, vec b, int high) { return high ? v_unpack_high16(a, b) : v_unpack_low16(a, b); }
 
-/* Pairs (a, b) by factors: x * a + y * b. */
+/* Multiplies pairs (a, b) by factors: x * a + y * b. */
 SIMD vec idct_product(vec pairs, int x, int y) { return v_madd16(pairs, v_all32(V_PAIR16(x, y))); }
 
 /* sum + idct_product(pairs, x, y) */
 SIMD vec idct_more(vec sum, vec pairs, int x, int y) { return v_add_madd16(sum, pairs, v_all32(V_PAIR16(x, y))); }
 
-/* Half a vec's four columns before the last rounding: even[k] + odd[k], and even[k] - odd[k] in row 7 - k. */
+/* Four columns (half a vec) before the last rounding: row k is even[k] + odd[k], row 7 - k is even[k] - odd[k]. */
 typedef struct idct_sums {
     vec even[4], odd[4];
 } idct_sums;
@@ -58,7 +58,7 @@ SIMD idct_sums idct_sum(const vec *v, const int32_t round, int high) {
     return sums;
 }
 
-/* idct_sums of a block whose rows 4 to 7 are 0: only its corner has coefficients. */
+/* idct_sums of a block whose rows 4 to 7 are 0: only the corner has coefficients. */
 SIMD idct_sums idct_sum_corner(const vec *v, const int32_t round, int high) {
     const vec rounding = v_all32(round);
     const vec c02 = idct_unpack(v[0], v[2], high), c13 = idct_unpack(v[1], v[3], high);
@@ -70,8 +70,7 @@ SIMD idct_sums idct_sum_corner(const vec *v, const int32_t round, int high) {
     return sums;
 }
 
-/* One pass: v[k] holds row k of eight columns, and then the values of row k. The second pass adds 128 to what it
- * gives. */
+/* One pass: v[k] is row k of eight columns, before and after. The second pass adds 128 to its results. */
 #define IDCT_PASS_SIMD(name, shift, more)                                                                              \
     SIMD void name(vec *v, const int corner) {                                                                         \
         enum { round = (1 << (shift - 1)) + (more) * (1 << shift) };                                                   \
@@ -88,7 +87,7 @@ SIMD idct_sums idct_sum_corner(const vec *v, const int32_t round, int high) {
 IDCT_PASS_SIMD(idct_columns, 11, 0)
 IDCT_PASS_SIMD(idct_rows, 18, 128)
 
-/* Rows become columns, in each half; where `corner` is not 0 the last four of them are 0 and not made. */
+/* Transposes each half; if `corner` isn't 0, the last four rows of the result are 0, and not computed. */
 SIMD void idct_transpose(vec *v, const int corner) {
     const vec a0 = v_unpack_low16(v[0], v[1]), a1 = v_unpack_low16(v[2], v[3]);
     const vec a2 = v_unpack_low16(v[4], v[5]), a3 = v_unpack_low16(v[6], v[7]);
@@ -110,10 +109,10 @@ SIMD void idct_transpose(vec *v, const int corner) {
     v[3] = v_unpack_high64(b1, b3);
 }
 
-/* v[x] holds the samples of column x: to bytes, and to rows of both blocks side by side. */
+/* v[x] has the samples of column x; packs them to bytes, and stores the rows of both blocks side by side. */
 SIMD void idct_store(const vec *v, uint8_t *out, size_t out_stride) {
-    /* Of each half: p0 has columns 0 and 4, row after row; then a has 0 and 1 of each row, b 2 and 3, c 4 and 5, d 6
-     * and 7. */
+    /* In each half p0 has columns 0 and 4, row after row; then a has columns 0 and 1 of each row, b 2 and 3, c 4 and 5,
+     * d 6 and 7. */
     const vec p0 = v_pack_us16(v[0], v[4]), p1 = v_pack_us16(v[1], v[5]);
     const vec p2 = v_pack_us16(v[2], v[6]), p3 = v_pack_us16(v[3], v[7]);
     const vec a = v_unpack_low8(p0, p1), b = v_unpack_low8(p2, p3);
@@ -121,7 +120,7 @@ SIMD void idct_store(const vec *v, uint8_t *out, size_t out_stride) {
     const vec left0 = v_unpack_low16(a, b), left1 = v_unpack_high16(a, b);
     const vec right0 = v_unpack_low16(c, d), right1 = v_unpack_high16(c, d);
     const vec rows[4] = {v_unpack_low32(left0, right0), v_unpack_high32(left0, right0), v_unpack_low32(left1, right1),
-                         v_unpack_high32(left1, right1)}; /* two rows of a block in each half */
+                         v_unpack_high32(left1, right1)}; /* each half has two rows of a block */
     for (size_t i = 0; i < 4; i++) {
         const vec w = v_swap_middle64(rows[i]);
         v_store_low(out + 2 * i * out_stride, w);
@@ -129,7 +128,7 @@ SIMD void idct_store(const vec *v, uint8_t *out, size_t out_stride) {
     }
 }
 
-/* Writes two blocks, whose rows and columns 4 to 7 are 0 if `corner` isn't 0; returns other than 0 if one is out of
+/* Writes two blocks, whose rows and columns 4 to 7 are 0 if `corner` isn't 0. Returns other than 0 if one is out of
  * range. */
 SIMD int idct_pair(const int16_t *first, const int16_t *second, const fpc_dequantizer *dequantizer, uint8_t *out,
                    size_t out_stride, const int corner) {
@@ -147,7 +146,7 @@ SIMD int idct_pair(const int16_t *first, const int16_t *second, const fpc_dequan
     return 0;
 }
 
-/* Two functions, so that the registers of one don't burden the other. */
+/* These are two functions so that each gets its own allocation of registers. */
 static int idct_pair_full(const int16_t *first, const int16_t *second, const fpc_dequantizer *dequantizer, uint8_t *out,
                           size_t out_stride) {
     return idct_pair(first, second, dequantizer, out, out_stride, 0);
@@ -162,7 +161,7 @@ static int idct_blocks(const int16_t *coefficients, const uint8_t *last, int cou
                        uint8_t *out, size_t out_stride) {
     int bad = 0;
     for (int i = 0; i < count; i += 2) {
-        /* A last block without a neighbour is done twice, side by side. */
+        /* A last block without a neighbour is computed twice, side by side. */
         const int other = i + 1 < count ? i + 1 : i;
         const int16_t *first = coefficients + 64 * (size_t)i, *second = coefficients + 64 * (size_t)other;
         const int longest = last[i] > last[other] ? last[i] : last[other];

@@ -1,4 +1,4 @@
-/* jpeg_coefficients.c: the decoder of coefficients, as jpeg.h has it: opens a file, prepares a box, hands out its MCU
+/* jpeg_coefficients.c: decodes coefficients for jpeg.h's functions: opens a file, prepares a box, hands out its MCU
  * rows. */
 #include <stdlib.h>
 #include <string.h>
@@ -6,8 +6,8 @@
 #include "entropy.h"
 #include "kernels.h"
 
-/* A block takes a bit at least, and with the oddest sampling there is one for 128 pixels: more than these pixels for
- * a byte are a claim that the file can't keep. Small images may make it. */
+/* A block has at least one bit, and at most 128 pixels, with the most unusual sampling. A file with more pixels per
+ * byte than this can't hold all its blocks. Small images aren't tested. */
 #define MANY_PIXELS (1 << 25)
 #define PIXELS_A_BYTE 1024
 
@@ -37,7 +37,7 @@ size_t fpc_jpeg_bytes(const fpc_jpeg *jpeg) {
 
 const fpc_frame *fpc_jpeg_frame(const fpc_jpeg *jpeg) { return &jpeg->frame; }
 
-/* Components as the frame has them; FPC_OK, or a refusal. */
+/* Reads the frame's components; FPC_OK, or a refusal. */
 static int read_components(fpc_component *components, const uint8_t *data, int count, const fpc_tables *tables) {
     for (int i = 0; i < count; i++, data += 3) {
         fpc_component *component = &components[i];
@@ -46,7 +46,7 @@ static int read_components(fpc_component *components, const uint8_t *data, int c
         if (component->horizontal < 1 || component->horizontal > 4 || component->vertical < 1 ||
             component->vertical > 4)
             return FPC_UNSUPPORTED_COLOR;
-        if (count == 1) component->horizontal = component->vertical = 1; /* they say nothing then */
+        if (count == 1) component->horizontal = component->vertical = 1; /* factors mean nothing then */
         for (int j = 0; j < i; j++)
             if (components[j].id == component->id) return FPC_BAD_SCAN;
         if (component->quantization >= FPC_MAX_TABLES) return FPC_BAD_TABLE;
@@ -55,7 +55,7 @@ static int read_components(fpc_component *components, const uint8_t *data, int c
     return FPC_OK;
 }
 
-/* Reads all that stands in front of the first scan's data; FPC_OK, or a refusal. */
+/* Reads everything before the first scan's data; FPC_OK, or a refusal. */
 static int read_head(const uint8_t *data, size_t length, fpc_segments *segments, fpc_tables *tables,
                      fpc_component *components, fpc_scan *scan) {
     const fpc_header *header = &segments->header;
@@ -70,7 +70,7 @@ static int read_head(const uint8_t *data, size_t length, fpc_segments *segments,
     if (header->height > FPC_MAX_DIMENSION || header->width > FPC_MAX_DIMENSION) return FPC_TOO_LARGE;
     if (pixels > MANY_PIXELS && (uint64_t)pixels / PIXELS_A_BYTE >= length) return FPC_TOO_LARGE;
     if (!fpc_exif_is_readable(data, segments)) return FPC_UNUSUAL_HEADER;
-    /* The pixels don't depend on it: where Pillow has to read it, the upright image is for others to give. */
+    /* A refusal is ignored, as the pixels don't depend on the orientation; reading the header reports it. */
     (void)fpc_read_orientation(data, segments, &segments->header.orientation);
     status = read_components(components, data + segments->frame + 6, header->components, tables);
     if (status) return status;
@@ -78,7 +78,7 @@ static int read_head(const uint8_t *data, size_t length, fpc_segments *segments,
                          header->components);
 }
 
-/* The planes, and the sizes that follow from the components' sampling factors. */
+/* Sets the planes, and the sizes that follow from the components' sampling factors. */
 static int lay_out(fpc_jpeg *jpeg) {
     fpc_frame *frame = &jpeg->frame;
     const int count = jpeg->segments.header.components;
@@ -115,7 +115,7 @@ int fpc_jpeg_open(fpc_jpeg *jpeg, const uint8_t *data, size_t length) {
     return FPC_OK;
 }
 
-/* Such are files with a plain header, one sequential scan with all its tables, and the end marker after it. */
+/* Accepts files with a usual header, one sequential scan with all its tables, and then the end marker. */
 int fpc_check_jpeg(const uint8_t *data, size_t length) {
     fpc_segments segments;
     fpc_tables tables;
@@ -131,8 +131,8 @@ int fpc_check_jpeg(const uint8_t *data, size_t length) {
     return data[marker + 1] == FPC_EOI ? FPC_OK : FPC_BAD_MARKER;
 }
 
-/* Memory for the blocks of a box's MCU row, or of the image. Two more blocks follow each row: the first takes
- * what broken data puts after a block, and the reader of the planes may look at them. */
+/* Allocates the blocks of a box's MCU row, or of the image. Two more blocks follow each row: broken data may write
+ * coefficients to the first, and the reader of the planes may read both. */
 static int make_stores(fpc_jpeg *jpeg, int64_t max_bytes) {
     size_t sizes[FPC_MAX_COMPONENTS], total = 0;
     for (int i = 0; i < jpeg->component_count; i++) {
@@ -194,7 +194,7 @@ static uint8_t last_index(uint64_t nonzero) {
 #endif
 }
 
-/* A row of the whole image's stores. */
+/* Hands out an MCU row of the whole image's stores. */
 static void hand_out(fpc_jpeg *jpeg, int row) {
     for (int i = 0; i < jpeg->component_count; i++) {
         fpc_store *store = &jpeg->stores[i];
@@ -227,16 +227,16 @@ int fpc_jpeg_next_row(fpc_jpeg *jpeg) {
     if (status) return status;
     fpc_scan_aim(jpeg, 0); /* the stores have one row */
     status = fpc_scan_decode(jpeg, end - before, 0);
-    /* What stands to the right of the last row isn't wanted. */
+    /* The MCUs to the right of the box aren't needed in the last row. */
     if (!status && ++jpeg->next_row < jpeg->row_end) status = fpc_scan_decode(jpeg, columns - end, 1);
     return status;
 }
 
-/* The first marker after the scan's data, restart markers aside, has to be the end of the image: Pillow refuses a file
- * that ends early, and how it reads others depends on where. */
+/* Requires that the first marker after the scan's data, apart from restart markers, is the end of the image. Pillow
+ * refuses a file that ends early; how it reads other files depends on where they end. */
 int fpc_jpeg_finish(fpc_jpeg *jpeg) {
     if (!jpeg->component_count) return FPC_BAD_OPERATION;
-    if (jpeg->whole) return FPC_OK; /* the scans' walk has come to it */
+    if (jpeg->whole) return FPC_OK; /* the walk through the scans has reached the end */
     fpc_scan_end(jpeg);
     const uint8_t *at = jpeg->bits.input, *end = jpeg->bits.end;
     while (end - at >= 2) {
@@ -251,7 +251,7 @@ int fpc_jpeg_finish(fpc_jpeg *jpeg) {
     return FPC_TRUNCATED;
 }
 
-/* ---- as jpeg_rows.c sees it ---- */
+/* ---- the functions for jpeg_rows.c ---- */
 
 static void *create(const fpc_kernels *kernels) { return fpc_jpeg_new(kernels); }
 static void destroy(void *source) { fpc_jpeg_free(source); }
