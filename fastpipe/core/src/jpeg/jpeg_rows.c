@@ -1,7 +1,7 @@
-/* jpeg_rows.c: from the MCU rows of coefficients to rows of RGB, one after the other.
+/* jpeg_rows.c: makes rows of RGB from the MCU rows of coefficients.
  *
- * Each component has a ring of sample rows, long enough for two MCU rows: the one that is read, and the one before or
- * after it, whose nearest row upsampling mixes in. Rows and columns that the box doesn't need aren't computed. */
+ * Each component has a ring of sample rows with room for two MCU rows: the current one, and the one before or after it,
+ * whose nearest row is mixed in by upsampling. Rows and columns that the box doesn't need aren't computed. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,34 +10,34 @@
 #include "packed.h"
 #include "upsample.h"
 
-/* Bytes before a row, where one number of 16 bits is written, and after it, as kernels take groups of 32. */
+/* Bytes before a row, where one 16-bit number is written, and after it, because kernels process groups of 32. */
 #define MARGIN 64
 #define BLOCK 8
 
 typedef struct component {
     fpc_sampled sampled;
     fpc_dequantizer dequantizer;
-    int first_block, block_end; /* columns of blocks; the first is at sampled.origin */
-    int vertical;               /* rows of blocks an MCU row */
+    int first_block, block_end; /* columns of blocks; the first one begins at sampled.origin */
+    int vertical;               /* rows of blocks per MCU row */
     int ring_rows;              /* a power of two */
     fpc_buffer ring, wide, full;
     size_t ring_stride;
 } component;
 
-/* A decoder: of coefficients, and of rows made of these. */
+/* A decoder of rows, with its source of coefficients. */
 typedef struct jpeg_rows {
     const fpc_kernels *kernels;
     const fpc_coefficients *kind;
-    void *source; /* of that kind */
+    void *source; /* of this kind */
     const fpc_frame *frame;
     component components[3];
     int component_count;
     int color;
-    int fused; /* Cb and Cr are at half the columns, and upsampling goes with the conversion */
+    int fused; /* Cb and Cr have half the columns, and are upsampled together with the color conversion */
     int y, bottom, left, width;
     int next_mcu_row;
     int status;
-    fpc_buffer edge; /* the first group of pixels, where the box begins at an odd column */
+    fpc_buffer edge; /* the first group of pixels, if the box begins at an odd column */
 } jpeg_rows;
 
 static void destroy(void *decoder) {
@@ -95,7 +95,7 @@ static int open_parts(void *decoder, const fpc_parts *parts, int64_t max_bytes, 
     return status;
 }
 
-/* The part of the component that the box needs, and how it is upsampled. */
+/* Works out which part of the component the box needs, and how it is upsampled. */
 static int start_component(component *one, const fpc_frame *frame, const fpc_plane *plane, int top, int left,
                            int height, int width) {
     const int alone = frame->header.components == 1;
@@ -112,12 +112,12 @@ static int start_component(component *one, const fpc_frame *frame, const fpc_pla
     for (one->ring_rows = 2 * BLOCK; one->ring_rows < 2 * BLOCK * plane->vertical;) one->ring_rows *= 2;
     fpc_dequantizer_make(&one->dequantizer, plane->quantization);
     one->ring_stride = (size_t)(one->block_end - one->first_block) * BLOCK + 2 * MARGIN;
-    /* Rows a multiple of 512 bytes apart would share a few lines of the first cache. */
+    /* Rows whose distance is a multiple of 512 bytes would share a few lines of the first-level cache. */
     if (one->ring_stride % 512 == 0) one->ring_stride += 64;
     return FPC_OK;
 }
 
-/* Whether two components at half the columns can go with the conversion of colors. */
+/* Returns 1 if the two components with half the columns can be upsampled together with the color conversion. */
 static int can_fuse(const jpeg_rows *rows) {
     const fpc_upsampling how = rows->components[1].sampled.how;
     return rows->color == FPC_YCBCR && rows->components[0].sampled.how == FPC_UP_NONE &&
@@ -190,7 +190,7 @@ static int start_box(void *decoder, const fpc_box *box, int64_t max_bytes) {
     return rows->status;
 }
 
-/* A row of samples, from sampled.origin on. */
+/* A row of samples in the ring, starting at sampled.origin. */
 static uint8_t *ring_row(const component *one, int row) {
     return one->ring.data + (size_t)(row & (one->ring_rows - 1)) * one->ring_stride + MARGIN;
 }
@@ -205,7 +205,7 @@ static int decode_mcu_row(jpeg_rows *rows) {
         const component *one = &rows->components[c];
         const fpc_plane *plane = &frame->planes[c];
         for (int i = 0; i < one->vertical; i++) {
-            const int row = (rows->next_mcu_row * one->vertical + i) * BLOCK; /* of samples */
+            const int row = (rows->next_mcu_row * one->vertical + i) * BLOCK; /* the first row of samples */
             if (row + BLOCK <= one->sampled.first_row || row > one->sampled.last_row) continue;
             const size_t block = (size_t)i * (size_t)plane->stride + (size_t)(one->first_block - plane->first_block);
             bad |= rows->kernels->idct_blocks(plane->coefficients + 64 * block, plane->last + block,
@@ -217,7 +217,7 @@ static int decode_mcu_row(jpeg_rows *rows) {
     return bad ? FPC_BAD_CODE : FPC_OK;
 }
 
-/* The row of a component at half the columns before they are mixed, from sampled.origin on. */
+/* A row of a component with half the columns, from sampled.origin on, as 16-bit numbers before columns are mixed. */
 static const uint16_t *wide_row(const jpeg_rows *rows, const component *one, int y) {
     uint16_t *wide = (uint16_t *)(void *)one->wide.data + MARGIN / 2;
     fpc_upsample_widen(rows->kernels, &one->sampled, ring_row(one, fpc_sampled_row(&one->sampled, y)),
@@ -225,7 +225,7 @@ static const uint16_t *wide_row(const jpeg_rows *rows, const component *one, int
     return wide;
 }
 
-/* The component's pixels of row y, from the box's first column on. */
+/* The component's pixels of row y, starting at the box's first column. */
 static const uint8_t *full_row(const jpeg_rows *rows, const component *one, int y) {
     const fpc_sampled *sampled = &one->sampled;
     const uint8_t *row = ring_row(one, fpc_sampled_row(sampled, y));
@@ -237,8 +237,8 @@ static const uint8_t *full_row(const jpeg_rows *rows, const component *one, int 
     return one->full.data;
 }
 
-/* Kernels take pairs of columns. Where the box begins with the second of a pair, the first 32 pixels are made beside
- * the row, and 31 of them copied. */
+/* Kernels take pairs of columns. If the box begins with the second column of a pair, the first 32 pixels are written to
+ * a separate buffer, and 31 of them copied. */
 static void fused_row(jpeg_rows *rows, int y, uint8_t *rgb) {
     const component *components = rows->components;
     const int sums = components[1].sampled.how == FPC_UP_BOTH;
@@ -274,7 +274,7 @@ static void make_row(jpeg_rows *rows, int y, uint8_t *rgb) {
         rows->kernels->ycc_to_rgb(first, second, third, rgb, rows->width);
 }
 
-/* Whether pixel row y needs samples of MCU rows that aren't decoded. */
+/* Returns 1 if pixel row y needs samples of MCU rows that aren't decoded yet. */
 static int needs_more(const jpeg_rows *rows, int y) {
     for (int c = 0; c < rows->component_count; c++) {
         const component *one = &rows->components[c];
@@ -284,7 +284,7 @@ static int needs_more(const jpeg_rows *rows, int y) {
     return 0;
 }
 
-/* Decodes up to what row y needs. */
+/* Decodes all MCU rows that row y needs. */
 static int decode_up_to(jpeg_rows *rows, int y) {
     while (rows->status == FPC_OK && needs_more(rows, y)) rows->status = decode_mcu_row(rows);
     return rows->status;
@@ -298,7 +298,7 @@ static int next_row(void *decoder, uint8_t *rgb) {
     return status;
 }
 
-/* Rows that nobody asked for are decoded, too: they tell whether the file is sound. */
+/* Decodes the rows below the box, too: they show whether the file is sound. */
 static int finish_file(void *decoder) {
     jpeg_rows *rows = decoder;
     const int status = decode_up_to(rows, rows->bottom - 1);

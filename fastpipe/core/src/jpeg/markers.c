@@ -1,16 +1,17 @@
-/* markers.c: the segments of a JPEG up to its first scan. Markers and segments are those of ITU-T T.81; what is out of
- * the ordinary Pillow has to read instead. */
+/* markers.c: reads the segments of a JPEG up to its first scan. Markers and segments are those of ITU-T T.81. A file
+ * with unusual ones is left to Pillow. */
 #include "entropy.h"
 
 #include <string.h>
 
-/* Pillow takes a while for each, and joins Exif segments again with every one: a file could keep it for hours. */
+/* Pillow spends time on each segment, and joins all Exif segments again for every new one: without these limits, a file
+ * could keep it busy for hours. */
 #define MAX_SEGMENTS 10000
 #define MAX_EXIF_BYTES (1 << 20)
-/* The most segments of applications and comments: tables, frame and scan come with them in a JPEG. */
+/* The most application and comment segments; a JPEG needs some more for its tables, frame and scan. */
 #define MAX_METADATA (MAX_SEGMENTS - 16)
 
-/* Pillow refuses a file whose JFIF or Adobe segment ends before its version, or an ICC segment before its number. */
+/* Pillow refuses smaller segments: JFIF or Adobe ones without their version, ICC ones without their number. */
 #define MIN_VERSION 9
 #define MIN_PROFILE 16
 
@@ -61,12 +62,12 @@ typedef struct fpc_walker {
     size_t length;
     fpc_segments *segments;
     fpc_tables *tables;
-    int jfif, adobe; /* Adobe's transform, -1 where none is given */
+    int jfif, adobe; /* Adobe's transform, -1 if the file has none */
     int quantized, ordinary;
     size_t exif_bytes;
 } fpc_walker;
 
-/* As Python's data.startswith(text, at): the segment's end doesn't count. */
+/* Python's data.startswith(text, at): may read beyond the segment's end. */
 static int starts(const fpc_walker *walker, size_t at, const char *text, size_t count) {
     return at <= walker->length && walker->length - at >= count && !memcmp(walker->data + at, text, count);
 }
@@ -85,11 +86,11 @@ static int take_exif(fpc_walker *walker, size_t start, size_t end) {
     return walker->exif_bytes > MAX_EXIF_BYTES ? FPC_TOO_LARGE : FPC_OK;
 }
 
-/* Segments of applications, and those above them. */
+/* Reads application segments, and those with higher markers. */
 static int take_application(fpc_walker *walker, int marker, size_t start, size_t end) {
     size_t size = end - start + 2;
     if (marker > FPC_APP15 && marker < FPC_COM) {
-        walker->ordinary = 0; /* Pillow looks for markers in its data */
+        walker->ordinary = 0; /* Pillow searches the segment's data for markers */
     } else if (marker == 0xE1) {
         if (STARTS(start, "Exif\0\0")) return take_exif(walker, start, end);
         if (STARTS(start, "http://ns.adobe.com/xap/1.0/\0")) {
@@ -109,13 +110,13 @@ static int take_application(fpc_walker *walker, int marker, size_t start, size_t
             if (size < MIN_VERSION) return FPC_UNUSUAL_HEADER;
             if (size >= 14) walker->adobe = walker->data[start + 11]; /* jdmarker.c, examine_app14 */
         }
-    } else if (marker == 0xED && STARTS(end - 6, "8BIM")) { /* ends where Pillow wants a name's length */
+    } else if (marker == 0xED && STARTS(end - 6, "8BIM")) { /* the name's length, which Pillow reads next, is missing */
         return FPC_UNUSUAL_HEADER;
     }
     return FPC_OK;
 }
 
-/* Whether Pillow's DQT comes to the end of the segment with a table's: else it refuses the file. */
+/* True if the DQT segment ends with the end of a table; otherwise Pillow refuses the file. */
 static bool whole_tables(const uint8_t *data, size_t length) {
     while (length) {
         const size_t bytes = 1 + (data[0] >> 4 ? 128 : 64);
@@ -135,7 +136,7 @@ static int take_tables(fpc_walker *walker, int marker, size_t start, size_t end)
     return fpc_read_interval(walker->tables, data, end - start);
 }
 
-/* libjpeg's rule (jdapimin.c, default_decompress_parms). */
+/* The color space, by libjpeg's rule (jdapimin.c, default_decompress_parms). */
 static int color_of(const fpc_walker *walker, const uint8_t *ids, int count) {
     if (count == 1) return FPC_GRAY;
     if (count == 4) return walker->adobe == 2 ? FPC_YCCK : FPC_CMYK;
@@ -144,19 +145,19 @@ static int color_of(const fpc_walker *walker, const uint8_t *ids, int count) {
     return ids[0] == 'R' && ids[1] == 'G' && ids[2] == 'B' ? FPC_RGB : FPC_YCBCR;
 }
 
-/* Whether region decodes with these factors have been shown equal to full ones, by all of libjpeg-turbo's decoders
- * alike. */
+/* Returns 1 for sampling factors with which all of libjpeg-turbo's decoders have been shown to decode a region to the
+ * same pixels as the full image. */
 static int known_sampling(const fpc_walker *walker, const fpc_header *header) {
     const int32_t *factors = header->sampling;
     if (header->components == 1) return factors[0] == 0x11;
     if (header->components != 3 || factors[1] != 0x11 || factors[2] != 0x11) return 0;
     int named =
         factors[0] == 0x11 || factors[0] == 0x21 || factors[0] == 0x22 || factors[0] == 0x12 || factors[0] == 0x41;
-    /* RGB with subsampled components has no name in TurboJPEG, and Adobe's unknown transforms warn. */
+    /* TurboJPEG has no name for RGB with subsampled components, and Adobe's unknown transforms cause warnings. */
     return named && (walker->adobe <= 1 || walker->jfif) && (header->color == FPC_YCBCR || factors[0] == 0x11);
 }
 
-/* The fields of the header, at the scan's segment. */
+/* Sets the header's fields when the scan's segment is reached. */
 static int finish_header(fpc_walker *walker, size_t start, size_t end) {
     fpc_segments *segments = walker->segments;
     fpc_header *header = &segments->header;
@@ -173,7 +174,7 @@ static int finish_header(fpc_walker *walker, size_t start, size_t end) {
     int marker = segments->frame_marker;
     header->progressive = marker == FPC_SOF2 || marker == 0xC6 || marker == 0xCA || marker == 0xCE;
     header->data_offset = (int64_t)end;
-    /* All components in the first scan, or a progressive file: what libjpeg decodes without holes. */
+    /* All components are in the first scan, or the file is progressive: libjpeg decodes it without gaps. */
     int whole = end > start && (marker == FPC_SOF2 || walker->data[start] == header->components);
     header->plain =
         known_sampling(walker, header) && walker->quantized && whole && header->bit_depth == 8 && marker <= FPC_SOF2;
@@ -194,7 +195,7 @@ static int take_frame(fpc_walker *walker, int marker, size_t start, size_t end) 
     header->height = (int32_t)u16(data + 1);
     header->width = (int32_t)u16(data + 3);
     header->components = data[5];
-    /* Pillow refuses a length that doesn't fit only when it reaches the scan. */
+    /* Pillow notices a wrong length only at the scan. */
     if (end < start + 6 || end - (start + 6) != (size_t)(3 * header->components)) header->components = -1;
     return FPC_OK;
 }
@@ -280,7 +281,7 @@ int fpc_read_scan(fpc_scan *scan, const uint8_t *data, size_t length, const fpc_
     scan->count = data[0];
     for (int i = 0, next = 0; i < scan->count; i++, next++) {
         const uint8_t *pair = data + 1 + 2 * i;
-        while (next < count && components[next].id != pair[0]) next++; /* they have to be in the frame's order */
+        while (next < count && components[next].id != pair[0]) next++; /* a scan must list them in the frame's order */
         if (next == count) return FPC_BAD_SCAN;
         scan->component[i] = next;
         scan->dc_table[i] = pair[1] >> 4;

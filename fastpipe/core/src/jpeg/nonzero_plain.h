@@ -1,4 +1,4 @@
-/* nonzero_plain.h: which coefficients of a block aren't 0, in zigzag order. */
+/* nonzero_plain.h: a bit mask of a block's nonzero coefficients, in zigzag order. */
 #ifndef FPC_NONZERO_PLAIN_H
 #define FPC_NONZERO_PLAIN_H
 
@@ -6,7 +6,7 @@
 
 static FPC_INLINE uint64_t nonzero_of(const int16_t *block, int last) {
     uint64_t found = 0;
-    for (int k = 0; k <= last; k++) /* without a branch on what isn't zero */
+    for (int k = 0; k <= last; k++) /* without a branch on the values */
         found |= (uint64_t)(block[fpc_natural_order[k + 1]] != 0) << k;
     return found;
 }

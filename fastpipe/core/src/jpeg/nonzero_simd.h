@@ -1,9 +1,10 @@
-/* nonzero_simd.h: which coefficients of a block aren't 0, in zigzag order, by all of them at once. */
+/* nonzero_simd.h: a bit mask of a block's nonzero coefficients, in zigzag order, of all coefficients at once. */
 #if !defined(FPC_SIMD_AVX2)
 #include "nonzero_plain.h"
 #else
 
-/* For each of 32 zigzag indices the place of its coefficient among 16 in natural order, where it is one of them. */
+/* For each of 32 zigzag indices, the coefficient's position in a quarter (16 in natural order), if it is in this
+ * quarter. */
 #define PLACE(natural, quarter) (natural) / 16 == (quarter) ? (natural) % 16 : 0x80
 #define FIRST_HALF(q)                                                                                                  \
     {PLACE(0, q),  PLACE(1, q),  PLACE(8, q),  PLACE(16, q), PLACE(9, q),  PLACE(2, q),  PLACE(3, q),  PLACE(10, q),   \
@@ -16,7 +17,7 @@
      PLACE(58, q), PLACE(59, q), PLACE(52, q), PLACE(45, q), PLACE(38, q), PLACE(31, q), PLACE(39, q), PLACE(46, q),   \
      PLACE(53, q), PLACE(60, q), PLACE(61, q), PLACE(54, q), PLACE(47, q), PLACE(55, q), PLACE(62, q), PLACE(63, q)}
 
-/* Bytes of 32 coefficients, all ones where one is 0. */
+/* 32 bytes for 32 coefficients: all ones for a coefficient of 0. */
 SIMD __m256i nonzero_bytes(const int16_t *from) {
     const __m256i zero = _mm256_setzero_si256();
     const __m256i low = _mm256_cmpeq_epi16(_mm256_loadu_si256((const __m256i *)from), zero);
@@ -36,7 +37,7 @@ SIMD uint32_t nonzero_half(const __m256i quarters[4], const uint8_t order[4][32]
 SIMD uint64_t nonzero_of(const int16_t *block, int last) {
     static const uint8_t order[2][4][32] = {{FIRST_HALF(0), FIRST_HALF(1), FIRST_HALF(2), FIRST_HALF(3)},
                                             {SECOND_HALF(0), SECOND_HALF(1), SECOND_HALF(2), SECOND_HALF(3)}};
-    (void)last; /* the coefficients after it are 0 */
+    (void)last; /* all later coefficients are 0 */
     const __m256i low = nonzero_bytes(block), high = nonzero_bytes(block + 32);
     const __m256i quarters[4] = {_mm256_permute2x128_si256(low, low, 0x00), _mm256_permute2x128_si256(low, low, 0x11),
                                  _mm256_permute2x128_si256(high, high, 0x00),

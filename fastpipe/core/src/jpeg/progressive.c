@@ -1,20 +1,20 @@
-/* progressive.c: progressive scans (T.81, annex G). Beside the coefficients, a word a block notes which of them aren't
- * zero: refinement goes from one to the next without looking at those between. */
+/* progressive.c: progressive scans (T.81, annex G). Each block has, beside its coefficients, a word with a bit per
+ * nonzero coefficient: refinement goes from one to the next without reading those between. */
 #include <string.h>
 
 #include "entropy.h"
 
-/* Values times this must fit 16 bits; no sound file comes near. */
+/* The largest shift with which the values of the tables fit 16 bits; no sound file comes near. */
 #define LARGEST_SHIFT (15 - FPC_LARGEST_FAST_SIZE)
 
-/* Sets the blocks of an MCU in a scan of DC coefficients, and their tables; scans of lower bits have no table. */
+/* Sets the blocks of an MCU and their tables in a scan of DC coefficients; refinement scans have no tables. */
 static int set_blocks(fpc_jpeg *jpeg) {
     const fpc_scan *scan = &jpeg->scan;
     for (int i = 0; i < scan->count && !scan->high; i++) fpc_scan_make_dc(jpeg, scan->dc_table[i]);
     return fpc_scan_blocks(jpeg);
 }
 
-/* The scan's band, its tables, and where its positions lead. */
+/* Sets the scan's band, its tables and the order of its positions. */
 static int set_band(fpc_jpeg *jpeg, fpc_band *band) {
     const fpc_scan *scan = &jpeg->scan;
     if (scan->low > LARGEST_SHIFT) return FPC_BAD_SCAN;
@@ -33,12 +33,12 @@ static int set_band(fpc_jpeg *jpeg, fpc_band *band) {
         fpc_build_words(&jpeg->words, band->spec, 1);
         jpeg->kernels->build_ac(&jpeg->ac[0], &jpeg->words);
         fpc_add_runs(&jpeg->ac[0], band->spec);
-        jpeg->made_ac[0].made = 0; /* this table is no sequential scan's */
+        jpeg->made_ac[0].made = 0; /* sequential scans can't reuse this table */
     }
     return FPC_OK;
 }
 
-/* Points the scan to the blocks of a row of MCUs. */
+/* Points the scan to the blocks of an MCU row. */
 static void aim(fpc_jpeg *jpeg, fpc_band *band, int row) {
     const fpc_store *store = &jpeg->stores[jpeg->scan.component[0]];
     size_t at = (size_t)row * (size_t)store->stride;

@@ -1,5 +1,5 @@
-/* progressive_plain.h: the loops over the blocks of progressive scans (T.81, annex G). One body for all machines: the
- * compiler makes use of what each has. */
+/* progressive_plain.h: loops over the blocks of progressive scans (T.81, annex G); one body, compiled for each
+ * machine. */
 #include "mcu.h"
 
 static FPC_INLINE uint32_t progressive_lowest_bit(uint64_t word) {
@@ -28,7 +28,7 @@ static FPC_INLINE int16_t progressive_shifted(int32_t value, uint32_t shift) {
 
 /* ---- DC --------------------------------------------------------------------------------------------------------- */
 
-/* The DC of `count` MCUs, or one more bit of each; returns how many were done. */
+/* Decodes the DC of `count` MCUs, or one more bit of each; returns how many were decoded. */
 static FPC_INLINE uint32_t progressive_dc(fpc_reader *shared, const uint8_t *limit, fpc_mcu *mcu, uint32_t count,
                                           uint32_t low, uint32_t *bad, int refine) {
     fpc_reader reader = *shared;
@@ -56,7 +56,7 @@ static FPC_INLINE uint32_t progressive_dc(fpc_reader *shared, const uint8_t *lim
             fpc_drop(&reader, length);
             uint32_t dc = *block->prediction + (uint32_t)difference;
             *block->prediction = dc;
-            /* libjpeg raises where a sum leaves its int; none does that hasn't been out of these bounds. */
+            /* libjpeg raises an error if a sum exceeds its int; such a sum has exceeded these bounds before. */
             *bad |= dc + (1u << 24) > 1u << 25;
             *output = progressive_shifted((int32_t)dc, low);
         }
@@ -67,7 +67,7 @@ static FPC_INLINE uint32_t progressive_dc(fpc_reader *shared, const uint8_t *lim
 
 /* ---- AC for the first time -------------------------------------------------------------------------------------- */
 
-/* The band of one block: which coefficients aren't zero, as moved positions. */
+/* Decodes the band of one block; returns a bit mask of the nonzero coefficients, by shifted position. */
 static FPC_INLINE uint64_t progressive_first_block(fpc_reader *reader, fpc_band *band, int16_t *block, uint32_t *bad) {
     const uint32_t low = band->low;
     const uint8_t *order = band->order;
@@ -94,7 +94,7 @@ static FPC_INLINE uint64_t progressive_first_block(fpc_reader *reader, fpc_band 
             nonzero = known;
             position = start;
             uint32_t found = (uint8_t)entry->value, size = 0, run = found & 15;
-            found >>= 4; /* the length of a code for a run of ended blocks */
+            found >>= 4; /* the length of the code for a run of ended blocks */
             if (!found) {
                 uint32_t symbol = (uint32_t)fpc_huffman_spec_find(band->spec, FPC_NEXT_16(reader->bits));
                 *bad |= !symbol;
@@ -123,7 +123,7 @@ static FPC_INLINE uint64_t progressive_first_block(fpc_reader *reader, fpc_band 
             continue;
         }
         if (FPC_UNLIKELY(start + first == 64 && first != advance)) {
-            /* The first of two symbols ended the block, and the second one belongs to the next. */
+            /* The first of two symbols ended the block; the second one belongs to the next block. */
             uint32_t symbol = (uint32_t)fpc_huffman_spec_find(band->spec, FPC_NEXT_16(before));
             uint32_t taken = (symbol >> 8) + (symbol & 15);
             reader->bits = before << (taken & 63);
@@ -163,8 +163,8 @@ static FPC_INLINE uint32_t progressive_first_blocks(fpc_reader *shared, const ui
 
 /* ---- AC refined ------------------------------------------------------------------------------------------------- */
 
-/* One more bit for each of these coefficients: where it is set, they move away from 0 (T.81, G.1.2.3). They are
- * multiples of twice the step, as their higher bits came before. */
+/* Reads one more bit for each coefficient in `which`; if it is set, the coefficient moves away from 0 (T.81, G.1.2.3).
+ * All are multiples of twice the step, as their higher bits are known. */
 static FPC_INLINE void progressive_correct(fpc_reader *reader, int16_t *block, uint64_t which, int32_t step) {
     while (which) {
         uint32_t count = progressive_count_bits(which);
@@ -184,7 +184,7 @@ static FPC_INLINE void progressive_correct(fpc_reader *reader, int16_t *block, u
 static FPC_INLINE void progressive_refine_block(fpc_reader *reader, fpc_band *band, int16_t *block, uint64_t *nonzero,
                                                 uint64_t inside, uint32_t *bad) {
     const int32_t step = (int32_t)(1u << band->low);
-    const uint64_t old = *nonzero & inside; /* these get one more bit; new ones come with all their bits so far */
+    const uint64_t old = *nonzero & inside; /* these get one more bit; new ones get all of their bits so far */
     uint64_t left = inside;
     while (left) {
         fpc_refill(reader);
@@ -226,7 +226,7 @@ static FPC_INLINE uint32_t progressive_refine_blocks(fpc_reader *shared, const u
                                                      uint32_t count, uint32_t *bad) {
     fpc_reader reader = *shared;
     uint32_t done = 0, broken = 0;
-    /* Zigzag indices of the band. */
+    /* A mask of the band's zigzag indices. */
     uint64_t inside = ~(uint64_t)0 >> band->shift & ~(uint64_t)0 << (band->first - band->shift);
     for (; done < count && reader.next <= limit; done++) {
         int16_t *block = band->block + (size_t)done * 64;

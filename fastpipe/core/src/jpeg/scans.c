@@ -1,17 +1,17 @@
-/* scans.c: files of several scans: each is decoded into the whole image's coefficients, and the segments between them
- * are read.
+/* scans.c: files of several scans. Each scan is decoded into the whole image's coefficients, and the segments between
+ * scans are read.
  *
- * Every coefficient has to arrive in full and once, or libjpeg smooths what is missing. Where all is in order, every
- * decoder gives the same. */
+ * The scans must give every coefficient completely and only once; otherwise libjpeg smooths missing ones. Then all
+ * decoders give the same result. */
 #include <string.h>
 
 #include "entropy.h"
 
-/* In fpc_progress.low: no scan has brought anything of the coefficient. */
+/* In fpc_progress.low: no scan has given any bit of the coefficient. */
 #define MISSING -1
 
-/* Notes what a progressive scan brings; refuses one that isn't what comes next, or that libjpeg raises on (jdphuff.c,
- * start_pass_phuff_decoder). */
+/* Notes what a progressive scan gives. Refuses a scan that doesn't continue the earlier ones, or for which libjpeg
+ * raises an error (jdphuff.c, start_pass_phuff_decoder). */
 static int note_progressive(fpc_progress *progress, const fpc_scan *scan, const fpc_tables *tables) {
     if (scan->first > scan->last || scan->last > 63 || scan->low > 13) return FPC_BAD_SCAN;
     if (scan->first ? scan->count != 1 : scan->last != 0) return FPC_BAD_SCAN;
@@ -29,7 +29,7 @@ static int note_progressive(fpc_progress *progress, const fpc_scan *scan, const 
     return FPC_OK;
 }
 
-/* Notes that a sequential scan brings all coefficients of its components. libjpeg ignores what else its header says. */
+/* Notes that a sequential scan gives all coefficients of its components; libjpeg ignores its header's other fields. */
 static int note_sequential(fpc_progress *progress, const fpc_scan *scan) {
     for (int i = 0; i < scan->count; i++) {
         int8_t *low = progress->low[scan->component[i]];
@@ -52,7 +52,7 @@ int fpc_progress_complete(const fpc_progress *progress, int components) {
     return 1;
 }
 
-/* Decodes a sequential scan of some of the components into the stores. */
+/* Decodes a sequential scan of some components into the stores. */
 static int sequential_scan(fpc_jpeg *jpeg, const uint8_t *input) {
     int columns, rows, status = fpc_scan_start(jpeg, input, 0);
     fpc_scan_size(jpeg, &columns, &rows);
@@ -75,7 +75,7 @@ static int marker_behind(fpc_jpeg *jpeg, size_t *position) {
     return marker == FPC_END_OF_DATA ? FPC_TRUNCATED : FPC_OK;
 }
 
-/* Reads the segments between two scans. FPC_OK with *marker FPC_SOS or FPC_EOI, and *position after the marker. */
+/* Reads the segments between two scans. On FPC_OK, *marker is FPC_SOS or FPC_EOI, and *position is after the marker. */
 static int walk_between(fpc_jpeg *jpeg, size_t *position, int *marker) {
     for (;;) {
         if (jpeg->length - *position < 2) return FPC_TRUNCATED;

@@ -1,11 +1,11 @@
-/* sequential.c: baseline and extended sequential scans: MCUs are decoded where they are wanted, else skipped. */
+/* sequential.c: baseline and extended sequential scans. Decodes the MCUs that are needed, and skips the others. */
 #include "entropy.h"
 
 #include <string.h>
 
 void fpc_scan_size(const fpc_jpeg *jpeg, int *columns, int *rows) {
     const fpc_component *only = &jpeg->components[jpeg->scan.component[0]];
-    int alone = jpeg->scan.count == 1; /* its MCU is a block then, and none fills up (T.81, A.2.2) */
+    int alone = jpeg->scan.count == 1; /* then the MCU is one block, and no blocks fill it up (T.81, A.2.2) */
     *columns = alone ? only->blocks_wide : jpeg->frame.mcu_columns;
     *rows = alone ? only->blocks_high : jpeg->frame.mcu_rows;
 }
@@ -56,7 +56,7 @@ void fpc_scan_begin(fpc_jpeg *jpeg, const uint8_t *input) {
     fpc_bitstream_start(&jpeg->bits, input, jpeg->data + jpeg->length);
 }
 
-/* Whether the table was made of this code already; notes that it is from now on. */
+/* Returns 1 if the table was already made from this code; otherwise notes that it will be. */
 static int keep_spec(fpc_table_source *source, const fpc_huffman_spec *spec) {
     if (source->made && fpc_huffman_spec_equal(&source->spec, spec)) return 1;
     source->made = 1;

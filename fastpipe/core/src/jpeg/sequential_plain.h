@@ -1,9 +1,9 @@
-/* sequential_plain.h: the loops over the blocks of baseline and extended sequential scans. One body for all machines:
- * the compiler makes use of what each has.
+/* sequential_plain.h: the loops over the blocks of baseline and extended sequential scans, one body that is compiled
+ * for each machine.
  *
- * A look-up takes up to two symbols (skipping, three). Three things keep it fast: lengths stand in an array of bytes
- * of their own, as only they are on the way from one symbol to the next; the index is taken before the bits are
- * filled up, so that filling up isn't on that way; and all that is rare, the end of a block among it, has one exit. */
+ * A look-up takes up to two symbols (three when skipping). Three things keep it fast. Lengths have their own array of
+ * bytes, as the next symbol depends only on them. The index is taken before the bits are refilled, so that the next
+ * symbol doesn't wait for the refill. And all rare cases, with the end of a block, share one exit. */
 #include <string.h>
 
 #include "mcu.h"
@@ -28,7 +28,7 @@ static FPC_INLINE int32_t sequential_dc(fpc_reader *reader, const fpc_dc_table *
     return difference;
 }
 
-/* The first symbol of an entry has its value in the table; the last one's follows in the data. */
+/* Stores the values of an entry's symbols: the first symbol's is in the table, the last one's follows in the data. */
 static FPC_INLINE uint64_t sequential_store(fpc_reader *reader, const fpc_ac_entry *entry, uint32_t length,
                                             int16_t *block, uint64_t position) {
     block[fpc_natural_order[position + entry->first_advance]] = entry->value;
@@ -38,15 +38,15 @@ static FPC_INLINE uint64_t sequential_store(fpc_reader *reader, const fpc_ac_ent
     return position;
 }
 
-/* Decodes the AC coefficients of a block; returns the zigzag index of the last one, 0 for none. The reader must have
- * been filled up with at most 45 bits taken since then. */
+/* Decodes a block's AC coefficients; returns the zigzag index of the last one, 0 for none. At most 45 bits may have
+ * been taken since the reader's last refill. */
 static FPC_INLINE uint32_t sequential_ac(fpc_reader *reader, const fpc_ac_table *table, const fpc_huffman_spec *spec,
                                          int16_t *block, uint32_t *bad) {
-    uint64_t position = 1, index, before; /* of the next coefficient; what was left before the last look-up */
+    uint64_t position = 1, index, before; /* of the next coefficient; the bits before the last look-up */
     const fpc_ac_entry *entry;
     uint32_t length;
     for (;;) {
-        /* Two look-ups of up to 21 bits each for one filling up. */
+        /* One refill is enough for two look-ups of up to 21 bits each. */
         index = FPC_AC_INDEX(reader->bits);
         entry = &table->entries[index];
         length = table->lengths[index];
@@ -80,9 +80,9 @@ static FPC_INLINE uint32_t sequential_ac(fpc_reader *reader, const fpc_ac_table 
             if (position == 64) return 63;
             continue;
         }
-        /* Not `first != advance` first: whether the end of the block comes alone in its entry is a coin's toss. */
+        /* `first != advance` isn't tested first: whether an entry holds only the end of the block is unpredictable. */
         if (FPC_UNLIKELY(start + first == 64 && first != advance)) {
-            /* The first of two symbols ended the block, and the second one belongs to the next. */
+            /* The first of two symbols ended the block; the second one belongs to the next block. */
             uint32_t found = (uint32_t)fpc_huffman_spec_find(spec, FPC_NEXT_16(before));
             uint32_t taken = (found >> 8) + (found & 15);
             reader->bits = before << (taken & 63);
@@ -95,7 +95,7 @@ static FPC_INLINE uint32_t sequential_ac(fpc_reader *reader, const fpc_ac_table 
     }
 }
 
-/* Goes over the AC coefficients of a block. */
+/* Skips the AC coefficients of a block. */
 static FPC_INLINE void sequential_skip(fpc_reader *reader, const fpc_skip_table *table, const fpc_huffman_spec *spec,
                                        uint32_t *bad) {
     uint64_t position = 1, index, before;
@@ -117,9 +117,9 @@ static FPC_INLINE void sequential_skip(fpc_reader *reader, const fpc_skip_table 
             fpc_drop(reader, length);
             if (position < 64) continue;
         }
-        /* An end of block adds 128, so that these are the sound ends; 192 is an end after the last coefficient. */
+        /* An end of block adds 128, so these are the valid ends; 192 is an end of block after the last coefficient. */
         if (position == 64 || (position > 128 && position < 192)) return;
-        /* No symbol, or symbols beyond the block's end: this time one alone. */
+        /* There is no symbol, or the symbols exceed the block: takes a single symbol instead. */
         position -= advance;
         reader->bits = before;
         reader->count += length;
@@ -137,7 +137,7 @@ static FPC_INLINE void sequential_skip(fpc_reader *reader, const fpc_skip_table 
 
 /* ---- MCUs ------------------------------------------------------------------------------------------------------ */
 
-/* Decodes or skips up to `count` MCUs, as long as the data reaches; returns how many. */
+/* Decodes or skips up to `count` MCUs, as long as there is data; returns how many. */
 static FPC_INLINE uint32_t sequential_mcus(fpc_reader *shared, const uint8_t *limit, fpc_mcu *mcu, uint32_t count,
                                            uint32_t *bad, int skip) {
     fpc_reader reader = *shared;

@@ -1,9 +1,9 @@
-/* unstuff_plain.h: a scan's bytes without the zeros that are stuffed after each 0xFF, up to a marker. */
+/* unstuff_plain.h: copies a scan's bytes, without the zero that is stuffed after each 0xFF, up to a marker. */
 #include "bitstream.h"
 
-/* Takes a byte of 0xFF: one data byte where 0 follows, else a marker, before which any number of 0xFF may stand. With
- * several of them before a 0, libjpeg's two ways of decoding disagree, and the faster one leaves bytes over: here the
- * marker is 0xFF then, which nobody takes. Returns 0 where the data ends. */
+/* Takes a 0xFF: it is a data byte if a 0 follows, else begins a marker, which any number of 0xFF may precede. If
+ * several of them precede a 0, libjpeg's two decoders disagree, and the faster one leaves bytes over: here the marker
+ * is then 0xFF, which no caller accepts. Returns 0 at the end of the data. */
 static int take_marked(fpc_copy *copy) {
     const uint8_t *code = copy->from + 1;
     while (code < copy->end && *code == 0xFF) code++;
@@ -21,7 +21,7 @@ static int take_marked(fpc_copy *copy) {
     return 1;
 }
 
-/* The last bytes of the file, one by one; or those up to the next 0xFF, where one is known to be near. */
+/* Takes one byte: of the last ones of the file, or of those before a 0xFF that is known to be near. */
 static int take_byte(fpc_copy *copy) {
     if (copy->from == copy->end) {
         copy->marker = FPC_END_OF_DATA;
@@ -38,7 +38,7 @@ static inline void unstuff_plain(fpc_copy *copy) {
             uint64_t word, low = UINT64_C(0x0101010101010101);
             memcpy(&word, copy->from, sizeof word);
             memcpy(copy->to, &word, sizeof word);
-            /* A byte is 0xFF where its complement is 0: the well-known test for a zero byte, of the complement. */
+            /* A byte is 0xFF if its complement is 0, so this is the usual test for a zero byte, on the complement. */
             if (!((~word - low) & word & low << 7)) {
                 copy->from += 8;
                 copy->to += 8;

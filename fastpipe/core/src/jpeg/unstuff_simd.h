@@ -1,4 +1,4 @@
-/* unstuff_simd.h: unstuff_plain.h's copying, a run of bytes without 0xFF at once, or with AVX512-VBMI2 a whole
+/* unstuff_simd.h: unstuff_plain.h's copying, for a run of bytes without 0xFF at once, or with AVX512-VBMI2 a whole
  * register. */
 #include "unstuff_plain.h"
 
@@ -20,7 +20,7 @@ static void unstuff(fpc_copy *copy) {
 }
 #else
 #if defined(FPC_SIMD_VBMI)
-/* Whole registers, as long as each 0xFF has its zero: those zeros are pressed out. */
+/* Copies whole registers as long as each 0xFF is followed by a zero; the zeros are compressed out. */
 static void unstuff_many(fpc_copy *copy) {
     const uint8_t *from = copy->from;
     uint8_t *to = copy->to;
@@ -30,7 +30,7 @@ static void unstuff_many(fpc_copy *copy) {
         uint64_t kept = ~behind;
         if (behind & _mm512_test_epi8_mask(bytes, bytes)) break;
         from += 64;
-        if (marked >> 63) { /* what follows it isn't here */
+        if (marked >> 63) { /* the byte after it isn't in the register */
             kept &= ~((uint64_t)1 << 63);
             from--;
         }
@@ -52,7 +52,7 @@ static void unstuff(fpc_copy *copy) {
             const __m256i bytes = _mm256_loadu_si256((const __m256i *)copy->from);
             const uint32_t found = (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(bytes, marked));
             _mm256_storeu_si256((__m256i *)copy->to, bytes);
-            /* A branch, not a count: the next bytes needn't wait for what these are. */
+            /* A branch, not a count, so that the next bytes needn't wait for the result. */
             if (!found) {
                 copy->from += 32;
                 copy->to += 32;

@@ -1,4 +1,4 @@
-/* upsample.c: jdsample.c's ways to the image's size; the fast ones, with the conversion of colors, are kernels. */
+/* upsample.c: jdsample.c's methods of upsampling; the fast ones, which include the color conversion, are kernels. */
 #include "upsample.h"
 
 /* jdsample.c, jinit_upsampler, with do_fancy_upsampling as it is by default. */
@@ -26,7 +26,7 @@ void fpc_sampled_make(fpc_sampled *sampled, int horizontal, int vertical, int wi
     sampled->last_row = fpc_sampled_row(sampled, bottom);
     if (above < sampled->first_row) sampled->first_row = above;
     if (below > sampled->last_row) sampled->last_row = below;
-    /* For a single row the neighbour may be on the other side. */
+    /* For a single row, the neighbour may be on the other side. */
     if (below < sampled->first_row) sampled->first_row = below;
     if (above > sampled->last_row) sampled->last_row = above;
 }
@@ -38,13 +38,12 @@ void fpc_upsample_widen(const fpc_kernels *kernels, const fpc_sampled *sampled, 
         kernels->mix_rows(row + first, neighbour + first, wide + first, last - first + 1);
     else
         kernels->widen_row(row + first, wide + first, last - first + 1);
-    /* The outermost sample is repeated beside it: so the formula for the others gives that sample itself, as
-     * jdsample.c does. */
+    /* Repeats the outermost sample beside it: the general formula then gives the sample itself, as in jdsample.c. */
     if (sampled->first_column == 0) wide[-1] = wide[0];
     if (sampled->last_column == sampled->width - 1) wide[last + 1] = wide[last];
 }
 
-/* h2v1_fancy_upsample: (3 * nearer + farther + 1 or 2) >> 2; h2v2_fancy_upsample: of sums, (... + 8 or 7) >> 4. */
+/* h2v1_fancy_upsample: (3 * nearer + farther + 1 or 2) >> 2; for sums, h2v2_fancy_upsample: (... + 8 or 7) >> 4. */
 static void mix_columns(const fpc_sampled *sampled, const uint16_t *wide, int left, int width, uint8_t *restrict out) {
     const int sums = sampled->how == FPC_UP_BOTH;
     const int shift = sums ? 4 : 2, even = sums ? 8 : 1, odd = sums ? 7 : 2;
@@ -57,7 +56,7 @@ static void mix_columns(const fpc_sampled *sampled, const uint16_t *wide, int le
 
 void fpc_upsample_row(const fpc_sampled *sampled, const uint8_t *row, const uint8_t *neighbour, const uint16_t *wide,
                       int y, int left, int width, uint8_t *restrict out) {
-    const int start = left - sampled->origin; /* for the ways in which columns are pixels */
+    const int start = left - sampled->origin; /* for methods that keep the columns */
     switch (sampled->how) {
     case FPC_UP_NONE: break;
     case FPC_UP_HORIZONTAL:

@@ -1,4 +1,4 @@
-/* adjust.c: changes of colour, row by row, as Pillow's convert and ImageEnhance do them, and torchvision's hue on PIL
+/* adjust.c: changes of color, row by row, as Pillow's convert and ImageEnhance make them, and torchvision's hue of PIL
  * images. */
 #include "rgbx_pad.h"
 #include "operations.h"
@@ -11,10 +11,10 @@ static int64_t bytes_of(const fpc_stage *stage) { return (int64_t)stage->width *
 
 typedef struct gray_stage {
     fpc_stage stage;
-    uint8_t *room, *gray; /* a row of the input, and one in gray */
+    uint8_t *room, *gray; /* a row of the input, and the same in gray */
 } gray_stage;
 
-/* Makes the next row gray: of one channel, or the same three times. A gray image stays what it is. */
+/* Gives the next row in gray, in one channel or three equal ones. A gray image is unchanged. */
 static int next_gray(fpc_stage *stage, uint8_t *row) {
     const gray_stage *made = (const gray_stage *)stage;
     const fpc_kernels *kernels = stage->kernels;
@@ -45,7 +45,7 @@ int fpc_add_gray(fpc_chain *chain, const fpc_operation *operation) {
 
 typedef struct permute_stage {
     fpc_stage stage;
-    uint8_t *room, *planes[3], *ordered[3]; /* a row of the input, its channels, and these in the new order */
+    uint8_t *room, *planes[3], *ordered[3]; /* a row of the input, its channels, and the channels in the new order */
 } permute_stage;
 
 static int next_permuted(fpc_stage *stage, uint8_t *row) {
@@ -85,13 +85,13 @@ int fpc_add_permute(fpc_chain *chain, const fpc_operation *operation) {
 typedef struct saturation_stage {
     fpc_stage stage;
     float factor;
-    uint8_t *room, *gray, *grays; /* rows: the input, the gray one, and the gray one in three channels */
+    uint8_t *room, *gray, *grays; /* rows: the input, its gray, and the gray in three channels */
 } saturation_stage;
 
 static int next_saturated(fpc_stage *stage, uint8_t *row) {
     const saturation_stage *saturation = (const saturation_stage *)stage;
     const fpc_kernels *kernels = stage->kernels;
-    if (stage->channels == 1) return fpc_pull_row(stage->from, row); /* gray is its own gray */
+    if (stage->channels == 1) return fpc_pull_row(stage->from, row); /* the gray of a gray image is itself */
     uint8_t *gray = saturation->gray, *grays = saturation->grays;
     const uint8_t *in;
     const int status = fpc_borrow_row(stage->from, saturation->room, &in);

@@ -1,22 +1,22 @@
-/* adjust_plain.h: values looked up, rows blended and smoothed, hues turned. */
+/* adjust_plain.h: looks values up, blends and smooths rows, turns hues. */
 #include <stdint.h>
 
-/* ---- hue: Pillow's rgb2hsv_row and hsv2rgb in Convert.c, each product, sum and quotient in its type ---- */
+/* ---- hue: Pillow's rgb2hsv_row and hsv2rgb in Convert.c; all products, sums and quotients have the same types ---- */
 
-/* Rounds to nearest, halves up: C's round() of what isn't negative. */
+/* Rounds a nonnegative number as C's round(): to nearest, halves up. */
 static inline uint8_t adjust_rounded(double value) { return (uint8_t)(value + 0.5); }
 
 static inline void turn_hue_pixel(const uint8_t *in, int32_t shift, uint8_t *out) {
     const uint8_t red = in[0], green = in[1], blue = in[2];
     const uint8_t more = red > green ? red : green, less = red < green ? red : green;
     const uint8_t most = more > blue ? more : blue, least = less < blue ? less : blue;
-    if (most == least) { /* gray has no saturation: no hue shows */
+    if (most == least) { /* gray has no saturation: its hue doesn't matter */
         out[0] = out[1] = out[2] = most;
         return;
     }
     const float range = (float)(most - least), saturation = range / (float)most;
     const float r = (float)(most - red) / range, g = (float)(most - green) / range, b = (float)(most - blue) / range;
-    float hue; /* in sixths of the circle */
+    float hue; /* in sixths of a turn */
     if (red == most) {
         hue = b - g;
     } else if (green == most) {
@@ -24,7 +24,7 @@ static inline void turn_hue_pixel(const uint8_t *in, int32_t shift, uint8_t *out
     } else {
         hue = (float)(4.0 + (double)g - (double)r);
     }
-    const double turned = (double)hue / 6.0 + 1.0; /* fmod(turned, 1.0): it is below 2 */
+    const double turned = (double)hue / 6.0 + 1.0; /* fmod(turned, 1.0), as `turned` is below 2 */
     hue = (float)(turned < 1.0 ? turned : turned - 1.0);
     const int h = ((int)((double)hue * 255.0) + shift) & 255, s = (int)((double)saturation * 255.0);
 
@@ -63,7 +63,7 @@ static void look_up_rgb(const uint8_t *in, int32_t count, const uint8_t *tables,
     }
 }
 
-/* Pillow's Blend.c in float32, cut off. With a factor from 0 to 1 nothing leaves 0 to 255. */
+/* Pillow's Blend.c in float32, truncated and clamped. With a factor from 0 to 1 no value leaves 0 to 255. */
 static void blend_rows(const uint8_t *first, const uint8_t *second, float factor, int64_t count, uint8_t *out) {
     for (int64_t x = 0; x < count; x++) {
         const float mixed = (float)first[x] + factor * (float)(second[x] - first[x]);
@@ -71,8 +71,8 @@ static void blend_rows(const uint8_t *first, const uint8_t *second, float factor
     }
 }
 
-/* ImageFilter.SMOOTH: eight neighbours and five times the middle, by 13, to nearest. Pillow's Filter.c adds up in
- * float32 and cuts off; no sum is nearer to a half than 1/26, so that whole numbers give the same. */
+/* ImageFilter.SMOOTH: (the sum of eight neighbours and five times the middle) / 13, to nearest. Pillow's Filter.c adds
+ * up in float32 and truncates; no sum is nearer to a half than 1/26, so integers give the same result. */
 static void smooth_row(const uint8_t *above, const uint8_t *row, const uint8_t *below, int64_t count, int32_t step,
                        uint8_t *out) {
     for (int64_t x = 0; x < count; x++) {

@@ -1,8 +1,8 @@
-/* adjust_simd.h: values looked up, rows blended and smoothed, hues turned. */
+/* adjust_simd.h: looks values up, blends and smooths rows, turns hues. */
 #include "adjust_plain.h"
 
 #if defined(FPC_SIMD_VBMI)
-/* 64 bytes at once: an instruction chooses among 128, the highest bit between two of them. */
+/* Looks up 64 bytes at once: an instruction selects among 128 entries, the highest bit between two such results. */
 typedef struct adjust_table {
     __m512i quarters[4];
 } adjust_table;
@@ -19,14 +19,14 @@ SIMD __m512i adjust_entries(__m512i bytes, const adjust_table *table) {
     return _mm512_mask_blend_epi8(_mm512_movepi8_mask(bytes), low, high);
 }
 
-/* Mask of the bytes from x on, 64 at most, that lie before `count`. */
+/* A mask of up to 64 bytes, from x on, that lie before `count`. */
 SIMD __mmask64 adjust_there(int64_t x, int64_t count) {
     return count - x >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << (count - x)) - 1;
 }
 
 static void look_up(const uint8_t *in, int64_t count, const uint8_t *table, uint8_t *out) {
     const adjust_table entries = adjust_load(table);
-    /* from a line of the cache on, so that no store goes to two of them */
+    /* starts at a cache line, so that no store spans two */
     int64_t x = -(intptr_t)out & 63;
     const __mmask64 head = adjust_there(0, x < count ? x : count);
     _mm512_mask_storeu_epi8(out, head, adjust_entries(_mm512_maskz_loadu_epi8(head, in), &entries));
@@ -40,7 +40,7 @@ static void look_up(const uint8_t *in, int64_t count, const uint8_t *table, uint
 
 static void look_up_rgb(const uint8_t *in, int32_t count, const uint8_t *tables, uint8_t *out) {
     const uint64_t third =
-        UINT64_C(0x9249249249249249); /* bytes 0, 3, … 63; the next 64 begin with the second channel */
+        UINT64_C(0x9249249249249249); /* bytes 0, 3, … 63; the next 64 bytes begin with the second channel */
     const uint64_t reds[3] = {third, third << 2, third << 1}, greens[3] = {third << 1, third, third << 2};
     const adjust_table red = adjust_load(tables), green = adjust_load(tables + 256), blue = adjust_load(tables + 512);
     const int64_t bytes = 3 * (int64_t)count;
@@ -54,12 +54,12 @@ static void look_up_rgb(const uint8_t *in, int32_t count, const uint8_t *tables,
     }
 }
 #else
-/* Looks up 32 bytes in a table of 256, in sixteen parts of 16 entries: each but the first of a half of the table is
- * stored as its XOR with the part before, so that the XOR of the parts up to an index's own gives its entry. For the
- * parts after that the index, less 16 for each part, is negative, which looks up 0. */
+/* Looks up 32 bytes in a table of 256 entries, which is stored as sixteen parts of 16. Each part except the first of a
+ * half is stored as its XOR with the part before, so that the XOR of all parts up to an index's own gives its entry. In
+ * later parts the index, from which 16 is subtracted per part, is negative, which looks up 0. */
 SIMD vec adjust_entries(const vec *parts, vec low) {
     const vec sixteen = v_all8(16);
-    vec high = v_xor(low, v_all8(0x80)); /* values from 128 on are negative, and in `high` those below */
+    vec high = v_xor(low, v_all8(0x80)); /* values from 128 on are negative in `low`, smaller ones in `high` */
     vec found = v_xor(v_shuffle_low8(parts[0], low), v_shuffle_low8(parts[8], high));
     for (int i = 1; i < 8; i++) {
         low = v_sub_s8(low, sixteen);
@@ -85,7 +85,7 @@ static void look_up(const uint8_t *in, int64_t count, const uint8_t *table, uint
 
 static void split_channels(const uint8_t *rgb, int32_t count, uint8_t *const out[3]);
 
-#define ADJUST_AT_ONCE 1024 /* a multiple of 32: what is written after these is the next ones' place */
+#define ADJUST_AT_ONCE 1024 /* a multiple of 32: bytes written beyond these are overwritten by the next part */
 
 static void look_up_rgb(const uint8_t *in, int32_t count, const uint8_t *tables, uint8_t *out) {
     uint8_t planes[3][ADJUST_AT_ONCE + 32];
@@ -100,13 +100,13 @@ static void look_up_rgb(const uint8_t *in, int32_t count, const uint8_t *tables,
 #endif
 
 #define NONE 255
-/* Bytes 0 to 3, 4 to 7, 8 to 11, 12 to 15 of each half as four numbers of 32 bits. */
+/* Widens bytes 0 to 3, 4 to 7, 8 to 11 or 12 to 15 of each half to four 32-bit numbers. */
 #define WIDE(a) a, NONE, NONE, NONE, a + 1, NONE, NONE, NONE, a + 2, NONE, NONE, NONE, a + 3, NONE, NONE, NONE
 static const uint8_t adjust_widen[4][16] = {{WIDE(0)}, {WIDE(4)}, {WIDE(8)}, {WIDE(12)}};
 #undef WIDE
 #undef NONE
 
-/* adjust_plain.h's blend; what is above 255 or below 0 is cut by the packing. */
+/* adjust_plain.h's blend; packing clamps to 0 and 255. */
 SIMD vec adjust_blend(vec first, vec second, vec widen, vecf factor) {
     const vec from = v_shuffle8(first, widen), to = v_shuffle8(second, widen);
     const vecf mixed = v_add_float(v_float(from), v_mul_float(factor, v_float(v_sub32(to, from))));
@@ -128,7 +128,7 @@ SIMD vec adjust_three(const uint8_t *row, int32_t step) {
     return v_add16(v_add16(v_load_widened(row - step), v_load_widened(row)), v_load_widened(row + step));
 }
 
-/* 16 bytes of adjust_plain.h's sum; 5042 / 2**16 is as good as 1 / 13 up to 13 * 255. */
+/* Smooths 16 bytes as adjust_plain.h; 5042 / 2**16 is precise enough for 1 / 13 up to 13 * 255. */
 SIMD vec adjust_smooth(const uint8_t *above, const uint8_t *row, const uint8_t *below, int32_t step) {
     const vec four = v_mul16(v_load_widened(row), v_all16(4));
     const vec sum = v_add16(v_add16(adjust_three(above, step), adjust_three(row, step)),
@@ -146,21 +146,21 @@ static void smooth_row(const uint8_t *above, const uint8_t *row, const uint8_t *
 }
 
 #if defined(FPC_SIMD_AVX2)
-/* For each sixth of the circle (and once more the first) which of value, p, q and t become red, green and blue. */
+/* For each sixth of a turn (the first one again at the end): which of value, p, q and t become red, green and blue. */
 #define PICK(red, green, blue) (int32_t)(0x80000000u | (blue) << 16 | (green) << 8 | (red))
 static const int32_t adjust_picks[8] = {PICK(0, 3, 1), PICK(2, 0, 1), PICK(1, 0, 3), PICK(1, 2, 0),
                                         PICK(3, 1, 0), PICK(0, 1, 2), PICK(0, 3, 1), 0};
 #undef PICK
 
-/* n / divisor to nearest, without a division: 1 / divisor is the sum of the two. */
+/* n / divisor without a division; 1 / divisor is the sum of `nearest` and `rest`. */
 #define INVERSE(divisor) _mm256_set1_ps(1.0f / (divisor)), _mm256_set1_ps((float)(1.0 / (divisor) - (1.0f / (divisor))))
 SIMD __m256 adjust_divided(__m256 n, __m256 nearest, __m256 rest) {
     return _mm256_fmadd_ps(n, nearest, _mm256_mul_ps(n, rest));
 }
 
-/* Pillow's hue in parts of 255, cut off. It is, with the greatest and the least channel left out, a whole number of
- * sixths more or less what the middle one is away from the greatest. In float32, where Pillow has both types: the same
- * for all colors (test_adjustments.py). */
+/* Pillow's hue in units of 1 / 255 turn, truncated: a number of sixths, plus or minus the middle channel's distance
+ * from the greatest relative to the range. float32 gives the same as Pillow's types for all colors
+ * (test_adjustments.py). */
 SIMD __m256i adjust_hue(__m256i red, __m256i green, __m256i blue, __m256i most, __m256i least, __m256 range) {
     const __m256i one = _mm256_set1_epi32(1), none = _mm256_setzero_si256();
     const __m256i sums = _mm256_add_epi32(_mm256_add_epi32(red, green), blue);
@@ -170,7 +170,7 @@ SIMD __m256i adjust_hue(__m256i red, __m256i green, __m256i blue, __m256i most, 
     const __m256i not_red = _mm256_blendv_epi8(_mm256_set1_epi32(4), _mm256_set1_epi32(2), is_green);
     const __m256i base = _mm256_blendv_epi8(not_red, none, is_red);
     const __m256i before = _mm256_blendv_epi8(_mm256_blendv_epi8(green, red, is_green), blue, is_red);
-    const __m256i falls = _mm256_cmpeq_epi32(before, least); /* from base + 1; else it rises from base - 1 */
+    const __m256i falls = _mm256_cmpeq_epi32(before, least); /* from base + 1; otherwise it rises from base - 1 */
     const __m256 start = _mm256_cvtepi32_ps(_mm256_sub_epi32(base, _mm256_or_si256(falls, one)));
     const __m256 sign = _mm256_castsi256_ps(_mm256_slli_epi32(falls, 31));
     const __m256 sixths = _mm256_add_ps(start, _mm256_xor_ps(away, sign));
@@ -179,7 +179,7 @@ SIMD __m256i adjust_hue(__m256i red, __m256i green, __m256i blue, __m256i most, 
     return _mm256_cvttps_epi32(_mm256_mul_ps(hue, _mm256_set1_ps(255.0f)));
 }
 
-/* Turns eight pixels, of which four lie at `in` and four 12 bytes after it; 16 bytes are written at `out`, and at 12
+/* Turns the hue of eight pixels, four at `in` and four 12 bytes after it. Writes 16 bytes at `out`, and 16 bytes 12
  * bytes after it. */
 SIMD void adjust_turn8(const uint8_t *in, __m256i shift, uint8_t *out) {
     const __m256i spread = _mm256_setr_epi8(0, -1, -1, -1, 3, -1, -1, -1, 6, -1, -1, -1, 9, -1, -1, -1, /**/
@@ -197,7 +197,7 @@ SIMD void adjust_turn8(const uint8_t *in, __m256i shift, uint8_t *out) {
     const __m256 most = _mm256_cvtepi32_ps(highest), range = _mm256_cvtepi32_ps(_mm256_sub_epi32(highest, least));
     const __m256i turned = _mm256_add_epi32(adjust_hue(red, green, blue, highest, least, range), shift);
     const __m256 hue = _mm256_cvtepi32_ps(_mm256_and_si256(turned, _mm256_set1_epi32(255)));
-    const __m256 ratio = _mm256_div_ps(range, _mm256_max_ps(most, one)); /* of black any will do */
+    const __m256 ratio = _mm256_div_ps(range, _mm256_max_ps(most, one)); /* for black any ratio will do */
     const __m256 saturation = _mm256_round_ps(_mm256_mul_ps(ratio, _mm256_set1_ps(255.0f)), _MM_FROUND_TO_ZERO);
 
     const __m256 of_six = _mm256_mul_ps(hue, _mm256_set1_ps(6.0f));
@@ -205,7 +205,7 @@ SIMD void adjust_turn8(const uint8_t *in, __m256i shift, uint8_t *out) {
         _mm256_floor_ps(_mm256_mul_ps(_mm256_add_ps(of_six, _mm256_set1_ps(0.5f)), _mm256_set1_ps(1.0f / 255.0f)));
     const __m256 rest = _mm256_fnmadd_ps(sector, _mm256_set1_ps(255.0f), of_six);
     const __m256 part = adjust_divided(rest, INVERSE(255.0f)), gray = adjust_divided(saturation, INVERSE(255.0f));
-    /* float32 will do, where Pillow has float64: the same for every hue, saturation and value (test_adjustments.py). */
+    /* float32 gives the same as Pillow's float64 for every hue, saturation and value (test_adjustments.py). */
 #define ROUNDED(a) _mm256_cvttps_epi32(_mm256_add_ps(_mm256_mul_ps(most, a), _mm256_set1_ps(0.5f)))
     const __m256i p = ROUNDED(_mm256_sub_ps(one, gray)), q = ROUNDED(_mm256_fnmadd_ps(gray, part, one));
     const __m256i t = ROUNDED(_mm256_fnmadd_ps(gray, _mm256_sub_ps(one, part), one));

@@ -1,6 +1,6 @@
-/* blur.c: FPC_OP_BOX_BLUR and FPC_OP_GAUSSIAN_BLUR: Pillow's BoxBlur.c, to the last bit. Its passes along rows come
- * first, then those down the columns, and each rounds to whole numbers. Here a pass goes down the columns of many
- * bytes at once; for those along rows some rows are transposed, and transposed back. */
+/* blur.c: FPC_OP_BOX_BLUR and FPC_OP_GAUSSIAN_BLUR: Pillow's BoxBlur.c, bit for bit. All passes along rows come before
+ * those down columns, and each pass rounds to integers. A pass here goes down the columns of many bytes at once; for
+ * passes along rows, some rows are transposed before and after. */
 #include "blur.h"
 
 #include <math.h>
@@ -9,9 +9,9 @@
 #include "operations.h"
 
 #define GAUSSIAN_PASSES 3
-#define LARGEST_RADIUS (1 << 20) /* sums are numbers of 32 bits */
+#define LARGEST_RADIUS (1 << 20) /* sums are 32-bit numbers */
 
-/* _gaussian_blur_radius, where each operation is rounded as the types there have it. */
+/* _gaussian_blur_radius; each operation is rounded as with its types. */
 static float box_radius(float sigma) {
     const float sigma2 = sigma * sigma / GAUSSIAN_PASSES;
     const float length = (float)sqrt(12.0 * sigma2 + 1.0);
@@ -21,14 +21,14 @@ static float box_radius(float sigma) {
     return whole + part;
 }
 
-/* ImagingHorizontalBoxBlur's weights. */
+/* Sets ImagingHorizontalBoxBlur's weights. */
 static void weigh(fpc_blur_pass *pass, float radius) {
     pass->radius = (int32_t)radius;
     pass->weight = (uint32_t)((float)(1 << 24) / (radius * 2 + 1));
     pass->edge = ((1u << 24) - ((uint32_t)pass->radius * 2 + 1) * pass->weight) / 2;
 }
 
-/* Runs `count` passes, from the first buffer to the second and back; returns the buffer that has the result. */
+/* Runs `count` passes, alternating between the two buffers; returns the one with the result. */
 static uint8_t *run_passes(const fpc_stage *stage, const fpc_blur_pass *pass, int32_t count, uint8_t *from,
                            uint8_t *to) {
     for (int32_t i = 0; i < count; i++) {
@@ -40,8 +40,8 @@ static uint8_t *run_passes(const fpc_stage *stage, const fpc_blur_pass *pass, in
     return from;
 }
 
-/* Rows of three bytes a pixel into lines, one for each column, and back: pixels are moved as four bytes, as the next
- * one follows, or slack. */
+/* Transposes rows of three bytes per pixel to lines, one per column, and back. Pixels are moved as four bytes: after a
+ * pixel comes the next one, or slack. */
 static void to_lines(const uint8_t *rows, int64_t row_stride, int32_t columns, uint8_t *lines, int64_t stride) {
     for (int64_t x = 0; x < columns; x++) {
         const uint8_t *in = rows + 3 * x;
@@ -63,7 +63,7 @@ static int next_blurred(fpc_stage *stage, uint8_t *row) {
     return FPC_OK;
 }
 
-/* Blurs FPC_BLUR_ROWS rows along themselves. */
+/* Blurs FPC_BLUR_ROWS rows along the rows. */
 static void blur_along(const fpc_stage *stage, const fpc_blur_pass *pass, int32_t count, uint8_t *rows, int64_t stride,
                        uint8_t *scratch, int64_t scratch_bytes) {
     const fpc_kernels *kernels = stage->kernels;
@@ -80,7 +80,7 @@ static void blur_along(const fpc_stage *stage, const fpc_blur_pass *pass, int32_
     }
 }
 
-/* Pulls all rows of the stage before. */
+/* Reads all rows of the stage before. */
 static int pull_rows(fpc_stage *stage, uint8_t *image, int64_t stride) {
     int status = FPC_OK;
     for (int32_t y = 0; y < stage->height && status == FPC_OK; y++) {
@@ -108,7 +108,7 @@ int fpc_add_blur(fpc_chain *chain, const fpc_operation *operation) {
     fpc_blur_pass along = {
         .lines = stage->width, .bytes = FPC_BLUR_ROWS * channels, .stride = FPC_BLUR_ROWS * channels};
     fpc_blur_pass down = {.lines = stage->height, .bytes = stage->width * channels, .stride = stride};
-    const int64_t image_bytes = stride * blocks * FPC_BLUR_ROWS; /* whole blocks; those below the image hold anything */
+    const int64_t image_bytes = stride * blocks * FPC_BLUR_ROWS; /* whole blocks; rows below the image hold anything */
     const int64_t scratch_bytes = along.stride * (stage->width + FPC_BLUR_COLUMNS) + FPC_ROW_SLACK;
     const int64_t bytes = 2 * image_bytes + 2 * scratch_bytes;
     if ((chain->max_bytes > 0 && bytes > chain->max_bytes) || (uint64_t)bytes > SIZE_MAX) return FPC_TOO_LARGE;

@@ -1,15 +1,15 @@
-/* blur_plain.h: ImagingLineBoxBlur8 of Pillow's BoxBlur.c, on many columns at once: the sum of the lines within the
- * radius goes down with the line, in unsigned numbers of 32 bits, as there. */
+/* blur_plain.h: ImagingLineBoxBlur8 of Pillow's BoxBlur.c, for many columns at once: the sum of the lines within the
+ * radius moves down with the line, in unsigned 32-bit numbers as in Pillow. */
 #include <string.h>
 
 static inline int64_t blur_within(int64_t line, int64_t last) { return line < 0 ? 0 : line > last ? last : line; }
 
-/* The sum for the line before the first. */
+/* The sum for the line before the first one. */
 static inline void blur_start(const fpc_blur_pass *pass, const uint8_t *in, uint32_t *sums) {
     const int64_t last = pass->lines - 1;
     const uint32_t radius = (uint32_t)pass->radius;
     const uint32_t ahead =
-        radius < (uint32_t)last ? radius : (uint32_t)last; /* lines from the first on that are there */
+        radius < (uint32_t)last ? radius : (uint32_t)last; /* lines from the first one on that exist */
     for (int k = 0; k < FPC_BLUR_GROUP; k++) {
         sums[k] = in[k] * (radius + 1) + in[last * pass->stride + k] * (radius - ahead);
     }

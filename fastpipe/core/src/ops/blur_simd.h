@@ -1,14 +1,14 @@
-/* blur_simd.h: box blurs by 16-bit multiplications, where the sums are small enough: weights in parts of 2**12, so
- * that the whole is 2**12 times one sum of two products plus another. */
+/* blur_simd.h: box blurs with 16-bit multiplications, if the sums are small enough. Weights are split into two parts of
+ * 12 bits, so that the result is 2**12 times one sum of two products plus another. */
 #include "blur_plain.h"
 
-#define BLUR_MOST_RADIUS 63 /* 255 * (2 * 63 + 1) is a 16-bit number with a sign */
+#define BLUR_MOST_RADIUS 63 /* 255 * (2 * 63 + 1) fits a signed 16-bit number */
 
 typedef struct blur_weights {
-    vec high, low; /* pairs: a line's and an edge's */
+    vec high, low; /* pairs: the weight of a line, and that of an edge */
 } blur_weights;
 
-/* Rounded means of eight sums and edges, as numbers of 32 bits. */
+/* Rounded means of eight sums and edges, as 32-bit numbers. */
 SIMD vec blur_mean(vec pairs, const blur_weights *weights) {
     const vec high = v_shift_left32(v_madd16(pairs, weights->high), 12);
     return v_shift_right_u32(v_add32(high, v_add_madd16(v_all32(1 << 23), pairs, weights->low)), 24);
@@ -54,7 +54,7 @@ static void blur_lines(const fpc_blur_pass *pass, const uint8_t *in, uint8_t *ou
 }
 #undef BLUR_MOST_RADIUS
 
-/* Transposes sixteen times sixteen bytes in each half. */
+/* Transposes 16 by 16 bytes in each half. */
 SIMD void blur_transpose(vec square[16]) {
     vec turned[16];
     for (int i = 0; i < 8; i++) {

@@ -1,4 +1,4 @@
-/* geometry.c: crop, flips, transpose and padding: pixels that move as they are. */
+/* geometry.c: crop, flips, transpose and padding: pixels move without changing. */
 #include "operations.h"
 
 #include <string.h>
@@ -103,7 +103,7 @@ static int next_transposed(fpc_stage *stage, uint8_t *row) {
             uint8_t *out = transpose->rows + x * channels;
             if (channels == 1) {
                 for (int32_t y = 0; y < count; y++, out += row_bytes) *out = *in++;
-            } else { /* four bytes at once: the next pixel, or slack, follows both */
+            } else { /* four bytes at once: after both comes the next pixel, or slack */
                 for (int32_t y = 0; y < count; y++, in += channels, out += row_bytes) memcpy(out, in, 4);
             }
         }
@@ -132,11 +132,11 @@ typedef struct pad_stage {
     fpc_stage stage;
     fpc_image image;
     fpc_op_pad pad;
-    uint8_t *fill; /* a row of the constant */
+    uint8_t *fill; /* a row with the constant value */
 } pad_stage;
 
-/* The source of position `i` of an axis of `size`, as numpy.pad has it; -1 for the constant. Reflections go on
- * beyond the image's size: reflect has period 2 * size - 2 (the edge once), symmetric 2 * size (the edge twice). */
+/* The source of position `i` on an axis of `size`, as in numpy.pad; -1 for the constant. Reflections continue beyond
+ * the image's size: `reflect` has the period 2 * size - 2 (each edge once), `symmetric` 2 * size (each edge twice). */
 static int64_t padded_from(int64_t i, int64_t size, int32_t mode) {
     if (i >= 0 && i < size) return i;
     if (mode == FPC_CONSTANT) return -1;
@@ -149,7 +149,7 @@ static int64_t padded_from(int64_t i, int64_t size, int32_t mode) {
     return mode == FPC_REFLECT ? period - at : period - 1 - at;
 }
 
-/* Fills pixels [first, end) of a row, which lie beside those of the image's row `in`. */
+/* Fills pixels [first, end) of a row, beside the pixels of the image's row `in`. */
 static void pad_beside(const pad_stage *padding, const uint8_t *in, int64_t first, int64_t end, uint8_t *row) {
     const int64_t channels = padding->stage.channels, width = padding->stage.from->width;
     if (padding->pad.mode == FPC_CONSTANT) {

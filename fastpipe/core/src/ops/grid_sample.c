@@ -1,11 +1,11 @@
-/* grid_sample.c: planes of bytes where a grid's points are, as torch's grid_sample finds them. */
+/* grid_sample.c: samples planes of bytes at a grid's points, as torch's grid_sample does. */
 #include "context.h"
 #include "tensors.h"
 
 #include <string.h>
 
-/* Copies the image to pixels of four bytes, the fourth one 1, with a border of two zero pixels on each side, so that no
- * point needs a check. */
+/* Copies the image to pixels of four bytes, the fourth of which is 1, with a border of two zero pixels on each side, so
+ * that no point needs a check. */
 static void spread(const uint8_t *in, const fpc_grid_sample *sample, uint32_t *pixels) {
     const int32_t width = sample->width, stride = width + 4;
     const int64_t plane = (int64_t)sample->height * width;
@@ -27,7 +27,7 @@ static void spread(const uint8_t *in, const fpc_grid_sample *sample, uint32_t *p
 }
 
 int fpc_grid_sample_check(const fpc_grid_sample *sample) {
-    /* places are 32-bit numbers, and a grid's numbers whole or half ones in float32 */
+    /* positions are 32-bit numbers, and a grid's numbers are exact in float32, with halves */
     if (((int64_t)sample->height + 4) * ((int64_t)sample->width + 4) > INT32_MAX) return FPC_TOO_LARGE;
     if (sample->width >= 1 << 22 || sample->height >= 1 << 22) return FPC_TOO_LARGE;
     return sample->out_width >= 1 << 22 || sample->out_height >= 1 << 22 ? FPC_TOO_LARGE : FPC_OK;

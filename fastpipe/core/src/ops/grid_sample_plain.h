@@ -1,14 +1,14 @@
-/* grid_sample_plain.h: points of a grid, and pixels there, as torch's affine_grid and grid_sample have them in float32
- * (aten/src/ATen/native/cpu/GridSamplerKernel.cpp; align_corners=False, zeros outside). `fused`: as torch's loops for
- * AVX2 and AVX-512, where a product and a sum are rounded once. */
+/* grid_sample_plain.h: the points of a grid and the pixels there, as torch's affine_grid and grid_sample compute them
+ * in float32 (aten/src/ATen/native/cpu/GridSamplerKernel.cpp; align_corners=False, zeros outside). `fused`: as torch's
+ * loops for AVX2 and AVX-512, which round a product and a sum once. */
 #include <math.h>
 #include <string.h>
 
 /* a * b + c */
 static inline float sample_sum(float a, float b, float c, bool fused) { return fused ? fmaf(a, b, c) : a * b + c; }
 
-/* Positions in the image of `count` points from (row, column) on, whose first pixel's middle is at 0. Beyond its border
- * of zeros all places are alike. */
+/* Positions in the image of `count` points from (row, column) on; the first pixel's middle is 0. Beyond the border of
+ * zeros all positions are the same. */
 static inline void sample_points(const fpc_grid_sample *sample, int32_t row, int32_t column, int32_t count, bool fused,
                                  float *xs, float *ys) {
     const float *grid = sample->grid, *theta = sample->theta;
@@ -37,10 +37,10 @@ static inline void sample_points(const fpc_grid_sample *sample, int32_t row, int
     }
 }
 
-/* Both may be negative, but not below -2. */
+/* The floor of a number that isn't below -2. */
 static inline int32_t sample_floor(float x) { return (int32_t)(x + 2.0f) - 2 - ((float)((int32_t)(x + 2.0f) - 2) > x); }
 
-/* Rounds to nearest, ties to even, what is nearer to 0 than 2**22. */
+/* Rounds a number between -2**22 and 2**22 to nearest, ties to even. */
 static inline float sample_round(float x) { return x + 12582912.0f - 12582912.0f; }
 
 static inline void sample_run_plain(const fpc_grid_sample *sample, const float *xs, const float *ys, int32_t count,
@@ -75,12 +75,12 @@ static inline void sample_nearest(const fpc_grid_sample *sample, const float *xs
 typedef void sample_run(const fpc_grid_sample *sample, const float *xs, const float *ys, int32_t count, bool fused,
                         float (*rows)[FPC_GRID_SAMPLE_BLOCK]);
 
-/* One block of a row. */
+/* Samples one block of a row. */
 static inline void sample_block(const fpc_grid_sample *sample, int32_t row, int32_t column, int32_t count, bool fused,
                                 sample_run *run) {
     float xs[FPC_GRID_SAMPLE_BLOCK], ys[FPC_GRID_SAMPLE_BLOCK], rows[4][FPC_GRID_SAMPLE_BLOCK];
     sample_points(sample, row, column, count, fused, xs, ys);
-    for (int32_t k = count; k % 8; k++) xs[k] = ys[k] = 0.0f; /* for who takes eight at once */
+    for (int32_t k = count; k % 8; k++) xs[k] = ys[k] = 0.0f; /* for kernels that take eight at once */
     if (sample->bilinear) {
         run(sample, xs, ys, count, fused, rows);
     } else {

@@ -1,4 +1,4 @@
-/* grid_sample_simd.h: eight points of a grid at once; the rest as in plain C. */
+/* grid_sample_simd.h: samples eight points of a grid at once; the rest is as in plain C. */
 #include "grid_sample_plain.h"
 
 #if defined(FPC_SIMD_AVX2)
@@ -6,7 +6,7 @@ SIMD vecf sample_sum8(vecf a, vecf b, vecf c, bool fused) {
     return fused ? v_fma_float(a, b, c) : v_add_float(v_mul_float(a, b), c);
 }
 
-/* Two neighbours from each of the places 0, 1, 4 and 5. */
+/* Loads two neighbouring pixels from each of the places 0, 1, 4 and 5. */
 SIMD __m256 sample_pairs(const uint32_t *pixels, const int32_t *places) {
     const __m128i a = _mm_loadl_epi64((const __m128i *)(const void *)(pixels + places[0]));
     const __m128i b = _mm_loadl_epi64((const __m128i *)(const void *)(pixels + places[1]));

@@ -1,4 +1,4 @@
-/* histogram.c: counts of values, and the table that equalizes them. */
+/* histogram.c: counts values, and makes the table that equalizes them. */
 #include "histogram.h"
 
 #include <string.h>
@@ -23,11 +23,11 @@ void fpc_equalize_table(const int64_t *counts, uint8_t *table) {
 }
 
 enum {
-    COUNTERS = 4, /* of each value: neighbours are often equal, and a counter can't be raised twice at once */
+    COUNTERS = 4, /* per value: neighbours are often equal, and a counter can't be incremented twice at once */
     AT_ONCE = 1 << 30
 };
 
-/* Called with constants, so that the compiler knows what lies where. */
+/* Called with constant `channels`, so that the compiler can unroll the counters. */
 static inline void count_some(const uint8_t *in, int64_t count, int channels, uint32_t counts[COUNTERS][3][256]) {
     int64_t x = 0;
     for (; x + COUNTERS <= count; x += COUNTERS, in += COUNTERS * channels) {

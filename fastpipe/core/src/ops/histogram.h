@@ -1,4 +1,4 @@
-/* histogram.h: counts of values, and the table that equalizes them. */
+/* histogram.h: counts values, and makes the table that equalizes them. */
 #ifndef FPC_HISTOGRAM_H
 #define FPC_HISTOGRAM_H
 

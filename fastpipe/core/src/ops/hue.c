@@ -1,7 +1,6 @@
-/* hue.c: torchvision's adjust_hue of tensors (transforms/v2/functional/_color.py: _rgb_to_hsv, _hsv_to_rgb), of uint8
- * by way of float32. Each of torch's operations is one operation here, in the same order, so that each rounds alike; to
- * be compiled without contraction. Values in between are known not to be negative, so that a cast is a floor, and what
- * is left of it is fmod(x, 1). */
+/* hue.c: torchvision's adjust_hue of uint8 tensors, by way of float32 (transforms/v2/functional/_color.py: _rgb_to_hsv,
+ * _hsv_to_rgb). Each of torch's operations is one operation here, in the same order, so that all round alike; compile
+ * without contraction. Intermediate values aren't negative, so a cast is a floor, and the remainder is fmod(x, 1). */
 #include "tensors.h"
 
 enum { BLOCK = 512 };
@@ -34,7 +33,7 @@ static void to_hsv(const uint8_t *red, const uint8_t *green, const uint8_t *blue
 static void turn(float *hue, int count, float by) {
     for (int k = 0; k < count; k++) {
         const float moved = hue[k] + by;
-        const float rest = moved - (float)(int32_t)moved; /* with the sign of `moved`, as fmod */
+        const float rest = moved - (float)(int32_t)moved; /* has the sign of `moved`, as fmod */
         hue[k] = rest < 0.0f ? rest + 1.0f : rest;
     }
 }

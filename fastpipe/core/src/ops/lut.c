@@ -1,5 +1,5 @@
-/* lut.c: operations that look each value up in a table of 256: a given one, or one that is made of the whole image, as
- * Pillow's ImageEnhance.Contrast and ImageOps make it. */
+/* lut.c: operations that look each value up in a table of 256: a given table, or one computed from the whole image, as
+ * in Pillow's ImageEnhance.Contrast and ImageOps. */
 #include "operations.h"
 
 #include <string.h>
@@ -9,9 +9,9 @@
 
 typedef struct lut_stage {
     fpc_stage stage;
-    fpc_image image;         /* the input, if the table is made of it; else its rows are NULL */
-    uint8_t tables[3 * 256]; /* one for each channel */
-    bool same;               /* one table serves all channels */
+    fpc_image image;         /* the input, if the table is computed from it; else its rows are NULL */
+    uint8_t tables[3 * 256]; /* one table per channel */
+    bool same;               /* all channels have the same table */
     bool identity;
 } lut_stage;
 
@@ -35,7 +35,7 @@ static int next_looked_up(fpc_stage *stage, uint8_t *row) {
     return FPC_OK;
 }
 
-/* Completes a stage whose tables are filled. */
+/* Completes a stage whose tables are set. */
 static int use_tables(lut_stage *lut) {
     const uint8_t *tables = lut->tables;
     const int32_t channels = lut->stage.channels;
@@ -55,7 +55,7 @@ int fpc_add_lut(fpc_chain *chain, const fpc_operation *operation) {
     return use_tables(lut);
 }
 
-/* A stage whose table is made of all rows of the one before. */
+/* Adds a stage whose table is computed from all rows of the stage before. */
 static int add_with_image(fpc_chain *chain, lut_stage **lut) {
     *lut = fpc_chain_add(chain, sizeof **lut, next_looked_up);
     return *lut ? fpc_borrow_image(chain, &(*lut)->stage, &(*lut)->image) : FPC_NO_MEMORY;
@@ -66,7 +66,7 @@ static int add_with_image(fpc_chain *chain, lut_stage **lut) {
 static uint64_t sum_of(const uint8_t *row, int32_t count) {
     uint64_t sum = 0;
     for (int32_t x = 0; x < count;) {
-        uint32_t part = 0; /* of bytes that can't overflow it */
+        uint32_t part = 0; /* the sum of so many bytes that it can't overflow */
         const int32_t end = count - x < 1 << 20 ? count : x + (1 << 20);
         for (; x < end; x++) part += row[x];
         sum += part;
@@ -102,7 +102,7 @@ int fpc_add_contrast(fpc_chain *chain, const fpc_operation *operation) {
     return use_tables(lut);
 }
 
-/* Up to here float32 holds every whole number, so that torch.mean's sum is exact, in whatever order it is added up. */
+/* Up to this sum float32 holds every integer, so that torch.mean's sum is exact in any order of addition. */
 #define MOST_TENSOR_SUM (1 << 24)
 
 int fpc_add_tensor_contrast(fpc_chain *chain, const fpc_operation *operation) {
@@ -136,7 +136,7 @@ int fpc_add_tensor_contrast(fpc_chain *chain, const fpc_operation *operation) {
 
 /* ---- autocontrast ---- */
 
-/* Widens the least and greatest value of each column's byte by a row: compilers make vectors of it. */
+/* Widens the range of values of each column by a row, which compilers vectorise. */
 static void widen_range(const uint8_t *row, int64_t count, uint8_t *least, uint8_t *most) {
     for (int64_t x = 0; x < count; x++) {
         least[x] = least[x] < row[x] ? least[x] : row[x];
@@ -176,7 +176,7 @@ int fpc_add_autocontrast(fpc_chain *chain, const fpc_operation *operation) {
         const int low = least[c], high = most[c];
         const double scale = high > low ? 255.0 / (high - low) : 1.0, offset = high > low ? -low * scale : 0.0;
         for (int i = 0; i < 256; i++) {
-            const double value = i * scale + offset; /* cut off, as Python's int() */
+            const double value = i * scale + offset; /* truncated, as by Python's int() */
             lut->tables[256 * c + i] = value <= 0.0 ? 0 : value >= 255.0 ? 255 : (uint8_t)value;
         }
     }

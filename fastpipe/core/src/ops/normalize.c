@@ -1,4 +1,4 @@
-/* normalize.c: tables of 256 values for floating-point sinks, and whether the fast way gives the same. */
+/* normalize.c: tables of 256 values for sinks of floats, and the test if the fast path gives the same values. */
 #include "normalize.h"
 
 #include "kernels.h"
@@ -22,26 +22,26 @@ uint16_t fpc_float16_bits(float value) {
     if (bits < 0x38800000u) {                                   /* below 2**-14: subnormal, in steps of 2**-24 */
         float magnitude;
         memcpy(&magnitude, &bits, sizeof magnitude);
-        const float shifted = magnitude + 0.5f; /* whose last bit is 2**-24: the addition rounds */
+        const float shifted = magnitude + 0.5f; /* the last bit is 2**-24: the addition rounds */
         uint32_t rounded;
         memcpy(&rounded, &shifted, sizeof rounded);
         return (uint16_t)(sign | (rounded - 0x3F000000u));
     }
-    /* the exponent's bias from 127 to 15, and 13 bits fewer */
+    /* changes the exponent's bias from 127 to 15, and rounds away 13 bits */
     const uint32_t rounded = bits - 0x38000000u + 0xFFFu + (bits >> 13 & 1);
     return (uint16_t)(sign | rounded >> 13);
 }
 
-/* 1 / divisor as the sum of two floats: the nearest one, and what is missing to it. */
+/* 1 / divisor as the sum of two floats: the nearest float, and the difference from it. */
 static void reciprocal(float divisor, float *first, float *rest) {
     *first = (float)(1.0 / (double)divisor);
     *rest = (float)(1.0 / (double)divisor - (double)*first);
 }
 
-/* Whether the kernel gives the tables' values, to the bit, where it takes the fast way. */
+/* True if the kernel's fast path gives exactly the tables' values. */
 static bool fast_way_is_exact(fpc_normalizer *normalizer, const fpc_kernels *kernels) {
     uint8_t ramp[3 * 256 + 64];
-    float rows[3][256]; /* or numbers of 16 bits, in half of it */
+    float rows[3][256]; /* or 16-bit numbers, in half of the memory */
     memset(ramp, 0, sizeof ramp);
     for (int i = 0; i < 3 * 256; i++) ramp[i] = (uint8_t)(i / 3);
     void *const out[3] = {rows[0], rows[1], rows[2]};
@@ -71,7 +71,7 @@ void fpc_normalizer_make(fpc_normalizer *normalizer, const fpc_sink *sink, const
     const bool by_factor = sink->flags & FPC_BY_FACTOR;
     reciprocal(255.0f, &normalizer->by_255[0], &normalizer->by_255[1]);
     if (by_factor) normalizer->by_255[0] = 1.0f;             /* x itself */
-    if (multiply || by_factor) normalizer->by_255[1] = 0.0f; /* x * (1 / 255), the factor in float32 */
+    if (multiply || by_factor) normalizer->by_255[1] = 0.0f; /* x * (1 / 255), with the factor in float32 */
     if (normalize) {
         memcpy(normalizer->mean, sink->mean, three);
         memcpy(normalizer->std, sink->std, three);
