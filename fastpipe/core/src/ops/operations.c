@@ -1,4 +1,4 @@
-/* operations.c: the table from an operation's kind to its stage. */
+/* operations.c: the table of the stage for each kind of operation. */
 #include "rgbx_pad.h"
 #include "operations.h"
 

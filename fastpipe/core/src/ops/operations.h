@@ -1,14 +1,15 @@
-/* operations.h: the stages of the operations. A new one is an fpc_kind, a function here, and a row in operations.c. */
+/* operations.h: the stages of the operations. A new one needs an fpc_kind, a function here and a row in
+ * operations.c. */
 #ifndef FPC_OPERATIONS_H
 #define FPC_OPERATIONS_H
 
 #include "stage.h"
 
-/* Adds an operation's stage to a chain, which has a source: FPC_OK, or FPC_BAD_OPERATION where the arguments don't fit
- * the image, FPC_TOO_LARGE, FPC_NO_MEMORY, or what the stages before came to. */
+/* Adds an operation's stage to a chain that has a source. FPC_OK; FPC_BAD_OPERATION if the arguments don't fit the
+ * image; FPC_TOO_LARGE, FPC_NO_MEMORY, or an earlier stage's status. */
 typedef int fpc_add_stage(fpc_chain *chain, const fpc_operation *operation);
 
-/* Any operation but a resize (resample.h). */
+/* Adds any operation except a resize (resample.h). */
 fpc_add_stage fpc_add_operation;
 
 /* geometry.c */
@@ -30,7 +31,7 @@ fpc_add_stage fpc_add_warp;
 /* blur.c */
 fpc_add_stage fpc_add_blur;
 
-/* The factor of a blend in float32, as Pillow has it; false where float32 has no such number. */
+/* Sets *factor to a blend's factor in float32, as in Pillow; false if float32 has no such number. */
 static inline bool fpc_blend_factor(const fpc_op_blend *blend, float *factor) {
     if (!(blend->factor >= -3.0e38 && blend->factor <= 3.0e38)) return false; /* NaN, too */
     *factor = (float)blend->factor;

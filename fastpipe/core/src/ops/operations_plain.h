@@ -1,7 +1,7 @@
-/* operations_plain.h: rows of pixels, picked, flipped and made gray. */
+/* operations_plain.h: picks, flips and grays rows of pixels. */
 #include <string.h>
 
-/* Pixels [first, end) of the result's `count`. */
+/* Writes pixels [first, end) of the result, which has `count` pixels. */
 static inline void flip_rgb_plain(const uint8_t *in, int32_t first, int32_t end, int32_t count, uint8_t *out) {
     for (int32_t x = first; x < end; x++) {
         const uint8_t *pixel = in + 3 * (int64_t)(count - 1 - x);
@@ -9,7 +9,7 @@ static inline void flip_rgb_plain(const uint8_t *in, int32_t first, int32_t end,
     }
 }
 
-/* Compilers make vectors of both. */
+/* Compilers vectorise both. */
 static void flip_rgbx(const uint8_t *in, int32_t count, uint8_t *out) {
     for (int64_t x = 0; x < count; x++) memcpy(out + 4 * x, in + 4 * (count - 1 - x), 4);
 }
@@ -18,9 +18,9 @@ static void flip_gray(const uint8_t *in, int32_t count, uint8_t *out) {
     for (int64_t x = 0; x < count; x++) out[x] = in[count - 1 - x];
 }
 
-/* Copies pixels of three bytes by four bytes at once. */
+/* Copies pixels of three bytes, four bytes at once. */
 static void pick_each(const uint8_t *in, const fpc_picks *picks, uint8_t *out) {
-    const int32_t *const offsets = picks->offsets; /* a copy: compilers can't know that `out` isn't in `picks` */
+    const int32_t *const offsets = picks->offsets; /* a copy, as compilers can't know that `out` isn't in `picks` */
     const int32_t count = picks->count;
     if (picks->channels == 1) {
         for (int32_t x = 0; x < count; x++) out[x] = in[offsets[x]];
@@ -48,7 +48,7 @@ static void pick_pixels(const uint8_t *in, const fpc_picks *picks, uint8_t *out)
 #ifndef FPC_SIMD_H
 static void flip_rgb(const uint8_t *in, int32_t count, uint8_t *out) { flip_rgb_plain(in, 0, count, count, out); }
 
-/* Pillow's L24 in Convert.c: ITU-R 601-2 luma in parts of 2**16. */
+/* Pillow's L24 in Convert.c: ITU-R 601-2 luma in units of 1 / 2**16. */
 static void rgb_to_gray(const uint8_t *in, int32_t count, uint8_t *out) {
     for (int32_t x = 0; x < count; x++, in += 3) {
         out[x] = (uint8_t)((in[0] * 19595u + in[1] * 38470u + in[2] * 7471u + 0x8000u) >> 16);

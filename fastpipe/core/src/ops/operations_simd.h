@@ -1,10 +1,10 @@
-/* operations_simd.h: rows of pixels, picked, flipped and made gray. */
+/* operations_simd.h: picks, flips and grays rows of pixels. */
 #include "operations_plain.h"
 
 #define NONE 255
-/* Five pixels of three bytes, the last one first. */
+/* Reverses five pixels of three bytes. */
 static const uint8_t operations_flip[16] = {12, 13, 14, 9, 10, 11, 6, 7, 8, 3, 4, 5, 0, 1, 2, NONE};
-/* Splits four pixels: red and green, green and blue, as pairs of 16-bit numbers. */
+/* Splits four pixels to pairs of 16-bit numbers: red and green, green and blue. */
 static const uint8_t operations_red_green[16] = {0, NONE, 1, NONE, 3, NONE, 4,  NONE,
                                                  6, NONE, 7, NONE, 9, NONE, 10, NONE};
 static const uint8_t operations_green_blue[16] = {1, NONE, 2, NONE, 4,  NONE, 5,  NONE,
@@ -18,7 +18,7 @@ static const uint8_t operations_flip21[64] = {C3(60), C3(57), C3(54), C3(51), C3
                                               C3(12), C3(9),  C3(6),  C3(3),  C3(0),  0};
 #undef C3
 
-/* 21 pixels of the result at most, from x on. */
+/* Writes at most 21 pixels of the result, from x on. */
 SIMD void operations_flip_some(const uint8_t *in, int32_t x, int32_t count, uint8_t *out) {
     const int32_t pixels = count - x < 21 ? count - x : 21;
     const __mmask64 there = (UINT64_C(1) << 3 * pixels) - 1;
@@ -28,7 +28,7 @@ SIMD void operations_flip_some(const uint8_t *in, int32_t x, int32_t count, uint
     _mm512_mask_storeu_epi8(out + 3 * (int64_t)x, there, _mm512_permutexvar_epi8(order, from));
 }
 
-/* Masks cost a third of the time: only where a byte more would be outside of the rows. */
+/* Masks take a third of the time, so they are only used where one more byte would be outside of the rows. */
 static void flip_rgb(const uint8_t *in, int32_t count, uint8_t *out) {
     const __m512i order = _mm512_loadu_si512(operations_flip21);
     operations_flip_some(in, 0, count, out);
@@ -55,7 +55,7 @@ static void pick_pixels(const uint8_t *in, const fpc_picks *picks, uint8_t *out)
 #else
 static void flip_rgb(const uint8_t *in, int32_t count, uint8_t *out) {
     const vec order = v_load_twice(operations_flip);
-    int32_t x = count < 1 ? count : 1; /* a byte after five pixels is read and written: none outside of the rows */
+    int32_t x = count < 1 ? count : 1; /* each turn accesses a byte after its five pixels: it must lie in the rows */
     flip_rgb_plain(in, 0, x, count, out);
     for (; x + 11 <= count; x += 10) {
         const uint8_t *from = in + 3 * (int64_t)(count - 5 - x);
@@ -67,8 +67,8 @@ static void flip_rgb(const uint8_t *in, int32_t count, uint8_t *out) {
 }
 #endif
 
-/* Eight pixels, four from each place, as 32-bit numbers: operations_plain.h's sum. 38470 is no 16-bit number: green
- * counts twice with half of it. */
+/* operations_plain.h's luma of eight pixels, four from each address, as 32-bit numbers. 38470 exceeds 16 bits, so green
+ * is added twice with half of it. */
 SIMD vec operations_luma(const uint8_t *first, const uint8_t *second) {
     const vec bytes = v_load_halves(first, second);
     const vec red_green = v_shuffle8(bytes, v_load_twice(operations_red_green));

@@ -1,4 +1,4 @@
-/* paint_plain.h: indices to the colors of a palette, in plain C. */
+/* paint_plain.h: looks up indices in the colors of a palette, in plain C. */
 #ifndef FPC_PAINT_PLAIN_H
 #define FPC_PAINT_PLAIN_H
 

@@ -1,11 +1,11 @@
-/* paint_simd.h: paint_plain.h's in the words of simd.h: of a palette of few colors, as masks have, by shuffles. */
+/* paint_simd.h: paint_plain.h's function with simd.h: looks up palettes of few colors, as of masks, by shuffles. */
 #ifndef FPC_PAINT_SIMD_H
 #define FPC_PAINT_SIMD_H
 
 #include "color_simd.h"
 #include "paint_plain.h"
 
-#define PAINT_COLORS 16 /* that a shuffle knows */
+#define PAINT_COLORS 16 /* colors per shuffle */
 #define PAINT_SHUFFLES 3
 
 SIMD void paint_some(const uint8_t *samples, int32_t count, const fpc_palette *palette, uint8_t *rgb,
@@ -18,7 +18,7 @@ SIMD void paint_some(const uint8_t *samples, int32_t count, const fpc_palette *p
         const vec all = v_shuffle8(v_load(samples + x), v_load(color_even_first));
         vec colors[3] = {v_zero(), v_zero(), v_zero()};
         for (int i = 0; i < shuffles; i++) {
-            /* Numbers of this table's colors become 112 to 127; all others are negative. */
+            /* Indices of this table's colors become 112 to 127; all others become negative. */
             const vec index = v_add_us8(v_sub8(all, v_all8(PAINT_COLORS * i)), v_all8(128 - PAINT_COLORS));
             for (int c = 0; c < 3; c++) colors[c] = v_or(colors[c], v_shuffle_low8(planes[i][c], index));
         }

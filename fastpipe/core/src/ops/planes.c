@@ -1,4 +1,4 @@
-/* planes.c: changes of colour as torchvision's tensor backend does them, on uint8 tensors (C, H, W). */
+/* planes.c: changes of color on uint8 tensors (C, H, W), as in torchvision's tensor backend. */
 #include "context.h"
 #include "histogram.h"
 #include "tensors.h"
@@ -52,7 +52,7 @@ static uint64_t gray_sum(const fpc_kernels *kernels, const uint8_t *in, int32_t 
     return sum;
 }
 
-/* One image of a batch; its sizes are checked. */
+/* Changes one image of a batch; the caller has checked its size. */
 static int change_image(const fpc_kernels *kernels, const fpc_operation *operation, const fpc_tensor_blend *blend,
                         const uint8_t *in, int32_t channels, int64_t count, uint8_t *out) {
     uint8_t table[256];
@@ -67,7 +67,7 @@ static int change_image(const fpc_kernels *kernels, const fpc_operation *operati
         return FPC_OK;
     case FPC_OP_TENSOR_CONTRAST: {
         const uint64_t sum = gray_sum(kernels, in, channels, count, blend->fused);
-        if (sum > 1 << 24) return FPC_BAD_OPERATION; /* as lut.c has it */
+        if (sum > 1 << 24) return FPC_BAD_OPERATION; /* as in lut.c */
         const int found = fpc_tensor_contrast_table(blend, (float)sum / (float)count, table);
         if (found != FPC_OK) return found;
         kernels->look_up(in, channels * count, table, out);
@@ -120,7 +120,7 @@ int fpc_mix_planes(const fpc_context *context, const uint8_t *const *images, con
         if (!(weights[i] >= 0.0f && weights[i] <= 1.0f)) return FPC_BAD_OPERATION;
         sum += weights[i];
     }
-    if (image_count < 1 || sum > 1.001f) return FPC_BAD_OPERATION; /* a value might not be a byte's */
+    if (image_count < 1 || sum > 1.001f) return FPC_BAD_OPERATION; /* a value might exceed a byte */
     context->kernels->planes_mix(images, weights, image_count, count, out);
     return FPC_OK;
 }

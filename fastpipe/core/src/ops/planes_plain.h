@@ -1,13 +1,13 @@
 /* planes_plain.h: torchvision's arithmetic on uint8 tensors, by way of float32: one product, sum or quotient for each
- * of torch's operations. Compilers make vectors of most of it. */
+ * of torch's operations. Compilers vectorise most of it. */
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-/* a * b + c, rounded once where torch's loops have FMA. */
+/* a * b + c, rounded once if torch's loops have FMA. */
 static inline float planes_sum(float a, float b, float c, bool fused) { return fused ? fmaf(a, b, c) : a * b + c; }
 
-/* Clamped to 0 to 255 and cut off. */
+/* Clamps to 0 to 255, and truncates. */
 static inline uint8_t planes_byte(float value) {
     const float least = value > 0.0f ? value : 0.0f;
     return (uint8_t)(int32_t)(least < 255.0f ? least : 255.0f);
@@ -39,7 +39,7 @@ static inline void planes_shift_loop(const uint8_t *first, const uint8_t *second
 /* rgb_to_grayscale */
 static void planes_gray(const uint8_t *red, const uint8_t *green, const uint8_t *blue, int64_t count, bool fused,
                         uint8_t *out) {
-    if (fused) { /* a constant in each of the loops */
+    if (fused) { /* so that it is a constant in each loop */
         planes_gray_loop(red, green, blue, count, true, out);
     } else {
         planes_gray_loop(red, green, blue, count, false, out);
@@ -66,7 +66,7 @@ static void planes_shift(const uint8_t *first, const uint8_t *second, float rest
     }
 }
 
-/* Images times their weights, added up from the first on and cut off; no sum is as large as 256. */
+/* Adds up images times their weights, in order, and truncates; every sum is below 256. */
 static void planes_mix_plain(const uint8_t *const *images, const float *weights, int image_count, int64_t start,
                              int64_t count, uint8_t *out) {
     for (int64_t k = start; k < count; k++) {

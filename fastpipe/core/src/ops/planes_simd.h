@@ -1,4 +1,4 @@
-/* planes_simd.h: images mixed; the rest as in plain C. */
+/* planes_simd.h: mixes images; the rest is as in plain C. */
 #include "planes_plain.h"
 
 static void planes_mix(const uint8_t *const *images, const float *weights, int image_count, int64_t count,

@@ -1,38 +1,38 @@
-/* resample.c: FPC_OP_RESIZE: Pillow's two passes (Resample.c: ImagingResampleInner), each rounded to whole numbers,
- * row by row. Between the passes there are only the rows that one output needs. */
+/* resample.c: FPC_OP_RESIZE: Pillow's two passes (Resample.c: ImagingResampleInner), each rounded to integers, row by
+ * row. Between the passes, only the rows for one output row are kept. */
 #include "resample.h"
 
 #include <string.h>
 
-enum { AT_ONCE = 2, GRAY_AT_ONCE = 6 /* rows that go through the horizontal pass */ };
+enum { AT_ONCE = 2, GRAY_AT_ONCE = 6 /* rows per call of the horizontal pass */ };
 
 typedef struct resize_stage {
     fpc_stage stage;
     fpc_resize resize;
     int32_t at_once;
     uint8_t *inputs[GRAY_AT_ONCE]; /* rows of the input */
-    uint8_t *kept[GRAY_AT_ONCE];   /* rows that were made ahead of being asked for: the second and later ones */
-    uint8_t *mixed[2], *made[2];   /* three gray rows each as one of three channels, before and after the pass */
+    uint8_t *kept[GRAY_AT_ONCE];   /* output rows made ahead of their request: the second and later ones */
+    uint8_t *mixed[2], *made[2];   /* three gray rows as the channels of one row, before and after the pass */
     uint8_t *ring;                 /* the rows that the vertical pass reads */
     int32_t ring_rows;             /* a power of two */
-    int64_t ring_bytes;            /* from one row to the next, slack included */
-    const uint8_t **taps;          /* the rows of one output */
-    fpc_picks picks;               /* of FPC_NEAREST, in the taps' place */
+    int64_t ring_bytes;            /* from one row to the next, with slack */
+    const uint8_t **taps;          /* the rows for one output row */
+    fpc_picks picks;               /* for FPC_NEAREST, in the memory of the taps */
 } resize_stage;
 
 static uint8_t *ring_row(const resize_stage *self, int32_t row) {
     return self->ring + (row & (self->ring_rows - 1)) * self->ring_bytes;
 }
 
-/* Offset in a row of the first column that is read. */
+/* The offset in a row of the first column that is read. */
 static int64_t column_offset(const resize_stage *self) { return (int64_t)self->resize.column * self->stage.channels; }
 
-/* The ring's rows into output row y: `width` pixels, from `offset` in the ring's rows on. */
+/* Computes output row y from the ring's rows: `width` pixels, from `offset` on. */
 static void run_vertical(const resize_stage *self, int32_t y, int64_t offset, int32_t width, uint8_t *out) {
     const fpc_axis *vertical = self->resize.vertical;
     const int32_t start = vertical->starts[y], count = vertical->counts[y];
     for (int32_t i = 0; i < count; i++) self->taps[i] = ring_row(self, start + i) + offset;
-    self->taps[count] = self->taps[count - 1]; /* read in pairs; its weight is 0 */
+    self->taps[count] = self->taps[count - 1]; /* rows are read in pairs; this one's weight is 0 */
     self->stage.kernels->resample_vertical(self->taps, vertical, y, (int64_t)width * self->stage.channels, out);
 }
 
@@ -46,7 +46,7 @@ static void run_horizontal(const resize_stage *self, const uint8_t *const *in, i
         kernels->resample_horizontal(two, axis, 3, made);
         return;
     }
-    const int last = count > 3; /* of the threes */
+    const int last = count > 3; /* index of the last group of three */
     const int32_t end = count - 1;
     for (int i = 0; i <= last; i++) {
         const int32_t first = 3 * i, second = first < end ? first + 1 : end, third = second < end ? second + 1 : end;
@@ -57,12 +57,13 @@ static void run_horizontal(const resize_stage *self, const uint8_t *const *in, i
     kernels->resample_horizontal(mixed, axis, 3, made);
     for (int i = 0; i <= last; i++) {
         const int32_t first = 3 * i, second = first < end ? first + 1 : end, third = second < end ? second + 1 : end;
-        uint8_t *const out[3] = {rows[first], rows[second], rows[third]}; /* the same row gets the same bytes again */
+        uint8_t *const out[3] = {rows[first], rows[second], rows[third]}; /* a row that is there twice is written twice,
+                                                                           * with the same bytes */
         kernels->split_channels(self->made[i], axis->outputs, out);
     }
 }
 
-/* Skips rows that nothing reads. */
+/* Skips input rows that aren't needed. */
 static int skip_to(const resize_stage *self, int32_t row) {
     fpc_stage *from = self->stage.from;
     int status = FPC_OK;
@@ -70,7 +71,7 @@ static int skip_to(const resize_stage *self, int32_t row) {
     return status;
 }
 
-/* The horizontal pass first: the ring holds rows that are as wide as the output. */
+/* With the horizontal pass first, the ring holds rows of the output's width. */
 static int next_horizontal_first(fpc_stage *stage, uint8_t *out) {
     resize_stage *self = (resize_stage *)stage;
     const fpc_axis *vertical = self->resize.vertical;
@@ -95,7 +96,7 @@ static int next_horizontal_first(fpc_stage *stage, uint8_t *out) {
     return status;
 }
 
-/* Output row y of the vertical pass where that is the first one: the ring holds rows of the input. */
+/* Computes output row y of the vertical pass from input rows in the ring, if that pass is first. */
 static int vertical_from_input(resize_stage *self, int32_t y, uint8_t *out) {
     const fpc_axis *vertical = self->resize.vertical;
     fpc_stage *from = self->stage.from;
@@ -106,13 +107,13 @@ static int vertical_from_input(resize_stage *self, int32_t y, uint8_t *out) {
     return status;
 }
 
-/* Input row of output row y where there is no vertical pass. */
+/* Reads the input row for output row y, if there is no vertical pass. */
 static int row_from_input(const resize_stage *self, int32_t y, uint8_t *row) {
     const int status = skip_to(self, self->resize.vertical->starts[y]);
     return status == FPC_OK ? fpc_pull_row(self->stage.from, row) : status;
 }
 
-/* The vertical pass first, or the horizontal one alone: some rows are made at once. */
+/* With the horizontal pass last, or alone, several rows are made per call. */
 static int next_horizontal_last(fpc_stage *stage, uint8_t *out) {
     resize_stage *self = (resize_stage *)stage;
     const bool need_vertical = self->resize.need_vertical;
@@ -148,17 +149,16 @@ static int next_window(fpc_stage *stage, uint8_t *out) {
     return FPC_OK;
 }
 
-#define LEAST_PICKED 4 /* pixels of a group: fewer are sooner copied one by one */
+#define LEAST_PICKED 4 /* pixels per group: fewer are copied faster one by one */
 
-/* Finds each output's pixel of FPC_NEAREST in a row of the input, and those that lie so near each other that an
- * instruction can pick them all. */
+/* Finds each output's input pixel for FPC_NEAREST, and groups so near that one instruction can pick their pixels. */
 static void make_picks(fpc_picks *picks, const fpc_axis *axis, int32_t channels) {
     const int32_t step = channels, count = axis->outputs;
     for (int32_t x = 0; x < count; x++) picks->offsets[x] = axis->starts[x] * step;
     picks->count = count;
     picks->channels = channels;
     picks->group_count = 0;
-    const int64_t span = picks->offsets[count - 1] - picks->offsets[0]; /* of a mirrored row less than 0 */
+    const int64_t span = picks->offsets[count - 1] - picks->offsets[0]; /* negative for a mirrored row */
     if ((span < 0 ? -span : span) * LEAST_PICKED > (int64_t)count * FPC_PICK_BYTES) return;
     for (int32_t x = 0; x < count;) {
         fpc_pick_group *group = &picks->groups[picks->group_count++];
@@ -184,11 +184,11 @@ static int next_nearest(fpc_stage *stage, uint8_t *out) {
     const int32_t *starts = self->resize.vertical->starts, y = stage->given, row = starts[y];
     const size_t bytes = (size_t)stage->width * (size_t)stage->channels;
     fpc_stage *from = stage->from;
-    if (from->given > row) { /* the row before is this row, too */
+    if (from->given > row) { /* the row given last is needed again */
         memcpy(out, self->kept[1], bytes);
         return FPC_OK;
     }
-    if (from->memory) from->given = row; /* what is there needn't be passed */
+    if (from->memory) from->given = row; /* rows in memory needn't be read to skip them */
     const uint8_t *in = NULL;
     while (from->given <= row) {
         const int status = fpc_borrow_row(from, self->inputs[0], &in);
@@ -206,7 +206,7 @@ static bool takes_vertical_first(int32_t pass_order, int64_t rows_less, int64_t 
 
 int fpc_resize_prepare(fpc_resize *resize, fpc_chain *chain, fpc_slot *slot, const fpc_op_resize *operation,
                        fpc_resize_flips flips, int32_t height, int32_t width, int32_t channels) {
-    const bool all = operation->in_height == 0 && operation->in_width == 0; /* the whole input is what is there */
+    const bool all = operation->in_height == 0 && operation->in_width == 0; /* the whole input is there */
     const int32_t rows = all ? height : operation->in_height, columns = all ? width : operation->in_width;
     const fpc_axis_request x_request = {.filter = operation->filter,
                                         .inputs = columns,
@@ -291,7 +291,7 @@ int fpc_add_resize(fpc_chain *chain, const fpc_resize *resize) {
     const bool mixes = channels == 1 && !resize->nearest && resize->need_horizontal;
     const int64_t mixed_bytes = mixes ? fpc_row_bytes(stage->from->width, 3) : 0;
     const int64_t made_bytes = mixes ? fpc_row_bytes(resize->width, 3) : 0;
-    /* the pointers or picks, rows of input and of output, those of three channels, the ring */
+    /* pointers or picks, input and output rows, rows of three channels, the ring */
     const int64_t bytes =
         taps_room + self->at_once * (in_bytes + out_bytes) + 2 * (mixed_bytes + made_bytes) + ring_room;
     if ((chain->max_bytes > 0 && bytes > chain->max_bytes) || (uint64_t)bytes > SIZE_MAX) return FPC_TOO_LARGE;

@@ -1,6 +1,6 @@
 /* resample_coeffs.c: Pillow's filters and coefficients (Resample.c: the filters, precompute_coeffs,
- * normalize_coeffs_8bpc; Geometry.c: ImagingScaleAffine), in the same order of operations in double, so that the
- * whole-number weights are equal. To be compiled without contraction of floating-point operations. */
+ * normalize_coeffs_8bpc; Geometry.c: ImagingScaleAffine), with the same order of operations in double, so that the
+ * integer weights are equal. It must be compiled without contraction of floating-point operations. */
 #include "resample_coeffs.h"
 
 #include <math.h>
@@ -46,11 +46,11 @@ static double sinc(double x) {
 
 static double lanczos_filter(double x) { return -3.0 <= x && x < 3.0 ? sinc(x) * sinc(x / 3) : 0.0; }
 
-/* The distance from which on, on both sides, a filter is 0. */
+/* The distance beyond which a filter is 0. */
 static const double SUPPORT[] = {
     [FPC_BOX] = 0.5, [FPC_BILINEAR] = 1.0, [FPC_HAMMING] = 1.0, [FPC_BICUBIC] = 2.0, [FPC_LANCZOS] = 3.0};
 
-/* Whether the sizes are possible, the box lies in the image, and the window in the outputs. NaN fails, too. */
+/* True if the sizes are possible, the box lies in the image, and the window in the outputs. NaN fails, too. */
 static bool fits(const fpc_axis_request *r) {
     return r->inputs >= 1 && r->inputs <= FPC_LARGEST_SIDE && r->outputs >= 1 && r->outputs <= FPC_LARGEST_SIDE &&
            r->box_start >= 0.0 && r->box_end <= r->inputs && (float)r->box_start < (float)r->box_end &&
@@ -58,7 +58,7 @@ static bool fits(const fpc_axis_request *r) {
            r->there >= 1 && r->there <= r->inputs - r->there_start;
 }
 
-/* Sets where each table starts in the axis's memory, after `values` numbers in double. */
+/* Sets where each table starts in the axis's memory, after `values` doubles. */
 static void lay_out(fpc_axis *axis, int64_t values, int64_t pairs) {
     const int64_t outputs = axis->outputs;
     axis->starts = (int32_t *)(void *)(axis->memory.data + values * (int64_t)sizeof(double));
@@ -71,7 +71,7 @@ static void lay_out(fpc_axis *axis, int64_t values, int64_t pairs) {
     axis->pairs = (int32_t)pairs;
 }
 
-/* Bytes of the lanes: for each FPC_LANE_OUTPUTS outputs a vector of positions, and three of weights for each part of
+/* The bytes of the lanes: FPC_LANE_OUTPUTS outputs have a vector of positions, and three vectors of weights per part of
  * the taps. */
 static int64_t lane_bytes(int64_t outputs, int64_t taps) {
     int64_t parts = (taps + FPC_LANE_TAPS - 1) / FPC_LANE_TAPS;
@@ -79,7 +79,7 @@ static int64_t lane_bytes(int64_t outputs, int64_t taps) {
     return (outputs + FPC_LANE_OUTPUTS - 1) / FPC_LANE_OUTPUTS * FPC_LANE_VECTOR * (1 + 3 * parts) + FPC_LANE_VECTOR;
 }
 
-/* Memory for outputs of at most `taps` weights each. Both are at most 2**24: far inside int64. */
+/* Allocates memory for outputs of at most `taps` weights each. Both are at most 2**24, so int64 suffices. */
 static int reserve(fpc_axis *axis, int32_t outputs, int64_t taps, int64_t max_bytes) {
     const int64_t pairs = (taps + 1) / 2;
     const int64_t bytes = taps * (int64_t)sizeof(double) + outputs * (2 + 4 * pairs) * (int64_t)sizeof(int32_t) +
@@ -91,7 +91,7 @@ static int reserve(fpc_axis *axis, int32_t outputs, int64_t taps, int64_t max_by
     return FPC_OK;
 }
 
-/* Turns absolute inputs into where they lie in memory: FPC_BAD_OPERATION where one that is read isn't at hand. */
+/* Converts positions in the whole input to ones in memory; FPC_BAD_OPERATION if an input that is read isn't there. */
 static int locate(fpc_axis *axis, const fpc_axis_request *request) {
     int32_t first = request->there, end = 0;
     for (int32_t i = 0; i < axis->outputs; i++) {
@@ -108,15 +108,14 @@ static int locate(fpc_axis *axis, const fpc_axis_request *request) {
     return FPC_OK;
 }
 
-/* A pass whose output i is input offset + i changes nothing: all filters are 1 at 0 and 0 at other whole numbers.
- * Pillow skips it where nothing is cut off (need_horizontal, need_vertical), and takes it with this result
- * elsewhere. */
+/* True if output i is input offset + i, which changes nothing: all filters are 1 at 0, and 0 at other integers. Pillow
+ * skips such a pass if nothing is cut off (need_horizontal, need_vertical); otherwise its pass has the same result. */
 static bool changes_nothing(const fpc_axis_request *request) {
     const float start = (float)request->box_start, end = (float)request->box_end;
     return start == (float)(int32_t)start && end - start == (float)request->outputs;
 }
 
-/* Splits each weight for 16-bit multiplications. `split` also promises that an output's sum fits 32 bits. */
+/* Splits each weight for 16-bit multiplications. `split` also guarantees that an output's sum fits 32 bits. */
 static void split_weights(fpc_axis *axis) {
     bool fit = true;
     const int32_t *weights = axis->weights;
@@ -137,7 +136,7 @@ static void split_weights(fpc_axis *axis) {
     axis->split = fit;
 }
 
-/* Tables of a pass that only moves the window. */
+/* Makes the tables of a pass that only moves the window. */
 static int build_identity(fpc_axis *axis, const fpc_axis_request *request, int64_t max_bytes) {
     const int status = reserve(axis, request->window, 1, max_bytes);
     if (status != FPC_OK) return status;
@@ -152,7 +151,7 @@ static int build_identity(fpc_axis *axis, const fpc_axis_request *request, int64
     return FPC_OK;
 }
 
-/* Finds the inputs of an output: returns how many there are from *first on. */
+/* Finds the inputs of an output: sets *first, and returns their number. */
 static int32_t find_inputs(const fpc_axis_request *request, double center, double support, int64_t bound,
                            int32_t *first) {
     *first = (int32_t)(center - support + 0.5);
@@ -160,10 +159,10 @@ static int32_t find_inputs(const fpc_axis_request *request, double center, doubl
     int32_t end = (int32_t)(center + support + 0.5);
     if (end > request->inputs) end = request->inputs;
     const int32_t count = end - *first;
-    return request->torch && count > bound ? (int32_t)bound : count; /* torch drops those above the bound */
+    return request->torch && count > bound ? (int32_t)bound : count; /* torch drops inputs beyond the bound */
 }
 
-/* The weights of one output before they are whole numbers; returns their sum. */
+/* Computes the weights of one output in double; returns their sum. */
 static INLINED double find_values(double (*value_at)(double), int32_t first, int32_t count, double center,
                                   double inverse, double *values) {
     double sum = 0.0;
@@ -174,8 +173,8 @@ static INLINED double find_values(double (*value_at)(double), int32_t first, int
     return sum;
 }
 
-/* Bits of torch's weights after the binary point: the most with which the largest weight of all outputs, wanted or not,
- * stays below 2**15 (UpSampleKernel.cpp: compute_index_ranges_int16_weights). */
+/* The bits of torch's weights after the binary point: the most with which the largest weight of all outputs, also those
+ * outside of the window, stays below 2**15 (UpSampleKernel.cpp: compute_index_ranges_int16_weights). */
 static INLINED int torch_weight_bits(const fpc_axis *axis, const fpc_axis_request *request, double (*value_at)(double),
                                      double scale, double support, double inverse, int64_t bound) {
     double *values = (double *)(void *)axis->memory.data, most = 0.0;
@@ -194,8 +193,8 @@ static INLINED int torch_weight_bits(const fpc_axis *axis, const fpc_axis_reques
     return bits;
 }
 
-/* Fills in the weights of all outputs, whose starts and counts are there. Torch's have fewer bits and are followed by
- * zeros, up to FPC_WEIGHT_BITS: sums of them, with a half added and cut off, are torch's. */
+/* Sets the weights of all outputs, whose starts and counts are known. torch's weights have fewer bits; zeros fill them
+ * up to FPC_WEIGHT_BITS, so that adding a half to a sum and truncating gives torch's result. */
 static INLINED void fill_weights(fpc_axis *axis, const fpc_axis_request *request, double (*value_at)(double),
                                  double scale, double support, double inverse, int64_t bound) {
     const float in0 = (float)request->box_start;
@@ -220,7 +219,7 @@ static INLINED void fill_weights(fpc_axis *axis, const fpc_axis_request *request
     }
 }
 
-/* precompute_coeffs, to the letter, for the window's outputs alone. */
+/* precompute_coeffs, literally, but only for the window's outputs. */
 static int build_weights(fpc_axis *axis, const fpc_axis_request *request, int64_t max_bytes) {
     const float in0 = (float)request->box_start, in1 = (float)request->box_end;
     const double scale = (double)(in1 - in0) / request->outputs;
@@ -228,7 +227,7 @@ static int build_weights(fpc_axis *axis, const fpc_axis_request *request, int64_
     const double support = SUPPORT[request->filter] * filter_scale;
     const double inverse = 1.0 / filter_scale;
 
-    /* Pillow's bound of taps; and no output reads more inputs than there are */
+    /* Pillow's bound of taps, and the number of inputs */
     int64_t bound = (int64_t)ceil(support) * 2 + 1;
     if (bound > request->inputs) bound = request->inputs;
     const int status = reserve(axis, request->window, bound, max_bytes);
@@ -239,7 +238,7 @@ static int build_weights(fpc_axis *axis, const fpc_axis_request *request, int64_
         const double center = in0 + (request->window_start + i + 0.5) * scale;
         int32_t first;
         const int32_t count = find_inputs(request, center, support, bound, &first);
-        if (count < 1 || count > bound) return FPC_BAD_OPERATION; /* impossible, as far as we know */
+        if (count < 1 || count > bound) return FPC_BAD_OPERATION; /* should be impossible */
         const int32_t place = request->mirrored_outputs ? request->window - 1 - i : i;
         axis->starts[place] = first;
         axis->counts[place] = count;
@@ -248,7 +247,7 @@ static int build_weights(fpc_axis *axis, const fpc_axis_request *request, int64_
     axis->most_taps = most;
     lay_out(axis, bound, (most + 1) / 2);
 
-    switch (request->filter) { /* with a constant each filter is compiled into its loop */
+    switch (request->filter) { /* a constant filter is compiled into its loop */
     case FPC_BOX: fill_weights(axis, request, box_filter, scale, support, inverse, bound); break;
     case FPC_BILINEAR: fill_weights(axis, request, bilinear_filter, scale, support, inverse, bound); break;
     case FPC_HAMMING: fill_weights(axis, request, hamming_filter, scale, support, inverse, bound); break;
@@ -258,12 +257,12 @@ static int build_weights(fpc_axis *axis, const fpc_axis_request *request, int64_
     return FPC_OK;
 }
 
-/* Pillow's nearest neighbour: an input for each output. */
+/* Pillow's nearest neighbour: one input per output. */
 static int build_nearest(fpc_axis *axis, const fpc_axis_request *request, int64_t max_bytes) {
     const int status = reserve(axis, request->window, 1, max_bytes);
     if (status != FPC_OK) return status;
-    /* As _resize in Pillow's _imaging.c asks for it, and ImagingScaleAffine does it: the step is added up in double.
-     * Where the box is whole and of the outputs' size Pillow crops, which gives the same: such sums are exact. */
+    /* As _resize in Pillow's _imaging.c calls ImagingScaleAffine, which adds up the step in double. Pillow crops a
+     * whole box of the outputs' size; the result is the same, as such sums are exact. */
     const float in0 = (float)request->box_start, in1 = (float)request->box_end;
     const double step = (double)(in1 - in0) / request->outputs;
     const int32_t end = request->window_start + request->window;
@@ -277,7 +276,7 @@ static int build_nearest(fpc_axis *axis, const fpc_axis_request *request, int64_
     }
     axis->split = false;
     axis->most_taps = 1;
-    /* Pillow leaves pixels outside the image black; sums that far off would need sizes that are refused elsewhere */
+    /* Pillow leaves pixels outside of the image black; only sizes that are refused elsewhere could lead there */
     return FPC_OK;
 }
 
@@ -304,7 +303,7 @@ int fpc_axis_build(fpc_axis *axis, const fpc_axis_request *request, int64_t max_
         fpc_axis_shift(axis, -axis->dropped);
         return FPC_OK;
     }
-    axis->made = (fpc_axis_request){0}; /* fits no request */
+    axis->made = (fpc_axis_request){0}; /* equal to no request */
     if (!fits(request) || request->filter < FPC_NEAREST || request->filter > FPC_LANCZOS) return FPC_BAD_OPERATION;
     if (request->torch && request->filter != FPC_BILINEAR && request->filter != FPC_BICUBIC) return FPC_BAD_OPERATION;
     if (request->torch && (request->box_start != 0.0 || request->box_end != request->inputs)) return FPC_BAD_OPERATION;

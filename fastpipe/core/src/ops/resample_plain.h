@@ -1,8 +1,8 @@
-/* resample_plain.h: Pillow's sums (Resample.c: ImagingResampleHorizontal_8bpc, ImagingResampleVertical_8bpc), for any
+/* resample_plain.h: Pillow's sums (Resample.c: ImagingResampleHorizontal_8bpc, ImagingResampleVertical_8bpc) for any
  * weights. */
 #include "resample_coeffs.h"
 
-/* clip8 of a sum that started at half of 1. */
+/* Pillow's clip8; the sum started at a half. */
 static inline uint8_t resample_round(int32_t sum) {
     const int32_t value = sum >> FPC_WEIGHT_BITS;
     return (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
@@ -31,7 +31,7 @@ static inline void resample_horizontal_rgb_plain(const uint8_t *in, const fpc_ax
     }
 }
 
-/* Any weights, any channels. */
+/* For any weights and numbers of channels. */
 static inline void resample_horizontal_any(const uint8_t *in, const fpc_axis *axis, int32_t channels, uint8_t *out) {
     for (int32_t x = 0; x < axis->outputs; x++) {
         const uint8_t *from = in + (int64_t)axis->starts[x] * channels;
@@ -68,7 +68,7 @@ static inline void resample_vertical_plain(const uint8_t *const *rows, const fpc
         }
         return;
     }
-    for (int64_t at = 0; at < bytes; at += 32) { /* 32: whole vectors on every machine */
+    for (int64_t at = 0; at < bytes; at += 32) { /* 32 bytes are whole vectors on every machine */
         int32_t sums[32];
         for (int i = 0; i < 32; i++) sums[i] = RESAMPLE_START;
         for (int32_t k = 0; k < count; k++) {

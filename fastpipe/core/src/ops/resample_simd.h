@@ -1,17 +1,16 @@
-/* resample_simd.h: Pillow's sums by 16-bit multiplications. A weight is high * 256 + low, so a sum of products is
- * 256 times the sum with `high` plus the sum with `low`: the same whole number, of which v_madd16 adds two products
- * at once. */
+/* resample_simd.h: Pillow's sums with 16-bit multiplications. A weight is high * 256 + low, so a sum of products is 256
+ * times the sum with `high` plus the sum with `low`: the same integer, while v_madd16 adds two products at once. */
 #include "resample_plain.h"
 
 #define RESAMPLE_HALF (1 << (FPC_WEIGHT_BITS - 1))
 
-/* (256 * high + low) / 2**22, rounded down; half of 1 is in `low` already. */
+/* (256 * high + low) / 2**22, rounded down; `low` already includes a half. */
 SIMD vec resample_finish(vec high, vec low) {
     return v_shift_right_s32(v_add32(v_shift_left32(high, 8), low), FPC_WEIGHT_BITS);
 }
 
-/* Shuffles four pixels of three bytes apart: pixels 0 and 1 as three pairs of 16-bit numbers, R R G G B B 0 0;
- * pixels 2 and 3; and the fifth pixel alone. */
+/* Spread four pixels of three bytes: pixels 0 and 1 as three pairs of 16-bit numbers, R R G G B B 0 0; pixels 2 and 3
+ * likewise; and the fifth pixel alone. */
 #define NONE 255
 static const uint8_t resample_pairs01[16] = {0, NONE, 3, NONE, 1,    NONE, 4,    NONE,
                                              2, NONE, 5, NONE, NONE, NONE, NONE, NONE};
@@ -19,12 +18,12 @@ static const uint8_t resample_pairs23[16] = {6, NONE, 9,  NONE, 7,    NONE, 10, 
                                              8, NONE, 11, NONE, NONE, NONE, NONE, NONE};
 static const uint8_t resample_fifth[16] = {12, NONE, NONE, NONE, 13,   NONE, NONE, NONE,
                                            14, NONE, NONE, NONE, NONE, NONE, NONE, NONE};
-/* Shuffles four times R G B 0 into twelve bytes. */
+/* Packs four times R G B 0 to twelve bytes. */
 static const uint8_t resample_compact[16] = {0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, NONE, NONE, NONE, NONE};
 #undef NONE
 
-/* One output pixel of two rows, one in each half, as 32-bit R G B 0. `five`: three pairs whose last has one pixel,
- * which is in the first 16 bytes. */
+/* One output pixel of two rows, one row per half, as 32-bit R G B 0. `five`: there are three pairs, the last with only
+ * one pixel, which is in the first 16 bytes. */
 SIMD vec resample_pixel(const uint8_t *a, const uint8_t *b, const int32_t *high, const int32_t *low, const int pairs,
                         const int five) {
     const vec shuffle01 = v_load_twice(resample_pairs01), shuffle23 = v_load_twice(resample_pairs23);
@@ -49,8 +48,8 @@ SIMD vec resample_pixel(const uint8_t *a, const uint8_t *b, const int32_t *high,
     return resample_finish(sum_high, sum_low);
 }
 
-/* Four outputs from x on (the last one again where there are fewer), two rows, each in a half: twelve bytes. `pairs`
- * of 0: each output's own number. */
+/* Four outputs from x on (the last one repeated if there are fewer) of two rows, one row per half: twelve bytes. If
+ * `pairs` is 0, each output has its own number. */
 SIMD vec resample_four(const uint8_t *a, const uint8_t *b, const fpc_axis *axis, int32_t x, const int pairs,
                        const int five, const int at_end) {
     vec pixel[4];
@@ -72,7 +71,7 @@ SIMD void resample_horizontal_rgb(const uint8_t *const in[2], const fpc_axis *ax
     int32_t x = 0;
     for (; x + 4 <= outputs; x += 4, out_a += 12, out_b += 12) {
         const vec four = resample_four(a, b, axis, x, pairs, five, 0);
-        v_store_low(out_a, four); /* the last four bytes are the next pixels', or slack */
+        v_store_low(out_a, four); /* the last four bytes are overwritten by the next pixels, or are slack */
         v_store_high(out_b, four);
     }
     if (x < outputs) {
@@ -88,7 +87,7 @@ static void resample_horizontal_pairs(const uint8_t *const in[2], const fpc_axis
         resample_horizontal_plain(in, axis, channels, out);
         return;
     }
-    switch (axis->pairs) { /* with a constant the loop over the pairs is unrolled */
+    switch (axis->pairs) { /* a constant unrolls the loop over the pairs */
     case 1: resample_horizontal_rgb(in, axis, out, 1, 0); break;
     case 2: resample_horizontal_rgb(in, axis, out, 2, 0); break;
     case 3:
@@ -133,7 +132,7 @@ SIMD void resample_vertical_pairs(const uint8_t *const *rows, const int32_t *hig
             }
         }
         for (int i = 0; i < 4; i++) sum_low[i] = resample_finish(sum_high[i], sum_low[i]);
-        /* packing undoes the order that unpacking made */
+        /* packing restores the order that unpacking changed */
         v_store(out + at, v_pack_us16(v_pack_s32(sum_low[0], sum_low[1]), v_pack_s32(sum_low[2], sum_low[3])));
     }
 }

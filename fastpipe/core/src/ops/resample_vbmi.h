@@ -1,22 +1,24 @@
-/* resample_vbmi.h: resample_simd.h's pass along rows of three channels where an instruction picks any of 64 bytes and
- * another multiplies bytes and adds four products: five outputs of a row at once, a sum in each of fifteen lanes of 32
- * bits. A weight is first + 256 * (second + 256 * third) with signed bytes, so that the same whole number comes out. */
+/* resample_vbmi.h: resample_simd.h's pass along rows of three channels, for machines with an instruction that selects
+ * any of 64 bytes, and one that multiplies bytes and adds four products. It computes five outputs of a row at once,
+ * with a sum in each of fifteen 32-bit lanes. A weight is first + 256 * (second + 256 * third) with signed bytes, so
+ * the result is the same integer. */
 
-/* Takes the low byte, with its sign, off each of four weights: returns the bytes, and leaves the rest in *weights. */
+/* Splits the signed low byte off each of four weights; returns the bytes, and leaves the rest in *weights. */
 static __m128i lane_part(__m128i *weights) {
     const __m128i low_bytes = _mm_set1_epi32(0x0C080400), bytes = _mm_shuffle_epi8(*weights, low_bytes);
     *weights = _mm_srai_epi32(_mm_add_epi32(*weights, _mm_set1_epi32(128)), 8);
     return bytes;
 }
 
-/* Makes lanes: for each five outputs a vector with the positions of their inputs' bytes, and for each four weights of
- * the outputs three vectors with the weights' bytes, the highest first. Stores of 16 bytes overlap: 12 of each stay. */
+/* Makes lanes: for every five outputs a vector with the positions of their inputs' bytes, and for every four weights
+ * of the outputs three vectors with the weights' bytes, the highest first. Stores of 16 bytes overlap; 12 of each
+ * remain. */
 static void arrange_horizontal(fpc_axis *axis) {
     const int32_t parts = (axis->most_taps + FPC_LANE_TAPS - 1) / FPC_LANE_TAPS, width = 2 * axis->pairs;
     if (!axis->split || parts > FPC_LANE_MOST_PARTS) return;
     const __m128i first_order = _mm_setr_epi8(0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11, 2, 5, 8, 11);
     uint8_t *to = axis->lanes;
-    __m128i left = _mm_setzero_si128(); /* of weights that three bytes don't hold */
+    __m128i left = _mm_setzero_si128(); /* what is left of weights that exceed three bytes */
     for (int32_t x = 0; x < axis->outputs; x += FPC_LANE_OUTPUTS, to += FPC_LANE_VECTOR * (1 + 3 * parts)) {
         const int32_t last = x + FPC_LANE_OUTPUTS < axis->outputs ? x + FPC_LANE_OUTPUTS - 1 : axis->outputs - 1;
         const int32_t base = axis->starts[x] < axis->starts[last] ? axis->starts[x] : axis->starts[last];
@@ -66,7 +68,7 @@ SIMD void resample_lanes(const uint8_t *const in[2], const fpc_axis *axis, uint8
         for (int row = 0; row < 2; row++) {
             const __m512i whole =
                 _mm512_max_epi32(_mm512_srai_epi32(sums[row], FPC_WEIGHT_BITS), _mm512_setzero_si512());
-            /* the sixteenth byte is the next output's, or slack */
+            /* the sixteenth byte belongs to the next output, or is slack */
             _mm_storeu_si128((__m128i *)(out[row] + 3 * (int64_t)x), _mm512_cvtusepi32_epi8(whole));
         }
     }
@@ -78,7 +80,7 @@ static void resample_horizontal(const uint8_t *const in[2], const fpc_axis *axis
         resample_horizontal_pairs(in, axis, channels, out);
         return;
     }
-    switch ((axis->most_taps + FPC_LANE_TAPS - 1) / FPC_LANE_TAPS) { /* with a constant the loops are unrolled */
+    switch ((axis->most_taps + FPC_LANE_TAPS - 1) / FPC_LANE_TAPS) { /* a constant unrolls the loops */
     case 1: resample_lanes(in, axis, out, 1); break;
     case 2: resample_lanes(in, axis, out, 2); break;
     case 3: resample_lanes(in, axis, out, 3); break;

@@ -1,7 +1,7 @@
-/* rgbx_pad.c: what Pillow's functions leave in the fourth byte of RGB. They differ: Image.resize writes 0 (Resample.c:
- * MAKE_UINT32(..., 0)), convert 255 (Convert.c: l2rgb), point leaves the 0 of a new image (Point.c:
- * im_point_3x8_3x8), crop and transpose copy it, blend and the box blur treat it as a channel.
- * tests/core/test_pillow.py holds all against Pillow. */
+/* rgbx_pad.c: what Pillow's functions write to the fourth byte of RGB. Image.resize writes 0 (Resample.c:
+ * MAKE_UINT32(..., 0)), and convert 255 (Convert.c: l2rgb). point leaves the 0 of a new image (Point.c:
+ * im_point_3x8_3x8). crop and transpose copy the byte; blend and the box blur treat it as a channel.
+ * tests/core/test_pillow.py compares all of them with Pillow. */
 #include "rgbx_pad.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 
 /* ---- an operation's rules ---- */
 
-/* Whether Pillow's resize only crops. */
+/* True if Pillow's resize only crops. */
 static bool only_crops(const fpc_op_resize *resize, int32_t height, int32_t width) {
     const bool all = resize->in_height == 0 && resize->in_width == 0;
     const double x1 = all ? width : resize->x1, y1 = all ? height : resize->y1;
@@ -19,14 +19,14 @@ static bool only_crops(const fpc_op_resize *resize, int32_t height, int32_t widt
            y1 - resize->y0 == resize->out_height;
 }
 
-/* The value that an operation on an image of this size leaves, whatever was there; -1 where it depends on that. */
+/* The fourth byte after an operation on an image of this size, if it doesn't depend on the byte before; else -1. */
 static int32_t constant_of(const fpc_operation *operation, int32_t height, int32_t width) {
     switch (operation->kind) {
     case FPC_OP_RESIZE:
         return operation->resize.filter == FPC_NEAREST || only_crops(&operation->resize, height, width) ? -1 : 0;
     case FPC_OP_LUT: return operation->lut.rgbx_pad;
     case FPC_OP_GRAY:
-    case FPC_OP_TENSOR_GRAY: /* and of tensors, which have no such byte */
+    case FPC_OP_TENSOR_GRAY: /* also for tensors, which have no such byte */
     case FPC_OP_TENSOR_SATURATION:
     case FPC_OP_TENSOR_CONTRAST:
     case FPC_OP_TENSOR_SHARPNESS:
@@ -35,7 +35,7 @@ static int32_t constant_of(const fpc_operation *operation, int32_t height, int32
     case FPC_OP_TENSOR_SAMPLE:
     case FPC_OP_TORCH_BLUR:
     case FPC_OP_PERMUTE: return 255;
-    case FPC_OP_PAD: return operation->pad.mode == FPC_CONSTANT ? -1 : 255; /* torchvision's, by way of numpy */
+    case FPC_OP_PAD: return operation->pad.mode == FPC_CONSTANT ? -1 : 255; /* torchvision pads by way of numpy */
     case FPC_OP_HUE:
     case FPC_OP_AUTOCONTRAST:
     case FPC_OP_EQUALIZE: return 0;
@@ -59,8 +59,8 @@ bool fpc_carries_rgbx_pad(const fpc_operation *operation) {
     }
 }
 
-/* Fills the table of what a blend makes of the fourth byte: the other image's is 255 where it comes from
- * convert("RGB"), and 0 where it comes from a filter, or is black. */
+/* Fills the table of what a blend makes of the fourth byte. The other image's fourth byte is 255 if it comes from
+ * convert("RGB"), and 0 if it comes from a filter or is black. */
 static void blend_table(const fpc_kernels *kernels, const fpc_operation *operation, uint8_t *table) {
     uint8_t other[256 + FPC_ROW_SLACK], every[256 + FPC_ROW_SLACK], blended[256 + FPC_ROW_SLACK];
     memset(other, operation->kind == FPC_OP_SHARPNESS ? 0 : 255, sizeof other);
@@ -71,7 +71,7 @@ static void blend_table(const fpc_kernels *kernels, const fpc_operation *operati
     memcpy(table, blended, 256);
 }
 
-/* The value that the same value in all pixels becomes; FPC_RGBX_PAD_PLANE if it becomes several. */
+/* What an operation makes of a fourth byte that all pixels share; FPC_RGBX_PAD_PLANE if they then differ. */
 static int32_t result_of(const fpc_kernels *kernels, const fpc_operation *operation, uint8_t value) {
     uint8_t table[256];
     switch (operation->kind) {
@@ -81,7 +81,7 @@ static int32_t result_of(const fpc_kernels *kernels, const fpc_operation *operat
     case FPC_OP_LUT: return operation->lut.table ? operation->lut.table[value] : value;
     case FPC_OP_SATURATION:
     case FPC_OP_CONTRAST: blend_table(kernels, operation, table); return table[value];
-    case FPC_OP_SHARPNESS: /* the outermost pixels stay */
+    case FPC_OP_SHARPNESS: /* the outermost pixels keep it */
         blend_table(kernels, operation, table);
         return table[value] == value ? value : FPC_RGBX_PAD_PLANE;
     default: return value;
@@ -94,7 +94,7 @@ static void change_size(const fpc_operation *operation, int32_t *height, int32_t
     case FPC_OP_CROP: *height = operation->crop.height, *width = operation->crop.width; break;
     case FPC_OP_RESIZE: *height = operation->resize.window.height, *width = operation->resize.window.width; break;
     case FPC_OP_TRANSPOSE: *height = (int32_t)columns, *width = (int32_t)rows; break;
-    case FPC_OP_PAD: /* what is too large is refused elsewhere */
+    case FPC_OP_PAD: /* too large an image is refused elsewhere */
         *height = (int32_t)(rows + operation->pad.top + operation->pad.bottom);
         *width = (int32_t)(columns + operation->pad.left + operation->pad.right);
         break;
@@ -104,7 +104,7 @@ static void change_size(const fpc_operation *operation, int32_t *height, int32_t
     }
 }
 
-/* ---- a job's ---- */
+/* ---- a job's rules ---- */
 
 int32_t fpc_rgbx_pad_of(const fpc_kernels *kernels, const fpc_job *job, int32_t height, int32_t width, int32_t from) {
     int32_t value = from;
@@ -135,7 +135,7 @@ int32_t fpc_common_rgbx_pad(const fpc_kernels *kernels, const fpc_pixels *pixels
 
 /* ---- the image of all fourth bytes ---- */
 
-/* Adds a look-up; the table is yet to be filled. */
+/* Adds a look-up, and returns its table for the caller to fill. */
 static uint8_t *add_table(fpc_plane_operations *plane) {
     uint8_t *table = plane->tables[plane->count];
     plane->operations[plane->count++] =
@@ -143,8 +143,7 @@ static uint8_t *add_table(fpc_plane_operations *plane) {
     return table;
 }
 
-/* Adds what an operation does to the image of the fourth bytes; operations that leave a constant are seen to
- * elsewhere. */
+/* Adds what an operation does to the image of the fourth bytes. The caller handles operations that leave a constant. */
 static void add_moved(const fpc_kernels *kernels, const fpc_operation *given, fpc_plane_operations *plane) {
     switch (given->kind) {
     case FPC_OP_GRAY:
@@ -177,7 +176,7 @@ static void add_moved(const fpc_kernels *kernels, const fpc_operation *given, fp
 
 bool fpc_make_plane_operations(const fpc_kernels *kernels, const fpc_job *job, int32_t height, int32_t width,
                                fpc_plane_operations *plane) {
-    int32_t last = -1, value = 0; /* the last operation that leaves a constant: what was there before doesn't matter */
+    int32_t last = -1, value = 0; /* the last operation that leaves a constant; earlier ones don't matter */
     int32_t rows = height, columns = width;
     for (int32_t i = 0; i < job->operation_count; i++) {
         const int32_t constant = constant_of(&job->operations[i], rows, columns);

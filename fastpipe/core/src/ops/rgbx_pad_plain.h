@@ -1,8 +1,8 @@
-/* rgbx_pad_plain.h: rows of pixels of three bytes and of four, as Pillow's images have them. */
+/* rgbx_pad_plain.h: rows of pixels of three bytes and of four, the layout of Pillow's images. */
 #include <stdbool.h>
 #include <string.h>
 
-/* Pixels [first, count). */
+/* Converts pixels [first, count). */
 static inline void drop_rgbx_pad_plain(const uint8_t *rgbx, int32_t first, int32_t count, uint8_t *rgb) {
     for (int64_t x = first; x < count; x++) memcpy(rgb + 3 * x, rgbx + 4 * x, 3);
 }
@@ -15,7 +15,7 @@ static inline void add_rgbx_pad_plain(const uint8_t *rgb, int32_t first, int32_t
     }
 }
 
-/* Compilers make vectors of the next three: of pixels as numbers of 32 bits, whose highest byte comes last. */
+/* Compilers vectorise the next three, on pixels as 32-bit numbers with the fourth byte as the highest. */
 static void take_rgbx_pad(const uint8_t *rgbx, int32_t count, uint8_t *out) {
     for (int64_t x = 0; x < count; x++) {
         uint32_t pixel;

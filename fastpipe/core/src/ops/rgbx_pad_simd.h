@@ -1,5 +1,5 @@
-/* rgbx_pad_simd.h: rows of pixels of three bytes and of four by shuffles. Where a row isn't whole vectors the last one
- * begins earlier, and does some pixels a second time: nothing is read or written outside of the row. */
+/* rgbx_pad_simd.h: rows of pixels of three bytes and of four, by shuffles. If a row isn't a whole number of vectors,
+ * the last vector begins earlier and repeats some pixels: nothing outside of the row is read or written. */
 #include "rgbx_pad_plain.h"
 
 #if defined(FPC_SIMD_VBMI)
@@ -33,7 +33,7 @@ static const uint8_t rgbx_pad_add[16] = {0, 1, 2, NONE, 3, 4, 5, NONE, 6, 7, 8, 
 
 SIMD void rgbx_pad_drop_some(const uint8_t *rgbx, uint8_t *rgb) {
     const vec pixels = v_shuffle8(v_load(rgbx), v_load_twice(rgbx_pad_drop));
-    v_store_low(rgb, pixels); /* its last four bytes are the next pixels', or slack */
+    v_store_low(rgb, pixels); /* the last four bytes are overwritten by the next pixels, or are slack */
     v_store_high(rgb + 12, pixels);
 }
 

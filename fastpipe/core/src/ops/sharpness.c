@@ -1,12 +1,12 @@
-/* sharpness.c: a blend with the smoothed image, whose outermost pixels are the image's: Pillow's ImageEnhance, and
- * torchvision's on uint8 tensors. */
+/* sharpness.c: blends the image with its smoothed version, whose outermost pixels are the image's: Pillow's
+ * ImageEnhance, and torchvision's sharpness of uint8 tensors. */
 #include <string.h>
 
 #include "rgbx_pad.h"
 #include "operations.h"
 #include "tensors.h"
 
-/* The part that both share: rows above and below. */
+/* The fields that both stages share: the smoothed row and its neighbours. */
 typedef struct smooth_stage {
     fpc_stage stage;
     uint8_t *ring, *smooth; /* three rows of the input, and one of the smoothed image */
@@ -24,7 +24,7 @@ typedef struct tensor_stage {
     fpc_tensor_blend blend;
 } tensor_stage;
 
-/* A stage that begins with a smooth_stage; NULL where there is no memory. */
+/* Adds a stage that begins with a smooth_stage; NULL if there is no memory. */
 static void *add_smooth(fpc_chain *chain, size_t size, fpc_next_row *next) {
     smooth_stage *rows = fpc_chain_add(chain, size, next);
     if (!rows) return NULL;
@@ -43,7 +43,7 @@ static bool is_outermost(const fpc_stage *stage) {
 
 static uint8_t *ring_row(const smooth_stage *rows, int32_t y) { return rows->ring + y % 3 * rows->row_bytes; }
 
-/* Gets the rows that the next one depends on, and that row. */
+/* Reads the next row, and the rows that its smoothing needs. */
 static int pull_rows(smooth_stage *rows, const uint8_t **in) {
     const int32_t y = rows->stage.given, last = rows->stage.height - 1;
     fpc_stage *from = rows->stage.from;
@@ -55,7 +55,7 @@ static int pull_rows(smooth_stage *rows, const uint8_t **in) {
     return FPC_OK;
 }
 
-/* Smooths the row in the middle of the three, or makes it 0; its first and last pixel stay. */
+/* Smooths the middle one of the three rows, or sets it to 0; its first and last pixel are kept. */
 static void smooth_middle(const smooth_stage *rows, bool to_zero) {
     const int32_t y = rows->stage.given, step = rows->stage.channels;
     const int64_t bytes = bytes_of(&rows->stage);

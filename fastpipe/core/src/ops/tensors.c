@@ -1,5 +1,5 @@
-/* tensors.c: torchvision's operations on uint8 tensors, row by row, in torch's arithmetic. What is a table, once the
- * image is known, is in lut.c. */
+/* tensors.c: torchvision's operations on uint8 tensors, row by row, in torch's arithmetic. lut.c has the operations
+ * that are a table once the image is known. */
 #include "tensors.h"
 
 #include <math.h>
@@ -31,7 +31,7 @@ int fpc_tensor_contrast_table(const fpc_tensor_blend *blend, float mean, uint8_t
     return FPC_OK;
 }
 
-/* The least value becomes 0 and the greatest 255; v1's `255 / range` is torch's reciprocal times 255. */
+/* Maps the least value to 0 and the greatest to 255; v1's `255 / range` is torch's reciprocal times 255. */
 void fpc_tensor_autocontrast_table(uint8_t least, uint8_t most, bool v1, uint8_t *table) {
     const bool flat = most <= least;
     const float range = (float)(most - least), low = flat ? 0.0f : (float)least;
@@ -39,11 +39,11 @@ void fpc_tensor_autocontrast_table(uint8_t least, uint8_t most, bool v1, uint8_t
     for (int i = 0; i < 256; i++) table[i] = byte_of(v1 ? ((float)i - low) * scale : ((float)i - low) / scale);
 }
 
-/* ---- gray, saturation, which is a blend with it, and hue: of the channels one by one ---- */
+/* ---- gray, saturation (a blend with gray) and hue, on the separate channels ---- */
 
 typedef struct planes_stage {
     fpc_stage stage;
-    uint8_t *room, *planes[3]; /* a row of the input, and its channels; after them there is room for such a row */
+    uint8_t *room, *planes[3]; /* a row of the input, and its channels; after them there is room for another row */
 } planes_stage;
 
 typedef struct gray_stage {
@@ -56,7 +56,7 @@ typedef struct hue_stage {
     float by;
 } hue_stage;
 
-/* A stage that begins with a planes_stage; NULL where there is no memory. */
+/* Adds a stage that begins with a planes_stage; NULL if there is no memory. */
 static void *add_planes(fpc_chain *chain, size_t size, fpc_next_row *next) {
     planes_stage *split = fpc_chain_add(chain, size, next);
     if (!split) return NULL;
@@ -76,7 +76,7 @@ static int split_row(const planes_stage *split, const uint8_t **in) {
     return status;
 }
 
-/* Makes the next row gray, in the place of its first channel. */
+/* Reads the next row, and replaces its first channel by its gray. */
 static int next_gray_plane(const gray_stage *made, const uint8_t **in) {
     const int status = split_row(&made->split, in);
     if (status != FPC_OK) return status;
@@ -118,7 +118,7 @@ static int next_saturated(fpc_stage *stage, uint8_t *row) {
     if (status != FPC_OK) return status;
     const fpc_tensor_blend *blend = &made->blend;
     uint8_t *gray = made->split.planes[0];
-    uint8_t *grays = made->split.planes[1]; /* from there on is room for a row of three channels */
+    uint8_t *grays = made->split.planes[1]; /* from here on there is room for a row of three channels */
     stage->kernels->planes_to_rgb(gray, gray, gray, grays, stage->width);
     stage->kernels->planes_blend(in, grays, blend->by, blend->rest, (int64_t)stage->width * 3, blend->fused, row);
     return FPC_OK;
@@ -179,7 +179,7 @@ static int next_sampled(fpc_stage *stage, uint8_t *row) {
     return FPC_OK;
 }
 
-/* The rows of the stage before, as fpc_grid_sample has them. */
+/* Reads all rows of the stage before as pixels of an fpc_grid_sample. */
 static int read_pixels(fpc_stage *stage, uint32_t *pixels, uint8_t *room) {
     fpc_stage *from = stage->from;
     const int64_t stride = (int64_t)from->width + 4;

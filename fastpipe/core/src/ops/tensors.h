@@ -4,26 +4,26 @@
 
 #include "kernels.h"
 
-/* A blend: `by` times the image plus `rest` times the other. */
+/* A blend: `by` times the image plus `rest` times the other image. */
 typedef struct fpc_tensor_blend {
     float by, rest;
     bool fused, v1; /* FPC_FUSED, FPC_V1 */
 } fpc_tensor_blend;
 
-/* False where float32 has no such factor, or for unknown flags. */
+/* Sets a blend's factors; false if float32 can't represent the factor, or for unknown flags. */
 bool fpc_tensor_factors(const fpc_operation *operation, fpc_tensor_blend *blend);
 
-/* adjust_contrast's table, of an image whose gray one has that mean; FPC_UNSURE where a fused sum and one that isn't
- * give other bytes: torch has both in its loop over such a tensor, the latter in the last elements of a part. */
+/* adjust_contrast's table for an image whose gray has this mean. FPC_UNSURE if fused and separate rounding give
+ * different bytes: torch's loop over such a tensor uses both, the latter for the last elements of a part. */
 int fpc_tensor_contrast_table(const fpc_tensor_blend *blend, float mean, uint8_t *table);
 /* autocontrast's table for values from `least` to `most`. */
 void fpc_tensor_autocontrast_table(uint8_t least, uint8_t most, bool v1, uint8_t *table);
 
-/* adjust_hue of planes (3, H, W), `by` from -0.5 to 0.5: `count` pixels, whose red, green and blue are `in_plane` bytes
+/* adjust_hue of `count` pixels of planes (3, H, W), `by` from -0.5 to 0.5. Red, green and blue are `in_plane` bytes
  * apart in `in`, and `out_plane` bytes in `out`, which may be the same memory. */
 void fpc_hue(const uint8_t *in, uint8_t *out, size_t count, size_t in_plane, size_t out_plane, float by);
 
-/* Whether the sizes are ones that grid_sample's places and points can have: FPC_OK, or FPC_TOO_LARGE. */
+/* FPC_OK if grid_sample's positions and points can represent the sizes, else FPC_TOO_LARGE. */
 int fpc_grid_sample_check(const fpc_grid_sample *sample);
 
 #endif

@@ -1,5 +1,5 @@
-/* torch_blur.c: FPC_OP_TORCH_BLUR: torchvision's gaussian_blur, whose float sums are torch's where a rounding could
- * tell them from others (torch_blur.h). */
+/* torch_blur.c: FPC_OP_TORCH_BLUR: torchvision's gaussian_blur. Its float sums are torch's wherever another order of
+ * addition could round differently (torch_blur.h). */
 #include "torch_blur.h"
 
 #include <math.h>
@@ -9,34 +9,34 @@
 
 #define LARGEST_KERNEL 1023
 #define FLOAT_SLACK 64 /* floats after a row, which kernels read and write */
-#define UNIT 0x1p-24   /* the most that rounding to float32 changes, as a part of the number */
+#define UNIT 0x1p-24   /* the largest relative change by rounding to float32 */
 #define LARGEST_VALUE 255.0
-#define MOST_WEIGHT 1.0005 /* the most that weights add up to: what is rounded stays below 255.5 */
+#define MOST_WEIGHT 1.0005 /* the largest sum of weights: values to round stay below 255.5 */
 
 typedef struct torch_blur {
     fpc_stage stage;
     int32_t columns, rows; /* of the kernel */
-    int32_t pulled;        /* rows of the input that have come */
+    int32_t pulled;        /* input rows read so far */
     float margin;
     float *along, *down, *weights; /* the kernel's factors, and their products */
-    uint8_t *row;                  /* of the input, mirrored at its ends */
+    uint8_t *row;                  /* a row of the input, mirrored at its ends */
     float *sums;
     int32_t *doubtful;
     const float **taps;
-    /* Rings, with as many rows as the kernel: of the input, and of what the pass along rows makes of it. */
+    /* Rings with as many rows as the kernel: of the input as floats, and of the results of the pass along rows. */
     float *wide, *passed;
     int64_t wide_stride, passed_stride;
 } torch_blur;
 
-/* A position, mirrored at the first and the last one, which aren't repeated. */
+/* A position mirrored at the first and the last position, which aren't repeated. */
 static int32_t mirrored(int32_t place, int32_t size) {
     if (place < 0) place = -place;
     return place < size ? place : 2 * (size - 1) - place;
 }
 
-/* The most by which torch's sum and that of two passes may differ. A rounding changes a sum by at most half a unit of
- * the sum so far, and one that adds a product, as torch's do, by at most that product. All weights may meet the largest
- * value. */
+/* The largest difference between torch's sum and that of two passes. A rounding changes a sum by at most half a unit of
+ * the sum so far; if a product is added, as in torch's sums, by at most that product. Every weight may be multiplied by
+ * the largest value. */
 static float margin_of(const torch_blur *blur) {
     double exact = 0.0, added = 0.0;
     const int64_t count = (int64_t)blur->rows * blur->columns;
@@ -45,11 +45,11 @@ static float margin_of(const torch_blur *blur) {
         added += weight;
         exact += weight < added * UNIT ? weight : added * UNIT;
     }
-    const double passes = UNIT * (blur->rows + blur->columns + 8); /* with the products' own roundings */
+    const double passes = UNIT * (blur->rows + blur->columns + 8); /* including the roundings of products */
     return (float)((exact + passes) * LARGEST_VALUE * 1.01);
 }
 
-/* Whether the weights are those of a mean: from 0 to 1, with a sum of at most MOST_WEIGHT. */
+/* True if the weights are those of a mean: from 0 to 1, with a sum of at most MOST_WEIGHT. */
 static bool are_weights(const float *weights, int32_t count) {
     double sum = 0.0;
     for (int32_t i = 0; i < count; i++) {
@@ -59,7 +59,7 @@ static bool are_weights(const float *weights, int32_t count) {
     return sum <= MOST_WEIGHT;
 }
 
-/* Pulls one row, and makes its floats and their pass along the row. */
+/* Reads one row, converts it to floats, and runs the pass along it. */
 static int pull_input(torch_blur *blur) {
     fpc_stage *stage = &blur->stage;
     const int32_t channels = stage->channels, side = blur->columns / 2;
@@ -108,14 +108,15 @@ static int next_torch_blurred(fpc_stage *stage, uint8_t *row) {
     return FPC_OK;
 }
 
-/* The next `bytes` of the stage's memory, aligned for floats and pointers; adds up where there is none yet. */
+/* The next `bytes` of the stage's memory, aligned for floats and pointers; if `memory` is NULL, only adds up the
+ * size. */
 static void *take(uint8_t *memory, int64_t *at, int64_t bytes) {
     void *taken = memory ? memory + *at : NULL;
     *at += (bytes + 63) & ~(int64_t)63;
     return taken;
 }
 
-/* Lays the stage's rows out in memory, which may be NULL; returns the bytes. */
+/* Lays out the stage's rows in `memory`, which may be NULL; returns the bytes needed. */
 static int64_t lay_out(torch_blur *blur, uint8_t *memory) {
     const fpc_stage *stage = &blur->stage;
     const int64_t values = (int64_t)stage->width * stage->channels, floats = sizeof(float);
@@ -152,7 +153,7 @@ int fpc_add_torch_blur(fpc_chain *chain, const fpc_operation *operation) {
     if ((chain->max_bytes > 0 && bytes > chain->max_bytes) || (uint64_t)bytes > SIZE_MAX) return FPC_TOO_LARGE;
     uint8_t *memory = fpc_buffer_need(&stage->slot->rows, (size_t)bytes);
     if (!memory) return FPC_NO_MEMORY;
-    memset(memory, 0, (size_t)bytes); /* the slack after a row is read, and rounded as values are */
+    memset(memory, 0, (size_t)bytes); /* the slack after a row is read and rounded as its values are */
     lay_out(blur, memory);
     memcpy(blur->along, given->weights, (size_t)columns * sizeof(float));
     memcpy(blur->down, given->weights + columns, (size_t)rows * sizeof(float));

@@ -1,31 +1,32 @@
-/* torch_blur.h: the convolution of torchvision's gaussian_blur, to the last bit of the bytes that it is rounded to.
+/* torch_blur.h: the convolution of torchvision's gaussian_blur, with the same bytes after rounding.
  *
- * torch adds up the products of a kernel in float32, row by row of it, each product and sum rounded once. Any other
- * order gives the same up to a bound that is known, and the same byte wherever no half lies within that bound: so two
- * passes come first, and where they leave a doubt (a value in a thousand) torch's order decides. */
+ * torch adds up the products of a kernel in float32, row by row, and rounds each product and sum once. Any other order
+ * gives the same sum up to a known bound, and the same byte unless a half lies within that bound. So two passes come
+ * first, and torch's order decides the values that they leave in doubt (one in a thousand). */
 #ifndef FPC_TORCH_BLUR_H
 #define FPC_TORCH_BLUR_H
 
 #include <stdint.h>
 
-/* Values of a row that are rounded, or left as doubtful, at once. */
+/* The values of a row that are rounded, or left in doubt, together. */
 #define FPC_DOUBT_GROUP 8
-/* Groups whose exact sums are made at once. */
+/* The groups whose exact sums are computed at once. */
 #define FPC_DOUBT_GROUPS 4
-/* Floats of a group: kernels write whole groups. */
+/* The floats of a group; kernels write whole groups. */
 #define FPC_WEIGH_GROUP 32
 
-/* Weighted sums of rows of floats: of `taps` rows, value by value. */
+/* A weighted sum of `taps` rows of floats, value by value. */
 typedef struct fpc_weighing {
     const float *const *rows;
     const float *weights;
     int32_t taps;
-    int64_t count; /* values of a row */
+    int64_t count; /* values per row */
 } fpc_weighing;
 
-/* The kernel with all its weights, and the rows that it reads for one row of the result. */
+/* A kernel with all of its weights, and the rows that it reads for one row of the result. */
 typedef struct fpc_exact_weighing {
-    const float *const *rows; /* the kernel's: each begins with what its first column reads for value 0 */
+    const float *const *rows; /* a row per row of the kernel; each begins with the value that the kernel's first column
+                               * reads for value 0 */
     const float *weights;     /* row by row */
     int32_t height, width;
     int32_t step; /* values from one column of the kernel to the next */

@@ -1,4 +1,4 @@
-/* torch_blur_plain.h: rows of floats weighed, and rounded where that is beyond doubt. */
+/* torch_blur_plain.h: adds up weighted rows of floats, and rounds the values that aren't in doubt. */
 #include <math.h>
 
 static inline void weigh_exactly_group(const fpc_exact_weighing *exact, int64_t at, uint8_t *out) {

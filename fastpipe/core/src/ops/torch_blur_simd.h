@@ -1,12 +1,12 @@
-/* torch_blur_simd.h: torch_blur_plain.h's in vectors of eight floats; the first sums are rounded otherwise, which the
- * margin allows for. */
+/* torch_blur_simd.h: torch_blur_plain.h's functions with vectors of eight floats. The first sums round differently, for
+ * which the margin allows. */
 #include "torch_blur_plain.h"
 
 static void floats_of(const uint8_t *in, int64_t count, float *out) {
     for (int64_t i = 0; i < count; i += 8) v_store_float(out + i, v_float(v_load_widened32(in + i)));
 }
 
-/* The next FPC_WEIGH_GROUP values. */
+/* Adds up the next FPC_WEIGH_GROUP values. */
 SIMD void weigh_group(const fpc_weighing *weighing, int64_t at, vecf sums[4]) {
     vecf weight = v_all_float(weighing->weights[0]);
     for (int i = 0; i < 4; i++) sums[i] = v_mul_float(v_load_float(weighing->rows[0] + at + 8 * i), weight);
@@ -25,7 +25,7 @@ static void weigh_rows(const fpc_weighing *weighing, float *out) {
     }
 }
 
-/* 32 numbers from 0 to 255 as bytes. */
+/* Packs 32 numbers from 0 to 255 to bytes. */
 SIMD vec weigh_packed(const vec numbers32[4]) {
     const vec low = v_swap_middle64(v_pack_s32(numbers32[0], numbers32[1]));
     const vec high = v_swap_middle64(v_pack_s32(numbers32[2], numbers32[3]));

@@ -1,6 +1,6 @@
-/* warp.c: affine and perspective warps, as Pillow's Geometry.c does them: each pixel of the result shows a point of the
- * image, or the fill where that is outside. With the nearest pixel an affine warp has three ways of its own, as there:
- * without turning and shearing (positions are added up in float64), in fixed point, and else in float64. */
+/* warp.c: affine and perspective warps, as in Pillow's Geometry.c: each pixel of the result shows a point of the image,
+ * or the fill if the point is outside. As in Pillow, affine warps with FPC_NEAREST have three methods: without rotation
+ * and shear (positions are added up in float64), in fixed point, and otherwise in float64. */
 #include "operations.h"
 
 #include <math.h>
@@ -9,13 +9,13 @@
 
 typedef struct warp_stage {
     fpc_stage stage;
-    fpc_image image; /* of the input; the source has the same */
+    fpc_image image; /* the input; `source` has the same image */
     fpc_warp_source source;
     int32_t filter;
     bool perspective;
     double coefficients[8];
-    uint8_t *scratch;   /* what the ways below keep of a row, or from row to row */
-    int32_t first, end; /* next_scaled: the columns that show something of the image */
+    uint8_t *scratch;   /* what the methods below keep for a row, or from row to row */
+    int32_t first, end; /* next_scaled: the columns that show a part of the image */
 } warp_stage;
 
 static const warp_stage *warp_of(const fpc_stage *stage) { return (const warp_stage *)stage; }
@@ -33,7 +33,7 @@ static void fill_pixels(const fpc_stage *stage, uint8_t *row, int64_t first, int
 
 /* ---- points in float64 ---- */
 
-/* The pixel under a point; 1 where there is one. COORD in Geometry.c. */
+/* Finds the pixel that contains a point; false if it is outside. COORD in Geometry.c. */
 static bool pixel_at(const fpc_warp_source *warp, double x, double y, int64_t *at) {
     if (!(x >= 0.0 && x < (double)warp->width && y >= 0.0 && y < (double)warp->height)) return false;
     *at = ((int64_t)y * warp->width + (int64_t)x) * warp->channels;
@@ -49,7 +49,7 @@ static void nearest_row(const fpc_stage *stage, const double *xs, const double *
         }
         return;
     }
-    /* four bytes at once: of three, the next pixel follows, or slack */
+    /* four bytes at once: after three bytes comes the next pixel, or slack */
     const int32_t step = stage->channels;
     for (int32_t x = 0; x < stage->width; x++, row += step) {
         memcpy(row, pixel_at(source, xs[x], ys[x], &at) ? source->image + at : source->fill, 4);
@@ -68,7 +68,7 @@ static int next_warped(fpc_stage *stage, uint8_t *row) {
     return FPC_OK;
 }
 
-/* Gives the next row of an affine warp that is too large for fixed point: points are added up. */
+/* Gives the next row of an affine warp that is too large for fixed point: points are computed by repeated addition. */
 static int next_added_up(fpc_stage *stage, uint8_t *row) {
     const double *c = warp_of(stage)->coefficients;
     double *starts = (double *)(void *)warp_of(stage)->scratch, *xs = starts + 2, *ys = xs + stage->width;
@@ -89,9 +89,9 @@ static int next_added_up(fpc_stage *stage, uint8_t *row) {
     return FPC_OK;
 }
 
-/* ---- without turning and shearing ---- */
+/* ---- without rotation and shear ---- */
 
-/* Finds the source of each of `count` pixels of an axis, -1 outside; [*first, *end) are the ones inside. */
+/* Finds the source of each of `count` pixels of an axis, -1 outside; the pixels inside are [*first, *end). */
 static void scaled_sources(double step, double offset, int32_t size, int32_t count, int32_t *sources, int32_t *first,
                            int32_t *end) {
     double at = offset + step * 0.5;
@@ -123,7 +123,7 @@ static int next_scaled(fpc_stage *stage, uint8_t *row) {
         for (int32_t x = first; x < end; x++) row[x] = in[columns[x]];
     } else if (channels == 4) {
         for (int32_t x = first; x < end; x++) memcpy(row + 4 * (int64_t)x, in + 4 * (int64_t)columns[x], 4);
-    } else { /* four bytes at once: the next pixel, or slack, follows both */
+    } else { /* four bytes at once: after both comes the next pixel, or slack */
         for (int32_t x = first; x < end; x++) memcpy(row + 3 * (int64_t)x, in + 3 * (int64_t)columns[x], 4);
     }
     fill_pixels(stage, row, end, stage->width);
@@ -141,7 +141,7 @@ static void start_scaled(warp_stage *warp) {
 
 /* ---- fixed point ---- */
 
-/* FIX in Geometry.c: parts of 2**16, halves up; what is too large becomes the least number, as on x86. */
+/* FIX in Geometry.c: units of 1 / 2**16, halves rounded up; too large numbers become the lowest one, as on x86. */
 static int32_t fixed(double value) {
     const double parts = floor(value * 65536.0 + 0.5);
     return parts >= -2147483648.0 && parts <= 2147483647.0 ? (int32_t)parts : INT32_MIN;
@@ -154,7 +154,7 @@ static bool fits(const double *c, int32_t x, int32_t y) {
 
 static bool inside(int32_t at, int32_t size) { return at >= 0 && at >> 16 < size; }
 
-/* Narrows [*first, *end) to the steps for which 0 <= at + step * k < size in parts of 2**16. */
+/* Narrows [*first, *end) to the steps k with 0 <= at + step * k < size, in units of 1 / 2**16. */
 static void narrow(int64_t at, int64_t step, int64_t size, int64_t *first, int64_t *end) {
     const int64_t limit = size << 16;
     int64_t low = 0, high = INT32_MAX; /* steps */
@@ -172,7 +172,7 @@ static void narrow(int64_t at, int64_t step, int64_t size, int64_t *first, int64
     if (*first > *end) *first = *end;
 }
 
-/* Pixels of a row side by side, which go up or down by dy parts of 2**16: copied as far as they are of one row. */
+/* Copies adjacent pixels, whose y changes by dy (in units of 1 / 2**16) per pixel, in runs that lie in one row. */
 static void copy_runs(const fpc_warp_source *warp, int64_t x, int64_t y, int64_t dy, int64_t count, uint8_t *out) {
     const int64_t channels = warp->channels, stride = warp->width * channels;
     const uint8_t *in = warp->image + (x >> 16) * channels;
@@ -185,13 +185,13 @@ static void copy_runs(const fpc_warp_source *warp, int64_t x, int64_t y, int64_t
     }
 }
 
-#define SHORTEST_RUN 8 /* pixels: shorter ones are sooner gathered */
+#define SHORTEST_RUN 8 /* pixels; shorter runs are gathered faster */
 
 static int next_fixed(fpc_stage *stage, uint8_t *row) {
     const int32_t *steps = (const int32_t *)(const void *)warp_of(stage)->scratch, width = stage->width;
     const fpc_warp_source *warp = &warp_of(stage)->source;
     const int64_t channels = stage->channels, dx = steps[0], dy = steps[3];
-    /* Sums that wrap around, as those that Pillow adds up. */
+    /* These sums wrap around, as Pillow's do. */
     const uint32_t line = (uint32_t)stage->given;
     const int32_t x0 = (int32_t)((uint32_t)steps[2] + (uint32_t)steps[1] * line);
     const int32_t y0 = (int32_t)((uint32_t)steps[5] + (uint32_t)steps[4] * line);
@@ -220,8 +220,7 @@ static int next_fixed(fpc_stage *stage, uint8_t *row) {
     return FPC_OK;
 }
 
-/* Reads the image once in memory's order, so that it is in the cache: the warp reads it across rows, where no processor
- * foresees what comes next. */
+/* Reads the image once in memory's order to bring it into the cache: processors can't predict the warp's accesses. */
 static void warm(const fpc_warp_source *source) {
     const int64_t bytes = (int64_t)source->height * source->width * source->channels;
     uint8_t sum = 0;
@@ -240,11 +239,11 @@ static void start_fixed(warp_stage *warp) {
     warp->stage.next = next_fixed;
 }
 
-/* ---- the choice among these ---- */
+/* ---- the choice of a method ---- */
 
 static bool is_side(int32_t side) { return side >= 1 && side <= FPC_LARGEST_SIDE; }
 
-/* Takes the arguments over; false where they aren't possible. */
+/* Copies the arguments; false if they are invalid. */
 static bool take_arguments(warp_stage *warp, const fpc_operation *operation) {
     const fpc_op_warp *given = &operation->warp;
     fpc_stage *stage = &warp->stage;
@@ -274,7 +273,7 @@ int fpc_add_warp(fpc_chain *chain, const fpc_operation *operation) {
     fpc_stage *stage = &warp->stage;
     if (!take_arguments(warp, operation)) return FPC_BAD_OPERATION;
     const int32_t height = stage->height, width = stage->width;
-    /* two doubles a column and two more, or an int32 a column and row */
+    /* two doubles per column and two more, or an int32 per column and row */
     const int64_t bytes = 16 * ((int64_t)width + 1) + 4 * (int64_t)height + 32;
     if (chain->max_bytes > 0 && bytes > chain->max_bytes) return FPC_TOO_LARGE;
     warp->scratch = fpc_buffer_need(&stage->slot->rows, (size_t)bytes);
@@ -284,7 +283,7 @@ int fpc_add_warp(fpc_chain *chain, const fpc_operation *operation) {
     const bool scaled = nearest && c[1] == 0.0 && c[3] == 0.0;
     const bool in_fixed_point =
         nearest && !scaled && fits(c, 0, 0) && fits(c, width, height) && fits(c, 0, height) && fits(c, width, 0);
-    /* These two read nothing after the image, the others a few bytes. */
+    /* These two read nothing after the image; the other methods read a few bytes. */
     const bool borrows = scaled || in_fixed_point;
     const int status =
         borrows ? fpc_borrow_image(chain, stage, &warp->image) : fpc_materialize_image(chain, stage, &warp->image);

@@ -1,5 +1,5 @@
-/* warp_plain.h: points of an image, and pixels between pixels, as Pillow's Geometry.c: in float64, pixel 0 from 0 to
- * 1. */
+/* warp_plain.h: points of an image, and interpolation between pixels, as in Pillow's Geometry.c: in float64; pixel 0
+ * extends from 0 to 1. */
 #include <stdint.h>
 #include <string.h>
 
@@ -20,14 +20,14 @@ static void warp_points(const double *c, bool perspective, int32_t y, int32_t co
 
 /* A point's neighbours. */
 typedef struct warp_place {
-    int32_t x, y; /* of the pixel whose centre is left of and above the point, -1 at least */
+    int32_t x, y; /* the pixel whose center is left of and above the point; at least -1 */
     double dx, dy;
 } warp_place;
 
 enum { WARP_OUTSIDE, WARP_INSIDE, WARP_NOWHERE };
 
-/* Finds a point's neighbours. WARP_NOWHERE for NaN (0 / 0): Pillow's comparisons let it pass, and its conversions make
- * 0 of it. */
+/* Finds a point's neighbours. WARP_NOWHERE for NaN (0 / 0), which Pillow's comparisons accept, and which then becomes
+ * 0. */
 static inline int warp_find(const fpc_warp_source *warp, double x, double y, warp_place *place) {
     if (x < 0.0 || x >= (double)warp->width || y < 0.0 || y >= (double)warp->height) return WARP_OUTSIDE;
     if (x != x || y != y) return WARP_NOWHERE;
@@ -80,7 +80,7 @@ static inline void warp_bicubic_pixel(const fpc_warp_source *warp, const warp_pl
     }
 }
 
-/* `pixel` at each point that is inside. */
+/* Writes `pixel` for each point inside of the image. */
 #define WARP_ROW(pixel)                                                                                                \
     for (int32_t x = 0; x < count; x++, out += warp->channels) {                                                       \
         warp_place place;                                                                                              \
@@ -92,14 +92,14 @@ static inline void warp_bicubic_pixel(const fpc_warp_source *warp, const warp_pl
         }                                                                                                              \
     }
 
-/* 32-bit numbers that wrap around, as Pillow's do where it is compiled. */
+/* Adds 32-bit numbers that wrap around, as Pillow's do in its builds. */
 static inline int32_t warp_step(int32_t at, int32_t by, int32_t times) {
     return (int32_t)((uint32_t)at + (uint32_t)by * (uint32_t)times);
 }
 
 static inline void warp_fixed_plain(const fpc_warp_source *warp, int32_t x, int32_t y, int32_t dx, int32_t dy,
                                     int32_t first, int32_t count, uint8_t *out) {
-    const uint8_t *const image = warp->image; /* a copy: compilers can't know that `out` isn't in `warp` */
+    const uint8_t *const image = warp->image; /* a copy, as compilers can't know that `out` isn't in `warp` */
     const int64_t channels = warp->channels, stride = warp->width * channels;
 #define WARP_PIXELS(size)                                                                                              \
     for (int32_t k = first; k < count; k++) {                                                                          \
