@@ -293,7 +293,9 @@ SIMD vec v_sub16(vec a, vec b) { return V_TWO(s16, vsubq_s16, a, b); }
 SIMD vec v_add32(vec a, vec b) { return V_TWO(s32, vaddq_s32, a, b); }
 SIMD vec v_sub32(vec a, vec b) { return V_TWO(s32, vsubq_s32, a, b); }
 SIMD vec v_mul16(vec a, vec b) { return V_TWO(s16, vmulq_s16, a, b); }
-SIMD vec v_mul_round16(vec a, vec b) { return V_TWO(s16, vqrdmulhq_s16, a, b); } /* saturates only for -2**15 squared */
+SIMD vec v_mul_round16(vec a, vec b) {
+    return V_TWO(s16, vqrdmulhq_s16, a, b);
+} /* saturates only for the square of -2**15 */
 SIMD uint16x8_t v_mul_high_half(uint8x16_t a, uint8x16_t b) {
     const uint16x8_t x = V_AS(u16, a), y = V_AS(u16, b);
     return vuzp2q_u16(vreinterpretq_u16_u32(vmull_u16(vget_low_u16(x), vget_low_u16(y))),

@@ -1,5 +1,4 @@
-/* operations.h: the stages of the operations. A new one needs an fpc_kind, a function here and a row in
- * operations.c. */
+/* operations.h: the stages of operations. A new one needs an fpc_kind, a function here and a row in operations.c. */
 #ifndef FPC_OPERATIONS_H
 #define FPC_OPERATIONS_H
 

@@ -108,8 +108,7 @@ static int next_torch_blurred(fpc_stage *stage, uint8_t *row) {
     return FPC_OK;
 }
 
-/* The next `bytes` of the stage's memory, aligned for floats and pointers; if `memory` is NULL, only adds up the
- * size. */
+/* The next `bytes` of the stage's memory, aligned for floats and pointers; only adds up if `memory` is NULL. */
 static void *take(uint8_t *memory, int64_t *at, int64_t bytes) {
     void *taken = memory ? memory + *at : NULL;
     *at += (bytes + 63) & ~(int64_t)63;

@@ -26,8 +26,7 @@ typedef struct warp_place {
 
 enum { WARP_OUTSIDE, WARP_INSIDE, WARP_NOWHERE };
 
-/* Finds a point's neighbours. WARP_NOWHERE for NaN (0 / 0), which Pillow's comparisons accept, and which then becomes
- * 0. */
+/* Finds a point's neighbours. WARP_NOWHERE for NaN (0 / 0), which passes Pillow's comparisons, and then becomes 0. */
 static inline int warp_find(const fpc_warp_source *warp, double x, double y, warp_place *place) {
     if (x < 0.0 || x >= (double)warp->width || y < 0.0 || y >= (double)warp->height) return WARP_OUTSIDE;
     if (x != x || y != y) return WARP_NOWHERE;

@@ -1,17 +1,17 @@
-/* warp_simd.h: pixels of three channels between pixels, a channel in each of four float64; the rest as in plain C. */
+/* warp_simd.h: interpolates pixels of three channels, with the channels in four float64; the rest is as in plain C. */
 #include "warp_plain.h"
 
 #if defined(FPC_SIMD_AVX2)
-/* The first three bytes of each of four pixels of four bytes. */
+/* Packs the first three bytes of each of four 4-byte pixels. */
 static const uint8_t warp_joined[16] = {0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 255, 255, 255, 255};
 
-SIMD __m128i warp_load(const uint8_t *pixel) { /* four bytes: another pixel, or slack, follows */
+SIMD __m128i warp_load(const uint8_t *pixel) { /* four bytes: after the pixel comes another one, or slack */
     int32_t bytes;
     memcpy(&bytes, pixel, sizeof bytes);
     return _mm_cvtepu8_epi32(_mm_cvtsi32_si128(bytes));
 }
 
-/* Cut off, and four bytes written. */
+/* Truncates, and writes four bytes. */
 SIMD void warp_store(uint8_t *out, __m256d value) {
     const __m128i whole = _mm_packs_epi32(_mm256_cvttpd_epi32(value), _mm_setzero_si128());
     const int32_t bytes = _mm_cvtsi128_si32(_mm_packus_epi16(whole, whole));
@@ -24,8 +24,8 @@ SIMD __m256d warp_between(const uint8_t *left, const uint8_t *right, __m256d d) 
     return _mm256_add_pd(_mm256_cvtepi32_pd(a), rise);
 }
 
-/* Where the first neighbour of a point is, whose neighbours are all inside: `margin` pixels before it and one more
- * after it. *rest is the point's fraction. NULL for all other points. */
+/* The address of a point's first neighbour, if all neighbours are inside: `margin` pixels before it and one more after
+ * it. *rest is the point's fraction. NULL for other points. */
 SIMD const uint8_t *warp_inner(const fpc_warp_source *warp, double x, double y, int margin, __m128d *rest) {
     const __m128d point = _mm_sub_pd(_mm_setr_pd(x, y), _mm_set1_pd(0.5));
     const __m128i whole = _mm_cvttpd_epi32(point);
@@ -44,10 +44,10 @@ SIMD void warp_bilinear_at(const uint8_t *upper, const uint8_t *lower, int64_t r
     warp_store(out, _mm256_add_pd(above, _mm256_mul_pd(_mm256_sub_pd(below, above), dy)));
 }
 
-/* Interpolates eight points at once in float32, which is off by less than WARP_UNSURE: 7e-5 by the rounding of the
- * fractions and of each step. A value that near to a whole number may be cut to another one than in float64: then false
- * is returned, and nothing done, unless all four neighbours are equal, whose mean is exact. All points have to be inner
- * ones, of an image of less than 2**31 bytes. */
+/* Interpolates eight points at once in float32, with an error below WARP_UNSURE: rounding the fractions and each step
+ * gives 7e-5. A value so near to an integer might be truncated to another one than in float64. Then nothing is written
+ * and false is returned, unless all four neighbours are equal, whose mean is exact. All points must be inner ones of an
+ * image of less than 2**31 bytes. */
 #define WARP_UNSURE (1.0f / 8192.0f)
 
 SIMD __m256 warp_channel(__m256i pixels, int bits) {
@@ -56,14 +56,14 @@ SIMD __m256 warp_channel(__m256i pixels, int bits) {
 
 SIMD __m256 warp_between_eight(__m256 a, __m256 b, __m256 d) { return _mm256_fmadd_ps(_mm256_sub_ps(b, a), d, a); }
 
-/* The points' fractions. */
+/* The fractions of the points. */
 SIMD __m256 warp_rests(__m256d first, __m256d second, __m256i whole) {
     const __m256d a = _mm256_sub_pd(first, _mm256_cvtepi32_pd(_mm256_castsi256_si128(whole)));
     const __m256d b = _mm256_sub_pd(second, _mm256_cvtepi32_pd(_mm256_extracti128_si256(whole, 1)));
     return _mm256_set_m128(_mm256_cvtpd_ps(b), _mm256_cvtpd_ps(a));
 }
 
-/* Eight bytes from each of the places 0, 1, 4 and 5: two pixels, and slack. */
+/* Loads eight bytes (two pixels and slack) from each of the places 0, 1, 4 and 5. */
 SIMD __m256i warp_pairs(const uint8_t *image, const int32_t *places) {
     const __m128i a = _mm_loadl_epi64((const __m128i *)(const void *)(image + places[0]));
     const __m128i b = _mm_loadl_epi64((const __m128i *)(const void *)(image + places[1]));
@@ -72,7 +72,7 @@ SIMD __m256i warp_pairs(const uint8_t *image, const int32_t *places) {
     return _mm256_set_m128i(_mm_unpacklo_epi64(c, d), _mm_unpacklo_epi64(a, b));
 }
 
-/* The first pixels of eight such pairs in order, in the lower three bytes; warp_seconds: the second ones. */
+/* The first pixels of eight pairs, in order, in the lower three bytes; warp_seconds gives the second ones. */
 SIMD __m256i warp_firsts(__m256i first, __m256i second) {
     return _mm256_castps_si256(_mm256_shuffle_ps(_mm256_castsi256_ps(first), _mm256_castsi256_ps(second), 0x88));
 }
@@ -87,7 +87,7 @@ SIMD bool warp_bilinear_eight(const fpc_warp_source *warp, const double *xs, con
     const __m256d y0 = _mm256_sub_pd(_mm256_loadu_pd(ys), half), y1 = _mm256_sub_pd(_mm256_loadu_pd(ys + 4), half);
     const __m256i x = _mm256_set_m128i(_mm256_cvttpd_epi32(x1), _mm256_cvttpd_epi32(x0));
     const __m256i y = _mm256_set_m128i(_mm256_cvttpd_epi32(y1), _mm256_cvttpd_epi32(y0));
-    /* signs: negative points, and those that are no 32-bit number, become or are negative */
+    /* negative points, and those that aren't 32-bit numbers, have or get the sign bit */
     const __m256i beyond = _mm256_or_si256(_mm256_cmpgt_epi32(x, _mm256_set1_epi32(warp->width - 2)),
                                            _mm256_cmpgt_epi32(y, _mm256_set1_epi32(warp->height - 2)));
     const __m256d negative = _mm256_or_pd(_mm256_or_pd(x0, x1), _mm256_or_pd(y0, y1));
@@ -123,7 +123,7 @@ SIMD bool warp_bilinear_eight(const fpc_warp_source *warp, const double *xs, con
     return true;
 }
 
-/* Whether all eight points are outside of the image, and no number among them is none. */
+/* True if all eight points are outside of the image, and none of the coordinates is NaN. */
 SIMD bool warp_all_outside(const fpc_warp_source *warp, const double *xs, const double *ys) {
     const __m256d zero = _mm256_setzero_pd(), width = _mm256_set1_pd(warp->width),
                   height = _mm256_set1_pd(warp->height);
@@ -150,7 +150,7 @@ SIMD __m256d warp_polynomial(__m256d p1, __m256d p2, __m256d p3, __m256d p4, __m
     return _mm256_add_pd(p1, _mm256_mul_pd(t, _mm256_add_pd(p2, _mm256_mul_pd(t, inner))));
 }
 
-/* warp_cubic of a row's bytes: sums of whole numbers, which are exact in any order. */
+/* warp_cubic of a row's bytes: sums of integers, which are exact in any order. */
 SIMD __m256d warp_cubic_row(const uint8_t *row, const int64_t *x, __m256d t) {
     const __m128i a = warp_load(row + x[0]), b = warp_load(row + x[1]);
     const __m128i c = warp_load(row + x[2]), d = warp_load(row + x[3]);
@@ -161,7 +161,7 @@ SIMD __m256d warp_cubic_row(const uint8_t *row, const int64_t *x, __m256d t) {
                            _mm256_cvtepi32_pd(p4), t);
 }
 
-/* warp_cubic in its order; b - a is -a + b */
+/* warp_cubic, in the same order of operations; b - a is -a + b */
 SIMD __m256d warp_cubic_column(__m256d a, __m256d b, __m256d c, __m256d d, __m256d t) {
     const __m256d twice = _mm256_mul_pd(_mm256_set1_pd(2.0), _mm256_sub_pd(a, b));
     const __m256d p3 = _mm256_sub_pd(_mm256_add_pd(twice, c), d);
@@ -169,11 +169,11 @@ SIMD __m256d warp_cubic_column(__m256d a, __m256d b, __m256d c, __m256d d, __m25
     return warp_polynomial(b, _mm256_sub_pd(c, a), p3, p4, t);
 }
 
-/* A pixel as float64. */
+/* Loads a pixel as float64. */
 SIMD __m256d warp_pixel(const uint8_t *at) { return _mm256_cvtepi32_pd(warp_load(at)); }
 
-/* A bicubic pixel. At fraction 0 the polynomial is its first coefficient, exactly: a warp that shears or shifts one way
- * alone reads one row, or one column. */
+/* Writes a bicubic pixel. At fraction 0 the polynomial is exactly its first coefficient: a warp that shears or shifts
+ * in only one direction reads one row, or one column. */
 SIMD void warp_bicubic_at(const uint8_t *const rows[4], const int64_t *x, __m256d dx, __m256d dy, uint8_t *out) {
     if (_mm256_cvtsd_f64(dy) == 0.0) {
         warp_store(out, warp_cubic_row(rows[1], x, dx));
@@ -199,7 +199,7 @@ SIMD void warp_bicubic_rgb(const fpc_warp_source *warp, const warp_place *place,
     warp_bicubic_at(rows, x, _mm256_set1_pd(place->dx), _mm256_set1_pd(place->dy), out);
 }
 
-/* WARP_ROW(pixel) for three channels, with a short way for points that are inner ones. */
+/* WARP_ROW(pixel) for three channels, with a fast path for inner points. */
 #define WARP_ROW_RGB(pixel, margin, inner_pixel)                                                                       \
     for (int32_t k = 0; k < count; k++) {                                                                              \
         __m128d rest;                                                                                                  \
@@ -261,7 +261,7 @@ static void warp_bicubic(const fpc_warp_source *warp, const double *xs, const do
     }
 }
 
-/* Eight pixels at once, four bytes of each; of the image's last one those that end with it. */
+/* Reads eight pixels at once, four bytes each; for the image's last pixel, the four bytes that end with it. */
 static void warp_fixed(const fpc_warp_source *warp, int32_t x, int32_t y, int32_t dx, int32_t dy, int32_t count,
                        uint8_t *out) {
     int32_t k = 0;

@@ -1,6 +1,6 @@
-/* original.c: the section of a JPEG's own bytes, and the outline in it: the file without entropy-coded data and without
- * what its segments of applications and comments hold. Most of an outline is what most files have: it is copied from
- * a text that follows from the head. */
+/* original.c: the section for a JPEG's own bytes, and the outline in it: the file without entropy-coded data and
+ * without the contents of application and comment segments. Most files have similar outlines, which are mostly copies
+ * of a text that follows from the head. */
 #include <string.h>
 
 #include "entropy.h"
@@ -83,7 +83,7 @@ void fpc_original_write(fpc_bytes *to, const fpc_original *original) {
 
 /* ---- the outline ---- */
 
-/* T.81's own codes (K.3 to K.6), in the four segments that libjpeg writes of them. */
+/* The example codes of T.81 (K.3 to K.6), in libjpeg's four segments. */
 static const uint8_t USUAL_CODES[432] = {
     255, 196, 0,   31,  0,   0,   1,   5,   1,   1,   1,   1,   1,   1,   0,   0,   0,   0,   0,   0,   0,   0,   1,
     2,   3,   4,   5,   6,   7,   8,   9,   10,  11,  255, 196, 0,   181, 16,  0,   2,   1,   3,   3,   2,   4,   3,
@@ -111,7 +111,7 @@ static void put16(fpc_bytes *to, uint32_t number) {
     fpc_bytes_add(to, two, 2);
 }
 
-/* The tables of the head, each as a segment, as wide as it has to be. */
+/* Writes each table of the head as a segment, with 8 bits per value if that is enough. */
 static void put_tables(fpc_bytes *to, const uint8_t *head) {
     for (int number = 0; number < head[FPC_PACKED_AT_TABLES]; number++) {
         const uint8_t *table = head + FPC_PACKED_FIXED + FPC_PACKED_TABLE * number;
@@ -128,7 +128,7 @@ static void put_tables(fpc_bytes *to, const uint8_t *head) {
     }
 }
 
-/* Puts what libjpeg writes for a file of that head, in its order: JFIF's marker, tables, frame, codes, scan, end. */
+/* Writes what libjpeg would for a file with this head, in its order: JFIF's marker, tables, frame, codes, scan, end. */
 static void put_usual(fpc_bytes *to, const uint8_t *head, const fpc_packed_head *fields) {
     static const uint8_t begin[4] = {0xFF, 0xD8, 0xFF, FPC_APP0}, end[5] = {0, 63, 0, 0xFF, FPC_EOI};
     const fpc_header *header = &fields->frame.header;
@@ -158,7 +158,7 @@ static void put_usual(fpc_bytes *to, const uint8_t *head, const fpc_packed_head 
     fpc_bytes_add(to, end, sizeof end);
 }
 
-/* The shortest copy, in bytes: a shorter one gains nothing. */
+/* The shortest copy in bytes; a shorter one saves nothing. */
 #define SHORTEST 5
 
 static uint32_t hash_of(const uint8_t *at) {
@@ -173,7 +173,7 @@ static void put_literal(fpc_bytes *tokens, const uint8_t *from, const uint8_t *t
 }
 
 int fpc_outline_pack(const uint8_t *head, const fpc_packed_head *fields, const fpc_bytes *outline, fpc_bytes *tokens) {
-    uint32_t newest[1024]; /* by hash: the last position of bytes with that hash, plus 1; 0 for none */
+    uint32_t newest[1024]; /* by hash: the last position of bytes with this hash, plus 1; 0 for none */
     fpc_bytes text = {0};
     if (outline->failed) return FPC_NO_MEMORY;
     if (outline->size > FPC_MOST_OUTLINE) return FPC_TOO_LARGE;

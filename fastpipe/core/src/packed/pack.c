@@ -1,4 +1,4 @@
-/* pack.c: a JPEG's coefficients and segments as a packed image; and whether they are the same ones. */
+/* pack.c: packs a JPEG's coefficients and segments, and compares a packed image with a JPEG. */
 #include <string.h>
 
 #include "idct.h"
@@ -6,14 +6,14 @@
 
 /* ---- segments ---- */
 
-/* Whether readers take from such a segment how the image is read: JFIF, EXIF and XMP, ICC and MPF, Photoshop's, Adobe.
- * Between the scans they come too late for that, and in front of them they wouldn't. */
+/* True if such a segment affects how an image is read: JFIF, EXIF and XMP, ICC and MPF, Photoshop's, Adobe. Between a
+ * file's scans it comes too late for that; in front, where packed images keep all segments, it wouldn't. */
 static bool says_how_to_read(int marker) {
     return (marker >= FPC_APP0 && marker <= FPC_APP0 + 2) || marker == FPC_APP0 + 13 || marker == FPC_APP0 + 14;
 }
 
-/* Collects the segments of applications and comments, from marker to marker, and the outline: the others, of these the
- * markers alone, and nothing of the scans' data. *end is the position after the end of the image. */
+/* Collects the application and comment segments, from marker to marker, and the outline: all other segments, the
+ * markers of these, and none of the scans' data. *end is the position after the end of the image. */
 static int collect_segments(const uint8_t *data, size_t length, fpc_bytes *segments, fpc_bytes *outline, size_t *end) {
     bool scanned = false;
     fpc_bytes_add(outline, data, 2);
@@ -64,7 +64,7 @@ static void put64(uint8_t *to, uint64_t value) {
     put32(to + 4, (uint32_t)(value >> 32));
 }
 
-/* For each plane the number of its table; returns how many differ. */
+/* Sets the table number of each plane; returns the number of different tables. */
 static int number_tables(const fpc_frame *frame, int numbers[3], const fpc_plane *tables[3]) {
     int count = 0;
     for (int i = 0; i < frame->header.components; i++) {
@@ -77,8 +77,8 @@ static int number_tables(const fpc_frame *frame, int numbers[3], const fpc_plane
     return count;
 }
 
-/* Begins the file: its head but for the rows' sizes, its own and checksums. Returns where the index starts; 0 where
- * there is no memory. */
+/* Begins the file with its head, except for the sizes of the rows and the head, and checksums. Returns the position of
+ * the index; 0 if there is no memory. */
 static size_t start_head(fpc_bytes *out, const fpc_jpeg *jpeg, int32_t orientation) {
     const fpc_frame *frame = &jpeg->frame;
     int numbers[3];
@@ -114,8 +114,8 @@ static size_t start_head(fpc_bytes *out, const fpc_jpeg *jpeg, int32_t orientati
     return index;
 }
 
-/* Checks that readers decode a row of blocks: where a coefficient is beyond all that photos have, decoders differ, and
- * ours refuses it. */
+/* Checks that readers accept a row of blocks: decoders disagree about coefficients larger than photos'; ours refuses
+ * them. */
 static int check_blocks(fpc_packer *packer, const fpc_plane *plane, size_t at, const fpc_dequantizer *dequantizer) {
     const size_t stride = (size_t)plane->blocks_wide * 8 + FPC_ROW_SLACK;
     uint8_t *samples = fpc_buffer_need(&packer->samples, 8 * stride);
@@ -126,7 +126,7 @@ static int check_blocks(fpc_packer *packer, const fpc_plane *plane, size_t at, c
                : FPC_OK;
 }
 
-/* Adds the row of MCUs that was decoded last. */
+/* Packs the row of MCUs that was decoded last. */
 static int pack_row(fpc_packer *packer, const fpc_frame *frame, const fpc_dequantizer *dequantizers, int row) {
     if (!fpc_row_start(&packer->writer, fpc_packed_row_blocks(frame, row))) return FPC_NO_MEMORY;
     for (int i = 0; i < frame->header.components; i++) {
@@ -149,7 +149,7 @@ static int pack_row(fpc_packer *packer, const fpc_frame *frame, const fpc_dequan
 
 /* ---- blocks that fill up MCUs ---- */
 
-/* Whether a block that fills up an MCU is as libjpeg has it: flat, with the DC of the block before it (jccoefct.c). */
+/* True if a block that fills up an MCU is as libjpeg writes it: flat, with the DC of the block before (jccoefct.c). */
 static bool is_usual(const int16_t *block, int last, int16_t before) {
     static const int16_t flat[63] = {0};
     return block[0] == before && (!last || !memcmp(block + 1, flat, sizeof flat));
@@ -170,7 +170,7 @@ static void put_dummy(fpc_bytes *to, const int16_t *block, int last, uint64_t us
     }
 }
 
-/* Notes the unusual ones of the last decoded row of MCUs; *usual counts the usual ones since the last one noted. */
+/* Notes the unusual fill-up blocks of the MCU row decoded last; *usual counts the usual ones since the last noted. */
 static void note_dummies(const fpc_jpeg *jpeg, int row, fpc_bytes *to, uint64_t *usual) {
     const fpc_frame *frame = &jpeg->frame;
     for (int i = 0; i < frame->header.components; i++) {
@@ -217,7 +217,7 @@ static int pack_rows(fpc_packer *packer, fpc_jpeg *jpeg, size_t index, int64_t m
     return status ? status : fpc_jpeg_finish(jpeg);
 }
 
-/* Sets the checksums of the head, and of all that follows the rows. */
+/* Sets the checksums of the head, and of everything after the rows. */
 static void put_sums(fpc_packer *packer, size_t rows_end) {
     uint8_t *head = packer->out.data;
     const size_t size = fpc_packed_u32(head + FPC_PACKED_AT_SIZE);
@@ -226,7 +226,7 @@ static void put_sums(fpc_packer *packer, size_t rows_end) {
     put32(head + size - FPC_PACKED_SUM, packer->kernels->crc32(0, head, size - FPC_PACKED_SUM));
 }
 
-/* Adds segments and trailer, and fills in the head what is known now. */
+/* Adds segments and trailer, and sets the remaining fields of the head. */
 static int finish_file(fpc_packer *packer, const uint8_t *data, size_t length) {
     fpc_bytes *out = &packer->out, *segments = &packer->segments;
     size_t end;
@@ -249,7 +249,7 @@ static int finish_file(fpc_packer *packer, const uint8_t *data, size_t length) {
 
 /* ---- the JPEG's own bytes ---- */
 
-/* Adds the section of them, in place of the one that is there. */
+/* Adds the section for the JPEG's own bytes, replacing the present one. */
 static int put_original(fpc_packer *packer, const fpc_original *original) {
     fpc_bytes *out = &packer->out;
     out->size -= fpc_packed_u32(out->data + FPC_PACKED_AT_ORIGINAL);
@@ -263,7 +263,7 @@ static int put_original(fpc_packer *packer, const fpc_original *original) {
     return FPC_OK;
 }
 
-/* Makes the JPEG again from the packed image: FPC_OTHER_BYTES where it isn't the reference. */
+/* Rebuilds the JPEG from the packed image; FPC_OTHER_BYTES if it differs from the reference. */
 static int prove(fpc_packer *packer, fpc_reference *reference, int64_t max_bytes) {
     fpc_restorer *restorer;
     const fpc_bytes *out = &packer->out;
@@ -272,7 +272,7 @@ static int prove(fpc_packer *packer, fpc_reference *reference, int64_t max_bytes
     return status == FPC_OK || status == FPC_NO_MEMORY || status == FPC_TOO_LARGE ? status : FPC_OTHER_BYTES;
 }
 
-/* Adds the section, as most files have it: their scans and restart intervals are filled up with ones. */
+/* Adds the section for most files, in which ones complete the last byte of scans and restart intervals. */
 static int put_usual(fpc_packer *packer, const uint8_t *about, size_t about_size, size_t length,
                      fpc_original *original) {
     const fpc_bytes *out = &packer->out;
@@ -293,7 +293,8 @@ static int put_usual(fpc_packer *packer, const uint8_t *about, size_t about_size
     return put_original(packer, original);
 }
 
-/* Adds the section, and proves it; where the file ends scans or restart intervals otherwise, that is learnt from it. */
+/* Adds the section, and proves that it rebuilds the file. If the file ends scans or restart intervals in another way,
+ * the proof collects these ends. */
 static int keep_original(fpc_packer *packer, const uint8_t *data, size_t length, int64_t max_bytes,
                          const uint8_t *about, size_t about_size) {
     fpc_original original;

@@ -1,5 +1,4 @@
-/* pack_plain.h: the loop over a block's coefficients as it is packed. One body for all machines: the compiler makes use
- * of what each has. */
+/* pack_plain.h: the loop over a block's coefficients when it is packed, one body that is compiled for each machine. */
 #ifndef FPC_PACK_PLAIN_H
 #define FPC_PACK_PLAIN_H
 

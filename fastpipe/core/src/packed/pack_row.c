@@ -1,4 +1,4 @@
-/* pack_row.c: the streams of a packed row, written block by block. packed_row.h has their order. */
+/* pack_row.c: writes the streams of a packed row, block by block. packed_row.h has their order. */
 #include <string.h>
 
 #include "mcu.h"
@@ -7,7 +7,7 @@
 
 enum { LENGTHS, DC, MASKS, KINDS, SIGNS, SMALL, LARGE, WIDE, WIDE_DC, STREAMS };
 
-/* The most bytes that a block takes in each stream, and the most of its small values. */
+/* The most bytes of a block in each stream, and the most of its small values. */
 static const size_t MOST[STREAMS] = {1, 1, 8, 8, 8, 32, 63, 126, 2};
 #define MOST_NIBBLES 63
 
@@ -58,7 +58,7 @@ static void add_mask(fpc_row_writer *writer, uint64_t mask) {
 }
 
 static void add_dc(fpc_row_writer *writer, int16_t value, int16_t *dc) {
-    const int difference = (int16_t)(uint16_t)((uint32_t)value - (uint32_t)*dc); /* it wraps around */
+    const int difference = (int16_t)(uint16_t)((uint32_t)value - (uint32_t)*dc); /* wraps around */
     *dc = value;
     if (is_wide(difference)) writer->wide_dc = add_int16(writer->wide_dc, difference);
     *writer->dc++ = (uint8_t)(is_wide(difference) ? FPC_PACKED_ESCAPE : difference);

@@ -1,4 +1,4 @@
-/* packed.c: coefficients of a packed image, a row of MCUs at a time. */
+/* packed.c: gives a packed image's coefficients, one row of MCUs at a time. */
 #include "packed.h"
 
 #include <stdlib.h>
@@ -8,16 +8,16 @@
 
 typedef struct packed {
     const fpc_kernels *kernels;
-    const fpc_parts *parts; /* NULL where the file is in memory */
-    const uint8_t *data;    /* bytes of the file from `begin` on, `length` of them */
+    const fpc_parts *parts; /* NULL if the file is in memory */
+    const uint8_t *data;    /* the file's bytes from `begin` on, `length` of them */
     uint64_t begin, length;
-    fpc_buffer head_bytes, row_bytes; /* of a file that is read by parts */
+    fpc_buffer head_bytes, row_bytes; /* of a file that is read in parts */
     fpc_packed_head head;
     bool is_open;
     int column, column_end, next, row_end;
-    uint64_t offset; /* of the next row, in the file */
+    uint64_t offset; /* the next row's position in the file */
     fpc_buffer coefficients[3], last[3];
-    fpc_buffer copy; /* of a row that too few bytes follow in memory */
+    fpc_buffer copy; /* of a row that is followed by too few bytes in memory */
     fpc_buffer smalls, values;
     fpc_packed_tables tables;
 } packed;
@@ -79,7 +79,7 @@ static size_t bytes_of(const void *decoder) {
     return bytes;
 }
 
-/* Checks that the segments, which follow the rows, say what the head says. */
+/* Checks that the segments, which follow the rows, agree with the head. */
 static int check_segments(packed *source, int64_t max_bytes) {
     const fpc_packed_head *head = &source->head;
     const uint64_t offset = head->size + head->rows_size, size = head->segments_size;
@@ -91,8 +91,8 @@ static int check_segments(packed *source, int64_t max_bytes) {
     return status ? status : fpc_packed_check_metadata(head, to, (size_t)size);
 }
 
-/* Checks that a file of `length` bytes is exactly the head and the parts that it says, and that the segments agree with
- * it; then the file is open. */
+/* Checks that a file of `length` bytes has exactly the parts that the head lists, and that the segments agree with it;
+ * then the file is open. */
 static int check_parts(packed *source, uint64_t length, int64_t max_bytes, const fpc_frame **frame) {
     const fpc_packed_head *head = &source->head;
     uint64_t left = length - head->size;
@@ -121,7 +121,7 @@ static int open_file(void *decoder, const uint8_t *data, size_t length, const fp
     return status ? status : check_parts(source, length, 0, frame);
 }
 
-/* Most heads have fewer bytes. */
+/* Most heads are shorter. */
 #define FIRST 4096
 
 static int open_parts(void *decoder, const fpc_parts *parts, int64_t max_bytes, const fpc_frame **frame) {
@@ -136,7 +136,7 @@ static int open_parts(void *decoder, const fpc_parts *parts, int64_t max_bytes, 
         int status = parts->read(parts->owner, 0, size, to);
         if (!status) status = fpc_packed_read_head(to, size, &source->head);
         if (!status) return check_parts(source, parts->length, max_bytes, frame);
-        /* A longer head is read once more; its size in bytes is among those read, and was checked. */
+        /* A longer head is read again; its size is among the bytes read, and has been checked. */
         if (status != FPC_TRUNCATED || size < FPC_PACKED_FIXED) return status;
         const size_t wanted = fpc_packed_u32(to + FPC_PACKED_AT_SIZE);
         if (wanted <= size || wanted > parts->length) return FPC_TRUNCATED;
@@ -149,7 +149,7 @@ static uint32_t row_size(const fpc_packed_head *head, int row) {
     return fpc_packed_u32(head->index + FPC_PACKED_ENTRY * (size_t)row);
 }
 
-/* Reads the rows that are wanted. */
+/* Reads the rows of the box. */
 static int read_rows(packed *source, int64_t max_bytes, size_t *total) {
     uint64_t size = 0;
     for (int i = source->next; i < source->row_end; i++) size += row_size(&source->head, i);
@@ -195,7 +195,7 @@ static int start(void *decoder, int column, int column_end, int row, int row_end
 
 /* ---- a row ---- */
 
-/* Finds the next row's bytes, with slack after them, and its streams. */
+/* Finds the next row's bytes, copied if no slack follows them, and its streams. */
 static int find_streams(packed *source, fpc_packed_row *row) {
     const fpc_kernels *kernels = source->kernels;
     const size_t size = row_size(&source->head, source->next);
@@ -214,12 +214,12 @@ static int find_streams(packed *source, fpc_packed_row *row) {
     return kernels->packed_layout(data, size, row);
 }
 
-/* The next DCs of a row. */
+/* The next DCs of a row of MCUs. */
 typedef struct dc_cursor {
     const uint8_t *next, *wide;
 } dc_cursor;
 
-/* The DC that follows `dc`; it wraps around, as libjpeg's does in practice. */
+/* The DC after `dc`; it wraps around, as libjpeg's does in practice. */
 static FPC_INLINE uint16_t next_dc(dc_cursor *cursor, uint16_t dc) {
     int difference = (int8_t)*cursor->next++;
     if (FPC_UNLIKELY(difference == FPC_PACKED_ESCAPE)) {
@@ -229,8 +229,8 @@ static FPC_INLINE uint16_t next_dc(dc_cursor *cursor, uint16_t dc) {
     return (uint16_t)(dc + difference);
 }
 
-/* The DCs of `count` blocks side by side, of which those from `first` to `end` are wanted, a block apart. *above: the
- * first block's in the row above; becomes that of this row. */
+/* Decodes the DCs of `count` blocks side by side, and stores those from `first` to `end`, a block apart. *above is the
+ * first DC in the row above; it is set to this row's. */
 static void decode_dc(dc_cursor *shared, uint16_t *above, int first, int end, int count, int16_t *coefficients) {
     dc_cursor cursor = *shared;
     uint16_t dc = *above = next_dc(&cursor, *above);
@@ -242,7 +242,7 @@ static void decode_dc(dc_cursor *shared, uint16_t *above, int first, int end, in
     *shared = cursor;
 }
 
-/* One row of a plane's blocks: skipped, decoded and skipped again. */
+/* Decodes one row of a plane's blocks; skips the blocks before and after the box. */
 static void decode_blocks(packed *source, fpc_packed_cursor *cursor, dc_cursor *dcs, uint16_t *above, int plane_index,
                           int row) {
     const fpc_kernels *kernels = source->kernels;
@@ -278,7 +278,7 @@ static int next_row(void *decoder) {
         uint16_t above = 0;
         for (int y = 0; y < rows; y++) decode_blocks(source, &cursor, &dcs, &above, i, y);
     }
-    if (cursor.seen >> 63) return FPC_BAD_CODE; /* a coefficient after the last one */
+    if (cursor.seen >> 63) return FPC_BAD_CODE; /* a coefficient after the last index */
     source->offset += row_size(&source->head, source->next++);
     return FPC_OK;
 }

@@ -1,4 +1,4 @@
-/* packed_head.c: the head of a packed image: what is in it, and where its rows are. */
+/* packed_head.c: reads the head of a packed image: its fields, and where its rows are. */
 #include <string.h>
 
 #include "checksums.h"
@@ -27,7 +27,7 @@ size_t fpc_packed_row_blocks(const fpc_frame *frame, int row) {
     return blocks;
 }
 
-/* The fields of the fixed part that are a header's. */
+/* Reads the fields of the fixed part that belong to the header. */
 static int read_fields(const uint8_t *data, fpc_packed_head *head) {
     fpc_header *header = &head->frame.header;
     memset(head, 0, sizeof *head);
@@ -61,7 +61,7 @@ static int read_fields(const uint8_t *data, fpc_packed_head *head) {
     return FPC_OK;
 }
 
-/* The planes' factors, and the numbers of their tables. */
+/* Reads the planes' factors, and the numbers of their tables. */
 static int read_planes(const uint8_t *data, fpc_packed_head *head, int tables[3]) {
     fpc_frame *frame = &head->frame;
     const int count = frame->header.components, table_count = data[FPC_PACKED_AT_TABLES];
@@ -81,12 +81,12 @@ static int read_planes(const uint8_t *data, fpc_packed_head *head, int tables[3]
         for (int j = 0; j < i; j++)
             if (head->ids[j] == head->ids[i]) return FPC_BAD_SCAN;
     }
-    /* Factors say nothing of one component alone. */
+    /* Factors have no meaning for a single component. */
     if (count == 1 && frame->header.sampling[0] != 0x11) return FPC_UNSUPPORTED_COLOR;
     return fpc_frame_layout(frame);
 }
 
-/* The size that the head has to have, and whether the rows' bytes add up to theirs. */
+/* Checks the head's size, and that the rows' lengths add up to their total. */
 static int check_index(const uint8_t *data, fpc_packed_head *head) {
     const size_t before = FPC_PACKED_FIXED + FPC_PACKED_TABLE * (size_t)data[FPC_PACKED_AT_TABLES];
     const size_t rows = (size_t)head->frame.mcu_rows;

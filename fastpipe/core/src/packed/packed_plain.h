@@ -1,8 +1,8 @@
 /* packed_plain.h: the loops over a packed row in plain C.
  *
- * A coefficient's kind and sign, a bit each:
- *   kind 0: 1, or -1 with the sign
- *   kind 1: in the stream of small ones, with the sign in that of large ones */
+ * A coefficient has a bit for its kind and one for its sign:
+ *   kind 0: the coefficient is 1, or -1 if the sign is set
+ *   kind 1: it is in the stream of small ones, or, if the sign is set, in that of large ones */
 #ifndef FPC_PACKED_PLAIN_H
 #define FPC_PACKED_PLAIN_H
 
@@ -32,7 +32,7 @@ static FPC_INLINE int16_t packed_int16(const uint8_t *from) {
     return (int16_t)(uint16_t)((uint32_t)from[0] | (uint32_t)from[1] << 8);
 }
 
-/* Compilers have an instruction for it where the file that includes this one is compiled for it. */
+/* Compilers use an instruction for this if the including file is compiled with it. */
 static FPC_INLINE uint32_t packed_popcount(uint64_t bits) {
 #if defined(FPC_SIMD_AVX2) && (defined(__GNUC__) || defined(__clang__))
     return (uint32_t)__builtin_popcountll(bits);
@@ -44,7 +44,7 @@ static FPC_INLINE uint32_t packed_popcount(uint64_t bits) {
 #endif
 }
 
-/* The number of the lowest bit that is set, and of the highest. */
+/* The index of the lowest set bit, and of the highest. */
 static FPC_INLINE uint32_t packed_lowest(uint64_t bits) {
 #if defined(__GNUC__) || defined(__clang__)
     return (uint32_t)__builtin_ctzll(bits);
@@ -84,7 +84,7 @@ static size_t packed_escapes(const uint8_t *data, size_t size) {
     return count;
 }
 
-/* Coefficients of kind 1: those without a sign are small, the others large. */
+/* Counts coefficients of kind 1: those without the sign bit are small, the others large. */
 static void packed_count_kinds(fpc_packed_row *row, size_t size) {
     size_t i = 0;
     row->smalls = row->larges = 0;
@@ -99,7 +99,7 @@ static void packed_count_kinds(fpc_packed_row *row, size_t size) {
     }
 }
 
-/* The bytes of the masks; more than there can be where a length is impossible. */
+/* The bytes of the masks; more than possible if a length is invalid. */
 static size_t packed_mask_bytes(const uint8_t *lengths, size_t blocks) {
     size_t sum = 0;
     while (blocks >= 2) {
@@ -117,7 +117,7 @@ static size_t packed_mask_bytes(const uint8_t *lengths, size_t blocks) {
         blocks -= 2 * pairs;
     }
     if (!blocks) return sum;
-    return *lengths > 8 ? SIZE_MAX / 2 : sum + *lengths; /* the upper half is 0 */
+    return *lengths > 8 ? SIZE_MAX / 2 : sum + *lengths; /* the upper half must be 0 */
 }
 
 static int packed_layout(const uint8_t *data, size_t size, fpc_packed_row *row) {
@@ -155,7 +155,7 @@ static int packed_layout(const uint8_t *data, size_t size, fpc_packed_row *row) 
 
 /* ---- blocks ---- */
 
-/* The part of a cursor that the loops over blocks keep in registers. */
+/* The fields of a cursor that the loops over blocks keep in registers. */
 typedef struct packed_place {
     const uint8_t *masks;
     const int8_t *values;
@@ -173,7 +173,7 @@ static FPC_INLINE void packed_end(fpc_packed_cursor *cursor, const packed_place 
     cursor->block += count;
 }
 
-/* The mask of a block, as its bits come in the file. */
+/* Reads a block's mask, whose bits are as in the file. */
 static FPC_INLINE uint64_t packed_next_mask(packed_place *place, const uint8_t *lengths, size_t block) {
     const uint32_t bytes = lengths[block / 2] >> (block % 2 * 4) & 15;
     const uint64_t loaded = packed_load(place->masks);
@@ -183,7 +183,7 @@ static FPC_INLINE uint64_t packed_next_mask(packed_place *place, const uint8_t *
     return mask;
 }
 
-/* Goes on to the next value that is an escape. */
+/* Finds the next value that is an escape. */
 static void packed_find_wide(fpc_packed_cursor *cursor) {
     const int8_t *from = cursor->wide + 1;
     const int8_t *found = memchr(from, FPC_PACKED_ESCAPE & 255, (size_t)(cursor->end - from));
@@ -191,8 +191,8 @@ static void packed_find_wide(fpc_packed_cursor *cursor) {
     cursor->wide_values += 2;
 }
 
-/* Puts coefficients of 16 bits where there are escapes, in a block whose mask (bit k: zigzag index k) and values these
- * are. Returns the next escape's place. */
+/* Writes 16-bit coefficients in place of the escapes of a block, given its mask (bit k: zigzag index k) and values.
+ * Returns the next escape's address. */
 static FPC_NOINLINE const int8_t *packed_widen(fpc_packed_cursor *cursor, uint64_t mask, const int8_t *values,
                                                const int8_t *end, int16_t *block) {
     while (cursor->wide < end) {
@@ -213,10 +213,10 @@ static void packed_skip(fpc_packed_cursor *cursor, size_t count) {
 
 #if defined(FPC_PORTABLE)
 static void packed_values(const fpc_packed_row *row, const fpc_packed_tables *tables, int8_t *smalls, int8_t *values) {
-    const fpc_packed_row in = *row; /* a copy: compilers can't know that the results don't lie in *row */
+    const fpc_packed_row in = *row; /* a copy, as compilers can't know that the results don't lie in *row */
     for (size_t i = 0; i < in.smalls; i += 2) memcpy(smalls + i, tables->smalls[in.small[i / 2]], 2);
     const uint64_t every = 0x0101010101010101u;
-    uint8_t from[130]; /* eight small ones, eight large ones, and from 0x80 on 1 and -1 */
+    uint8_t from[130]; /* eight small values, eight large ones, and from 0x80 on 1 and -1 */
     from[0x80] = 1, from[0x81] = 0xFF;
     const uint8_t *small = (const uint8_t *)smalls, *large = in.large;
     for (size_t i = 0; i < in.coefficients; i += 8) {
@@ -224,7 +224,7 @@ static void packed_values(const fpc_packed_row *row, const fpc_packed_tables *ta
         const uint32_t is_small = kinds & ~signs, is_large = kinds & signs, is_minus = signs & ~kinds;
         memcpy(from, small, 8);
         memcpy(from + 8, large, 8);
-        /* A byte for each bit: 1 where it is set. */
+        /* A byte per bit: 1 if it is set. */
         const uint64_t minus = (((is_minus * every) & 0x8040201008040201u) + 0x7F7F7F7F7F7F7F7Fu) >> 7 & every;
         uint64_t places = (tables->spread[0][is_small] ^ tables->spread[1][is_large] ^ 128 * every) + minus;
         for (size_t k = 0; k < 8; k++, places >>= 8) values[i + k] = (int8_t)from[places & 255];

@@ -1,4 +1,4 @@
-/* packed_simd.h: the loops over a packed row in vectors. */
+/* packed_simd.h: the loops over a packed row, with vectors. */
 #ifndef FPC_PACKED_SIMD_H
 #define FPC_PACKED_SIMD_H
 
@@ -8,7 +8,7 @@
 #include "packed_vbmi.h"
 #else
 
-/* The bytes that are next in a stream, each at its bit of 32. */
+/* Moves the next bytes of a stream to the positions of the set bits among 32. */
 SIMD vec packed_spread(const fpc_packed_tables *tables, uint32_t bits, const uint8_t **stream) {
     const uint8_t a = (uint8_t)bits, b = (uint8_t)(bits >> 8), c = (uint8_t)(bits >> 16), d = (uint8_t)(bits >> 24);
     const uint8_t *first = *stream, *second = first + tables->counts[a], *third = second + tables->counts[b],
@@ -33,7 +33,7 @@ static void packed_values(const fpc_packed_row *row, const fpc_packed_tables *ta
         const uint32_t signs = (uint32_t)packed_load(row->signs + i / 8);
         uint32_t kinds = (uint32_t)packed_load(row->kinds + i / 8);
         if (left < 32) kinds &= (1u << left) - 1;
-        /* 1, or with the sign all bits; 0 where it is of the other kind. */
+        /* 1, or all bits set if it has a sign; 0 if it is of the other kind. */
         const vec one = v_and_not(v_bits(kinds), v_or(v_bits(signs), ones));
         const vec both =
             v_or(packed_spread(tables, kinds & ~signs, &small), packed_spread(tables, kinds & signs, &large));

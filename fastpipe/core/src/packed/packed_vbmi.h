@@ -1,5 +1,5 @@
-/* packed_vbmi.h: packed_simd.h's loops where instructions spread bytes over a register by a mask (AVX512-VBMI2), and
- * pick any of 64 (AVX512-VBMI). */
+/* packed_vbmi.h: packed_simd.h's loops, for machines whose instructions spread bytes over a register by a mask
+ * (AVX512-VBMI2) and select any of 64 (AVX512-VBMI). */
 #ifndef FPC_PACKED_VBMI_H
 #define FPC_PACKED_VBMI_H
 

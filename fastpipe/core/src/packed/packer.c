@@ -1,9 +1,9 @@
-/* packer.c: packers are made, begin with an image, and are freed. */
+/* packer.c: makes packers, prepares them for an image, and frees them. */
 #include "packer.h"
 
 #include <stdlib.h>
 
-/* Memory that a packer keeps from one image to the next. */
+/* The memory that a packer keeps from image to image. */
 #define KEPT_BYTES ((size_t)64 << 20)
 
 fpc_packer *fpc_packer_new(int isa) {

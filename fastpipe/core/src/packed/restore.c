@@ -1,4 +1,4 @@
-/* restore.c: a JPEG from a packed image's coefficients and segments, and an outline of all else. */
+/* restore.c: writes a JPEG from a packed image's coefficients and segments, and an outline of everything else. */
 #include "restore.h"
 
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 /* ---- blocks that fill up MCUs ---- */
 
-/* Stands for a block's last zigzag index where the block is as libjpeg has it: flat, with the DC of the one before. */
+/* The last zigzag index of a block that is as libjpeg writes it: flat, with the DC of the block before. */
 #define USUAL 255
 
 static void start_dummies(fpc_restorer *to) {
@@ -34,7 +34,7 @@ static int read_dummy(fpc_restorer *to, int16_t *block, uint8_t *last) {
     return FPC_OK;
 }
 
-/* Reads the blocks that fill up a row of MCUs: component by component, row by row. */
+/* Reads the blocks that fill up a row of MCUs, component by component and row by row. */
 static int read_dummies(fpc_restorer *to, int row) {
     const fpc_frame *frame = to->frame;
     size_t count = 0;
@@ -62,7 +62,7 @@ static int read_dummies(fpc_restorer *to, int row) {
     return FPC_OK;
 }
 
-/* The coefficients of one of the blocks that fill up the row of MCUs, at (x, y) of a component. */
+/* The coefficients of a block at (x, y) of a component that fills up the row of MCUs. */
 static const int16_t *dummy_of(fpc_restorer *to, int component, int rows, int x, int y, int *last) {
     const fpc_plane *plane = &to->frame->planes[component];
     const size_t columns = (size_t)to->frame->mcu_columns * (size_t)plane->horizontal;
@@ -86,7 +86,7 @@ static void next_end(fpc_restorer *to, uint64_t from) {
     to->next_end = to->ends.next < to->ends.end ? from + fpc_number(&to->ends) : UINT64_MAX;
 }
 
-/* Checks that what was written so far is what the reference begins with, or, without one, not too much. */
+/* Checks that the bytes written so far are the reference's; without a reference, that they aren't too many. */
 static int check_written(fpc_restorer *to) {
     const fpc_reference *reference = to->reference;
     const size_t size = to->out->size, before = to->compared;
@@ -109,7 +109,7 @@ size_t fpc_behind_scan(const uint8_t *data, size_t length, size_t position) {
     }
 }
 
-/* The position of the next marker if it is restart marker `number`; else the end of the file. */
+/* The position of the next marker if it is restart marker `number`; else the file's length. */
 static size_t find_restart(const fpc_reference *reference, size_t position, int number) {
     for (;;) {
         const uint8_t *found = memchr(reference->data + position, 0xFF, reference->length - position);
@@ -121,7 +121,7 @@ static size_t find_restart(const fpc_reference *reference, size_t position, int 
     }
 }
 
-/* Ends a scan or a restart interval as the reference does, and notes it in the lists whose usual end it isn't. */
+/* Ends a scan or a restart interval as the reference does, and adds the end to the lists for which it is unusual. */
 static int learn_end(fpc_restorer *to, uint32_t left, bool ends_scan) {
     fpc_reference *reference = to->reference;
     fpc_bytes *out = to->out;
@@ -195,13 +195,13 @@ static int begin_mcu(fpc_restorer *to) {
     return FPC_OK;
 }
 
-/* Writes a block of the scan's component number `i`, or counts its symbols. */
+/* Writes a block of the scan's component `i`, or counts its symbols. */
 static inline void put_block(fpc_restorer *to, int i, const int16_t *block, int last) {
     const fpc_scan *scan = &to->scan;
     const int component = scan->component[i], dc = block[0], before = to->previous[component];
     to->previous[component] = dc;
     if (!to->progressive) {
-        const int difference = (int16_t)(uint16_t)((uint32_t)dc - (uint32_t)before); /* it wraps around */
+        const int difference = (int16_t)(uint16_t)((uint32_t)dc - (uint32_t)before); /* wraps around */
         if (to->counts)
             fpc_count_block(to->encoder.kernels, &to->counts[component > 0], block, last, difference);
         else
@@ -216,7 +216,7 @@ static inline void put_block(fpc_restorer *to, int i, const int16_t *block, int 
     }
 }
 
-/* The row of MCUs that was decoded last, of one component: its MCU is a block, and none fills up (T.81, A.2.2). */
+/* Writes the MCU row decoded last of a scan of one component: its MCUs are blocks, and none fills up (T.81, A.2.2). */
 static int put_row_alone(fpc_restorer *to, int row) {
     const fpc_plane *plane = &to->frame->planes[to->scan.component[0]];
     const int rows = fpc_packed_block_rows(plane, row);
@@ -276,7 +276,7 @@ static int put_rows(fpc_restorer *to) {
     return status;
 }
 
-/* Whether an MCU of the scan has at most FPC_MAX_MCU_BLOCKS blocks, if it has several components. */
+/* True if the scan has one component, or its MCU has at most FPC_MAX_MCU_BLOCKS blocks. */
 static bool scan_fits(const fpc_restorer *to) {
     int blocks = 0;
     for (int i = 0; i < to->scan.count; i++) {
@@ -286,7 +286,7 @@ static bool scan_fits(const fpc_restorer *to) {
     return to->scan.count == 1 || blocks <= FPC_MAX_MCU_BLOCKS;
 }
 
-/* The codes that a scan is written by; missing ones have no symbols. */
+/* Makes the codes with which a scan is written; a missing code has no symbols. */
 static void make_codes(fpc_restorer *to) {
     for (int i = 0; i < to->scan.count; i++) {
         fpc_codes_make(&to->dc[to->scan.dc_table[i]], &to->tables.dc[to->scan.dc_table[i]]);
@@ -326,7 +326,7 @@ int fpc_restorer_count(fpc_restorer *to, int first, int count, fpc_symbol_counts
 
 /* ---- files ---- */
 
-/* Writes the next segment of applications and comments; the outline has its marker. */
+/* Writes the next application or comment segment, whose marker is in the outline. */
 static int put_segment(fpc_restorer *to, int marker) {
     const size_t left = (size_t)(to->segments_end - to->segments);
     if (left < 4 || to->segments[1] != marker) return FPC_BAD_MARKER;
@@ -337,7 +337,7 @@ static int put_segment(fpc_restorer *to, int marker) {
     return FPC_OK;
 }
 
-/* Writes a segment of the outline, and reads what scans need of it; writes the scan after a scan's header. */
+/* Writes a segment of the outline, and reads what scans need of it; after a scan's header, writes the scan. */
 static int put_outlined(fpc_restorer *to, int marker, const uint8_t *segment, size_t size, int *frames) {
     const uint8_t *data = segment + 4;
     const size_t length = size - 4;
@@ -358,7 +358,7 @@ static int put_outlined(fpc_restorer *to, int marker, const uint8_t *segment, si
     }
 }
 
-/* Writes the bytes after the end of the image, and checks that all else was written. */
+/* Writes the bytes after the end of the image, and checks that everything else has been written. */
 static int put_trailer(fpc_restorer *to) {
     if (to->segments != to->segments_end) return FPC_BAD_MARKER;
     if (!fpc_progress_complete(&to->progress, to->frame->header.components)) return FPC_BAD_SCAN;

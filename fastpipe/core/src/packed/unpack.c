@@ -1,13 +1,13 @@
-/* unpack.c: a packed image as a JPEG again: its own bytes, or, where they were discarded, a sequential one with Huffman
- * codes that are the best for it (jchuff.c). */
+/* unpack.c: makes a JPEG from a packed image: with its own bytes, or, if they were discarded, a sequential one with
+ * optimal Huffman codes (jchuff.c). */
 #include <string.h>
 
 #include "restore.h"
 
-#define SYMBOLS 257 /* and one that keeps a code of nothing but ones from being given out */
+#define SYMBOLS 257 /* and one more, which takes the code of only ones, so that no other symbol gets it */
 #define LONGEST 16
 
-/* A code as a DHT segment has it. */
+/* A code in the form of a DHT segment. */
 typedef struct code {
     uint8_t of_length[LONGEST + 1];
     uint8_t symbols[256];
@@ -19,12 +19,12 @@ typedef struct scan_plan {
     int first, count;
 } scan_plan;
 
-/* The outline that is written. */
+/* What is needed to write the outline. */
 typedef struct writer {
     fpc_restorer *restorer;
     fpc_bytes *outline;
     fpc_symbol_counts counts[2]; /* of the first component, and of the others */
-    int most_dc, most_ac;        /* bits of values */
+    int most_dc, most_ac;        /* the most bits of a value */
 } writer;
 
 static void put16(fpc_bytes *out, int number) {
@@ -36,7 +36,7 @@ static void put_marker(fpc_bytes *out, int marker) { put16(out, 0xFF00 | marker)
 
 /* ---- codes ---- */
 
-/* The rarest symbol that occurs and isn't `other`, the last one of several; -1 for none. */
+/* The rarest symbol that occurs and isn't `other`; the last one if several are equally rare; -1 if there is none. */
 static int rarest(const uint64_t *counts, int other) {
     int found = -1;
     for (int i = 0; i < SYMBOLS; i++)
@@ -44,7 +44,7 @@ static int rarest(const uint64_t *counts, int other) {
     return found;
 }
 
-/* The best lengths, none above LONGEST (T.81, K.2; jchuff.c, jpeg_gen_optimal_table). */
+/* Finds the optimal lengths up to LONGEST (T.81, K.2; jchuff.c, jpeg_gen_optimal_table). */
 static void make_code(code *of, const uint32_t wanted[256]) {
     enum { MOST = SYMBOLS };
     uint64_t counts[SYMBOLS];
@@ -74,7 +74,7 @@ static void make_code(code *of, const uint32_t wanted[256]) {
     }
     int longest = LONGEST;
     while (!number[longest]) longest--;
-    number[longest]--; /* the code of nothing but ones isn't given out */
+    number[longest]--; /* the code of only ones isn't used */
     of->symbol_count = 0;
     for (int length = 1; length <= LONGEST; length++) of->of_length[length] = (uint8_t)number[length];
     for (int length = 1; length < SYMBOLS; length++)
@@ -94,7 +94,7 @@ static void put_code(fpc_bytes *out, const uint32_t wanted[256], int number) {
 
 /* ---- the file ---- */
 
-/* The markers of the segments of applications and comments, all in front. */
+/* Writes the markers of all application and comment segments, which come first. */
 static void put_segments(writer *to) {
     const uint8_t *at = to->restorer->segments;
     while (to->restorer->segments_end - at >= 4) {
@@ -103,7 +103,7 @@ static void put_segments(writer *to) {
     }
 }
 
-/* A table for each component; whether one needs more than 8 bits. */
+/* Writes a table for each component; returns true if one needs more than 8 bits. */
 static bool put_tables(writer *to) {
     const fpc_frame *frame = to->restorer->frame;
     fpc_bytes *out = to->outline;
@@ -141,7 +141,7 @@ static void put_frame(writer *to) {
     }
 }
 
-/* A scan's codes, which are counted, and its header. */
+/* Counts a scan's symbols, and writes its codes and header. */
 static int put_scan(writer *to, const scan_plan *scan) {
     fpc_bytes *out = to->outline;
     memset(to->counts, 0, sizeof to->counts);
@@ -151,7 +151,7 @@ static int put_scan(writer *to, const scan_plan *scan) {
     for (int table = 0; table < 2; table++) {
         const fpc_symbol_counts *counts = &to->counts[table];
         if (!counts->fits) return FPC_BAD_CODE;
-        if (table ? scan->first + scan->count == 1 : scan->first > 0) continue; /* no component of the scan has it */
+        if (table ? scan->first + scan->count == 1 : scan->first > 0) continue; /* no component of the scan uses it */
         put_code(out, counts->dc, table);
         put_code(out, counts->ac, 0x10 | table);
         for (int symbol = 0; symbol < 256; symbol++) {
@@ -172,7 +172,7 @@ static int put_scan(writer *to, const scan_plan *scan) {
     return FPC_OK;
 }
 
-/* One scan of all components, or one for each where an MCU would have too many blocks. */
+/* Plans one scan of all components, or one per component if an MCU would have too many blocks. */
 static int plan_scans(const fpc_frame *frame, scan_plan plans[3]) {
     const int count = frame->header.components;
     int blocks = 0;
@@ -200,7 +200,7 @@ static int write_file(writer *to) {
     }
     put_marker(out, FPC_EOI);
     if (out->failed) return FPC_NO_MEMORY;
-    /* T.81, F.1.2: beyond these it isn't baseline. */
+    /* T.81, F.1.2: beyond these limits it isn't baseline. */
     if (wide || to->most_dc > 11 || to->most_ac > 10) out->data[frame + 1] = FPC_SOF1;
     return fpc_restorer_write(to->restorer, out->data, out->size);
 }

@@ -1,5 +1,5 @@
-/* inflate.c: blocks, their headers and tables (RFC 1951); the loop over codes is in inflate_plain.h. What zlib refuses
- * is refused: codes that are too many or too few, symbols that don't exist, matches from before the beginning. */
+/* inflate.c: blocks, their headers and tables (RFC 1951); inflate_plain.h has the loop over codes. Refuses what zlib
+ * refuses: codes that are too many or too few, symbols that don't exist, matches from before the beginning. */
 #include "inflate.h"
 
 #include <string.h>
@@ -20,7 +20,7 @@ static const uint16_t DISTANCE_BASE[30] = {1,    2,    3,    4,    5,    7,    9
 
 /* ---- bits ------------------------------------------------------------------------------------------------------- */
 
-/* Gives back the bytes that were loaded and aren't used: less than a byte is left. */
+/* Gives back whole bytes that were loaded but not used; less than a byte remains. */
 static int give_back(fpc_inflate *inflate) {
     inflate->in -= inflate->count >> 3;
     inflate->count &= 7;
@@ -28,7 +28,7 @@ static int give_back(fpc_inflate *inflate) {
     return inflate->in > inflate->end ? FPC_TRUNCATED : FPC_OK;
 }
 
-/* Fills up to at least 32 bits: what is left of the data, and anything after it. give_back says which. */
+/* Fills the bits to at least 32, from the remaining data and what follows it. give_back finds out how much was data. */
 static int refill(fpc_inflate *inflate) {
     if (inflate->count >= 32) return FPC_OK;
     if (give_back(inflate)) return FPC_TRUNCATED;
@@ -36,7 +36,7 @@ static int refill(fpc_inflate *inflate) {
     return FPC_OK;
 }
 
-/* Takes `number` bits of the 32 that refill has made sure of. */
+/* Takes `number` of the 32 bits that refill has loaded. */
 static uint32_t take(fpc_inflate *inflate, uint32_t number) {
     const uint32_t value = (uint32_t)inflate->bits & ((1u << number) - 1);
     inflate->bits >>= number;
@@ -46,7 +46,7 @@ static uint32_t take(fpc_inflate *inflate, uint32_t number) {
 
 /* ---- tables ----------------------------------------------------------------------------------------------------- */
 
-/* A literal's or length's entry without the bits of its code. */
+/* The entry of a literal or a length, without the bits of its code. */
 static uint32_t literal_entry(uint32_t symbol) {
     if (symbol < 256) return FPC_DEFLATE_LITERAL | symbol << 8;
     if (symbol == 256) return FPC_DEFLATE_FURTHER | FPC_DEFLATE_END;
@@ -59,7 +59,7 @@ static uint32_t distance_entry(uint32_t symbol) {
     return (uint32_t)DISTANCE_BASE[symbol] << 16 | (symbol < 4 ? 0 : symbol / 2 - 1);
 }
 
-/* An entry for a table in which `length` bits of its code are looked up. */
+/* The entry in a table that looks up `length` bits of its code. */
 static uint32_t with_bits(uint32_t entry, uint32_t length, bool distance) {
     const bool number =
         distance ? !(entry & FPC_DISTANCE_FURTHER) : !(entry & (FPC_DEFLATE_LITERAL | FPC_DEFLATE_FURTHER));
@@ -72,8 +72,8 @@ static uint32_t reversed(uint32_t code, uint32_t length) {
     return result;
 }
 
-/* Makes the table of a code of `count` symbols. Refuses codes that are too many, or too few, but for one distance or
- * none. */
+/* Makes the table of a code of `count` symbols. Refuses codes that are too many, or too few unless at most one
+ * distance. */
 static int make_table(uint32_t *table, uint32_t table_bits, const uint8_t *lengths, uint32_t count, bool distance) {
     uint32_t number[LONGEST + 1] = {0}, next[LONGEST + 1];
     uint16_t sorted[LITERALS];
@@ -105,7 +105,7 @@ static int make_table(uint32_t *table, uint32_t table_bits, const uint8_t *lengt
             for (uint32_t at = place; at < 1u << table_bits; at += 1u << length) table[at] = whole;
         } else {
             const uint32_t prefix = place & ((1u << table_bits) - 1), rest = length - table_bits;
-            if (prefix != sub_prefix) { /* as many bits as the codes with this prefix fill */
+            if (prefix != sub_prefix) { /* as many bits as the codes with this prefix have */
                 sub_prefix = prefix;
                 sub_bits = rest;
                 for (uint32_t filled = number[length] + 1; filled < 1u << sub_bits;) {
@@ -126,8 +126,8 @@ static int make_table(uint32_t *table, uint32_t table_bits, const uint8_t *lengt
     return FPC_OK;
 }
 
-/* Two literals whose codes fit into one look-up become one entry. Downwards: what follows is looked up further down,
- * where entries are single still. */
+/* Joins two literals to one entry if both codes fit one look-up. Goes downwards: the second literal is looked up at a
+ * lower index, where entries are still single. */
 static void join_literals(uint32_t *table) {
     for (uint32_t i = 1u << FPC_LITERAL_BITS; i-- > 0;) {
         const uint32_t entry = table[i];
@@ -141,7 +141,7 @@ static void join_literals(uint32_t *table) {
 
 static int make_tables(fpc_inflate *inflate, const uint8_t *literals, uint32_t count, const uint8_t *distances,
                        uint32_t distance_count) {
-    if (!literals[256]) return FPC_BAD_TABLE; /* the block couldn't end */
+    if (!literals[256]) return FPC_BAD_TABLE; /* the block could never end */
     int status = make_table(inflate->literals, FPC_LITERAL_BITS, literals, count, false);
     if (status == FPC_OK) status = make_table(inflate->distances, FPC_DISTANCE_BITS, distances, distance_count, true);
     if (status == FPC_OK) join_literals(inflate->literals);
@@ -175,7 +175,7 @@ static int read_tables(fpc_inflate *inflate) {
             code++;
         }
     }
-    if (code != 256) return FPC_BAD_TABLE; /* too few */
+    if (code != 256) return FPC_BAD_TABLE; /* codes are missing */
     const uint32_t all = literals + distances;
     for (uint32_t i = 0; i < all;) {
         if (refill(inflate)) return FPC_TRUNCATED;

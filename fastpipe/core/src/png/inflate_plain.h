@@ -1,5 +1,4 @@
-/* inflate_plain.h: the loop over a block's codes. One body for all machines: the compiler makes use of what each
- * has. */
+/* inflate_plain.h: the loop over a block's codes, one body that is compiled for each machine. */
 #include <string.h>
 
 #include "fastpipe_core.h"
@@ -10,7 +9,7 @@ static inline uint64_t inflate_load(const uint8_t *from) {
            (uint64_t)from[4] << 32 | (uint64_t)from[5] << 40 | (uint64_t)from[6] << 48 | (uint64_t)from[7] << 56;
 }
 
-/* Fills up to at least 56 bits. What was loaded before is loaded once more and falls on itself. */
+/* Fills the bits to at least 56. Bits that were already loaded are loaded again to the same place. */
 #define INFLATE_REFILL()                                                                                               \
     do {                                                                                                               \
         bits |= inflate_load(in) << count;                                                                             \
@@ -20,7 +19,7 @@ static inline uint64_t inflate_load(const uint8_t *from) {
 
 #define INFLATE_DROP(number) (bits >>= (number), count -= (number))
 
-/* Copies a match; up to 16 bytes after it are written. */
+/* Copies a match; may write up to 16 bytes after it. */
 static inline void inflate_copy(uint8_t *out, uint32_t distance, uint32_t length) {
     const uint8_t *from = out - distance;
     uint8_t *const end = out + length;
@@ -36,7 +35,7 @@ static inline void inflate_copy(uint8_t *out, uint32_t distance, uint32_t length
         } while (out < end);
     } else if (distance == 1) {
         memset(out, *from, length);
-    } else { /* each turn makes `distance` bytes that are right */
+    } else { /* each turn makes `distance` correct bytes */
         do {
             uint64_t word;
             memcpy(&word, from, 8);
@@ -46,8 +45,8 @@ static inline void inflate_copy(uint8_t *out, uint32_t distance, uint32_t length
     }
 }
 
-/* As fpc_inflate_run, up to the block's end at most. At the loop's head `in` is not past `end`, so that two loads
- * stay within FPC_INFLATE_IN_SLACK. */
+/* As fpc_inflate_run, up to the block's end at most. `in` isn't past `end` at the loop's head, so two loads stay within
+ * FPC_INFLATE_IN_SLACK. */
 static int inflate_codes(fpc_inflate *inflate, const uint8_t *first, uint8_t **place, uint8_t *target) {
     const uint32_t *const literals = inflate->literals, *const distances = inflate->distances;
     const uint8_t *in = inflate->in, *const end = inflate->end;
@@ -56,7 +55,7 @@ static int inflate_codes(fpc_inflate *inflate, const uint8_t *first, uint8_t **p
     uint8_t *out = *place;
     int status = FPC_OK;
     while (out < target) {
-        if (in > end) { /* back to whole bytes that aren't needed yet */
+        if (in > end) { /* gives back whole bytes that aren't needed yet */
             in -= count >> 3;
             count &= 7;
             bits &= (1u << count) - 1;
@@ -64,7 +63,7 @@ static int inflate_codes(fpc_inflate *inflate, const uint8_t *first, uint8_t **p
         }
         INFLATE_REFILL();
         uint32_t entry = literals[bits & ((1u << FPC_LITERAL_BITS) - 1)];
-        if (entry & FPC_DEFLATE_LITERAL) { /* 4 entries of at most 11 bits are there in any case */
+        if (entry & FPC_DEFLATE_LITERAL) { /* there are always bits for 4 entries of at most 11 bits */
             for (int i = 0; i < 3; i++) {
                 INFLATE_DROP(entry & 63);
                 out[0] = (uint8_t)(entry >> 8);
@@ -102,7 +101,7 @@ static int inflate_codes(fpc_inflate *inflate, const uint8_t *first, uint8_t **p
                 break;
             }
         }
-        /* At most 20 bits for the length and 28 for the distance. */
+        /* At most 20 bits of the length and 28 of the distance. */
         const uint32_t length = (entry >> 16) + (uint32_t)((bits & ((1u << (entry & 63)) - 1)) >> (entry >> 8 & 15));
         INFLATE_DROP(entry & 63);
         entry = distances[bits & ((1u << FPC_DISTANCE_BITS) - 1)];

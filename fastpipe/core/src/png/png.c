@@ -1,5 +1,5 @@
-/* png.c: from a PNG's stream to rows of RGB: inflated as far as they are wanted, unfiltered four at a time, and turned
- * into what Pillow's convert("RGB") makes of them. */
+/* png.c: makes rows of RGB from a PNG's stream. It is inflated as far as rows are needed, four rows are unfiltered at a
+ * time, and pixels are converted as by Pillow's convert("RGB"). */
 #include "png.h"
 
 #include <stdlib.h>
@@ -7,8 +7,8 @@
 
 #include "codecs.h"
 
-#define PIECE (64 << 10)     /* what is inflated at a time, at least */
-#define MOST_FOR_A_BYTE 1032 /* what deflate makes of one at most: 258 for each 2 bits */
+#define PIECE (64 << 10)     /* the least to inflate at a time */
+#define MOST_FOR_A_BYTE 1032 /* the most bytes that deflate makes of one: 258 for each 2 bits */
 
 static void *create(const fpc_kernels *kernels) {
     fpc_png *png = calloc(1, sizeof *png);
@@ -37,7 +37,7 @@ static int open_file(void *decoder, const uint8_t *data, size_t length, bool ind
     *found = header;
     png->indices = indices;
     int status = fpc_png_read_header(data, length, header, &png->kind);
-    /* The pixels don't depend on the orientation: where Pillow has to read it, the upright image is for others. */
+    /* A header that Pillow has to read for its orientation is accepted: the pixels don't depend on the orientation. */
     if (status != FPC_OK && !(status == FPC_UNUSUAL_HEADER && header->data_offset)) return status;
     if (header->bit_depth > 8 || header->progressive || header->animated) return FPC_UNSUPPORTED_MODE;
     if (header->height > FPC_LARGEST_SIDE || header->width > FPC_LARGEST_SIDE) return FPC_TOO_LARGE;
@@ -52,11 +52,11 @@ static int open_file(void *decoder, const uint8_t *data, size_t length, bool ind
 
 /* ---- inflating -------------------------------------------------------------------------------------------------- */
 
-/* Inflates until at least `bytes` bytes follow png->read; they have to be among the bytes that are wanted. */
+/* Inflates until there are at least `bytes` bytes after png->read, which must be part of the bytes wanted. */
 static int need(fpc_png *png, size_t bytes) {
     while ((size_t)(png->out - png->read) < bytes) {
         uint8_t *const base = png->window.data;
-        if (png->end - png->out < PIECE) { /* moves what is unread, and what matches may reach, to the front */
+        if (png->end - png->out < PIECE) { /* moves the unread bytes, and those within reach of matches, to the front */
             uint8_t *keep = png->read;
             if (png->out - keep < FPC_WINDOW) keep = png->out - base < FPC_WINDOW ? base : png->out - FPC_WINDOW;
             memmove(base, keep, (size_t)(png->out - keep));
@@ -70,7 +70,7 @@ static int need(fpc_png *png, size_t bytes) {
         if (status != FPC_OK) return status;
         const size_t made = (size_t)(png->out - from);
         if (png->whole) {
-            if (made > png->wanted) return FPC_BAD_CODE; /* more than the image; Pillow doesn't look at it */
+            if (made > png->wanted) return FPC_BAD_CODE; /* more data than the image needs; Pillow ignores it */
             png->checksum = png->kernels->adler32(png->checksum, from, made);
         }
         png->wanted -= made < png->wanted ? made : png->wanted;
@@ -79,7 +79,7 @@ static int need(fpc_png *png, size_t bytes) {
     return FPC_OK;
 }
 
-/* The next rows, without their filters. */
+/* Unfilters the next rows. */
 static int read_group(fpc_png *png) {
     const int32_t first = png->group + png->ready, left = png->bottom - first;
     const int count = left < FPC_FILTERED_ROWS ? (int)left : FPC_FILTERED_ROWS;
@@ -121,7 +121,7 @@ static void make_palette(fpc_png *png) {
     }
 }
 
-/* The box's samples of a gray image or one with a palette, a byte for each; there is room after them. */
+/* The box's samples of a gray image or one with a palette, one byte each; there is room after them. */
 static const uint8_t *take_samples(fpc_png *png, const uint8_t *line) {
     const int depth = png->header.bit_depth;
     if (depth == 8) return line + png->left;
@@ -138,7 +138,7 @@ static const uint8_t *take_samples(fpc_png *png, const uint8_t *line) {
 static int give_colors(const fpc_png *png, const uint8_t *samples, uint8_t *row) {
     uint8_t largest = 0;
     for (int32_t x = 0; x < png->width; x++) largest = samples[x] > largest ? samples[x] : largest;
-    if (largest >= png->palette.count) return FPC_BAD_TABLE; /* the index of no color: decoders differ */
+    if (largest >= png->palette.count) return FPC_BAD_TABLE; /* the index of no color: decoders disagree */
     png->kernels->paint(samples, png->width, &png->palette, row);
     return FPC_OK;
 }
@@ -158,7 +158,7 @@ static int give(fpc_png *png, const uint8_t *line, uint8_t *row) {
     case FPC_PNG_RGB: memcpy(row, line + 3 * (size_t)png->left, 3 * width); return FPC_OK;
     case FPC_PNG_RGBA:
         line += 4 * (size_t)png->left;
-        for (size_t x = 0; x < width; x++) memcpy(row + 3 * x, line + 4 * x, 4); /* the fourth byte doesn't stay */
+        for (size_t x = 0; x < width; x++) memcpy(row + 3 * x, line + 4 * x, 4); /* the next pixel overwrites a byte */
         return FPC_OK;
     case FPC_PNG_GRAY_ALPHA:
         line += 2 * (size_t)png->left;
@@ -188,7 +188,7 @@ static int start_box(void *decoder, const fpc_box *box, int64_t max_bytes) {
     const int32_t top = box->top, left = box->left, height = box->height, width = box->width;
     const fpc_header *header = &png->header;
     if (!fpc_box_within(box, header)) return FPC_BAD_REGION;
-    /* Pillow has another mode for black and white. */
+    /* Pillow reads black and white images in another mode. */
     const bool has_indices = png->kind == FPC_PNG_PALETTE || (png->kind == FPC_PNG_GRAY && header->bit_depth > 1);
     if (png->indices && !has_indices) return FPC_UNSUPPORTED_COLOR;
     png->y = top;
@@ -210,7 +210,7 @@ static int start_box(void *decoder, const fpc_box *box, int64_t max_bytes) {
     uint8_t *window = fpc_buffer_need(&png->window, room + FPC_INFLATE_OUT_SLACK);
     if (!lines || !window) return FPC_NO_MEMORY;
     for (int i = 0; i < 2 * FPC_FILTERED_ROWS; i++) png->lines[i] = lines + (size_t)i * line;
-    memset(png->lines[2 * FPC_FILTERED_ROWS - 1], 0, line); /* above the first row */
+    memset(png->lines[2 * FPC_FILTERED_ROWS - 1], 0, line); /* the row above the first one */
     png->samples = lines + 2 * FPC_FILTERED_ROWS * line;
     png->read = png->out = window;
     png->end = window + room;
@@ -231,13 +231,13 @@ static int next_row(void *decoder, uint8_t *row) {
     return give(png, png->lines[line], row);
 }
 
-/* Where the box's last row is the image's, the stream must end after it, with its right checksum. */
+/* If the box includes the image's last row, the stream must end there, with the right checksum. */
 static int finish_file(void *decoder) {
     fpc_png *png = decoder;
-    if (!png->whole || png->y < png->bottom) return FPC_OK; /* the chunks' checksums have to do */
+    if (!png->whole || png->y < png->bottom) return FPC_OK; /* relies on the chunks' checksums */
     uint8_t *out = png->out;
     int status = FPC_OK;
-    if (png->inflate.state != FPC_INFLATE_DONE) /* the end of the last block, and perhaps empty ones */
+    if (png->inflate.state != FPC_INFLATE_DONE) /* the end of the last block, and possibly empty blocks */
         status = fpc_inflate_run(&png->inflate, png->kernels, png->window.data, &out, out + 1);
     if (status != FPC_OK) return status;
     if (png->inflate.state != FPC_INFLATE_DONE || out != png->out) return FPC_BAD_CODE;

@@ -1,4 +1,4 @@
-/* png.h: what the parts of the PNG decoder hand to each other. */
+/* png.h: the data that the parts of the PNG decoder share. */
 #ifndef FPC_PNG_H
 #define FPC_PNG_H
 
@@ -8,10 +8,10 @@
 #include "kernels.h"
 #include "memory.h"
 
-/* IHDR's kinds of pixels. */
+/* The kinds of pixels in IHDR. */
 enum { FPC_PNG_GRAY = 0, FPC_PNG_RGB = 2, FPC_PNG_PALETTE = 3, FPC_PNG_GRAY_ALPHA = 4, FPC_PNG_RGBA = 6 };
 
-/* A chunk: four bytes of length and four of name, its data, and its checksum. */
+/* A chunk: four bytes of length, four of name, its data, and its checksum. */
 typedef struct fpc_chunk {
     uint32_t name;
     const uint8_t *data;
@@ -24,25 +24,25 @@ typedef struct fpc_chunk {
 
 /* ---- chunks (png_chunks.c) ---- */
 
-/* Whether the first bytes are a PNG's. */
+/* True if the data begins as a PNG. */
 bool fpc_is_png(const uint8_t *data, size_t length);
 
-/* The header, from the chunks before the first IDAT; `kind` is IHDR's. Checksums aren't looked at. */
+/* Reads the header from the chunks before the first IDAT; `kind` is IHDR's. Checksums aren't checked. */
 int fpc_png_read_header(const uint8_t *data, size_t length, fpc_header *header, int *kind);
 
-/* The parts of a file that its pixels are made of. */
+/* The parts of a file that determine its pixels. */
 typedef struct fpc_png_parts {
-    const uint8_t *palette; /* NULL where there is none */
-    uint32_t colors;        /* entries that it has */
-    const uint8_t *stream;  /* the IDAT chunks' data, with FPC_INFLATE_IN_SLACK readable bytes after it */
+    const uint8_t *palette; /* NULL if there is none */
+    uint32_t colors;        /* entries of the palette */
+    const uint8_t *stream;  /* the IDAT chunks' data; FPC_INFLATE_IN_SLACK bytes after it may be read */
     size_t stream_length;
-    size_t inflated; /* bytes of texts and profiles */
+    size_t inflated; /* inflated bytes of texts and profiles */
 } fpc_png_parts;
 
 typedef struct fpc_png fpc_png;
 
-/* Reads all chunks up to IEND: whether they are ones that change no pixel in Pillow, with their right checksums.
- * Several IDAT chunks are joined in memory of the decoder's. */
+/* Reads all chunks up to IEND, and checks that they are ones that change no pixel in Pillow, and their checksums.
+ * Several IDAT chunks are joined in the decoder's memory. */
 int fpc_png_read_chunks(fpc_png *png, const uint8_t *data, size_t length, int64_t max_bytes);
 
 /* ---- pixels (png.c) ---- */
@@ -55,22 +55,22 @@ struct fpc_png {
     fpc_inflate inflate;
     fpc_buffer joined, window, rows;
 
-    bool indices;      /* samples as they are, in one channel, in place of RGB */
-    bool whole;        /* the box goes down to the last row */
-    int32_t y, bottom; /* the next row that is given, and the end */
+    bool indices;      /* gives samples in one channel instead of RGB */
+    bool whole;        /* the box includes the last row */
+    int32_t y, bottom; /* the next row to give, and the end */
     int32_t left, width;
-    int32_t group; /* the first of the rows that were unfiltered last; their number is `ready` */
+    int32_t group; /* the first of the rows unfiltered last; their number is `ready` */
     int32_t ready;
-    int step;                  /* bytes a pixel, at least 1 */
-    int32_t pixels;            /* of `step` bytes that are unfiltered in a row */
-    size_t row_bytes;          /* in the stream, the filter's included */
-    size_t wanted;             /* bytes of the stream that aren't inflated yet */
-    uint8_t *read, *out, *end; /* in the window: what is inflated and not read, and the room after it */
-    uint32_t checksum;         /* Adler-32 of what was inflated, where all of it is wanted */
+    int step;                  /* bytes per pixel, at least 1 */
+    int32_t pixels;            /* units of `step` bytes per row that are unfiltered */
+    size_t row_bytes;          /* in the stream, with the filter */
+    size_t wanted;             /* bytes of the stream still to be inflated */
+    uint8_t *read, *out, *end; /* in the window: inflated and unread bytes, and the room after them */
+    uint32_t checksum;         /* Adler-32 of what was inflated, if the whole image is wanted */
     uint8_t *lines[2 * FPC_FILTERED_ROWS];
-    uint8_t *samples;    /* a row, a byte for each */
-    int half;            /* which of the lines were made last */
-    fpc_palette palette; /* or levels of gray */
+    uint8_t *samples;    /* a row, one byte per sample */
+    int half;            /* the half of `lines` that was written last */
+    fpc_palette palette; /* or gray levels */
 };
 
 #endif

@@ -1,12 +1,12 @@
-/* png_chunks.c: the chunks of a PNG (PNG specification, sections 5 and 11), as Pillow's PngImagePlugin takes them. What
- * it may take otherwise, or refuse, is refused here. */
+/* png_chunks.c: reads the chunks of a PNG (PNG specification, sections 5 and 11) as Pillow's PngImagePlugin does.
+ * Refuses chunks that Pillow may read differently or refuse. */
 #include <string.h>
 
 #include "entropy.h"
 #include "png.h"
 
-#define MAX_ANCILLARY_BYTES (1 << 20) /* as PngImagePlugin.MAX_TEXT_CHUNK, beyond which Pillow may refuse */
-#define PIECE 4096                    /* of a profile that is inflated to see how long it is */
+#define MAX_ANCILLARY_BYTES (1 << 20) /* PngImagePlugin.MAX_TEXT_CHUNK, above which Pillow may refuse */
+#define PIECE 4096                    /* bytes inflated at a time to measure a profile */
 
 static const uint8_t SIGNATURE[FPC_PNG_SIGNATURE_BYTES] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
 
@@ -78,7 +78,7 @@ static int read_first(const fpc_chunk *chunk, fpc_header *header, int *kind) {
     return (*kind == FPC_PNG_PALETTE ? small : depth == 16) ? FPC_OK : FPC_UNUSUAL_HEADER;
 }
 
-/* The length of a text's key, which ends with a zero; the chunk's where there is none. */
+/* The length of a text's key, which ends with a zero; the chunk's length if there is no zero. */
 static size_t key_length(const fpc_chunk *chunk) {
     const uint8_t *end = chunk->size ? memchr(chunk->data, 0, chunk->size) : NULL;
     return end ? (size_t)(end - chunk->data) : chunk->size;
@@ -93,7 +93,7 @@ static bool is_text(const fpc_chunk *chunk) {
     return chunk->name == TEXT || chunk->name == ZTXT || chunk->name == ITXT;
 }
 
-/* Pillow keeps texts beside what it knows of the image, under the same keys. */
+/* True for keys under which Pillow keeps its own information about the image, beside the texts. */
 static bool is_special_text(const fpc_chunk *chunk) {
     static const char *const keys[] = {"transparency",          "exif",      "xmp", "icc_profile",
                                        "Raw profile type exif", "interlace", "bbox"};
@@ -103,13 +103,13 @@ static bool is_special_text(const fpc_chunk *chunk) {
     return false;
 }
 
-/* Whether the text of an iTXt chunk is compressed, or the chunk too short to say. */
+/* True if the text of an iTXt chunk is compressed, or the chunk is too short to tell. */
 static bool is_compressed(const fpc_chunk *chunk) {
     const size_t flag = key_length(chunk) + 1;
     return flag >= chunk->size || chunk->data[flag];
 }
 
-/* Chunks that no decoder minds: see `plain` of fpc_header. */
+/* True for chunks that affect no decoder: see `plain` of fpc_header. */
 static bool is_plain(const fpc_chunk *chunk) {
     switch (chunk->name) {
     case GAMA: return chunk->size == 4;
@@ -155,7 +155,7 @@ int fpc_png_read_header(const uint8_t *data, size_t length, fpc_header *header, 
     bool plain = header->bit_depth <= 8, full_palette = false;
     for (;;) {
         if (length - at < 8) return FPC_TRUNCATED;
-        if (u32(data + at + 4) == IDAT) break; /* its end may be further on */
+        if (u32(data + at + 4) == IDAT) break; /* its end may be beyond the data */
         status = next_chunk(data, length, &at, &chunk);
         if (status != FPC_OK) return status;
         if (chunk.name == IHDR || chunk.name == IEND) return FPC_UNUSUAL_HEADER;
@@ -180,15 +180,15 @@ int fpc_png_read_header(const uint8_t *data, size_t length, fpc_header *header, 
 
 /* ---- all chunks ------------------------------------------------------------------------------------------------- */
 
-/* Checks that Pillow inflates the compressed part of a text or a profile without a word: that it is below Pillow's
- * limit, and not broken, as Pillow takes what it likes of broken data. */
+/* Checks that Pillow inflates the compressed part of a text or a profile without an error: it must be below Pillow's
+ * limit, and valid, as Pillow keeps some of the data of invalid ones. */
 static int check_compressed(fpc_png *png, const uint8_t *data, size_t length) {
     if (length > MAX_ANCILLARY_BYTES) return FPC_TOO_LARGE;
     uint8_t *copy = fpc_buffer_need(&png->joined, length + FPC_INFLATE_IN_SLACK);
     uint8_t *window = fpc_buffer_need(&png->window, 2 * FPC_WINDOW + PIECE + FPC_INFLATE_OUT_SLACK);
     if (!copy || !window) return FPC_NO_MEMORY;
     memcpy(copy, data, length);
-    memset(copy + length, 0, FPC_INFLATE_IN_SLACK); /* may be read: always the same */
+    memset(copy + length, 0, FPC_INFLATE_IN_SLACK); /* may be read: must always be the same */
     if (fpc_inflate_start(&png->inflate, copy, length)) return FPC_UNUSUAL_HEADER;
     uint8_t *out = window;
     while (png->inflate.state != FPC_INFLATE_DONE) {
@@ -220,7 +220,7 @@ static int check_transparency(const fpc_png *png, const fpc_chunk *chunk) {
 
 static int take_palette(fpc_png *png, const fpc_chunk *chunk) {
     if (chunk->size % 3 || chunk->size < 3 || chunk->size > 3 * 256) return FPC_BAD_MARKER;
-    if (png->parts.palette) return FPC_BAD_MARKER; /* Pillow takes the last one */
+    if (png->parts.palette) return FPC_BAD_MARKER; /* Pillow uses the last one */
     png->parts.palette = chunk->data;
     png->parts.colors = chunk->size / 3;
     return FPC_OK;
@@ -228,7 +228,7 @@ static int take_palette(fpc_png *png, const fpc_chunk *chunk) {
 
 static bool is_letter(uint32_t byte) { return (byte >= 'A' && byte <= 'Z') || (byte >= 'a' && byte <= 'z'); }
 
-/* Checks a chunk that holds no pixels. */
+/* Checks a chunk without pixels. */
 static int check_chunk(fpc_png *png, const fpc_chunk *chunk, bool behind_pixels) {
     switch (chunk->name) {
     case IHDR: return FPC_BAD_MARKER;
@@ -249,14 +249,14 @@ static int check_chunk(fpc_png *png, const fpc_chunk *chunk, bool behind_pixels)
     case PHYS: return is_plain(chunk) ? FPC_OK : FPC_BAD_MARKER;
     default: break;
     }
-    /* One that Pillow doesn't know; its name says whether a decoder may pass it over. */
+    /* Pillow doesn't know this chunk; the name tells if a decoder may ignore it. */
     for (int shift = 0; shift < 32; shift += 8) {
         if (!is_letter(chunk->name >> shift & 255)) return FPC_BAD_MARKER;
     }
     return chunk->name >> 29 & 1 ? FPC_OK : FPC_UNSUPPORTED_MODE;
 }
 
-/* The data of IDAT chunks from `first` to `end`, one after the other. */
+/* Joins the data of the IDAT chunks from `first` to `end`. */
 static int join_pixels(fpc_png *png, const uint8_t *data, size_t first, size_t end, int64_t max_bytes) {
     const size_t length = png->parts.stream_length;
     if (max_bytes > 0 && length > (uint64_t)max_bytes) return FPC_TOO_LARGE;
@@ -269,7 +269,7 @@ static int join_pixels(fpc_png *png, const uint8_t *data, size_t first, size_t e
         memcpy(to, chunk.data, chunk.size);
         to += chunk.size;
     }
-    memset(to, 0, FPC_INFLATE_IN_SLACK); /* may be read: why a stream is refused doesn't depend on the one before */
+    memset(to, 0, FPC_INFLATE_IN_SLACK); /* may be read: the reason of a refusal must not depend on earlier data */
     return FPC_OK;
 }
 
@@ -301,6 +301,6 @@ int fpc_png_read_chunks(fpc_png *png, const uint8_t *data, size_t length, int64_
     }
     if (!pixel_chunks) return FPC_TRUNCATED;
     if (png->kind == FPC_PNG_PALETTE && !parts->palette) return FPC_BAD_TABLE;
-    /* The data of a single chunk is followed by its checksum and the IEND chunk: slack enough. */
+    /* After the data of a single chunk come its checksum and the IEND chunk, which are enough slack. */
     return pixel_chunks == 1 ? FPC_OK : join_pixels(png, data, pixels, pixels_end, max_bytes);
 }

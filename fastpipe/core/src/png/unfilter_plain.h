@@ -1,4 +1,4 @@
-/* unfilter_plain.h: PNG's filters undone (PNG specification, section 9), in plain C. */
+/* unfilter_plain.h: undoes PNG's filters (PNG specification, section 9), in plain C. */
 #ifndef FPC_UNFILTER_PLAIN_H
 #define FPC_UNFILTER_PLAIN_H
 
@@ -13,7 +13,7 @@ static inline uint8_t plain_paeth(int left, int above, int corner) {
     return (uint8_t)(by_above <= by_corner ? above : corner);
 }
 
-/* Row `number`. The first pixel has zeros to its left. */
+/* Unfilters row `number`. The first pixel has zeros to its left. */
 static inline void plain_unfilter_row(const fpc_filtered *rows, int number, size_t bytes, size_t step) {
     const uint8_t *raw = rows->raw[number], *above = number ? rows->out[number - 1] : rows->above;
     uint8_t *out = rows->out[number];
@@ -37,7 +37,7 @@ static inline void plain_unfilter_row(const fpc_filtered *rows, int number, size
 static inline void plain_unfilter(const fpc_filtered *rows, int count, int32_t pixels, int step) {
     const size_t bytes = (size_t)pixels * (size_t)step;
     for (int i = 0; i < count; i++) {
-        switch (step) { /* known steps make better loops */
+        switch (step) { /* constant steps compile to better loops */
         case 1: plain_unfilter_row(rows, i, bytes, 1); break;
         case 2: plain_unfilter_row(rows, i, bytes, 2); break;
         case 3: plain_unfilter_row(rows, i, bytes, 3); break;

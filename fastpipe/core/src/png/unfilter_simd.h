@@ -1,20 +1,21 @@
-/* unfilter_simd.h: unfilter_plain.h's in the words of simd.h.
+/* unfilter_simd.h: unfilter_plain.h's functions with simd.h.
  *
- * A pixel needs the one to its left, so that a row alone waits for one sum after the other. Here four rows go together,
- * each two pixels later than the one above it: a quarter of a vec (four numbers of 16 bits) is a row's pixel, and what
- * stands above a pixel was made two turns ago. The filters become one: Paeth's with nothing above is the pixel to the
- * left, with nothing at the left the one above. */
+ * A pixel depends on the one to its left, so that in a single row each sum waits for the last one. Here four rows are
+ * processed together, each two pixels behind the row above it: a quarter of a vec (four 16-bit numbers) is a pixel of
+ * one row, and the pixel above was computed two turns before. Two filters are special cases of Paeth's: with zeros
+ * above it gives the pixel to the left, with zeros at the left the one above. */
 #ifndef FPC_UNFILTER_SIMD_H
 #define FPC_UNFILTER_SIMD_H
 
 #include "unfilter_plain.h"
 
 #define UNFILTER_BEHIND 2
-#define UNFILTER_BEFORE (UNFILTER_BEHIND * (FPC_FILTERED_ROWS - 1)) /* turns before all rows have begun */
+#define UNFILTER_BEFORE (UNFILTER_BEHIND * (FPC_FILTERED_ROWS - 1)) /* turns until all rows have begun */
 
 typedef struct unfilter_wave {
-    vec has_left, has_above, has_corner, averages; /* of each row: all bits or none */
-    vec left, earlier, corner;                     /* what the last turn made, the one before it, and what was above */
+    vec has_left, has_above, has_corner, averages; /* per row: all bits or none */
+    vec left, earlier, corner;                     /* results of the last turn and the one before; the pixels above the
+                                                    * last ones */
 } unfilter_wave;
 
 SIMD vec unfilter_mask(const fpc_filtered *rows, unsigned filters) {
