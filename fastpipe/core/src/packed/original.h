@@ -29,7 +29,7 @@ typedef struct fpc_numbers {
     bool failed; /* set if there is no number, or one of more than 64 bits; then all later numbers are 0 */
 } fpc_numbers;
 
-/* The numbers in `size` bytes; `data` may be NULL where there are none. */
+/* The numbers in `size` bytes; `data` may be NULL if there are none. */
 static inline fpc_numbers fpc_numbers_in(const uint8_t *data, size_t size) {
     return (fpc_numbers){data, size ? data + size : data, false};
 }
