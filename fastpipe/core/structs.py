@@ -108,7 +108,7 @@ class TensorRounding(IntFlag):
 
 
 LOOK_UP_RGBX_PAD = -1
-"""FPC_LOOK_UP_FOURTH: the fourth byte is looked up in the first channel's table."""
+"""FPC_LOOK_UP_RGBX_PAD: the fourth byte is looked up in the first channel's table."""
 
 
 class PassOrder(IntEnum):

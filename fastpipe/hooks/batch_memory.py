@@ -43,14 +43,14 @@ _thread = threading.local()
 
 
 class FetcherMemory:
-    """What one of torch's fetchers has shown of its samples in its batches so far.
+    """What is known about the samples of one of torch's fetchers from its batches so far.
 
     The results of a sample are numbered in the order in which they are made.
 
     Attributes:
         unused: the numbers of results that get no slots in a batch's memory, because the user keeps them, or because
-            two batches in a row were no stacks of them.
-        missed: the numbers of results that the last batch was no stack of.
+            they weren't stacked in two batches in a row.
+        missed: the numbers of results that weren't stacked in the last batch.
         results: number of results of a sample, if the data set makes several samples at once.
         stacks: results are made without pixels until they are stacked by torch's ``default_collate`` or the user's
             function; True until the user's code is found to keep them, or to ask for their class, before.

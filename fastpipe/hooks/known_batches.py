@@ -178,7 +178,7 @@ class KnownBatches:
 
 
 class _Arrays:
-    """fastpipe's data set for one in memory; valid as long as that one has the same arrays."""
+    """fastpipe's data set made from a library's data set in memory; valid until the library's has other arrays."""
 
     def __init__(self, dataset: Any, known: KnownClass) -> None:
         self.made: ImageDataset = known.convert(dataset, _no_other)

@@ -15,7 +15,7 @@ Function = Callable[..., Any]
 
 
 class _Thread(threading.local):
-    """The result of `is_plain`: of the thread within a block that sets it; the class attribute for all others."""
+    """The result of `is_plain` by thread: set within a block of `plainly` or `in_force`, else the class attribute."""
 
     is_plain = False
 

@@ -1,4 +1,4 @@
-"""Makes ranks that a launcher starts as separate Python processes run by ``fastpipe run``, as the launcher does."""
+"""Adds ``fastpipe run`` to the commands with which a launcher that it runs starts ranks as Python processes."""
 
 from __future__ import annotations
 

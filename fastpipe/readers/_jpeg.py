@@ -19,8 +19,7 @@ EOI, SOS, FILL = 0xD9, 0xDA, 0xFF
 _SOF_BASELINE, _SOF_PROGRESSIVE, _APP1 = 0xC0, 0xC2, 0xE1
 _MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")
 
-# Pillow takes a while for each segment, and rejoins all Exif segments at every one: a file could keep it busy for
-# hours.
+# Pillow takes a while for each segment, and rejoins all Exif segments at each: a file could keep it busy for hours.
 _MAX_SEGMENTS = 10_000
 _MAX_EXIF_BYTES = 1 << 20
 MAX_SCANS = 500

@@ -40,8 +40,7 @@ _DEFAULT_ORDER: dict[str, tuple[str, ...]] = {
 }
 
 # A process forks only while no other thread loads a reader: otherwise the child would wait for ever for that thread,
-# and
-# for the locks of modules that it imports.
+# and for the locks of modules that it imports.
 _lock = threading.RLock()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)

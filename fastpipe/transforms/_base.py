@@ -18,8 +18,7 @@ from fastpipe.transforms.albumentations_targets import call_with_image, named_ca
 from fastpipe.transforms.functional._types import Fill, Image
 from fastpipe.types import Generators, ImageShape, Step
 
-# A subclass may add or replace these methods and still be drawn by its base: they don't affect what happens to an
-# image.
+# A subclass may add or replace these methods and still be drawn by its base: they don't affect images.
 _HARMLESS = frozenset({"__init__", "__repr__", "__str__", "extra_repr"})
 _CALLS = frozenset({"__call__", "__getattr__", "__getattribute__", "_call_impl", "forward"})
 

@@ -33,7 +33,7 @@ class Pipeline:
     drawn: tuple[Callable[..., object], ...]
     unplanned: tuple[Callable[..., object], ...]
     draws_from_python: bool = field(init=False, repr=False, compare=False)
-    # `drawn` and `unplanned` together.
+    # All members: `drawn`, then `unplanned`.
     _members: tuple[object, ...] = field(init=False, repr=False, compare=False)
     # For each of `drawn`: its draw method, whether that takes streams, and whether a later draw depends on the shape.
     _draws: tuple[tuple[_Draw, bool, bool], ...] = field(init=False, repr=False, compare=False)

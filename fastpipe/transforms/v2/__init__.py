@@ -47,7 +47,7 @@ def has_any(flat_inputs: list[Any], *types_or_checks: object) -> bool:
 
 
 def has_all(flat_inputs: list[Any], *types_or_checks: object) -> bool:
-    """True if for each of the classes, or functions, a part of a sample is an instance of it, or gives True."""
+    """True if each of the classes has an instance, and each function accepts a value, among a sample's parts."""
     return bool(_theirs.has_all(flat_inputs, *types_or_checks))
 
 

@@ -90,7 +90,7 @@ class _Boxes(NamedTuple):
         return cls(corners.tolist(), centres.tolist(), areas.tolist(), _ROUNDING[boxes.dtype])
 
     def within(self, left: int, top: int, right: int, bottom: int, least: float) -> list[bool] | None:
-        """Tells for each box if its centre is in a crop; None if none of those overlaps it by an IoU of ``least``."""
+        """Tells for each box if its centre is in the crop; None if no such box overlaps it by an IoU of ``least``."""
         inside = [left < x < right and top < y < bottom for x, y in self.centres]
         if True not in inside:
             return None
