@@ -1,4 +1,4 @@
-/* arrow.c: reads and writes pixels in arrays of Arrow's C data interface, as which Pillow exports its images.
+/* arrow.c: the pixels of Pillow's images, which Pillow exports as arrays of Arrow's C data interface.
  * https://arrow.apache.org/docs/format/CDataInterface.html */
 #include "fastpipe_core.h"
 

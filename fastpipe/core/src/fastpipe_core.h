@@ -113,7 +113,7 @@ typedef struct fpc_header {
  * FPC_UNUSUAL_HEADER that Pillow has to read the file. */
 FPC_API int fpc_read_header(const uint8_t *data, size_t length, fpc_header *header);
 
-/* Position of a JPEG's next marker from `start` in a scan on, restart markers skipped (ITU-T T.81, B.1.1), or -1. */
+/* The position of a JPEG's next marker but restart markers, from `start` in a scan on (ITU-T T.81, B.1.1), or -1. */
 FPC_API int64_t fpc_find_marker(const uint8_t *data, size_t length, size_t start);
 /* FPC_OK if every decoder reaches the JPEG's end without an error, whatever the scans' bits are; else the reason. */
 FPC_API int fpc_check_jpeg(const uint8_t *data, size_t length);
@@ -344,7 +344,7 @@ FPC_API int fpc_run(fpc_context *context, fpc_job *job);
  * `in_step` bytes further on, and the sink's memory `out_step` bytes. Returns the first status that isn't FPC_OK. */
 FPC_API int fpc_run_series(fpc_context *context, fpc_job *job, size_t count, int64_t in_step, int64_t out_step);
 
-/* Looks bytes up in a table of 256; `out` may be `in`. No job is needed: reading it would take longer. */
+/* Looks bytes up in a table of 256; `out` may be `in`. It takes no job, which would take longer than the look-up. */
 FPC_API void fpc_look_up(const fpc_context *context, const uint8_t *in, size_t count, const uint8_t *table,
                          uint8_t *out);
 /* Mirrors an image of three channels left to right; its rows follow each other without gaps. */
@@ -405,7 +405,7 @@ FPC_API void fpc_packer_free(fpc_packer *packer);
  * with what rebuilding the JPEG's own bytes takes; the bytes are rebuilt and compared. */
 FPC_API int fpc_pack(fpc_packer *packer, const uint8_t *data, size_t length, int64_t max_bytes, const uint8_t *about,
                      size_t about_size, const uint8_t **packed, size_t *size);
-/* Makes a JPEG from a packed image: the original bytes if they can be rebuilt, else a sequential JPEG, in one scan if
+/* Makes a JPEG from a packed image: the original bytes, or, if these were discarded, a sequential JPEG, in one scan if
  * allowed, with the same coefficients, segments, and bytes after its end. *jpeg is valid as long as *packed is. */
 FPC_API int fpc_unpack(fpc_packer *packer, const uint8_t *data, size_t length, int64_t max_bytes, const uint8_t **jpeg,
                        size_t *size);

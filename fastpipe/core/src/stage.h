@@ -84,7 +84,7 @@ typedef struct fpc_image {
 
 /* Gives `bytes` bytes, valid until two more images have been taken. */
 int fpc_take_image(fpc_chain *chain, int64_t bytes, uint8_t **data);
-/* Copies all rows of `stage`, with FPC_ROW_SLACK bytes after the last. */
+/* Copies all rows of the stage before `stage`, with FPC_ROW_SLACK bytes after the last. */
 int fpc_materialize_image(fpc_chain *chain, fpc_stage *stage, fpc_image *image);
 /* As fpc_materialize_image, for readers that go row by row; doesn't copy rows that are already in memory. */
 int fpc_borrow_image(fpc_chain *chain, fpc_stage *stage, fpc_image *image);

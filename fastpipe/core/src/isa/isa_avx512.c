@@ -1,4 +1,4 @@
-/* isa_avx512.c: isa_avx2.c's kernels compiled for AVX512-VNNI, whose one instruction adds products to a sum, and for
+/* isa_avx512.c: isa_avx2.c's kernels compiled for AVX512-VNNI, which adds products to a sum in one instruction, and for
  * twice as many registers: a resize takes a tenth less time. Vectors keep their width. */
 #include "kernels.h"
 

@@ -1,9 +1,9 @@
-/* simd.h: the words that SIMD kernels are written in, for AVX2 and for NEON.
+/* simd.h: the operations that SIMD kernels consist of, for AVX2 and for NEON.
  *
- * A `vec` is 32 bytes in two halves of 16. As AVX2 has it, what moves bytes about (pack, unpack, shuffle) works in each
- * half by itself. The number in a name is the width in bits of an element; `s` is signed saturation, `us` unsigned.
- * Loads and stores need no alignment. For isa_avx2.c, isa_avx512.c and isa_neon.c alone; without either the plain
- * bodies serve. Where an operation has no name here yet: add it in both forms.
+ * A `vec` is 32 bytes in two halves of 16. As in AVX2, operations that move bytes (pack, unpack, shuffle) work within
+ * each half. The number in a name is the width of an element in bits; `s` means signed saturation, `us` unsigned. Loads
+ * and stores need no alignment. Only isa_avx2.c, isa_avx512.c and isa_neon.c use this file; other machines use the
+ * plain bodies. If an operation is missing here, add it in both forms.
  */
 #ifndef FPC_SIMD_H
 #define FPC_SIMD_H

@@ -298,7 +298,7 @@ static int next_row(void *decoder, uint8_t *rgb) {
     return status;
 }
 
-/* Decodes the rows below the box, too: they show whether the file is sound. */
+/* Decodes the box's rows that nobody has read, too: they show whether the file is sound. */
 static int finish_file(void *decoder) {
     jpeg_rows *rows = decoder;
     const int status = decode_up_to(rows, rows->bottom - 1);

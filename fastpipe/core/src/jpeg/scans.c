@@ -1,8 +1,6 @@
 /* scans.c: files of several scans. Each scan is decoded into the whole image's coefficients, and the segments between
- * scans are read.
- *
- * The scans must give every coefficient completely and only once; otherwise libjpeg smooths missing ones. Then all
- * decoders give the same result. */
+ * scans are read. The scans must give every coefficient completely and only once. All decoders then give the same
+ * result; libjpeg smooths missing coefficients. */
 #include <string.h>
 
 #include "entropy.h"

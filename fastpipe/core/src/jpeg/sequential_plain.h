@@ -3,7 +3,7 @@
  *
  * A look-up takes up to two symbols (three when skipping). Three things keep it fast. Lengths have their own array of
  * bytes, as the next symbol depends only on them. The index is taken before the bits are refilled, so that the next
- * symbol doesn't wait for the refill. And all rare cases, with the end of a block, share one exit. */
+ * symbol doesn't wait for the refill. And all rare cases, including the end of a block, share one exit. */
 #include <string.h>
 
 #include "mcu.h"

@@ -1,4 +1,4 @@
-/* operations.c: the table of the stage for each kind of operation. */
+/* operations.c: the table of the functions that add the stage of each kind of operation. */
 #include "rgbx_pad.h"
 #include "operations.h"
 

@@ -28,7 +28,7 @@ SIMD void operations_flip_some(const uint8_t *in, int32_t x, int32_t count, uint
     _mm512_mask_storeu_epi8(out + 3 * (int64_t)x, there, _mm512_permutexvar_epi8(order, from));
 }
 
-/* Masks take a third of the time, so they are only used where one more byte would be outside of the rows. */
+/* Masked loads and stores cost a third of the time, so they are only used where a byte would be outside of the rows. */
 static void flip_rgb(const uint8_t *in, int32_t count, uint8_t *out) {
     const __m512i order = _mm512_loadu_si512(operations_flip21);
     operations_flip_some(in, 0, count, out);

@@ -10,7 +10,7 @@
 
 /* The section as it is read or written. */
 typedef struct fpc_original {
-    const uint8_t *about; /* a text about the file, for other programs */
+    const uint8_t *about; /* bytes about the file that the caller of fpc_pack has given */
     size_t about_size;
     uint64_t length;     /* of the JPEG, in bytes */
     size_t outline_size; /* of the outline, which the tokens expand to */

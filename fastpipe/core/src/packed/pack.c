@@ -12,8 +12,8 @@ static bool says_how_to_read(int marker) {
     return (marker >= FPC_APP0 && marker <= FPC_APP0 + 2) || marker == FPC_APP0 + 13 || marker == FPC_APP0 + 14;
 }
 
-/* Collects the application and comment segments, from marker to marker, and the outline: all other segments, the
- * markers of these, and none of the scans' data. *end is the position after the end of the image. */
+/* Collects the application and comment segments, from marker to marker, and the outline: all other segments, and only
+ * the markers of the former; nothing of the scans' data. *end is the position after the end of the image. */
 static int collect_segments(const uint8_t *data, size_t length, fpc_bytes *segments, fpc_bytes *outline, size_t *end) {
     bool scanned = false;
     fpc_bytes_add(outline, data, 2);

@@ -24,7 +24,7 @@ typedef struct fpc_restorer {
     int64_t max_bytes;
     const uint8_t *segments, *segments_end; /* the remaining application and comment segments */
     const uint8_t *trailer;
-    fpc_original original; /* of this, its ends, dummies and padding */
+    fpc_original original; /* only its ends, dummies and padding are used */
     uint64_t most;         /* the most bytes of the JPEG */
     fpc_reference *reference;
     size_t compared;

@@ -1,5 +1,5 @@
 /* inflate.c: blocks, their headers and tables (RFC 1951); inflate_plain.h has the loop over codes. Refuses what zlib
- * refuses: codes that are too many or too few, symbols that don't exist, matches from before the beginning. */
+ * refuses: over-subscribed and incomplete codes, symbols that don't exist, matches from before the beginning. */
 #include "inflate.h"
 
 #include <string.h>
@@ -72,8 +72,8 @@ static uint32_t reversed(uint32_t code, uint32_t length) {
     return result;
 }
 
-/* Makes the table of a code of `count` symbols. Refuses codes that are too many, or too few unless at most one
- * distance. */
+/* Makes the table of a code of `count` symbols. Refuses over-subscribed and incomplete codes; one or no distance is
+ * fine. */
 static int make_table(uint32_t *table, uint32_t table_bits, const uint8_t *lengths, uint32_t count, bool distance) {
     uint32_t number[LONGEST + 1] = {0}, next[LONGEST + 1];
     uint16_t sorted[LITERALS];

@@ -158,7 +158,7 @@ static int give(fpc_png *png, const uint8_t *line, uint8_t *row) {
     case FPC_PNG_RGB: memcpy(row, line + 3 * (size_t)png->left, 3 * width); return FPC_OK;
     case FPC_PNG_RGBA:
         line += 4 * (size_t)png->left;
-        for (size_t x = 0; x < width; x++) memcpy(row + 3 * x, line + 4 * x, 4); /* the next pixel overwrites a byte */
+        for (size_t x = 0; x < width; x++) memcpy(row + 3 * x, line + 4 * x, 4); /* the next pixel overwrites the 4th */
         return FPC_OK;
     case FPC_PNG_GRAY_ALPHA:
         line += 2 * (size_t)png->left;
