@@ -217,14 +217,15 @@ class _Order(NamedTuple):
     """Facts about a chain of steps that follow from the steps' classes.
 
     Attributes:
-        moved: the steps' numbers in the order in which they run; empty where that is theirs.
-        ahead: how many of those after the conversion run before it; the last ones on pixels.
-        pixels: how many are on pixels, in front of the conversion to a tensor.
-        reshaping: whether each of those may change the shape.
-        cut: how many from the front may need less than all of their input, or other operations; see `Operation`.
-        simple: the others run as they are: none may cancel another, and no two are tables that become one.
-        in_rows: the conversion leaves a tensor in rows of pixels.
-        gray_in_rows: it does so with one channel; `ToTensor`, too, which leaves what is contiguous as it is.
+        moved: the indices of the steps in the order in which they run; empty if that is the given order.
+        ahead: how many steps after the conversion to a tensor run before it, as the last steps on pixels.
+        pixels: number of steps on pixels, before the conversion to a tensor.
+        reshaping: whether each step on pixels may change the shape.
+        cut: number of first steps up to the last one that may need only a part of its input; see `Operation.narrows`.
+        simple: no two of the other steps are flips that could cancel, or tables that could be fused.
+        in_rows: the conversion makes a tensor of interleaved pixels.
+        gray_in_rows: the conversion leaves the strides of a transposed array to an image of one channel, as `ToTensor`
+            does, too.
     """
 
     moved: tuple[int, ...]

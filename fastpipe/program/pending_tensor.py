@@ -154,7 +154,7 @@ def record_of(tensor: object) -> Record | None:
 
 
 def with_pixels(tensor: Any) -> Any:
-    """A pending tensor as an ordinary one, which it is from now on; anything else as it is."""
+    """Turns a pending tensor into an ordinary one, in place, and returns it; returns anything else unchanged."""
     kind: Any = type(tensor).plain if isinstance(tensor, _Pending) else None
     if kind is None:
         return tensor
