@@ -172,6 +172,7 @@ def _lowered(steps: tuple[Step, ...], stored: ImageShape, orientation: int) -> t
     is_plain = tail is not None and order.simple and not does_nothing
     if tail is None:
         first = len(on_pixels)
+        in_rows = in_rows and not _resizes_gaps(on_tensor[1:], shapes[-1], _layout_after(on_pixels, shapes, converted))
         on_pixels, shapes, tail = _moved_ahead(on_pixels, shapes, on_tensor)
         in_rows = in_rows and _leaves_rows(on_pixels, shapes, first)
         box, local = _regions(on_pixels, shapes, len(on_pixels))
@@ -276,12 +277,38 @@ def _arranged(kinds: tuple[type[Any], ...]) -> tuple[tuple[int, ...], int]:
     return (*range(start), *ahead, *kept, *range(number, len(kinds))), len(ahead)
 
 
-def _leaves_rows(steps: Sequence[Any], shapes: Sequence[ImageShape], first: int) -> bool:
-    """True if torchvision's tensor stays interleaved when the steps from ``first`` on are applied to it."""
+def _layout_after(steps: Sequence[Any], shapes: Sequence[ImageShape], first: int) -> Layout:
+    """The layout of torchvision's interleaved tensor after the steps from ``first`` on."""
     layout: Layout = "rows"
     for step, shape in zip(steps[first:], shapes[first:], strict=False):
         layout = layout_behind(step, shape, layout)
-    return layout != "planes"
+    return layout
+
+
+def _leaves_rows(steps: Sequence[Any], shapes: Sequence[ImageShape], first: int) -> bool:
+    """True if torchvision's tensor stays interleaved when the steps from ``first`` on are applied to it."""
+    return _layout_after(steps, shapes, first) != "planes"
+
+
+def _resizes_gaps(steps: Sequence[Step], shape: ImageShape, layout: Layout) -> bool:
+    """True if one of torchvision's resizes gets a window of a tensor, with gaps between its rows.
+
+    It makes a contiguous tensor of one. Here the window has no gaps, as it is cut out before the conversion.
+
+    Args:
+        steps: on torchvision's tensor, in torchvision's order.
+        shape, layout: of the tensor before these steps.
+    """
+    for step in steps:
+        like = step.like if isinstance(step, TensorOperation) else None
+        if like is not None:
+            if isinstance(like, Resize) and layout == "gaps":
+                return True
+            layout = layout_behind(like, shape, layout)
+        elif layout == "gaps" and not isinstance(step, ToPureTensor):
+            layout = "rows"  # torch's results have no gaps
+        shape = ImageShape(*step.output_shape(shape))
+    return False
 
 
 def _shapes(steps: Sequence[Step], shape: ImageShape, order: _Order) -> tuple[list[ImageShape], bool]:

@@ -66,6 +66,32 @@ RECIPES: dict[str, Any] = {
             namespace.GaussianNoise(),
         ]
     ),
+    "noise on a window that is resized without antialiasing": lambda namespace: namespace.Compose(
+        [
+            namespace.ToImage(),
+            namespace.RandomResizedCrop(40, antialias=False),
+            namespace.ToDtype(torch.float32, scale=True),
+            namespace.GaussianNoise(),
+        ]
+    ),
+    "noise on a window of floats that is resized": lambda namespace: namespace.Compose(
+        [
+            namespace.ToImage(),
+            namespace.ToDtype(torch.float32, scale=True),
+            namespace.CenterCrop(30),
+            namespace.Resize(20),
+            namespace.GaussianNoise(),
+        ]
+    ),
+    "noise on a window that is resized as floats": lambda namespace: namespace.Compose(
+        [
+            namespace.ToImage(),
+            namespace.CenterCrop(30),
+            namespace.ToDtype(torch.float32, scale=True),
+            namespace.Resize(20),
+            namespace.GaussianNoise(),
+        ]
+    ),
     "CIFAR": lambda namespace: namespace.Compose(
         [namespace.ToImage(), namespace.RandomCrop(56, padding=4, pad_if_needed=True), namespace.RandomHorizontalFlip()]
     ),
