@@ -63,7 +63,7 @@ def format_key(name: str) -> str:
 
 
 def _by_format(name: str, given: object) -> dict[str, str]:
-    """An argument that is a dict from formats to readers, by the config's keys of the formats."""
+    """Checks a dict from formats to readers' names; returns it with the config's keys of the formats."""
     if not isinstance(given, Mapping) or not all(isinstance(item, str) for pair in given.items() for item in pair):
         raise ConfigError(f'{name}={given!r:.80}: give a dict from formats to readers, as {{"jpeg": "core"}}.')
     found: dict[str, str] = {}
@@ -262,7 +262,7 @@ def readers_asked(reader: str | Mapping[str, str] | None) -> dict[str, str]:
         reader: a reader's name; ``{"jpg": "cv2", "png": "pil"}`` or ``"jpg=cv2,png=pil"``; None.
 
     Raises:
-        ConfigError: it is none of these, or names two readers for a format.
+        ConfigError: ``reader`` has none of these forms, or names two readers for a format.
     """
     if reader is None or isinstance(reader, Mapping):
         return _by_format("reader", reader or {})

@@ -34,7 +34,7 @@ def array_to_tensor(image: UInt8Array, out: torch.Tensor | None = None) -> torch
 
 
 def _new_planes(image: UInt8Array, dtype: torch.dtype) -> torch.Tensor:
-    """A contiguous tensor ``(C, H, W)``; with one channel its strides are torchvision's, those of a turned array."""
+    """A contiguous tensor ``(C, H, W)``; for one channel with torchvision's strides, those of a transposed array."""
     count, (height, width) = channels(image), image.shape[:2]
     return torch.empty_strided((count, height, width), (height * width if count > 1 else 1, width, 1), dtype=dtype)
 

@@ -56,7 +56,7 @@ class _LazyFile(_Base):
     _fastpipe_lock: threading.RLock
     _fastpipe_source: LazySource | None
     _fastpipe_end: int
-    """The position to which Pillow has read the file when it has decoded it, once we have read it."""
+    """Where in the file Pillow would be after decoding; set when fastpipe has read the file."""
     _fastpipe_check: Check | None = None
     _fastpipe_on_mistake: OnMistake | None = None
     _fastpipe_gave_array = False
@@ -213,11 +213,11 @@ class _LazyFile(_Base):
         if file is not None and self._exclusive_fp:
             file.close()
         elif file is not None:
-            with suppress(OSError, ValueError):  # somebody has closed it, which was read before
+            with suppress(OSError, ValueError):  # the file, which has been read, is closed
                 file.seek(self._fastpipe_end)
 
     def _end_of(self, data: bytes, header: Header) -> int:
-        """The position to which Pillow reads the file when it decodes it: a JPEG in blocks, until one has its end."""
+        """Where in the file Pillow is after decoding: it reads a JPEG in blocks, up to the one with the end marker."""
         blocks = -(-(data.rfind(b"\xff\xd9") + 2) // self.decodermaxblock)
         return min(len(data), blocks * self.decodermaxblock)
 
@@ -313,7 +313,7 @@ class _LazyPng(_LazyFile, PngImagePlugin.PngImageFile):
         super()._end_loading()
 
     def _end_of(self, data: bytes, header: Header) -> int:
-        """Behind the name of the last chunk."""
+        """Where in the file Pillow is after decoding: after the name of the chunk that follows the IDAT chunks."""
         position = header.data_offset
         while data[position + 4 : position + 8] == b"IDAT":
             position += 12 + int.from_bytes(data[position : position + 4], "big")

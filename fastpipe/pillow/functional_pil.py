@@ -85,7 +85,7 @@ def _converted(pic: object, conversion: ToTensor | PilToTensor) -> torch.Tensor 
     if shape is None:
         return None
     fused = fused_conversion((conversion,), shape.channels)[0]
-    # `to_tensor` leaves what is contiguous as it is: a turned array.
+    # torchvision's `to_tensor` only copies a transposed array that isn't contiguous; that of a gray image is.
     in_rows = isinstance(conversion, PilToTensor) or shape.channels == 1 or shape.height * shape.width == 1
     made: torch.Tensor = on_pixels(lazy, (), fused, None, in_rows=in_rows)
     return made

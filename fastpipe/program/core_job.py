@@ -215,7 +215,7 @@ def new_tensor(shape: ImageShape, dtype: torch.dtype, in_rows: bool) -> torch.Te
     """A new tensor ``(C, H, W)``; in memory rows of interleaved pixels if `in_rows`, else planes."""
     height, width, channels = shape
     if in_rows:
-        # In place: it isn't a view.
+        # Changes the strides in place, because the result must not be a view.
         return memory.new_result(shape, dtype).as_strided_((channels, height, width), (1, width * channels, channels))
     return memory.new_result((channels, height, width), dtype)
 

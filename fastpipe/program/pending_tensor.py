@@ -169,7 +169,7 @@ def with_pixels(tensor: Any) -> Any:
                 torch._C._swap_tensor_impl(tensor, own)
             except RuntimeError:  # C++ code refers to it, for example a trace
                 return record.result().as_subclass(kind)
-            # What C++ may have saved, for a backward pass, is pending still.
+            # `own` has the old implementation, which C++ may have saved for a backward pass: it stays pending.
             _CLASS.__set__(own, type(tensor))
             vars(own)[_KEY] = record
         _CLASS.__set__(tensor, kind)

@@ -160,7 +160,7 @@ def _reader_of(format: str, reader: str | Mapping[str, str] | None) -> str | Non
     from fastpipe.config import ANY_FORMAT, format_key, readers_asked  # the code below needs no config
 
     asked = readers_asked(reader)
-    check_readers(asked)  # an unknown one is told for files of any format
+    check_readers(asked)  # an unknown reader is an error for files of any format
     return asked.get(format_key(format), asked.get(ANY_FORMAT))
 
 
@@ -263,15 +263,15 @@ def choose(header: Header, reader: str | None = None, config: ReaderChoice | Non
 
 
 def check_readers(asked: Mapping[str, str]) -> None:
-    """Raises unless each reader is there and reads the format that it is asked for.
+    """Raises unless each reader loads here and reads the format that it is asked for.
 
     Args:
         asked: the config's key of a format, or ``"*"``, to a reader's name.
 
     Raises:
-        ConfigError: there is no such format, or its reader reads others.
-        UnknownReaderError: there is no such reader.
-        ReaderUnavailableError: one doesn't load here.
+        ConfigError: a format is unknown, or its reader doesn't read it.
+        UnknownReaderError: a reader is unknown.
+        ReaderUnavailableError: a reader doesn't load here.
     """
     from fastpipe.config import ANY_FORMAT, format_key
 
@@ -284,7 +284,7 @@ def check_readers(asked: Mapping[str, str]) -> None:
 
 
 def check_formats(formats: Iterable[str]) -> None:
-    """Raises ConfigError for a config's key of a format that neither Pillow nor a reader has."""
+    """Raises ConfigError for a config's key of a format that neither Pillow nor a reader reads."""
     from fastpipe.config import ANY_FORMAT, format_key
 
     of_readers = set(map(format_key, registered_formats()))

@@ -71,7 +71,7 @@ def default_order(format: str) -> tuple[str, ...]:
 
 
 def registered_formats() -> set[str]:
-    """Pillow's names of the formats that have readers of their own: built-in ones, and those that were loaded."""
+    """Pillow's names of the formats that have a built-in order of readers, or that a loaded reader reads."""
     with _lock:
         return {*_DEFAULT_ORDER, *(format for reader in _loaded.values() for format in reader.formats)}
 

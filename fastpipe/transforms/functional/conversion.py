@@ -68,7 +68,7 @@ def to_tensor(pic: PILImage | np.ndarray) -> Tensor:
 def pil_to_tensor(pic: Any) -> Tensor:
     """Converts a PIL image, or a uint8 ndarray, to a tensor ``(C, H, W)`` of the same type; always copies.
 
-    An image's lies in memory in rows of pixels, as torchvision's: it isn't contiguous. An ndarray's is contiguous.
+    The tensor of an image is interleaved in memory, as torchvision's: not contiguous. That of an ndarray is contiguous.
 
     Not for TorchScript.
 
