@@ -103,9 +103,8 @@ def read_image(
         reader: the name of the reader to use if it gives Pillow's pixels; see `available_readers`. Names by format are
             given as ``{"jpg": "cv2", "png": "pil"}`` or ``"jpg=cv2,png=pil"``. None, and other formats, use the choice
             of the config.
-        region: ``(top, left, height, width)`` in pixels: reads only this box; readers that can decode only the box.
-            With
-            `apply_exif` it refers to the upright image.
+        region: ``(top, left, height, width)`` in pixels: gives only this box. Readers that can decode nothing else.
+            With `apply_exif` it refers to the upright image.
         apply_exif: turn the image upright by its EXIF orientation, as `PIL.ImageOps.exif_transpose` does.
         config: the machine's config; None for the current one.
         max_pixels: a limit like Pillow's ``MAX_IMAGE_PIXELS``, the same for every reader. An image with more pixels
