@@ -130,6 +130,7 @@ def test_one_ending_is_an_ending(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("given", [3, None, 1.5])
+@pytest.mark.needs_core
 def test_what_is_no_path_is_told(given: Any, tmp_path: Path) -> None:
     for call in (
         fastpipe.ImageShards,

@@ -80,6 +80,7 @@ print([fastpipe.is_pending(PIL.Image.open(file)) for file in ("image.jpg", "imag
 
 
 @pytest.mark.parametrize("name", ["PIL.Image", "PIL.ImageFile", "PIL.JpegImagePlugin", "PIL.PngImagePlugin"])
+@pytest.mark.needs_core
 def test_any_module_of_pillow_may_be_the_first(tmp_path: Path, name: str) -> None:
     Image.new("RGB", (8, 8)).save(tmp_path / "image.jpg")
     Image.new("RGB", (8, 8)).save(tmp_path / "image.png")

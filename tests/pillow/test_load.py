@@ -358,6 +358,7 @@ def test_a_header_that_is_odd_is_read_once() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="of processes that are forked")
 @pytest.mark.parametrize("kind", ["PNG", "JPEG"])
+@pytest.mark.needs_core
 def test_a_file_that_a_forked_process_has_read_is_read_again(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "image"
     noise = np.random.default_rng(1).integers(0, 256, (400, 401, 3), dtype=np.uint8)
