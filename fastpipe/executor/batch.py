@@ -2,8 +2,7 @@
 
 A dataset's ``__getitems__`` returns a list of samples, as torch's loader expects. Its ``batch``, which
 `fastpipe.DataLoader` calls, returns an `ImageBatch`: the values that `default_collate` would make from the list,
-without
-a tensor for each sample and a copy of it.
+without a tensor for each sample and a copy of it.
 """
 
 from __future__ import annotations

@@ -103,8 +103,7 @@ class PendingBatch:
 
     The core makes some of its images while the next ones are read and drawn. If an image turns out bad, the others go
     on. At the end the policy decides about the bad ones, in their order, so that the random numbers of substitutes
-    don't
-    depend on the number of threads.
+    don't depend on the number of threads.
     """
 
     def __init__(

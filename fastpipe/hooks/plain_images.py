@@ -16,8 +16,7 @@ def plain_image(image: object) -> tuple[object, float]:
 
     Returns:
         The image, and the seconds that Pillow took. The image is None if Pillow's calls for it are unknown, for a
-        broken
-        file, and for any other object, such as a tensor, which fastpipe leaves to its library.
+        broken file, and for any other object, such as a tensor, which fastpipe leaves to its library.
     """
     begun = clock()
     pillow: Any = sys.modules.get("PIL.Image")

@@ -423,8 +423,7 @@ def open_image(source: str | os.PathLike[str] | bytes | bytearray | memoryview |
     transforms that return images. Anything else that uses the pixels, such as ``numpy.asarray`` or ``save``, makes
     them:
     one call of the core decodes only the part of the file that is left, to Pillow's bytes. A transform to a tensor
-    makes
-    the tensor from the file directly.
+    makes the tensor from the file directly.
 
     Files that the core can't decode are decoded by Pillow, with Pillow's errors and warnings.
 

@@ -52,8 +52,7 @@ class LazySource:
         encoded: the file, whose header is one that the core decodes.
         orientation: the EXIF orientation to apply, 1 to 8.
         open_by_pillow: opens the file by Pillow if the core refuses it, with Pillow's errors and warnings. None to
-            raise
-            a `fastpipe.errors.DecodeError` that names the file.
+            raise a `fastpipe.errors.DecodeError` that names the file.
         check: the comparison of this file's images with Pillow's; None to compare none.
         on_mistake: is called with an error of fastpipe's if Pillow can make the image; None to raise it.
         is_sound: Pillow is sure to decode the file without an error.

@@ -2,8 +2,7 @@
 
 The core reads the program's box from the image's own memory, and writes a tensor, or a new image of the same class, in
 one call. Steps that the core lacks run one by one: on a PIL image by the transforms' functions, which call Pillow, on
-an
-array by kernels. After the conversion to a tensor torch runs the steps.
+an array by kernels. After the conversion to a tensor torch runs the steps.
 """
 
 from __future__ import annotations

@@ -141,8 +141,7 @@ def register_reader(reader: Reader) -> None:
     """Adds a reader for this process; a later one replaces an earlier one of the same name.
 
     A package can provide its reader to every process instead, by an entry point in the group ``fastpipe.readers``,
-    whose
-    name is the reader's and whose value is a `Reader` class.
+    whose name is the reader's and whose value is a `Reader` class.
 
     Raises:
         TypeError: ``reader`` is no `Reader` instance with a name and formats.

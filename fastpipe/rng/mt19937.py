@@ -208,9 +208,8 @@ class MT19937Stream:
         """``round(math.sqrt(area * ratio))`` and ``round(math.sqrt(area / ratio))`` of a random ratio.
 
         The ratio is ``torch.empty(1).uniform_(log_low, log_high).exp().item()``. The rounding of exp hardly ever
-        changes
-        the sides, which are integers. Only where it might is torch called, because that call releases the GIL, and
-        getting it back takes 5 ms if another thread is busy.
+        changes the sides, which are integers. Only where it might is torch called, because that call releases the GIL,
+        and getting it back takes 5 ms if another thread is busy.
         """
         exponent = self.uniform(log_low, log_high)
         if -80 < exponent < 80:  # outside, float32 may overflow or underflow

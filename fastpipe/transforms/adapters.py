@@ -1,8 +1,7 @@
 """Recognises other libraries' transforms by their class, and plans them as fastpipe's own.
 
 A recipe is a module of `fastpipe.interop.transforms`, one for each library, with a table of the library's classes. It
-is
-imported at the first object of such a class, so that nothing here imports a library that the user hasn't imported.
+is imported at the first object of such a class, so that nothing here imports a library that the user hasn't imported.
 """
 
 from __future__ import annotations

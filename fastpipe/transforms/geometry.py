@@ -31,8 +31,7 @@ class Resize(Transform):
             BILINEAR and BICUBIC.
         max_size: a maximum for the longer edge, which overrides ``size``; only if ``size`` is one length.
         antialias: average over all pixels when shrinking, in bilinear and bicubic mode. Only affects tensors: PIL
-            images
-            and uint8 ndarrays are always antialiased.
+            images and uint8 ndarrays are always antialiased.
 
     Raises:
         TypeError: ``size`` is neither an int nor a sequence.
