@@ -95,6 +95,8 @@ def serve(root: Path, files: int) -> None:
     import dense  # noqa: F401
     import generation  # noqa: F401
     import self_supervised  # noqa: F401
+    import vision_language  # noqa: F401
+    import words_and_faces  # noqa: F401
     from _pipelines import PIPELINES, Photos
 
     samples = torchvision.datasets.ImageFolder(str(root)).samples

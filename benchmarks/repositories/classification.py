@@ -134,6 +134,14 @@ OWN: dict[str, Any] = {
         [T.Resize((256, 128)), T.RandomHorizontalFlip(), MILD, *tensor()]
     ),
     "zoogzog/chexnet: training": lambda: training(),
+    "facebookresearch/DomainBed: training": lambda: training(
+        T.ColorJitter(0.3, 0.3, 0.3, 0.3), T.RandomGrayscale(), scale=(0.7, 1.0)
+    ),
+    "facebookresearch/classifier-balancing: training": lambda: training(T.ColorJitter(0.4, 0.4, 0.4, 0)),
+    "thuml/Transfer-Learning-Library: Office-Home": lambda: T.Compose(
+        [lambda image: image.resize((256, 256)), T.RandomResizedCrop(224), T.RandomHorizontalFlip(), *tensor()]
+    ),
+    "yinboc/few-shot-meta-baseline: training": lambda: training(size=80),
     "ISIC melanoma notebooks: training": lambda: T.Compose(
         [
             T.RandomRotation(20),

@@ -383,3 +383,79 @@ def yolox(photos: Photos) -> Iterable[Any]:
             return np.ascontiguousarray(padded.transpose(2, 0, 1), dtype=np.float32), index
 
     return DataLoader(Letterboxed(), 8)
+
+
+@pipeline("leoxiaobin/deep-high-resolution-net.pytorch")
+def hrnet_pose(photos: Photos) -> Iterable[Any]:
+    """cv2's warp of a person, and a chain on the array."""
+
+    class Joints(Dataset[Any]):
+        def __len__(self) -> int:
+            return len(photos.files)
+
+        def __getitem__(self, index: int) -> Any:
+            image = cv2.imread(photos.files[index], cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION)
+            image = cv2.cvtColor(image, cv2.COLOR_BGR2RGB)
+            height, width = image.shape[:2]
+            if random.random() < 0.5:
+                image = image[:, ::-1, :]
+            matrix = cv2.getRotationMatrix2D((width / 2, height / 2), random.uniform(-45, 45), 256 / height)
+            matrix[:, 2] += 96 - width / 2, 128 - height / 2
+            warped = cv2.warpAffine(image, matrix, (192, 256), flags=cv2.INTER_LINEAR)
+            return _TENSOR(warped), np.zeros((17, 64, 48), np.float32), index
+
+    return DataLoader(Joints(), 16)
+
+
+@pipeline("isl-org/MiDaS")
+def midas(photos: Photos) -> Iterable[Any]:
+    """cv2's bicubic resize of doubles to multiples of 32."""
+
+    class Depths(Dataset[Any]):
+        def __len__(self) -> int:
+            return len(photos.files)
+
+        def __getitem__(self, index: int) -> Any:
+            image = cv2.cvtColor(cv2.imread(photos.files[index]), cv2.COLOR_BGR2RGB) / 255.0
+            scale = 384 / max(image.shape[:2])
+            height, width = (int(np.round(scale * side / 32) * 32) for side in image.shape[:2])
+            image = cv2.resize(image, (width, height), interpolation=cv2.INTER_CUBIC)
+            image = (image - np.array(MEAN)) / np.array(STD)
+            return np.ascontiguousarray(np.transpose(image, (2, 0, 1))).astype(np.float32)
+
+    return DataLoader(Depths(), batch_size=None)
+
+
+@pipeline("ultralytics/yolov5: validation")
+def yolov5(photos: Photos) -> Iterable[Any]:
+    """cv2's AREA, and a gray frame."""
+
+    class Letterboxed(Dataset[Any]):
+        def __len__(self) -> int:
+            return len(photos.files)
+
+        def __getitem__(self, index: int) -> Any:
+            image = cv2.imread(photos.files[index])
+            height, width = (round(side * 640 / max(image.shape[:2])) for side in image.shape[:2])
+            way = cv2.INTER_AREA if height < image.shape[0] else cv2.INTER_LINEAR
+            image = cv2.resize(image, (width, height), interpolation=way)
+            top, left = (640 - height) // 2, (640 - width) // 2
+            frame = top, 640 - height - top, left, 640 - width - left
+            image = cv2.copyMakeBorder(image, *frame, cv2.BORDER_CONSTANT, value=(114, 114, 114))
+            return torch.from_numpy(np.ascontiguousarray(image.transpose((2, 0, 1))[::-1])), photos.files[index]
+
+    return DataLoader(Letterboxed(), 8)
+
+
+@segmented("NVlabs/SPADE")
+def spade(image: Any, mask: Any) -> Any:
+    """A chain for each sample, of the numbers that were drawn for it."""
+    x, y, flips = random.randint(0, 30), random.randint(0, 30), random.random() > 0.5
+
+    def chain(way: Any, *last: Any) -> Any:
+        cut = T.Lambda(lambda one: one.crop((x, y, x + 256, y + 256)))
+        flip = T.Lambda(lambda one: one.transpose(Image.FLIP_LEFT_RIGHT) if flips else one)
+        return T.Compose([T.Resize([286, 286], interpolation=way), cut, flip, T.ToTensor(), *last])
+
+    label = chain(NEAREST)(mask) * 255.0
+    return chain(T.InterpolationMode.BICUBIC, _NORMALIZE)(image), label

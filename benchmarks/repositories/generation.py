@@ -347,3 +347,68 @@ def real_esrgan(name: str) -> Any:
     y, x = (random.randint(0, side - 400) for side in image.shape[:2])
     image = cv2.cvtColor(np.ascontiguousarray(image[y : y + 400, x : x + 400]), cv2.COLOR_BGR2RGB)
     return torch.from_numpy(image.transpose(2, 0, 1)).float()
+
+
+@add("openai/improved-diffusion")
+def improved_diffusion(name: str) -> Any:
+    """A file that is loaded while it is open, halved by BOX, then bicubic; converted at the end."""
+    with open(name, "rb") as file:
+        image = Image.open(file)
+        image.load()
+    while min(*image.size) >= 128:
+        image = image.resize(tuple(side // 2 for side in image.size), resample=Image.BOX)
+    scale = 64 / min(*image.size)
+    image = image.resize(tuple(round(side * scale) for side in image.size), resample=Image.BICUBIC)
+    array = np.array(image.convert("RGB"))
+    y, x = (array.shape[0] - 64) // 2, (array.shape[1] - 64) // 2
+    return np.transpose(array[y : y + 64, x : x + 64].astype(np.float32) / 127.5 - 1, [2, 0, 1])
+
+
+@add("NVlabs/edm: center-crop")
+def edm(name: str) -> Any:
+    """A square of an array, made an image again and resized."""
+    array = np.array(Image.open(name).convert("RGB"))
+    side = min(array.shape[:2])
+    y, x = (array.shape[0] - side) // 2, (array.shape[1] - side) // 2
+    image = Image.fromarray(array[y : y + side, x : x + side])
+    return np.array(image.resize((256, 256), Image.LANCZOS)).transpose(2, 0, 1)
+
+
+@add("crowsonkb/k-diffusion")
+def k_diffusion(name: str) -> Any:
+    """LANCZOS, the centre, and floats of an array."""
+    with open(name, "rb") as file:
+        image = Image.open(file).convert("RGB")
+    array = np.array(_K_DIFFUSION(image), dtype=np.float32) / 255
+    return torch.as_tensor(array).movedim(2, 0) * 2 - 1
+
+
+_K_DIFFUSION = T.Compose([T.Resize(128, interpolation=T.InterpolationMode.LANCZOS), T.CenterCrop(128)])
+
+
+@add("kohya-ss/sd-scripts", batch=None)
+def sd_scripts(name: str) -> Any:
+    """The nearest of some sizes: cv2's AREA down to it, Pillow's LANCZOS up."""
+    with Image.open(name) as image:
+        array = np.array(image if image.mode == "RGB" else image.convert("RGB"), np.uint8)
+    height, width = array.shape[:2]
+    across, down = min(((512, 512), (576, 448), (448, 576)), key=lambda size: abs(size[0] / size[1] - width / height))
+    scale = max(across / width, down / height)
+    size = max(across, int(width * scale + 0.5)), max(down, int(height * scale + 0.5))
+    if width >= size[0] and height >= size[1]:
+        array = cv2.resize(array, size, interpolation=cv2.INTER_AREA)
+    else:
+        array = np.array(Image.fromarray(array).resize(size, Image.LANCZOS))
+    x, y = random.randint(0, size[0] - across), random.randint(0, size[1] - down)
+    return _SYMMETRIC(array[y : y + down, x : x + across].copy())
+
+
+@add("swz30/Restormer: denoising", batch=8)
+def restormer(name: str) -> Any:
+    """Bytes that cv2 decodes, floats, a patch and noise."""
+    with open(name, "rb") as file:
+        image = cv2.imdecode(np.frombuffer(file.read(), np.uint8), cv2.IMREAD_COLOR).astype(np.float32) / 255.0
+    y, x = random.randint(0, image.shape[0] - 128), random.randint(0, image.shape[1] - 128)
+    patch = cv2.cvtColor(np.ascontiguousarray(image[y : y + 128, x : x + 128]), cv2.COLOR_BGR2RGB)
+    high = torch.from_numpy(patch.transpose(2, 0, 1)).float()
+    return high + torch.randn(high.size()).mul_(random.choice([15, 25, 50]) / 255.0), high

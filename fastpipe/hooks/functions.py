@@ -25,7 +25,10 @@ class FasterFunction(ABC):
 
     @abstractmethod
     def make(self, *args: object, **kwargs: object) -> object:
-        """Makes the value for any arguments; or returns a str that says why the library has to make it."""
+        """Makes the value for any arguments; or returns a str that says why the library has to make it.
+
+        An empty str is not counted.
+        """
 
     @property
     def _site(self) -> Site:
@@ -43,7 +46,8 @@ class FasterFunction(ABC):
             return self._plain(*args, **kwargs)
         seconds = time.perf_counter() - begun
         if isinstance(made, str):
-            site.count_plain(made)
+            if made:
+                site.count_plain(made)
             return self._plain(*args, **kwargs)
         if not site.is_check_due():
             site.count(seconds)

@@ -45,6 +45,7 @@ HOOKS = {
     "torchvision.transforms.v2._container": "torchvision_v2",
     "torchvision.transforms.v2._geometry": "torchvision_boxes",
     "torchvision.transforms.v2.functional._color": "torchvision_images",
+    "transformers.image_processing_backends": "transformers",
 }
 """The modules of this package whose ``hook(module, patches)`` replaces functions, by the name of the hooked module.
 (``fastpipe.program.pending_tensor`` stands for torch: once it is imported there may be pending tensors.)

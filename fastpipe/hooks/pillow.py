@@ -1,9 +1,10 @@
-"""Pillow's functions on images without pixels: recorded, or computed by the core."""
+"""Pillow's functions on images without pixels: recorded, or computed by the core; and methods of loaded images."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
+import sys
 import time
 from collections.abc import Callable
 from functools import lru_cache, partial
@@ -11,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from fastpipe.hooks.checking import check_call
+from fastpipe.hooks.functions import FasterFunction
 from fastpipe.hooks.ledger import LEDGER, Site
 from fastpipe.hooks.patches import Function, Patches
 from fastpipe.hooks.pending_tensors import FunctionsOnTensors
@@ -21,6 +23,43 @@ from fastpipe.pending import is_pending
 def hook(module: ModuleType, patches: Patches) -> None:
     """Replaces functions of Pillow's main module that take images; `pillow_openers` hooks the file openers."""
     replace_by_recording(module, "blend", patches)
+    for name in ("resize", "transform", "filter"):
+        patches.wrap(module.Image, name, partial(_on_loaded_images, module.Image, name))
+
+
+def _on_loaded_images(kind: Any, name: str, plain: Function) -> Function:
+    ours = _OnLoadedImages(kind, name, plain)
+
+    def method(*args: object, **kwargs: object) -> object:
+        return ours(*args, **kwargs)
+
+    return method
+
+
+class _OnLoadedImages(FasterFunction):
+    """A method of Pillow's images, run by the core on images that have their pixels.
+
+    Args:
+        kind: Pillow's image class; images of other classes, such as a file's, are left to Pillow.
+        name: the method's name.
+        plain: Pillow's own method.
+    """
+
+    def __init__(self, kind: Any, name: str, plain: Function) -> None:
+        super().__init__(f"PIL.Image.Image.{name}", plain)
+        self._kind = kind
+        self._method = name
+        self._ours: Function | None = None
+
+    def make(self, *args: Any, **kwargs: Any) -> object:
+        if not args or type(args[0]) is not self._kind or args[0].mode not in ("RGB", "L"):
+            return ""
+        if self._ours is None:
+            if "torch" not in sys.modules:
+                return ""
+            self._ours = _our_function("loaded_image", self._method, self._plain)
+        made = self._ours(*args, **kwargs)
+        return "" if made is None else made
 
 
 def replace_by_recording(module: ModuleType, name: str, patches: Patches, ours: str = "functions") -> None:
@@ -66,7 +105,7 @@ def make_from_files(module: ModuleType, name: str, patches: Patches, ours: str) 
             due = site.is_check_due()
             begun = time.perf_counter()
             functions.record()
-            later = try_ours(shown, image_tensor, args[0], name, partial(_account, site, plain, due))
+            later = try_ours(shown, image_tensor, args[0], name, partial(account, site, plain, due))
             if later is not None:
                 if not due:
                     site.count(time.perf_counter() - begun)
@@ -87,7 +126,8 @@ def make_from_files(module: ModuleType, name: str, patches: Patches, ours: str) 
     patches.wrap(module, name, make)
 
 
-def _account(site: Site, plain: Function, checks: bool, by_pillow: Callable[[], object]) -> object:
+def account(site: Site, plain: Function, checks: bool, by_pillow: Callable[[], object]) -> object:
+    """The account of a tensor that a library's function makes of an image."""
     from fastpipe.hooks.checking import SiteAccount
 
     return SiteAccount(site, lambda: plain(by_pillow()), checks)

@@ -17,7 +17,10 @@ from fastpipe.hooks.originals import LIBRARIES
 
 Made = TypeVar("Made")
 
-_NOT_LOOKED_INTO = {*LIBRARIES, *sys.stdlib_module_names, "cv2", "datasets", "numpy", "pycocotools", "webdataset"}
+_NOT_LOOKED_INTO = {
+    *(*LIBRARIES, *sys.stdlib_module_names),
+    *("cv2", "datasets", "huggingface_hub", "numpy", "pycocotools", "transformers", "webdataset"),
+}
 """Packages whose code isn't searched, as it isn't the user's; objects of theirs may still hold the user's objects."""
 
 _CALLED = ("__call__", "__getitem__", "__getitems__", "__iter__", "__next__", "forward")
@@ -86,7 +89,7 @@ def type_calls(*things: object) -> TypeCalls:
             waiting += _held(thing)
         elif not _is_librarys(thing):
             codes = [*_codes(thing.__code__)]
-            lines = [names for code in codes for names in _lines_that_call_type(code)]
+            lines = [names for code in codes if "type" in code.co_names for names in _lines_that_call_type(code)]
             tensors = tensors or bool(lines)
             images = images or any(_COMPARED in names and any("Image" in name for name in names) for names in lines)
             waiting += _named(thing, codes, kind)
@@ -105,13 +108,12 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
             yield from _codes(constant)
 
 
-def _lines_that_call_type(code: CodeType) -> Iterator[set[str]]:
+@functools.lru_cache(maxsize=1024)  # the same for equal code; each epoch's fetcher asks again
+def _lines_that_call_type(code: CodeType) -> list[set[str]]:
     """For each line that calls ``type``, the names on it, with `_COMPARED` if it compares.
 
     Lines that only read the result's name or module are skipped, because these are the same for a pending class.
     """
-    if "type" not in code.co_names:
-        return
     line_at = {at: line for start, end, line in code.co_lines() for at in range(start, end, 2)}
     steps = [*dis.get_instructions(code)]
     lines: dict[int | None, set[str]] = {}
@@ -127,7 +129,7 @@ def _lines_that_call_type(code: CodeType) -> Iterator[set[str]]:
                 called = (at for at in range(number, len(steps) - 1) if steps[at].opname.startswith("CALL"))
                 if steps[next(called, number) + 1].argval not in _ALIKE:
                     are_called.add(line)
-    yield from map(lines.__getitem__, are_called)
+    return [lines[line] for line in are_called]
 
 
 def _named(

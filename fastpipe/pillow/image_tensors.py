@@ -51,17 +51,19 @@ class _ShownPixels(TensorSource):
         source: the file.
         first: the steps from the file's pixels to the tensor.
         shape: the image's shape.
+        in_planes: the tensor lies in planes without gaps, even if torchvision's doesn't.
     """
 
-    def __init__(self, source: LazySource, first: tuple[Step, ...], shape: ImageShape) -> None:
+    def __init__(self, source: LazySource, first: tuple[Step, ...], shape: ImageShape, in_planes: bool = False) -> None:
         self.shape = shape
         self.array = None
         self.is_turned = False
-        self._source, self._first = source, first
+        self._source, self._first, self._in_planes = source, first, in_planes
 
     def program(self, steps: tuple[Step, ...]) -> Program:
         source = self._source
-        return lower((*self._first, *steps), source.shape, orientation=source.orientation)
+        program = lower((*self._first, *steps), source.shape, orientation=source.orientation)
+        return program._replace(in_rows=False, memo=None) if self._in_planes else program
 
     def run(
         self, steps: tuple[Step, ...], program: Program, out: torch.Tensor | None = None, *, in_rows: bool = False
@@ -93,13 +95,16 @@ class _ShownPixels(TensorSource):
         raise NotImplementedError("each tensor is made from the file")
 
 
-def image_tensor(image: object, name: str, account_of: Callable[[ByPillow], Account]) -> torch.Tensor | None:
+def image_tensor(
+    image: object, name: str, account_of: Callable[[ByPillow], Account], in_planes: bool = False
+) -> torch.Tensor | None:
     """The pending tensor of a function on an image without pixels; None if the tensor has to be made at once.
 
     Args:
         image: any object.
         name: ``"to_tensor"`` or ``"pil_to_tensor"``.
         account_of: makes the tensor's account from a function that makes the plain image by Pillow alone.
+        in_planes: the tensor lies in planes without gaps, as ``contiguous()`` makes it.
     """
     lazy = lazy_of(image)
     source, shape = (None, None) if lazy is None else (source_of(lazy), shape_of(lazy))
@@ -115,7 +120,7 @@ def image_tensor(image: object, name: str, account_of: Callable[[ByPillow], Acco
     if by_pillow is None or recorded is None:
         return None
     steps, dtype = _CONVERSIONS[name]
-    shown = _ShownPixels(source, (*recorded, *steps), shape)
+    shown = _ShownPixels(source, (*recorded, *steps), shape, in_planes)
     ahead = dtype is torch.uint8
     result = TensorShape.of((shape.height, shape.width, shape.channels), dtype, pure=True, ahead=ahead)
     work = behind_conversion(shown, (), result, account_of(by_pillow))

@@ -31,6 +31,7 @@ from fastpipe.pillow.method_arguments import (
     whole_box,
     whole_size,
 )
+from fastpipe.program import mistakes
 from fastpipe.program.core_job import claimed_by_core, core_has
 from fastpipe.program.on_image import copied_info, is_transparent, to_array
 from fastpipe.types import Box, ImageShape, Size, Step
@@ -389,8 +390,9 @@ def _by_pillow(source: LazySource, calls: tuple[PlainCall, ...] | None) -> Image
     image = None if calls is None else source.opened_by_pillow()
     if image is None or calls is None:
         return None
-    for call in calls:
-        image = call(image)
+    with mistakes.plain_way():
+        for call in calls:
+            image = call(image)
     return image
 
 

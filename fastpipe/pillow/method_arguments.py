@@ -73,6 +73,8 @@ _RESIZE_MODES = {number: number.name.lower() for number in Image.Resampling if n
 
 def whole_size(size: Any) -> Size | None:
     """A size in whole pixels as ``(height, width)``; None for a size that Pillow has to interpret."""
+    if not hasattr(size, "__len__"):  # an iterator would be used up when Pillow gets it
+        return None
     try:
         width, height = map(operator.index, size)
     except (TypeError, ValueError):
@@ -86,7 +88,7 @@ def resize_operations(
     """The operations of ``resize`` with Pillow's arguments; None if Pillow has to do or refuse it."""
     number = Image.Resampling.BICUBIC if resample is None else resample
     mode, target = _RESIZE_MODES.get(number), whole_size(size)
-    if mode is None or target is None:
+    if mode is None or target is None or not (box is None or hasattr(box, "__len__")):
         return None
     whole = (0, 0, image_size.width, image_size.height)
     edges = whole if box is None else tuple(box)
@@ -157,6 +159,7 @@ _FILTERS: dict[type, Callable[[Any], Operation | None]] = {
 
 
 def filter_operation(given: object) -> Operation | None:
-    """The operation of ``filter`` with one of Pillow's filters; None if Pillow has to interpret its arguments."""
-    known = _FILTERS.get(type(given))
-    return None if known is None else known(given)
+    """The operation of ``filter`` with one of Pillow's filters, or its class; None if Pillow has to interpret it."""
+    kind = given if isinstance(given, type) else type(given)
+    known = _FILTERS.get(kind)
+    return None if known is None else known(kind() if given is kind else given)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
 
@@ -11,8 +12,19 @@ _thread = threading.local()
 
 
 def is_trying_plain_way() -> bool:
-    """True while `raise_if_ours` runs the plain path; fast paths are off then."""
+    """True within `plain_way`; fast paths are off then."""
     return getattr(_thread, "is_trying_plain_way", False)
+
+
+@contextmanager
+def plain_way() -> Iterator[None]:
+    """Turns fast paths off for this thread, within the block."""
+    before = is_trying_plain_way()
+    _thread.is_trying_plain_way = True
+    try:
+        yield
+    finally:
+        _thread.is_trying_plain_way = before
 
 
 def raise_if_ours(error: Exception, plain: Callable[[], object]) -> None:
@@ -25,13 +37,11 @@ def raise_if_ours(error: Exception, plain: Callable[[], object]) -> None:
     """
     if is_trying_plain_way():
         return
-    _thread.is_trying_plain_way = True
     try:
-        plain()
+        with plain_way():
+            plain()
     except Exception:  # the user's mistake, or a bad file: the caller raises it by the plain path
         return
-    finally:
-        _thread.is_trying_plain_way = False
     raise error
 
 

@@ -550,3 +550,27 @@ def test_a_broken_file_raises_where_pillow_raises(file: str, name: str, check: i
         made, after = told(ON_BROKEN[name]())
     assert made == expected
     assert after.draws_like(state)
+
+
+ARRAYS = {
+    "an image first": lambda: T.Compose(
+        [T.ToPILImage(), T.RandomHorizontalFlip(), T.RandomCrop(30, pad_if_needed=True), T.ToTensor()]
+    ),
+    "a tensor first": lambda: T.Compose([T.ToTensor(), T.Normalize([0.5] * 3, [0.2] * 3)]),
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+@pytest.mark.parametrize("left", [0, 5])
+def test_an_array_of_bytes_is_planned(name: str, left: int) -> None:
+    images = [np.random.default_rng(4).integers(0, 256, (64, 48, 3), np.uint8)[:, left:]] * 4
+    transform = ARRAYS[name]()
+    expected, state = outcome(transform, iter(images))
+    with fastpipe.install(check=2):
+        made, after = outcome(transform, iter(images))
+        (site,) = [site for site in LEDGER.total()[0] if site.kind == "transform"]
+    assert (site.images, site.checked, site.differed) == (4, 2, 0)
+    for one, other in zip(made, expected, strict=True):
+        assert one.stride() == other.stride()
+        assert torch.equal(one, other)
+    assert after.draws_like(state)

@@ -1,0 +1,101 @@
+"""Hugging Face's image processors on torchvision: a file becomes the resized crop in one job of the core.
+
+``process_image`` makes an array of an image, turns it and copies it in planes; ``_preprocess`` resizes that as a batch
+of one. Of an image without pixels the first gives a tensor without, and the second has it resized and cut as it is.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+from fastpipe.hooks.ledger import LEDGER
+from fastpipe.hooks.patches import Function, Patches
+from fastpipe.hooks.pending_tensors import FunctionsOnTensors
+from fastpipe.hooks.pillow import account, image_tensor, may_be_pending, try_ours
+from fastpipe.pending import is_pending
+
+_NAME = "transformers.image_processing_backends.TorchvisionBackend"
+
+
+def hook(module: ModuleType, patches: Patches) -> None:
+    """Replaces the methods that all such processors have; not where torchvision is missing."""
+    backend: Any = getattr(module, "TorchvisionBackend", None)
+    if not hasattr(backend, "process_image") or not hasattr(backend, "_preprocess"):
+        return
+    functions = FunctionsOnTensors(patches)
+    patches.wrap(backend, "process_image", partial(_processing, functions))
+    patches.wrap(backend, "_preprocess", partial(_preprocessing, backend))
+
+
+def _processing(functions: FunctionsOnTensors, plain: Function) -> Function:
+    """``process_image``, which gives a tensor ``(C, H, W)`` in planes."""
+
+    def process_image(self: object, image: Any, *args: object, **options: Any) -> object:
+        if args or not may_be_pending(image) or not is_pending(image):
+            return plain(self, image, *args, **options)
+        site = LEDGER.site("function", f"{_NAME}.process_image")
+        if site.is_off or options.get("device") is not None or image.mode != "RGB":
+            return plain(self, image, **options)
+        from fastpipe.torch_modes import torch_modes_active
+
+        if torch_modes_active():
+            return plain(self, image, **options)
+        due, begun = site.is_check_due(), time.perf_counter()
+        functions.record()
+        account_of = partial(account, site, partial(_processed, plain, self, options), due)
+        made = try_ours(site.name, image_tensor, image, "pil_to_tensor", account_of, True)
+        if made is None:
+            return plain(self, image, **options)
+        if due:
+            site.count_checked()
+        else:
+            site.count(time.perf_counter() - begun)
+        return made
+
+    return process_image
+
+
+def _processed(plain: Function, processor: object, options: dict[str, Any], image: object) -> object:
+    return plain(processor, image, **options)
+
+
+def _preprocessing(backend: Any, plain: Function) -> Function:
+    """``_preprocess``, which resizes and cuts out the centre, normalises and stacks."""
+    own = [(name, getattr(backend, name)) for name in ("resize", "center_crop")]
+
+    def preprocess(self: Any, images: Any, *args: object, **options: Any) -> object:
+        kind = type(self)
+        if (
+            args
+            or type(images) is not list
+            or not all(map(is_pending, images))
+            or options.get("disable_grouping") is False
+            or any(getattr(kind, name) is not method for name, method in own)
+        ):
+            return plain(self, images, *args, **options)
+        try:
+            images = [_resized(self, image, **options) for image in images]
+        except Exception:  # which the plain way raises again, if it is the user's
+            return plain(self, images, **options)
+        return plain(self, images, **{**options, "do_resize": False, "do_center_crop": False})
+
+    return preprocess
+
+
+def _resized(
+    processor: Any,
+    image: object,
+    *,
+    do_resize: bool,
+    size: object,
+    resample: object,
+    do_center_crop: bool,
+    crop_size: object,
+    **_: object,
+) -> object:
+    """The image's tensor resized, and its centre cut out, as the processor is asked to."""
+    made: Any = processor.resize(image=image, size=size, resample=resample) if do_resize else image
+    return processor.center_crop(made, crop_size) if do_center_crop else made

@@ -1,0 +1,42 @@
+"""Methods of Pillow's images that look at every pixel, by the core, on images that have theirs.
+
+Each has the parameters of Pillow's own, and gives the new image, or None where Pillow is to make it: of another mode,
+of too few pixels, by arguments that the core doesn't take, or that Pillow refuses.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PIL import Image
+
+from fastpipe.ops import Operation
+from fastpipe.pillow.method_arguments import filter_operation, resize_operations, warp_operation, whole_size
+from fastpipe.program.on_image import run_operation
+from fastpipe.types import Size
+
+
+def resize(
+    self: Image.Image, size: Any, resample: Any = None, box: Any = None, reducing_gap: Any = None
+) -> Image.Image | None:
+    """``Image.resize``."""
+    steps = resize_operations(Size(self.height, self.width), size, resample, box, reducing_gap)
+    return run_operation(steps[0], self) if steps else None
+
+
+def transform(
+    self: Image.Image, size: Any, method: Any, data: Any = None, resample: Any = 0, fill: Any = 1, fillcolor: Any = None
+) -> Image.Image | None:
+    """``Image.transform`` to the image's own size, in RGB with a colour; ``rotate`` calls it."""
+    if self.mode != "RGB" or whole_size(size) != self.size[::-1] or resample == Image.Resampling.NEAREST:
+        return None  # to the nearest pixel Pillow is as fast
+    return _done(warp_operation(self.mode, method, data, resample, fillcolor), self)
+
+
+def filter(self: Image.Image, filter: Any) -> Image.Image | None:
+    """``Image.filter``."""
+    return _done(filter_operation(filter), self)
+
+
+def _done(operation: Operation | None, image: Image.Image) -> Image.Image | None:
+    return None if operation is None else run_operation(operation, image)

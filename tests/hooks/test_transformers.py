@@ -1,0 +1,108 @@
+"""Hugging Face's image processors under `fastpipe.install`: the library's tensors, by the core."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import corpus
+import numpy as np
+import pytest
+import torch
+import torchvision_here  # noqa: F401
+from PIL import Image
+from plain_and_hooked import assert_same
+
+import fastpipe
+from fastpipe import core
+from fastpipe.hooks.ledger import LEDGER, Site
+
+transformers = pytest.importorskip("transformers")
+backends = pytest.importorskip("transformers.image_processing_backends")
+
+pytestmark = pytest.mark.skipif(not core.available(), reason="the library does it")
+
+COUNT = 4
+BACKEND = "transformers.image_processing_backends.TorchvisionBackend"
+
+
+@pytest.fixture
+def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    monkeypatch.setattr(LEDGER, "_sites", {})
+    with fastpipe.install(check=0):
+        yield LEDGER.site("function", f"{BACKEND}.process_image")
+
+
+def processors() -> dict[str, Any]:
+    return {
+        "CLIP": transformers.CLIPImageProcessor(),
+        "ViT": transformers.ViTImageProcessor(),
+        "a crop larger than the image": transformers.CLIPImageProcessor(do_resize=False, crop_size=150),
+        "bytes": transformers.ViTImageProcessor(do_rescale=False, do_normalize=False),
+        "a crop of bytes": transformers.CLIPImageProcessor(do_rescale=False, do_normalize=False, crop_size=64),
+        "LANCZOS": transformers.ViTImageProcessor(resample=1),
+        "grouped": transformers.CLIPImageProcessor(disable_grouping=False),
+    }
+
+
+@pytest.mark.parametrize("name", processors())
+@pytest.mark.parametrize("many", [False, True])
+def test_tensors_are_the_librarys(name: str, many: bool, photos: list[str], site: Site) -> None:
+    def made() -> Any:
+        images = [Image.open(photo).convert("RGB") for photo in photos]
+        parts = processors()[name].preprocess(images[: 4 if many else 1], return_tensors=None)["pixel_values"]
+        return [*parts]
+
+    ours = made()
+    assert site.images == (4 if many else 1)
+    fastpipe.uninstall()
+    assert_same(ours, made())
+
+
+def test_the_first_are_compared(photos: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LEDGER, "_sites", {})
+    processor = transformers.ViTImageProcessor()
+    with fastpipe.install(check=2):
+        for photo in photos:
+            processor(Image.open(photo).convert("RGB"), return_tensors="pt")
+        known = LEDGER.site("function", f"{BACKEND}.process_image")
+        assert (known.images, known.checked, known.differed) == (4, 2, 0)
+
+
+@pytest.mark.parametrize("mode", ["L", "RGBA"])
+def test_other_images_are_the_librarys(mode: str, photos: list[str], site: Site) -> None:
+    image = Image.open(photos[0]).convert(mode)
+    processor = transformers.ViTImageProcessor(do_convert_rgb=True)
+    ours = processor(image, return_tensors="pt")["pixel_values"]
+    assert site.images == 0
+    fastpipe.uninstall()
+    assert torch.equal(ours, processor(image, return_tensors="pt")["pixel_values"])
+
+
+def test_a_resize_of_ones_own_is_called_as_ever(photos: list[str], site: Site) -> None:
+    class Own(transformers.ViTImageProcessor):  # type: ignore[misc,name-defined]
+        def resize(self, image: Any, **options: Any) -> Any:
+            shapes.append(image.shape)
+            return super().resize(image, **options)
+
+    shapes: list[Any] = []
+    Own()(Image.open(photos[0]).convert("RGB"), return_tensors="pt")
+    assert len(shapes) == 1
+    assert len(shapes[0]) == 4
+
+
+def test_whatever_looks_at_the_tensor_gets_ordinary_planes(photos: list[str], site: Site) -> None:
+    image = Image.open(photos[0]).convert("RGB")
+    made = transformers.ViTImageProcessor().process_image(image)
+    assert fastpipe.is_pending(made)
+    assert made.is_contiguous()
+    np.testing.assert_array_equal(made.numpy(), np.asarray(image).transpose(2, 0, 1), strict=True)
+    assert type(made) is torch.Tensor
+    assert made.is_contiguous()
+
+
+def test_small_images_are_the_librarys(site: Site, tmp_path: Any) -> None:
+    file = tmp_path / "small.jpg"
+    file.write_bytes(corpus.jpeg(40, 50))
+    transformers.ViTImageProcessor()(Image.open(file).convert("RGB"), return_tensors="pt")
+    assert site.images == 0
