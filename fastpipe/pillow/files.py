@@ -24,7 +24,7 @@ from PIL import Image, ImageFile, JpegImagePlugin, PngImagePlugin
 from fastpipe import core, readers
 from fastpipe.core.headers import MAYBE_MPO
 from fastpipe.pillow.held import MOST_BYTES, MOST_OPEN, Held
-from fastpipe.pillow.lazy_image import CLASS, LazyImage, PendingPixels, PlainCall, info_for_next
+from fastpipe.pillow.lazy_image import CLASS, LazyImage, PendingPixels, PlainCall, info_for_next, with_info
 from fastpipe.pillow.lazy_source import Check, LazySource, OnMistake
 from fastpipe.pillow.unread import UnreadJpeg, open_unread
 from fastpipe.program.core_job import Encoded
@@ -161,6 +161,8 @@ class _LazyFile(_Base):
         if source is None:
             return None
         calls: tuple[PlainCall, ...] = () if self._mode in _OWN_MODES else (_in_rgb,)
+        if source.check is not None:
+            calls = (with_info(self, *calls or (_as_it_is,)),)
         return LazyImage(source, "L" if self._mode == "L" else "RGB", info_for_next(self), calls=calls)
 
     def _fastpipe_claim(self, *given: Any) -> object:
@@ -286,6 +288,10 @@ def _recorded(name: str) -> object:
 
 for _name in ("copy", "__copy__", "crop", "filter", "point", "reduce", "resize", "transform", "transpose"):
     setattr(_LazyFile, _name, _recorded(_name))
+
+
+def _as_it_is(image: Image.Image) -> Image.Image:
+    return image
 
 
 def _in_rgb(image: Image.Image) -> Image.Image:

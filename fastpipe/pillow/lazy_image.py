@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 import torch
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, ImageFile
 
 from fastpipe.errors import CoreError
 from fastpipe.ops import Crop, Operation, RgbToGrayscale
@@ -421,9 +421,22 @@ def _with_steps(
     for step in steps:
         shape = step.output_shape(shape)
     size = shape.width, shape.height
+    if plain is not None and record.source.check is not None:
+        plain = with_info(image, plain)
     calls = None if record.calls is None or plain is None else (*record.calls, plain)
     info = info_for_next(image) if keeps_info else {}
     return LazyImage(record.source, image._mode, info, (*record.steps, *steps), size, calls=calls)
+
+
+def with_info(image: Image.Image, call: PlainCall) -> PlainCall:
+    """A call for a check, of an image that has the ``info`` which this one has now: whoever has it may change that."""
+    info = copied_info(image)
+
+    def on_same_info(plain: Image.Image) -> Image.Image:
+        plain.info = info.copy()
+        return call(plain)
+
+    return on_same_info
 
 
 def info_for_next(image: Image.Image) -> dict[Any, Any] | None:
@@ -524,7 +537,12 @@ def shadow_of(image: Image.Image) -> Image.Image | None:
     if record is None:
         return image.copy()
     made = _by_pillow(record.source, record.calls)
-    return made.copy() if made is not None and lazy is image and not record.calls else made  # a copy has no open file
+    if made is None:
+        return None
+    if lazy is image and isinstance(made, ImageFile.ImageFile):  # a copy has no open file
+        made = made.copy()
+    made.info = copied_info(image)
+    return made
 
 
 class PendingPixels:

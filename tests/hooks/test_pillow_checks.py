@@ -123,6 +123,38 @@ def test_a_difference_in_info_is_told(site: Site) -> None:
         image.tobytes()
 
 
+def change_info(image: Any) -> None:
+    image.info["note"] = "mine"
+
+
+def replace_info(image: Any) -> None:
+    image.info = {"dpi": (3, 3)}
+
+
+@pytest.mark.parametrize("data", FILES, ids=["colour", "gray", "palette", "small"])
+@pytest.mark.parametrize("change", [change_info, replace_info])
+def test_a_user_may_change_info(site: Site, change: Callable[[Any], None], data: bytes) -> None:
+    def results() -> list[Any]:
+        image = opened(data)
+        change(image)
+        opened_first = image.convert("RGB")
+        cut = opened_first.crop((1, 2, 15, 12))
+        change(cut)
+        turned = cut.transpose(2)
+        turned.info["turned"] = True
+        return [opened_first, turned, turned.copy(), image]
+
+    made = results()
+    shadows = [shadow_of(image) for image in made]
+    contents = [image.tobytes() for image in made]  # where each is compared, unless it is Pillow's, as with a palette
+    assert (site.checked, site.differed) == (3 + (made[-1].mode != "P"), 0)
+    fastpipe.uninstall()
+    plain = results()
+    assert [image.info for image in made] == [image.info for image in plain]
+    assert [shadow.info for shadow in shadows if shadow is not None] == [image.info for image in plain]
+    assert contents == [image.tobytes() for image in plain]
+
+
 def test_a_users_function_runs_once(site: Site) -> None:
     values: list[int] = []
 
