@@ -24,11 +24,11 @@ from PIL import Image, ImageFile, JpegImagePlugin, PngImagePlugin
 from fastpipe import core, readers
 from fastpipe.core.headers import MAYBE_MPO
 from fastpipe.pillow.held import MOST_BYTES, MOST_OPEN, Held
-from fastpipe.pillow.lazy_image import CLASS, LazyImage, PendingPixels, PlainCall, info_for_next, with_info
+from fastpipe.pillow.lazy_image import CLASS, LazyImage, OnInfo, PendingPixels, PlainCall, info_for_next
 from fastpipe.pillow.lazy_source import Check, LazySource, OnMistake
 from fastpipe.pillow.unread import UnreadJpeg, open_unread
 from fastpipe.program.core_job import Encoded
-from fastpipe.program.on_image import is_transparent
+from fastpipe.program.on_image import copied_info, is_transparent
 from fastpipe.readers.limits import SHORT_FILE
 from fastpipe.types import Header
 
@@ -162,7 +162,7 @@ class _LazyFile(_Base):
             return None
         calls: tuple[PlainCall, ...] = () if self._mode in _OWN_MODES else (_in_rgb,)
         if source.check is not None:
-            calls = (with_info(self, *calls or (_as_it_is,)),)
+            calls = (OnInfo(copied_info(self), *calls or (_as_it_is,)),)
         return LazyImage(source, "L" if self._mode == "L" else "RGB", info_for_next(self), calls=calls)
 
     def _fastpipe_claim(self, *given: Any) -> object:

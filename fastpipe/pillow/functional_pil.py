@@ -23,7 +23,7 @@ def adjust_hue(img: object, hue_factor: object) -> LazyImage | None:
     if lazy is None:
         return None
     return record_operations(
-        lazy, AdjustHue(hue_factor), plain=_torchvisions("adjust_hue", hue_factor), keeps_info=False
+        lazy, AdjustHue(hue_factor), plain=_torchvisions("adjust_hue", hue_factor), info={}
     )
 
 
@@ -36,7 +36,7 @@ def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: Any = "constant") -
     if not all(isinstance(side, int) and side >= 0 for side in sides):
         return None
     plain = _torchvisions("pad", tuple(sides), fill, padding_mode)
-    return record_operations(img, Pad([*sides], 0, padding_mode), plain=plain, keeps_info=False)
+    return record_operations(img, Pad([*sides], 0, padding_mode), plain=plain, info={})
 
 
 def to_grayscale(img: object, num_output_channels: object) -> LazyImage | None:
@@ -44,7 +44,7 @@ def to_grayscale(img: object, num_output_channels: object) -> LazyImage | None:
     lazy = lazy_of(img) if num_output_channels == 3 else None
     if lazy is None or lazy.mode != "RGB":
         return None
-    return record_operations(lazy, GRAY_IN_THREE, plain=_torchvisions("to_grayscale", 3), keeps_info=False)
+    return record_operations(lazy, GRAY_IN_THREE, plain=_torchvisions("to_grayscale", 3), info={})
 
 
 def _permute_channels_image_pil(image: Any, permutation: Any) -> LazyImage | None:
@@ -60,7 +60,7 @@ def _permute_channels_image_pil(image: Any, permutation: Any) -> LazyImage | Non
     def plain(picture: object) -> Any:
         return module._permute_channels_image_pil(picture, [*order])
 
-    return record_operations(lazy, PermuteChannels(order), plain=plain, keeps_info=False)
+    return record_operations(lazy, PermuteChannels(order), plain=plain, info={})
 
 
 def _torchvisions(name: str, *arguments: object) -> PlainCall | None:

@@ -33,7 +33,7 @@ from fastpipe.pillow.lazy_image import (
     source_of,
 )
 from fastpipe.pillow.method_arguments import SMOOTHED
-from fastpipe.program.on_image import is_transparent
+from fastpipe.program.on_image import copied_info, is_transparent
 
 _BLACK, _FLAT = AdjustBrightness(0.0), AdjustContrast(0.0)
 _ENHANCEMENTS: tuple[tuple[Operation, Callable[[float], Operation]], ...] = (
@@ -48,14 +48,14 @@ _ENHANCEMENTS: tuple[tuple[Operation, Callable[[float], Operation]], ...] = (
 def black(image: object) -> LazyImage | None:
     """``ImageEnhance.Brightness(image).degenerate``: black."""
     return record_operations(
-        image, _BLACK, plain=lambda image: ImageEnhance.Brightness(image).degenerate, keeps_info=False
+        image, _BLACK, plain=lambda image: ImageEnhance.Brightness(image).degenerate, info={}
     )
 
 
 def flat(image: object) -> LazyImage | None:
     """``ImageEnhance.Contrast(image).degenerate``: the mean of the gray image everywhere."""
     return record_operations(
-        image, _FLAT, plain=lambda image: ImageEnhance.Contrast(image).degenerate, keeps_info=False
+        image, _FLAT, plain=lambda image: ImageEnhance.Contrast(image).degenerate, info={}
     )
 
 
@@ -69,15 +69,13 @@ def blend(im1: object, im2: object, alpha: object) -> LazyImage | None:
         return None
     (last_steps, last_calls), (steps, calls) = degraded, known
     plain = _plain_blend(last_calls, calls, alpha)
-    made = None
     if last_steps == steps and abs(alpha) <= _LARGEST_FACTOR:
-        made = record_operations(other, plain=plain)  # the degenerate of a gray image is the image itself
-    elif last_steps[:-1] == steps:
+        # The degenerate of a gray image is the image itself.
+        return record_operations(other, plain=plain, info=copied_info(one))
+    if last_steps[:-1] == steps:
         found = next((make for operation, make in _ENHANCEMENTS if operation is last_steps[-1]), None)
-        made = None if found is None else record_operations(other, found(alpha), plain=plain)
-    if made is not None:
-        made.info = one.info.copy()
-    return made
+        return None if found is None else record_operations(other, found(alpha), plain=plain, info=copied_info(one))
+    return None
 
 
 def _plain_blend(
@@ -156,8 +154,8 @@ def _framed(image: LazyImage, sides: Sequence[int], fill: Any) -> LazyImage | No
     left, top, right, bottom = sides
     plain = partial(ImageOps.expand, border=(left, top, right, bottom), fill=fill)
     if fill == 0 and isinstance(fill, int):
-        return record_operations(image, Margin([*sides]), plain=plain, keeps_info=False)
+        return record_operations(image, Margin([*sides]), plain=plain, info={})
     if not isinstance(fill, tuple):
         fill = (fill,)
     is_color = len(fill) == len(image.mode) and all(isinstance(value, int) and 0 <= value <= 255 for value in fill)
-    return record_operations(image, Pad([*sides], fill), plain=plain, keeps_info=False) if is_color else None
+    return record_operations(image, Pad([*sides], fill), plain=plain, info={}) if is_color else None

@@ -72,6 +72,23 @@ class _Record:
     gave_array: bool = False
 
 
+@dataclass(frozen=True)
+class OnInfo:
+    """A call for a check, on an image that gets the ``info`` first which ours has: whoever has ours may change that.
+
+    Attributes:
+        info: a copy.
+        call: to be made.
+    """
+
+    info: dict[Any, Any]
+    call: PlainCall
+
+    def __call__(self, plain: Image.Image) -> Image.Image:
+        plain.info = self.info.copy()
+        return self.call(plain)
+
+
 class _EqualToPillows(type):
     """A metaclass that makes a class equal to Pillow's: v2 looks up fills and kernels in dicts by class."""
 
@@ -413,7 +430,11 @@ def _plain(image: Image.Image) -> Image.Image:
 
 
 def _with_steps(
-    image: Image.Image, record: _Record, *steps: Operation, plain: PlainCall | None = None, keeps_info: bool = True
+    image: Image.Image,
+    record: _Record,
+    *steps: Operation,
+    plain: PlainCall | None = None,
+    info: dict[Any, Any] | None = None,
 ) -> LazyImage:
     """The lazy image after further steps; ``plain`` does the same by Pillow."""
     width, height = image._size
@@ -422,21 +443,10 @@ def _with_steps(
         shape = step.output_shape(shape)
     size = shape.width, shape.height
     if plain is not None and record.source.check is not None:
-        plain = with_info(image, plain)
+        plain = OnInfo(copied_info(image), plain)
     calls = None if record.calls is None or plain is None else (*record.calls, plain)
-    info = info_for_next(image) if keeps_info else {}
+    info = info_for_next(image) if info is None else info
     return LazyImage(record.source, image._mode, info, (*record.steps, *steps), size, calls=calls)
-
-
-def with_info(image: Image.Image, call: PlainCall) -> PlainCall:
-    """A call for a check, of an image that has the ``info`` which this one has now: whoever has it may change that."""
-    info = copied_info(image)
-
-    def on_same_info(plain: Image.Image) -> Image.Image:
-        plain.info = info.copy()
-        return call(plain)
-
-    return on_same_info
 
 
 def info_for_next(image: Image.Image) -> dict[Any, Any] | None:
@@ -479,7 +489,7 @@ def plain_way(image: LazyImage) -> Callable[[], Image.Image] | None:
 
 
 def record_operations(
-    image: object, *operations: Operation, plain: PlainCall | None, keeps_info: bool = True
+    image: object, *operations: Operation, plain: PlainCall | None, info: dict[Any, Any] | None = None
 ) -> LazyImage | None:
     """Records further operations on an image.
 
@@ -487,7 +497,7 @@ def record_operations(
         image: any object.
         operations: operations on three channels, which are equal for a gray image.
         plain: the library's own function on a plain image; None if unknown.
-        keeps_info: the result has the image's ``info``.
+        info: the result's own; None for a copy of the image's.
 
     Returns:
         The lazy image; None if the image has pixels, or the core lacks an operation.
@@ -498,7 +508,7 @@ def record_operations(
         return None
     if not core_has(operations, ImageShape(lazy.height, lazy.width)):
         return None
-    return _with_steps(lazy, record, *operations, plain=plain, keeps_info=keeps_info)
+    return _with_steps(lazy, record, *operations, plain=plain, info=info)
 
 
 def source_of(image: object) -> LazySource | None:

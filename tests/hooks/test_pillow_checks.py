@@ -85,6 +85,20 @@ def test_the_first_images_are_compared(site: Site) -> None:
     assert not site.differed
 
 
+@pytest.mark.parametrize("opens", [opened, lambda: opened().convert("RGB")], ids=["a file", "an image"])
+@pytest.mark.parametrize("kind", [ImageEnhance.Brightness, ImageEnhance.Contrast, ImageEnhance.Color])
+def test_enhanced_images_are_compared(site: Site, kind: Any, opens: Callable[[], Any]) -> None:
+    image = opens()
+    assert image.info  # which a brighter image hasn't
+    made = kind(image).enhance(1.4)
+    info = made.info.copy()
+    content = made.tobytes()
+    assert (site.checked, site.differed) == (1, 0)
+    fastpipe.uninstall()
+    plain = kind(opens()).enhance(1.4)
+    assert (info, content) == (plain.info, plain.tobytes())
+
+
 def test_files_themselves_are_compared(site: Site) -> None:
     opened().load()[0, 0]
     assert site.checked == 1
