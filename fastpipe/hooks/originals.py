@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
+from operator import is_
 from types import FunctionType
 from typing import Any
 
@@ -40,16 +41,19 @@ class Originals:
         image = {} if pillow is None else vars(pillow.Image)
         self._watched.append((image, _OF_PILLOW if image else ()))
         self._of_pillow = image.get
-        self._seen: list[Any] = []
+        self._seen: list[Any] | None = None
+        self._seen_of_image: list[Any] = []
         self._are_there = False
 
     def are_there(self) -> bool:
         """True if all functions are the libraries' own, or fastpipe's replacements."""
         now: list[Any] = [*map(list, self._values)] if self._values else []
-        now.append([*map(self._of_pillow, _OF_PILLOW)])
-        if now != self._seen:
+        of_image = [*map(self._of_pillow, _OF_PILLOW)]
+        # Compared by identity, as a mock records each comparison in its `mock_calls`.
+        if now != self._seen or not all(map(is_, of_image, self._seen_of_image)):
             watched = [(name, values[name]) for values, names in self._watched for name in names]
             self._are_there = all(is_librarys(value) for name, value in watched if _is_watched(name, value))
+            self._seen_of_image = of_image
             self._seen = now  # set last, as another thread may read it
         return self._are_there
 

@@ -40,12 +40,14 @@ def _opener(plain: Any, patches: Patches) -> object:
         nonlocal ours, site, count_failed
         if not patches.active or is_plain() or "torch" not in sys.modules:
             return plain(file, filename)
+        if not originals.are_there():  # asked before `files` is imported, which takes the methods it finds for Pillow's
+            return plain(file, filename)
         if ours is None:
             from fastpipe.pillow import files
 
             ours, site = files.open_lazily, LEDGER.site("function", "PIL.Image.open")
             count_failed = site.count_failed  # one object for all images, each of which keeps it
-        if site.is_off or not originals.are_there():
+        if site.is_off:
             return plain(file, filename)
         made = ours(plain, file, filename, site if site.is_check_due() else None, count_failed)
         site.count_checked()  # the checks tell the time of its pixels

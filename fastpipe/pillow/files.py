@@ -13,7 +13,7 @@ import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial, wraps
+from functools import partial, update_wrapper, wraps
 from struct import unpack_from
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, ClassVar
@@ -24,7 +24,15 @@ from PIL import Image, ImageFile, JpegImagePlugin, PngImagePlugin
 from fastpipe import core, readers
 from fastpipe.core.headers import MAYBE_MPO
 from fastpipe.pillow.held import MOST_BYTES, MOST_OPEN, Held
-from fastpipe.pillow.lazy_image import CLASS, LazyImage, OnInfo, PendingPixels, PlainCall, info_for_next
+from fastpipe.pillow.lazy_image import (
+    CLASS,
+    PILLOWS_LOAD,
+    LazyImage,
+    OnInfo,
+    PendingPixels,
+    PlainCall,
+    info_for_next,
+)
 from fastpipe.pillow.lazy_source import Check, LazySource, OnMistake
 from fastpipe.pillow.unread import UnreadJpeg, open_unread
 from fastpipe.program.core_job import Encoded
@@ -87,6 +95,10 @@ class _LazyFile(_Base):
             and self.decoderconfig in ((), (1, 0))
             and (self.fp is not None or self._fastpipe_is_loaded)
         )
+
+    def _loads_as_pillow(self) -> bool:
+        """Whether ``load``, which Pillow's methods call, is Pillow's own: a test may have replaced it."""
+        return self._fastpipe_pillow.load is _LOAD and Image.Image.load is PILLOWS_LOAD
 
     def _fastpipe_is_pending(self) -> bool:
         return self._im is None
@@ -157,6 +169,8 @@ class _LazyFile(_Base):
 
         The lazy image is in RGB if its class doesn't support the mode.
         """
+        if not self._fastpipe_is_loaded and not self._loads_as_pillow():
+            return None
         source = self._fastpipe_read() if self._mode in modes else None
         if source is None:
             return None
@@ -172,7 +186,7 @@ class _LazyFile(_Base):
 
     def load(self) -> Any:
         with self._fastpipe_lock:
-            if self._is_untouched:
+            if self._is_untouched and self._loads_as_pillow():
                 source = self._fastpipe_read() if self._mode in _OWN_MODES else None
                 if source is not None and source.is_sound:
                     self._be_loaded()
@@ -253,7 +267,7 @@ class _LazyFile(_Base):
         the file counts as loaded then. If Pillow's method succeeds, the error was a mistake of fastpipe's.
         """
         plain = getattr(super(), name)
-        if lazy is None:
+        if lazy is None or getattr(self._fastpipe_pillow, name) is not _PILLOWS[name]:
             return plain(*arguments, **options)
         try:
             made = getattr(lazy, name)(*arguments, **options)
@@ -269,7 +283,8 @@ class _LazyFile(_Base):
     def convert(self, mode: Any = None, *arguments: Any, **options: Any) -> Image.Image:
         to_rgb = mode == "RGB" and not arguments and not options and not is_transparent(self)
         lazy = self._lazy_in((*_OWN_MODES, *_TO_RGB) if to_rgb else _OWN_MODES)
-        if lazy is not None and mode == lazy.mode and not arguments and not options:
+        is_pillows = self._fastpipe_pillow.convert is _PILLOWS["convert"]
+        if is_pillows and lazy is not None and mode == lazy.mode and not arguments and not options:
             self._be_loaded()
             return lazy
         made: Image.Image = self._done_to(lazy, "convert", mode, *arguments, **options)
@@ -286,8 +301,14 @@ def _recorded(name: str) -> object:
     return method
 
 
-for _name in ("copy", "__copy__", "crop", "filter", "point", "reduce", "resize", "transform", "transpose"):
+_RECORDED = ("copy", "__copy__", "crop", "filter", "point", "reduce", "resize", "transform", "transpose")
+for _name in _RECORDED:
     setattr(_LazyFile, _name, _recorded(_name))
+update_wrapper(_LazyFile.convert, Image.Image.convert)
+
+_LOAD = ImageFile.ImageFile.load
+_PILLOWS = {name: getattr(Image.Image, name) for name in ("convert", *_RECORDED)}
+"""Pillow's own methods; its classes of files have the same, unless somebody, such as a test, has replaced them."""
 
 
 def _as_it_is(image: Image.Image) -> Image.Image:

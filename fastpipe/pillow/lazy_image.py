@@ -12,7 +12,8 @@ import time
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from functools import update_wrapper
+from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 import torch
 from numpy.typing import NDArray
@@ -74,7 +75,7 @@ class _Record:
 
 @dataclass(frozen=True)
 class OnInfo:
-    """A call for a check, on an image that gets the ``info`` first which ours has: whoever has ours may change that.
+    """A call for a check: first gives the plain image the ``info`` of the lazy one, as the user may have changed it.
 
     Attributes:
         info: a copy.
@@ -87,6 +88,29 @@ class OnInfo:
     def __call__(self, plain: Image.Image) -> Image.Image:
         plain.info = self.info.copy()
         return self.call(plain)
+
+
+_Asked = ParamSpec("_Asked")
+_Given = TypeVar("_Given")
+PILLOWS_LOAD = Image.Image.load
+
+
+def _unless_replaced(
+    method: Callable[Concatenate[LazyImage, _Asked], _Given],
+) -> Callable[Concatenate[LazyImage, _Asked], _Given]:
+    """Wraps a method of `LazyImage`: if somebody, such as a test, has replaced Pillow's, the replacement is called."""
+    name = method.__name__
+    methods = vars(Image.Image)
+    pillows = methods[name]
+
+    def ours(self: LazyImage, /, *arguments: _Asked.args, **options: _Asked.kwargs) -> _Given:
+        if methods[name] is pillows:
+            return method(self, *arguments, **options)
+        theirs: _Given = getattr(super(LazyImage, self), name)(*arguments, **options)
+        return theirs
+
+    update_wrapper(ours, pillows)
+    return ours
 
 
 class _EqualToPillows(type):
@@ -208,6 +232,7 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
     def im(self, im: Any) -> None:
         _plain(self).im = im
 
+    @_unless_replaced
     def load(self) -> Any:
         record = _record_of(self)
         return _made(self).load() if record is None or not record.source.is_sound else PendingPixels(self)
@@ -227,9 +252,11 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
         shape = pixels.shape if self.mode == "RGB" else pixels.shape[:2]
         return {"version": 3, "data": pixels.tobytes(), "shape": shape, "typestr": "|u1"}
 
+    @_unless_replaced
     def putpalette(self, *arguments: Any, **options: Any) -> None:
         _made(self).putpalette(*arguments, **options)  # changes the mode before it loads the image
 
+    @_unless_replaced
     def close(self) -> None:
         _plain(self).close()
 
@@ -238,12 +265,14 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
 
     # -- recorded methods
 
+    @_unless_replaced
     def copy(self) -> Image.Image:
-        record = _record_of(self)
+        record = _open_record(self)
         return Image.Image.copy(self) if record is None else _with_steps(self, record, plain=Image.Image.copy)
 
     __copy__ = copy
 
+    @_unless_replaced
     def crop(self, box: Any = None) -> Image.Image:
         if box is None or box == (0, 0, *self._size):
             return self.copy()
@@ -255,6 +284,7 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
         edges = tuple(box)
         return _with_steps(self, record, *steps, plain=lambda image: image.crop(edges))
 
+    @_unless_replaced
     def resize(self, size: Any, resample: Any = None, box: Any = None, reducing_gap: Any = None) -> Image.Image:
         record = _open_record(self)
         own_size = Size(self.height, self.width)
@@ -264,6 +294,7 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
         sides, edges = tuple(size), None if box is None else tuple(box)
         return _with_steps(self, record, *steps, plain=lambda image: image.resize(sides, resample, edges, reducing_gap))
 
+    @_unless_replaced
     def reduce(self, factor: Any, box: Any = None) -> Image.Image:
         if box is None or _record_of(self) is None:
             return Image.Image.reduce(self, factor, box)
@@ -274,12 +305,14 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
             return Image.Image.reduce(self, factor, box)  # Pillow raises
         return self.crop(box).reduce(factor)
 
+    @_unless_replaced
     def transpose(self, method: Any) -> Image.Image:
         record, steps = _open_record(self), TRANSPOSITIONS.get(method)
         if record is None or steps is None:
             return Image.Image.transpose(self, method)
         return _with_steps(self, record, *steps, plain=lambda image: image.transpose(method))
 
+    @_unless_replaced
     def transform(
         self, size: Any, method: Any, data: Any = None, resample: Any = 0, fill: Any = 1, fillcolor: Any = None
     ) -> Image.Image:
@@ -291,6 +324,7 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
         given = tuple(size), method, tuple(data), resample, fill, fillcolor
         return _with_steps(self, record, warp, plain=lambda image: image.transform(*given))
 
+    @_unless_replaced
     def convert(self, mode: Any = None, matrix: Any = None, *arguments: Any, **options: Any) -> Image.Image:
         record = _open_record(self)
         if record is not None and not matrix:
@@ -307,6 +341,7 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
                 return changed
         return Image.Image.convert(self, mode, matrix, *arguments, **options)
 
+    @_unless_replaced
     def point(self, lut: Any, mode: Any = None) -> Image.Image:
         record = _open_record(self)
         if record is not None and mode is None and not isinstance(lut, Image.ImagePointHandler):
@@ -321,6 +356,7 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
                 )
         return Image.Image.point(self, lut, mode)
 
+    @_unless_replaced
     def filter(self, filter: Any) -> Image.Image:
         given = filter() if callable(filter) else filter
         record, step = _open_record(self), filter_operation(given)
@@ -336,9 +372,11 @@ def _record_of(image: Image.Image) -> _Record | None:
 
 
 def _open_record(image: Image.Image) -> _Record | None:
-    """The record of a lazy image, if it has room for another step; else None."""
+    """The record of a lazy image that has room for another step; else None, also if a test has replaced ``load``."""
     record = _record_of(image)
-    return None if record is None or len(record.steps) >= _MOST_STEPS else record
+    if record is None or len(record.steps) >= _MOST_STEPS or Image.Image.load is not PILLOWS_LOAD:
+        return None
+    return record
 
 
 def _shown(image: Image.Image, record: _Record) -> tuple[Step, ...]:

@@ -22,6 +22,7 @@ _READ_AT_ONCE = 1 << 18
 """The longest file, in bytes, that is read when it is opened; for longer ones Pillow's opening takes less time."""
 
 _OPEN: Any = JpegImagePlugin.JpegImageFile._open
+_GETEXIF = JpegImagePlugin.JpegImageFile.getexif
 _APP1, _APP13 = b"\xff\xe1", b"\xff\xed"
 _TELLING = frozenset({_APP1[1], _APP13[1]})
 """Markers of segments that Pillow interprets: APP1 with EXIF and XMP, and Photoshop's APP13."""
@@ -58,7 +59,8 @@ class UnreadJpeg(JpegImagePlugin.JpegImageFile):
             del own["_fastpipe_unread"]
 
     def getexif(self) -> Image.Exif:
-        if "_fastpipe_unread" not in vars(self) or "info" in vars(self) or "_exif" in vars(self):
+        is_pillows = JpegImagePlugin.JpegImageFile.getexif is _GETEXIF
+        if not is_pillows or "_fastpipe_unread" not in vars(self) or "info" in vars(self) or "_exif" in vars(self):
             return super().getexif()
         self._exif = Image.Image().getexif()  # the header has no EXIF: see `_TELLING`
         return self._exif
