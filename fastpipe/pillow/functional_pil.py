@@ -22,9 +22,7 @@ def adjust_hue(img: object, hue_factor: object) -> LazyImage | None:
     lazy = lazy_of(img)
     if lazy is None:
         return None
-    return record_operations(
-        lazy, AdjustHue(hue_factor), plain=_torchvisions("adjust_hue", hue_factor), info={}
-    )
+    return record_operations(lazy, AdjustHue(hue_factor), plain=_torchvisions("adjust_hue", hue_factor), info={})
 
 
 def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: Any = "constant") -> LazyImage | None:

@@ -47,16 +47,12 @@ _ENHANCEMENTS: tuple[tuple[Operation, Callable[[float], Operation]], ...] = (
 
 def black(image: object) -> LazyImage | None:
     """``ImageEnhance.Brightness(image).degenerate``: black."""
-    return record_operations(
-        image, _BLACK, plain=lambda image: ImageEnhance.Brightness(image).degenerate, info={}
-    )
+    return record_operations(image, _BLACK, plain=lambda image: ImageEnhance.Brightness(image).degenerate, info={})
 
 
 def flat(image: object) -> LazyImage | None:
     """``ImageEnhance.Contrast(image).degenerate``: the mean of the gray image everywhere."""
-    return record_operations(
-        image, _FLAT, plain=lambda image: ImageEnhance.Contrast(image).degenerate, info={}
-    )
+    return record_operations(image, _FLAT, plain=lambda image: ImageEnhance.Contrast(image).degenerate, info={})
 
 
 def blend(im1: object, im2: object, alpha: object) -> LazyImage | None:
