@@ -1,4 +1,4 @@
-"""``bad_files.csv``: a line for each bad file, written by any number of workers, ranks and runs."""
+"""``bad_files.csv``: one line for each bad file, shared by all workers, ranks and runs that write to it."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _PATIENCE_S = 10.0
 
 
 def append_once(log: str, bad: BadFile, record: BadFileRecord, path_of: Callable[[int], str]) -> None:
-    """Adds a line for a bad file, unless this record or the log has it.
+    """Adds a line for a bad file, unless the record or the log already has one.
 
-    Lines that others have added since the last time are looked through first, each once for all processes that share
-    the record. A line is one write at the end of the file, so that it stays whole even where no lock can be had.
+    Lines that other writers have added since the last call are read first; each is read by only one of the processes
+    that share the record. A line is appended in one write, so that it stays whole even where the file can't be locked.
 
     Args:
-        log: the CSV file; made, with its folder and a line of column names, where it doesn't exist.
-        bad: what to add.
-        record: remembers what is in the log.
-        path_of: the path of a sample.
+        log: the CSV file. If it doesn't exist, it is made, with its folder and a line of column names.
+        bad: the bad file to add.
+        record: remembers which samples the log has.
+        path_of: gives the path of a sample by its index.
 
     Raises:
         OSError: the log can't be written.
@@ -54,7 +54,7 @@ def append_once(log: str, bad: BadFile, record: BadFileRecord, path_of: Callable
             now = datetime.now(timezone.utc).isoformat(timespec="seconds")
             row = _line(bad.path, bad.index, bad.reason, now)
             file.seek(max(end - 1, 0))
-            cut = bool(end) and file.read(1) != b"\n"  # a full disk, or a killed machine
+            cut = bool(end) and file.read(1) != b"\n"  # the last line was cut by a full disk or a crash
             data = (b"" if end else _line(*_COLUMNS)) + b"\n" * cut + row
             if (written := file.write(data)) < len(data):
                 file.truncate(end)  # half a line is worse than none
@@ -65,9 +65,9 @@ def append_once(log: str, bad: BadFile, record: BadFileRecord, path_of: Callable
 
 @contextlib.contextmanager
 def _locked(log: str, descriptor: int) -> Iterator[None]:
-    """Locks the log where the disk can; a lock that isn't let go of holds up nobody for long.
+    """Locks the log if the file system supports locks; goes on without a lock after ``_PATIENCE_S`` seconds.
 
-    The log itself is locked. Windows lets nobody read what is locked: there a file beside it is, and stays.
+    On Windows, a locked file can't be read by others: there a separate lock file beside the log is locked, and stays.
     """
     if sys.platform == "win32":
         place = Path(log)
@@ -82,7 +82,7 @@ def _locked(log: str, descriptor: int) -> Iterator[None]:
     deadline = time.monotonic() + _PATIENCE_S
     while time.monotonic() < deadline:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # goes when the descriptor is closed
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # released when the descriptor is closed
             break
         except BlockingIOError:
             time.sleep(0.01)
@@ -98,7 +98,7 @@ def _line(*fields: object) -> bytes:
 
 
 def _entries(data: bytes) -> Iterator[tuple[str, int]]:
-    """Path and index of each line that has them; what else stands in the file is nobody's concern."""
+    """Yields path and index of each line that has both; ignores other lines."""
     rows = csv.reader(io.StringIO(data.decode("utf-8", "surrogateescape"), newline=""))
     with contextlib.suppress(csv.Error):
         for row in rows:

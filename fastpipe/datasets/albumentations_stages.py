@@ -1,4 +1,4 @@
-"""The stages of images whose transform takes named arrays, image and targets together: albumentations'."""
+"""Stages for albumentations transforms, which take the image and its targets together, as named arrays."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from fastpipe.pillow.lazy_image import source_of
 from fastpipe.transforms.albumentations_targets import Pixels, image_pixels, named_call_of, reseed
 
 Names = dict[tuple[int, str | None], str]
-"""The argument that a value is, by its part of the sample and its key there; None for a part that is no dict."""
+"""The transform's argument for each value, by (number of the sample's part, key in it); key None if it is no dict."""
 
 _ARGUMENTS = {Boxes: "bboxes", KeyPoints: "keypoints", MaskFile: "mask"}
-"""The argument that a value is, where it isn't in a dict under a name that the transform knows."""
+"""The transform's argument for a value of each class, unless the value's key in a dict is itself an argument."""
 
 _FORMATS = {"pascal_voc": "XYXY", "coco": "XYWH", "yolo": "CXCYWH", "albumentations": "XYXY"}
 _OF_THE_SIZE = frozenset({"albumentations", "yolo"})
-"""Formats of boxes in shares of the image's width and height."""
+"""Formats of boxes whose coordinates are fractions of the image's width and height."""
 
 
 class AlbumentationsStages(ImageStages):
-    """The stages of images with targets that an albumentations transform sees.
+    """The stages of images and targets that go through an albumentations transform.
 
     Args:
         given: as of `ImageStages`.
@@ -41,7 +41,7 @@ class AlbumentationsStages(ImageStages):
         self._dataset = dataset
 
     def places(self, count: int, options: object) -> None:
-        """No places, None: samples are collated, as what they are made of is the transform's to say."""
+        """Returns None: the transform decides what a sample holds, so samples are collated."""
 
     def run_rest(self, task: SampleTask) -> None:
         (transform,) = self.pipeline.unplanned
@@ -61,7 +61,7 @@ class AlbumentationsStages(ImageStages):
             source = source_of(task.image)
             if source is not None and source.error is error:
                 raise
-            self.policy.failed(task, error)  # of a mask's file
+            self.policy.failed(task, error)  # the error of a mask's file
             return
         task.image = made.pop("image")
         task.target = task.image, *put_back(parts, names, made)
@@ -73,10 +73,10 @@ class AlbumentationsStages(ImageStages):
 def named_arguments(
     parts: Sequence[object], size: tuple[int, int], transform: object
 ) -> tuple[dict[str, object], Names]:
-    """The arguments of a transform that the parts of a sample are, and the name that each value has among them.
+    """Turns the parts of a sample into a transform's arguments; also returns the argument's name for each value.
 
     Raises:
-        PlanError: two values would be the same argument.
+        PlanError: two values would become the same argument.
     """
     data: dict[str, object] = {}
     names: Names = {}
@@ -94,7 +94,7 @@ def named_arguments(
 
 
 def put_back(parts: Sequence[object], names: Names, made: dict[str, object]) -> list[object]:
-    """The parts with what the transform gives; what else that is, such as ``applied_transforms``, in the first dict."""
+    """Puts the transform's results back into the parts; others, as ``applied_transforms``, go into the first dict."""
     made = dict(made)
     result: list[object] = []
     for number, part in enumerate(parts):
@@ -109,7 +109,7 @@ def put_back(parts: Sequence[object], names: Names, made: dict[str, object]) -> 
 
 
 def _argument(key: str | None, value: object, transform: Any) -> str | None:
-    """The argument that a value is; None for one that isn't in a dict and has no pixels or places."""
+    """Returns the transform's argument for a value; None if it is neither in a dict nor boxes, points or masks."""
     kind = type(value)
     if isinstance(value, (list, tuple)) and value and all(isinstance(one, MaskFile) for one in value):
         usual: str | None = "masks"
@@ -121,7 +121,7 @@ def _argument(key: str | None, value: object, transform: Any) -> str | None:
 
 
 def _array(name: str, value: object, size: tuple[int, int], transform: object) -> object:
-    """A value as albumentations takes it."""
+    """Converts a value to the form that albumentations takes."""
     if isinstance(value, MaskFile):
         return _mask(value, size)
     if isinstance(value, Boxes):
@@ -140,7 +140,7 @@ def _mask(file: MaskFile, size: tuple[int, int]) -> Pixels:
 
 
 def boxes_in_format(boxes: Boxes, size: tuple[int, int], transform: object) -> NDArray[np.generic]:
-    """Boxes ``(N, 4)`` as the transform's ``bbox_params`` say.
+    """Converts boxes ``(N, 4)`` to the format that the transform's ``bbox_params`` name.
 
     Raises:
         PlanError: the transform has no ``bbox_params``, or the boxes are of one of torchvision's rotated formats.
@@ -176,7 +176,7 @@ def bbox_format(transform: object) -> str:
 
 
 def label_fields(transform: Any) -> Sequence[str]:
-    """The names under which a transform takes what belongs to each box."""
+    """The names of the transform's arguments that hold one value for each box, such as labels."""
     bbox_format(transform)
     fields: Sequence[str] = transform.processors["bboxes"].params.label_fields or ()
     return fields

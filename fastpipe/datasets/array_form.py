@@ -1,4 +1,4 @@
-"""Layout of an array in its file: by `.npy`'s header, or as the caller gives it for raw bytes."""
+"""Layout of an array in its file: read from a ``.npy`` header, or given by the caller for raw bytes."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from fastpipe.types import ImageShape
 
 _START = 4096
 _MAGIC = b"\x93NUMPY"
-# What numpy has no type for travels as integers of the same size.
+# dtypes that NumPy lacks are read as integers of the same size.
 _AS_INTEGERS: dict[torch.dtype, np.dtype[Any]] = {torch.bfloat16: np.dtype("<i2")}
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Type, shape and place of the array in a file."""
+    """dtype, shape and offset of the array in a file."""
 
-    header: bytes  # the bytes before the array; a file that begins with the same ones holds an array of the same form
-    stored: np.dtype[Any]  # NumPy's type of the elements, with their order of bytes
+    header: bytes  # the bytes before the array; files that begin with the same bytes hold arrays of the same form
+    stored: np.dtype[Any]  # NumPy's dtype of the elements, with their byte order
     dtype: torch.dtype
-    shape: tuple[int, ...]  # of the array
-    in_order: bool = True  # whether the last axis varies fastest; only such files are read straight into a batch
+    shape: tuple[int, ...]
+    in_order: bool = True  # whether the array is in C order; only such files are read straight into a batch
 
     def __str__(self) -> str:
         return f"{self.stored.name} {self.shape}"
 
     @property
     def size(self) -> ImageShape:
-        """The last two axes, as transforms see them; 1 for those that aren't there."""
+        """The lengths of the last two axes, as height and width for transforms; 1 for a missing axis."""
         rows, columns = (1, 1, *self.shape)[-2:]
         return ImageShape(rows, columns)
 
@@ -50,33 +50,36 @@ class Form:
         return core.ArrayForm(self.header, math.prod(self.shape[:-2]), rows, columns * itemsize, swapped)
 
     def window(self, crop: tuple[int, int, int, int] | None) -> tuple[int, int, int, int]:
-        """First row, first byte, rows and bytes of a row, of a box ``(top, left, height, width)``; None for all."""
+        """Converts a box ``(top, left, height, width)`` to (first row, first byte in a row, rows, bytes in a row).
+
+        A box of None stands for the whole array.
+        """
         top, left, height, width = (0, 0, *self.size.size) if crop is None else crop
         return top, left * self.stored.itemsize, height, width * self.stored.itemsize
 
     def cropped(self, crop: tuple[int, int, int, int] | None) -> tuple[int, ...]:
-        """The shape of a box of the array."""
+        """The array's shape after a crop to a box ``(top, left, height, width)``; None for no crop."""
         return self.shape if crop is None else (*self.shape[:-2], *crop[2:])
 
 
 @dataclass(slots=True)
 class ArrayFile:
-    """An array's file, as a task has it."""
+    """The encoded array of a task: its form and where its bytes are."""
 
     form: Form
-    # where the file's bytes are: its path, or that of a local copy of a file in a store; or the bytes
+    # the path of the file, or of the local copy of a file in a store; or the file's bytes
     content: str | bytes
 
 
 def form_of(path: str, content: str | bytes | None = None) -> Form:
-    """The form of a ``.npy`` file, of which only the header is read.
+    """Reads the form of a ``.npy`` file from its header.
 
     Args:
-        path: of the file.
-        content: its bytes, or the path of a copy; None to read the file.
+        path: the file's path.
+        content: the file's bytes, or the path of a local copy; None to read `path`.
 
     Raises:
-        DecodeError: it is none, or holds Python objects, or elements that torch has no type for.
+        DecodeError: it is no ``.npy`` file, or holds Python objects, or elements that torch has no dtype for.
         OSError: it can't be opened.
     """
     content = path if content is None else content
@@ -90,7 +93,7 @@ def _parsed(start: bytes, path: str) -> Form:
             raise ValueError("it doesn't begin as a .npy file")
         version = np.lib.format.read_magic(stream)
         length_of = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-        if version == (3, 0):  # as 2.0, with names of fields in UTF-8
+        if version == (3, 0):  # format 2.0 with field names in UTF-8
             stream = io.BytesIO(_MAGIC + b"\2\0" + start[8:])
             version = np.lib.format.read_magic(stream)
         shape, by_column, stored = length_of[version](stream)
@@ -101,7 +104,7 @@ def _parsed(start: bytes, path: str) -> Form:
         dtype = _torch_type(stored)
     except TypeError as error:
         raise DecodeError(path, "NPY", "numpy", str(error)) from error
-    # An array with one long axis lies the same way in either order.
+    # An array with only one axis longer than 1 has the same bytes in C and Fortran order.
     in_order = not by_column or sum(length > 1 for length in shape) < 2
     return Form(header, stored, dtype, tuple(shape), in_order)
 
@@ -110,8 +113,8 @@ def raw_form(dtype: torch.dtype | DTypeLike, shape: Sequence[int]) -> Form:
     """The form of files without a header.
 
     Args:
-        dtype: of the elements: torch's, or anything that `numpy.dtype` takes (``">f4"`` for big-endian).
-        shape: of the array.
+        dtype: the elements' dtype: torch's, or anything that `numpy.dtype` takes (``">f4"`` for big-endian).
+        shape: the array's shape.
 
     Raises:
         DatasetError: there is no such type, or a length is negative.
@@ -144,11 +147,11 @@ def _torch_type(stored: np.dtype[Any]) -> torch.dtype:
 def load_array(
     path: str, form: Form, crop: tuple[int, int, int, int] | None, content: str | bytes | None = None
 ) -> torch.Tensor:
-    """An array, or a box of it, read the plain way: NumPy's. What is at hand of the file is told as to `form_of`.
+    """Reads an array, or a box of it, with NumPy; `path` and `content` are as in `form_of`.
 
     Raises:
         DatasetError: the file holds an array of another type or shape.
-        DecodeError: it holds none, or is too short.
+        DecodeError: the file holds no array, or is too short.
         OSError: it can't be read.
     """
     data = readers.read_copy(path, content, None)

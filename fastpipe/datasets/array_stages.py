@@ -28,14 +28,14 @@ Box = tuple[int, int, int, int]
 
 
 class ArrayBatch:
-    """The places of a batch of arrays in one tensor, as `fastpipe.program.BatchBuilder` has them for images.
+    """Assigns each array of a batch its place in one tensor, as `fastpipe.executor.batch.BatchBuilder` does for images.
 
     Args:
-        count: arrays in the batch.
-        options: what is wanted.
+        count: the number of arrays in the batch.
+        options: the dtype and memory that the loader asks for.
 
     Attributes:
-        images: the tensor, once an array was accepted.
+        images: the batch's tensor; None until an array is accepted.
     """
 
     def __init__(self, count: int, options: BatchSpec) -> None:
@@ -44,7 +44,7 @@ class ArrayBatch:
         self.images: torch.Tensor | None = None
 
     def accept(self, task: SampleTask) -> bool:
-        """Gives an array its place; False where it doesn't fit beside the ones before."""
+        """Gives an array its place; returns False if its shape or dtype differs from the batch's."""
         form: Form = task.encoded.form
         shape = form.cropped(_box(task))
         if self.images is None:
@@ -57,7 +57,7 @@ class ArrayBatch:
         return self.images[position]
 
     def finish(self, targets: list[object], positions: Sequence[int]) -> ImageBatch:
-        """The batch of these places, which rise; the others are left out."""
+        """The batch of the arrays at these positions, which are in ascending order; the others are left out."""
         assert self.images is not None
         for place, position in enumerate(positions):
             if place != position:
@@ -70,8 +70,8 @@ class ArrayStages(ImageStages):
 
     Args:
         given, options: as of `ImageStages`.
-        form: gives the form of the arrays: as the user has said, or the first one's.
-        form_is_given: the user has said it; files have no headers.
+        form: returns the form of the arrays: the user's, or that of the first file.
+        form_is_given: the user gave the form, as the files have no headers.
     """
 
     def __init__(self, *given: Any, form: Callable[[], Form], form_is_given: bool, **options: Any) -> None:
@@ -81,11 +81,11 @@ class ArrayStages(ImageStages):
 
     def places(self, count: int, options: BatchSpec) -> ArrayBatch | None:
         if self.pipeline.unplanned or options.dtype is not None or options.channels_last:
-            return None  # what is collated is converted there
+            return None  # samples are collated, and converted then
         return ArrayBatch(count, options)
 
     def read(self, tasks: Sequence[SampleTask], resources: ThreadResources | None) -> None:
-        """Takes arrays to be as the first is; where a window is drawn, that is looked at before."""
+        """Assumes that all arrays have the form of the first; checks each header only if a window will be drawn."""
         contents, errors = fetch_files([task.source for task in tasks])
         for number, error in errors.items():
             self.policy.failed(tasks[number], error)
@@ -101,19 +101,19 @@ class ArrayStages(ImageStages):
     def _look(
         self, tasks: Sequence[SampleTask], contents: Sequence[str | bytes], resources: ThreadResources | None
     ) -> tuple[Form | None, list[int]]:
-        """The form that arrays are taken to have, and for each whether it may be taken so."""
+        """Returns the form that arrays are assumed to have, and a status for each: OK if its header agrees."""
         unknown = None, [int(core.Status.IO_ERROR)] * len(tasks)
         if not tasks or resources is None:
             return unknown
         try:
             form = self._form()
-        except OSError:  # as is told one by one
+        except OSError:  # each sample's own read reports it
             return unknown
         if not self._crops:
             return form, [int(core.Status.OK)] * len(tasks)
         if len(form.shape) < 2:
             self._form_of(tasks[0], contents[0])
-        # Bytes at hand are looked at one by one: an empty name is no file.
+        # Contents that are bytes are checked one by one later: the empty name fails here.
         names = ["" if isinstance(content, bytes) else content for content in contents]
         parts = [core.ArrayPart(name, (0, 0, 0, 0), 0) for name in names]
         return form, core.read_arrays(form.in_core(), parts, resources.pool)
@@ -142,7 +142,7 @@ class ArrayStages(ImageStages):
         return self.pipeline.draw(task.encoded.form.size, generators)
 
     def lower(self, tasks: Sequence[SampleTask]) -> None:
-        """Does nothing: a window is read as it was drawn."""
+        """Does nothing: a drawn window needs no lowering to be read."""
 
     def start(
         self, tasks: Sequence[SampleTask], places: SlotAllocator | None, resources: ThreadResources | None
@@ -171,7 +171,7 @@ class ArrayStages(ImageStages):
 
     def make(self, task: SampleTask, out: torch.Tensor | None) -> None:
         content = task.encoded.content
-        form = self._form_of(task, content) if out is None else task.encoded.form  # a list may have several
+        form = self._form_of(task, content) if out is None else task.encoded.form  # arrays of a list may differ in form
         made = load_array(task.path, form, _box(task), content)
         if out is None:
             task.image = made
@@ -180,6 +180,6 @@ class ArrayStages(ImageStages):
 
 
 def _box(task: SampleTask) -> Box | None:
-    """The window that was drawn: ``(top, left, height, width)``; None for all."""
+    """The drawn window ``(top, left, height, width)``; None for the whole array."""
     steps: Any = task.steps
     return (steps[0].top, steps[0].left, steps[0].height, steps[0].width) if steps else None

@@ -46,13 +46,13 @@ class Arrays(ImageDataset):
         **options: Any,
     ) -> None:
         if (dtype is None) != (shape is None):
-            raise DatasetError("raw arrays need both dtype= and shape=; .npy files say both themselves.")
+            raise DatasetError("raw arrays need both dtype= and shape=; .npy files have both in their headers.")
         if dtype is not None and shape is not None:
             self.__form, self.__given = raw_form(dtype, shape), True
         if crop is not None:
             self.__crop = RandomCrop(crop)
         super().__init__(*given, **options)
-        with contextlib.suppress(OSError):  # what is wrong with the first file is told with its sample
+        with contextlib.suppress(OSError):  # an error of the first file is raised with its sample
             if len(self):
                 _ = self.form  # read before workers are started
 
@@ -66,7 +66,7 @@ class Arrays(ImageDataset):
 
     @property
     def form(self) -> Form:
-        """Type and shape of the arrays: as given, or those of the first file that can be read."""
+        """The arrays' dtype and shape: as given, or those of the first file that can be read."""
         if self.__form is None:
             for index in range(len(self)):
                 try:
@@ -79,12 +79,12 @@ class Arrays(ImageDataset):
         return self.__form
 
     def _fastpipe_stages(self, kind: Callable[..., ImageStages] = ArrayStages, **options: object) -> ImageStages:
-        dataset = weakref.proxy(self)  # which holds the stages
+        dataset = weakref.proxy(self)  # weak, as the dataset holds the stages
         return super()._fastpipe_stages(kind, form=lambda: dataset.form, form_is_given=self.__given, **options)
 
 
 class ArrayFolder(Arrays, ImageFolder):
-    """A map-style dataset over ``root/class/….npy``: as `ImageFolder`, of arrays.
+    """A map-style dataset over ``root/class/….npy``: like `ImageFolder`, for arrays.
 
     A sample is ``(tensor, class index)``. In a `fastpipe.DataLoader` a batch's arrays are read straight into its
     memory, by the core's threads, without the interpreter's lock and without a copy; arrays in big-endian order are
@@ -92,26 +92,26 @@ class ArrayFolder(Arrays, ImageFolder):
 
     Args:
         root: the folder that holds one folder a class; or a zip or tar of it, a URL or a `fastpipe.ByteSource`, as
-            `ImageFolder` takes them. What is read from a store without a cache is copied once more.
-        transform: takes the tensor. It runs one by one in Python: batches are then collated from a list.
+            `ImageFolder` takes them. Arrays read from a store without a cache are copied once more.
+        transform: takes the tensor. It runs in Python on each sample: batches are then collated from a list.
         target_transform: takes the class index.
         crop: height and width (or one number) of a window of the last two axes, drawn as torchvision's `RandomCrop`
             draws it; only the window is read. None for whole arrays.
-        dtype, shape: of files without a header: a dtype of torch or NumPy (``">f4"`` is big-endian), and the lengths of
-            all axes. Files are then those that end in .bin, .raw or .dat. None for .npy files, which say both.
+        dtype, shape: for files without a header: a dtype of torch or NumPy (``">f4"`` is big-endian), and the lengths
+            of all axes. The files are then those that end in .bin, .raw or .dat. None for .npy files.
         extensions: other endings of the files that count, lower-case.
         allow_empty, seed, threads, on_error, bad_files_log, max_bad_fraction, index, cache: as in `ImageFolder`.
 
     Attributes:
-        form: type and shape of the first array, or as given.
-        classes, class_to_idx, samples, targets, index: as of `ImageFolder`.
+        form: dtype and shape of the first array, or as given.
+        classes, class_to_idx, samples, targets, index: as in `ImageFolder`.
 
     Raises:
         FileNotFoundError: `root` is no folder, has no class folder, or a class has no valid file.
-        DatasetError: only one of `dtype` and `shape` is given, or they are none; of a batch: its arrays are of several
-            types or shapes.
-        DecodeError, OSError: of ``dataset[index]``: the file is no array, too short, holds Python objects, or can't be
-            opened; names file and index.
+        DatasetError: only one of `dtype` and `shape` is given, or one isn't valid; or, from a loader, a batch's arrays
+            differ in dtype or shape.
+        DecodeError, OSError: from ``dataset[index]``: the file is no array, too short, holds Python objects, or can't
+            be opened; the message names file and index.
     """
 
     @with_options(SampleOptions)
@@ -146,20 +146,20 @@ class ArrayFolder(Arrays, ImageFolder):
 
 
 class ArrayList(Arrays, ImageList):
-    """A map-style dataset over a list of files of arrays and labels: as `ImageList`, of arrays.
+    """A map-style dataset over a list of array files and labels: like `ImageList`, for arrays.
 
     Args:
-        source: as of `ImageList`.
+        source: as in `ImageList`.
         transform, target_transform, crop, dtype, shape: as in `ArrayFolder`.
         root, columns: as in `ImageList`.
         seed, threads, on_error, bad_files_log, max_bad_fraction, cache: as in `ImageFolder`.
 
     Attributes:
-        form: type and shape of the first array, or as given.
-        samples, targets, classes, class_to_idx, index: as of `ImageList`; so are `subset` and `split`.
+        form: dtype and shape of the first array, or as given.
+        samples, targets, classes, class_to_idx, index: as in `ImageList`; so are `subset` and `split`.
 
     Raises:
-        DatasetError, DecodeError, OSError: as of `ImageList` and `ArrayFolder`.
+        DatasetError, DecodeError, OSError: as in `ImageList` and `ArrayFolder`.
     """
 
     @with_options(SampleOptions)

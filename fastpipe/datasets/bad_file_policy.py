@@ -1,4 +1,7 @@
-"""Deals with samples whose files can't be read: leaves out, replaces or asks; lists, counts and warns."""
+"""Handles samples whose files can't be read: leaves them out, replaces them or asks the user's function what to do.
+
+Bad files are also counted, logged and warned about.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +33,13 @@ _TRIES = 32
 
 
 class BadFilePolicy:
-    """Decides what becomes of a dataset's bad files, as its attributes say; `fastpipe.executor.tasks.FailurePolicy`.
+    """A `fastpipe.executor.tasks.FailurePolicy` that follows a dataset's attributes, such as ``on_error``.
 
     Args:
         dataset: the `ImageDataset`; held weakly, because its executor holds this.
 
     Raises:
-        DatasetError: its ``on_error`` or ``max_bad_fraction`` is none of what is accepted.
+        DatasetError: the dataset's ``on_error`` or ``max_bad_fraction`` isn't valid.
     """
 
     def __init__(self, dataset: Any) -> None:
@@ -58,19 +61,19 @@ class BadFilePolicy:
 
     @property
     def _see_log(self) -> str:
-        """A sentence for the end of a message."""
+        """The last sentence of a message: where bad files are listed, or how to have them listed."""
         log = self._dataset.bad_files_log
         return " Give bad_files_log='bad_files.csv' to have them listed." if log is None else f" See {log}."
 
     def _task(self, index: int, instead_of: SampleTask) -> SampleTask:
-        """The task of a sample that is taken in another one's place, with its random numbers."""
+        """A task for a replacement sample, with the random key of the sample that it replaces."""
         task: SampleTask
         (task,) = self._dataset._fastpipe_tasks([index], instead_of.epoch)
         task.requested_index, task.key = instead_of.requested_index, instead_of.key
         return task
 
     def failed(self, task: SampleTask, error: Exception) -> None:
-        """Notes in a task that its file is bad; raises other errors, and with ``on_error="raise"`` all."""
+        """Stores the error in the task if the file is bad; raises any other error, and with on_error="raise" all."""
         if not is_bad_file(error, self._dataset.plans):
             raise with_note(error, task.source_index, task.path)
         named = with_location(error, task.source_index, task.path)
@@ -90,11 +93,11 @@ class BadFilePolicy:
         return self._dataset.on_error not in ("raise", "skip") and self._dataset.seed is None
 
     def counts(self) -> BadFileCounts:
-        """Counts of samples that couldn't be read; zeros with "raise"."""
+        """Counts of samples that couldn't be read; zeros with ``on_error="raise"``."""
         return self._record.counts() if self.forgives else BadFileCounts(0, 0, 0)
 
     def begin_epoch(self, samples: int, by_loader: bool) -> None:
-        """An epoch of that many samples begins; a loader that begins one will call `end_epoch`."""
+        """Begins an epoch of that many samples; a loader that calls this will call `end_epoch`, too."""
         if not self.forgives:
             return
         if by_loader:
@@ -104,7 +107,7 @@ class BadFilePolicy:
             record.begin(samples, by_loader=False)
 
     def end_epoch(self) -> None:
-        """The loader has got its samples: warns, if any were bad."""
+        """Ends a loader's epoch; warns if any of its samples were bad."""
         if not self.forgives or not (record := self._record).end():
             return
         counts = record.counts()
@@ -118,7 +121,7 @@ class BadFilePolicy:
             warn_again(f"{number} can't be read: {' and '.join(done)}.{self._see_log}")
 
     def substitutes(self, task: SampleTask) -> Iterator[SampleTask]:
-        """Tasks to try in place of a failed one, until one succeeds; none to leave it out.
+        """Yields tasks to try in place of a failed one, until one succeeds; yields none to leave the sample out.
 
         Raises:
             BadFilesError: there are too many bad files, or no good one was found.
@@ -139,7 +142,7 @@ class BadFilePolicy:
         for index in itertools.islice(others, _TRIES):
             other = self._task(index, task)
             yield other
-            self._list(self._bad_file(other))  # or it would have been the last
+            self._list(self._bad_file(other))  # a good sample would have ended this loop
             tried += 1
         raise BadFilesError(
             f"{bad.path} (sample {bad.index}) can't be read ({bad.reason}), and there is no good sample of the same "
@@ -177,18 +180,18 @@ class BadFilePolicy:
 
     def _bad_file(self, task: SampleTask) -> BadFile:
         assert task.error is not None
-        target = self._dataset.sample(task.source_index)[1]  # the task's may have been transformed
+        target = self._dataset.sample(task.source_index)[1]  # the task's target may be transformed
         return BadFile(task.source_index, task.path, target, task.epoch, task.error)
 
     def _note(self, bad: BadFile, outcome: int) -> None:
-        """Counts and lists a sample that was asked for; warns where no loader will, and stops where there are many."""
+        """Counts and logs a requested sample that is bad; warns if no loader will; raises if too many are bad."""
         record, most = self._record, self._dataset.max_bad_fraction
         record.mark(bad.index, outcome)
         self._list(bad)
         if not record.shared["has_loader"] and record.first_warning():
             warn_again(
                 f"{bad.path} (sample {bad.index}) can't be read: {bad.reason}. It is "
-                f"{'left out' if outcome == SKIPPED else 'replaced'}; more bad files are dealt with in silence until "
+                f"{'left out' if outcome == SKIPPED else 'replaced'}; no further warning is given until "
                 f"the next epoch.{self._see_log}"
             )
         size = record.shared["size"]
@@ -205,7 +208,7 @@ class BadFilePolicy:
             return
         try:
             append_once(log, bad, self._record, lambda index: self._dataset.sample(index)[0])
-        except OSError as error:  # no reason to stop a training
+        except OSError as error:  # the training goes on without the log
             if not self._told_of_log:
                 self._told_of_log = True
                 warn_again(

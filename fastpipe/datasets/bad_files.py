@@ -1,4 +1,4 @@
-"""Bad files: what becomes of their samples, and how all processes that read a dataset come to know of them."""
+"""Bad files: their description, their counts, and the record of them that all processes of a dataset share."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from fastpipe.index.table import Array
 
 
 class NothingLeftError(BadFilesError):
-    """Raised where every sample of a list is bad and left out."""
+    """Raised if every sample of a batch is bad and left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class BadFile:
-    """A sample whose file can't be read: what a function given as ``on_error`` gets.
+    """A sample whose file can't be read, as a function given as ``on_error`` gets it.
 
     Attributes:
         index: the sample, from 0.
         path: its file.
         target: its target, before ``target_transform``.
-        epoch: the epoch that it was wanted for; None for a dataset without a seed.
-        error: what reading or decoding it raised.
+        epoch: the epoch in which it was requested; None for a dataset without a seed.
+        error: the exception that reading or decoding raised.
     """
 
     index: int
@@ -59,11 +59,11 @@ OnError = Literal["raise", "skip", "replace"] | Callable[[BadFile], object]
 
 @dataclass(frozen=True, slots=True)
 class BadFileCounts:
-    """Counts of a dataset's samples that couldn't be read; each counts once, however often it was asked for.
+    """Counts of a dataset's samples that couldn't be read; each counts once, however often it was requested.
 
     Attributes:
         skipped: samples of this epoch that were left out.
-        replaced: samples of this epoch in whose place others were given.
+        replaced: samples of this epoch that were replaced by others.
         total: samples that were bad at any time since the dataset was made.
     """
 
@@ -75,19 +75,24 @@ class BadFileCounts:
         return BadFileCounts(self.skipped + other.skipped, self.replaced + other.replaced, self.total + other.total)
 
 
-# Not the file's fault: the next one would fail as well.
+# Errors of the process, not of the file: the next file would fail as well.
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 
 def is_bad_file(error: Exception, planned: bool) -> bool:
-    """Whether an error of reading or decoding says that the file is bad; a loader of the user's may raise anything."""
+    """True if an error means that the file is bad.
+
+    Args:
+        error: raised by reading or decoding.
+        planned: fastpipe decoded the file; if the user's own loader did, nearly any exception may mean a bad file.
+    """
     if isinstance(error, OSError):
         return error.errno not in _EXHAUSTED
     return not planned and not isinstance(error, MemoryError)
 
 
 def with_location(error: Exception, index: int, path: str) -> Exception:
-    """The error, or one of its class, that also names the sample and the file."""
+    """Returns the error, or a new one of the same class, with the sample and the file named in it."""
     if isinstance(error, DecodeError):
         error.index = index
         if error.source == "<bytes>":
@@ -95,12 +100,13 @@ def with_location(error: Exception, index: int, path: str) -> Exception:
         return error
     if isinstance(error, OSError) and error.errno is not None and type(error).__module__ == "builtins":
         error = _with_cure(error)
-        return OSError(error.errno, f"{error.strerror} (sample {index} of the dataset)", path)  # picks the class itself
+        # OSError's constructor picks the subclass by errno.
+        return OSError(error.errno, f"{error.strerror} (sample {index} of the dataset)", path)
     return with_note(error, index, path)
 
 
 def with_note(error: Exception, index: int, path: str) -> Exception:
-    """The error, with a note that names the sample and the file, on Python 3.11 and later."""
+    """Adds a note that names the sample and the file, on Python 3.11 and later; returns the error."""
     if isinstance(error, OSError):
         error = _with_cure(error)
     if sys.version_info >= (3, 11) and not any("of the dataset" in note for note in getattr(error, "__notes__", ())):
@@ -109,20 +115,20 @@ def with_note(error: Exception, index: int, path: str) -> Exception:
 
 
 def _with_cure(error: OSError) -> OSError:
-    """The error, which says what to do if it is that file descriptors ran out."""
+    """Adds advice to an error that says that file descriptors ran out; returns the error."""
     if error.strerror == os.strerror(errno.EMFILE) or error.errno == errno.ENFILE:
         error.strerror = no_descriptors_left(error)
     return error
 
 
 def without_tracebacks(error: Exception) -> Exception:
-    """The error, without its traceback and those of the errors that led to it.
+    """Removes the tracebacks of an error and of the errors that led to it; returns the error.
 
-    Their frames hold the batch that was being made, and one that is kept holds itself: the batch would stay, in shared
-    memory, until Python's collector finds the ring, which in a worker may take hours.
+    A traceback's frames refer to the batch that was being made, and a stored error would be in a reference cycle with
+    its frames: the batch would stay in shared memory until the garbage collector runs, in a worker perhaps for hours.
     """
     chain: list[BaseException] = [error]
-    for one in chain:  # which grows meanwhile
+    for one in chain:  # the list grows during the loop
         one.__traceback__ = None
         chain += [other for other in (one.__cause__, one.__context__) if other is not None and other not in chain]
     return error
@@ -136,14 +142,14 @@ _ROUNDS = 8
 def same_target(
     count: int, index: int, generator: np.random.Generator, labels: Array | None, target_of: Callable[[int], object]
 ) -> Iterator[int]:
-    """The other samples of the same target in random order, each once, without looking at all of them if possible.
+    """Yields the other samples of the same target in random order, each once; avoids a full scan if it can.
 
     Args:
-        count: samples of the dataset.
-        index: the one to replace.
-        generator: gives the order.
-        labels: the targets, ``(count,)``; None where only `target_of` knows them.
-        target_of: the target of a sample.
+        count: the number of samples in the dataset.
+        index: the sample to replace.
+        generator: draws the order.
+        labels: the targets, ``(count,)``; None if only `target_of` knows them.
+        target_of: returns the target of a sample.
     """
     target = target_of(index)
     seen = {index}
@@ -165,7 +171,7 @@ def same_target(
         yield from matches(generator.permutation(np.flatnonzero(labels == target)))
     elif count <= _SCANNED_WHOLE:
         yield from matches(generator.permutation(count))
-    else:  # a list of millions whose targets have to be asked for one by one: a walk that ends at the first match
+    else:  # millions of targets, each found by a call: from a random start, in order, until the caller has enough
         start = int(generator.integers(count))
         yield from matches(np.arange(start, start + count) % count)
 
@@ -173,7 +179,7 @@ def same_target(
 def _same(one: object, other: object) -> bool:
     try:
         return bool(one == other)
-    except (RuntimeError, TypeError, ValueError):  # arrays and tensors say neither yes nor no
+    except (RuntimeError, TypeError, ValueError):  # arrays and tensors compare element by element
         return False
 
 
@@ -183,22 +189,21 @@ _EVER, SKIPPED, REPLACED = 2, 64, 128
 
 
 class BadFileRecord:
-    """Record of a dataset's bad samples, in memory that all its processes share.
+    """Record of a dataset's bad samples, in memory shared by all processes that read it.
 
-    Two bytes a sample, set by whichever process finds it bad: what became of it, and whether it is listed. Each is
-    written without a look at what was there, as another process may write at the same time. That needs no lock,
-    loses nothing where a process is killed, and gives the same counts whatever the order. Workers that are forked
-    inherit the memory, those that are spawned get a handle; ordinary pickling and deep copies begin a record of
-    their own.
+    Each sample has two bytes: its outcome, and whether it is in the log. A process that finds the sample bad writes
+    them without reading the old value, as other processes may write at the same time. So no lock is needed, nothing is
+    lost when a process is killed, and the counts don't depend on the order of writes. Forked workers inherit the
+    memory, spawned workers get a handle to it; a pickle or deep copy made otherwise begins a new record.
 
     Args:
-        count: samples of the dataset.
+        count: the number of samples in the dataset.
 
     Attributes:
         listed: uint8 ``(count,)``; 1 for samples that are in the log.
-        shared: numbers: ``size``, the samples of this epoch; ``has_loader``, whether one runs it that will say when it
-            ends; ``warned``, whether there was a warning in it; ``log_known_to``, the byte up to which the log was read
-            for lines that other runs and ranks wrote.
+        shared: a record of numbers: ``size``, the samples of this epoch; ``has_loader``, whether a loader runs it and
+            will report its end; ``warned``, whether a warning was given in this epoch; ``log_known_to``, the offset in
+            bytes up to which the log was read for lines of other runs and ranks.
     """
 
     def __init__(self, count: int) -> None:
@@ -218,13 +223,13 @@ class BadFileRecord:
         self.shared["size"], self.shared["has_loader"], self.shared["warned"] = size, by_loader, False
 
     def end(self) -> bool:
-        """The loader has ended the epoch; False where none had begun one."""
+        """Ends the loader's epoch; returns False if no loader had begun one."""
         had_loader = bool(self.shared["has_loader"])
         self.shared["has_loader"] = False
         return had_loader
 
     def mark(self, index: int, outcome: int) -> None:
-        """A sample is bad, and was `SKIPPED` or `REPLACED`; the last outcome holds."""
+        """Marks a sample as bad, with its outcome, `SKIPPED` or `REPLACED`; a later outcome replaces an earlier one."""
         self._marks[index] = _EVER | outcome
 
     def counts(self) -> BadFileCounts:
@@ -232,11 +237,11 @@ class BadFileRecord:
         return BadFileCounts(skipped, replaced, int(np.count_nonzero(self._marks & _EVER)))
 
     def bad_now(self) -> int:
-        """Samples of this epoch that are bad."""
+        """The number of samples found bad in this epoch."""
         return int(np.count_nonzero(self._marks >= SKIPPED))
 
     def first_warning(self) -> bool:
-        """Whether this is the first call in an epoch."""
+        """True if this is the first call in an epoch."""
         if self.shared["warned"]:
             return False
         self.shared["warned"] = True
@@ -254,7 +259,7 @@ class BadFileRecord:
 
 
 def warn_again(text: str) -> None:
-    """A warning that Python doesn't leave out for having been given before, at the caller's own line."""
+    """Warns at the line of the user's code that called fastpipe, even if the same warning was given before."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("fastpipe", "torch"):
         frame = frame.f_back

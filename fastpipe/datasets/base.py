@@ -1,4 +1,4 @@
-"""The base of all image datasets: a dataset says what a sample is, and an executor makes it."""
+"""The base of all image datasets: a dataset gives each sample's path and target, and an executor makes the sample."""
 
 from __future__ import annotations
 
@@ -46,19 +46,19 @@ _UNSET = object()
 
 
 class ImageDataset(Dataset[Sample]):
-    """Base of the image datasets: a subclass says what sample an index is, in `sample` and ``__len__``.
+    """Base of the image datasets: a subclass defines `sample`, the path and target at an index, and ``__len__``.
 
     Attributes:
         transform: as given; changing it, or the members of its `Compose`, takes effect at the next sample.
         target_transform: as given.
-        transforms: both as one, None where neither is given.
+        transforms: `transform` and `target_transform` as one callable; None if neither is given.
         loader: as given.
-        reader, config, apply_exif, max_pixels: as given; readers that were given by format are in the config.
-        seed: None, or what keys each sample's random numbers on (seed, epoch, index): the same sample whatever the
-            order, the workers, the threads or the ranks. `fastpipe.DataLoader` counts the epochs; with another loader
-            choose each with `set_epoch`.
+        reader, config, apply_exif, max_pixels: as given; readers given for single formats are in `config`.
+        seed: if not None, each sample's random numbers depend on (seed, epoch, index) alone, not on the order, the
+            workers, the threads or the ranks. `fastpipe.DataLoader` counts the epochs; with another loader choose each
+            with `set_epoch`.
         threads: how many threads decode the samples of a batch, within one process; 0 for none but the caller's.
-        on_error: as given: what becomes of a sample whose file can't be read, or that the user's loader can't load.
+        on_error: what to do with a sample whose file can't be read, or that the user's loader can't load.
             ``"raise"`` raises its error, with the file, the index, the reader and the reason. ``"skip"`` leaves it
             out: its batch is smaller, and ``dataset[index]`` is None. ``"replace"`` gives another sample of the same
             target in its place, drawn by (seed, epoch, index), with the random numbers of the sample asked for:
@@ -67,7 +67,7 @@ class ImageDataset(Dataset[Sample]):
             ``(image, target)``, which is handed out as it stands; what it raises stops the run.
         bad_files_log: the CSV file that lists each bad file once (path, index, reason, time), None for none. A
             relative path starts from the folder that the process is in when the dataset is made.
-        max_bad_fraction: a run in which more than this share of an epoch's samples is bad stops.
+        max_bad_fraction: the run stops if more than this fraction of an epoch's samples is bad.
     """
 
     root: str | os.PathLike[str] | None = None
@@ -83,7 +83,7 @@ class ImageDataset(Dataset[Sample]):
     max_bad_fraction: float = 0.1
 
     on_begin: Callable[[int], None] | None = None
-    """Called in a loader's worker with the index of each sample that is begun, so that a stall can name its file."""
+    """Called in a loader's worker with the index of each sample that it starts, so that a stall can name its file."""
 
     _fastpipe: PrivateState
     _fastpipe_has_own_getitem: ClassVar[bool] = False  # whether a subclass says in `__getitem__` what a sample is
@@ -116,15 +116,15 @@ class ImageDataset(Dataset[Sample]):
         if not (config is None or isinstance(config, MachineConfig)):
             raise DatasetError(f"config={config!r}: give a fastpipe.MachineConfig, or None for this machine's.")
         asked = readers_asked(reader)
-        readers.check_readers(asked)  # an unknown or uninstalled one is told here, not in a worker
-        readers.pixel_limit(max_pixels)  # as is a limit that is none
+        readers.check_readers(asked)  # raises here, not in a worker, for an unknown or uninstalled reader
+        readers.pixel_limit(max_pixels)  # raises for an invalid limit
         self.transform = transform
         self.target_transform = target_transform
         has_separate_transform = transform is not None or target_transform is not None
         self.transforms = StandardTransform(transform, target_transform) if has_separate_transform else None
         self.loader = loader
         self.reader = asked.pop(ANY_FORMAT) if asked.keys() == {ANY_FORMAT} else None
-        # Read here, so that a bad file is told once and in this process; workers need the choice alone.
+        # Read here, so that an error in the config file is reported once and in this process; workers get the result.
         chosen = MachineConfig(readers=current_config().readers) if config is None else config
         served = {format: name for format, name in chosen.readers.items() if readers.configured_reader(format, chosen)}
         readers.check_formats(chosen.readers)
@@ -134,12 +134,12 @@ class ImageDataset(Dataset[Sample]):
         self.seed = seed
         self.threads = threads
         self.on_error = on_error
-        # Whole, so that workers, ranks and a later chdir all mean the same file.
+        # Absolute, so that workers, ranks and a later chdir refer to the same file.
         if not (bad_files_log is None or (bad_files_log and isinstance(bad_files_log, (str, os.PathLike)))):
             raise DatasetError(f"bad_files_log={bad_files_log!r:.80}: give the path of a file, or None for no log.")
         self.bad_files_log = None if bad_files_log is None else absolute_path(bad_files_log)
         self.max_bad_fraction = max_bad_fraction
-        self._fastpipe_policy()  # tells what isn't accepted
+        self._fastpipe_policy()  # raises for invalid on_error and max_bad_fraction
 
     def _fastpipe_check_callable(self, **given: object) -> None:
         """Raises PlanError for a transform that can't be called, unless a subclass makes its samples itself."""
@@ -154,7 +154,7 @@ class ImageDataset(Dataset[Sample]):
             cls.__getitem__ = with_lazy_images(cls.__getitem__)  # type: ignore[method-assign]
             cls._fastpipe_has_own_getitem = True
 
-    # -- what a subclass says
+    # -- what a subclass defines
 
     def sample(self, index: int) -> tuple[str, Any]:
         """The path and target of a sample."""
@@ -164,13 +164,13 @@ class ImageDataset(Dataset[Sample]):
         raise NotImplementedError(f"{type(self).__name__} must define __len__")
 
     def samples_at(self, indices: Sequence[int]) -> Iterable[tuple[str, Any]]:
-        """`sample` of each index; override it where many at once cost less."""
+        """`sample` of each index; override it if many at once cost less."""
         return map(self.sample, indices)
 
     def alternatives(self, index: int, generator: np.random.Generator) -> Iterator[int]:
-        """Samples to try in place of a bad one: by default all others of the same target, in random order.
+        """Yields samples to try in place of a bad one: by default all others of the same target, in random order.
 
-        Override it for another idea of what is alike; it should depend on its arguments alone.
+        An override that chooses other samples should depend on its arguments alone.
 
         Args:
             index: the bad sample.
@@ -190,23 +190,23 @@ class ImageDataset(Dataset[Sample]):
         super().__setattr__(name, value)
         state = self.__dict__.get("_fastpipe")
         if state is not None:
-            state.executor = None  # it was made of the attributes
+            state.executor = None  # its stages hold the old attributes
 
     @property
     def plans(self) -> bool:
-        """Whether images are decoded by plan: not where the user gave a loader of their own."""
+        """True if fastpipe plans and decodes the images; False if the user gave a loader of their own."""
         return self.loader is default_loader
 
     @property
     def in_python(self) -> str:
-        """The part of the samples that is Python code of the user's, which holds up threads; empty if none is."""
+        """Names the step of making a sample that is Python code of the user's and holds the GIL; empty if none is."""
         return gil_bound_part(self, ImageDataset)
 
     @property
     def pipeline(self) -> Pipeline:
-        """The compiled transform; compiled anew when the transform or its `Compose`'s list has changed.
+        """The compiled transform; compiled again if the transform, or the list in its `Compose`, has changed.
 
-        With a loader of the user's nothing of it is drawn ahead.
+        With a loader of the user's, no part of it is drawn before the image is loaded.
         """
         return self._fastpipe_compiled(self.transform)
 
@@ -218,13 +218,13 @@ class ImageDataset(Dataset[Sample]):
 
     @property
     def executor(self) -> BatchExecutor:
-        """Makes the samples; made anew when an attribute of the dataset, or what it transforms by, has changed."""
+        """Makes the samples; replaced by a new one if the dataset's attributes or its transform have changed."""
         state, pipeline = self._fastpipe, self.pipeline
         known = state.executor
         if known is None or known.stages.compiled is not pipeline:
             stages = self._fastpipe_stages()
-            # The dataset holds its executor. A ring would last until Python's collector comes, and with it the shared
-            # memory, threads and batches in it.
+            # A weak proxy, as the dataset holds its executor: a reference cycle would keep shared memory, threads and
+            # batches until the garbage collector runs.
             dataset = weakref.proxy(self)
             known = state.executor = BatchExecutor(
                 lambda indices, epoch: dataset._fastpipe_tasks(indices, epoch), stages, stages.policy, self.threads
@@ -236,7 +236,7 @@ class ImageDataset(Dataset[Sample]):
         return BadFilePolicy(self)
 
     def _fastpipe_stages(self, kind: Callable[..., ImageStages] = ImageStages, **options: object) -> ImageStages:
-        """The stages that make samples: of a class derived from `ImageStages`, with what it takes beyond that."""
+        """Builds the stages that make samples: `kind` is a class derived from `ImageStages`, `options` are its own."""
         return kind(
             self.pipeline,
             DecodeOptions(self.reader, self.config, self.apply_exif, self.max_pixels),
@@ -252,7 +252,7 @@ class ImageDataset(Dataset[Sample]):
         if self.on_begin is not None:
             for index in indices:
                 self.on_begin(index)
-        samples = list(self.samples_at(indices))  # all first: it says which index is none
+        samples = list(self.samples_at(indices))  # first, as it raises for an invalid index
         places = indices
         if min(indices, default=0) < 0:
             count = len(self)
@@ -271,15 +271,15 @@ class ImageDataset(Dataset[Sample]):
 
     def __getitem__(self, index: int) -> Sample:
         """The transformed image and the transformed target; None where ``on_error`` leaves a bad sample out."""
-        if get_worker_info() is not None:  # a loader asks, if there is a wrapper between
+        if get_worker_info() is not None:  # called by a loader, through a wrapper of the dataset
             serve_torch_loader()
             _indices_and_epoch(self, [index])
         return self.one(index, self._fastpipe_epoch)
 
     def one(self, index: int, epoch: int | None) -> Sample:
-        """``dataset[index]`` in an epoch; None without a seed."""
+        """``dataset[index]`` in an epoch; the epoch is None for a dataset without a seed."""
         made = self.executor.run([operator.index(index)], epoch)
-        sample: Any = made[0] if made else None  # where the user leaves it out
+        sample: Any = made[0] if made else None  # None if on_error leaves it out
         if made and self._fastpipe_has_own_getitem:
             note_lazy_images(self, sample)
         return sample  # type: ignore[no-any-return]
@@ -287,11 +287,11 @@ class ImageDataset(Dataset[Sample]):
     def __getitems__(self, indices: Sequence[int]) -> list[Sample]:
         """Several samples: a list of what ``dataset[index]`` gives, made by `threads` threads.
 
-        Random numbers are drawn one sample after the other, so that the result is the same for any number of threads.
+        Random numbers are drawn for one sample after the other, so the result is the same for any number of threads.
         Samples that `on_error` leaves out are missing.
 
         Raises:
-            BadFilesError: all are left out, which torch's loader can't collate.
+            BadFilesError: all samples are left out, and torch's loader can't collate an empty batch.
         """
         serve_torch_loader()
         samples = self.batch(indices)
@@ -305,20 +305,20 @@ class ImageDataset(Dataset[Sample]):
         return samples
 
     def batch(self, indices: Sequence[int], options: BatchSpec | None = None) -> list[Sample] | ImageBatch:
-        """A batch for a loader: the samples written straight into one batch if they can be, else a list of them.
+        """Makes a batch for a loader: an `ImageBatch` written straight into one tensor if possible, else a list.
 
-        Samples that `on_error` leaves out are missing; without options all are a list.
+        Samples that `on_error` leaves out are missing. Without options the result is always a list.
         """
         indices, epoch = _indices_and_epoch(self, indices, None if options is None else options.epochs)
-        if type(self).__getitem__ is not ImageDataset.__getitem__:  # a subclass may say what a sample is
+        if type(self).__getitem__ is not ImageDataset.__getitem__:  # a subclass that makes its own samples
             return [one for one in map(self.__getitem__, indices) if self.on_error == "raise" or one is not None]
         made: list[Sample] | ImageBatch = self.executor.run(indices, epoch, options)
         return made
 
     def submit(self, indices: Sequence[int], options: BatchSpec) -> PendingBatch:
-        """`batch` begun, for a loader that makes a batch while it finishes the one before.
+        """Begins a `batch`, for a loader that starts the next batch while it finishes the one before.
 
-        To be called where nothing of the dataset is Python code of the user's; in the thread that waits for it.
+        Call it only if `in_python` is empty, and in the thread that will wait for the batch.
         """
         indices, epoch = _indices_and_epoch(self, indices, options.epochs)
         return self.executor.submit(indices, epoch, options)
@@ -331,7 +331,7 @@ class ImageDataset(Dataset[Sample]):
 
     @property
     def epoch(self) -> int:
-        """The epoch that samples are drawn for; without a seed that of another base class, or 0."""
+        """The epoch that samples are drawn for; without a seed, ``epoch`` of another base class, or 0."""
         counted = self._fastpipe.epoch
         return getattr(super(), "epoch", 0) if counted is None else counted.get()
 
@@ -341,9 +341,9 @@ class ImageDataset(Dataset[Sample]):
         return None if counted is None else counted.get()
 
     def set_epoch(self, epoch: int) -> None:
-        """Chooses the epoch whose random numbers the next samples get; running workers follow.
+        """Sets the epoch whose random numbers the next samples get, in running workers, too.
 
-        Without a seed the samples stay as they are. Where another base class has a ``set_epoch``, it is called, too.
+        Without a seed this doesn't affect the samples. If another base class has a ``set_epoch``, it is called, too.
         """
         following = getattr(super(), "set_epoch", None)
         if following is not None:
@@ -355,39 +355,39 @@ class ImageDataset(Dataset[Sample]):
     # -- bad files
 
     def _fastpipe_share_record(self) -> None:
-        """Begins a new record of bad files before workers are forked, so that all have the same."""
+        """Begins a new record of bad files; called before workers are forked, so that all share it."""
         self._fastpipe.record = None
         if self.on_error != "raise":
             self._fastpipe.bad_record(len(self))
 
     @property
     def bad_files(self) -> BadFileCounts:
-        """Counts of samples that couldn't be read, in this epoch and in all, by any worker; zeros with "raise"."""
+        """Counts of unreadable samples of all workers, in this epoch and in total; zeros with ``on_error="raise"``."""
         return self._fastpipe_policy().counts()
 
     def begin_epoch(self, samples: int) -> None:
-        """A loader is about to ask for an epoch of that many samples, and will call `end_epoch`.
+        """Called by a loader before an epoch of that many samples; it will call `end_epoch` afterwards.
 
-        `fastpipe.DataLoader` does; another loader needn't: then each `set_epoch` begins an epoch of all samples.
+        `fastpipe.DataLoader` calls it. With other loaders, each `set_epoch` begins an epoch of all samples.
         """
         self._fastpipe_policy().begin_epoch(samples, by_loader=True)
 
     def end_epoch(self) -> None:
-        """The loader has got its samples: warns, if any were bad."""
+        """Called by a loader that has got its samples; warns if any were bad."""
         self._fastpipe_policy().end_epoch()
 
     # -- recipes
 
     def recipe(self, index: int, epoch: int | None = None, *, generators: Generators | None = None) -> Recipe:
-        """Draws, as ``dataset[index]`` would, what would be done to a sample; reads its header only.
+        """Draws the operations for a sample as ``dataset[index]`` would; reads only the image's header.
 
-        Without a seed that is what the global generators would give if the sample came next; they don't move. What is
-        done to boxes and masks isn't part of it.
+        Without a seed, it draws what the global generators would give if the sample came next; their state doesn't
+        change. Operations on boxes and masks aren't part of a recipe.
 
         Args:
             index: the sample.
             epoch: the epoch to draw for; None for the current one. Only with a seed.
-            generators: draw from these instead, and advance them.
+            generators: generators to draw from instead; they advance.
 
         Raises:
             DatasetError: an epoch is given, but the dataset has no seed.
@@ -403,13 +403,13 @@ class ImageDataset(Dataset[Sample]):
         return replace(self.executor.stages.recipe(task, generators), index=index, epoch=task.epoch)
 
     def replay(self, recipe: Recipe, index: int | None = None) -> Sample:
-        """Makes a sample by a recipe that was drawn before: the same image, whatever the generators say now.
+        """Makes a sample by a recipe that was drawn before: the same image, whatever the generators' state.
 
-        Transforms after the planned part draw anew, unless the dataset has a seed: then they repeat as well.
+        Transforms after the planned part draw new random numbers; with a seed they repeat theirs as well.
 
         Args:
             recipe: from `recipe`.
-            index: the sample; None for the one that the recipe was drawn for.
+            index: the sample; None for the sample that the recipe was drawn for.
 
         Raises:
             PlanError: no sample is named, the recipe is for an image of another size, or this dataset has a loader
@@ -450,9 +450,9 @@ class ImageDataset(Dataset[Sample]):
 def _indices_and_epoch(
     dataset: ImageDataset, indices: Sequence[int], epochs: Mapping[SharedEpoch, int] | None = None
 ) -> tuple[list[int], int | None]:
-    """The samples that are asked for, as integers, and the epoch that they are of: as given, else the current one.
+    """Returns the indices as integers, and the epoch: the dataset's in `epochs`, else the current one.
 
-    Warns where a loader that counts no epochs begins one again.
+    Warns if a loader that doesn't count epochs starts the same epoch again.
     """
     indices = [operator.index(index) for index in indices]
     counted = dataset._fastpipe.epoch

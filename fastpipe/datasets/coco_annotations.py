@@ -1,7 +1,7 @@
-"""COCO's annotations of images in memory-mapped arrays: no Python object a box, whatever their number.
+"""COCO's annotations in memory-mapped arrays, without a Python object for each box.
 
-An annotation file is read once; what is in it is kept beside the indexes of images, under a name that is made
-from the file's own, its size and time, so that it can't be out of date.
+An annotation file is read once. Its content is kept beside the indexes of images, under a name made from the
+file's path, size and modification time, so that a changed file is read again.
 
     CACHE/annotations/<name>/     as `fastpipe.index.format` keeps arrays
 """
@@ -41,7 +41,7 @@ class Annotations:
 
     @classmethod
     def opened(cls, folder: Path, generation: str | None = None) -> Annotations:
-        """Opens what is kept in a folder; raises `format.UnusableIndex`."""
+        """Opens the arrays kept in a folder; raises `format.UnusableIndex`."""
         generation = generation or format.last_generation(folder)
         return cls(format.read(folder, generation)[1], folder, generation)
 
@@ -74,7 +74,7 @@ class Annotations:
         return [json.loads(self._bytes("records", "record_offsets", place)) for place in range(*self.range(number))]
 
     def boxes(self, number: int) -> Array:
-        """An image's boxes: int64 where the file has whole numbers alone, else float32, as torch makes of lists."""
+        """An image's boxes ``(n, 4)``: int64 if the file has only integers, else float32, as torch makes of lists."""
         part = slice(*self.range(number))
         whole = bool(self.arrays["boxes_whole"][part].all())
         made: Array = self.arrays["boxes"][part].astype(np.int64 if whole else np.float32)
@@ -91,11 +91,11 @@ class Annotations:
 
 
 class LoadedAnnotations:
-    """`Annotations` of images that pycocotools has loaded, as its objects are now.
+    """`Annotations` of images that pycocotools has loaded; changes to its objects show.
 
     Args:
         coco: a ``pycocotools.coco.COCO``.
-        ids: of the images, in their order.
+        ids: the images' ids, in the dataset's order.
     """
 
     def __init__(self, coco: Any, ids: Sequence[int]) -> None:
@@ -127,10 +127,10 @@ class LoadedAnnotations:
 
 
 def load_or_parse(path: str) -> Annotations:
-    """The annotations that are kept of a JSON file; if there are none, it is parsed, and they are kept.
+    """Opens the kept annotations of a JSON file; if there are none, parses the file and keeps the result.
 
     Args:
-        path: of the file, whole.
+        path: the file's absolute path.
 
     Raises:
         DatasetError: it isn't in COCO's format.
@@ -151,7 +151,7 @@ def load_or_parse(path: str) -> Annotations:
 
 
 def parse(path: str) -> dict[str, Array]:
-    """The arrays of `Annotations` of a JSON file."""
+    """Parses a JSON file into the arrays of `Annotations`."""
     with open(path, "rb") as file:
         try:
             content = json.load(file)
@@ -159,7 +159,7 @@ def parse(path: str) -> dict[str, Array]:
             raise DatasetError(f"{path} is no JSON: {error}.") from error
     try:
         return _arrays_of(content)
-    except (KeyError, TypeError, ValueError) as error:  # as JSON of another form leads to
+    except (KeyError, TypeError, ValueError) as error:  # raised by valid JSON of another structure
         raise DatasetError(
             f"{path} isn't in COCO's format ({type(error).__name__}: {error}): it has images with id and "
             "file_name, and annotations with id, image_id, bbox and category_id."

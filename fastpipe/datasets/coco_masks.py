@@ -1,4 +1,4 @@
-"""COCO's masks, of which only a region need be made."""
+"""COCO's masks, decoded and cropped to a region."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from fastpipe.types import Box
 def load_masks(
     segmentations: Sequence[object], size: tuple[int, int], box: Box, keep: torch.Tensor | None
 ) -> torch.Tensor:
-    """A box of the masks of an image's annotations, uint8 ``(N, h, w)`` of 0 and 1.
+    """Makes a box of the masks of an image's annotations: uint8 ``(N, h, w)``, values 0 and 1.
 
     Args:
-        segmentations: as the file has them: polygons, or run lengths, as text or as numbers.
+        segmentations: as in the file: polygons, or run lengths as text or as numbers.
         size: the image's height and width.
-        box: what is wanted of each mask.
-        keep: a tensor of the places of those that are wanted; None for all.
+        box: the region to return of each mask.
+        keep: a tensor of the indices of the masks to return; None for all.
 
     Raises:
         DatasetError: pycocotools, which draws polygons, isn't installed.
-        ValueError: a segmentation is none.
+        ValueError: a segmentation is neither a dict nor a list.
     """
     places = range(len(segmentations)) if keep is None else keep.tolist()
     masks = np.empty((len(places), box.height, box.width), np.uint8)
@@ -39,7 +39,7 @@ def load_masks(
 
 
 def _decoded(part: object, size: tuple[int, int]) -> NDArray[np.uint8]:
-    """The whole mask that a segmentation stands for."""
+    """Decodes a segmentation to the whole mask."""
     if not isinstance(part, (dict, list)):
         raise ValueError(f"COCO segmentation expected to be a dict or a list, got {type(part)}")
     runs: Any = part
@@ -60,5 +60,5 @@ def _pycocotools() -> Any:
         return importlib.import_module("pycocotools.mask")
     except ImportError as error:
         raise DatasetError(
-            "COCO's polygons are made masks by pycocotools, which isn't installed: pip install pycocotools."
+            "pycocotools, which turns COCO's polygons into masks, isn't installed: pip install pycocotools."
         ) from error

@@ -42,13 +42,13 @@ class Wrappable(JointDataset):
     """A dataset that `wrap_dataset_for_transforms_v2` takes."""
 
     target_keys: frozenset[str] | None = None
-    """Keys of the target in torchvision's v2 classes; None for the target as it comes."""
+    """Keys of the target dict to return in torchvision's v2 classes; None returns the target as the file has it."""
 
     _fastpipe_keys: tuple[frozenset[str], frozenset[str]] | None = None
-    """Keys that a target that is a dict may have, and those that it has by default; None for other targets."""
+    """The keys that a target dict may have, and its default keys; None for datasets whose targets are no dicts."""
 
     def wrapped(self: Self, target_keys: Collection[str] | str | None) -> Self:
-        """A dataset with targets for v2, everything else the same."""
+        """A copy of the dataset whose targets are those of v2's transforms."""
         if self._fastpipe_keys is None:
             if target_keys is not None:
                 raise ValueError(
@@ -68,16 +68,16 @@ class Wrappable(JointDataset):
 
 
 def wrap_dataset_for_transforms_v2(dataset: object, target_keys: Collection[str] | str | None = None) -> Any:
-    """A dataset whose targets are what v2's transforms take, as torchvision's function of that name makes them.
+    """Makes a dataset whose targets are those that v2's transforms take, as torchvision's function of this name does.
 
     Args:
-        dataset: one of fastpipe's, or one of torchvision's, for which torchvision's own function is called.
-        target_keys: what a target that is a dict is to have; ``"all"``, or None for what detection needs: boxes and
-            labels, and the ``image_id`` of COCO. ``"masks"`` of COCO need pycocotools.
+        dataset: one of fastpipe's; or one of torchvision's, for which torchvision's own function is called.
+        target_keys: the keys of a target dict; ``"all"``; or None for what detection needs: boxes, labels, and COCO's
+            ``image_id``. COCO's ``"masks"`` need pycocotools.
 
     Raises:
-        ValueError: keys that aren't known.
-        TypeError: torchvision has no wrapper for that dataset.
+        ValueError: a key is unknown.
+        TypeError: torchvision has no wrapper for the dataset.
     """
     if not (
         target_keys is None
@@ -115,11 +115,11 @@ class CocoDetection(Wrappable):
 
     Attributes:
         ids: the images' ids, sorted.
-        annFile: the annotation file's whole path.
-        coco: the annotations as pycocotools' object, which is made when it is first asked for.
+        annFile: the annotation file's absolute path.
+        coco: the annotations as an object of pycocotools, made at the first access.
 
     Raises:
-        DatasetError: the annotation file is none of COCO's format.
+        DatasetError: the annotation file isn't in COCO's format.
     """
 
     _fastpipe_keys = frozenset(_COCO_KEYS), frozenset({"image_id", "boxes", "labels"})
@@ -142,9 +142,9 @@ class CocoDetection(Wrappable):
 
     @cached_property
     def coco(self) -> Any:
-        """A ``pycocotools.coco.COCO`` of the annotation file, which is read when this is first asked for.
+        """A ``pycocotools.coco.COCO`` of the annotation file, which is read at the first access.
 
-        Samples don't follow changes to it. It isn't sent to workers.
+        Changes to this object don't change the samples. It isn't sent to workers.
 
         Raises:
             DatasetError: pycocotools isn't installed.
@@ -153,13 +153,13 @@ class CocoDetection(Wrappable):
             api = importlib.import_module("pycocotools.coco")
         except ImportError as error:
             raise DatasetError(
-                "CocoDetection.coco is an object of pycocotools, which isn't installed: pip install pycocotools."
+                "CocoDetection.coco needs pycocotools, which isn't installed: pip install pycocotools."
             ) from error
         return api.COCO(self.annFile)
 
     def __getstate__(self) -> dict[str, object]:
         state = super().__getstate__()
-        if isinstance(self.annotations, Annotations):  # or they are pycocotools' own
+        if isinstance(self.annotations, Annotations):  # else the annotations are the COCO object's
             state.pop("coco", None)
         return state
 
@@ -171,7 +171,7 @@ class CocoDetection(Wrappable):
         return len(self.annotations)
 
     def sample(self, index: int) -> tuple[str, int]:
-        """The file, and the sample's number: `targets_of` looks its annotations up."""
+        """The image's path, and its number, by which `targets_of` looks its annotations up."""
         number = self._fastpipe_number(index)
         return os.path.join(os.fspath(self.root or ""), self.annotations.path(number)), number
 
@@ -218,7 +218,7 @@ class CocoDetection(Wrappable):
 
 class _Voc(Wrappable):
     _fastpipe_layout: tuple[str, str, str]
-    """The folders of the lists and of the annotations, and what annotations' names end in."""
+    """The folder of the lists, the folder of the annotations, and the ending of the annotations' names."""
 
     @with_options(ImageOptions)
     def __init__(
@@ -240,7 +240,7 @@ class _Voc(Wrappable):
             if value not in known:
                 raise ValueError(f"Unknown value '{value}' for argument {name}. Valid values are {known}.")
         self.year, self.image_set = year, image_set
-        if download:  # torchvision's own
+        if download:  # by torchvision's class
             theirs = getattr(importlib.import_module("torchvision.datasets"), type(self).__name__)
             theirs(root, year, image_set, download=True)
         base = os.path.join(self.root, *(["TrainVal"] if year == "2011" else []), "VOCdevkit", f"VOC{year}")
@@ -255,7 +255,7 @@ class _Voc(Wrappable):
         return len(self.index)
 
     def sample(self, index: int) -> tuple[str, str]:
-        """The image's file, and its annotation's."""
+        """The paths of the image and of its annotation."""
         image = self.index.path(self._fastpipe_number(index))
         return image, self._fastpipe_annotation_of(image)
 
@@ -281,7 +281,7 @@ class VOCDetection(_Voc):
     Args:
         root: the folder that holds ``VOCdevkit``.
         year: ``"2007"`` to ``"2012"``.
-        image_set: ``"train"``, ``"trainval"`` or ``"val"``; of 2007 also ``"test"``.
+        image_set: ``"train"``, ``"trainval"`` or ``"val"``; for 2007 also ``"test"``.
         download: have torchvision download it, if it isn't there.
         transform: takes the image.
         target_transform: takes the target.
@@ -316,11 +316,11 @@ class VOCDetection(_Voc):
         return (made,)
 
     def _fastpipe_tree(self, path: str) -> dict[str, Any]:
-        """An annotation file's content."""
+        """Parses an annotation file."""
         try:
             return self.parse_voc_xml(ElementTree.parse(path).getroot())
         except ElementTree.ParseError as error:
-            raise DatasetError(f"{path} is no XML that can be read: {error}.") from error
+            raise DatasetError(f"{path} isn't valid XML: {error}.") from error
 
     def named_targets_of(self, target: str, size: tuple[int, int], transform: object) -> tuple[object, ...]:
         objects = [one for one in self._fastpipe_tree(target)["annotation"]["object"] if "bndbox" in one]
@@ -381,5 +381,5 @@ class VOCSegmentation(_Voc):
 
 
 def _corners(objects: list[dict[str, Any]]) -> list[list[int]]:
-    """The boxes of an annotation file's objects."""
+    """The boxes of an annotation file's objects, as [xmin, ymin, xmax, ymax]."""
     return [[int(one["bndbox"][side]) for side in ("xmin", "ymin", "xmax", "ymax")] for one in objects]

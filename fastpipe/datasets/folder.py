@@ -36,37 +36,39 @@ class ImageFolder(IndexedDataset):
     for the same seed, bit for bit.
 
     Args:
-        root: the folder that holds one folder a class; or a zip or tar of such a folder, packed without compression
-            (``zip -0 -r``, ``tar -cf``), or a folder in it (``"photos.zip/train"``). Where all of an archive lies in
-            one folder that holds the class folders, that is meant. Nothing is unpacked: images are read by their place
-            in it, and paths are `fastpipe.types.ArchiveMember`. Or a URL (``"s3://bucket/train"``, see
-            `fastpipe.RemoteSource`) or `fastpipe.ByteSource` that has files ``class/….jpg``: paths are
-            `fastpipe.types.RemoteFile` then.
+        root: one of
+
+            - the folder that holds one folder for each class,
+            - a zip or tar of such a folder, packed without compression (``zip -0 -r``, ``tar -cf``), or a folder in it
+              (``"photos.zip/train"``). If an archive has a single top folder that holds the class folders, that folder
+              is used. Images are read at their offset in the archive; paths are `fastpipe.types.ArchiveMember`,
+            - a URL (``"s3://bucket/train"``, see `fastpipe.RemoteSource`) or a `fastpipe.ByteSource` with files
+              ``class/….jpg``; paths are `fastpipe.types.RemoteFile`.
         transform: takes a PIL image (a fastpipe transform: is compiled).
         target_transform: takes the class index.
         loader: takes a path and returns an image. Any but the default switches off compiled decoding.
         is_valid_file: takes a path and says whether it is a sample; None goes by extension.
         allow_empty: whether a class folder may be without a valid file.
-        reader: the name of a reader to use for every format; by format ``{"jpg": "cv2", "png": "pil"}`` or
-            ``"jpg=cv2,png=pil"``, the others by the config; None for the machine's config.
+        reader: the name of a reader to use for every format; or of some formats, ``{"jpg": "cv2", "png": "pil"}`` or
+            ``"jpg=cv2,png=pil"``, where the config names the others; None for the config's.
         config: the machine's config; None for the one on disk.
         apply_exif: turn each image upright by its EXIF orientation; torchvision's loader doesn't.
-        max_pixels: an image with more pixels is warned about, one with more than twice as many is refused; None for
-            no limit, ``"auto"`` for ``FASTPIPE_MAX_PIXELS`` or else Pillow's own. As in `fastpipe.readers.read_image`.
+        max_pixels: an image with more pixels causes a warning, one with more than twice as many an error; None for no
+            limit, ``"auto"`` for ``FASTPIPE_MAX_PIXELS`` or else Pillow's own. As in `fastpipe.readers.read_image`.
         seed: make each sample's random numbers depend on (seed, epoch, index) alone; None draws them from the global
             generators as torchvision does. See `set_epoch`.
         threads: how many threads decode a batch (``__getitems__``) within one process; 0 for none but the caller's.
-        on_error: what becomes of a sample whose file can't be read: ``"raise"`` (its error), ``"skip"`` (left out),
-            ``"replace"`` (another sample of its class) or a function that decides: see `ImageDataset`.
-        bad_files_log: the CSV file that lists what was skipped and replaced, each file once; None for none.
-        max_bad_fraction: the share of an epoch's samples that may be bad before the run is stopped.
+        on_error: what to do with a sample whose file can't be read: ``"raise"`` its error, ``"skip"`` the sample,
+            ``"replace"`` it by another of its class, or call a function that decides: see `ImageDataset`.
+        bad_files_log: the CSV file that lists skipped and replaced files, each once; None for none.
+        max_bad_fraction: the run is stopped if more than this fraction of an epoch's samples is bad.
         index: where the list of files is kept between runs: ``"auto"`` in the user's cache folder
-            (``FASTPIPE_CACHE`` overrides), or a folder of your choice; None keeps it in memory. A kept index is
-            checked against every folder's times when the dataset is made, and what changed is listed again; a store
-            that keeps no such times, as S3, is listed as a whole. An `ImageIndex` is taken as it is. Ignored with
-            `is_valid_file`, and in a subclass that overrides `find_classes` or `make_dataset`: these make lists, as in
-            torchvision.
-        cache: the `fastpipe.Cache` that keeps on this machine what is read from a source; None for none.
+            (``FASTPIPE_CACHE`` overrides), or a folder of your choice; None keeps it in memory. When the dataset is
+            made, a kept index is compared with the times of all folders, and changed folders are listed again; a store
+            without folder times, such as S3, is listed as a whole. An `ImageIndex` is used without a check. Ignored
+            with `is_valid_file`, and in a subclass that overrides `find_classes` or `make_dataset`: then the samples
+            are a list, as in torchvision.
+        cache: the `fastpipe.Cache` that keeps images read from a store on this machine; None for none.
 
     Attributes:
         classes: class names, sorted.
@@ -76,16 +78,16 @@ class ImageFolder(IndexedDataset):
         targets: the class index of each sample, a view as well.
         extensions: endings of the files that count; None with `is_valid_file`.
         is_valid_file: as given.
-        index: the `ImageIndex`, None where the samples are lists.
+        index: the `ImageIndex`; None if the samples are a list.
 
     Raises:
         TypeError: `root` is no path, such as None.
         FileNotFoundError: `root` is no folder, has no class folder, or a class has no valid file.
         StoreError: a store doesn't answer.
         DatasetError: a link leads back to a folder above it, the index can't be kept in the given folder, or an archive
-            is damaged or compressed; names the member.
-        DecodeError, OSError: of ``dataset[index]``: the file can't be decoded or opened; names file and index.
-        BadFilesError: of ``dataset[index]``: too many files are bad, or a class has no good one to replace a bad one.
+            is damaged or compressed; the message names the member.
+        DecodeError, OSError: from ``dataset[index]``: the file can't be decoded or opened; names file and index.
+        BadFilesError: from ``dataset[index]``: too many files are bad, or a class has no good file for a replacement.
     """
 
     _fastpipe_endings: tuple[str, ...] = IMG_EXTENSIONS
@@ -126,15 +128,15 @@ class ImageFolder(IndexedDataset):
         lists = kind.find_classes is not ImageFolder.find_classes or kind.make_dataset is not ImageFolder.make_dataset
         if is_valid_file is None and not lists:
             opened = self._fastpipe_open_index(index)
-            self.source = opened.source  # of a store's archive, the folder that holds it
+            self.source = opened.source  # for an archive in a store: the folder that holds the archive
             self.classes, self.class_to_idx = _classes_of(opened)
             empty = [self.classes[number] for number in np.flatnonzero(opened.counts() == 0)]
             check_no_class_is_empty(empty, self.extensions, allow_empty)
             self._fastpipe_set_samples(opened)
         elif self.source is not None:
             raise DatasetError(
-                f"is_valid_file, find_classes and make_dataset look into folders, and {self.root} is none: give the "
-                "samples that you mean as a list, with fastpipe.ImageList."
+                f"is_valid_file, find_classes and make_dataset need a folder, and {self.root} is none: give the "
+                "samples as a list, with fastpipe.ImageList."
             )
         else:
             self.classes, self.class_to_idx = self.find_classes(self.root)
@@ -168,7 +170,7 @@ class ImageFolder(IndexedDataset):
         is_valid_file: Callable[[str], bool] | None = None,
         allow_empty: bool = False,
     ) -> list[tuple[str, int]]:
-        """The samples; override it to list them another way.
+        """Lists the samples; override it to list them another way.
 
         Raises:
             ValueError: `class_to_idx` is None: the classes come from `find_classes`.
@@ -178,13 +180,13 @@ class ImageFolder(IndexedDataset):
         return make_dataset(directory, class_to_idx, extensions, is_valid_file, allow_empty)
 
     def find_classes(self, directory: str | Path) -> tuple[list[str], dict[str, int]]:
-        """Class names and indices; override it to use only some folders, or other indices."""
+        """Returns class names and indices; override it to use only some folders, or other indices."""
         return find_classes(directory)
 
     def __getstate__(self) -> dict[str, object]:
         state = super().__getstate__()
-        state.pop("is_valid_file", None)  # it was called when the files were listed; many can't be pickled
-        # A thousand class names would be most of what is sent to a worker, and the index has them.
+        state.pop("is_valid_file", None)  # no longer needed once the files are listed, and often can't be pickled
+        # The index has the class names; a thousand of them would be most of the bytes sent to a worker.
         if self.index is not None and _classes_of(self.index) == (self.classes, self.class_to_idx):
             del state["classes"], state["class_to_idx"]
         return state

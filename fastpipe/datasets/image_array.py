@@ -1,4 +1,4 @@
-"""`ImageArray`: images that are in memory, all in one array."""
+"""`ImageArray`: images in memory, in one array."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from fastpipe.executor import ImageStages, PixelArray, PixelStages
 class ImageArray(ImageDataset):
     """A map-style dataset over images in memory: a batch is made from the array by one call of the core.
 
-    A transform gets the PIL image of an array, in mode RGB or L, as from torchvision's CIFAR10 and MNIST; of one that
-    is planned the core reads the array itself.
+    A transform gets a PIL image in mode RGB or L, as from torchvision's CIFAR10 and MNIST. For a planned transform, the
+    core reads the array itself.
 
     Args:
         data: uint8, ``(N, H, W)`` or ``(N, H, W, 3)``, with any strides; an array, or a tensor in main memory. It isn't
-            copied. Workers that are forked share it; it is sent to others.
-        targets: N of them.
+            copied: forked workers share it; spawned workers get it pickled.
+        targets: N targets.
         transform: takes a PIL image (a fastpipe transform: is compiled).
         target_transform: takes the target.
-        channels_first: of colour images: the shape is ``(N, 3, H, W)``.
+        channels_first: colour images have the shape ``(N, 3, H, W)``.
         seed, threads, on_error, bad_files_log, max_bad_fraction: as in `ImageFolder`.
 
     Attributes:
@@ -61,7 +61,7 @@ class ImageArray(ImageDataset):
         return len(self.data)
 
     def sample(self, index: int) -> tuple[str, Any]:
-        """The image's name in messages, and its target."""
+        """The image's name for messages, and its target."""
         if not -len(self) <= index < len(self):
             raise IndexError(f"sample {index} of {len(self)}")
         return f"data[{index}]", self.target_of(index)
@@ -77,7 +77,7 @@ class ImageArray(ImageDataset):
         return PixelArray(self.data, self.channels_first).image(range(len(self))[index])
 
     def target_of(self, index: int) -> Any:
-        """The target of a sample; override it where that is more than a look into `targets`."""
+        """The target of a sample; override it if it isn't ``targets[index]``."""
         return self.targets[index]
 
     def _fastpipe_stages(self, kind: Callable[..., ImageStages] = PixelStages, **options: object) -> ImageStages:

@@ -37,15 +37,15 @@ class ImageList(IndexedDataset):
             - ``(paths, labels)``, two sequences; paths may be str, bytes or `os.PathLike`,
             - an `ImageIndex`.
 
-            What is parsed of a large file is kept in fastpipe's cache folder until the file's size or times change.
-            Labels that are all integers, or in two sequences or Parquet all floats, are the targets as they stand;
-            otherwise they are class names, and targets count the sorted classes from 0.
+            A large file's parsed content is kept in fastpipe's cache folder until the file's size or times change.
+            If all labels are integers, or (in two sequences or Parquet) floats, they are the targets. Otherwise they
+            are class names, and a target is the name's place among the sorted classes.
         transform: takes a PIL image (a fastpipe transform: is compiled).
         target_transform: takes the target.
-        root: what relative paths start from; None for the current folder. Or a URL or a `fastpipe.ByteSource`: then
-            paths are what follows the URL, the source's keys.
-        columns: path's and label's columns in CSV and Parquet, by name, or by position from 0 in a file without a
-            line of names.
+        root: the folder that relative paths start from; None for the current folder. Or a URL or a
+            `fastpipe.ByteSource`: paths are then the source's keys, the part after the URL.
+        columns: the columns of path and label in CSV and Parquet, by name, or by position from 0 in a file without a
+            header line.
         loader: takes a path and returns an image. Any but the default switches off compiled decoding.
         reader, config, apply_exif, max_pixels, seed, threads: as in `ImageFolder`.
         on_error, bad_files_log, max_bad_fraction, cache: as in `ImageFolder`.
@@ -53,12 +53,12 @@ class ImageList(IndexedDataset):
     Attributes:
         samples, imgs: ``(path, target)`` pairs, a view that makes them on demand; assign a list to change them.
         targets: the target of each sample, a view as well.
-        classes: the class names, sorted; of integer labels, these as text; none of floats.
+        classes: the class names, sorted; integer labels as text; empty for float labels.
         class_to_idx: the target of each class.
         index: the `ImageIndex` of the list.
 
     Raises:
-        DatasetError: the list can't be understood; names the line.
+        DatasetError: the list can't be parsed; the message names the line.
         OSError: the file can't be opened.
     """
 
@@ -84,7 +84,7 @@ class ImageList(IndexedDataset):
             index = listed.index()
         else:
             index = source if isinstance(source, ImageIndex) else _index_of_rows(source, root)
-            store = source_of(index.source or root, cache)  # paths in a store say themselves what has them
+            store = source_of(index.source or root, cache)  # the index knows the store of its paths
             self.root = _name_of(root, store)
             index = index if store is None else index.read_through(store)
         self._fastpipe_set_samples(index)
@@ -102,7 +102,7 @@ class ImageList(IndexedDataset):
         """The files of ``root/class/….jpg``, as `ImageFolder` lists them; ``options`` are those of `ImageList`.
 
         Args:
-            root: the folder that holds one folder a class.
+            root: the folder that holds one folder for each class.
             transform, target_transform: as in `ImageList`.
             index: as in `ImageFolder`.
 
@@ -123,13 +123,13 @@ class ImageList(IndexedDataset):
         return dict(zip(self.index.classes, self.index.class_values, strict=True))
 
     def subset(self: Self, indices: Sequence[int] | slice | Array) -> Self:
-        """A dataset of these samples, in this order, with everything else the same (the transform is shared).
+        """A dataset of the given samples in the given order; the rest is the same, and the transform is shared.
 
         Args:
-            indices: positions (negative ones count from the end; may repeat), a slice, or an array of n booleans.
+            indices: positions (negative: from the end; may repeat), a slice, or a boolean array ``(n,)``.
 
         Raises:
-            IndexError: a position is out of range, or the booleans are not one a sample.
+            IndexError: a position is out of range, or the number of booleans isn't the number of samples.
             TypeError: the positions are no integers.
         """
         index = self._fastpipe_current_index()
@@ -138,15 +138,15 @@ class ImageList(IndexedDataset):
         return other
 
     def split(self: Self, fractions: Sequence[float], seed: int = 0, stratified: bool = False) -> tuple[Self, ...]:
-        """Disjoint datasets that together hold every sample, drawn at random, each in this one's order.
+        """Splits the samples at random into disjoint datasets; each keeps the order of this one.
 
         Args:
-            fractions: the share of each; they sum to 1.
-            seed: another seed, another split; the global generators don't move.
+            fractions: each part's share of the samples; they sum to 1.
+            seed: seeds the split; the global generators don't change.
             stratified: give each part its share of every target, to within two samples.
 
         Raises:
-            ValueError: a fraction is negative, or they don't sum to 1.
+            ValueError: a fraction is negative, or the fractions don't sum to 1.
         """
         shares = np.asarray(fractions, np.float64)
         if shares.ndim != 1 or not len(shares) or (shares < 0).any() or abs(shares.sum() - 1) > 1e-6:
@@ -163,7 +163,7 @@ class ImageList(IndexedDataset):
         return tuple(self.subset(np.sort(part)) for part in parts)
 
     def _fastpipe_current_index(self) -> ImageIndex:
-        """The index; of samples that were assigned, one made of them."""
+        """The samples' index; if a list was assigned to `samples`, an index made of that list."""
         index = self._fastpipe_index
         if index is not None:
             return index
@@ -203,16 +203,16 @@ def _positions(indices: object, count: int) -> Array:
 
 
 def _bounds(count: int, shares: Array) -> Array:
-    """The end of each part but the last, so that each has its share to within one."""
+    """The end of each part but the last; each part has its share of `count` to within one sample."""
     bounds: Array = np.rint(np.cumsum(shares)[:-1] * count).astype(np.int64)
     return bounds
 
 
 def _stratified(order: Array, counts: Array, shares: Array) -> list[Array]:
-    """Samples grouped by target, cut within each group.
+    """Splits samples that are sorted by target: each target's group is cut into the parts.
 
-    A group's cuts are those of the whole list, counted from where the group begins: what a small group can't give to
-    a part, a later one does, so that the parts' sizes come out right as well.
+    Cuts are rounded on cumulated counts, so that rounding errors of one group are made up for by the next and the
+    parts' total sizes come out right as well.
     """
     cumulated = np.concatenate([[0.0], np.cumsum(shares)])
     cumulated[-1] = 1.0

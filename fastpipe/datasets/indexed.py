@@ -11,7 +11,7 @@ from fastpipe.index.table import Array
 
 
 class IndexedDataset(ImageDataset):
-    """Base of `ImageFolder`, which describes its attributes, and `ImageList`: samples of an index, or of a list."""
+    """Base of `ImageFolder` and `ImageList`: samples from an index or a list; `ImageFolder` has the attributes."""
 
     samples: Samples | list[tuple[str, int]]
     targets: Targets | list[int]
@@ -28,7 +28,7 @@ class IndexedDataset(ImageDataset):
 
     @property
     def _fastpipe_index(self) -> ImageIndex | None:
-        """The index that the samples are of; None where they are a list, as one that was assigned."""
+        """The samples' index; None if `samples` is a list, such as one that the user assigned."""
         return self.samples.index_ if isinstance(self.samples, Samples) else None
 
     def __len__(self) -> int:

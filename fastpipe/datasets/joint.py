@@ -1,4 +1,4 @@
-"""Datasets whose transforms see the image and its targets together: detection, segmentation, key points."""
+"""Datasets whose transforms take the image and its targets together: detection, segmentation, key points."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from fastpipe.types import Recipe, Sample
 
 
 def collate_fn(samples: Sequence[object]) -> tuple[object, ...]:
-    """Collates detection samples: the images as one tuple, the targets as another, since neither has one size."""
+    """Collates detection samples, whose sizes differ, to a tuple of images and a tuple of targets."""
     return tuple(zip(*samples, strict=True))
 
 
 class JointDataset(ImageDataset):
-    """Base of the datasets that take ``transforms(image, target)``; a subclass says what a sample is, in `sample`.
+    """Base of the datasets that take ``transforms(image, target)``; a subclass defines `sample`.
 
     Attributes:
-        transforms: as given; or ``transform`` and ``target_transform`` as one, as torchvision has them.
+        transforms: as given; or a `StandardTransform` of ``transform`` and ``target_transform``, as in torchvision.
     """
 
     transforms: Any
 
     _fastpipe_spreads_targets = False
-    """A sample is the image and each of its targets, where nothing sees both; else the image and one target."""
+    """If no joint transform is given: True for samples (image, *targets), False for (image, target)."""
 
     @with_options(ImageOptions)
     def __init__(
@@ -60,32 +60,36 @@ class JointDataset(ImageDataset):
 
     @property
     def _fastpipe_joint(self) -> Callable[..., object] | None:
-        """The transform that sees image and target together; None if each has its own, or none."""
+        """The transform that takes image and target together; None if there is none."""
         return None if isinstance(self.transforms, StandardTransform) else self.transforms
 
     def _fastpipe_number(self, index: int) -> int:
-        """A sample's number from the front."""
+        """Converts an index that may be negative to a number from 0."""
         if not -len(self) <= index < len(self):
             raise IndexError(f"sample {index} of {len(self)}")
         return index + len(self) if index < 0 else index
 
     def targets_of(self, target: Any, size: tuple[int, int]) -> tuple[object, ...]:
-        """The arguments of `transforms` beside the image, by what `sample` says and the image's ``(height, width)``.
+        """The arguments of `transforms` after the image.
 
-        Masks may be stand-ins; `Boxes`, `KeyPoints` and `MaskFile` become torchvision's classes.
+        `Boxes`, `KeyPoints` and `MaskFile` become torchvision's classes; masks may be stand-ins.
+
+        Args:
+            target: the target that `sample` returned.
+            size: the image's ``(height, width)``.
         """
         return (placed(target, size),)
 
     def named_targets_of(self, target: Any, size: tuple[int, int], transform: object) -> tuple[object, ...]:
-        """The parts of a sample after the image, for a transform that takes named arrays, as albumentations' do.
+        """The parts of a sample after the image, for a transform that takes named arrays, such as albumentations'.
 
-        By what `sample` says and the image's ``(height, width)``. A part is a dict of such arrays by name, or a value:
-        `Boxes`, `KeyPoints` and `MaskFile` are arrays, anything else stays as it is.
+        A part is a dict of values by name, or one value. `Boxes`, `KeyPoints` and `MaskFile` become arrays, other
+        values stay as they are. `target` and `size` are as in `targets_of`.
         """
         return (target,)
 
     def targets_at(self, index: int, size: tuple[int, int]) -> tuple[object, ...]:
-        """`targets_of` a sample, masks made: what `transforms` takes where nothing is planned."""
+        """`targets_of` a sample with its masks made, as unplanned `transforms` take them."""
         return with_masks(self.targets_of(self.sample(index)[1], size))
 
     @property
@@ -98,17 +102,20 @@ class JointDataset(ImageDataset):
         joint = self._fastpipe_joint
         if joint is not None:
             kind = JointStages if named_call_of(joint) is None else AlbumentationsStages
-        return super()._fastpipe_stages(kind, dataset=weakref.proxy(self), **options)  # which holds the stages
+        return super()._fastpipe_stages(kind, dataset=weakref.proxy(self), **options)  # weak: it holds the stages
 
     def replay(self, recipe: Recipe, index: int | None = None) -> Sample:
-        """`ImageDataset.replay`, where there are no joint transforms: a recipe says nothing of boxes and masks."""
+        """Replays a recipe as `ImageDataset.replay`; raises PlanError if there are joint transforms.
+
+        A recipe doesn't hold the operations on boxes and masks.
+        """
         if self._fastpipe_joint is None:
             return super().replay(recipe, index)
-        raise PlanError("a recipe says nothing of boxes and masks: take dataset[index] with a seed, which repeats.")
+        raise PlanError("a recipe has no boxes and masks: to repeat a sample, give the dataset a seed.")
 
 
 def placed(target: object, size: tuple[int, int]) -> Any:
-    """A target with `Boxes` and the like as torchvision's classes, on an image of that ``(height, width)``."""
+    """Converts `Boxes`, `KeyPoints` and `MaskFile` in a target to torchvision's classes; `size` is (height, width)."""
 
     def place(leaf: object) -> object:
         if isinstance(leaf, Boxes):
@@ -124,7 +131,7 @@ def placed(target: object, size: tuple[int, int]) -> Any:
 
 
 class SampleDataset(JointDataset):
-    """A dataset of your own: a function says what a sample is, and v2 transforms see all of it.
+    """A dataset of your own: a function returns a sample's parts, and v2 transforms take all of them.
 
     .. code:: python
 
@@ -136,19 +143,19 @@ class SampleDataset(JointDataset):
         image, target = train[0]
 
     Args:
-        function: from an index to ``(path, …)``: the image's file, and whatever belongs to it: `Boxes`, `KeyPoints`,
-            `MaskFile`, tensors, ``tv_tensors``, numbers, in dicts, lists and tuples. It is called once a sample, in
-            the process or thread that loads it; it should pickle, keep what is large in mapped arrays, and draw nothing
-            at random: that is the transforms' part.
-        length: how many samples there are.
-        transforms: takes the image and the rest, as many arguments as the function gives; or an albumentations
-            ``Compose``: a dict after the path is its named arguments (``mask=``, ``bboxes=``, label fields, …), and
-            the sample is the image and a dict.
+        function: takes an index and returns ``(path, …)``: the image's file, and the sample's other parts: `Boxes`,
+            `KeyPoints`, `MaskFile`, tensors, ``tv_tensors``, numbers, in dicts, lists and tuples. It is called once for
+            each sample, in the process or thread that loads it. It should pickle, keep large data in mapped arrays, and
+            draw no random numbers: the transforms do.
+        length: the number of samples.
+        transforms: takes the image and the other parts as positional arguments; or an albumentations ``Compose``: a
+            dict after the path holds its named arguments (``mask=``, ``bboxes=``, label fields, …), and the sample is
+            the image and a dict.
         loader, reader, config, apply_exif, max_pixels, seed, threads: as in `ImageFolder`.
         on_error, bad_files_log, max_bad_fraction: as in `ImageFolder`.
 
     Raises:
-        DatasetError: the function gives something else, or the length is negative.
+        DatasetError: the function returns something else, or the length is negative.
     """
 
     _fastpipe_spreads_targets = True
@@ -163,7 +170,7 @@ class SampleDataset(JointDataset):
     ) -> None:
         super().__init__(transforms=transforms, **options)
         if not callable(function):
-            raise DatasetError(f"function={function!r:.80}: give a function from an index to (path, …).")
+            raise DatasetError(f"function={function!r:.80}: give a function that takes an index and returns (path, …).")
         self.function = function
         self.length = whole_number("length", length, "the number of samples", error=DatasetError)
 
@@ -171,7 +178,7 @@ class SampleDataset(JointDataset):
         made = self.function(self._fastpipe_number(index))
         if not isinstance(made, tuple) or not made or not isinstance(made[0], (str, bytes, os.PathLike)):
             raise DatasetError(
-                f"the function gives {type(made).__name__} for sample {index}: give a tuple, the image's path first."
+                f"the function returned {type(made).__name__} for sample {index}: return a tuple, image path first."
             )
         return os.fsdecode(made[0]), made[1:]
 

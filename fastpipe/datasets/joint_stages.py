@@ -28,27 +28,27 @@ SampleT = TypeVar("SampleT")
 
 
 class MaskStandIn(Protocol):
-    """A mask that isn't made yet."""
+    """A mask that isn't loaded yet."""
 
     @property
     def whole(self) -> tuple[int, int]:
-        """Height and width of the mask as it is loaded."""
+        """Height and width of the whole mask, before any operation."""
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """The operations that were drawn for it."""
+        """The operations drawn for the mask."""
 
     @property
     def keep(self) -> torch.Tensor | None:
-        """The places of the masks that are left; None for all."""
+        """Indices of the masks to keep; None for all."""
 
     @property
     def load(self) -> LoadMask:
-        """Loads a box of the masks at some places, or of all."""
+        """Loads a box of some of the masks, or of all."""
 
 
 class V2Samples(Protocol):
-    """The functions of `fastpipe.transforms.v2._samples`, which says what each does."""
+    """The functions of `fastpipe.transforms.v2._samples`, documented there."""
 
     def draw_sample(
         self, transforms: Sequence[object], shape: ImageShape, targets: tuple[object, ...], generators: Generators
@@ -70,19 +70,19 @@ class TargetSource(Protocol):
 
 
 def v2_samples() -> V2Samples:
-    """fastpipe's part of v2, which needs torchvision."""
+    """Imports `fastpipe.transforms.v2._samples`, which needs torchvision."""
     return cast(V2Samples, importlib.import_module(_SAMPLES))
 
 
 def with_masks(targets: tuple[object, ...]) -> tuple[object, ...]:
-    """Targets with the masks that are stood in for."""
-    if _SAMPLES not in sys.modules:  # nobody has made a stand-in
+    """Returns the targets with each stand-in replaced by its mask."""
+    if _SAMPLES not in sys.modules:  # then no stand-in can exist
         return targets
     return v2_samples().with_pixels(targets, None, _mask_of)
 
 
 def _mask_of(stand_in: MaskStandIn) -> torch.Tensor:
-    """The mask that a stand-in stands for: the region that is needed is loaded, and transformed."""
+    """Makes the mask of a stand-in: loads the region that its operations need, and applies them."""
     height, width = stand_in.whole
     box, steps = needed(stand_in.steps, ImageShape(height, width))
     mask = stand_in.load(box, stand_in.keep)
@@ -92,7 +92,7 @@ def _mask_of(stand_in: MaskStandIn) -> torch.Tensor:
 
 
 class TargetStages(ImageStages):
-    """The stages of images whose targets depend on the image's size, each transformed by itself.
+    """The stages of images whose targets depend on the image's size; image and target have separate transforms.
 
     Args:
         given: as of `ImageStages`.
@@ -105,7 +105,7 @@ class TargetStages(ImageStages):
         self._spreads_targets = dataset._fastpipe_spreads_targets
 
     def places(self, count: int, options: BatchSpec) -> SlotAllocator | None:
-        """No places, None, where samples have any number of targets: each is collated by itself."""
+        """Returns None, for collating, if samples may have several targets; else the places of the images."""
         return None if self._spreads_targets else super().places(count, options)
 
     def draw_one(self, task: SampleTask, generators: Generators | None, fixed: FixedSteps | None) -> None:
@@ -132,15 +132,15 @@ class TargetStages(ImageStages):
         return super().finish(task)
 
     def _loaded_size(self, task: SampleTask) -> tuple[int, int]:
-        """The ``(height, width)`` of the image that the user's loader has given."""
+        """The ``(height, width)`` of the image that the user's loader returned."""
         image = task.image
         if isinstance(image, Image.Image):
             return image.height, image.width
         if isinstance(image, torch.Tensor) and image.ndim >= 2:
             return image.shape[-2], image.shape[-1]
         raise DatasetError(
-            f"loader={self.loader!r:.80} gives {type(image).__name__} for {task.path}: let it give a PIL image, or a "
-            "tensor (C, H, W), as boxes and masks are placed by the image's size."
+            f"loader={self.loader!r:.80} returned {type(image).__name__} for {task.path}: return a PIL image, or a "
+            "tensor (C, H, W): boxes and masks need the image's size."
         )
 
     def sample_of(self, task: SampleTask) -> object:
@@ -148,7 +148,10 @@ class TargetStages(ImageStages):
 
 
 class JointStages(TargetStages):
-    """The stages of images whose transforms see the targets: once drawn, `SampleTask.target` is the whole sample."""
+    """The stages for transforms of image and targets together.
+
+    After the draw, `SampleTask.target` holds the whole sample, image included.
+    """
 
     finishes_in_python = True
     _rest: list[Callable[..., object]] | None = None
@@ -157,10 +160,10 @@ class JointStages(TargetStages):
         task.target = task.image, *with_masks(self._targets_of(task.target, size))
 
     def places(self, count: int, options: object) -> None:
-        """No places, None: samples are collated, as what they are made of is the transforms' to say."""
+        """Returns None: the transforms decide what a sample holds, so samples are collated."""
 
     def _rest_calls(self) -> list[Callable[..., object]]:
-        """The transforms that aren't known, and a `Compose` for those between them that are planned together."""
+        """The unplanned part's transforms: unknown ones as they are, each run of known ones as one `Compose`."""
         if self._rest is None:
             compose = importlib.import_module("fastpipe.transforms.v2").Compose if self.pipeline.unplanned else None
             runs = pipelines_of(self.pipeline.unplanned, v2_alone=True)
@@ -180,12 +183,12 @@ class JointStages(TargetStages):
     def _drawn(
         self, task: SampleTask, shape: ImageShape, targets: tuple[object, ...], generators: Generators | None
     ) -> tuple[tuple[Step, ...] | None, object]:
-        """Draws for the image, and gives the sample without its pixels; no steps if transforms look at pixels."""
+        """Draws the image's steps and the sample without pixels; the steps are None if a transform reads pixels."""
         drawn = [planned(transform) for transform in self.pipeline.drawn]
         with drawing(generators) as held:
             with contextlib.suppress(Untraceable), rewound(Untraceable, held), as_globals(held, with_torch=False):
                 return v2_samples().draw_sample(drawn, shape, targets, held)
-            # Once more, on the image itself.
+            # Run the transforms on the decoded image.
             whole = lower((), shape, orientation=task.orientation)
             sample = (execute(whole, task.encoded, as_pil=True), *with_masks(targets))
             with torch_draws_from(held), as_globals(held, with_torch=False):
@@ -203,7 +206,7 @@ class JointStages(TargetStages):
 
     def make(self, task: SampleTask, out: torch.Tensor | None) -> None:
         if task.steps is None and self.loader is None:
-            return  # the transforms have run on the image itself
+            return  # the transforms have run on the decoded image
         super().make(task, out)
         if self.loader is None:
             task.target = v2_samples().with_pixels(task.target, task.image, _mask_of)

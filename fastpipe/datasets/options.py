@@ -1,4 +1,4 @@
-"""Options that the dataset classes share, declared once; each class takes them as ``**options: Unpack[…]``."""
+"""Options that the dataset classes share; each class takes them as ``**options: Unpack[…]``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, TypedDict, TypeVar
 
-# typing's own Unpack is Python 3.11's; torch brings this one.
+# typing has Unpack from Python 3.11 on; torch depends on typing_extensions.
 from typing_extensions import Unpack
 
 from fastpipe.config import MachineConfig
@@ -41,16 +41,16 @@ class ReadOptions(SampleOptions, total=False):
 
 
 class ImageOptions(ReadOptions, total=False):
-    """Options of datasets of images which take the loader by its name, too."""
+    """Options of datasets of images that also take a loader; `ImageFolder` describes them."""
 
     loader: Callable[[str], object]
 
 
 def with_options(options: type[Any]) -> Callable[[Init], Init]:
-    """Decorates an ``__init__`` that takes ``**options``: its signature lists them, and others are refused.
+    """Decorates an ``__init__`` that takes ``**options``: lists them in its signature, and refuses unknown ones.
 
     Args:
-        options: the `TypedDict` that ``**options`` is annotated with; `ImageDataset` has their defaults.
+        options: the `TypedDict` that ``**options`` is annotated with; the defaults are those of `ImageDataset`.
     """
 
     def decorate(init: Init) -> Init:

@@ -1,6 +1,7 @@
-"""A ``__getitem__`` of a class derived from a dataset: the images that it takes from ``super()`` are lazy ones.
+"""Lazy images for the ``__getitem__`` of a class derived from a dataset: ``super().__getitem__`` returns them to it.
 
-What such a method crops, resizes or transforms is decoded alone. The images that it returns have their pixels.
+Only the parts of an image that this method crops, resizes or transforms are decoded. Images that the method returns
+are loaded first.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ GetItem = Callable[[Any, Any], Any]
 
 
 class _Calls(threading.local):
-    """The datasets whose own ``__getitem__`` runs in this thread, with the images that were given to each."""
+    """The datasets whose own ``__getitem__`` runs in this thread, each with the lazy images that it was given."""
 
     def __init__(self) -> None:
         self.running: list[tuple[Any, list[Any]]] = []
@@ -27,23 +28,23 @@ _calls = _Calls()
 
 
 def wants_lazy_images(dataset: object) -> bool:
-    """Whether the samples that are asked for are for the dataset's own ``__getitem__``, in this thread.
+    """True if this thread runs the dataset's own ``__getitem__``, which takes lazy images.
 
-    Not where bad files are forgiven: they are to be found before the sample is handed out.
+    False if `on_error` forgives bad files: these have to be found before the sample is handed out.
     """
     running = _calls.running
     return bool(running) and running[-1][0] is dataset and dataset.on_error == "raise"
 
 
 def note_lazy_images(dataset: object, sample: object) -> None:
-    """Notes the images of a sample that is handed to the dataset's own ``__getitem__``: their errors are told there."""
+    """Notes the lazy images handed to the dataset's own ``__getitem__``, which will raise their files' errors."""
     if wants_lazy_images(dataset):
         parts = sample if isinstance(sample, tuple) else (sample,)
         _calls.running[-1][1].extend(source for source in map(source_of, parts) if source is not None)
 
 
 def with_lazy_images(method: GetItem) -> GetItem:
-    """A class's own ``__getitem__``, within which its dataset gives lazy images, and which returns none."""
+    """Wraps a class's own ``__getitem__``: its dataset gives it lazy images, and the wrapper loads those it returns."""
     if hasattr(method, "_fastpipe_gives_lazy_images"):
         return method
 
@@ -60,7 +61,7 @@ def with_lazy_images(method: GetItem) -> GetItem:
             return sample
         except Exception:  # raised again; the user's code may have wrapped a file's error in one of its own
             for source in given:
-                if source.error is not None:  # the file's fault, wherever it showed
+                if source.error is not None:  # the file caused the error, whatever was raised
                     raise with_location(source.error, index, source.encoded.source) from source.error.__cause__
             raise
         finally:

@@ -1,4 +1,4 @@
-"""Private state of a dataset, under one name that no subclass or base of a user's meets by accident."""
+"""Private state of a dataset, under one name that a user's subclass or base is unlikely to use."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ class PrivateState:
     """State that a dataset keeps for itself, as its attribute ``_fastpipe``."""
 
     epoch: SharedEpoch | None = None  # the epoch in shared memory; None without a seed
-    record: BadFileRecord | None = None  # which samples were bad; None until it is needed
+    record: BadFileRecord | None = None  # which samples were bad; None until one is needed
     executor: BatchExecutor | None = None  # makes the samples; each process makes its own, and its own `pipeline`
     pipeline: Pipeline | None = None  # the compiled transform
-    times: Row | None = None  # what the executor adds the time of its stages to; None where nobody asks
+    times: Row | None = None  # the row that the executor adds its stages' times to; None if times aren't measured
 
     def measure(self, times: Row | None) -> None:
-        """Has the executor, and those that are made later, add the time of their stages to a row of `StageTimes`."""
+        """Has this executor, and later ones, add the times of their stages to a row of `StageTimes`; None to stop."""
         self.times = times
         if self.executor is not None:
             self.executor.times = times
 
     def bad_record(self, count: int) -> BadFileRecord:
-        """The record of bad ones among `count` samples."""
+        """The record of bad files for `count` samples; made if there is none of that size."""
         if self.record is None or self.record.count != count:
             self.record = BadFileRecord(count)
         return self.record
 
     def __reduce__(self) -> tuple[object, ...]:
-        return PrivateState, (self.epoch, self.record)  # each process, and each copy, makes the rest for itself
+        return PrivateState, (self.epoch, self.record)  # each process and each copy makes its own of the rest

@@ -1,4 +1,4 @@
-"""torchvision's default loader, and its class that has the two transforms as one."""
+"""torchvision's ``default_loader`` and ``StandardTransform``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def default_loader(path: str) -> Image.Image:
 
 
 class StandardTransform:
-    """An image's and a target's transform as one call on both; torchvision's attribute ``dataset.transforms``."""
+    """Calls the image's and the target's transform, as torchvision's attribute ``dataset.transforms`` does."""
 
     def __init__(
         self, transform: Callable[..., object] | None = None, target_transform: Callable[..., object] | None = None
@@ -40,7 +40,7 @@ class StandardTransform:
 
 
 def is_standard(transforms: object) -> bool:
-    """Whether an object is a `StandardTransform`, this one or torchvision's: each half sees its own part alone."""
+    """True if an object is a `StandardTransform`, ours or torchvision's, whose transforms see only one part each."""
     kind = type(transforms)
     theirs = ("torchvision.datasets.vision", "StandardTransform")
     return kind is StandardTransform or (kind.__module__, kind.__name__) == theirs

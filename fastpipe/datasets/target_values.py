@@ -1,4 +1,4 @@
-"""Values of a sample beside its image: boxes, points, and masks in files."""
+"""Targets that belong to an image: boxes, key points, and masks in files."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Boxes:
     """Boxes on the sample's image: ``tv_tensors.BoundingBoxes`` once the image's size is known.
 
     Attributes:
-        data: ``(N, 4)``, an array, a tensor or lists; what it is made of decides the dtype, as in torch.
+        data: ``(N, 4)``, an array, a tensor or lists; the dtype is that of ``torch.as_tensor(data)``.
         format: ``"XYXY"``, ``"XYWH"`` or ``"CXCYWH"``, or one of torchvision's rotated formats.
 
     Raises:
-        DatasetError: another format.
+        DatasetError: the format isn't one of these.
     """
 
     data: object
@@ -51,14 +51,14 @@ class KeyPoints:
 
 @dataclass(frozen=True, slots=True)
 class MaskFile:
-    """A mask in an image file: a ``tv_tensors.Mask`` ``(1, H, W)`` of the file's values, class numbers in most.
+    """A mask in an image file: a ``tv_tensors.Mask`` ``(1, H, W)`` of the file's values, usually class numbers.
 
-    The shape is that of ``tv_tensors.Mask(PIL.Image.open(path))``; ``tv_tensors.Mask`` of an array has the array's.
+    The shape is that of ``tv_tensors.Mask(PIL.Image.open(path))``.
 
-    It is as large as the sample's image. It's read after the draws, and only what is left of it is transformed.
+    The mask is as large as the sample's image. It is read after the draws, and only the region that they leave is used.
 
     Attributes:
-        path: of a gray or palette image, such as PNG.
+        path: the path of a gray or palette image, such as a PNG.
     """
 
     path: str | os.PathLike[str]
@@ -69,7 +69,7 @@ class MaskFile:
         return torch.from_numpy(np.array(chosen, order="C"))
 
     def values(self, box: Box) -> NDArray[np.generic]:
-        """A box of the file's values, ``(H, W)``, as Pillow reads them."""
+        """Reads a box of the file's values, ``(H, W)``, as Pillow gives them."""
         header = readers.read_header(self.path)
         gray = header.color_space == "L" and header.bit_depth in (2, 4, 8)
         if header.format == "PNG" and (gray or header.color_space == "P"):
@@ -85,7 +85,7 @@ class MaskFile:
         return header.height, header.width
 
     def check_size(self, size: tuple[int, int]) -> None:
-        """Raises DatasetError where the file isn't as large as its image, whose ``(height, width)`` is given."""
+        """Raises DatasetError if the mask isn't as large as its image, whose ``(height, width)`` is given."""
         found = self.size()
         if found != size:
             raise DatasetError(

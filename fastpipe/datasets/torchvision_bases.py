@@ -1,6 +1,6 @@
-"""torchvision's dataset classes as base classes of ours, so that ``isinstance(dataset, VisionDataset)`` holds.
+"""Makes torchvision's dataset classes bases of ours, so that ``isinstance(dataset, VisionDataset)`` holds.
 
-Nothing imports torchvision for it: where nobody has, nobody can ask.
+This doesn't import torchvision: as long as no other code has, none can make that check.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import sys
 
 
 def derive_from_torchvision(kind: type) -> None:
-    """Has a dataset's class and its fastpipe bases derive from torchvision's of the same names, once it is imported.
+    """Makes a dataset class and its fastpipe bases derive from torchvision's classes of the same names, if imported.
 
     ``ImageDataset`` derives from ``VisionDataset``; ``ImageFolder`` from ``torchvision.datasets.ImageFolder``, and so
-    on. torchvision's come last, so that no method of ours becomes another.
+    on. torchvision's classes come last in the bases, so that they replace no method of ours.
     """
     theirs = sys.modules.get("torchvision.datasets")
     if theirs is None:
@@ -22,5 +22,5 @@ def derive_from_torchvision(kind: type) -> None:
         base = getattr(theirs, "VisionDataset" if cls.__name__ == "ImageDataset" else cls.__name__, None)
         if base is None or not cls.__module__.startswith("fastpipe.") or issubclass(cls, base):
             continue
-        with contextlib.suppress(TypeError):  # a class of the user's derives from both, in another order
+        with contextlib.suppress(TypeError):  # a user's class may derive from both, in another order
             cls.__bases__ = (*(one for one in cls.__bases__ if not issubclass(base, one)), base)

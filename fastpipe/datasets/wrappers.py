@@ -1,4 +1,4 @@
-"""Datasets within datasets: torch's `Subset` and `ConcatDataset` are walked here alone, and so is any other wrapper."""
+"""Finds datasets within datasets: in torch's `Subset` and `ConcatDataset`, and in any other wrapper."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _CURRENT: Epochs = {}
 
 
 class EpochSubset(Subset[Any]):
-    """A `Subset` of an `ImageDataset`, with other indices in each epoch."""
+    """A `Subset` of an `ImageDataset` whose indices change with the epoch."""
 
     def inner(self, places: Sequence[int], epoch: int | None = None) -> list[int]:
-        """The indices in `dataset` of places in an epoch, None for the current one."""
+        """Converts places in an epoch to indices in `dataset`; `epoch` None stands for the current one."""
         raise NotImplementedError
 
     def describe_epoch(self, epoch: int) -> dict[str, object]:
-        """The content of an epoch, for a state: `adopt_epoch` takes it."""
+        """The content of an epoch, to be saved in a loader's state and given to `adopt_epoch`."""
         raise NotImplementedError
 
     def adopt_epoch(self, content: Mapping[str, object]) -> str:
-        """Gives an epoch the content that `describe_epoch` returned; returns how other content differs that it has."""
+        """Sets an epoch's content to what `describe_epoch` returned; if it had another, returns the difference."""
         raise NotImplementedError
 
     def __getitem__(self, place: int) -> Any:
@@ -43,12 +43,12 @@ class EpochSubset(Subset[Any]):
 
 
 def is_wrapper(dataset: object) -> bool:
-    """Whether a dataset is torch's `Subset` or `ConcatDataset`, or a class derived from one."""
+    """True if a dataset is torch's `Subset` or `ConcatDataset`, or a class derived from one."""
     return isinstance(dataset, (Subset, ConcatDataset))
 
 
 def is_transparent(dataset: object) -> bool:
-    """Whether a wrapper's samples are those of the datasets in it; a class derived from torch's may make others."""
+    """True if a wrapper gives the samples of its datasets unchanged; a class derived from torch's may make others."""
     kind = type(dataset)
     return is_wrapper(dataset) and any(
         all(getattr(kind, name, None) is getattr(known, name, None) for name in ("__getitem__", "__getitems__"))
@@ -57,7 +57,7 @@ def is_transparent(dataset: object) -> bool:
 
 
 def inner_datasets(dataset: object) -> dict[str, Any]:
-    """The datasets within a `Subset` or `ConcatDataset`, by the attribute that each is; empty for other datasets."""
+    """The datasets within a `Subset` or `ConcatDataset`, by attribute name; empty for other datasets."""
     if isinstance(dataset, Subset):
         return {"dataset": dataset.dataset}
     if isinstance(dataset, ConcatDataset):
@@ -71,16 +71,16 @@ def unwrap_subsets(
     epochs: Epochs = _CURRENT,
     through: Callable[[object], bool] = is_wrapper,
 ) -> tuple[Any, Sequence[Any]]:
-    """The dataset within `Subset`s, and the samples' indices there.
+    """Unwraps `Subset`s: returns the dataset within, and the samples' indices in it.
 
     Args:
-        dataset: any.
-        indices: of samples in it.
-        epochs: of datasets that aren't at their current one.
-        through: which wrappers to look through.
+        dataset: any dataset.
+        indices: the samples' indices in `dataset`.
+        epochs: epochs to use instead of the datasets' current ones.
+        through: says which wrappers to unwrap.
     """
     while isinstance(dataset, Subset) and through(dataset):
-        if len(indices):  # without any, an epoch that isn't decided yet stays so
+        if len(indices):  # without indices, don't fix the content of an epoch that isn't fixed yet
             indices = _inner(dataset, indices, epochs)
         dataset = dataset.dataset
     return dataset, indices
@@ -96,9 +96,9 @@ def _inner(subset: Subset[Any], places: Sequence[Any], epochs: Epochs) -> Sequen
 def locate(
     dataset: object, index: int, epochs: Epochs = _CURRENT, through: Callable[[object], bool] = is_wrapper
 ) -> tuple[Any, int]:
-    """The dataset within `Subset`s and `ConcatDataset`s that has a sample, and its index there; see `unwrap_subsets`.
+    """Finds the dataset within `Subset`s and `ConcatDataset`s that has a sample, and the sample's index in it.
 
-    An index that a `ConcatDataset` doesn't have is left to that.
+    If the index is out of a `ConcatDataset`'s range, returns that dataset, which will raise. See `unwrap_subsets`.
     """
     dataset, (index,) = unwrap_subsets(dataset, [index], epochs, through)
     if not (isinstance(dataset, ConcatDataset) and through(dataset) and -len(dataset) <= index < len(dataset)):
@@ -109,12 +109,12 @@ def locate(
 
 
 _NESTED = 3
-"""Lists and dicts in one another that are looked into."""
+"""How many levels of nested lists and dicts are searched."""
 
 
 def image_datasets(dataset: object) -> Iterator[ImageDataset]:
-    """This dataset, or those inside wrappers such as torch's `Subset`, each once."""
-    found: dict[int, object] = {}  # everything that was looked at: wrappers may share a dataset, or lead back
+    """Yields this dataset, or the image datasets inside a wrapper such as torch's `Subset`, each once."""
+    found: dict[int, object] = {}  # all visited objects: wrappers may share a dataset, or refer back in a circle
     todo = [dataset]
     while todo:
         one = todo.pop()
@@ -151,10 +151,10 @@ def _attributes(wrapper: object) -> Iterator[object]:
 
 
 def _datasets_in(value: Any, depth: int) -> Iterator[object]:
-    kind = type(value)  # what an object says of itself may be code
+    kind = type(value)  # not ``__class__``, which an object may compute
     members = next((members for base, members in _MEMBERS.items() if issubclass(kind, base)), None)
     if members is not None:
-        # of a list of a million paths, only the first is looked at
+        # look at the first member only: it may be a list of a million paths
         if depth and any(True for one in islice(members(value), 1) for _ in _datasets_in(one, depth - 1)):
             for member in list(members(value)):
                 yield from _datasets_in(member, depth - 1)
@@ -169,11 +169,11 @@ _MEMBERS: dict[type, Callable[[Any], Iterable[Any]]] = {
     list: list.__iter__,
     tuple: tuple.__iter__,
 }
-"""By type of container, a function that gives its members, whatever a derived class makes of iteration."""
+"""For each type of container, the base's function for its members, even if a derived class overrides iteration."""
 
 
 def _may_be_dataset(kind: type) -> bool:
-    """Whether a class's objects may be data sets, or hold some; a class itself, such as an Enum, isn't one."""
+    """True if objects of a class may be datasets or hold some; False for metaclasses, whose objects are classes."""
     if issubclass(kind, type):
         return False
     has_items = any("__getitem__" in vars(base) for base in kind.__mro__)
@@ -181,13 +181,13 @@ def _may_be_dataset(kind: type) -> bool:
 
 
 def split_samples(dataset: object, samples: float) -> list[tuple[ImageDataset, float]]:
-    """Splits a number of samples between the image datasets; in a `ConcatDataset` by their lengths.
+    """Splits a number of samples between the image datasets in a dataset; in a `ConcatDataset` by their lengths.
 
-    References that lead back in a circle pass nothing on.
+    References that lead back in a circle get no share.
     """
     parts: dict[int, list[tuple[Any, float]]] = {}
     found: list[ImageDataset] = []
-    places: dict[int, int] = {}  # in the order in which wrappers are left: what one holds is left before
+    places: dict[int, int] = {}  # depth-first post-order: a wrapper comes after the datasets that it holds
     todo = [(dataset, False)]
     while todo:
         one, is_left = todo.pop()
@@ -208,7 +208,7 @@ def split_samples(dataset: object, samples: float) -> list[tuple[ImageDataset, f
 
 
 def _parts(dataset: Any) -> list[tuple[Any, float]]:
-    """The datasets that a wrapper holds, and the share of its samples that each makes; none of an `ImageDataset`."""
+    """The datasets that a wrapper holds, each with its share of the samples; empty for an `ImageDataset`."""
     if _is_ours(dataset):
         return []
     if issubclass(type(dataset), ConcatDataset):

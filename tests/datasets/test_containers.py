@@ -380,7 +380,7 @@ def test_a_changed_and_an_added_shard_are_listed_alone(
         ({"a.jpg": b"1", "a.json": b"{}"}, {"label": "json:label"}, "a.json is no JSON with a field 'label'"),
         ({"a.jpg": b"1", "a.json": b'{"label": 1.5}'}, {"label": "json:label"}, "the label in a.json is 1.5"),
         ({"a.jpg": b"1", "a.cls": b"\xff\xfe"}, {}, "a.cls is no text"),
-        ({"a.jpg": b"1", "./a.jpg": b"1", "a.cls": b"0"}, {}, "a.jpg is in it twice"),
+        ({"a.jpg": b"1", "./a.jpg": b"1", "a.cls": b"0"}, {}, "a.jpg occurs twice"),
     ],
 )
 def test_shards_that_cannot_be_used(

@@ -382,7 +382,7 @@ def test_a_function_without_transforms_and_its_mistakes(voc: Path) -> None:
 def test_a_loader_that_gives_no_image_is_told(voc: Path, given: Any, transforms: Any) -> None:
     _of_number.root = voc / "VOCdevkit" / "VOC2012"
     dataset = fastpipe.SampleDataset(_of_number, 4, transforms, loader=lambda path: given, on_error="replace")
-    with pytest.raises(fastpipe.errors.DatasetError, match=f"loader=.* gives {type(given).__name__} for .*p2.jpg"):
+    with pytest.raises(fastpipe.errors.DatasetError, match=f"loader=.* returned {type(given).__name__} for .*p2.jpg"):
         dataset[2]
 
 

@@ -193,7 +193,7 @@ def test_the_conformance_suite(root: Path, promise: str, words: str) -> None:
 
 
 def test_what_a_store_cant_do(root: Path, tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match="is_valid_file, find_classes and make_dataset look into folders"):
+    with pytest.raises(DatasetError, match="is_valid_file, find_classes and make_dataset need a folder"):
         fastpipe.ImageFolder(Files(root), is_valid_file=bool)
     with pytest.raises(DatasetError, match=r"cache= keeps files of a store, and .*train is none: leave it out"):
         fastpipe.ImageFolder(root, cache=fastpipe.Cache(tmp_path / "cache"))

@@ -137,5 +137,5 @@ def test_what_isnt_there(store: str) -> None:
         DatasetError, match="there are no shards in memory://containers/train: none of its files ends in"
     ):
         fastpipe.ImageShards(RemoteSource(f"{store}/train"))
-    with pytest.raises(DatasetError, match="shards of several stores can't be read as one data set"):
+    with pytest.raises(DatasetError, match="shards of several stores can't be read as one dataset"):
         fastpipe.ImageShards([f"{store}/shards/000.tar", "s3://bucket/001.tar"])
