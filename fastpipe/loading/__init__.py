@@ -1,4 +1,4 @@
-"""The loader, from datasets to batches; samplers that hold no list of indices, and the choice of settings."""
+"""The loader, which makes batches of datasets; samplers that hold no list of indices; the tuning of settings."""
 
 from fastpipe.loading import samplers
 from fastpipe.loading.loader import DataLoader

@@ -1,4 +1,4 @@
-"""Keeping `fastpipe.DataLoader` through Accelerate, which puts torch's loader in the place of whatever it prepares."""
+"""Keeps `fastpipe.DataLoader` in use with Accelerate, which replaces any loader that it prepares by torch's."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from fastpipe.loading.base import LoaderBase
 
 
 def prepare_loader(loader: LoaderBase, accelerator: Any) -> Any:
-    """Accelerate's loader, with one of `loader`'s class within it that gives this rank's batches."""
+    """Returns Accelerate's loader, with a loader of `loader`'s class inside that gives this rank's batches."""
     asked = copy.copy(loader)
-    asked._warned_of_loss = True  # nothing is lost here
+    asked._warned_of_loss = True  # no threads are lost here, so don't warn
     result = accelerator.prepare_data_loader(asked)
     torchs = getattr(result, "base_dataloader", None)
     if type(torchs) is not TorchDataLoader:
-        warn_lost(loader, f"this Accelerator gives a {type(result).__name__} that it makes batches for itself")
+        warn_lost(loader, f"this Accelerator gives a {type(result).__name__} that makes the batches itself")
         return result
     batches: dict[str, object] = {"batch_sampler": torchs.batch_sampler}
     if torchs.batch_sampler is None:
@@ -42,24 +42,24 @@ def prepare_loader(loader: LoaderBase, accelerator: Any) -> Any:
         memory_format=loader.memory_format,
         threads=loader.threads,
     )
-    if ours._resumable() is None:  # Accelerate asks after each batch, and keeps the answer to itself
+    if ours._resumable() is None:  # Accelerate calls state_dict after each batch, and uses the result only itself
         vars(ours)["state_dict"] = dict
     else:
         result.load_state_dict = lambda state: _load(result, ours, state)
     result.base_dataloader = ours
-    result._is_accelerate_prepared = True  # accelerator.prepare leaves it as it is
+    result._is_accelerate_prepared = True  # so that accelerator.prepare doesn't replace it
     return result
 
 
 def _load(prepared: Any, ours: LoaderBase, state: Mapping[str, Any]) -> None:
-    """Loads a state, and has Accelerate's loader, which counts epochs itself, go on with the one of the state."""
+    """Loads a state, and sets the epoch that Accelerate's loader counts to the state's."""
     ours.load_state_dict(state)
     prepared.iteration = ours._sampler().next_epoch
     prepared.dl_state_dict = ours.state_dict()
 
 
 def warn_lost(loader: LoaderBase, why: str) -> None:
-    """Warns that a loader's threads don't come through Accelerate."""
+    """Warns that Accelerate drops a loader's threads."""
     warn_again(
         f"threads={loader.threads} is lost: {why}. Call loader.prepare(accelerator) in place of "
         "accelerator.prepare(loader), or use workers (num_workers=…), which torch's loader has, too."

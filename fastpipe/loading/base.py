@@ -1,4 +1,4 @@
-"""The loader as its parts see it: what an iteration, torch's iterators and the checks use of it."""
+"""The part of the loader's interface that an iteration, torch's iterators and the checks use."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from fastpipe.loading.statistics import LoaderMeter
 
 
 class Progress:
-    """Progress of an iteration, for `state_dict`.
+    """Progress of an iteration, saved by `state_dict`.
 
     Attributes:
-        sampler: the iteration's own, or the loader's before the first one.
-        start: samples of the epoch that came before it, in the run that it resumes.
-        batches: how many it has handed out, or left out because nothing was left of them.
+        sampler: the iteration's own sampler, or the loader's before the first iteration.
+        start: the epoch's samples that the resumed run had handed out before.
+        batches: the number of batches handed out, including empty ones that were left out.
         finished: whether its loop has ended.
-        is_loaded: there is no iteration yet: the next one begins here.
-        touched: when it last handed out a batch.
+        is_loaded: the state was loaded, and no iteration has begun: the next one begins here.
+        touched: the time at which it last handed out a batch.
     """
 
     def __init__(self, sampler: Any, *, is_loaded: bool = False, finished: bool = False) -> None:
@@ -35,7 +35,7 @@ class Progress:
 
 
 class LoaderBase(TorchDataLoader[Any]):
-    """Base of `fastpipe.DataLoader`: its attributes and methods that its parts use, beside torch's."""
+    """Base of `fastpipe.DataLoader`: declares what its parts use of it beside torch's attributes and methods."""
 
     device: torch.device | None
     dtype: torch.dtype | None
@@ -43,16 +43,16 @@ class LoaderBase(TorchDataLoader[Any]):
     threads: int | None
     _batch_spec: BatchSpec
     _given_collate: Callable[[list[Any]], object] | None
-    _keeps_streams: bool  # a thread of the next epoch goes on with this one's random numbers
+    _keeps_streams: bool  # the thread's random streams continue into the next epoch
     _warned_of_obstacle: bool
     _warned_of_loss: bool
-    _epoch: int | None  # of the last iteration
-    _epochs: dict[SharedEpoch, int]  # the same, of each dataset that has a seed
+    _epoch: int | None  # the last iteration's epoch
+    _epochs: dict[SharedEpoch, int]  # the last iteration's epoch of each dataset that has a seed
     _progress: Progress
     _meter: LoaderMeter
 
     def _sampler(self) -> Any:
-        """The sampler of the indices, whether batches are made of them by torch or by the user's batch sampler."""
+        """The sampler that gives single indices, also if the user gave a batch sampler."""
         raise NotImplementedError
 
     def state_dict(self) -> dict[str, Any]:
@@ -60,7 +60,7 @@ class LoaderBase(TorchDataLoader[Any]):
         raise NotImplementedError
 
     def load_state_dict(self, state: Mapping[str, Any], *, allow_changes: bool = False) -> None:
-        """Goes on where the state was taken."""
+        """Resumes where the state was saved."""
         raise NotImplementedError
 
     def _resumable(self) -> Any:
@@ -68,5 +68,5 @@ class LoaderBase(TorchDataLoader[Any]):
         raise NotImplementedError
 
     def _iterator_over(self, rest: Iterator[object] | None, given: int, epochs: dict[SharedEpoch, int]) -> Any:
-        """torch's iterator over the rest of an iteration that a newer one took them from."""
+        """torch's iterator over the rest of an iteration whose iterator a newer iteration has taken over."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""The thread that makes batches ahead of time in this one process; the core's threads work for it."""
+"""The thread that makes batches ahead of time in the training process, with the core's threads."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _LAST_BATCH_S = 10.0
 
 @dataclass(slots=True, eq=False)
 class BatchTask:
-    """One batch that is wanted."""
+    """One batch to make."""
 
-    indices: Any  # what the sampler gave
-    options: BatchSpec  # what is asked of the dataset, the datasets' epochs with it
-    state: GeneratorStates | None = None  # the streams when it was begun; None as long as it isn't
+    indices: Any  # the sampler's output
+    options: BatchSpec  # given to the dataset; holds the datasets' epochs
+    state: GeneratorStates | None = None  # the streams' state when the batch was begun; None before
     result: Any = None
     error: BaseException | None = None
     done: bool = False
@@ -37,20 +37,20 @@ class BatchTask:
 
 
 class BatchMaker:
-    """Makes tasks in their order, in a thread or where it is called; knows nothing of who wants them.
+    """Makes batches in order, in its thread or in the calling one.
 
-    In the thread a task is begun, read and drawn, while the core makes the last images of the one before.
+    The thread reads and draws the next batch while the core makes the last images of the one before.
 
     Args:
-        dataset: the loader's.
-        batches: whether the sampler gives batches of indices, not single ones.
-        collate: makes a batch of what the dataset gives.
-        streams: its random numbers.
-        pin: whether batches go to pinned memory.
+        dataset: the loader's dataset.
+        batches: whether the sampler gives batches of indices, not single indices.
+        collate: makes a batch of the dataset's samples.
+        streams: the random streams to draw from.
+        pin: whether batches are put into pinned memory.
 
     Attributes:
-        owner: the process that it is good for.
-        at: the task that it is at.
+        owner: id of the process that made it, the only one in which it works.
+        at: the task that is being made.
     """
 
     def __init__(
@@ -68,17 +68,18 @@ class BatchMaker:
         self._collate = collate
         self._streams = streams
         self._pin = pin
-        # A thread begins at GPU 0, and pinning makes a context there: hundreds of megabytes of another rank's.
+        # A new thread uses GPU 0, and pinning would create a context there: hundreds of megabytes of another rank's
+        # GPU.
         self._gpu = torch.cuda.current_device() if pin and torch.cuda.is_available() else None
         self._changed = threading.Condition()
-        # under the lock:
+        # guarded by the lock:
         self._tasks: deque[BatchTask] = deque()
         self._thread: threading.Thread | None = None
-        self._more = False  # there will be further tasks
+        self._more = False  # whether further tasks will come
         _makers.add(self)
 
     def add(self, task: BatchTask, more: bool) -> None:
-        """Has a task made in the thread; `more`: others will follow, so that it's worth to wait for them."""
+        """Queues a task for the thread; `more` says that others will follow, so that the thread waits for them."""
         with self._changed:
             self._tasks.append(task)
             self._more = more
@@ -89,30 +90,30 @@ class BatchMaker:
             self._changed.notify_all()
 
     def end(self) -> None:
-        """No further tasks: the thread ends after the last one."""
+        """Says that no further tasks come: the thread ends after the last one."""
         with self._changed:
             self._more = False
             self._changed.notify_all()
 
     def drop(self, tasks: list[BatchTask]) -> None:
-        """Forgets the last tasks, in their order; the next one's random numbers are those of the first of them."""
+        """Drops the last tasks, given in order; the next task added gets the random numbers of the first of them."""
         with self._changed:
             for task in tasks:
                 task.wanted = False
             self._tasks = deque(task for task in self._tasks if task.wanted)
             state = next((task.state for task in tasks if task.state is not None), None)
-            if state is not None:  # the one that is being made goes on with what is nobody's any more
+            if state is not None:  # a dropped task that is being made keeps the old streams
                 self._streams = Streams(state)
 
     def go_on_with(self, streams: Streams, ahead: list[BatchTask]) -> None:
-        """Sets the random numbers of the tasks to come; those `ahead` draw none of these, and keep no state of them."""
+        """Sets the streams for later tasks; clears the state of the tasks `ahead`, which don't draw from streams."""
         with self._changed:
             self._streams = streams
             for task in ahead:
                 task.state = None
 
     def close(self) -> None:
-        """Forgets everything; the thread ends after the batch that it is at."""
+        """Drops all tasks; the thread ends after the batch that it is making."""
         if os.getpid() == self.owner:
             with self._changed:
                 for task in self._tasks:
@@ -132,7 +133,7 @@ class BatchMaker:
             return self._changed.wait_for(lambda: task.done, seconds)
 
     def make_here(self, task: BatchTask) -> None:
-        """Makes a task in the calling thread, with the streams in the global generators' place."""
+        """Makes a task in the calling thread; its streams replace the global generators meanwhile."""
         if not task.done:
             streams = self._streams
             task.state = streams.save()
@@ -146,27 +147,27 @@ class BatchMaker:
     def _run(self) -> None:
         if self._gpu is not None:
             torch.cuda.set_device(self._gpu)
-        before: Iterator[None] | None = None  # a task whose last images are being made
+        before: Iterator[None] | None = None  # the task whose last images are being made
         while True:
             with self._changed:
                 while not self._tasks and self._more and before is None:
                     self._changed.wait()
                 if not self._tasks and before is None:
-                    self._thread = None  # the next task gets another one
+                    self._thread = None  # the next task starts a new thread
                     return
                 now = None
                 if self._tasks:
                     task, streams = self._tasks.popleft(), self._streams
                     task.state = streams.save()
                     now = self._made(task, streams)
-                    del task, streams  # a batch lives only as long as somebody wants it
+                    del task, streams  # keep no reference to the finished batch
             for one in (now, before, now):
                 if one is not None:
                     next(one, None)
             before, now = now, None
 
     def _made(self, task: BatchTask, streams: Streams) -> Iterator[None]:
-        """Makes a task: so far that others can be finished; then all of it but what the core is still at; the rest."""
+        """Makes a task in three steps: begins it, submits the rest, waits for it; `_run` interleaves two tasks."""
         try:
             with streams.active():
                 pending = self._submitted(task)
@@ -187,7 +188,7 @@ class BatchMaker:
         self._notify(task)
 
     def _submitted(self, task: BatchTask) -> PendingBatch | None:
-        """A batch that the core is making; None for what an image dataset alone doesn't say."""
+        """Begins a batch in the core; returns None if the samples aren't those of an image dataset alone."""
         self.at = task
         if not self._batches or not isinstance(task.indices, list):
             return None
@@ -202,7 +203,7 @@ class BatchMaker:
         else:
             made = pending.result()
         batch = self._collate(made)
-        # What is pinned stays where it is. No device is named: torch took one up to 2.7, and has only one since.
+        # Pinned memory isn't copied again. torch takes a device argument only up to version 2.7.
         return cast(Any, pin_memory.pin_memory)(batch) if self._pin else batch
 
     def _notify(self, task: BatchTask) -> None:
@@ -216,7 +217,7 @@ _makers: weakref.WeakSet[BatchMaker] = weakref.WeakSet()
 
 @atexit.register
 def _end_all() -> None:
-    """The interpreter kills threads that want it back while it ends, also those within C++ code, which aborts then."""
+    """Ends the threads at exit: one that returned from C++ code to an ending interpreter would abort the process."""
     makers = list(_makers)
     for maker in makers:
         maker.close()

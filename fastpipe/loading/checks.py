@@ -1,4 +1,4 @@
-"""Checks of a `fastpipe.DataLoader`: its arguments, a state to go on from, room for its batches, epochs that repeat."""
+"""Checks of a `fastpipe.DataLoader`: arguments, loaded states, shared memory for batches, repeated epochs."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ from fastpipe.memory.shm_pool import too_small
 from fastpipe.rng import keyed_generators
 from fastpipe.types import ImageShape
 
-# Batches have one size whatever the images' sizes are, so that one drawn size serves; no file is read.
+# Batches have one size whatever the images' sizes are, so any shape serves to draw it; no file is read.
 _ANY_SHAPE = ImageShape(480, 640)
-_EPOCH_FOR_A_WORKER = 10_000  # images: seconds, of which threads in the training process cost it a tenth or more
-_ROOM_FOR_A_WORKER = 1 << 30  # bytes: containers often have 64 MB, less than a few batches take
+_EPOCH_FOR_A_WORKER = 10_000  # images, some seconds: threads in the training process would slow it by 10% or more
+_ROOM_FOR_A_WORKER = 1 << 30  # bytes of shared memory: containers often have 64 MB, too little for a few batches
 
 
 def workers_and_threads(
     workers: int | None, threads: int | Literal["auto"] | None, dataset: object, context: object
 ) -> tuple[int, int | None]:
-    """The numbers of workers and of the threads that decode a batch in each process, where either is left open.
+    """Chooses the number of workers, and of threads that decode a batch in each process, if either is left open.
 
-    "auto" shares the CPUs between the processes; one worker leaves one to the training. With "auto", no number of
-    workers is one where a process pays, see `_worker_pays`.
+    ``threads="auto"`` divides the CPUs among the processes; a single worker leaves one CPU to the training. With
+    "auto", ``workers=None`` means one worker if that pays, see `_worker_pays`, else none.
 
     Raises:
-        DatasetError: a negative number of threads, or another word; more workers than any machine runs.
+        DatasetError: the number of threads is invalid, or there are more than ``MOST_PROCESSES`` workers.
     """
-    if isinstance(workers, int) and workers > MOST_PROCESSES:  # of others torch says what is wrong
+    if isinstance(workers, int) and workers > MOST_PROCESSES:  # torch reports other invalid values
         whole_number("num_workers", workers, "the number of workers", most=MOST_PROCESSES, error=DatasetError)
     given: Any = threads
     if given != "auto":
@@ -57,10 +57,11 @@ def workers_and_threads(
 
 
 def _worker_pays(dataset: Any, context: object, cpus: int) -> bool:
-    """Whether threads had better be in a worker than in the training process, whose launches of kernels they delay.
+    """True if the threads should run in a worker; in the training process they delay its launches of kernels.
 
-    A worker has to start for each epoch, which takes longer than it saves in one of few images, and where processes
-    aren't forked, it takes seconds and needs a main module that can be imported.
+    A worker starts for each epoch: with few images, the start takes longer than the worker saves. Where processes
+        aren't
+    forked, the start takes seconds and needs a main module that can be imported.
     """
     if isinstance(dataset, IterableDataset) or not any(image_datasets(dataset)) or len(dataset) < _EPOCH_FOR_A_WORKER:
         return False
@@ -72,7 +73,7 @@ def _worker_pays(dataset: Any, context: object, cpus: int) -> bool:
     return (
         cpus > 1
         and forks
-        and not multiprocessing.current_process().daemon  # such a process must not have any of its own
+        and not multiprocessing.current_process().daemon  # daemonic processes can't have children
         and (room is None or room.free >= _ROOM_FOR_A_WORKER)
     )
 
@@ -80,7 +81,7 @@ def _worker_pays(dataset: Any, context: object, cpus: int) -> bool:
 def check_output(
     device: torch.device | str | None, dtype: torch.dtype | None, memory_format: torch.memory_format
 ) -> None:
-    """Raises a DatasetError where batches can't be made in a dtype or memory format, or can't be on a device."""
+    """Raises a DatasetError if batches can't have the dtype or memory format, or can't be put on the device."""
     if dtype is not None and not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
         raise DatasetError(f"dtype={dtype}: give a floating dtype; for uint8 images end the transform in PILToTensor.")
     if memory_format not in (torch.contiguous_format, torch.channels_last):
@@ -94,7 +95,7 @@ def check_output(
 
 
 def check_state(state: object) -> None:
-    """Raises a DatasetError, which says what was given, where a state is none of `DataLoader.state_dict`'s."""
+    """Raises a DatasetError if a state isn't one that `DataLoader.state_dict` returned; the message describes it."""
     if _is_state(state):
         return
     what = f"a {type(state).__name__}"
@@ -107,18 +108,18 @@ def check_state(state: object) -> None:
 
 
 def _is_state(value: object) -> bool:
-    """Whether something is what `DataLoader.state_dict` gives."""
+    """True if a value looks like a state that `DataLoader.state_dict` returned."""
     return isinstance(value, Mapping) and isinstance(value.get("sampler"), Mapping) and "epoch" in value["sampler"]
 
 
 def check_shared_memory(datasets: Iterable[ImageDataset], batch_size: int, ahead: int, options: BatchSpec) -> None:
-    """Warns where the batches that workers make ahead may not fit; nothing where their size can't be told beforehand.
+    """Warns if the batches that workers make ahead may not fit into shared memory; skipped if their size isn't known.
 
     Args:
-        datasets: those that batches come from.
+        datasets: the datasets that the batches come from.
         batch_size: images in a batch.
-        ahead: batches that exist at once.
-        options: what is wanted of a batch.
+        ahead: the number of batches that exist at once.
+        options: the batches' dtype and memory format.
 
     Raises:
         LoaderError: not even one batch fits.
@@ -141,14 +142,14 @@ def _batch_bytes(dataset: ImageDataset, batch_size: int, options: BatchSpec) -> 
         return None
     try:
         recipe = dataset.pipeline.draw(_ANY_SHAPE, keyed_generators(0))
-    except (FastpipeError, ValueError):  # a transform that wants another size; its own error tells that better
+    except (FastpipeError, ValueError):  # the transform needs another size; its own error at the first sample says so
         return None
     return batch_bytes(recipe, batch_size, options)
 
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """The loader that gave all batches of an epoch."""
+    """Describes the loader that gave all batches of an epoch."""
 
     loader: weakref.ref[LoaderBase]
     dataset: weakref.ref[Dataset[Any]]
@@ -156,10 +157,10 @@ class _Given:
 
 
 def note_given(loader: LoaderBase, epochs: Iterable[SharedEpoch]) -> None:
-    """Notes that a loader gave all batches of the epoch that its datasets are at."""
+    """Records that a loader gave all batches of its datasets' current epoch."""
     try:
         dataset = weakref.ref(loader.dataset)
-    except TypeError:  # a dataset with slots
+    except TypeError:  # a class with slots can't be weakly referenced
         return
     given = _Given(weakref.ref(loader), dataset, _settings(loader))
     for epoch in epochs:
@@ -167,10 +168,10 @@ def note_given(loader: LoaderBase, epochs: Iterable[SharedEpoch]) -> None:
 
 
 def warn_of_repetition(loader: LoaderBase, epochs: Iterable[SharedEpoch], sampler: object) -> None:
-    """Warns, once for a dataset, if a new loader repeats the epoch of an equal one that is gone.
+    """Warns, once for each dataset, if a new loader repeats the epoch of an equal loader that was deleted.
 
-    Two loaders that are there together, of other settings, or without shuffling, are compared with each other or serve
-    an evaluation: nothing is said of these.
+    It doesn't warn if the first loader still exists, has other settings, or doesn't shuffle: such loaders are used for
+    comparisons or evaluation.
     """
     if isinstance(sampler, SequentialSampler):
         return
@@ -188,9 +189,9 @@ def warn_of_repetition(loader: LoaderBase, epochs: Iterable[SharedEpoch], sample
 
 
 def warn_of_whole_epochs() -> bool:
-    """Warns a rank that shuffles all of a dataset by itself; False where there is one rank, so far.
+    """Warns on rank 0 if every rank shuffles the whole dataset; returns False if there is only one rank so far.
 
-    Lightning, Accelerate and the Trainer make loaders with a sampler for the rank, which don't come here.
+    Loaders that Lightning, Accelerate and the Trainer make have a sampler for the rank, and aren't checked here.
     """
     rank, count = rank_and_count()
     if count < 2:

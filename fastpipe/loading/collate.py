@@ -1,4 +1,4 @@
-"""Collates what a dataset returns into the batch that the loader hands out."""
+"""Collates a dataset's samples into the batch that the loader hands out."""
 
 from __future__ import annotations
 
@@ -16,30 +16,31 @@ from fastpipe.errors import PlanError
 from fastpipe.executor import BatchSpec, CollatedBatch, ImageBatch
 
 DRAW_NOTHING = (default_collate, default_convert, collate_fn)
-"""Functions that make a batch and are nobody's own: a thread may call them."""
+"""Collate functions known to draw no random numbers: a thread may call them."""
 
 
 @dataclass(slots=True)
 class DeferredImages:
-    """uint8 images on their way to where ``ToTensor`` and ``Normalize`` will run."""
+    """uint8 images on which ``ToTensor`` and ``Normalize`` will run on the loader's device."""
 
     images: torch.Tensor  # ``(N, C, H, W)`` uint8
-    # mean and std: float32 ``(1, C, 1, 1)``, or ``(N, C, 1, 1)`` where the images differ
+    # mean and std: float32 ``(1, C, 1, 1)``, or ``(N, C, 1, 1)`` if they differ between images
     mean: torch.Tensor
     std: torch.Tensor
-    dtype: torch.dtype  # of the finished images
-    multiplied: bool = False  # by 1 / 255, as v2's ``ToDtype`` does, and not divided by 255
+    dtype: torch.dtype  # the finished images' dtype
+    multiplied: bool = False  # multiply by 1 / 255, as v2's ``ToDtype`` does, instead of dividing by 255
 
     def pin_memory(self, *device: torch.device | str) -> DeferredImages:
-        """The same in pinned memory; torch's loader calls this. One part that isn't would hold up the process."""
+        """A copy in pinned memory, for torch's loader; all parts, as an unpinned one would be copied synchronously."""
         images, mean, std = (part.pin_memory(*device) for part in (self.images, self.mean, self.std))
         return DeferredImages(images, mean, std, self.dtype, self.multiplied)
 
     def finish(self, device: torch.device) -> torch.Tensor:
-        """The finished images on a device; the same operations in the same order as on the CPU, in float32."""
+        """Finishes the images on a device, with the same operations in the same order as on the CPU, in float32."""
         pixels, mean, std = (to_device(part, device) for part in (self.images, self.mean, self.std))
         pixels = pixels.to(torch.float32)
-        # By a tensor of the device: CUDA divides by a number as a product with its inverse, which rounds otherwise.
+        # Divide by a tensor on the device: CUDA turns division by a number into a product with its inverse, which
+        # rounds differently.
         pixels = pixels.mul_(1.0 / 255) if self.multiplied else pixels.div_(pixels.new_full((), 255))
         return pixels.sub_(mean).div_(std).to(self.dtype)
 
@@ -48,7 +49,7 @@ class DeferredImages:
 class BatchCollate:
     """The loader's ``collate_fn``: passes a finished batch through, and collates a list as `collate` does."""
 
-    options: BatchSpec  # what was asked of the dataset
+    options: BatchSpec  # the options that the dataset was called with
     collate: Callable[[list[Any]], object] = default_collate  # the user's function, or torch's ``default_collate``
 
     def __call__(self, samples: CollatedBatch | ImageBatch | list[Any]) -> Any:
@@ -76,7 +77,7 @@ class BatchCollate:
                 raise
             if any(isinstance(image, Image.Image) for image in images):
                 raise PlanError(
-                    "the samples are PIL images, which make no batch: end the transform in ToTensor() or "
+                    "the samples are PIL images, which can't be collated: end the transform in ToTensor() or "
                     f"PILToTensor(), or give the loader a collate_fn. ({error})"
                 ) from error
             if len(shapes) < 2:
@@ -102,12 +103,13 @@ class EmptyBatch:
 
 @dataclass(frozen=True)
 class CollateGood:
-    """A ``collate_fn`` that never sees a sample that was left out.
+    """A ``collate_fn`` that drops samples that were left out before it calls the user's.
 
-    A dataset leaves them out of a list by itself; asked for one sample, as by torch's `ConcatDataset`, it gives None.
+    A dataset leaves bad samples out of a list by itself. For a single sample, as torch's `ConcatDataset` requests it,
+    it returns None.
     """
 
-    collate: Callable[[Any], object]  # takes the rest
+    collate: Callable[[Any], object]  # collates the remaining samples
 
     def __call__(self, samples: object) -> object:
         if isinstance(samples, list):
@@ -116,22 +118,22 @@ class CollateGood:
 
 
 def to_device(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
-    """A tensor on a device.
+    """Moves a tensor to a device.
 
-    To CUDA the copy may end after this call: pinned memory isn't used again before it has, and other memory has been
-    read by then. No other device promises that of memory that is used again for the next batch.
+    The copy to CUDA may be asynchronous: torch doesn't reuse pinned memory before the copy has ended, and has read
+    unpinned memory when the call returns. Other devices don't guarantee that, so their copies are synchronous.
     """
     return tensor.to(device, non_blocking=device.type == "cuda")
 
 
 def map_tensors(function: Callable[[Any], object], batch: object) -> Any:
-    """A batch with a function applied to each tensor in it, in lists, tuples, named tuples and mappings of any depth.
+    """Applies a function to each tensor in a batch, in lists, tuples, named tuples and mappings of any depth.
 
     Deferred images count as one tensor.
     """
     if isinstance(batch, (torch.Tensor, DeferredImages)):
         return function(batch)
-    if isinstance(batch, MutableMapping):  # a copy keeps what its class holds besides, as torch's pin_memory does
+    if isinstance(batch, MutableMapping):  # a copy keeps the class's other attributes, as in torch's pin_memory
         mapped = copy.copy(batch)
         mapped.update({name: map_tensors(function, value) for name, value in batch.items()})
         return mapped
@@ -143,7 +145,7 @@ def map_tensors(function: Callable[[Any], object], batch: object) -> Any:
 
 
 def batch_tensors(batch: object) -> list[torch.Tensor]:
-    """The tensors of a batch, those of images that are normalised later among them."""
+    """The tensors of a batch, including those of deferred images."""
     found: list[torch.Tensor] = []
     map_tensors(lambda part: found.append(part.images if isinstance(part, DeferredImages) else part), batch)
     return found

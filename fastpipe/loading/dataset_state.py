@@ -1,4 +1,4 @@
-"""A dataset's description in a loader's state, from which a run that goes on sees that it has another dataset."""
+"""A dataset's description in a loader's state, by which a resumed run finds out that its dataset is another one."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from fastpipe.datasets.wrappers import EpochSubset, inner_datasets, is_transpare
 from fastpipe.errors import DatasetError, FastpipeWarning
 
 _COMPARED = 64
-"""Samples that are described, spread over the dataset."""
+"""The number of samples that are described, spread evenly over the dataset."""
 
 
 def describe_dataset(dataset: object, epoch: int = 0) -> dict[str, Any]:
-    """The length of a dataset, and a short digest of some of its samples' names and targets.
+    """Describes a dataset by its length, and short digests of some samples' names and targets.
 
-    A file's name is its last two folders and its own, so that a dataset may lie elsewhere on another machine. Of a
-    dataset whose samples have no names that are known without reading them, neither is there. One that grows has its
-    source's, and the content of the epoch.
+    Of a path, the file name and the last two folders count, so that the dataset may be in another place on another
+    machine. There are no digests if the samples have no names that are known without reading them. A growing dataset is
+    described by its source and the content of the epoch.
     """
     if isinstance(dataset, EpochSubset):
         return {**describe_dataset(dataset.dataset), "content": dataset.describe_epoch(epoch)}
@@ -33,15 +33,15 @@ def describe_dataset(dataset: object, epoch: int = 0) -> dict[str, Any]:
 
 
 def check_dataset(saved: Mapping[str, object] | None, dataset: object, allow_changes: bool) -> bool:
-    """Warns and returns True if this isn't the dataset that a state was saved with.
+    """Returns True, after a warning, if a dataset isn't the one that a state was saved with.
 
     Args:
-        saved: what `describe_dataset` gave of that one; None where it isn't known.
-        dataset: this one.
-        allow_changes: don't refuse another one.
+        saved: the saved result of `describe_dataset`; None if there is none.
+        dataset: the dataset to compare.
+        allow_changes: warn instead of raising.
 
     Raises:
-        DatasetError: it is another one; says what differs.
+        DatasetError: the dataset is another one; the message says what differs.
     """
     changed = _difference(saved, dataset)
     if not changed:
@@ -57,7 +57,7 @@ def check_dataset(saved: Mapping[str, object] | None, dataset: object, allow_cha
 
 
 def _difference(saved: Mapping[str, Any] | None, dataset: object) -> str:
-    """The difference in words; empty where none is seen. An epoch that isn't decided gets the saved content."""
+    """Describes the difference; empty if none is found. Gives the saved content to an epoch without content yet."""
     if isinstance(dataset, EpochSubset):
         content = (saved or {}).get("content")
         return _difference(saved, dataset.dataset) or (dataset.adopt_epoch(content) if content else "")
@@ -72,7 +72,7 @@ def _difference(saved: Mapping[str, Any] | None, dataset: object) -> str:
         return ""
     name, target = _named(dataset, others[0])
     return (
-        f"{len(others)} of {len(now['samples'])} samples that were compared are others; the first is {others[0]:,}, "
+        f"{len(others)} of {len(now['samples'])} compared samples differ; the first is {others[0]:,}, "
         f"now {name} with target {target!r:.40}"
     )
 
@@ -82,7 +82,7 @@ def _compared(length: int) -> list[int]:
 
 
 def _has_names(dataset: object) -> bool:
-    if isinstance(dataset, EpochSubset):  # its content is an epoch's
+    if isinstance(dataset, EpochSubset):  # its samples depend on the epoch
         return False
     if is_wrapper(dataset):
         return is_transparent(dataset) and all(map(_has_names, inner_datasets(dataset).values()))

@@ -1,4 +1,4 @@
-"""Batches on their way to the training device, and ``ToTensor`` and ``Normalize`` there."""
+"""Moves batches to the training device, and runs ``ToTensor`` and ``Normalize`` there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Source(Protocol):
 
     @property
     def is_drained(self) -> bool:
-        """Whether all batches were handed out."""
+        """True if all batches were handed out."""
 
     def __next__(self) -> object: ...
 
@@ -26,7 +26,7 @@ class DeviceBatches(Iterator[Any]):
 
     Args:
         source: the batches.
-        device: where they go.
+        device: the device to move them to.
     """
 
     def __init__(self, source: Source, device: torch.device) -> None:
@@ -35,7 +35,7 @@ class DeviceBatches(Iterator[Any]):
 
     @property
     def is_drained(self) -> bool:
-        """Whether all batches were handed out."""
+        """True if all batches were handed out."""
         return self.source.is_drained
 
     def __next__(self) -> object:
@@ -43,26 +43,26 @@ class DeviceBatches(Iterator[Any]):
 
 
 class CopiedAhead(DeviceBatches):
-    """Batches that are copied to a GPU, and finished there, on a stream of their own, one ahead of the one handed out.
+    """Copies batches to a GPU and finishes them there, on a separate CUDA stream, one batch ahead.
 
-    Both overlap with what the training loop runs; from pinned memory the copy doesn't hold up the process.
+    Copying and finishing overlap with the training loop's kernels; copies from pinned memory don't block the process.
 
     Args:
         source: the batches.
-        device: a CUDA device; without a number the current one, for as long as this object lives.
+        device: a CUDA device; without a number, the device that is current when this object is made.
     """
 
     def __init__(self, source: Source, device: torch.device) -> None:
         self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
         super().__init__(source, self._stream.device)
-        # batches on the device, each with the event that its copy ends with
+        # batches on the device, each with the event recorded at the end of its copy
         self._copies: deque[tuple[object, torch.cuda.Event]] = deque()
         self._ended = False
-        self._error: Exception | None = None  # of the batch that follows these
+        self._error: Exception | None = None  # the error of the batch after these
 
     @property
     def is_drained(self) -> bool:
-        """Whether all batches were handed out: one that is copied ahead isn't."""
+        """True if all batches were handed out, including those copied ahead."""
         return not self._copies and self._error is None and (self._ended or self.source.is_drained)
 
     def __next__(self) -> object:
@@ -71,7 +71,7 @@ class CopiedAhead(DeviceBatches):
                 self._copies.append(self._copied(next(self.source)))
             except StopIteration:
                 self._ended = True
-            except Exception as error:  # raised when this very batch is asked for, not in place of the one before it
+            except Exception as error:  # raised when this batch is requested, after the one before it is handed out
                 self._error = error
         if not self._copies:
             failed, self._error = self._error or StopIteration(), None
@@ -80,7 +80,7 @@ class CopiedAhead(DeviceBatches):
         batch, copied = self._copies.popleft()
         current = torch.cuda.current_stream(self.device)
         current.wait_event(copied)
-        # The memory is the copies' stream's: it must not be used again there while the training loop reads it.
+        # The memory belongs to the copy stream, which must not reuse it while the training loop reads it.
         map_tensors(lambda tensor: tensor.record_stream(current), batch)
         return batch
 
@@ -90,7 +90,7 @@ class CopiedAhead(DeviceBatches):
 
 
 def on_device(source: Source, device: torch.device) -> DeviceBatches:
-    """The batches, moved to a device and finished there; to a CUDA device they are copied one batch ahead."""
+    """Moves the batches to a device and finishes them there; for a CUDA device, one batch ahead."""
     return CopiedAhead(source, device) if device.type == "cuda" else DeviceBatches(source, device)
 
 

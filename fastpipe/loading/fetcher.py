@@ -1,4 +1,4 @@
-"""The loader's fetcher asks for batches as the loader wants them; torch's own knows only ``__getitems__(indices)``."""
+"""Passes the loader's options to the dataset; torch's fetcher only calls ``__getitems__(indices)``."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from fastpipe.executor import BatchSpec, SharedEpoch
 
 @dataclass(slots=True)
 class BatchFetcher:
-    """A dataset as torch's fetcher sees it."""
+    """Wraps a dataset for torch's fetcher."""
 
-    dataset: Any  # the loader's
-    options: BatchSpec  # what is wanted of a batch
+    dataset: Any  # the loader's dataset
+    options: BatchSpec  # options for each batch
 
     def __getitem__(self, index: object) -> Any:
         with in_epochs(self.options.epochs):
             return self.dataset[index]
 
     def __getitems__(self, indices: Sequence[object]) -> object:
-        """A batch in one piece where an image dataset alone says what it is, else a list of samples."""
+        """A finished batch if the samples are those of an image dataset alone, else a list of samples."""
         with in_epochs(self.options.epochs):
             return batch_of(self.dataset, indices, self.options)
 
 
 @contextlib.contextmanager
 def in_epochs(epochs: Mapping[SharedEpoch, int]) -> Iterator[None]:
-    """Has datasets be at these epochs within the block, also for wrappers that know nothing of a batch's options."""
+    """Sets the datasets' epochs within the block, so that they also hold for datasets called by a user's wrapper."""
     with contextlib.ExitStack() as stack:
         for count, epoch in epochs.items():
             stack.enter_context(count.at(epoch))
@@ -40,7 +40,7 @@ def in_epochs(epochs: Mapping[SharedEpoch, int]) -> Iterator[None]:
 
 
 def batch_of(dataset: Any, indices: Sequence[Any], options: BatchSpec) -> object:
-    """A batch of any dataset, or a list of its samples; see `BatchFetcher.__getitems__`."""
+    """Makes a batch of any dataset, or a list of its samples; see `BatchFetcher.__getitems__`."""
     dataset, indices = unwrap_subsets(dataset, indices, options.epochs, is_transparent)
     if gives_batches(dataset):
         return dataset.batch(indices, options)
@@ -49,12 +49,12 @@ def batch_of(dataset: Any, indices: Sequence[Any], options: BatchSpec) -> object
         return [sample_of(dataset, index, options) for index in indices]
     try:
         return several(indices)
-    except NothingLeftError:  # a wrapper has asked for a list
+    except NothingLeftError:  # raised in a wrapper's call of __getitems__
         return []
 
 
 def sample_of(dataset: Any, index: Any, options: BatchSpec) -> object:
-    """``dataset[index]``, in the epoch of the options where nothing but torch's own wrappers is in between."""
+    """``dataset[index]``, in the options' epoch if only torch's own wrappers are around the dataset."""
     if hasattr(index, "__index__"):
         dataset, index = locate(dataset, index, options.epochs, is_transparent)
     own = getattr(type(dataset), "__getitem__", None) is ImageDataset.__getitem__
@@ -64,7 +64,7 @@ def sample_of(dataset: Any, index: Any, options: BatchSpec) -> object:
 
 
 def gives_batches(dataset: object) -> bool:
-    """Whether a dataset of fastpipe's makes the loader's batches, and nobody in between wants a list."""
+    """True if a dataset of fastpipe's makes the loader's batches, and no wrapper around it needs a list."""
     dataset, _ = unwrap_subsets(dataset, through=is_transparent)
     return (
         getattr(type(dataset), "gives_batches", False) is True

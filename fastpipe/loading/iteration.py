@@ -1,4 +1,4 @@
-"""One iteration over a loader: its batches, the epoch that they are of, and how far it is."""
+"""One iteration over a loader: its batches, their epoch, and the progress."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Iteration(Iterator[Any]):
     """The batches of torch's iterator, counted as they are handed out.
 
     Args:
-        loader: the `fastpipe.DataLoader` whose iteration it is; its progress, meter and epochs are those of this one.
-        iterator: torch's, over the same batches.
+        loader: the `fastpipe.DataLoader`; its progress, meter and epochs become those of this iteration.
+        iterator: torch's iterator over the same batches.
     """
 
     def __init__(self, loader: LoaderBase, iterator: Any) -> None:
@@ -46,14 +46,14 @@ class Iteration(Iterator[Any]):
 
     @property
     def iterator(self) -> Any:
-        """torch's iterator that its batches come from; None while a newer iteration has it."""
+        """torch's iterator that the batches come from; None while a newer iteration has it."""
         return self.source.iterator
 
     def __next__(self) -> object:
         batches = self._batches
         if batches is None:
             raise StopIteration
-        # The first batch is waited for from where the iteration began: workers were started before it was asked for.
+        # The wait for the first batch counts from the iteration's start, and so includes the start of the workers.
         asked = time.perf_counter() if self.meter.rows else self.meter.began
         ready = getattr(self.iterator, "ready", 0)
         name = f"fastpipe: batch {self.progress.batches}"
@@ -65,25 +65,25 @@ class Iteration(Iterator[Any]):
                     batch = next(batches)
         except StopIteration:
             self._end_epoch(asked)
-            self.progress.finished = True  # with drop_last, some samples are left that don't make a batch
+            self.progress.finished = True  # set here too, as with drop_last some samples never make a batch
             self._touch()
             self._leave_for_good()
             raise
         except Exception:  # raised again
             self._leave_for_good()
             raise
-        except KeyboardInterrupt as error:  # without the way to where torch waits, which is nobody's concern
+        except KeyboardInterrupt as error:  # raised again without the traceback through torch's code
             raise error.with_traceback(None) from None
         self.progress.batches += 1
         self._touch()
         now = time.perf_counter()
         self.meter.note(asked, now, batch, self._collated, ready)
-        if batches.is_drained:  # many loops take as many batches as there are, and don't ask for one more
+        if batches.is_drained:  # loops that take exactly len(loader) batches don't reach StopIteration
             self._end_epoch(now)
         return batch
 
     def _end_epoch(self, now: float) -> None:
-        """Notes the end of an epoch: all batches are handed out."""
+        """Records the end of the epoch, when all batches are handed out."""
         first = self.meter.ended is None
         self.meter.ended = now
         if first:
@@ -92,7 +92,7 @@ class Iteration(Iterator[Any]):
 
     def _leave_for_good(self) -> None:
         running.discard(self)
-        self._batches = None  # torch's iterator may be a newer iteration's by the time that somebody asks again
+        self._batches = None  # a newer iteration may use torch's iterator by the time of another call
 
     def _touch(self) -> None:
         self.progress.touched = time.perf_counter()
@@ -104,16 +104,17 @@ class Iteration(Iterator[Any]):
 
 
 class BatchSource(Iterator[Any]):
-    """The batches of one iteration, from torch's iterator: at first the loader's, which a newer iteration takes over.
+    """The batches of one iteration, from torch's iterator.
 
-    If it is asked for more then, it goes on with workers of its own.
+    A newer iteration takes over that iterator and its workers. If more batches are requested here afterwards, they come
+    from new workers.
 
     Args:
         loader: the `fastpipe.DataLoader`.
-        iterator: torch's.
+        iterator: torch's iterator.
 
     Attributes:
-        is_asked: somebody waits for a batch: another thread, or what a signal's handler interrupts.
+        is_asked: a batch is being waited for: by another thread, or by code that a signal handler has interrupted.
     """
 
     def __init__(self, loader: LoaderBase, iterator: Any) -> None:
@@ -125,7 +126,7 @@ class BatchSource(Iterator[Any]):
 
     @property
     def is_drained(self) -> bool:
-        """Whether all batches were handed out, as far as that is known before one more is asked for."""
+        """True if all batches are known to be handed out without a request for one more."""
         return bool(getattr(self.iterator, "is_drained", False))
 
     def __next__(self) -> object:
@@ -134,7 +135,7 @@ class BatchSource(Iterator[Any]):
             if self.iterator is None:
                 self.iterator = self._loader._iterator_over(*self._rest, self._epochs)
             iterator = self.iterator
-            # torch's own __next__ names a range: 0.2 ms though nobody profiles.
+            # torch's __next__ opens a profiler range, which takes 0.2 ms even without a profiler.
             if profiler_enabled() or iterator._dataset_kind != _DatasetKind.Map:
                 return next(iterator)
             batch = iterator._next_data()
@@ -144,17 +145,17 @@ class BatchSource(Iterator[Any]):
             self.is_asked = False
 
     def leave(self) -> None:
-        """Leaves torch's iterator to a newer iteration, and keeps what is left of this one."""
+        """Gives torch's iterator up to a newer iteration, and keeps the rest of the indices."""
         self._rest = self.iterator.rest(), self.iterator._num_yielded
         self.iterator = None
 
 
 running: weakref.WeakSet[Iteration] = weakref.WeakSet()
-"""Iterations that somebody is in the middle of."""
+"""Iterations that have begun and not ended."""
 
 
 def take_over(iterator: object) -> bool:
-    """Takes one of torch's iterators from the iterations in the middle of it; False if a batch is being waited for."""
+    """Takes torch's iterator from the iterations that use it; returns False if one of them waits for a batch."""
     sources = [one.source for one in running if iterator is not None and one.iterator is iterator]
     if any(source.is_asked for source in sources):
         return False
@@ -164,9 +165,9 @@ def take_over(iterator: object) -> bool:
 
 
 def current_progress(loader: LoaderBase) -> Progress:
-    """The progress of the loop that the user of a `fastpipe.DataLoader` is in, or of the one that ended last.
+    """The progress of the user's current loop over a `fastpipe.DataLoader`, or of the loop that ended last.
 
-    A second iteration that was broken off meanwhile, as ``next(iter(loader))`` is, isn't it.
+    A second iteration that was broken off meanwhile, such as ``next(iter(loader))``, doesn't count.
     """
     last = loader._progress
     alive = [iteration.progress for iteration in running if iteration.loader is loader]
@@ -176,7 +177,7 @@ def current_progress(loader: LoaderBase) -> Progress:
 
 
 def begin_epoch(dataset: object, samples: int) -> None:
-    """Tells each image dataset of a loader's how many of an epoch's samples it will be asked for."""
+    """Tells each image dataset in a loader's dataset how many samples of the epoch will be requested from it."""
     for part, share in split_samples(dataset, samples):
         part.begin_epoch(round(share))
 

@@ -1,4 +1,4 @@
-"""torch's `DataLoader` with defaults and short cuts for images."""
+"""`DataLoader`: torch's, with better defaults and less copying for images."""
 
 from __future__ import annotations
 
@@ -53,54 +53,53 @@ class DataLoader(LoaderBase):
     What differs from torch's:
 
     - A worker decodes each image of a `fastpipe` dataset straight into its slot of the batch, in shared memory. On
-      Linux that memory serves for another batch when nothing of this one is left in the main process.
+      Linux that memory is used for another batch once the main process holds no reference to this one.
     - A worker uses one thread for cv2 as for torch.
-    - With ``num_workers=1, threads=N`` one process makes the batches on N threads, and the training process has nothing
-      to do but to take them: nothing is unpickled or copied there but targets, and no thread of the loader's runs, but
-      torch's where `pin_memory` is asked for.
+    - With ``num_workers=1, threads=N`` one process makes the batches on N threads. In the training process, only
+      targets are unpickled or copied, and no thread of the loader runs, except torch's for `pin_memory`.
     - With ``num_workers=0, threads=N`` batches are made ahead of time in this process, by N threads without the GIL:
       no processes, no shared memory, no pickling. The batches are those of one worker, whatever N is: without a
-      ``seed``, random numbers come from generators of the loader's own, seeded for each epoch as torch seeds worker 0,
-      `worker_init_fn` included, which is called in this process. The last batches of an epoch of a dataset with a
-      ``seed`` are consumed while the first of the next are made, unless bad files are left out.
+      ``seed``, random numbers come from generators of the loader's own, seeded for each epoch as torch seeds worker 0;
+      `worker_init_fn` is called in this process. For a dataset with a ``seed``, the first batches of the next epoch
+      are made while the last of this one are consumed, unless bad files are left out.
     - ``shuffle=True`` gives torch's order from torch's generator, without a Python list of all indices; for a dataset
       with a ``seed``, the order of `ShuffledSampler` with that seed.
-    - Batches never hold a sample that a dataset's ``on_error`` left out: they are smaller by it, and a batch of which
-      nothing is left isn't handed out. `bad_files` counts, and a warning at the end of an epoch tells.
+    - A sample that a dataset's ``on_error`` left out makes its batch smaller; an empty batch isn't handed out.
+      `bad_files` counts them, and a warning at the end of the epoch reports them.
     - Each new iteration is the next epoch of a dataset with a ``seed`` and of `fastpipe.samplers`; `set_epoch` chooses
-      another (a loader made anew for each epoch needs it, and warns). `state_dict` resumes exactly within an epoch.
-      Iterations that run at once, such as ``next(iter(loader))`` within a loop, take nothing from each other: the
-      newest has the workers that stay, and an older one gets workers of its own if it is asked for more.
-    - Where a worker dies or stalls, the error names it, the file that it was at and the likely causes; the next
-      iteration starts new workers. Where shared memory is too small, that is said before the first batch.
+      another (needed if a new loader is made for each epoch, which causes a warning). `state_dict` resumes exactly
+      within an epoch. Iterations that run at once, such as ``next(iter(loader))`` within a loop, don't take batches
+      from each other: the newest uses the persistent workers, an older one that is continued gets new workers.
+    - If a worker dies or stalls, the error names it, the file that it was reading and the likely causes; the next
+      iteration starts new workers. If shared memory is too small, a warning or error says so before the first batch.
 
     Args:
-        dataset, batch_size, shuffle, sampler, batch_sampler, collate_fn, drop_last: as torch's.
-        num_workers: as torch's; None for 0, or with ``threads="auto"`` for one worker where it pays: an epoch of 10,000
+        dataset, batch_size, shuffle, sampler, batch_sampler, collate_fn, drop_last: as in torch.
+        num_workers: as in torch; None for 0, or with ``threads="auto"`` for one worker if it pays: an epoch of 10,000
             images or more, several CPUs, processes that are forked or a `multiprocessing_context`, and 1 GB of free
             shared memory.
-        timeout, worker_init_fn, multiprocessing_context, generator, prefetch_factor: as torch's.
-        pin_memory: None for yes where `device` is a CUDA device.
-        persistent_workers: workers stay alive between epochs; then an epoch begins at once, but from the second on a
-            dataset without a ``seed`` draws other numbers than new workers would, in torch's loader as here. Likewise
-            for `threads`: random numbers go on from epoch to epoch, and after the last batch that was handed out.
-        device: where the batches are handed out. Images travel there as uint8, a quarter of the bytes, and the
-            trailing ``ToTensor`` and ``Normalize`` run there, once a batch; to a CUDA device they are copied one
-            batch ahead on a stream of their own. None leaves batches in the CPU's memory, finished by the workers.
-        dtype: floating dtype of the images, such as ``torch.bfloat16``; None for what the transform gives. Images
-            that the transform leaves as integers stay so.
-        memory_format: ``torch.contiguous_format`` or ``torch.channels_last``, of batches of images.
-        threads: threads in each process that decode a batch; None for the dataset's own ``threads``, "auto" for as
-            many as there are CPUs for each process, less one for the training where there is one worker. With
-            ``num_workers=0`` and a number from 1, batches are made ahead of time, ``prefetch_factor`` (3) of them.
+        timeout, worker_init_fn, multiprocessing_context, generator, prefetch_factor: as in torch.
+        pin_memory: as in torch; None for True if `device` is a CUDA device.
+        persistent_workers: workers stay alive between epochs, so an epoch begins at once. From the second epoch on, a
+            dataset without a ``seed`` then draws other numbers than with new workers, as in torch's loader. Likewise
+            for `threads`: random numbers continue from epoch to epoch, after the last batch that was handed out.
+        device: the device of the batches. Images are copied to it as uint8, a quarter of the bytes, and the trailing
+            ``ToTensor`` and ``Normalize`` run on it, once for each batch; to a CUDA device, batches are copied one
+            ahead, on a separate stream. None leaves batches in the CPU's memory, finished by the workers.
+        dtype: floating dtype of the images, such as ``torch.bfloat16``; None for the transform's. Integer images keep
+            their dtype.
+        memory_format: ``torch.contiguous_format`` or ``torch.channels_last``, for batches of images.
+        threads: the number of threads that decode a batch in each process; None for the dataset's own ``threads``,
+            "auto" for the CPUs divided by the processes, less one for the training if there is one worker. With
+            ``num_workers=0`` and 1 thread or more, ``prefetch_factor`` (3) batches are made ahead of time.
         others: further keyword arguments of torch's loader (``in_order``, …).
 
     Attributes:
-        device, dtype, memory_format, num_workers, threads: as given; numbers where those were left open.
+        device, dtype, memory_format, num_workers, threads: as given; chosen numbers in place of None and "auto".
 
     Raises:
-        DatasetError: a dtype that isn't floating, another memory format, a negative number of threads, or a CUDA device
-            where torch has none.
+        DatasetError: the dtype isn't floating, the memory format is another one, the number of threads is negative, or
+            torch doesn't support the device.
         LoaderError: in an iteration: a worker died, no batch came for `timeout` seconds, or shared memory has no room.
     """
 
@@ -130,7 +129,7 @@ class DataLoader(LoaderBase):
     ) -> None:
         num_workers, count = workers_and_threads(num_workers, threads, dataset, multiprocessing_context)
         check_output(device, dtype, memory_format)
-        # Plain attributes under the arguments' names, as torch's: tools that rebuild a loader read them back.
+        # Plain attributes with the arguments' names, as in torch: tools that rebuild a loader read them.
         self.device = None if device is None else torch.device(device)
         self.dtype = dtype
         self.memory_format = memory_format
@@ -140,7 +139,7 @@ class DataLoader(LoaderBase):
             dtype=dtype,
             channels_last=memory_format == torch.channels_last,
             threads=count,
-            # The user's own collate_fn gets the list of samples that it expects, and so does a wrapper.
+            # The user's own collate_fn, and a wrapper of the dataset, need a list of samples.
             as_list=collate_fn is not None or not gives_batches(dataset),
         )
         self._given_collate = collate_fn
@@ -154,9 +153,9 @@ class DataLoader(LoaderBase):
         self._warned_of_obstacle = self._warned_of_ranks = self._warned_of_loss = False
         self._shuffles = bool(shuffle) and sampler is None and batch_sampler is None
         self._thread_iterator: ThreadIterator | None = None
-        self._epoch: int | None = None  # of the last iteration
-        self._epochs: dict[SharedEpoch, int] = {}  # the same, of each dataset that has a seed
-        self._order: Any = None  # while an iteration begins, what gives its indices
+        self._epoch: int | None = None  # the last iteration's epoch
+        self._epochs: dict[SharedEpoch, int] = {}  # the last iteration's epoch of each dataset that has a seed
+        self._order: Any = None  # the source of an iteration's indices, set only while it begins
         if sampler is None and batch_sampler is None and not isinstance(dataset, IterableDataset):
             sampler = _shuffled(dataset, generator) if shuffle else SequentialSampler(dataset)  # type: ignore[arg-type]
             shuffle = None
@@ -178,18 +177,18 @@ class DataLoader(LoaderBase):
             persistent_workers=persistent_workers and not self._by_threads,
             **others,
         )
-        if self._by_threads:  # torch has neither without workers; tools that rebuild the loader read them back
+        if self._by_threads:  # torch's loader drops both without workers; tools that rebuild the loader read them
             vars(self).update(prefetch_factor=prefetch_factor, persistent_workers=persistent_workers)
         self._progress = Progress(self._sampler(), is_loaded=True)
         self._meter = LoaderMeter()
 
     def __iter__(self) -> Any:
-        """The batches of the next epoch, or after `load_state_dict` of the rest of the one that was saved."""
+        """The batches of the next epoch; after `load_state_dict`, the remaining batches of the saved epoch."""
         if isinstance(self._iterator, MonitoredIterator) and self._iterator.is_over:
             self._iterator = None
         if self._shuffles and not self._warned_of_ranks:
             self._warned_of_ranks = warn_of_whole_epochs()
-        # Workers that stay make the batches of one iteration at a time: the newest.
+        # Persistent workers serve one iteration at a time: the newest.
         busy = not take_over(self._iterator)
         self._epochs = self._go_on(busy)
         indices = self._sampler()
@@ -205,10 +204,11 @@ class DataLoader(LoaderBase):
         return Iteration(self, iterator)
 
     def stats(self, gather: bool = False) -> LoaderStatistics:
-        """Statistics of this epoch so far, and of its last minute: rates, waits, where the time of an image goes.
+        """Statistics of this epoch so far, and of its last minute: rates, waits, and an image's time by stage.
 
         Args:
-            gather: also those of all ranks of ``torch.distributed``, and which is the slowest. All ranks have to ask.
+            gather: add the statistics of all ranks of ``torch.distributed``, and name the slowest rank. All ranks must
+                call this.
         """
         threads = 0 if self.threads is None else self.threads
         own = self._meter.statistics(self.num_workers, threads, self.bad_files)
@@ -216,11 +216,11 @@ class DataLoader(LoaderBase):
 
     @property
     def _index_sampler(self) -> Any:
-        """The source of batches of indices, or of single ones; torch's iterators take it from here."""
+        """The source of batches of indices, or of single indices, for torch's iterators."""
         return super()._index_sampler if self._order is None else self._order
 
     def _order_of_its_own(self) -> tuple[Any, Any]:
-        """A copy of what gives an iteration's indices, and the sampler in it: no other iteration moves these."""
+        """Copies the source of indices, and the sampler in it, so that other iterations don't advance them."""
         sampler: Any = self._sampler()
         batches: Any = self.batch_sampler
         if not hasattr(sampler, "for_one_iteration") or type(batches) not in (BatchSampler, type(None)):
@@ -247,20 +247,20 @@ class DataLoader(LoaderBase):
         if self.batch_size is not None and not self._batch_spec.as_list:
             ahead = self.num_workers * (self.prefetch_factor or 2)
             check_shared_memory(image_datasets(self.dataset), self.batch_size, ahead, self._batch_spec)
-        # Workers that stay are told of each epoch in shared memory.
+        # Persistent workers read each epoch's number from shared memory.
         stay = self.persistent_workers and self._iterator is None
         return MonitoredIterator(self, {} if stay else self._epochs, self._meter.times, stay)
 
     def _iterator_over(self, rest: Iterator[object] | None, given: int, epochs: dict[SharedEpoch, int]) -> Any:
-        """torch's iterator, with workers of its own, over the rest of an iteration that a newer one took them from.
+        """torch's iterator, with new workers, over the rest of an iteration whose workers a newer one took over.
 
         Args:
-            rest: what the sampler gives for it; None for an `IterableDataset`, which begins anew.
-            given: batches that were handed out.
-            epochs: of each dataset that has a seed.
+            rest: the sampler's remaining output; None for an `IterableDataset`, which starts from its beginning.
+            given: the number of batches that were handed out.
+            epochs: the epoch of each dataset that has a seed.
         """
         if rest is not None:
-            rest = itertools.chain([next(rest)], rest)  # no worker is started where nothing is left
+            rest = itertools.chain([next(rest)], rest)  # raises before a worker is started if nothing is left
         now = self._order, self._epochs
         self._order, self._epochs = rest, epochs
         try:
@@ -275,10 +275,10 @@ class DataLoader(LoaderBase):
         return iterator
 
     def _go_on(self, busy: bool) -> dict[SharedEpoch, int]:
-        """Begins the epoch that was chosen since the last iteration; else the one after that iteration's.
+        """Begins the epoch that was chosen since the last iteration; if none was, the one after the last iteration's.
 
         Args:
-            busy: workers that stay are in the middle of another one, and go on to read its number.
+            busy: persistent workers still serve another iteration, and read that one's epoch from shared memory.
 
         Returns:
             The epoch of each dataset that has a seed.
@@ -290,7 +290,7 @@ class DataLoader(LoaderBase):
         chosen = [count.get() for count in seeded.values() if count.is_chosen]
         epochs = {count: count.get() for count in seeded.values()}
         if any(dataset in other.datasets for other in running if other.loader is not self for dataset in seeded):
-            seeded = {}  # another loader is in the middle of their epoch
+            seeded = {}  # another loader is iterating over their epoch
         else:
             if counts_too:
                 following.append(sampler.next_epoch)
@@ -309,9 +309,9 @@ class DataLoader(LoaderBase):
         return epochs
 
     def set_epoch(self, epoch: int) -> None:
-        """Chooses the epoch of the next iteration, for the sampler and for every dataset with a seed.
+        """Sets the epoch of the next iteration, for the sampler and for every dataset with a seed.
 
-        Without it, each iteration is of the epoch after the last one's.
+        Without it, each iteration increases the epoch by one.
         """
         self._set_datasets(epoch)
         samplers: tuple[Any, ...] = (self.batch_sampler, self._sampler())
@@ -325,17 +325,17 @@ class DataLoader(LoaderBase):
 
     @property
     def bad_files(self) -> BadFileCounts:
-        """Counts of samples skipped and replaced in this epoch so far, workers' work ahead included, and in all."""
+        """Counts of samples skipped and replaced, in this epoch so far and in total; includes prefetched batches."""
         return sum((part.bad_files for part in image_datasets(self.dataset)), BadFileCounts(0, 0, 0))
 
     def state_dict(self) -> dict[str, Any]:
-        """State for `load_state_dict` to go on after the last batch that was handed out.
+        """The state that `load_state_dict` resumes from: after the last batch that was handed out.
 
-        The samples that come, and their order, are exact. With a ``seed``, so are their random numbers; without one,
-        those come from generators that are the caller's to save.
+        The remaining samples and their order are exact. With a ``seed``, so are their random numbers; without one, save
+        the state of the random generators yourself.
 
         Raises:
-            DatasetError: the sampler is none of `fastpipe.samplers`.
+            DatasetError: the sampler isn't one of `fastpipe.samplers`.
         """
         self._resumable_or_refuse()
         now = current_progress(self)
@@ -352,26 +352,26 @@ class DataLoader(LoaderBase):
         return {"sampler": state, "dataset": describe_dataset(self.dataset, now.sampler.epoch)}
 
     def load_state_dict(self, state: Mapping[str, Any], *, allow_changes: bool = False) -> None:
-        """Goes on where the state was taken: the next iteration gives the remaining batches of its epoch.
+        """Resumes where the state was saved: the next iteration gives the remaining batches of its epoch.
 
-        The number of ranks, the batch size, workers and threads may be others. Other ranks divide what is left of the
-        epoch's order among them, so give each the same state: any rank's, or where they may have been saved at
-        different moments, what `samplers.merge_states` makes of all.
+        The number of ranks, the batch size, workers and threads may differ. A different number of ranks divides the
+        rest of the epoch's order among them, so give each rank the same state: any rank's, or, if the ranks may have
+        saved at different moments, the result of `samplers.merge_states`.
 
         Args:
             state: what `state_dict` returned.
-            allow_changes: go on also where the dataset isn't the one that the state was saved with, with a warning:
-                samples may then come twice in this epoch, or not at all.
+            allow_changes: warn instead of raising if the dataset isn't the one that the state was saved with; samples
+                may then come twice in this epoch, or not at all.
 
         Raises:
-            DatasetError: the sampler is none of `fastpipe.samplers`, the dataset has changed, or the state is of
-                another run, of a loader with another ``shuffle``, or of something else.
+            DatasetError: the sampler isn't one of `fastpipe.samplers`, the dataset has changed, or the state is invalid
+                or was saved by another run, or by a loader with another ``shuffle``.
         """
         sampler = self._resumable_or_refuse()
         check_state(state)
         changed = check_dataset(state.get("dataset"), self.dataset, allow_changes)
         with warnings.catch_warnings():
-            if changed:  # it was told, in better words
+            if changed:  # check_dataset has warned already
                 warnings.simplefilter("ignore", FastpipeWarning)
             sampler.load_state_dict(state["sampler"], allow_changes=allow_changes)
         self._set_datasets(sampler.next_epoch)
@@ -379,9 +379,9 @@ class DataLoader(LoaderBase):
         self._progress = Progress(sampler, is_loaded=True, finished=state["sampler"].get("finished", False))
 
     def prepare(self, accelerator: object) -> Any:
-        """Does what ``accelerator.prepare(loader)`` does, but with this class making the batches, `threads` included.
+        """Prepares the loader for Accelerate, as ``accelerator.prepare(loader)``, but keeps this class and `threads`.
 
-        ``accelerator.prepare`` itself puts torch's loader in this one's place; what was prepared here it leaves alone.
+        ``accelerator.prepare`` itself replaces this loader by torch's; it leaves the result of this method unchanged.
 
         Args:
             accelerator: an ``accelerate.Accelerator``.
@@ -390,14 +390,12 @@ class DataLoader(LoaderBase):
 
     @property
     def _is_accelerate_prepared(self) -> bool:
-        """Accelerate asks for this before it puts torch's loader in this one's place."""
+        """False; Accelerate reads this before it replaces the loader, so it is the place to warn about lost threads."""
         if self._by_threads:
-            vars(self).update(prefetch_factor=None, persistent_workers=False)  # torch's loader refuses them, too
+            vars(self).update(prefetch_factor=None, persistent_workers=False)  # which torch's loader would refuse
             if not self._warned_of_loss:
                 self._warned_of_loss = True
-                warn_lost(
-                    self, "accelerator.prepare puts torch's DataLoader in the place of this one, and that has none"
-                )
+                warn_lost(self, "accelerator.prepare replaces this loader by torch's DataLoader, which has no threads")
         return False
 
     def _resumable_or_refuse(self) -> Any:
@@ -416,12 +414,12 @@ class DataLoader(LoaderBase):
         return self.sampler if self.batch_size is not None else getattr(self._all_batches(), "sampler", self.sampler)
 
     def _all_batches(self) -> Any:
-        """The source of all ranks' batches: Accelerate's batch sampler takes this rank's from it."""
+        """The batch sampler for all ranks, from which Accelerate's batch sampler takes this rank's batches."""
         batches = self.batch_sampler
         return getattr(batches, "batch_sampler", batches)
 
     def _samples_a_step(self) -> int:
-        """Indices that the sampler gives for one batch of this loader's, and of the other ranks' that share it."""
+        """Indices that the sampler gives for one batch of this loader and of the ranks that share the sampler."""
         batches = self.batch_sampler
         if batches is None:
             return 1

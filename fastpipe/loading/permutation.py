@@ -1,10 +1,10 @@
-"""A seeded permutation of tens of millions of indices that is computed where it is asked for, never stored.
+"""A seeded permutation of tens of millions of indices, computed on demand and never stored.
 
 The indices ``0 … length-1`` are laid out on a rectangle of about ``√length × √length`` cells, and a Feistel network
 [1] with modular additions [2] shuffles the cells: each round shifts one coordinate by a keyed hash of the other, which
 can be undone, so the whole is a bijection. The few cells beyond ``length`` are skipped by cycle walking [2]: a result
-that falls on one goes through the network again. Everything is integer arithmetic on numpy blocks: the same numbers
-on every machine and version. Where the indices are few, all of them are shuffled at once, and read from a table.
+that falls on one goes through the network again. All arithmetic is on blocks of integers, so the numbers are the same
+on every machine and version. A short permutation is computed as a whole and kept in a table.
 
 [1] M. Luby, C. Rackoff, How to construct pseudorandom permutations from pseudorandom functions, 1988.
 [2] J. Black, P. Rogaway, Ciphers with arbitrary finite domains, 2002.
@@ -22,7 +22,7 @@ from fastpipe.errors import DatasetError
 
 _Words = NDArray[np.uint64]
 
-# Four rounds are enough in theory on large domains; on a handful of cells a round mixes little.
+# In theory, four rounds are enough on large domains; on small domains a round mixes less.
 _ROUNDS = 8
 _ROUNDS_SMALL = 32
 _SMALL = 1 << 12
@@ -30,14 +30,14 @@ _LIMIT = 1 << 62  # each coordinate must fit 31 bits, so that 32-bit hash × coo
 
 
 class Permutation:
-    """A permutation of ``range(length)`` fixed by a key: some 300 bytes, and the table of a short one.
+    """A permutation of ``range(length)`` fixed by a key. It takes some 300 bytes, plus the table of a short one.
 
     Args:
-        length: how many indices, 0 to 2**62.
-        key: what the permutation depends on, such as ``(seed, epoch)``; integers of any size.
+        length: the number of indices, 0 to 2**62.
+        key: integers of any size that fix the permutation, such as ``(seed, epoch)``.
 
     Raises:
-        DatasetError: a negative or too large length.
+        DatasetError: the length is negative or too large.
     """
 
     def __init__(self, length: int, key: tuple[int, ...]) -> None:
@@ -55,7 +55,7 @@ class Permutation:
         return self.length
 
     def at(self, positions: NDArray[np.integer]) -> NDArray[np.int64]:
-        """The indices at an array ``(n,)`` of positions, each 0 ≤ position < length."""
+        """The indices at positions ``(n,)``, each 0 ≤ position < length."""
         return self._worked_out(positions) if self._all is None else self._all[positions]
 
     def _worked_out(self, positions: NDArray[np.integer]) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""A loader's statistics for Prometheus, which asks for them as it likes."""
+"""Exports a loader's statistics to Prometheus, which scrapes them."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _UNIT = {"_s": "_seconds", "_us": "_microseconds"}
 
 
 def export_to_prometheus(loader: DataLoader, registry: Any = None, name: str = "fastpipe_loader") -> Any:
-    """Shows `DataLoader.stats` of a loader to Prometheus, as gauges such as ``fastpipe_loader_this_epoch_wait_share``.
+    """Exports `DataLoader.stats` to Prometheus, as gauges such as ``fastpipe_loader_this_epoch_wait_share``.
 
     Needs ``prometheus-client`` (``pip install prometheus-client``). Serve it with
     ``prometheus_client.start_http_server(9000)``, or print ``prometheus_client.generate_latest()``.
 
     Args:
         loader: a `fastpipe.DataLoader`; the exporter doesn't keep it alive.
-        registry: where it is registered; None for ``prometheus_client.REGISTRY``.
-        name: the beginning of the names; another one for each loader of a registry.
+        registry: the registry to register in; None for ``prometheus_client.REGISTRY``.
+        name: the gauges' prefix; it must differ between the loaders of a registry.
 
     Returns:
         The collector, for ``registry.unregister``.
@@ -57,7 +57,7 @@ def export_to_prometheus(loader: DataLoader, registry: Any = None, name: str = "
 
 
 def _metric(key: str) -> str:
-    """A name in Prometheus's form: units in words, and nothing but letters, digits and underscores."""
+    """Converts a key to a Prometheus name: units as words; letters, digits and underscores only."""
     head, *rest = key.split("/")
     for short, long in _UNIT.items():
         if head.endswith(short):

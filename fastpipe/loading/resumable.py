@@ -1,8 +1,8 @@
 """Samplers that save their position within an epoch, and restore it on any number of ranks.
 
-An epoch is one order of indices, in which the ranks take turns. It is divided among them from its beginning on, or from
-where an earlier division among other ranks ended (`offset`). A rank's position counts its own indices since then: once
-all ranks are as far, ``offset + position * ranks`` indices of the order are done with.
+An epoch is one order of indices, in which the ranks take turns. It is divided among the ranks from its beginning, or
+from where an earlier run with other ranks ended (`offset`). A rank's position counts its own indices from there: when
+all ranks are at the same position, the first ``offset + position * ranks`` indices of the order are done.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from fastpipe.arguments import whole_number
 from fastpipe.errors import DatasetError, FastpipeWarning
 
 BLOCK = 4096
-"""Indices that are worked out at once."""
+"""The number of indices computed at a time."""
 
-# Keys of a state that tell what kind of order it is of.
+# Keys of a state that identify the kind of order.
 _KINDS = {
     "generator": "shuffle=True, without a seed",
     "seed": "an order that a seed decides",
@@ -30,16 +30,16 @@ _KINDS = {
 
 
 def length_in(dataset: Any, epoch: int) -> int:
-    """The length of a dataset in an epoch: that of a growing one isn't always the same."""
+    """The length of a dataset in an epoch; a growing dataset's length depends on it."""
     length_at = getattr(dataset, "length_at", None)
     return len(dataset) if length_at is None else length_at(epoch)
 
 
 def length_or_data(name: str, given: Any) -> Any:
-    """A sampler's data, or a range in its place where a length is given.
+    """Returns a sampler's data; if a length is given instead, a range of that length.
 
     Raises:
-        DatasetError: it has no length, and is none.
+        DatasetError: `given` neither is nor has a length.
     """
     if hasattr(given, "__len__"):
         return given
@@ -53,10 +53,10 @@ class ResumableSampler:
     """Base of the samplers: counts epochs, and saves and restores the position within one.
 
     Attributes:
-        epoch: of the iteration that began last, or that was chosen since by `set_epoch`.
-        is_chosen: whether `set_epoch` or a state has chosen it, and no iteration has begun since.
-        num_replicas, rank: the ranks that take turns in the order, and this one.
-        drop_last: whether the indices that don't make one for each rank are left out; else the order goes on from its
+        epoch: the epoch of the last iteration that began, or the one set since by `set_epoch`.
+        is_chosen: whether `set_epoch` or a state has set the epoch, and no iteration has begun since.
+        num_replicas, rank: the number of ranks that take turns in the order, and this process's rank.
+        drop_last: drop indices at the end that don't suffice for all ranks; otherwise the order is continued from its
             front.
     """
 
@@ -65,7 +65,7 @@ class ResumableSampler:
     num_replicas: int = 1
     rank: int = 0
     drop_last: bool = False
-    _over = False  # the next iteration is of the next epoch
+    _over = False  # whether the next iteration begins the next epoch
     _finished = False  # the last one came to its end
     _offset: int = 0  # where in the epoch's order the division among these ranks begins
     _start: int = 0
@@ -73,16 +73,16 @@ class ResumableSampler:
     _saved_too: tuple[str, ...] = ()  # keys of a state that are no settings, and others' states don't have
 
     def _order_length(self) -> int:
-        """Indices in this epoch's order, of all ranks."""
+        """The number of indices in this epoch's order, for all ranks together."""
         raise NotImplementedError
 
     def _settings(self) -> dict[str, object]:
-        """Values that the order depends on besides the epoch; they must be the same when a state is loaded."""
+        """Values besides the epoch that fix the order; they must be equal when a state is loaded."""
         return {"length": self._order_length()}
 
     @property
     def epoch_length(self) -> int:
-        """Number of this rank's indices in this epoch, after what other ranks had done with before."""
+        """Number of this rank's indices in this epoch; excludes those done by an earlier run with other ranks."""
         return self._rank_share(self._order_length() - self._offset)
 
     def _rank_share(self, indices: int) -> int:
@@ -100,9 +100,9 @@ class ResumableSampler:
         return self.epoch + self._over
 
     def set_epoch(self, epoch: int) -> None:
-        """Chooses the epoch of the next iteration; those that follow go on from it.
+        """Sets the epoch of the next iteration; later iterations count on from it.
 
-        Naming the epoch that a loaded state belongs to keeps its position; another epoch starts at its front.
+        If it is the epoch of a loaded state, the state's position is kept; another epoch starts at its front.
         """
         if epoch != self.epoch or self._over:
             self._offset = 0
@@ -113,20 +113,20 @@ class ResumableSampler:
         self.is_chosen, self._over = True, False
 
     def begin(self, epoch: int) -> None:
-        """Does what `set_epoch` does, for a loader that counts the epochs itself."""
+        """Sets the epoch as `set_epoch` does, for a loader that counts the epochs itself."""
         if self._over or epoch != self.epoch:
             self._start = self._offset = 0
         self.set_epoch(epoch)
         self.is_chosen = False
 
     def state_dict(self, position: int | None = None, finished: bool | None = None) -> dict[str, Any]:
-        """The state to save.
+        """Returns the state to save.
 
         Args:
-            position: how many of this rank's indices of this epoch are done with; None for all that were handed out.
+            position: the number of this rank's indices of this epoch that are done; None for all that were handed out.
                 A loader with workers takes indices ahead of the batches that it returns:
                 `fastpipe.DataLoader.state_dict` counts the batches instead.
-            finished: whether the loop over this epoch has ended; None for what is known of the indices.
+            finished: whether the loop over this epoch has ended; None for True if all indices were handed out.
         """
         return {
             **self._settings(),
@@ -139,18 +139,18 @@ class ResumableSampler:
         }
 
     def load_state_dict(self, state: Mapping[str, Any], *, allow_changes: bool = False) -> None:
-        """Goes on where the state was taken: the next iteration gives the rest of that epoch, exactly.
+        """Resumes where the state was saved: the next iteration gives exactly the rest of that epoch.
 
-        If the loop over that epoch had ended, the next iteration gives the epoch after it. Where there are other ranks
-        than in the saved run, they divide what is left of the order among them; give all of them the same state.
+        If the loop over that epoch had ended, the next iteration gives the epoch after it. A different number of ranks
+        than in the saved run divides the rest of the order among them; give all ranks the same state.
 
         Args:
-            state: of this sampler, or of any rank's.
-            allow_changes: go on as far into the epoch also where the order has another length, seed or weights now,
-                with a warning: indices may then come twice in this epoch, or not at all.
+            state: the state of this sampler, or of any rank's.
+            allow_changes: warn instead of raising if the order now has another length, seed or weights; indices may
+                then come twice in this epoch, or not at all.
 
         Raises:
-            DatasetError: the state is another kind of sampler's, of another length or seed, or has no valid position.
+            DatasetError: the state is of another kind of sampler, length or seed, or its position is invalid.
         """
         self._check_kind(state)
         then = copy.copy(self)
@@ -179,7 +179,7 @@ class ResumableSampler:
         self._over = self._finished = state.get("finished", False)
 
     def _check_kind(self, state: object) -> None:
-        """Raises a DatasetError for what no sampler of this kind has saved."""
+        """Raises a DatasetError if a state wasn't saved by a sampler of this kind."""
         mine = {*self._settings(), *self._saved_too}
         keys = set(state) if isinstance(state, Mapping) else set()
         if not {"epoch", "position"} <= keys:
@@ -195,39 +195,39 @@ class ResumableSampler:
             )
 
     def ahead(self, epoch: int) -> Iterator[int] | None:
-        """The indices of an epoch to come, if it is begun at its front; nothing here changes. None: not known yet."""
+        """The indices of a later epoch from its front, without a change to the sampler; None if not known yet."""
         other = copy.copy(self)
         other.epoch, other._offset = epoch, 0
         return other._order(0)
 
     def _order(self, start: int) -> Iterator[int]:
-        """This rank's indices of this epoch from a position on, worked out a block at a time."""
+        """Yields this rank's indices of this epoch from a position on, computed in blocks."""
         index_at, count, length = self._index_at(), self.epoch_length, max(self._order_length(), 1)
         first, step = self._offset + self.rank, self.num_replicas
         for block in range(start, count, BLOCK):
             positions = np.arange(block, min(block + BLOCK, count), dtype=np.int64)
-            # After its end the order goes on from its front: torch's padding.
+            # Past its end, the order is continued from its front, which is torch's padding.
             yield from index_at((first + positions * step) % length).tolist()
 
     def _index_at(self) -> Callable[[NDArray[np.int64]], NDArray[np.int64]]:
-        """A function from places in this epoch's order to the indices there: the same, if nothing is shuffled."""
+        """Returns a function from places in this epoch's order to indices; the identity, unless shuffled."""
         return np.asarray
 
     def __iter__(self) -> Iterator[int]:
-        """The indices of the next epoch: all of them, or once after a state was loaded the rest."""
+        """The indices of the next epoch; in the first iteration after a state was loaded, the rest of its epoch."""
         start = self._start if not self._over else 0
         self._pass()
         self._given = start
         return self._counted(self._order(start))
 
     def for_one_iteration(self: Sampler) -> Sampler:
-        """A copy whose next iteration is this sampler's; this one goes on after it."""
+        """Returns a copy to run this sampler's next iteration; this sampler moves on to the one after."""
         own = copy.copy(self)
         self._pass()
         return own
 
     def _pass(self) -> None:
-        """Goes to where the next iteration has begun."""
+        """Changes the state as the start of an iteration does."""
         if self._over:
             self.begin(self.next_epoch)
         self.is_chosen, self._over, self._finished = False, True, False
@@ -245,19 +245,19 @@ def _described(keys: Collection[str]) -> str:
 
 
 def merge_states(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The state of the rank that is least far, of those that all ranks saved: nothing is lost when they go on from it.
+    """Merges the states that all ranks saved: returns that of the rank that was least far, so that no sample is lost.
 
-    Ranks that save while others are a batch ahead, or in the next epoch, make different states. What the others had
-    done beyond it comes again, at most.
+    States differ if some ranks were a batch ahead, or in the next epoch, when they saved. Samples that they handed out
+    beyond the returned state come again.
 
     Args:
-        states: what `state_dict` of each rank's `fastpipe.DataLoader` or sampler returned, in any order.
+        states: the result of `state_dict` of each rank's `fastpipe.DataLoader` or sampler, in any order.
 
     Returns:
         A state to load on every rank of the next run, whatever their number.
 
     Raises:
-        DatasetError: the states are of different runs, or a rank's is missing or comes twice.
+        DatasetError: the states are from different runs, or a rank's state is missing or given twice.
     """
     samplers = [state.get("sampler", state) if isinstance(state, Mapping) else {} for state in states]
     if not states or not all({"epoch", "position", "rank", "num_replicas"} <= set(one) for one in samplers):

@@ -1,13 +1,13 @@
-"""Samplers whose memory does not grow with the data set, and which resume in the middle of an epoch.
+"""Samplers whose memory does not grow with the dataset, and which resume in the middle of an epoch.
 
-`ShuffledSampler` and `DistributedSampler` give the order of an epoch from ``(seed, epoch)`` alone and keep nothing but
-a position, so 100 million indices start as fast as a hundred. `WeightedSampler` and `ClassBalancedSampler` draw from a
-seed likewise. `SequentialSampler` and `RandomSampler` are torch's; they are what `fastpipe.DataLoader` takes without a
+`ShuffledSampler` and `DistributedSampler` compute the order of an epoch from ``(seed, epoch)`` and keep only a
+position, so 100 million indices start as fast as a hundred. `WeightedSampler` and `ClassBalancedSampler` draw from a
+seed likewise. `SequentialSampler` and `RandomSampler` give torch's orders; `fastpipe.DataLoader` uses them without a
 seed.
 
-Each new iteration is the next epoch; `set_epoch` chooses another one to go on from. `DataLoader.set_epoch` and
-`DataLoader.state_dict` pass through to them. A state goes on with another number of ranks, too: `ShuffledSampler` and
-`DistributedSampler` have one order, of which each rank takes its part.
+Each new iteration is the next epoch; `set_epoch` sets another one. `DataLoader.set_epoch` and `DataLoader.state_dict`
+call the sampler's methods. A state can be resumed with another number of ranks: `ShuffledSampler` and
+`DistributedSampler` have one order, from which each rank takes its part.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ __all__ = [
 
 
 class ShuffledSampler(ResumableSampler, Sampler[int]):
-    """Each index once, in an order that ``(seed, epoch)`` fixes; memory and start-up don't depend on the length.
+    """Gives each index once, in an order fixed by ``(seed, epoch)``; memory and start-up don't depend on the length.
 
     Args:
         data_source: the dataset, or its length.
         seed: chooses the orders.
 
     Attributes:
-        epoch: of the iteration that began last, or that was chosen since by `set_epoch`.
+        epoch: the epoch of the last iteration that began, or the one set since by `set_epoch`.
     """
 
     def __init__(self, data_source: Sized | int, seed: int = 0) -> None:
@@ -71,19 +71,19 @@ class DistributedSampler(ResumableSampler, TorchDistributedSampler[Any]):
     """One rank's part of all indices: torch's `DistributedSampler` without its list of every index.
 
     Ranks, padding and ``drop_last`` are torch's: each rank gets every ``num_replicas``-th index of one common order;
-    where the length doesn't divide, the order is continued from its front, or cut with ``drop_last``. The
-    permutation itself is another one than torch's.
+    if the ranks don't divide the length, the order is continued from its front, or cut with ``drop_last``. The
+    permutation differs from torch's.
 
     Args:
         dataset: the dataset, or its length.
-        num_replicas: how many ranks; None asks ``torch.distributed``, which must be initialised.
-        rank: this one, from 0; None asks ``torch.distributed``.
-        shuffle: in the order of ``(seed, epoch)``; False for the order of the indices.
+        num_replicas: the number of ranks; None asks ``torch.distributed``, which must be initialised.
+        rank: this process's rank, from 0; None asks ``torch.distributed``.
+        shuffle: shuffle by ``(seed, epoch)``; False for ascending indices.
         seed: the same on all ranks.
         drop_last: cut instead of pad.
 
     Raises:
-        RuntimeError: ``torch.distributed`` is asked and not available.
+        RuntimeError: ``torch.distributed`` is asked, but not available.
         ValueError: ``torch.distributed`` is not initialised, or the rank is not below ``num_replicas``.
     """
 
@@ -101,7 +101,7 @@ class DistributedSampler(ResumableSampler, TorchDistributedSampler[Any]):
 
     @property
     def num_samples(self) -> int:
-        """Indices of this rank: torch keeps the number that it was at first."""
+        """The number of this rank's indices; computed at each call, while torch's class keeps the first number."""
         return self._rank_share(len(self.dataset))  # type: ignore[arg-type] # a map-style dataset has a length
 
     @num_samples.setter
@@ -110,7 +110,7 @@ class DistributedSampler(ResumableSampler, TorchDistributedSampler[Any]):
 
     @property
     def total_size(self) -> int:
-        """Indices of all ranks."""
+        """The number of indices of all ranks."""
         return self.num_samples * self.num_replicas
 
     @total_size.setter
@@ -137,18 +137,18 @@ class SequentialSampler(ResumableSampler, TorchSequentialSampler):
 
 
 class RandomSampler(ResumableSampler, TorchRandomSampler):
-    """torch's order of all indices from torch's generators, turned into Python integers a block at a time; resumes.
+    """Gives torch's random order, from torch's generators, converted to Python integers in blocks; resumable.
 
-    A state holds what the epoch's order was drawn from; a `generator` goes on from there as it did in the saved run.
-    Without one, the orders of later epochs come from the global generator, whose state is the caller's to save.
+    A state holds the generator's state from which the epoch's order was drawn; a given `generator` continues as in the
+    saved run. Without one, later epochs draw from the global generator, whose state the caller has to save.
 
     Args:
         data_source: the dataset.
-        generator: as torch's.
+        generator: as in torch.
     """
 
-    _drawn_from: torch.Tensor | None = None  # the generator's state, before this epoch's order
-    _loaded: torch.Tensor | None = None  # the same, for the next iteration
+    _drawn_from: torch.Tensor | None = None  # the generator's state before this epoch's order was drawn
+    _loaded: torch.Tensor | None = None  # the generator's state to restore in the next iteration
     _saved_too = ("generator",)
 
     def __init__(self, data_source: Sized, generator: torch.Generator | None = None) -> None:
@@ -168,11 +168,11 @@ class RandomSampler(ResumableSampler, TorchRandomSampler):
         order = torch.randperm(self.num_samples, generator=generator)
         for block in range(self._offset + start, len(order), BLOCK):
             yield from order[block : block + BLOCK].tolist()
-        # torch's sampler draws for a remainder of zero indices, too: a generator that is used on must end up the same
+        # torch's sampler also draws for a remainder of zero indices; draw too, to leave the generator in the same state
         torch.randperm(self.num_samples, generator=generator)
 
     def ahead(self, epoch: int) -> Iterator[int] | None:
-        return None  # its generator may be used before
+        return None  # other code may use the generator before that epoch
 
     def begin(self, epoch: int) -> None:
         super().begin(epoch)
@@ -184,9 +184,9 @@ class RandomSampler(ResumableSampler, TorchRandomSampler):
         return own
 
     def state_dict(self, position: int | None = None, finished: bool | None = None) -> dict[str, Any]:
-        """The state of the other samplers, and the generator's that the rest is drawn from; None if that isn't known.
+        """Returns the base's state, with the generator's state that the rest is drawn from; None for that if unknown.
 
-        Of an epoch that is finished, that is the state which the next epoch's order is drawn from.
+        For a finished epoch, it is the state from which the next epoch's order is drawn.
         """
         state = super().state_dict(position, finished)
         drawn_from = self._loaded
@@ -195,7 +195,7 @@ class RandomSampler(ResumableSampler, TorchRandomSampler):
         return {**state, "generator": drawn_from}
 
     def _behind_epoch(self, state: torch.Tensor) -> torch.Tensor | None:
-        """The generator's state after the order that was drawn from `state`; the generator may not be there yet."""
+        """The generator's state after an order is drawn from `state`, computed without the generator itself."""
         if self.generator is None:
             return None
         generator = torch.Generator()

@@ -1,4 +1,4 @@
-"""Statistics of a loader: its rates, the training loop's wait for batches, and where the time of an image goes."""
+"""Statistics of a loader: its rates, the training loop's wait for batches, and an image's time by stage."""
 
 from __future__ import annotations
 
@@ -24,41 +24,41 @@ from fastpipe.sources import CachedSource
 
 WINDOW_S = 60.0
 _NO_MATTER = 0.05
-"""A share of the wall time that waits may take before anything is advised."""
+"""If waits take less than this share of the wall time, nothing is advised."""
 
 
 _MOST_READY = 0.25
-"""A share of batches that may not be ready where more of them made ahead wouldn't help."""
+"""If fewer batches than this share were not ready, prefetching more wouldn't help."""
 
 
 class LoaderStatistics(dict[str, Any]):
     """Statistics of a `fastpipe.DataLoader`, as a plain dict; ``str()`` of it is one line.
 
     Keys:
-        epoch: the number of the epoch that they are of; None where nothing counts epochs.
+        epoch: the epoch's number; None if nothing counts epochs.
         this_epoch, last_minute: each a dict with
 
-            - ``images``, ``batches``: handed out
-            - ``seconds``: wall time since the iteration began, or since the minute did
+            - ``images``, ``batches``: numbers handed out
+            - ``seconds``: wall time since the iteration, or the last minute, began
             - ``images_per_s``, ``batches_per_s``
             - ``wait_s``: the loop's wait for batches in seconds: ``total``, ``p50``, ``p95``, ``p99``
-            - ``wait_share``: of the wall time
-            - ``ready``: batches that were ready when one was asked for, in the mean
-            - ``starved``: share of the batches for which none was ready
+            - ``wait_share``: share of the wall time spent waiting
+            - ``ready``: mean number of batches that were ready when one was requested
+            - ``starved``: share of the requests for which no batch was ready
 
-        first_batch_s: wait for the epoch's first batch, which starting workers is part of; it is in ``wait_s`` too.
+        first_batch_s: wait for the epoch's first batch, including the start of workers; it is part of ``wait_s``.
         image_us: time of an image by stage, in microseconds of the process or thread that makes batches: ``read``
-            (files and headers), ``draw`` (random numbers, programs), ``core`` (waiting for the core), ``python`` (what
-            the core leaves to others, user's code), ``collate``. Empty for datasets that aren't fastpipe's.
+            (files and headers), ``draw`` (random numbers, programs), ``core`` (waiting for the core), ``python`` (other
+            readers, user's code), ``collate``. Empty for datasets that aren't fastpipe's.
         bad_files: ``skipped`` and ``replaced`` in this epoch, and ``total``.
-        cache: ``hits``, ``misses`` and ``fetched_bytes`` of this epoch where files come through a `fastpipe.Cache`, of
-            all processes that share it; else empty.
-        workers, threads: of the loader.
-        cpus, idle_cpus: that this process may use, and how many of the machine's were idle in this epoch; None where
-            the system doesn't tell.
-        rank, host: where this is from.
-        ranks: with ``gather=True`` the statistics of all ranks, in their order; ``slowest``: the one whose batches were
-            waited for longest, as ``"rank 3 (host)"``.
+        cache: ``hits``, ``misses`` and ``fetched_bytes`` of this epoch for a `fastpipe.Cache`, summed over all
+            processes that share it; empty without a cache.
+        workers, threads: the loader's numbers of workers and threads.
+        cpus, idle_cpus: the CPUs that this process may use, and how many of the machine's CPUs were idle in this epoch;
+            None if the system doesn't report it.
+        rank, host: the rank and host of these statistics.
+        ranks: with ``gather=True``, the statistics of all ranks in order; ``slowest``: the rank that waited longest for
+            batches, as ``"rank 3 (host)"``.
     """
 
     @property
@@ -94,16 +94,16 @@ class LoaderStatistics(dict[str, Any]):
 
 @dataclass
 class LoaderMeter:
-    """Measures one iteration for `LoaderStatistics`: its batches as they are handed out."""
+    """Measures the batches of one iteration as they are handed out, for `LoaderStatistics`."""
 
-    epoch: int | None = None  # its number
-    datasets: tuple[ImageDataset, ...] = ()  # the image datasets whose batches they are
-    # of the stages of whoever makes the batches; None for other datasets
+    epoch: int | None = None
+    datasets: tuple[ImageDataset, ...] = ()  # the image datasets that the batches come from
+    # times of the stages in the processes or threads that make the batches; None without image datasets
     times: StageTimes | None = field(default=None, init=False)
     began: float = field(default_factory=time.perf_counter)
     ended: float | None = None
-    # four numbers of each batch: when it came, how long it was waited for, its images, and how many batches were ready
-    # when it was asked for
+    # four numbers for each batch: its time of arrival, the wait for it, its number of images, and the number of batches
+    # that were ready when it was requested
     rows: array[float] = field(default_factory=lambda: array("d"))
     busy_before: tuple[float, float] | None = field(default_factory=busy_cpu_seconds)
 
@@ -111,11 +111,11 @@ class LoaderMeter:
         self.caches = {id(cache): (cache, cache.statistics()) for cache in _caches(self.datasets)}
 
     def listen(self, workers: int, iterator: object) -> None:
-        """Learns of the time of the stages: from this process, or from workers, which may be there from before.
+        """Connects to the stages' times, measured in this process or in workers.
 
         Args:
-            workers: how many there are.
-            iterator: torch's, whose workers have stayed; None if this iteration begins with new ones.
+            workers: the number of workers.
+            iterator: torch's iterator with persistent workers; None if this iteration starts new workers.
         """
         if not self.datasets:
             return
@@ -126,12 +126,12 @@ class LoaderMeter:
                 dataset._fastpipe.measure(self.times.row(0))
 
     def note(self, asked: float, got: float, batch: object, collated: bool, ready: int) -> None:
-        """Notes a batch: when it was asked for and when it came, and how many were ready then."""
+        """Records a batch: the times of its request and arrival, and the number of batches ready at the request."""
         self.rows.extend((got, got - asked, images_in(batch) if collated else 1, ready))
 
     def statistics(self, workers: int, threads: int, bad_files: BadFileCounts) -> LoaderStatistics:
         end = time.perf_counter() if self.ended is None else self.ended
-        # A copy: another thread may ask, Prometheus's for one, and an array that is looked at can't grow.
+        # A copy, as another thread (Prometheus's) may call this, and an array can't grow while a view of it exists.
         rows = np.frombuffer(self.rows[:], np.float64).reshape(-1, 4)
         seconds = end - self.began
         cache = {"hits": 0, "misses": 0, "fetched_bytes": 0} if self.caches else {}
@@ -161,7 +161,7 @@ class LoaderMeter:
 
 
 def gathered(own: LoaderStatistics) -> LoaderStatistics:
-    """The statistics of this rank with those of all ranks in them; every rank has to ask."""
+    """Adds the statistics of all ranks to this rank's; every rank has to call it."""
     ranks: list[Any] = [own] * rank_and_count()[1]
     if len(ranks) > 1:
         dist.all_gather_object(ranks, own)

@@ -1,12 +1,11 @@
-"""Batches made ahead of time in this one process, by a thread that the core's threads work for.
+"""Makes batches ahead of time in the training process, by one Python thread and the core's threads.
 
-The consumer's thread asks the sampler, a few batches ahead, as torch's loader does for its workers; a thread of
-`BatchMaker` makes the batches in that order, with random streams of its own, and ends where nothing is left to be made.
-Nobody else sees a batch before it is handed out.
+The consumer's thread takes indices from the sampler a few batches ahead, as torch's loader does for its workers; a
+thread of `BatchMaker` makes the batches in that order, with its own random streams, and ends when no task is left.
 
-Python code that may draw from the global generators isn't run there: two threads would take numbers from each other.
-Such batches are made where they are asked for, with the same streams in the generators' place; see
-`gil_bound_part_within`.
+Python code that may draw from the global generators doesn't run in that thread: two threads would take numbers from
+each other. Such batches are made in the consumer's thread when it requests them, with the same streams in place of the
+generators; see `gil_bound_part_within`.
 """
 
 from __future__ import annotations
@@ -38,13 +37,13 @@ from fastpipe.loading.worker_monitor import PATIENCE_S, timed_out, warn_of_wait
 from fastpipe.rng import Streams
 
 AHEAD = 3
-"""Batches that are made ahead, where nobody says how many. With two the core's threads run dry: they slept for 20% of
-the time beside a busy Python thread, and for 1% with three, in the same memory."""
+"""The default number of batches made ahead. With two, the core's threads slept for 20% of the time beside a busy Python
+thread; with three, for 1%, in the same memory."""
 
 _POLL_S = 1.0
 
 Ahead = tuple[Iterator[object], Mapping[SharedEpoch, int]]
-"""The sampler's output for an epoch to come, and the datasets' epochs in it."""
+"""The sampler's output for a later epoch, and the datasets' epochs in it."""
 
 
 def gil_bound_part_within(dataset: object) -> str:
@@ -57,7 +56,7 @@ def gil_bound_part_within(dataset: object) -> str:
 
 
 class ThreadIterator(_BaseDataLoaderIter):
-    """torch's iterator of a loader without workers, whose batches are made ahead of time. Serves epoch after epoch.
+    """A torch iterator for a loader without workers that makes batches ahead of time; reused for later epochs.
 
     Args:
         loader: the `fastpipe.DataLoader`.
@@ -71,32 +70,32 @@ class ThreadIterator(_BaseDataLoaderIter):
         self._ahead: deque[BatchTask] = deque()
         self._tasks: deque[BatchTask] = deque()
         self._settings: list[object] = []
-        self.number = 0  # of epochs that were begun
+        self.number = 0  # the number of epochs begun
         self._begin(loader)
 
     @property
     def made_by(self) -> int:
-        """Id of the process that made the iterator, the only one that it is good for."""
+        """Id of the process that made the iterator, the only one in which it works."""
         return self._maker.owner
 
     @property
     def ready(self) -> int:
-        """Batches of this epoch that are made."""
+        """The number of this epoch's batches that are made and not handed out."""
         return sum(task.done for task in self._tasks)
 
     @property
     def is_drained(self) -> bool:
-        """Whether all batches of this epoch were handed out."""
+        """True if all batches of this epoch were handed out."""
         return not self._tasks
 
     def rest(self) -> Iterator[object]:
-        """The sampler's output for the batches of this epoch that weren't handed out."""
+        """The sampler's output for the batches of this epoch that weren't handed out yet."""
         return itertools.chain([task.indices for task in self._tasks], self._sampler_iter)
 
     def again(self, loader: LoaderBase) -> None:
-        """Begins the next epoch; what is left of this one isn't made any more."""
+        """Begins the next epoch; the rest of this one is dropped."""
         self.stop_epoch(self.number)
-        if loader._keeps_streams:  # as a worker's that stays
+        if loader._keeps_streams:  # like a persistent worker's streams
             self._index_sampler = loader._index_sampler
             super()._reset(loader)
         else:
@@ -105,7 +104,7 @@ class ThreadIterator(_BaseDataLoaderIter):
         self._begin(loader)
 
     def _seeded(self, loader: LoaderBase) -> Streams:
-        """Random numbers as those of torch's worker 0 in this epoch, after the loader's ``worker_init_fn``."""
+        """Random streams seeded like torch's worker 0 in this epoch, after the loader's ``worker_init_fn``."""
         streams = Streams(int(self._base_seed))
         if loader.worker_init_fn is not None:
             with streams.in_place():
@@ -117,7 +116,7 @@ class ThreadIterator(_BaseDataLoaderIter):
         self._timeout = loader.timeout
         self._prefetch = loader.prefetch_factor or AHEAD
         self.number += 1
-        self._more = True  # the sampler may give more
+        self._more = True  # whether the sampler may give more
         self._options = replace(loader._batch_spec, pinned=self._pin_memory, epochs=loader._epochs)
         self._next_epoch: Callable[[], Ahead | None] = _epoch_ahead(loader)
         before, self._settings = self._settings, _settings_of(loader)
@@ -133,13 +132,13 @@ class ThreadIterator(_BaseDataLoaderIter):
         self._ahead.clear()
 
     def _add(self) -> None:
-        """Has one more batch made: of this epoch, or of the next where it is known."""
+        """Queues one more batch: of this epoch, or of the next one if its order is known."""
         if self._more:
             try:
                 indices = next(self._sampler_iter)
             except StopIteration:
                 self._more = False
-                self._drop_ahead()  # the epoch that was begun is shorter than was thought
+                self._drop_ahead()  # the next epoch's batches were queued wrongly: its order ends earlier
                 self._indices_ahead = None if self._obstacle else self._next_epoch()
             else:
                 self._tasks.append(self._task(indices))
@@ -158,7 +157,7 @@ class ThreadIterator(_BaseDataLoaderIter):
             task = self._ahead[0]
             if task.indices == indices and task.options == self._options:
                 return self._ahead.popleft()
-            self._drop_ahead()  # another epoch than was thought
+            self._drop_ahead()  # the queued epoch isn't the one that began
         task = BatchTask(indices, self._options)
         if not self._obstacle:
             self._maker.add(task, more=True)
@@ -167,8 +166,8 @@ class ThreadIterator(_BaseDataLoaderIter):
     def _next_data(self) -> Any:
         if os.getpid() != self.made_by:
             raise LoaderError(
-                "this iteration was begun in another process, of which this one is a fork: threads don't come along. "
-                "Iterate over the loader anew here."
+                "this iteration was begun before this process was forked, and a fork has no threads of its parent. "
+                "Begin a new iteration over the loader here."
             )
         if not self._tasks:
             raise StopIteration
@@ -180,11 +179,11 @@ class ThreadIterator(_BaseDataLoaderIter):
         self._tasks.popleft()
         error, task.error = task.error, None
         if error is not None:
-            self.stop_epoch(self.number)  # nothing follows; who keeps the error keeps this object, too
+            self.stop_epoch(self.number)  # no batch follows; a kept error keeps this object alive
             try:
                 raise error
             finally:
-                del error, task  # frames that hold each other are there until Python's collector finds them
+                del error, task  # break the reference cycle between error and frame
         self._add()
         return task.result
 
@@ -205,16 +204,16 @@ class ThreadIterator(_BaseDataLoaderIter):
         task = self._maker.at or task
         indices = task.indices if isinstance(task.indices, list) else [task.indices]
         named = ""
-        with contextlib.suppress(Exception):  # a data set of the user's, in a message about it
+        with contextlib.suppress(Exception):  # the user's `sample` may raise; the message goes without the name then
             dataset: Any = self._dataset
             named = f", {dataset.sample(indices[0])[0]} the first"
         return f"The batch that is being made has the samples {', '.join(map(str, indices[:8]))}…{named}."
 
     def stop_epoch(self, number: int) -> None:
-        """Stops making batches of that epoch."""
+        """Stops making batches of the epoch with that number."""
         if os.getpid() != self.made_by or number != self.number:
             return
-        if self._tasks:  # broken off: random numbers go on after the last batch that was handed out
+        if self._tasks:  # broken off: the streams go back to where the last batch handed out left them
             self._maker.drop([*self._tasks, *self._ahead])
             self._more = False
             self._tasks.clear()
@@ -223,15 +222,15 @@ class ThreadIterator(_BaseDataLoaderIter):
 
 
 def _obstacle(loader: LoaderBase) -> str:
-    """The part of a loader's batches that keeps them from being made ahead, which is told once; empty if none does."""
+    """Names the part of a loader that keeps batches from being made ahead, and warns once; empty if none does."""
     obstacle = gil_bound_part_within(loader.dataset)
     if not obstacle and _draws_in_collate(loader):
         obstacle = "the collate_fn"
     if obstacle and not loader._warned_of_obstacle:
         loader._warned_of_obstacle = True
         warn_again(
-            f"threads={loader.threads}: batches are made when they are asked for, not ahead of time, since {obstacle} "
-            "is Python code, which may draw from the generators of this thread, and holds up the others. Workers "
+            f"threads={loader.threads}: batches are made when they are requested, not ahead of time, since {obstacle} "
+            "is Python code: it may draw from this thread's generators, and holds the interpreter's lock. Workers "
             f"serve it better: num_workers={max(1, usable_cpus() - 1)}."
         )
     return obstacle
@@ -242,19 +241,19 @@ def _draws_in_collate(loader: LoaderBase) -> bool:
 
 
 def _epoch_ahead(loader: LoaderBase) -> Callable[[], Ahead | None]:
-    """A function that gives the next epoch's batches of indices, if they are known before it begins; else None.
+    """Returns a function that gives the next epoch's batches of indices; it returns None if they aren't known yet.
 
-    The function keeps no loader alive.
+    The function holds no reference to the loader.
     """
     sampler, batches = loader._sampler(), loader._index_sampler
     parts = tuple(image_datasets(loader.dataset))
     known = type(batches) is BatchSampler and hasattr(sampler, "ahead")
     counts = [part._fastpipe.epoch for part in parts]
-    # Without these, random numbers are seeded when the epoch begins.
+    # Otherwise the streams are seeded only when the epoch begins.
     keyed = not _draws_in_collate(loader) and None not in counts
     drawn = keyed or loader._keeps_streams
     if not known or not drawn or any(part.on_error != "raise" for part in parts) or loader._epoch is None:
-        return lambda: None  # counts of bad files are an epoch's
+        return lambda: None  # bad files are counted by epoch
     epoch, size, cut = loader._epoch + 1, batches.batch_size, batches.drop_last
 
     def ahead() -> Ahead | None:
@@ -267,7 +266,7 @@ def _epoch_ahead(loader: LoaderBase) -> Callable[[], Ahead | None]:
 
 
 def _settings_of(loader: LoaderBase) -> list[object]:
-    """The objects that batches depend on besides indices and epochs; batches are made anew if one is replaced."""
+    """The objects that batches depend on besides indices and epochs; if one is replaced, queued batches are dropped."""
     found: list[object] = [loader.collate_fn, loader._batch_spec, loader.dataset]
     for part in image_datasets(loader.dataset):
         found.append(part.pipeline)

@@ -1,4 +1,4 @@
-"""Chooses the numbers of workers and threads by measuring them on this machine, these files and this transform."""
+"""Chooses the numbers of workers and threads by measurements with the user's files and transform."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from fastpipe.loading.threads import AHEAD, gil_bound_part_within
 from fastpipe.progress_bar import SlowBar
 from fastpipe.rng import keyed_globals
 
-_NEARLY = 0.95  # of the best throughput: within the noise of a short trial, so memory decides
+_NEARLY = 0.95  # rates above this share of the best are within the noise of a short trial, so memory decides
 _BESIDE_TRAINING = 0.8
-"""The part of its rate that counts for a setting whose batches the training process itself makes. A trial has no
-training beside it, whose launches of kernels and the loader's Python delay each other: that cost a fifth of either."""
+"""The factor for the rates of settings that make batches in the training process. There, the training's kernel launches
+and the loader's Python code delay each other by about a fifth, which a trial without training doesn't show."""
 _ENDLESS = 10**12
 _PREFETCH = 2
 
@@ -37,11 +37,11 @@ class Trial:
     """Measurements of one setting.
 
     Attributes:
-        num_workers, threads, prefetch_factor: the setting; prefetch_factor is None where nothing is made ahead.
-        images_per_s: images a second, once running.
+        num_workers, threads, prefetch_factor: the setting; prefetch_factor is None if no batches are made ahead.
+        images_per_s: images a second after the start.
         first_batch_s: seconds from making the loader to its first batch.
-        memory_mb: what it needs beside the main process: batches in flight, and the workers' private memory where
-            psutil is installed to measure it.
+        memory_mb: memory in MB for the batches in flight, and the workers' private memory if psutil is installed to
+            measure it.
     """
 
     num_workers: int
@@ -53,19 +53,19 @@ class Trial:
 
     @property
     def beside_training(self) -> float:
-        """Images a second as settings are compared: four fifths of the rate where the training process makes them."""
+        """Images a second by which settings are compared: four fifths of the rate if there are no workers."""
         return self.images_per_s * (1 if self.num_workers else _BESIDE_TRAINING)
 
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """The chosen setting, and the trials that it was chosen from.
+    """The chosen setting, and all trials.
 
     Attributes:
         kwargs: keyword arguments for `fastpipe.DataLoader`.
-        chosen: the trial that they come from.
-        trials: all of them, in the order in which they ran.
-        note: why the fastest isn't chosen, or why threads without workers can't make batches ahead; else empty.
+        chosen: the trial with the chosen setting.
+        trials: all trials, in the order in which they ran.
+        note: why the fastest setting isn't chosen, or why threads without workers can't make batches ahead; or empty.
     """
 
     kwargs: dict[str, object]
@@ -93,27 +93,28 @@ def tune(
     progress: bool = True,
     **options: Any,
 ) -> Tuning:
-    """Measures settings of the loader on the dataset's own files, and chooses one.
+    """Measures settings of the loader with the dataset's own files, and chooses one.
 
-    Settings: no workers, and powers of two up to `max_workers`, each with and without threads where the dataset is one
-    of fastpipe's (threads without workers make batches ahead in this process); then twice as many prefetched batches
-    for the fastest. Each reads other files of the data set, in random order. The fastest wins; of those within 5% of
-    it, one with workers, and the one that needs the least memory: often one worker with threads. Rates without workers
-    count for four fifths: a loader in the training process and its launches of kernels delay each other, which a trial
-    without training doesn't show. Global generators are put back where they were.
+    It tries no workers, and powers of two up to `max_workers`; each with and without threads if the dataset is one of
+    fastpipe's (threads without workers make batches ahead in this process); then the fastest setting with twice as many
+    prefetched batches. Each trial reads other files of the dataset, in random order. Among the settings within 5% of
+    the fastest, it prefers one with workers, then the one that needs the least memory: often one worker with threads.
+    Rates without workers count for four fifths: a loader in the training process and the training's kernel launches
+    delay each other, which a trial without training doesn't show. The state of the global generators is restored.
 
     Args:
         dataset: a map-style dataset.
         batch_size: as the training will use it.
-        seconds: for all settings together. A setting is given up as soon as its share is spent, but never before
+        seconds: time for all settings together. A setting is stopped as soon as its share is spent, but never before
             its second batch; settings for which no time is left aren't tried.
-        max_workers: None for the number of usable CPUs.
-        progress: whether a terminal gets a progress bar after two seconds.
+        max_workers: the most workers to try; None for the number of usable CPUs.
+        progress: show a progress bar in a terminal after two seconds.
         options: further arguments of `fastpipe.DataLoader` that the training will use (``device``, ``dtype``,
             ``multiprocessing_context``, …).
 
     Raises:
-        DatasetError: an empty dataset, a batch size below 1, no time at all or no end of it, or no number of workers.
+        DatasetError: the dataset is empty, the batch size is below 1, the time isn't positive and finite, or
+            `max_workers` is no number.
     """
     if len(dataset) == 0 or batch_size < 1 or not 0 < seconds < math.inf:
         raise DatasetError(
@@ -161,7 +162,7 @@ def tune(
 
 
 def worker_counts(most: int, also: int | None = None) -> list[int]:
-    """The numbers of workers to try: powers of two up to the most, the most, and the one in use."""
+    """The numbers of workers to try: powers of two up to `most`, `most`, and `also` (the number in use)."""
     return sorted({2**power for power in range(most.bit_length())} | {most} | ({also} if also else set()))
 
 
@@ -175,17 +176,17 @@ def _settings(max_workers: int, cpus: int, threads_help: bool) -> Iterator[tuple
 
 @dataclass(frozen=True, slots=True)
 class RunningLoader:
-    """An endless loader all of whose workers run."""
+    """An endless loader whose workers have all started."""
 
-    batches: Iterator[object]  # what it gives
-    workers: int  # that it has
-    first_batch: object  # the first that it gave
-    first_batch_s: float  # seconds from the loader's making to that
+    batches: Iterator[object]
+    workers: int
+    first_batch: object
+    first_batch_s: float  # seconds from making the loader to its first batch
 
     def batches_per_s(self, seconds: float) -> float:
-        """Takes batches for so long, in rounds of one a worker, one round at least.
+        """Measures the rate over that many seconds, in rounds of one batch for each worker, at least one round.
 
-        In rounds, as workers that started together deliver together.
+        Rounds are needed, as workers that started together deliver together.
         """
         start, count, a_round = time.perf_counter(), 0, max(1, self.workers)
         while count == 0 or time.perf_counter() - start < seconds:
@@ -197,19 +198,19 @@ class RunningLoader:
 
 @contextlib.contextmanager
 def running(make: Callable[[], TorchDataLoader[Any]], workers: int, *, seed: int) -> Iterator[RunningLoader]:
-    """Makes and starts a loader with that number of workers, and with random numbers of its own from a seed.
+    """Makes and starts a loader with that number of workers, and seeds the global generators for it.
 
-    At the end global generators are put back, and the dataset's threads ended.
+    At the end, the state of the global generators is restored, and the dataset's threads are ended.
     """
     with keyed_globals(seed), warnings.catch_warnings():
-        for advice in ("threads=.* is Python code", "This DataLoader will create"):  # whoever measures sees for itself
+        for advice in ("threads=.* is Python code", "This DataLoader will create"):  # the measurement shows it
             warnings.filterwarnings("ignore", advice)
         start = time.perf_counter()
         loader = make()
         batches = iter(loader)
         first = next(batches)
         first_s = time.perf_counter() - start
-        for _ in range(workers):  # the first batches of each worker come while the others are still starting
+        for _ in range(workers):  # discard each worker's first batch, made while others are still starting
             next(batches)
         yield RunningLoader(batches, workers, first, first_s)
         for part in image_datasets(loader.dataset):
@@ -219,7 +220,7 @@ def running(make: Callable[[], TorchDataLoader[Any]], workers: int, *, seed: int
 def _try(
     dataset: Any, batch_size: int, setting: tuple[int, int, int], seconds: float, seed: int, options: dict[str, Any]
 ) -> Trial:
-    """Measures a setting: workers, threads, and how many times the usual batches are made ahead."""
+    """Measures a setting: (workers, threads, factor of the default number of prefetched batches)."""
     workers, threads, deeper = setting
     before = set(multiprocessing.active_children())
     usual = _PREFETCH if workers else AHEAD if threads and not gil_bound_part_within(dataset) else None

@@ -1,4 +1,4 @@
-"""Samplers that draw indices by weights, from a seed: resumable, and divided among ranks, without a list of draws."""
+"""Samplers that draw indices by weights from a seed: resumable, divided among ranks, without a list of draws."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ _Positions = NDArray[np.int64]
 
 
 class WeightedSampler(ResumableSampler, Sampler[int]):
-    """Indices drawn by weights, as torch's ``WeightedRandomSampler`` does, in an order that ``(seed, epoch)`` fixes.
+    """Draws indices by weights, like torch's ``WeightedRandomSampler``, in an order fixed by ``(seed, epoch)``.
 
-    It keeps 8 bytes for each weight and works out the indices where they are asked for; torch's draws all of an epoch's
-    at its beginning. Each epoch draws anew. Ranks take turns in one order, as `DistributedSampler`'s do.
+    It keeps 8 bytes for each weight and computes indices on demand; torch's sampler draws all indices of an epoch at
+    its beginning. Each epoch has new draws. Ranks take turns in one order, as with `DistributedSampler`.
 
     Args:
-        weights: one for each sample, not negative, not necessarily with a sum of 1.
+        weights: one for each sample, not negative; they needn't sum to 1.
         num_samples: indices in an epoch, of all ranks together; None for as many as there are weights.
-        replacement: an index may be drawn again. False draws each at most once in an epoch, which sorts a key for each
-            weight when an epoch begins.
+        replacement: an index may be drawn again. False draws each index at most once in an epoch; this sorts a key for
+            each weight when an epoch begins.
         seed: chooses the draws; the same on all ranks.
-        num_replicas: how many ranks; None for those of ``torch.distributed``, one where that isn't initialised.
-        rank: this one, from 0; None likewise.
-        drop_last: leave out the indices that don't make one for each rank, in place of going on from the order's front.
+        num_replicas: the number of ranks; None for that of ``torch.distributed``, or 1 if it isn't initialised.
+        rank: this process's rank, from 0; None for that of ``torch.distributed``, or 0.
+        drop_last: drop indices at the end that don't suffice for all ranks; False continues from the order's front.
 
     Raises:
-        DatasetError: no weight is positive, one is negative or not finite, there are fewer positive ones than
-            ``num_samples`` without replacement, or the rank isn't below ``num_replicas``.
+        DatasetError: no weight is positive, a weight is negative or not finite, ``num_samples`` without replacement
+            exceeds the number of positive weights, or the rank isn't below ``num_replicas``.
     """
 
     def __init__(
@@ -75,11 +75,11 @@ class WeightedSampler(ResumableSampler, Sampler[int]):
         self.rank = whole_number("rank", own, takes, most=self.num_replicas - 1, error=DatasetError)
         self._weights_digest = hashlib.blake2b(np.ascontiguousarray(values).data, digest_size=8).hexdigest()
         self._last = int(np.flatnonzero(values)[-1])
-        # What draws are looked up in: the sum of the weights up to each; without replacement the weights.
+        # The table that draws use: with replacement, the cumulative sum of the weights; without, the weights.
         self._table = np.cumsum(values) if replacement else values.copy()
 
     def __len__(self) -> int:
-        """Indices of this rank in an epoch."""
+        """The number of this rank's indices in an epoch."""
         return self._rank_share(self.num_samples)
 
     def _order_length(self) -> int:
@@ -97,13 +97,13 @@ class WeightedSampler(ResumableSampler, Sampler[int]):
 
         def at(places: _Positions) -> _Positions:
             found = np.searchsorted(sums, _uniform(places, seed, epoch) * sums[-1], side="right")
-            within: _Positions = np.minimum(found, last)  # a product may round to the sum of all
+            within: _Positions = np.minimum(found, last)  # a product may round up to the total
             return within
 
         return at
 
     def _drawn_once(self) -> _Positions:
-        """Draws an epoch's indices, each once, the likelier the earlier.
+        """Draws an epoch's indices without replacement; larger weights tend to come earlier.
 
         Source: P. Efraimidis, P. Spirakis, Weighted random sampling with a reservoir, 2006: the largest of
         ``log(u) / weight``.
@@ -116,15 +116,15 @@ class WeightedSampler(ResumableSampler, Sampler[int]):
 
 
 class ClassBalancedSampler(WeightedSampler):
-    """Indices drawn so that each class comes equally often, whatever the number of its samples.
+    """Draws indices so that each class is equally frequent, whatever its number of samples.
 
     Args:
-        targets: the class of each sample, or a dataset whose ``targets`` are that, also in a ``Subset`` or
+        targets: the class of each sample, or a dataset that has it in ``targets``, also in a ``Subset`` or
             ``ConcatDataset``.
-        num_samples, replacement, seed, num_replicas, rank, drop_last: as `WeightedSampler`'s.
+        num_samples, replacement, seed, num_replicas, rank, drop_last: as in `WeightedSampler`.
 
     Raises:
-        DatasetError: as `WeightedSampler`; or a dataset that has no ``targets``, or targets that aren't one value each.
+        DatasetError: as in `WeightedSampler`; or the dataset has no ``targets``, or they aren't one value a sample.
     """
 
     def __init__(
@@ -161,7 +161,7 @@ def targets_of(thing: object) -> NDArray[Any]:
 
 
 def _uniform(places: _Positions, seed: int, epoch: int) -> NDArray[np.float64]:
-    """A number in [0, 1) for each place of an epoch's order: 53 bits of a keyed hash, splitmix64 of a counter.
+    """A number in [0, 1) for each place in an epoch's order: 53 bits of a keyed hash, splitmix64 of a counter.
 
     Source: G. Steele, D. Lea, C. Flood, Fast splittable pseudorandom number generators, 2014.
     """

@@ -1,7 +1,7 @@
-"""A worker's side of the loader: the set-up of its process, and its notes on the samples that it begins.
+"""Sets a worker's process up, and records the samples that it begins.
 
-Notes are in memory that the main process shares, and cost 0.1 µs a sample. It looks there only when something went
-wrong, see `fastpipe.loading.worker_monitor`.
+The records are in shared memory, and take 0.1 µs a sample. The main process reads them only when something went wrong,
+see `fastpipe.loading.worker_monitor`.
 """
 
 from __future__ import annotations
@@ -32,10 +32,9 @@ _LAST_BATCH_S = 1.0
 
 
 class Heartbeats:
-    """The sample that each thread of each worker began last, and when; in memory that all processes share.
+    """The sample that each thread of each worker began last, and the time, in shared memory.
 
-    A worker that is forked inherits it; one that is spawned gets a handle, since torch's process pickler sends tensors
-    that way.
+    Forked workers inherit the memory; spawned workers get a handle to it from torch's pickler.
     """
 
     def __init__(self, workers: int, threads: int) -> None:
@@ -43,7 +42,7 @@ class Heartbeats:
         self._numbers: torch.Tensor = zeros.share_memory_()  # type: ignore[no-untyped-call]
 
     def listen(self, worker: int, datasets: Iterable[ImageDataset]) -> None:
-        """Has the datasets in a worker's process note the samples that they begin."""
+        """Makes the datasets in a worker's process record each sample that they begin."""
         rows = itertools.cycle([memoryview(row) for row in self._numbers[worker].numpy()])
         mine = threading.local()
 
@@ -64,7 +63,7 @@ class Heartbeats:
             first += len(part)
 
     def last(self, worker: int) -> list[tuple[int, float]]:
-        """Samples begun last by the worker's threads, and how many seconds ago; the oldest first."""
+        """The last sample of each of the worker's threads, and how many seconds ago it was begun; the oldest first."""
         now = time.monotonic_ns()
         rows = self._numbers[worker].tolist()
         return sorted(((number - 1, (now - at) / 1e9) for number, at in rows if number > 0), key=lambda one: -one[1])
@@ -72,23 +71,23 @@ class Heartbeats:
 
 @dataclass(frozen=True)
 class WorkerInit:
-    """Runs first in each worker. torch has seeded itself, Python's random and numpy by then, and uses one thread."""
+    """Runs first in each worker, after torch has seeded torch, random and numpy and set itself to one thread."""
 
     user: Callable[[int], None] | None  # the loader's ``worker_init_fn``, which runs after this
-    heartbeats: Heartbeats | None  # where the worker notes the samples that it begins
-    pieces: int  # of shared memory that batches are made in again, at most
-    epochs: Mapping[SharedEpoch, int]  # where a dataset's epoch isn't what the main process sets
-    times: StageTimes | None  # what the time of the stages is added to
+    heartbeats: Heartbeats | None  # where the worker records the samples that it begins
+    pieces: int  # the most pieces of shared memory that are reused for batches
+    epochs: Mapping[SharedEpoch, int]  # the datasets' epochs, if this worker doesn't follow the main process's
+    times: StageTimes | None  # the row of times that the stages add to
 
     def __call__(self, worker: int) -> None:
         _silence_exit()
-        # As many threads as cores in each worker would get in each other's way. 0 is one thread, too, but leaves alone
-        # the pool that a forked worker inherits without its threads; setNumThreads(1) waits for them forever.
+        # One thread, so that workers don't compete for cores. By 0 and not 1: a forked worker inherits cv2's pool
+        # without its threads, and setNumThreads(1) waits for these forever; 0 doesn't touch the pool.
         cv2.setNumThreads(0)
         info: Any = get_worker_info()
         if isinstance(info.dataset, BatchFetcher):
             fetcher = info.dataset
-            object.__setattr__(info, "dataset", fetcher.dataset)  # for the user, who knows no other
+            object.__setattr__(info, "dataset", fetcher.dataset)  # get_worker_info().dataset shall be the user's
             begin_worker(self.pieces)
         for count, epoch in self.epochs.items():
             count.stay(epoch)
@@ -102,28 +101,29 @@ class WorkerInit:
             self.user(worker)
         parent = multiprocessing.parent_process()
         if parent is not None and not parent.is_alive():
-            sys.exit()  # torch looks from now on whether the parent changes, and would wait for this one for ever
+            sys.exit()  # the parent died before torch's watch for it began: torch would never notice
 
 
 def _silence_exit() -> None:
-    """Keeps a worker's process from printing to the terminal when it ends.
+    """Keeps a worker's process from printing errors to the terminal when it ends.
 
-    Ctrl-C reaches every process of a terminal; the main process has the word, and ends its workers. And a worker that
-    was spawned ends while the thread that sends its batches may be at work in torch's C++ code, where the interpreter
-    kills it: "terminate called without an active exception". That thread is waited for.
+    Ctrl-C reaches every process of a terminal; workers ignore it, as the main process ends them. A spawned worker waits
+    at its end for the thread that sends its batches: in torch's C++ code, the ending interpreter would kill that
+        thread,
+    with the message "terminate called without an active exception".
     """
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-    sys.excepthook = _print_error  # multiprocessing calls it in the thread that hands memory over
-    atexit.register(_wait_for_senders)  # not run in forked workers, which end without taking the interpreter down
+    sys.excepthook = _print_error  # called by multiprocessing in the thread that sends shared memory
+    atexit.register(_wait_for_senders)  # not run in forked workers, which end by os._exit
 
 
 def _print_error(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    if not issubclass(kind, ConnectionError):  # the main process went away while it was handed something
+    if not issubclass(kind, ConnectionError):  # else the main process ended during a transfer
         sys.__excepthook__(kind, error, trace)
 
 
 def _wait_for_senders() -> None:
     for thread in threading.enumerate():
         if thread.name == "QueueFeederThread":
-            thread.join(_LAST_BATCH_S)  # it may hang in a full pipe that nobody reads any more: harmless
+            thread.join(_LAST_BATCH_S)  # bounded, as the thread may hang in a full pipe without a reader

@@ -1,4 +1,4 @@
-"""torch's iterator over workers, monitored: names the sample that each has begun when one dies or stalls."""
+"""torch's iterator over workers; when a worker dies or stalls, it names the sample that each worker has begun."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from fastpipe.memory.shm_pool import close_pieces
 from fastpipe.memory.worker_queue import NO_DESCRIPTORS, NO_ROOM, with_direct_queues
 
 PATIENCE_S = 60.0
-"""After so long without a batch, a loader without a timeout says what it waits for, once."""
+"""Seconds without a batch after which a loader without a timeout warns once, and says what it waits for."""
 
-# Parts of torch's messages.
+# Parts of torch's messages, to recognise them.
 _TIMED_OUT = "timed out"
 _DIED = ("exited unexpectedly", "killed by signal")
 
@@ -43,17 +43,17 @@ _POLL_S = 5.0
 _KILLED_S = 1.0
 _DYING_S = 1.0
 _SOON_S = 0.1
-_NAMED_WORKERS = 4  # workers in a message
+_NAMED_WORKERS = 4  # at most so many workers are named in a message
 _CAUSES = {
-    "SIGKILL": "Something outside killed it, most often the system or the container for using too much memory: `dmesg` "
-    "or the container's events tell. Use fewer workers or threads, a smaller prefetch_factor or batch_size, or more "
-    "memory",
-    "SIGBUS": "Memory that was promised isn't there: shared memory is too small for the batches (`df -h /dev/shm`; "
+    "SIGKILL": "Something outside killed it, most often the system or the container for using too much memory: look "
+    "into `dmesg` or the container's events. Use fewer workers or threads, a smaller prefetch_factor or batch_size, or "
+    "more memory",
+    "SIGBUS": "Mapped memory isn't there: shared memory is too small for the batches (`df -h /dev/shm` shows its size, "
     "docker run --shm-size=8g enlarges it), or a file shrank while it was mapped",
     "SIGSEGV": "A library crashed, perhaps on the file named here: `fastpipe check` on it shows which reader does, and "
-    'reader="pil" goes around the others',
-    "SIGABRT": "A library gave up, as C++ code does on an error that nobody catches: its message is above this one",
-    "SIGTERM": "Something asked it to stop: a job scheduler at the end of its time, or another process of yours",
+    'reader="pil" avoids the others',
+    "SIGABRT": "A library aborted, as C++ code does on an uncaught exception: its message is above this one",
+    "SIGTERM": "Something asked it to stop: a job scheduler at its time limit, or another process of yours",
 }
 _NO_ROOM_CAUSE = (
     "Shared memory is too small for what it had to send: enlarge it (`df -h /dev/shm` shows it; docker run "
@@ -61,25 +61,25 @@ _NO_ROOM_CAUSE = (
 )
 _OTHER_CAUSE = "Its own message, if it left one, is above this one"
 
-# What tells workers to end, kept apart from the iterators: where one goes as part of a ring of references (every
-# exception that was caught with a name makes one), Python's collector closes the queues in it first, and then torch
-# waits five seconds for each worker, which can't hear it.
+# The queues and events that tell workers to end, referenced here so that they outlive the iterator: if it is part of a
+# reference cycle (each caught and named exception makes one), the garbage collector would close the queues first, and
+# torch would then wait five seconds for each worker, which gets no message.
 _channels: dict[int, tuple[object, ...]] = {}
 
 
 class MonitoredIterator(_MultiProcessingDataLoaderIter):
-    """torch's iterator over the batches of workers; it says what it waits for where it waits for long.
+    """torch's iterator over the batches of workers, which says what it waits for if a batch takes long.
 
-    Where a worker dies or stalls, or descriptors run out, all workers end at once, and a `LoaderError` says what
-    happened. torch's handler of SIGCHLD raises wherever the main process is when a worker dies: in the middle of an
-    optimizer's step, of an ``except`` or of ``__del__``. Here it knows of the workers only while a batch is waited for,
-    where it is needed: a worker that dies while it writes to the pipe leaves half a message, which nothing else ends
-    the wait for.
+    If a worker dies or stalls, or descriptors run out, all workers are ended at once, and a `LoaderError` says what
+    happened. When a worker dies, torch's handler of SIGCHLD raises wherever the main process is: in the middle of an
+    optimizer's step, of an ``except`` or of ``__del__``. Here it is given the workers' ids only during the wait for a
+    batch. It is needed there: a worker that dies while it writes to the pipe leaves half a message, and nothing else
+    would end the wait for the other half.
 
     Args:
         loader: the `fastpipe.DataLoader`.
-        epochs, times: as of `WorkerInit`.
-        stays: its workers stay for iterations to come.
+        epochs, times: as in `WorkerInit`.
+        stays: the workers are persistent.
     """
 
     def __init__(
@@ -95,11 +95,11 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
         if self.datasets:
             threads = max(part.threads if loader.threads is None else loader.threads for part in self.datasets)
             self.heartbeats = Heartbeats(loader.num_workers, threads)
-        self._sent: dict[int, object] = {}  # what the sampler gave for each batch that workers were asked for
+        self._sent: dict[int, object] = {}  # the sampler's output for each batch requested from workers
         self._waiting_since: float | None = None
         self._warned = False
         self._owner = os.getpid()
-        # As torch has it when its own constructor fails at the first step.
+        # The attributes that torch's methods need if its constructor fails early.
         self._shutdown = self._worker_pids_set = False
         self._workers = []
         self._index_queues: list[Any] = []
@@ -107,15 +107,16 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
         given = copy.copy(loader)
         vars(given)["persistent_workers"] = stays
         if self.datasets and loader._auto_collation and not isinstance(loader.dataset, IterableDataset):
-            vars(given)["dataset"] = BatchFetcher(loader.dataset, loader._batch_spec)  # torch wouldn't have it set
+            # By vars(): torch's loader refuses to have the attribute set.
+            vars(given)["dataset"] = BatchFetcher(loader.dataset, loader._batch_spec)
         pieces = (loader.prefetch_factor or 2) + 2  # for batches made ahead, and two that the user's loop holds
         given.worker_init_fn = WorkerInit(loader.worker_init_fn, self.heartbeats, pieces, epochs, times)
         given.multiprocessing_context = with_direct_queues(loader.multiprocessing_context)
         try:
             with _interrupts_deferred(), garbage_left_to_parent():
                 super().__init__(given)
-        except Exception as error:  # raised again, or as what it comes from
-            self._worker_pids_set = True  # torch says so a step after it has set them
+        except Exception as error:  # raised again, or as a LoaderError
+            self._worker_pids_set = True  # torch may have set the ids without this flag
             self._unregister_workers()
             better = self._explained(error)
             self._kill()
@@ -126,24 +127,24 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
 
     @property
     def is_over(self) -> bool:
-        """Whether its workers have ended, or one has died: they make no further epoch."""
+        """True if the workers have ended, or one has died, so that they can't make another epoch."""
         return self._shutdown or bool(self._dead_workers())
 
     @property
     def ready(self) -> int:
-        """Batches that are made and wait to be asked for."""
+        """The number of batches that are made and not requested yet."""
         ready = sum(len(info) == 2 for info in self._task_info.values())
-        with contextlib.suppress(NotImplementedError, OSError):  # macOS doesn't tell the size of a process's queue
+        with contextlib.suppress(NotImplementedError, OSError):  # macOS can't tell a queue's size
             ready += self._data_queue.qsize()
         return ready
 
     @property
     def is_drained(self) -> bool:
-        """Whether all batches were handed out; False where the dataset alone knows."""
+        """True if all batches were handed out; False for an iterable dataset, whose length isn't known."""
         return not self._task_info and self._dataset_kind == _DatasetKind.Map
 
     def rest(self) -> Iterator[object] | None:
-        """The sampler's output for the batches that weren't handed out; None where the dataset alone knows."""
+        """The sampler's output for the batches that weren't handed out; None for an iterable dataset."""
         if self._dataset_kind != _DatasetKind.Map:
             return None
         return itertools.chain([self._sent[number] for number in sorted(self._task_info)], self._sampler_iter)
@@ -155,13 +156,13 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
         return indices
 
     def _reset(self, loader: LoaderBase, first_iter: bool = False) -> None:
-        self._unregister_workers()  # the last step of torch's __init__ has set them
-        self._index_sampler = loader._index_sampler  # of this iteration
+        self._unregister_workers()  # torch's __init__ registered them just before
+        self._index_sampler = loader._index_sampler  # this iteration's
         super()._reset(loader, first_iter)
 
     def _shutdown_workers(self) -> None:
         if os.getpid() != self._owner:
-            self._shutdown = True  # garbage that a fork has inherited; the workers aren't its to end
+            self._shutdown = True  # a copy inherited by a fork, which must not end its parent's workers
         elif not self._shutdown and self._dead_workers():
             self._kill()
         try:
@@ -171,15 +172,15 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
             close_pieces(process.name for process in self._workers)
 
     def __del__(self, is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
-        if is_ending():  # modules are empty, and torch ends no workers then
+        if is_ending():  # modules are already cleared, and torch doesn't end workers then
             return
-        with _interrupts_deferred(_interrupt_soon):  # Python ignores what is raised here: the training would go on
+        with _interrupts_deferred(_interrupt_soon):  # a KeyboardInterrupt raised in __del__ would be lost
             super().__del__()
 
     def _get_data(self) -> Any:
         try:
             return super()._get_data()  # type: ignore[no-untyped-call]
-        except Exception as error:  # none of the user's: those come in place of a batch
+        except Exception as error:  # not the user's: torch passes their errors in place of a batch
             better = self._explained(error)
             if better is None:
                 raise
@@ -192,7 +193,7 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
         if not self._timeout and not self._warned and now - self._waiting_since >= PATIENCE_S:
             self._warned = True
             warn_of_wait(now - self._waiting_since, self._describe_wait())
-        # Not longer at once: a signal that came while some object's __del__ was running raises nothing.
+        # Wait in short steps: a SIGCHLD that arrives while some __del__ runs raises nothing, and is found by polling.
         found = self._poll(min(timeout, _POLL_S))
         while not found[0] and (left := now + timeout - time.monotonic()) > 0:
             found = self._poll(min(left, _POLL_S))
@@ -203,32 +204,32 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
     def _poll(self, seconds: float) -> Any:
         try:
             self._register_workers()
-            if dead := self._dead_workers():  # since the last batch
+            if dead := self._dead_workers():  # died since the last batch
                 raise RuntimeError(f"DataLoader worker (pid {dead[0][1].pid}) {_DIED[0]}")
             return super()._try_get_data(seconds)  # type: ignore[no-untyped-call]
         finally:
             self._unregister_workers()
 
     def _register_workers(self) -> None:
-        """Tells torch's handler of SIGCHLD of the workers."""
-        self._unregister_workers()  # an interrupt may have left them there
+        """Registers the workers with torch's handler of SIGCHLD."""
+        self._unregister_workers()  # after an interrupt they may still be registered
         self._worker_pids_set = True
         torch._C._set_worker_pids(id(self), tuple(process.pid or 0 for process in self._workers))
 
     def _unregister_workers(self) -> None:
-        """Has torch's handler of SIGCHLD forget the workers."""
+        """Removes the workers from torch's handler of SIGCHLD."""
         if self._worker_pids_set:
-            with contextlib.suppress(ValueError):  # it knew of none yet
+            with contextlib.suppress(ValueError):  # they weren't registered yet
                 torch._C._remove_worker_pids(id(self))
             self._worker_pids_set = False
 
     def _dead_workers(self) -> list[tuple[int, Process]]:
-        """Numbers and processes of the workers that ended otherwise than they should."""
+        """Numbers and processes of the workers that ended with an error."""
         workers = enumerate(self._workers)
         return [(number, process) for number, process in workers if process.exitcode not in (None, 0)]
 
     def _explained(self, error: Exception) -> LoaderError | None:
-        """The error to raise in place of one of torch's that is about the workers; None for others."""
+        """Returns the error to raise in place of torch's error about the workers; None for other errors."""
         if reason := no_descriptors_left(error):
             return LoaderError(f"{reason}.")
         if isinstance(error, LoaderError) or not isinstance(error, (RuntimeError, EOFError, ConnectionError)):
@@ -237,7 +238,7 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
         if _TIMED_OUT in text:
             return timed_out(self._timeout, self._describe_wait())
         dead = self._dead_workers()
-        if not dead and not isinstance(error, RuntimeError):  # the pipe to a worker broke: it may be dying still
+        if not dead and not isinstance(error, RuntimeError):  # a worker's pipe broke: it may be about to die
             deadline = time.monotonic() + _DYING_S
             while not (dead := self._dead_workers()) and time.monotonic() < deadline:
                 time.sleep(0.01)
@@ -275,33 +276,33 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
         return " ".join(lines) + (f" There are {more} more workers." if more else "")
 
     def _last_sample(self, worker: int) -> str:
-        """Names the sample that a worker is at: the one begun longest ago, by any of its threads."""
+        """Names the sample that a worker is at: of its threads' current samples, the one begun longest ago."""
         last = [] if self.heartbeats is None else self.heartbeats.last(worker)
         if not last:
             return ""
         number, seconds = last[0]
         for dataset in self.datasets:
             if number < len(dataset):
-                with contextlib.suppress(Exception):  # `sample` may be the user's; a message needs no more
+                with contextlib.suppress(Exception):  # `sample` may be the user's, and raise
                     return f" began {dataset.sample(number)[0]} (sample {number}) {seconds:.1f} s ago"
                 return f" began sample {number} {seconds:.1f} s ago"
             number -= len(dataset)
         return ""
 
     def _kill(self) -> None:
-        """Ends workers of which one is dead or stuck, at once.
+        """Kills all workers at once, after one died or stalled.
 
-        torch's own way waits five seconds for each worker, and for locks that a dead one may hold for ever.
+        torch's own shutdown waits five seconds for each worker, and for locks that a dead worker may hold for ever.
         """
-        self._unregister_workers()  # else torch's handler of SIGCHLD takes what follows for an accident
+        self._unregister_workers()  # else torch's handler of SIGCHLD raises for the workers killed here
         self._shutdown = True
         _channels.pop(id(self), None)
         if hasattr(self, "_pin_memory_thread_done_event"):
-            self._pin_memory_thread_done_event.set()  # it looks every five seconds
+            self._pin_memory_thread_done_event.set()  # the thread polls it every five seconds
         for process in self._workers:
             process.kill()
         for process in self._workers:
-            process.join(_KILLED_S)  # one that waits for a disk can't even be killed
+            process.join(_KILLED_S)  # bounded, as a process that waits for a disk can't be killed
         for queue in (*self._index_queues, self._worker_result_queue):
             if queue is not None:
                 queue.cancel_join_thread()
@@ -310,18 +311,18 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
 
 @contextlib.contextmanager
 def _interrupts_deferred(interrupt: Callable[[], None] | None = None) -> Iterator[None]:
-    """Has Ctrl-C wait until the block is over: one that comes while a process is forked would be lost.
+    """Defers Ctrl-C until the end of the block: during a fork it would be lost.
 
-    Python runs its handler at the first instruction after the fork, most often in a function of
-    ``os.register_at_fork``, as its own logging has one, and ignores what is raised there: the training goes on. And a
-    worker that is forked meanwhile gets as far as where it ignores Ctrl-C.
+    Python runs its handler at the first instruction after the fork. That is usually in a function registered with
+    ``os.register_at_fork`` (`logging` has one), where exceptions are ignored, so the training would go on. The deferral
+    also covers a forked worker until it ignores Ctrl-C itself.
 
     Args:
-        interrupt: what is called after the block if Ctrl-C came; None for the handler, here and now.
+        interrupt: called after the block if Ctrl-C came; None calls the handler at once.
     """
     handler = signal.getsignal(signal.SIGINT)
     if not callable(handler) or threading.current_thread() is not threading.main_thread():
-        yield  # another thread is never interrupted
+        yield  # Python runs signal handlers in the main thread only
         return
     came: list[Any] = []
     signal.signal(signal.SIGINT, lambda *arguments: came.append(arguments))
@@ -336,12 +337,12 @@ def _interrupts_deferred(interrupt: Callable[[], None] | None = None) -> Iterato
 
 
 def _interrupt_soon() -> None:
-    """Has Ctrl-C come again in a moment, as the main thread is where nothing can be raised."""
+    """Sends Ctrl-C again after ``_SOON_S`` seconds, as the main thread can't raise where it is now."""
 
     def interrupt() -> None:
         if sys.platform == "win32":
             _thread.interrupt_main()
-        else:  # also out of a call of the system
+        else:  # this also interrupts a system call
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     timer = threading.Timer(_SOON_S, interrupt)
@@ -351,7 +352,7 @@ def _interrupt_soon() -> None:
 
 
 def timed_out(timeout_s: float, who: str) -> LoaderError:
-    """The error where no batch has come in time; `who` makes it, and what with."""
+    """The error for a timeout; `who` is a sentence on the worker or thread that makes the batch."""
     return LoaderError(
         f"no batch for {timeout_s:g} s (timeout={timeout_s:g}). {who} If the file can be read in another program, "
         "raise timeout; else its disk, or the network file system under it, doesn't answer."
@@ -359,7 +360,7 @@ def timed_out(timeout_s: float, who: str) -> LoaderError:
 
 
 def warn_of_wait(seconds: float, who: str) -> None:
-    """Warns that no batch comes, where there is no timeout."""
+    """Warns that no batch comes, for a loader without a timeout; `who` as in `timed_out`."""
     warnings.warn(
         f"no batch for {seconds:.0f} s. {who} Give the DataLoader timeout=SECONDS to make this an error.",
         FastpipeWarning,
