@@ -1,1 +1,1 @@
-"""Batches of images that come from anywhere, without a data set."""
+"""Makes batches of images from bytes and paths, without a dataset."""

@@ -1,4 +1,4 @@
-"""`load_batch`: a batch of images from bytes and paths, whoever has them."""
+"""`load_batch`: a batch of images from bytes and paths."""
 
 from __future__ import annotations
 
@@ -35,37 +35,37 @@ def load_batch(
     apply_exif: bool = False,
     max_pixels: MaxPixels = "auto",
 ) -> torch.Tensor:
-    """Decodes and transforms images from anywhere into one batch: what a `fastpipe.DataLoader` does with a dataset.
+    """Decodes and transforms images into one batch, as a `fastpipe.DataLoader` does with a dataset.
 
-    The same engine, so the same pixels: item by item those of ``transform(Image.open(item).convert("RGB"))`` with
-    torchvision's transform, with the same random numbers, drawn item after item. Files are read, decoded and
-    transformed by threads without the GIL. For a source of data that gives bytes, such as a database, a queue, Hugging
-    Face ``datasets``, Ray Data or WebDataset.
+    It is for sources that give bytes, such as a database, a queue, Hugging Face ``datasets``, Ray Data or WebDataset.
+    Each item's pixels equal those of ``transform(Image.open(item).convert("RGB"))`` with torchvision's transform and
+    the same random numbers, drawn item after item. Files are read, decoded and transformed by threads without the GIL.
 
     Args:
-        items: encoded images, as ``bytes`` (a ``bytearray``, a ``memoryview``), and paths of files, also mixed.
-        transform: of `fastpipe.transforms`, and it ends in tensors of one shape. Others work, one image at a time.
-        generator: what random numbers are drawn from, in torch's generator's place; it is left where torchvision's
-            draws would leave it. None for the global one.
-        out: where the batch goes: a tensor ``(N, C, H, W)`` in main memory, pinned or not, with any strides, for N
-            items: uint8 where the transform gives that, else of any floating dtype. None for new memory.
-        threads: how many decode; None for as many as torch takes for an operation (``torch.get_num_threads()``: in a
-            worker of a DataLoader that is one).
-        on_error: what becomes of an item that can't be read. ``"raise"`` raises its error. ``"skip"`` leaves it out,
-            with a warning: the batch is smaller by it. A function gets a `BadFile`, whose ``index`` is the item's
-            place, and returns None to leave it out, or another item to take in its place; the ``append`` of a list
-            collects what was left out.
-        reader, apply_exif, max_pixels: as of `ImageFolder`.
+        items: encoded images (``bytes``, ``bytearray``, ``memoryview``) and paths of files; both may be mixed.
+        transform: a transform of `fastpipe.transforms` that ends in tensors of one shape. Other callables work, one
+            image at a time.
+        generator: the generator to draw from instead of torch's global one; it ends in the same state as after
+            torchvision's draws. None for the global one.
+        out: a tensor ``(N, C, H, W)`` to write the batch to, for N items: in main memory, pinned or not, with any
+            strides; uint8 if the transform gives uint8, else of any floating dtype. None for new memory.
+        threads: the number of decoding threads; None for ``torch.get_num_threads()``, which is 1 in a worker of a
+            DataLoader.
+        on_error: what to do with an item that can't be read. ``"raise"`` raises its error. ``"skip"`` leaves it out,
+            with a warning, so that the batch is smaller. A function gets a `BadFile`, whose ``index`` is the item's
+            position, and returns None to leave the item out, or a replacement; a list's ``append`` collects the bad
+            items.
+        reader, apply_exif, max_pixels: as in `ImageFolder`.
 
     Returns:
-        ``(N, C, H, W)``, less what was left out: `out`, or the front of it. A list of such tensors where the transform
-        gives several views of an image (`MultiView`).
+        A tensor ``(N, C, H, W)``, without the items left out; with `out`, this tensor or its first images. A list of
+        such tensors if the transform gives several views of an image (`MultiView`).
 
     Raises:
-        DatasetError: there are no items, one is neither bytes nor a path, `out` doesn't fit, or `generator` is given
-            with a transform that draws from the global one all the same.
+        DatasetError: there are no items, an item is neither bytes nor a path, `out` doesn't fit, or `generator` is
+            given with a transform that may draw from the global generator.
         BadFilesError: all items are left out.
-        DecodeError, OSError: an item can't be decoded, or a file can't be read; it is named by its path, or as
+        DecodeError, OSError: an item can't be decoded, or a file can't be read; the message has its path, or
             ``items[3]``.
         PlanError: the transform doesn't end in tensors.
     """
@@ -131,7 +131,7 @@ def _check_out(out: torch.Tensor, count: int) -> None:
 
 
 class _Items(ImageDataset):
-    """Items as a dataset, for one batch; an item's target is its place."""
+    """A dataset of the items, for one batch; an item's target is its position."""
 
     def __init__(
         self,
@@ -176,7 +176,7 @@ class _Items(ImageDataset):
         if self._left_out and self._answer == "skip":
             warn_again(
                 f"{len(self._left_out)} of {len(self)} items can't be read and are left out of the batch, the first: "
-                f"{self._first_left_out()}. on_error=bad.append, of a list, tells which."
+                f"{self._first_left_out()}. With on_error=bad.append, the list bad has them all."
             )
         return images if out is None else self._in_place(images, out)
 
@@ -189,12 +189,12 @@ class _Items(ImageDataset):
         if place is None or images.shape != place.shape or images.is_floating_point() != out.is_floating_point():
             what = f"{images.dtype} {tuple(images.shape)}" if place is not None else "several tensors"
             raise DatasetError(f"out is {out.dtype} {tuple(out.shape)}, and the transform gives {what}.")
-        if images.data_ptr() != place.data_ptr():  # it didn't go there at once
+        if images.data_ptr() != place.data_ptr():  # the images weren't written to `out` directly
             place.copy_(images)
         return out if len(place) == len(out) else place
 
     def other(self, bad: BadFile) -> bool:
-        """Puts the item that the user's function has for a bad one into its place; False to leave it out."""
+        """Replaces a bad item by the one that the user's function returns; returns False to leave it out."""
         answer = None if self._answer == "skip" else self._answer(bad)
         if answer is None:
             self._left_out.append(bad)
@@ -204,7 +204,7 @@ class _Items(ImageDataset):
 
 
 class _ItemPolicy(BadFilePolicy):
-    """The item that the user's function has for a bad one, and again where that is bad, too."""
+    """Replaces a bad item by the user's function, again and again if the replacement is bad, too."""
 
     _dataset: _Items
 
