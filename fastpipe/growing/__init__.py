@@ -1,4 +1,4 @@
-"""Data sets that are trained on while they are still being fetched: which files an epoch has, and who fetches them."""
+"""Datasets to train on while they are still being fetched: the files of each epoch, and the process that fetches."""
 
 from fastpipe.growing.dataset import GrowingDataset, GrowingStatistics
 

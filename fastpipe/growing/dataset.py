@@ -1,4 +1,4 @@
-"""`GrowingDataset`: a data set in a store that is larger than the disk, of which each epoch has what has arrived."""
+"""`GrowingDataset`: a dataset in a store, larger than the disk; an epoch has the samples that have arrived."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ class GrowingStatistics:
     """The size, arrivals and speed of a growing set.
 
     Attributes:
-        epoch: the current one.
-        samples: how many it has.
-        new: how many of these weren't in the epoch that was decided before it.
-        arrived: samples that have arrived since the set was begun, in all runs.
-        missing: how many of the source's couldn't be read, among those that the next epoch may have.
-        evicted: samples that have left the set, to make room.
+        epoch: the current epoch.
+        samples: the number of its samples.
+        new: how many of them weren't in the epoch decided before.
+        arrived: samples that have arrived since the set was begun, over all runs.
+        missing: samples that couldn't be read, among those that the next epoch may have.
+        evicted: samples that were removed from the set to make room.
         fetched_bytes: read from the store.
-        mb_per_s: how fast, in MB a second of fetching.
-        still_s: for how long nothing has arrived, though more is wanted; 0 where all is well.
+        mb_per_s: MB read for each second of fetching.
+        still_s: seconds since the last arrival, if more samples are due; 0 if none are.
     """
 
     epoch: int
@@ -67,39 +67,40 @@ class GrowingStatistics:
 
 
 class GrowingDataset(EpochSubset):
-    """The part of a data set that has arrived from its store: it grows while a model trains on it.
+    """The part of a dataset that has arrived from its store; it grows while a model trains on it.
 
-    An epoch has the samples that have arrived by its beginning; the first one waits for `start` of them. Meanwhile a
-    process of its own fetches others into the cache, in an order that the seed decides, up to `growth` times as many as
-    the epoch has. Where the cache is full, the ones that arrived first leave: then an epoch has ``1 / growth`` of what
-    there is room for, and the next ones arrive in the rest. When all of the source were there, it begins anew.
+    An epoch has the samples that have arrived by its beginning; the first epoch waits for `start` samples. Meanwhile a
+    separate process fetches more into the cache, in an order fixed by the seed, up to `growth` times as many as the
+    epoch has. When the cache is full, the samples that arrived first are removed: an epoch then has ``1 / growth`` of
+    the samples that the cache has room for, and the next samples arrive in the rest. After the source's last sample,
+    the order starts again at its front.
 
-    The length and the content of an epoch are fixed when it is first asked for, and kept in the cache's folder: all
-    ranks and workers on a machine see the same, and so does a run that is resumed. (Ranks on several machines need a
-    cache folder that they share.) A loader's state has the content of its epoch, so that a run goes on with it on a
-    machine that has none of it. `set_epoch`, the samplers, `fastpipe.DataLoader` and its `state_dict` work as with any
-    dataset; random numbers are keyed on (seed, epoch, index in the source).
+    The length and the content of an epoch are fixed at the first request, and kept in the cache's folder: all ranks and
+    workers on a machine see the same, and so does a resumed run. (Ranks on several machines need a shared cache
+    folder.) A loader's state holds the content of its epoch, so that a run can be resumed on a machine without that
+    cache. `set_epoch`, the samplers, `fastpipe.DataLoader` and its `state_dict` work as with any dataset; random
+    numbers depend on (seed, epoch, index in the source).
 
-    The source is listed once, when it is made. `rescan` lists it again, for the files that its store has got since.
+    The source is listed once, when it is made. `rescan` lists it again, to add files that have come into the store.
 
-    Where the store is slow, or fails, training goes on with what is there; a warning says for how long nothing has
-    arrived. What can't be read although the rest can is left out.
+    If the store is slow or fails, training continues with the samples that have arrived, and a warning says for how
+    long nothing has arrived. Samples that can't be read, although others can, are left out.
 
     Args:
         source: a dataset whose files are in a store: an `ImageFolder`, `ImageList`, `ArrayList`, ….
         cache: where samples are kept, on a local disk; None for the cache that the source was made with.
-        start: samples that the first epoch waits for, or all, where there are fewer.
-        growth: more than 1: the next epoch's number of samples over this one's, at most.
-        seed: decides the order in which samples arrive; and the random numbers, where the source has no seed.
+        start: the number of samples that the first epoch waits for; all, if the source has fewer.
+        growth: the largest ratio of the next epoch's number of samples to this epoch's, more than 1.
+        seed: fixes the order in which samples arrive; also the random numbers, if the source has no seed.
 
     Attributes:
         dataset: the source, read through the cache.
         indices: the positions in the source that the current epoch has.
 
     Raises:
-        DatasetError: the source isn't in a store, there is no cache, or a number is out of its range; of ``len``, and
-            of an iteration: the cache is too small for `start` samples and those of the next epoch.
-        StoreError: of ``len``, and of an iteration: nothing arrives at all to begin with.
+        DatasetError: the source isn't in a store, there is no cache, or a number is out of its range; from ``len`` or
+            an iteration: the cache is too small for `start` samples and those of the next epoch.
+        StoreError: from ``len`` or an iteration: no sample arrives for the first epoch.
     """
 
     def __init__(
@@ -130,20 +131,20 @@ class GrowingDataset(EpochSubset):
         self._fetch()
 
     def __len__(self) -> int:
-        """The samples of the current epoch; decides it."""
+        """The number of samples in the current epoch; fixes its content."""
         return self.length_at(self.dataset.epoch)
 
     def length_at(self, epoch: int) -> int:
-        """The samples of an epoch, which is decided now if it wasn't before."""
+        """The number of samples in an epoch; fixes its content if it isn't fixed yet."""
         return len(self._window(epoch))
 
     def set_epoch(self, epoch: int) -> None:
-        """Chooses the current epoch; `fastpipe.DataLoader` does so by itself."""
+        """Sets the current epoch; `fastpipe.DataLoader` calls it."""
         self.dataset.set_epoch(epoch)
 
     @property
     def indices(self) -> Sequence[int]:
-        """The positions in the source that the current epoch has, worked out as they are asked for."""
+        """The positions in the source of the current epoch's samples, computed on demand."""
         return _Indices(self)
 
     @indices.setter
@@ -151,7 +152,7 @@ class GrowingDataset(EpochSubset):
         raise AttributeError("the indices of an epoch can't be set: an epoch has what has arrived by its beginning")
 
     def inner(self, places: Sequence[int], epoch: int | None = None) -> list[int]:
-        """The positions in the source of places in an epoch, None for the current one, 0 ≤ place < its length."""
+        """Converts places in an epoch, 0 ≤ place < length, to positions in the source; None is the current epoch."""
         window = self._window(self.dataset.epoch if epoch is None else epoch)
         self._state.begin(window)
         asked = np.asarray(places, np.int64)
@@ -161,12 +162,12 @@ class GrowingDataset(EpochSubset):
         return found
 
     def describe_epoch(self, epoch: int) -> dict[str, object]:
-        """The content of an epoch, for a state: a part of the order in which samples arrive."""
+        """The content of an epoch, for a loader's state: a part of the order in which samples arrive."""
         window = self._window(epoch)
         return {"epoch": epoch, "first": window.first, "stop": window.stop, "missing": [*window.missing]}
 
     def adopt_epoch(self, content: Mapping[str, Any]) -> str:
-        """Gives an epoch the content that it had where a state was saved, unless it is decided here."""
+        """Sets an epoch's content to a saved one, unless it is fixed here already; returns the difference then."""
         had = Window(content["first"], content["stop"], tuple(content["missing"]))
         has = self._state.adopt(content["epoch"], had)
         if has.same_samples(had):
@@ -194,38 +195,38 @@ class GrowingDataset(EpochSubset):
         )
 
     def forget(self) -> None:
-        """Has epochs decided anew, for another run: its first one begins with all that is there now.
+        """Forgets the content of all epochs, for a new run, whose first epoch has all samples that are there now.
 
-        Without it, a second run over the same cache sees what the first one saw, epoch by epoch.
+        Without it, a second run over the same cache has the same epochs as the first run.
         """
         self._state.forget()
 
     def rescan(self) -> GrowingDataset:
-        """Lists the source's folder again: a growing set that also has the files which its store has got since.
+        """Lists the source's folder again, and returns a growing set that includes files added to the store since.
 
-        To be called between epochs, in the main process; the loader is made anew around the result. What is in the
-        cache isn't fetched again, so the next epoch begins with as much of it as there is, in another order: the seed
-        orders all files. Files that the store has lost are no part of it.
+        Call it between epochs, in the main process, and make a new loader for the result. Files in the cache aren't
+        fetched again, so the next epoch begins with them, in a new order, as the seed orders all files. Files that the
+        store no longer has are dropped.
 
         Returns:
-            This set where nothing has changed; else another one, at the same epoch. This one fetches nothing any more.
+            This set if nothing has changed; else a new set at the same epoch, and this one stops fetching.
 
         Raises:
-            DatasetError: the source is no folder, or a class has come or gone: targets are the classes' positions.
+            DatasetError: the source is no folder, or a class was added or removed, which would change the targets.
             StoreError: the store doesn't answer.
         """
         source = self._source
         if not isinstance(source, ImageFolder) or source.source is None:
             raise DatasetError(
-                f"rescan lists an ImageFolder in a store again, and the source is {source!r:.100}: make it anew from "
-                "the longer list, and a GrowingDataset of it; what is in the cache isn't fetched again."
+                f"rescan lists an ImageFolder in a store again, and the source is {source!r:.100}: make it again from "
+                "the longer list, and a GrowingDataset of it; files in the cache aren't fetched again."
             )
         index = ImageIndex.from_folder(source.source, location=None, extensions=source.extensions or IMG_EXTENSIONS)
         if list(index.classes) != source.classes:
             changed = sorted({*index.classes} ^ {*source.classes})
             raise DatasetError(
                 f"the classes of {source.root} have changed ({', '.join(changed)}), and targets are their positions: "
-                "make the ImageFolder and the GrowingDataset anew; what is in the cache isn't fetched again."
+                "make the ImageFolder and the GrowingDataset again; files in the cache aren't fetched again."
             )
         if self.dataset.index is not None and np.array_equal(index.table.paths, self.dataset.index.table.paths):
             return self
@@ -238,9 +239,9 @@ class GrowingDataset(EpochSubset):
         return grown
 
     def close(self) -> None:
-        """Ends the process that fetches, until an epoch is asked for that isn't decided yet.
+        """Ends the process that fetches; the next request for an epoch without content starts it again.
 
-        It also ends with this process, and where nothing refers to the dataset any more.
+        The process also ends with this process, or when the dataset is deleted.
         """
         process, self._process = self._process, None
         if process is not None:
@@ -252,7 +253,7 @@ class GrowingDataset(EpochSubset):
             self._fetch()
             window = self._decided(epoch)
         elif not self._warned_of_return and window.number < (latest := self._state.latest()).number - 1:
-            # The latest may be the next one, which is prepared while this one runs.
+            # The latest window may be the next epoch's, which is prepared while this epoch runs.
             gone = min(latest.first - window.first, len(window))
             if gone > 0:
                 self._warned_of_return = True
@@ -265,7 +266,7 @@ class GrowingDataset(EpochSubset):
         return window
 
     def _decided(self, epoch: int) -> Window:
-        """The content of an epoch, as soon as enough has arrived for it."""
+        """Fixes the content of an epoch; waits until enough samples have arrived."""
         told = _STALL_S
         while True:
             progress = self._state.progress()
@@ -284,11 +285,11 @@ class GrowingDataset(EpochSubset):
         return window
 
     def _still_s(self, progress: FetchProgress) -> float:
-        """Seconds for which nothing has arrived, though more is wanted; 0 if nothing is."""
+        """Seconds since the last arrival, if more samples are due; 0 if none are."""
         return 0.0 if progress.idle else max(0.0, time.time() - max(progress.last_arrival, self._begun))
 
     def _check_arrivals(self, progress: FetchProgress) -> None:
-        """Raises where no sample is there, and none can be expected."""
+        """Raises an error if there is no sample, and none can be expected."""
         if progress.written <= self._begun or progress.stop > len(progress.missing):
             return
         if progress.room == 0:
@@ -300,7 +301,7 @@ class GrowingDataset(EpochSubset):
             raise StoreError(f"nothing arrives from {self.dataset.root}: {why}")
 
     def _check_room(self, progress: FetchProgress) -> None:
-        """Raises a DatasetError where the cache is full before there is room for the first epoch."""
+        """Raises a DatasetError if the cache is full and has no room for the first epoch."""
         if self._state.latest().number or not progress.room or progress.capacity != self.cache.capacity:
             return
         start = self._state.start
@@ -308,7 +309,7 @@ class GrowingDataset(EpochSubset):
         if possible >= start:
             return
         each = self.cache.capacity / progress.room
-        if progress.files:  # what else is in the cache takes room, too
+        if progress.files:  # other files in the cache take room, too
             each = min(each, progress.bytes / progress.files + 4096)
         wanted = math.ceil(1.05 * each * (math.ceil(start * self.growth) + 1) / 1e6)
         raise DatasetError(
@@ -318,7 +319,7 @@ class GrowingDataset(EpochSubset):
         )
 
     def _wait(self) -> None:
-        """Gives the fetching process time."""
+        """Sleeps while the fetching process works."""
         time.sleep(_POLL_S)
         if not self._fetch():
             raise DatasetError(
@@ -335,8 +336,8 @@ class GrowingDataset(EpochSubset):
         )
 
     def _fetch(self) -> bool:
-        """Starts the process that fetches, unless there is one on this machine; False where it can't."""
-        if self._process in multiprocessing.active_children():  # a fork's parent may have one, too
+        """Starts the fetching process, unless one runs on this machine; returns False if it can't be started."""
+        if self._process in multiprocessing.active_children():  # a fork has its parent's here
             return True
         lock = self._state.fetching_lock
         try:
@@ -366,7 +367,7 @@ class GrowingDataset(EpochSubset):
 
 
 class _Indices(Sequence[int]):
-    """`GrowingDataset.indices`, worked out as they are asked for."""
+    """`GrowingDataset.indices`, computed on demand."""
 
     def __init__(self, dataset: GrowingDataset) -> None:
         self._dataset = dataset
@@ -388,7 +389,7 @@ class _Indices(Sequence[int]):
 
 
 def _with_cache(source: object, cache: Cache | None, seed: int) -> tuple[IndexedDataset, ImageIndex, Cache]:
-    """A copy of a dataset that reads through a cache and has a seed; its index, and the cache."""
+    """Returns a copy of a dataset that reads through a cache and has a seed; also its index, and the cache."""
     index = getattr(source, "_fastpipe_index", None)
     if index is None or index.source is None:
         raise DatasetError(
@@ -409,7 +410,7 @@ def _with_cache(source: object, cache: Cache | None, seed: int) -> tuple[Indexed
 
 
 def _of_index(source: IndexedDataset, index: ImageIndex) -> IndexedDataset:
-    """A copy of a dataset that has an index's samples, with the targets that somebody assigned."""
+    """Returns a copy of a dataset with the index's samples; keeps targets that the user assigned."""
     other = copy.copy(source)
     other._fastpipe_set_samples(index)
     if not isinstance(source.targets, Targets):
@@ -425,7 +426,7 @@ def _name(index: ImageIndex, seed: int) -> str:
 
 
 def _end(process: BaseProcess, owner: int) -> None:
-    if os.getpid() == owner:  # and not a fork, where the dataset is no more needed
-        with contextlib.suppress(ValueError):  # it was closed
+    if os.getpid() == owner:  # not when a fork deletes its copy of the dataset
+        with contextlib.suppress(ValueError):  # already closed
             process.terminate()
             process.join(5)

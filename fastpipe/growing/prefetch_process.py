@@ -1,4 +1,4 @@
-"""Fetching the samples of a growing set, in a process of its own: parsing what a store sends needs the GIL."""
+"""Fetches the samples of a growing set in a separate process, as parsing a store's responses needs the GIL."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from fastpipe.loading.permutation import Permutation
 from fastpipe.sources import Cache, Pin
 from fastpipe.types import ArchiveMember, RemoteFile
 
-_AT_ONCE = 64  # samples between two notes of how far it is, at most
-_TRIES = 5  # for a sample that can't be read while others can
+_AT_ONCE = 64  # the most samples fetched between two records of the progress
+_TRIES = 5  # attempts for a sample that can't be read while others can
 _POLL_S = 0.1
-_LONGEST_PAUSE = 300  # in polls, while the store gives nothing but errors
+_LONGEST_PAUSE = 300  # the longest pause, in polls, while the store gives only errors
 
 
 class Prefetcher:
-    """Brings the next samples into the cache, as far as there is room for them; one at a time does so.
+    """Fetches the next samples into the cache, as far as it has room; only one process at a time does so.
 
-    The state says what is wanted, and is told what has arrived.
+    It reads from the state which samples are due, and writes there which have arrived.
     """
 
     def __init__(self, index: ImageIndex, order: Permutation, state: GrowingState) -> None:
@@ -44,16 +44,16 @@ class Prefetcher:
         self._window: Window | None = None
         self._pin: Pin | None = None
         self._full = False
-        self._done = 0  # up to here, all is there or given up: at first, what should be there is looked for
+        self._done = 0  # all positions before this one are fetched or given up, as far as this process has checked
         self._tries: Counter[int] = Counter()
 
     @property
     def failures(self) -> int:
-        """The number of steps in a row that gave nothing but errors."""
+        """The number of steps in a row with errors only."""
         return self._progress.failures
 
     def step(self) -> bool:
-        """Fetches some samples; False where there is nothing to do, or no way to."""
+        """Fetches some samples; returns False if there is nothing to do, or it isn't possible."""
         window = self._state.begun()
         if self._window is None or window.number != self._window.number:
             self._begin(window)
@@ -68,7 +68,7 @@ class Prefetcher:
         begun = time.perf_counter()
         there = self._fetched(self._files(np.arange(start, stop)))
         progress.seconds += time.perf_counter() - begun
-        if mending:  # what can't be brought is read from the store when it is asked for
+        if mending:  # samples that can't be fetched now are read from the store on request
             self._done = stop
             return True
         done = self._settle(window, there)
@@ -83,7 +83,7 @@ class Prefetcher:
         return done > start or self._full
 
     def _begin(self, window: Window) -> None:
-        """Another epoch has begun: what is no more in it makes room for others."""
+        """Begins a new epoch's window: removes samples before it from the cache to make room."""
         progress = self._progress
         if self._window is None:
             self._done = window.first
@@ -97,11 +97,11 @@ class Prefetcher:
             before.release()
 
     def _files(self, positions: Positions) -> list[RemoteFile]:
-        """The files at positions of the order."""
+        """The files at positions in the order."""
         return self._index.paths(self._order.at(positions % len(self._order)))  # type: ignore[return-value]
 
     def _fetched(self, files: Sequence[RemoteFile]) -> list[ArchiveMember | Exception | None]:
-        """The place of each file in the cache; None if there is no room for it, or the error that reading it raised."""
+        """Fetches files into the cache; gives each one's place there, None if there is no room, or the error raised."""
         found: list[Any] = [self._cache.find(file) for file in files]
         absent = [number for number, place in enumerate(found) if place is None]
         for number, one in zip(absent, self._cache.fetch_missing([files[number] for number in absent]), strict=True):
@@ -112,7 +112,7 @@ class Prefetcher:
         return found
 
     def _settle(self, window: Window, there: Sequence[ArchiveMember | Exception | None]) -> int:
-        """The position up to which all have arrived, or are given up, once some were fetched."""
+        """Returns the position before which all samples have arrived or are given up, after some were fetched."""
         some = any(isinstance(one, ArchiveMember) for one in there)
         for position, one in enumerate(there, self._done):
             if one is None:
@@ -128,9 +128,9 @@ class Prefetcher:
 
 
 def run_prefetcher(index: ImageIndex, order: Permutation, state: GrowingState) -> None:
-    """The process: fetches until its parent is gone. Where another one does already, it ends at once."""
+    """The process's main function: fetches until its parent has ended; returns at once if another process fetches."""
     above = os.getppid()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends this process
     lock = state.fetching_lock
     try:
         lock.acquire(timeout=0)
@@ -146,9 +146,9 @@ def run_prefetcher(index: ImageIndex, order: Permutation, state: GrowingState) -
 
 
 def _has_parent(above: int) -> bool:
-    """Whether the process that started this one lives, and the one above, which may be a server that forks for it.
+    """True if this process's parent lives, and the parent's parent, as the parent may be a fork server.
 
-    The first is told by a pipe, which other forks of that process may hold open.
+    A pipe tells of the parent's end; but other forks of the parent may hold the pipe open.
     """
     parent = multiprocessing.parent_process()
     return os.getppid() == above and parent is not None and parent.is_alive()

@@ -1,11 +1,11 @@
-"""State of a `GrowingDataset`, in its cache's manifest: what has arrived, and the samples of each epoch.
+"""State of a `GrowingDataset`, in its cache's manifest: the samples that have arrived, and those of each epoch.
 
-    growing_epochs     the content of each epoch, by whoever needs it first, and whether it has begun
-    growing_progress   how far the fetching process is; nobody else writes it
+    growing_epochs     the content of each epoch, written by the first process that needs it, and whether it has begun
+    growing_progress   the fetching process's progress; only that process writes it
 
-Samples arrive in one order, which the seed decides: the source's permutation, again from its front when it is through.
-So what is there is a window of that order, and so is an epoch's content: two numbers say it, and the few samples in
-between that can't be read.
+Samples arrive in an order fixed by the seed: a permutation of the source, repeated from its front after its end. So the
+samples that are there, and an epoch's content, are windows of that order, each given by two positions and the few
+samples in between that can't be read.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ Positions = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Window:
-    """A part of the order in which samples arrive: those from `first` to before `stop`, but for `missing` ones."""
+    """A part of the order in which samples arrive: from `first` to before `stop`, without `missing`."""
 
-    # first and stop: positions in the order; past the source's length it begins anew
+    # first and stop: positions in the order, which repeats with the source's length
     first: int
     stop: int
-    missing: tuple[int, ...] = ()  # those in between that can't be read
-    new: int = 0  # how many of it weren't in the window that was decided before
-    number: int = 0  # of the decision, from 1; 0 before the first
+    missing: tuple[int, ...] = ()  # positions in between whose samples can't be read
+    new: int = 0  # the number of samples that weren't in the window decided before
+    number: int = 0  # counts the decided windows from 1; 0 before the first
 
     def __len__(self) -> int:
         return self.stop - self.first - len(self.missing)
@@ -45,7 +45,7 @@ class Window:
         return (self.first, self.stop, self.missing) == (other.first, other.stop, other.missing)
 
     def at(self, places: Positions) -> Positions:
-        """Positions in the order, of places from 0 to the length."""
+        """Converts places in the window, from 0 to its length, to positions in the order."""
         gaps = np.array(self.missing, np.int64) - self.first - np.arange(len(self.missing))
         return self.first + places + np.searchsorted(gaps, places, side="right")
 
@@ -54,26 +54,26 @@ class Window:
 class FetchProgress:
     """Progress of the fetching process."""
 
-    stop: int = 0  # number of positions of the order that have arrived, or are missing
-    missing: list[int] = field(default_factory=list)  # positions that can't be read; those that left are forgotten
-    # how many samples there were when the cache was full the last time; None as long as it wasn't
+    stop: int = 0  # the samples at all positions before this one have arrived or are missing
+    missing: list[int] = field(default_factory=list)  # positions that can't be read; without those removed since
+    # the number of samples when the cache was last full; None if it never was
     room: int | None = None
-    # files, bytes, seconds: what was read from the store, and how long that took
+    # files, bytes, seconds: the number and size of files read from the store, and the time it took
     files: int = 0
     bytes: int = 0
     seconds: float = 0.0
-    capacity: int = -1  # of the cache then, in bytes
-    last_arrival: float = field(default_factory=time.time)  # when something arrived last, in seconds since 1970
-    written: float = 0.0  # when this was written
+    capacity: int = -1  # the cache's capacity in bytes when `room` was set
+    last_arrival: float = field(default_factory=time.time)  # time of the last arrival, in seconds since 1970
+    written: float = 0.0  # time at which this was written
     idle: bool = False  # whether there is nothing to fetch before the next epoch
-    error: str = ""  # why nothing arrives; ``""`` where it does
-    failures: int = 0  # how many attempts in a row gave nothing
+    error: str = ""  # why nothing arrives; ``""`` if samples arrive
+    failures: int = 0  # the number of attempts in a row that fetched nothing
 
 
 class GrowingState:
-    """The rows of one growing set in its cache's manifest, under a name that is the same in all runs.
+    """The rows of one growing set in its cache's manifest, by a name that is the same in all runs.
 
-    `count` are the source's samples; `start` and `growth` are `GrowingDataset`'s.
+    `count` is the source's number of samples; `start` and `growth` are as in `GrowingDataset`.
     """
 
     def __init__(self, cache: Cache, name: str, count: int, start: int, growth: float) -> None:
@@ -101,7 +101,7 @@ class GrowingState:
         return FetchProgress(stop, json.loads(missing), *others)
 
     def write_progress(self, progress: FetchProgress) -> None:
-        """Writes the progress; called by the fetching process alone."""
+        """Writes the progress; called only by the fetching process."""
         progress.written = time.time()
         row = {**asdict(progress), "dataset": self._name, "missing": json.dumps(progress.missing)}
         self._manifest.change(
@@ -111,19 +111,19 @@ class GrowingState:
         )
 
     def window(self, epoch: int) -> Window | None:
-        """An epoch's content; None where it isn't decided yet."""
+        """An epoch's content; None if it isn't decided yet."""
         return self._window("epoch = ?", epoch)
 
     def latest(self) -> Window:
-        """The content that was decided last; nothing before the first."""
+        """The content that was decided last; empty before the first decision."""
         return self._window("TRUE") or Window(0, 0)
 
     def begun(self) -> Window:
-        """The content of the epoch that runs; nothing before the first."""
+        """The content of the running epoch; empty before the first."""
         return self._window("begun") or Window(0, 0)
 
     def _window(self, condition: str, *values: object) -> Window | None:
-        """The epoch content that was decided last, of those that meet a condition; None if none does."""
+        """The last decided content that meets an SQL condition; None if none does."""
         rows = self._manifest.rows(
             "SELECT first, stop, missing, new, number FROM growing_epochs "
             f"WHERE dataset = ? AND {condition} ORDER BY number DESC LIMIT 1",
@@ -136,7 +136,7 @@ class GrowingState:
         return Window(first, stop, tuple(json.loads(missing)), new, number)
 
     def begin(self, window: Window) -> None:
-        """The first sample of an epoch is asked for: the one before is as good as over."""
+        """Marks an epoch as begun when its first sample is requested, so that the epoch before counts as ended."""
         if window.number > self._last_begun:
             sql = "UPDATE growing_epochs SET begun = TRUE WHERE dataset = ? AND number = ?"
             self._manifest.change(sql, [(self._name, window.number)])
@@ -145,12 +145,12 @@ class GrowingState:
     def target(self, window: Window, progress: FetchProgress) -> int:
         """The position up to which files are fetched while the epoch of a window runs."""
         wanted = math.ceil(self.growth * max(len(window), self.start)) + len(progress.missing)
-        if progress.room is not None:  # a little more, so as to see how much room there is now
+        if progress.room is not None:  # a little more, to find out whether there is more room now
             wanted += wanted // 16 + 1
         return window.first + min(self.count, wanted)
 
     def decide(self, epoch: int) -> Window | None:
-        """The content of an epoch, decided now if nobody has; None where less than `start` has arrived."""
+        """Returns an epoch's content, decided now if it wasn't before; None if fewer than `start` have arrived."""
         with self._manifest.changing():
             known = self.window(epoch)
             if known is not None:
@@ -161,7 +161,7 @@ class GrowingState:
             there = progress.stop - len(progress.missing)
             if not before.number and there < self.start and progress.stop < self.count and room is None:
                 return None
-            # What is left of the room is for those that are fetched while it runs.
+            # The rest of the room is for samples that are fetched during the epoch.
             most = self.count if room is None else max(1, math.floor(room / self.growth))
             stop = max(progress.stop, before.stop)
             first = max(before.first, stop - most)
@@ -174,16 +174,16 @@ class GrowingState:
             return window
 
     def adopt(self, epoch: int, window: Window) -> Window:
-        """Returns the content of an epoch: as a run had it elsewhere, or as it is here already.
+        """Takes over an epoch's content from another run, unless it is decided here; returns the content that holds.
 
-        One that was decided here, but of which no sample was asked for yet, gives way. The samples that aren't here are
-        fetched, as those that a cache has lost; until then the store is read.
+        Content decided here is replaced if none of its samples was requested yet. Samples that aren't here are fetched
+        like those that a cache has lost; until then they are read from the store.
         """
         with self._manifest.changing():
             known, begun = self.window(epoch), self.begun()
             if known is not None and (known.same_samples(window) or known.number <= begun.number):
                 return known
-            # An epoch before the one that runs moves nothing: its samples are read from the store.
+            # An epoch before the running one doesn't move the window: its samples are read from the store.
             if window.first >= begun.first and window.stop >= begun.stop:
                 new = window.stop - max(window.first, begun.stop)
                 window = replace(window, new=new, number=self.latest().number + 1)
@@ -191,7 +191,7 @@ class GrowingState:
             return window
 
     def forget(self) -> None:
-        """Epochs are decided anew; the next one has what is there now."""
+        """Forgets all epochs' content; the next epoch has all samples that are there now."""
         self._manifest.change("UPDATE growing_epochs SET epoch = NULL WHERE dataset = ?", [(self._name,)])
 
     def _add(self, epoch: int, window: Window) -> None:

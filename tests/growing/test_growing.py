@@ -600,5 +600,5 @@ def test_a_rescan_refuses_other_classes_and_lists(make: Callable[..., GrowingDat
     with pytest.raises(DatasetError, match=r"classes of store: have changed \(class_3\)"):
         grown.rescan()
     listed = fastpipe.ArrayList((list(store.files), list(range(len(store.files)))), root=store)
-    with pytest.raises(DatasetError, match="make it anew from the longer list"):
+    with pytest.raises(DatasetError, match="make it again from the longer list"):
         GrowingDataset(listed, grown.cache, start=2).rescan()
