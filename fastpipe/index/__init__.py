@@ -1,1 +1,1 @@
-"""The memory-mapped list of files behind the datasets: listed, merged with what was known, kept."""
+"""The memory-mapped list of files behind the datasets, kept between runs and listed again where it changed."""

@@ -1,7 +1,7 @@
 """Zip and tar archives: where each member's bytes are, and the class folders in them.
 
-A member's bytes are read by their place in the archive, so they have to be stored as they are: a compressed archive is
-an error that says how to make one that isn't.
+A member's bytes are read at their offset in the archive, so they must not be compressed: a compressed archive raises an
+error that says how to make an uncompressed one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ENDINGS = (".tar", ".zip")
 _COMPRESSED = (".tar.gz", ".tgz", ".tar.bz2", ".tbz", ".tbz2", ".tar.xz", ".txz", ".tar.zst", ".7z", ".rar")
 _MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "Zstandard"}
 _LOCAL_HEADER = 30
-_UNIX_TIME = 0x5455  # Info-ZIP's field of a member's time
+_UNIX_TIME = 0x5455  # the id of Info-ZIP's extra field for a member's time
 _BLOCK = 512
 _PARTS = 256
 
@@ -40,18 +40,18 @@ class Member(NamedTuple):
     """A member of an archive."""
 
     name: str  # with ``/`` between the parts, without ``./`` before it
-    # start and size: where its bytes begin, and how many they are; a folder begins at -1
+    # start and size: the offset of its bytes in the archive, and their number; a folder's start is -1
     start: int
     size: int
-    problem: str = ""  # why they can't be read from there; ``""`` where they can
-    modified_ns: int | None = None  # when it was last modified, in ns since 1970; None where the archive doesn't say
+    problem: str = ""  # why the bytes can't be read at their offset; ``""`` if they can
+    modified_ns: int | None = None  # time of the last modification, in ns since 1970; None if the archive has none
 
 
 def archive_in(path: str) -> str | None:
-    """The archive that a path names, or leads into (``photos.zip/train``); None where it does neither.
+    """The archive that a path names, or leads into (``photos.zip/train``); None if it does neither.
 
     Raises:
-        DatasetError: it names one that is compressed as a whole.
+        DatasetError: the archive is compressed as a whole.
     """
     lower = path.lower()
     if lower.endswith(_COMPRESSED) and os.path.isfile(path):
@@ -72,7 +72,7 @@ def archive_in(path: str) -> str | None:
 def archive_named_by(source: ByteSource) -> RemoteFile | None:
     """The archive that a source's URL names, or leads into (``s3://bucket/photos.zip/train``); None if it does neither.
 
-    The source of the archive itself is that of the folder which holds it.
+    The result's source is that of the folder that holds the archive.
     """
     remote = without_cache(source)
     if not isinstance(remote, RemoteSource):
@@ -91,10 +91,10 @@ _HOW = "Unpack it, and pack the files without compression: tar -cf, or zip -0 -r
 
 
 def list_members(path: str) -> Iterator[Member]:
-    """The members of a zip or tar, in its order; what it packs twice comes twice, and the last one counts.
+    """Yields the members of a zip or tar, in its order. A name that is packed twice comes twice; the last one counts.
 
     Raises:
-        DatasetError: it is damaged, or compressed as a whole; names the member where there is one.
+        DatasetError: the archive is damaged, or compressed as a whole; the message names the member, if known.
         OSError: it can't be opened.
     """
     with open_seekable(path) as file:
@@ -112,16 +112,16 @@ def list_members(path: str) -> Iterator[Member]:
 
 
 def check_member(path: str, member: Member) -> None:
-    """Raises DatasetError where an archive's member can't be read by its place."""
+    """Raises DatasetError if an archive's member can't be read at its offset."""
     if member.problem:
         raise DatasetError(f"{path}: {member.name} {member.problem}.")
 
 
 def read_member(file: IO[bytes], path: str, member: Member) -> bytes:
-    """The bytes of a member of an archive that is open; the path is for errors.
+    """Reads a member of an open archive; `path` is for errors.
 
     Raises:
-        DatasetError: it can't be read from there.
+        DatasetError: the member can't be read at its offset.
     """
     check_member(path, member)
     file.seek(member.start)
@@ -162,7 +162,7 @@ def _zipped(path: str, file: IO[bytes], length: int) -> Iterator[Member]:
 
 
 def _local_headers(path: str, file: IO[bytes], members: list[zipfile.ZipInfo]) -> Iterator[bytes]:
-    """Reads the local header of each member: it says where the bytes begin. A damaged directory names any place."""
+    """Reads the local header of each member, which tells where its bytes begin. Offsets may be wrong if damaged."""
     if isinstance(path, RemoteFile):
         for start in range(0, len(members), _PARTS):
             places = [(max(member.header_offset, 0), _LOCAL_HEADER) for member in members[start : start + _PARTS]]
@@ -183,7 +183,7 @@ def _tarred(path: str, file: IO[bytes], length: int) -> Iterator[Member]:
     try:
         with tarfile.open(fileobj=file, mode="r:") as archive:
             while (member := archive.next()) is not None:
-                vars(archive)["members"] = []  # it would keep a kilobyte of each
+                vars(archive)["members"] = []  # tarfile would keep a kilobyte for each member
                 name = last = _plain(member.name)
                 if member.isdir():
                     yield Member(name, -1, 0)
@@ -198,10 +198,10 @@ def _tarred(path: str, file: IO[bytes], length: int) -> Iterator[Member]:
             end = archive.offset
     except (tarfile.TarError, ValueError, EOFError) as error:
         raise DatasetError(f"{path} is no tar archive, or is damaged after {last}: {error}.") from error
-    # tarfile ends in silence where what follows isn't a member.
+    # tarfile ends without an error at data that isn't a member.
     file.seek(end)
     if file.read(_BLOCK).strip(b"\0"):
-        raise DatasetError(f"{path} is damaged after {last}: what follows at byte {end} is no member.")
+        raise DatasetError(f"{path} is damaged after {last}: the data at byte {end} is no member.")
 
 
 def _linked(member: tarfile.TarInfo, name: str, places: dict[str, Member]) -> Member:
@@ -213,7 +213,7 @@ def _linked(member: tarfile.TarInfo, name: str, places: dict[str, Member]) -> Me
 
 
 def _zip_time(member: zipfile.ZipInfo) -> int | None:
-    """The seconds that Info-ZIP's field has; else the time on the clock of the zip's maker, taken as this machine's."""
+    """The time in Info-ZIP's extra field; else the DOS time, which has no time zone: this machine's is assumed."""
     extra = member.extra
     while len(extra) >= 4:
         kind, size = struct.unpack_from("<2H", extra)
@@ -229,7 +229,7 @@ def _zip_time(member: zipfile.ZipInfo) -> int | None:
 
 
 def _tar_time(member: tarfile.TarInfo) -> int | None:
-    """The time in a pax header, to the nanosecond, or in whole seconds; None for 0, which means no time."""
+    """The time in ns: from a pax header, else in whole seconds; None for 0, which means no time."""
     try:
         found = int(decimal.Decimal(member.pax_headers["mtime"]) * 10**9)
     except (KeyError, ArithmeticError, ValueError, OverflowError):
@@ -244,7 +244,7 @@ def _plain(name: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class ArchiveSource(ContainerSource):
-    """Class folders in a zip or tar; the root is the archive, or a folder in it."""
+    """Class folders in a zip or tar, whose root is the archive or a folder in it."""
 
     integers = False
 
@@ -299,7 +299,7 @@ def _order(name: str, skipped: str) -> tuple[str, str, str]:
 
 
 def _only_folder(images: list[str], folders: set[str]) -> str:
-    """``"train/"`` where all is in that folder, and it holds class folders and no image: then it is the root."""
+    """Returns the only top folder, such as ``"train/"``, if it is the root: it holds class folders and no image."""
     tops = {name for name in folders if "/" not in name}
     if len(tops) != 1 or any(name.count("/") < 2 for name in images):
         return ""

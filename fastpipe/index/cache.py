@@ -1,4 +1,4 @@
-"""Indexes that are kept between runs: opened where they still hold, else built anew and written."""
+"""Indexes that are kept between runs: opened if they are still valid, else built again and written."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from fastpipe.paths import absolute_path
 
 @dataclass(frozen=True, slots=True)
 class KeptIndex:
-    """A listing, and where it is kept."""
+    """A listing and the place where it is kept."""
 
     listing: Listing  # the files; mapped from disk, or in memory
-    origin: str  # how it came about: ``"opened"``, or why and what was built
+    origin: str  # ``"opened"``, or ``"built: "`` and the reason
     location: Path | None = None  # the folder on disk; None in memory
-    generation: str = ""  # which of the states of that folder this is
-    # of the `IndexSource` that it was made of; empty where there is none
+    generation: str = ""  # name of the generation in that folder
+    # the identity of the `IndexSource` that it was made from; empty if there is none
     identity: dict[str, Any] = field(default_factory=dict)
 
 
@@ -47,10 +47,10 @@ def open_kept(location: Path, generation: str | None = None) -> KeptIndex:
 
 
 def load_or_build(source: IndexSource, location: str | os.PathLike[str] | None) -> KeptIndex:
-    """The index of a source as it is now, kept at a location, ``"auto"`` for the user's cache folder; None in memory.
+    """The index of a source as it is now, opened from its location or built and written there.
 
     Raises:
-        DatasetError: it can't be kept at the location that was given.
+        DatasetError: the index can't be written to the given location.
     """
     if location is None:
         return KeptIndex(source.list_files({}), "built: kept nowhere")
@@ -68,7 +68,7 @@ def load_or_build(source: IndexSource, location: str | os.PathLike[str] | None) 
 
 @dataclass(frozen=True, kw_only=True)
 class GivenFiles(IndexSource):
-    """Files that were listed another way: their index has a name made from its content, so it is never out of date."""
+    """Files listed by other code; the index's name is a digest of its content, so it is never out of date."""
 
     listing: Listing
 
@@ -97,21 +97,21 @@ def _default_location(source: IndexSource) -> Path:
 
 
 def _open_and_compare(source: IndexSource, location: Path) -> tuple[KeptIndex | None, Parts, str]:
-    """Opens the index at a location: the index, what of it may be taken over, and why it won't do (``""``: it does)."""
+    """Opens a kept index; returns it, its parts that are still valid, and why it can't be used (``""`` if it can)."""
     try:
         kept = open_kept(location)
         confirmed_ns = format.confirmed_ns(location, kept.generation)
     except (format.UnusableIndex, FileNotFoundError) as error:
         return None, {}, str(error)
     if kept.identity != source.identity:
-        return None, {}, f"what was there is of {kept.identity}"
+        return None, {}, f"the index there is of {kept.identity}"
     if source.options.refresh:
         return None, {}, "asked to look at everything again"
     return kept, *source.find_unchanged(kept.listing, confirmed_ns)
 
 
 def _kept(source: IndexSource, location: Path, *, required: bool) -> KeptIndex:
-    """The index at a location, brought up to date there."""
+    """Opens the index at a location, and updates it there if it is out of date."""
     kept, known, reason = _open_and_compare(source, location)
     if kept is not None and not reason:
         return kept
@@ -122,13 +122,13 @@ def _kept(source: IndexSource, location: Path, *, required: bool) -> KeptIndex:
         except OSError as error:
             problem = error
         else:
-            if not source.options.refresh:  # another process may have done it meanwhile
+            if not source.options.refresh:  # another process may have updated it meanwhile
                 kept, known, reason = _open_and_compare(source, location)
                 if kept is not None and not reason:
                     return kept
         listing = source.list_files(known)
         if kept is not None and listing.equals(kept.listing):
-            format.confirm(location, kept.generation)  # so that whoever waited meanwhile sees it
+            format.confirm(location, kept.generation)  # so that processes that wait for the lock see it
             return kept
         origin = f"built: {reason}"
         if problem is None:

@@ -1,4 +1,4 @@
-"""torchvision's functions that list ``root/class/….jpg``: class folders, and samples as a list."""
+"""torchvision's functions that list class folders, and the samples in ``root/class/….jpg``."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def make_dataset(
 
     Args:
         directory: the root folder.
-        class_to_idx: class folders and their indices; None for all of them, sorted.
-        extensions: endings that count, lower-case; either these or `is_valid_file`.
-        is_valid_file: takes a path and says whether it counts.
+        class_to_idx: class folders and their indices; None for all class folders, sorted.
+        extensions: endings of the files that count, lower-case; give either this or `is_valid_file`.
+        is_valid_file: takes a path and says whether the file counts.
         allow_empty: whether a class folder may be without a valid file.
 
     Raises:
@@ -72,7 +72,7 @@ def make_dataset(
 
 
 def check_no_class_is_empty(empty: list[str], extensions: str | tuple[str, ...] | None, allow_empty: bool) -> None:
-    """Raises torchvision's FileNotFoundError where there are classes without a file and that isn't allowed."""
+    """Raises torchvision's FileNotFoundError if classes are without a file and that isn't allowed."""
     if not empty or allow_empty:
         return
     message = f"Found no valid file for the classes {', '.join(empty)}. "
@@ -82,5 +82,5 @@ def check_no_class_is_empty(empty: list[str], extensions: str | tuple[str, ...] 
 
 
 def _all_files(directory: str | Path) -> ImageIndex:
-    """The index of all files in class folders, whatever they are."""
+    """The index of all files in class folders, of any ending."""
     return ImageIndex.from_folder(directory, location=None, extensions=("",))

@@ -1,6 +1,6 @@
-"""Listing and examining files on a Dask cluster: what ``--scheduler`` of the commands stands for.
+"""Lists and examines files on a Dask cluster, for the commands' option ``--scheduler``.
 
-Its workers see the files under the same paths, and have the same versions of what reads them.
+The cluster's workers must see the files under the same paths, and have the same versions of fastpipe and Pillow.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ __all__ = ["Cluster", "cluster_at", "shared_paths"]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_START_S = 60.0  # for a scheduler that doesn't answer, and for a cluster without a worker
-_SAY_S = 1.0  # after which it is said what is waited for
-_LOOK_S = 2.0  # between looks at whether there still is a worker
-_AGAIN = "Run the same command again: index and pack go on where they were."
-_AHEAD = 4  # tasks for each thread of the workers, of which one runs
+_START_S = 60.0  # wait at most so long for the scheduler's answer, and for a worker
+_SAY_S = 1.0  # wait so long before a message says so
+_LOOK_S = 2.0  # time between checks that there still is a worker
+_AGAIN = "Run the same command again: index and pack continue where they stopped."
+_AHEAD = 4  # tasks submitted for each thread of the workers, including the running one
 
 
 class Cluster:
-    """The workers of a Dask scheduler, connected within a ``with``; they do what this process would do alone.
+    """The workers of a Dask scheduler, connected within a ``with``; `map` runs a function there.
 
     Args:
-        address: of the scheduler, as ``tcp://host:8786``.
-        about: what is done, as values that have a repr: where the same was interrupted before, `map` goes on there.
-            None: it begins anew.
-        quiet: don't say on standard error what is waited for.
+        address: the scheduler's address, as ``tcp://host:8786``.
+        about: values whose repr identifies the work: if the same work was interrupted before, `map` continues it. None
+            starts from the beginning.
+        quiet: don't report on standard error what it waits for.
 
     Raises:
-        FastpipeError: Dask isn't installed, nobody answers at the address, or there is no worker.
+        FastpipeError: Dask isn't installed, the scheduler doesn't answer, or it has no worker.
     """
 
     def __init__(self, address: str, about: object = None, *, quiet: bool = False) -> None:
@@ -80,10 +80,10 @@ class Cluster:
         return self
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[tuple[int, Result]]:
-        """Calls a function of a module for each item, and yields items' numbers and results as they become known.
+        """Calls a function for each item on the workers, and yields (number of the item, result) as results come in.
 
-        Items are picklable, and taken a few ahead; JSON can hold the results. What a worker that dies was at is done by
-        another one.
+        The function must be a module's; items must be picklable, and results representable in JSON. Items are taken a
+        few ahead. If a worker dies, another worker repeats its tasks.
         """
         import distributed
 
@@ -110,11 +110,11 @@ class Cluster:
                 future = self._patiently(lambda seconds: done.get(timeout=seconds))
                 number, key = running.pop(future)
                 try:
-                    # It is done, but where it lies may be gone by now, and then another worker does it again.
+                    # The task is done, but if the worker that holds the result is gone, another one repeats it.
                     result = self._patiently(future.result, future)
                 except dask.KilledWorker as error:
                     raise FastpipeError(
-                        f"the cluster gave up on a task that several workers died over: {error}"
+                        f"the cluster gave a task up after several workers died during it: {error}"
                     ) from error
                 except futures.CancelledError as error:
                     raise FastpipeError(
@@ -128,7 +128,7 @@ class Cluster:
                 self._client.cancel(list(running), force=True)
 
     def _connect(self, dask: Any) -> object:
-        """The client, made in a thread: one whose address takes a connection and never answers isn't made for ever."""
+        """Makes the client in a thread, as its constructor hangs if the address takes connections and never answers."""
         made: futures.Future[Any] = futures.Future()
 
         def make() -> None:
@@ -141,13 +141,14 @@ class Cluster:
         if not futures.wait([made], _SAY_S).done:
             self._say(f"waiting for an answer, for {_START_S:.0f} s at most")
             if not futures.wait([made], _START_S).done:
-                raise TimeoutError("it took the connection and said nothing")
+                raise TimeoutError("it accepted the connection and didn't answer")
         return made.result()
 
     def _patiently(self, wait: Callable[[float], Result], future: Any = None) -> Result:
-        """Calls `wait(seconds)` until it returns, and returns that; gives up if there is no worker for too long.
+        """Calls `wait(seconds)` until it returns, and returns the result; raises if there is no worker for too long.
 
-        It raises `queue.Empty` or a timeout while there is nothing yet; a timeout that a `future` ended with is raised.
+        `wait` raises `queue.Empty` or a timeout while there is no result. A timeout that is the error of a finished
+        `future` is raised.
         """
         lonely_since: float | None = None
         while True:
@@ -182,7 +183,7 @@ class Cluster:
 
     def _close(self) -> None:
         if self._client is not None:
-            with contextlib.suppress(Exception):  # Dask raises errors of many classes where the scheduler is gone
+            with contextlib.suppress(Exception):  # Dask raises errors of many classes if the scheduler is gone
                 self._client.close()
         self._client = self._journal = None
 
@@ -190,15 +191,15 @@ class Cluster:
 def cluster_at(
     address: str | None, about: object = None, *, quiet: bool = False
 ) -> contextlib.AbstractContextManager[Cluster | None]:
-    """The cluster of a scheduler, for a ``with``; None without an address."""
+    """A context manager that gives the `Cluster` at an address; None without an address."""
     return contextlib.nullcontext() if address is None else Cluster(address, about, quiet=quiet)
 
 
 def shared_paths(paths: Iterable[str]) -> list[str]:
-    """Paths that other machines with the same disks understand; ``""`` stays.
+    """Makes paths absolute, for other machines with the same disks; ``""`` stays.
 
     Raises:
-        DatasetError: one lies in what this machine unpacked for itself.
+        DatasetError: a path lies in a copy that this machine unpacked for itself.
     """
     own = os.fspath(cache_folder()) + os.sep
     shared: list[str] = []
@@ -210,7 +211,7 @@ def shared_paths(paths: Iterable[str]) -> list[str]:
                     f"{path} was unpacked into this machine's cache folder, where a cluster's workers don't see it: "
                     "leave the scheduler out."
                 )
-        elif path and not isinstance(path, ArchiveMember):  # one of a store is the same everywhere
+        elif path and not isinstance(path, ArchiveMember):  # a store's path is the same everywhere
             path = os.path.abspath(path)
         shared.append(path)
     return shared
@@ -221,7 +222,7 @@ def _versions() -> dict[str, str]:
 
 
 def _done(function: Callable[[Item], Result], item: Item, versions: dict[str, str]) -> Result:
-    """Runs in a worker."""
+    """Calls the function; runs in a worker of the cluster. Raises if versions differ."""
     if versions != _versions():
         raise FastpipeError(
             f"a worker of the cluster has {_versions()}, and this process {versions}: results would differ. Install "

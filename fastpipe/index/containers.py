@@ -1,4 +1,4 @@
-"""An index of samples in containers: listed container by container, and again only where one has changed."""
+"""Indexes samples in containers; a container is listed again only if it has changed."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from fastpipe.progress_bar import SlowBar
 from fastpipe.sources import ByteSource, Cache
 from fastpipe.types import RemoteFile
 
-_AT_ONCE = 8  # containers of a store: there it takes time to hear of the next member
+_AT_ONCE = 8  # containers of a store listed at once, as each member costs a request
 
 
 class ContainerListing(NamedTuple):
-    """The samples of one container, in their order; JSON can hold it."""
+    """The samples of one container, in order; representable in JSON."""
 
-    names: list[str]  # in the container, with ``/`` between the parts
+    names: list[str]  # names in the container, with ``/`` between the parts
     labels: list[str]  # class names, or integers as text
-    # starts and sizes: where each sample's bytes begin in the container, and how many they are
+    # starts and sizes: the offset of each sample's bytes in the container, and their number
     starts: list[int]
     sizes: list[int]
-    classes: Sequence[str] = ()  # names of classes, also of those without a sample
-    unpacked: str | None = None  # the file that holds the bytes where the container itself has them compressed
+    classes: Sequence[str] = ()  # class names, including classes without a sample
+    unpacked: str | None = None  # the file that holds the bytes if they are compressed in the container
 
     def add(self, name: str, label: str, start: int, size: int) -> None:
         """Adds a sample."""
@@ -42,7 +42,7 @@ class ContainerListing(NamedTuple):
 
 
 def label_text(label: object, called: str) -> str:
-    """A label as a text; raises DatasetError where it is neither an integer nor a name."""
+    """Converts a label to text; raises DatasetError if it is neither an integer nor a name."""
     if isinstance(label, bool) or not isinstance(label, (int, str)) or label == "":
         raise DatasetError(f"{called} is {label!r:.60}: neither an integer nor a name.")
     return str(label)
@@ -52,20 +52,20 @@ def label_text(label: object, called: str) -> str:
 class ContainerSource(IndexSource):
     """An `IndexSource` of samples in containers; a subclass lists one container."""
 
-    paths: tuple[str, ...]  # of the containers, in their order; all of this machine, or all `RemoteFile` in one source
-    given: str = ""  # a digest of the paths and patterns that they were given by
-    class_names: tuple[str, ...] | None = None  # of the labels 0, 1, …; None where labels name themselves
+    paths: tuple[str, ...]  # the containers' paths, in order; all local, or all `RemoteFile` of one source
+    given: str = ""  # a digest of the paths and patterns as the user gave them
+    class_names: tuple[str, ...] | None = None  # names of the labels 0, 1, …; None if labels are names themselves
 
     integers = True
-    """Whether labels that are all integers are the targets as they stand."""
+    """True if integer labels are used as the targets, provided that all labels are integers."""
 
     @classmethod
     def over(
         cls, given: Paths, what: str, endings: tuple[str, ...], options: BuildOptions, cache: Cache | None, **own: Any
     ) -> Self:
-        """The source of the containers that paths and patterns name: see `expand_paths`."""
+        """Makes the source of the containers that paths and patterns name: see `expand_paths`."""
         if isinstance(given, Iterable) and not isinstance(given, (str, os.PathLike, ByteSource)):
-            given = list(given)  # which may be given once
+            given = list(given)  # an iterator can be read only once
         paths = expand_paths(given, what, endings, cache)
         first = paths[0]
         store = cast(ByteSource, first.source) if isinstance(first, RemoteFile) else None
@@ -73,11 +73,11 @@ class ContainerSource(IndexSource):
         return cls(root=root, paths=paths, options=options, bytes_from=store, given=paths_digest(given), **own)
 
     def listing(self, path: str) -> ContainerListing:
-        """The samples of a container; raises DatasetError where it can't be used."""
+        """Lists the samples of a container; raises DatasetError if it can't be used."""
         raise NotImplementedError
 
     def copy_of(self, path: str) -> str | None:
-        """The file that `listing` unpacks a container to, if it has to; None where it never does."""
+        """The file that `listing` would unpack a container to; None if it never unpacks."""
         return None
 
     def find_unchanged(self, kept: Listing, confirmed_ns: int) -> tuple[Parts, str]:
@@ -92,7 +92,7 @@ class ContainerSource(IndexSource):
                     unchanged[self._relative(path)] = numbers[name]
         if len(unchanged) == len(self.paths) == len(listed):
             return {}, ""
-        # The names may be those of `class_names`: the labels are the values.
+        # With `class_names`, the kept classes are these names, and the labels are the class values.
         texts = kept.classes if self.class_names is None else map(str, kept.class_values)
         texts_of = dict(zip(kept.class_values, texts, strict=True))
         assert kept.table.part_starts is not None
@@ -108,7 +108,7 @@ class ContainerSource(IndexSource):
         parts = [found[self._relative(path)] for path in self.paths]
         texts = [label for part in parts for label in part.labels]
         labels, classes, values = number_labels(texts, self.integers, (name for part in parts for name in part.classes))
-        if self.class_names is not None:  # a value without a name keeps its number
+        if self.class_names is not None:  # a label without a name is named by its number
             others = [value for value in values if not 0 <= value < len(self.class_names)]
             classes = [*self.class_names, *map(str, others)]
             values = [*range(len(self.class_names)), *others]
@@ -116,10 +116,10 @@ class ContainerSource(IndexSource):
         return Listing(replace(merge(parts, labels), containers=containers), classes, values)
 
     def _listed(self, paths: Sequence[str]) -> Parts:
-        """The containers at some paths, by their names."""
-        # Before they are listed: what changes meanwhile shows the next time.
+        """Lists some containers; the result is by container name."""
+        # Read before the listing, so that a change during it is noticed the next time.
         states = {path: settled_state(path) for path in paths}
-        # A task needn't carry the names of all the others.
+        # Keep each task small: only its own path, not all paths.
         asked = ((replace(self, paths=(path,), options=DEFAULT_OPTIONS), path) for path in paths)
         options = self.options if len(paths) > 1 else DEFAULT_OPTIONS
         found: Parts = {}
@@ -139,7 +139,7 @@ class ContainerSource(IndexSource):
                 f"the images of {path} are compressed as a column, so they are unpacked on this machine, "
                 "where a cluster's workers don't see them: leave the scheduler out."
             )
-        if unpacked is not None and state[1] != UNSETTLED:  # its name says of which state of the container it is
+        if unpacked is not None and state[1] != UNSETTLED:  # its name depends on the container's state
             state = state_of(unpacked)
         columns = {"starts": np.array(starts, np.int64), "sizes": np.array(sizes, np.int64)}
         packed = pack_paths([start + name for name in names])
@@ -161,7 +161,7 @@ def _listing_of(asked: tuple[ContainerSource, str]) -> ContainerListing:
 
 
 def common_folder(paths: Sequence[str]) -> str:
-    """The folder that all of these whole paths lie below; ``""`` for none, as on two drives."""
+    """The common folder of absolute paths; ``""`` if there is none, as on two drives."""
     try:
         return os.path.commonpath([os.path.dirname(path) for path in paths])
     except ValueError:
@@ -173,5 +173,5 @@ def _is_as_it_was(path: str, state: Sequence[int]) -> bool:
         return False
     try:
         return state_of(path) == tuple(state)
-    except OSError:  # what was unpacked is gone
+    except OSError:  # the unpacked copy is gone
         return False

@@ -1,4 +1,4 @@
-"""The index of class folders, of this machine or of a store: folders level by level, and their table."""
+"""The index of class folders, local or in a store: visits folders level by level, and builds their table."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from fastpipe.index.parts import Part, Parts, merge
 from fastpipe.index.table import Listing
 from fastpipe.progress_bar import SlowBar
 
-_NAMED = 5  # folders in a warning
+_NAMED = 5  # at most so many folders are named in a warning
 
 Task = TypeVar("Task")
-"""A folder to visit, and what the visit of the folder above told of it."""
+"""A folder to visit, with what the visit of its parent found out about it."""
 
 
 def walk(
     visit: Callable[[list[Task]], Iterable[tuple[Part, Iterable[Task]]]], root: Task, text: str, progress: bool
 ) -> Iterator[Part]:
-    """Visits the root and all folders below it, level by level, under a bar.
+    """Visits the root and all folders below it, level by level, with a progress bar.
 
-    `visit` takes the folders of a level, and gives each in any order, with the folders in it.
+    `visit` takes the folders of a level, and yields for each, in any order, its `Part` and the folders in it.
     """
     with SlowBar(text, progress) as bar:
         level = [root]
@@ -52,7 +52,8 @@ class FolderSource(IndexSource):
         """Lists all folders, the root among them, in any order."""
 
     def list_files(self, known: Parts) -> Listing:
-        # As os.walk's tuples sort, by the whole path, separators included: "a-b" before "a/b" before "ab".
+        # In the order of os.walk's sorted tuples: by the whole path, separators included: "a-b" before "a/b" before
+        # "ab".
         folders = sorted(
             self.folders(known), key=lambda folder: (folder.path.partition("/")[0], folder.path.replace("/", os.sep))
         )

@@ -1,12 +1,12 @@
-"""Arrays on disk: one file with a JSON header, written beside and renamed, never half visible.
+"""Arrays on disk in one file with a JSON header, which is written under another name and then renamed.
 
-    LOCATION/<generation>.index    16 bytes that say what it is, length and checksum of the header, it, the arrays
-    LOCATION/lock                  held by whoever writes
+    LOCATION/<generation>.index    magic bytes, length and checksum of the header (16 bytes), the header, the arrays
+    LOCATION/lock                  locked by the process that writes
 
-The last generation, by its name, is the one that holds. A file never changes once it has its name, so that processes
-that map one go on while another is written; a worker that is handed a generation's name opens that one and no other.
-A file's access time says when somebody opened it last, its modification time when it was last compared with what it
-lists. Those that nobody has opened for a day are removed when a new one is written.
+The generation whose name sorts last is valid. A file never changes once it has its name, so processes that have one
+mapped can continue while another is written. A worker that is given a generation's name opens exactly that one.
+A file's access time is the time it was last opened, its modification time the time it was last found to be up to date.
+Generations that weren't opened for a day are removed when a new one is written.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from fastpipe.paths import local_path
 FORMAT = f"fastpipe image index 4, paths in {ENCODING}"
 
 _MAGIC = b"fastpipe index\n\0"
-_START = struct.Struct(f"<{len(_MAGIC)}sII")  # with the header's length and checksum
+_START = struct.Struct(f"<{len(_MAGIC)}sII")  # magic bytes, the header's length and checksum
 _GENERATION = re.compile(r"([0-9a-f]{16})\.index")
 _ALIGNMENT = 64  # bytes, of arrays in the file
 _KEPT_S = 24 * 3600.0
 
 
 class UnusableIndex(Exception):
-    """Raised where what is at a location can't be used, with the reason; the index is built anew then."""
+    """Raised with the reason if the files at a location can't be used; the index is then built again."""
 
 
 def cache_folder() -> Path:
-    """The folder where indexes go by default: ``FASTPIPE_CACHE``, else the user's cache folder.
+    """The default folder for indexes: ``FASTPIPE_CACHE``, else the user's cache folder.
 
     Raises:
         FileNotFoundError: the user has no home folder, as in many containers.
@@ -62,7 +62,7 @@ def cache_folder() -> Path:
 
 @contextlib.contextmanager
 def locked(location: Path) -> Iterator[None]:
-    """Locks a location, so that work isn't done twice; some network disks can't lock, and need not: see above."""
+    """Locks a location, so that work isn't done twice; it works without a lock on network disks that have none."""
     location.mkdir(parents=True, exist_ok=True)
     lock = filelock.FileLock(location / "lock")
     try:
@@ -77,10 +77,10 @@ def locked(location: Path) -> Iterator[None]:
 
 
 def last_generation(location: Path) -> str:
-    """The name of the generation that holds.
+    """The name of the valid generation.
 
     Raises:
-        UnusableIndex: there is none.
+        UnusableIndex: there is no generation.
     """
     try:
         return max(_generations(location))
@@ -99,18 +99,18 @@ def _file(location: Path, generation: str) -> Path:
 
 
 def confirm(location: Path, generation: str) -> None:
-    """Notes that a generation has been compared with what it lists, and holds."""
+    """Records in a generation's modification time that it was found to be up to date."""
     with contextlib.suppress(OSError):  # in a read-only folder
         os.utime(_file(location, generation))
 
 
 def confirmed_ns(location: Path, generation: str) -> int:
-    """The time of the last `confirm`, or of the writing."""
+    """The time of the last `confirm`, or else of the writing, in ns."""
     return _file(location, generation).stat().st_mtime_ns
 
 
 def write(location: Path, arrays: Iterable[tuple[str, Array]], about: dict[str, object]) -> str:
-    """Writes a generation, with arrays by name and what else the header keeps, as the one that holds; its name.
+    """Writes a new valid generation: arrays by name, and more entries for the header; returns its name.
 
     Raises:
         OSError: the disk is full, or read-only.
@@ -141,12 +141,12 @@ def packed_header(header: dict[str, object]) -> bytes:
 
 
 def read(location: Path, generation: str) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Maps a generation, after checking that it is what was written: the header, the arrays by name.
+    """Checks and maps a generation; returns the header, and the arrays by name.
 
-    Of the header and of the parts' arrays the content is checked, of the others the length.
+    The header's and the parts' content is checked by checksums; of the other arrays only the length.
 
     Raises:
-        UnusableIndex: it is missing, damaged, or another version's.
+        UnusableIndex: the file is missing, damaged, or of another version.
     """
     file = _file(location, generation)
     try:
@@ -174,33 +174,33 @@ def read(location: Path, generation: str) -> tuple[dict[str, Any], dict[str, Arr
         arrays[name] = np.asarray(data[about["start"] : end].view(kind).reshape(about["shape"]))
         if _is_checked(name) and zlib.crc32(bytes_of(arrays[name])) != about["crc32"]:
             raise UnusableIndex(f"the content of {name} has changed")
-    with contextlib.suppress(OSError):  # tells `_remove_unused` that somebody uses it; not in a read-only folder
+    with contextlib.suppress(OSError):  # for `_remove_unused`; fails in a read-only folder
         os.utime(file, ns=(time.time_ns(), file.stat().st_mtime_ns))
     return header, arrays
 
 
 def _is_checked(name: str) -> bool:
-    """Whether an array's content is checked at each opening: those that say what may be taken over."""
+    """True if an array's content is checked at each opening: for the parts, on which taking over depends."""
     return name.startswith("part_")
 
 
 def bytes_of(array: Array) -> memoryview:
-    """The bytes of an array, in the order of its indices."""
+    """The bytes of an array in C order."""
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
 def _remove_unused(location: Path, keep: str) -> None:
-    """Removes what writers that died left, and generations that nobody has opened for a day."""
+    """Removes temporary files of writers that died, and generations that weren't opened for a day."""
     oldest = time.time() - _KEPT_S
     for file in location.iterdir():
         if _GENERATION.match(file.name) and file != _file(location, keep):
-            with contextlib.suppress(OSError):  # Windows keeps what is still mapped
+            with contextlib.suppress(OSError):  # Windows can't remove a mapped file
                 if file.stat().st_atime < oldest:
                     file.unlink()
 
 
 def refuse_foreign_folder(location: Path) -> None:
-    """Raises DatasetError where a location holds something that is no index: nothing is mixed into a user's folder."""
+    """Raises DatasetError if a location is a file, or a folder with files that aren't an index's."""
     try:
         names = [name for name in os.listdir(location) if name != "lock"]
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Containers by their paths, patterns and URLs."""
+"""Expands paths, patterns and URLs of containers."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _WILD = re.compile(r"[*?\[]")
 
 
 def expand_paths(given: Paths, what: str, endings: tuple[str, ...] = (), cache: Cache | None = None) -> tuple[str, ...]:
-    """The files that a path, a pattern or several of either name, each whole, in the order given; patterns sorted.
+    """The absolute paths of the files that paths and patterns name, in the given order; a pattern's files are sorted.
 
-    A source stands for all its files with one of the lower-case endings; URLs are of one store, whose files a cache may
-    keep. Errors call the files `what`.
+    A source stands for all its files with one of the lower-case `endings`. URLs must be of one store; `cache` keeps its
+    files. `what` names the files in errors.
 
     Raises:
-        DatasetError: there is none.
+        DatasetError: there is no such file.
     """
     if isinstance(given, ByteSource):
         source = source_of(given, cache)
@@ -44,7 +44,7 @@ def expand_paths(given: Paths, what: str, endings: tuple[str, ...] = (), cache: 
     if all(is_url(pattern) for pattern in patterns):
         return _remote(patterns, what, cache)
     if cache is not None:
-        source_of(patterns[0], cache)  # says what is wrong
+        source_of(patterns[0], cache)  # raises the error
     names: list[str] = []
     for pattern in patterns:
         some = [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern, recursive=True))
@@ -55,13 +55,13 @@ def expand_paths(given: Paths, what: str, endings: tuple[str, ...] = (), cache: 
 
 
 def path_list(given: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
-    """Lists the paths and patterns that were given."""
+    """Converts one path or several to a list of str."""
     several = given if isinstance(given, Iterable) and not isinstance(given, (str, os.PathLike)) else [given]
     return [local_path(one) for one in several]
 
 
 def paths_digest(given: Paths) -> str:
-    """A digest of the paths and patterns as given: files that join a pattern later don't change it."""
+    """A digest of the paths and patterns as given, not of the files that a pattern matches."""
     if isinstance(given, ByteSource):
         return hashlib.sha256(given.identity.encode()).hexdigest()[:16]
     names = "\0".join(one if is_url(one) else absolute_path(one) for one in path_list(given))
@@ -69,12 +69,12 @@ def paths_digest(given: Paths) -> str:
 
 
 def _remote(patterns: list[str], what: str, cache: Cache | None) -> tuple[str, ...]:
-    """The files that URLs and patterns of them name; all in one store."""
+    """The files that URLs and patterns of URLs name, all in one store."""
     starts = [_WILD.split(pattern, maxsplit=1)[0].rpartition("/")[0] for pattern in patterns]
     base = os.path.commonpath(starts).replace(os.sep, "/") if len(set(starts)) > 1 else starts[0]
     base = base.replace(":/", "://", 1) if "://" not in base else base
     if "://" not in base or not all(f"{start}/".startswith(f"{base}/") for start in starts):
-        raise DatasetError(f"{what} of several stores can't be read as one data set: {patterns[0]}, {patterns[-1]}.")
+        raise DatasetError(f"{what} of several stores can't be read as one dataset: {patterns[0]}, {patterns[-1]}.")
     source = source_of(RemoteSource(base), cache)
     assert source is not None
     found: list[RemoteFile] = []
@@ -93,13 +93,13 @@ def _remote(patterns: list[str], what: str, cache: Cache | None) -> tuple[str, .
 
 
 def _matches(key: str, pattern: str) -> bool:
-    """Whether a key is one of a pattern's, whose ``*`` stands for no ``/``."""
+    """True if a key matches a pattern, in which ``*`` doesn't match ``/``."""
     parts, wanted = key.split("/"), pattern.split("/")
     return len(parts) == len(wanted) and all(map(fnmatch.fnmatchcase, parts, wanted))
 
 
 def _spelled_out(pattern: str) -> list[str]:
-    """``"{08..10}.tar"`` → 08, 09 and 10, as shells have it."""
+    """Expands ranges in braces as shells do: ``"{08..10}.tar"`` to 08.tar, 09.tar and 10.tar."""
     braces = _BRACES.search(pattern)
     if braces is None:
         return [pattern]

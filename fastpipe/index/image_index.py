@@ -22,26 +22,26 @@ from fastpipe.paths import local_path
 from fastpipe.sources import ByteSource, source_of
 from fastpipe.types import ArchiveMember, RemoteFile
 
-_FEW = 4  # files, of which numpy costs more than it saves
-_SMALL = 1 << 16  # bytes of a table that stays in memory
+_FEW = 4  # for so few files numpy is slower than a loop
+_SMALL = 1 << 16  # a table of fewer bytes stays in memory
 
 
 class ImageIndex:
-    """n image files and their labels in arrays, without a Python object a file; usually mapped from disk.
+    """n image files and their labels in arrays, usually mapped from disk; no Python object for each file.
 
-    Workers map the same pages, so that their memory doesn't grow, and a pickled index is a path and a name. It never
-    changes: `from_folder` gives a new one where the folder has changed.
+    Workers map the same pages, so that their memory doesn't grow, and an index pickles to a path and a name. An index
+    never changes: if the folder has changed, `from_folder` returns a new one.
 
     Attributes:
-        root: the folder that relative paths start from, as given; ``""`` where paths are whole by themselves.
-        prefix: what is put before a relative path.
-        classes: class names; the labels count them from 0, but for lists with integer labels (see `class_values`).
+        root: the folder that relative paths start from, as given; ``""`` if paths are absolute.
+        prefix: the text put before a relative path.
+        classes: class names; label i is the i-th class, except for lists with integer labels (see `class_values`).
         class_values: the label of each class.
         table: the arrays.
         location: the folder on disk, None in memory.
-        generation: which of the states of that folder this is.
-        origin: how it came about: ``"opened"``, or why and what was built.
-        source: what has the files, or their containers; None for this machine's file system.
+        generation: name of the generation in that folder.
+        origin: ``"opened"``, or ``"built: "`` and the reason.
+        source: the store of the files, or of their containers; None for this machine's file system.
     """
 
     def __init__(self, kept: cache.KeptIndex, root: str, source: ByteSource | None = None) -> None:
@@ -62,7 +62,7 @@ class ImageIndex:
         self._kept = kept
         self._bytes = table.paths.data
         self._offsets = table.offsets.data  # items of a memoryview are plain integers
-        # Of files in containers: which one, where, how many bytes.
+        # For files in containers: the container, the offset, and the number of bytes.
         self._places = None
         if table.containers is not None and table.starts is not None and table.sizes is not None:
             self._places = (table.containers, table.starts, table.sizes)
@@ -78,21 +78,21 @@ class ImageIndex:
         refresh: bool = False,
         progress: bool = True,
     ) -> ImageIndex:
-        """The files of ``root/class/….jpg`` as they are now, in torchvision's order; in a zip or tar as in a folder.
+        """Lists the files of ``root/class/….jpg``, in a folder, zip or tar, in torchvision's order.
 
-        What is kept at `location` is opened if it is whole, of this root, and no folder has changed since. Else the
-        folders that changed are listed again, or all of them, and the result is written there. A file that is
-        rewritten under its old name doesn't change its folder: its size stays that of the last look.
+        The index kept at `location` is opened if it is intact, of this root, and no folder has changed since. Otherwise
+        the changed folders, or all, are listed again, and the result is written there. A file that is rewritten under
+        its old name doesn't change its folder, so its kept size may be out of date.
 
         Args:
-            root: the folder that holds one folder a class; or a zip or tar of it, or a `fastpipe.ByteSource`, as
-                `fastpipe.ImageFolder` takes them.
+            root: the folder that holds one folder for each class; or a zip or tar of it, or a `fastpipe.ByteSource`,
+                as in `fastpipe.ImageFolder`.
             location: where the index is kept: a folder, ``"auto"`` for one in the user's cache folder
                 (``FASTPIPE_CACHE`` overrides), None to keep it in memory only.
-            extensions: lower-case endings of the files that count, or one.
-            sizes: also ask for each file's size: about four times as slow as listing alone.
-            refresh: list every folder and look at every file again, even where nothing seems to have changed.
-            progress: whether a terminal gets a progress bar after two seconds.
+            extensions: lower-case endings of the files that count, or one such ending.
+            sizes: also get each file's size, which takes about four times as long as listing alone.
+            refresh: list every folder and get every size again, even if nothing seems to have changed.
+            progress: show a progress bar in a terminal after two seconds.
 
         Raises:
             FileNotFoundError: `root` is no folder, or has no class folder.
@@ -110,12 +110,12 @@ class ImageIndex:
 
     @classmethod
     def from_listing(cls, listing: Listing, root: str, source: ByteSource | None = None) -> ImageIndex:
-        """An index of files that were listed another way, kept in the cache folder if it is large."""
+        """Makes an index of files listed by other code; keeps it in the cache folder if it is large."""
         files = cache.GivenFiles(root=root, bytes_from=source, listing=listing)
         return cls.load_or_build(files, "auto" if listing.table.nbytes > _SMALL else None)
 
     def take(self, picks: Array) -> ImageIndex:
-        """An index of these files, int64 positions from 0 to n - 1, in this order."""
+        """Makes an index of the files at int64 positions from 0 to n - 1, in this order."""
         return ImageIndex.from_listing(
             Listing(self.table.take(picks), self.classes, self.class_values), self.root, self.source
         )
@@ -124,9 +124,9 @@ class ImageIndex:
         return len(self._offsets) - 1
 
     def path(self, number: int) -> str:
-        """The path of a file, from 0 to n - 1: the root as given, then the relative path.
+        """The path of a file by its number, 0 to n - 1: the root as given, then the relative path.
 
-        Of a file in a container it is a `fastpipe.types.ArchiveMember`, which knows where its bytes are.
+        For a file in a container, it is a `fastpipe.types.ArchiveMember`, which holds the offset of its bytes.
         """
         start, stop = self._offsets[number], self._offsets[number + 1]
         name = str(self._bytes[start : stop - 1], ENCODING, ERRORS)
@@ -137,14 +137,14 @@ class ImageIndex:
         return self._placed([name], slice(number, number + 1))[0]
 
     def blocks(self) -> Iterator[tuple[list[str], Array]]:
-        """Yields all files in blocks of ``(paths, labels)``, paths as `path` gives them: few objects alive at once."""
+        """Yields all files in blocks of ``(paths, labels)``, so that few Python objects exist at once."""
         done = 0
         for names, labels in self.table.blocks(self._separator):
             yield self._placed(names, slice(done, done + len(names))), labels
             done += len(names)
 
     def paths(self, picks: Array) -> list[str]:
-        """The paths of many files, as `path` gives them: int64 positions from 0 to n - 1."""
+        """The paths, as from `path`, of files at int64 positions from 0 to n - 1."""
         return self._placed(unpack_paths(self.table.packed(picks), self._separator), picks)
 
     def samples_at(self, indices: Sequence[int]) -> Iterable[tuple[str, int]]:
@@ -156,7 +156,7 @@ class ImageIndex:
         return zip(self.paths(picks), labels[picks].tolist(), strict=True)
 
     def _placed(self, names: list[str], picks: Array | slice) -> list[str]:
-        """The paths of files at some places, which know how they are read."""
+        """Converts names to paths; those in containers or a store become `ArchiveMember` or `RemoteFile`."""
         table, source, prefix = self.table, self.source, self.prefix
         paths = [prefix + name for name in names]
         if self._places is not None:
@@ -180,8 +180,7 @@ class ImageIndex:
 
     @functools.cached_property
     def containers(self) -> tuple[str, ...]:
-        """The paths of the containers that hold the files, of those in a store their keys; none where files lie by
-        themselves."""
+        """The paths of the containers that hold the files, or their keys in a store; empty for separate files."""
         packed = None if self._places is None else self.table.part_paths
         names = () if packed is None else unpack_paths(packed.tobytes(), self._separator)
         if self.source is None:
@@ -190,24 +189,24 @@ class ImageIndex:
 
     @property
     def labels(self) -> Array:
-        """int32 ``(n,)``, read-only where it is mapped; float64 of a list whose labels are floats."""
+        """int32 ``(n,)``, read-only if mapped; float64 for a list with float labels."""
         return self.table.targets
 
     @property
     def sizes(self) -> Array | None:
-        """int64 ``(n,)`` bytes, -1 where a file can't be reached; None where they weren't asked for."""
+        """File sizes in bytes, int64 ``(n,)``, -1 for unreachable files; None if sizes weren't requested."""
         return self.table.sizes
 
     def counts(self) -> Array:
         """The number of files in each class: int64 ``(classes,)``."""
-        if self.table.folders is not None:  # files lie class by class: a look at few of them
+        if self.table.folders is not None:  # files are grouped by class, so few labels need be read
             return np.diff(np.searchsorted(self.labels, np.arange(len(self.classes) + 1, dtype=np.int32)))
         values, counts = np.unique(self.labels, return_counts=True)
         found = dict(zip(values.tolist(), counts.tolist(), strict=True))
         return np.array([found.get(value, 0) for value in self.class_values], np.int64)
 
     def read_through(self, source: ByteSource) -> ImageIndex:
-        """The same index, whose files come from another source of the same name, as one with a cache is."""
+        """Returns the index with another source of the same name, such as one with a cache."""
         return self if source is self.source else ImageIndex(self._kept, self.root, source)
 
     def __repr__(self) -> str:
@@ -223,7 +222,7 @@ class ImageIndex:
 def folder_source(
     root: str | os.PathLike[str] | ByteSource, extensions: tuple[str, ...], options: BuildOptions
 ) -> IndexSource:
-    """The source of class folders, wherever they are."""
+    """Makes the source of class folders in a folder, an archive or a store."""
     store = source_of(root, None)
     folder = local_path(root) if store is None else store.name  # type: ignore[arg-type]  # a source has one
     archive = archive_in(folder) if store is None else archive_named_by(store)
@@ -242,7 +241,7 @@ def folder_source(
 
 
 def _reopened(location: str, generation: str, root: str, source: ByteSource | None) -> ImageIndex:
-    """The very generation that was pickled: a newer one may number the files otherwise."""
+    """Opens exactly the generation that was pickled, as a newer one may number the files differently."""
     try:
         return ImageIndex(cache.open_kept(Path(location), generation), root, source)
     except format.UnusableIndex as error:

@@ -1,4 +1,4 @@
-"""`IndexSource`: something that an index can be made of, listed part by part, and again only where it changed."""
+"""`IndexSource`: files to index, listed part by part; an unchanged part isn't listed again."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
-    """Options of making an index."""
+    """Options for building an index."""
 
-    sizes: bool = False  # whether each file's size is wanted
-    refresh: bool = False  # whether everything is to be looked at again, whatever is kept
-    progress: bool = True  # whether a terminal gets a bar if it takes long
-    cluster: Cluster | None = None  # its workers list and read; None for this process
+    sizes: bool = False  # get each file's size
+    refresh: bool = False  # list everything again, whatever is kept
+    progress: bool = True  # show a progress bar in a terminal if it takes long
+    cluster: Cluster | None = None  # workers that list and read; None for this process
 
     def map(
         self, function: Callable[[Item], Result], items: Iterable[Item], threads: int
     ) -> Iterator[tuple[int, Result]]:
-        """Calls a function for each item: on the cluster, or by threads as `map_in_threads` does."""
+        """Calls a function for each item, on the cluster or in threads; yields results as `map_in_threads` does."""
         return self.cluster.map(function, items) if self.cluster else map_in_threads(function, items, threads)
 
 
@@ -41,7 +41,7 @@ DEFAULT_OPTIONS = BuildOptions()
 
 @dataclass(frozen=True, kw_only=True)
 class IndexSource(abc.ABC):
-    """Something that an index can be made of: class folders, containers, a list."""
+    """Files that an index can be made of: in class folders, in containers, or in a list."""
 
     root: str  # the folder or URL that the index's paths start from
     extensions: tuple[str, ...] = ()  # lower-case endings of the files that count
@@ -49,27 +49,27 @@ class IndexSource(abc.ABC):
     bytes_from: ByteSource | None = None  # the source of the files; None for this machine's file system
 
     kind: ClassVar[str] = "folders"
-    """The folder in the cache folder that has its index."""
+    """The subfolder of the cache folder for indexes of this kind."""
 
     @property
     def identity(self) -> dict[str, object]:
-        """The values that tell this source's index from others: ``root``, ``extensions`` and more, as JSON has them."""
+        """Values that identify this source's index, representable in JSON: ``root``, ``extensions`` and more."""
         root = os.path.abspath(self.root) if self.bytes_from is None else self.root
         store = {} if self.bytes_from is None else {"store": self.bytes_from.identity}
         return {"root": root, "extensions": list(self.extensions), **store}
 
     @abc.abstractmethod
     def find_unchanged(self, kept: Listing, confirmed_ns: int) -> tuple[Parts, str]:
-        """Compares a kept listing with what is there now.
+        """Compares a kept listing with the files now.
 
         Args:
-            kept: the listing.
-            confirmed_ns: when it was last found to hold.
+            kept: the kept listing.
+            confirmed_ns: the time at which it was last found to be up to date, in ns.
 
         Returns:
-            What `list_files` may take over, and why the listing won't do; ``""`` if it does.
+            The parts that `list_files` may take over, and why the listing is out of date; ``""`` if it isn't.
         """
 
     @abc.abstractmethod
     def list_files(self, known: Parts) -> Listing:
-        """Lists all files as they are now, but for the parts that are known to be as they were."""
+        """Lists all files as they are now; takes `known` parts over without listing them."""

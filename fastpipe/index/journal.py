@@ -1,4 +1,4 @@
-"""Results kept on disk until a run is done: one that takes hours goes on where it was interrupted."""
+"""Keeps results on disk until a run is done, so that an interrupted run of hours can be continued."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ import filelock
 from fastpipe.index.format import cache_folder
 
 _KEPT_S = 24 * 3600.0
-"""The age from which on a result is forgotten."""
+"""The age after which a result is dropped."""
 
 
 class Journal:
-    """Results by a key, in a folder of the cache folder, until what they are for is done; any thread may use it.
+    """Results by key, kept in the cache folder until the run that needs them is done; usable from any thread.
 
-    A kill costs no more than the results of the last moment. Where nothing can be written, or another process is at the
-    same, the journal forgets: then an interrupted run begins anew. `about` says what the results depend on; `anew`
-    forgets what was found before.
+    A kill loses only the latest results. If nothing can be written, or another process does the same work, nothing is
+    kept, and an interrupted run starts from the beginning. `about` identifies the work that the results belong to;
+    `anew` drops earlier results.
     """
 
     def __init__(self, kind: str, about: str, anew: bool = False) -> None:
@@ -39,14 +39,14 @@ class Journal:
             self._alone.enter_context(filelock.FileLock(self._folder / "lock", timeout=0))
             try:
                 self._rows = self._opened(anew)
-            except sqlite3.DatabaseError:  # damaged: it only saves time
+            except sqlite3.DatabaseError:  # damaged: go on without, as a journal only saves time
                 for file in self._folder.glob("results.sqlite*"):
                     file.unlink()
                 self._rows = self._opened(anew)
 
     def _opened(self, anew: bool) -> sqlite3.Connection:
         rows = sqlite3.connect(self._folder / "results.sqlite", isolation_level=None, check_same_thread=False)
-        rows.execute("PRAGMA locking_mode=EXCLUSIVE")  # no shared memory, which network disks don't have
+        rows.execute("PRAGMA locking_mode=EXCLUSIVE")  # without shared memory, which network disks lack
         rows.execute("PRAGMA journal_mode=WAL")
         rows.execute("PRAGMA synchronous=OFF")
         rows.execute("CREATE TABLE IF NOT EXISTS done (key BLOB PRIMARY KEY, result TEXT, at REAL) WITHOUT ROWID")
@@ -54,7 +54,7 @@ class Journal:
         return rows
 
     def get(self, key: bytes) -> Any:
-        """The result for a key, as JSON has it; None if there is none."""
+        """The result for a key, as read from JSON; None if there is none."""
         if self._rows is None:
             return None
         with self._lock:
@@ -62,17 +62,17 @@ class Journal:
         return None if row is None else json.loads(row[0])
 
     def put(self, key: bytes, result: object) -> None:
-        """Keeps what was found, which JSON can hold."""
+        """Keeps a result, which must be representable in JSON."""
         if self._rows is not None:
             row = key, json.dumps(result), time.time()
-            with self._lock, contextlib.suppress(sqlite3.Error):  # a full disk costs the going on, not the run
+            with self._lock, contextlib.suppress(sqlite3.Error):  # on a full disk, the run goes on without a journal
                 self._rows.execute("INSERT OR REPLACE INTO done VALUES (?, ?, ?)", row)
 
     def __enter__(self) -> Journal:
         return self
 
     def __exit__(self, *problem: object) -> None:
-        """Closes the journal; removes it if there was no error, as then there is nothing to go on with."""
+        """Closes the journal; without an error it is removed, as the run is done."""
         with self._alone:
             if self._rows is not None:
                 self._rows.close()

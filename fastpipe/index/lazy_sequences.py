@@ -1,4 +1,4 @@
-"""`samples` and `targets` as sequences that make their items on demand: lists to use, arrays to keep."""
+"""`samples` and `targets` as sequences over the index's arrays that make their items on demand."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _BLOCK = 1 << 16
 
 
 class _View(Sequence[Item]):
-    """A sequence over an index: equal to a list of the same items, added to lists, but not changed in place."""
+    """A sequence over an index: equals a list of the same items, can be added to lists, can't be changed in place."""
 
     __slots__ = ("index_", "size")
-    __hash__ = None  # type: ignore[assignment]  # as a list
+    __hash__ = None  # type: ignore[assignment]  # unhashable, like a list
 
     def __init__(self, index: ImageIndex) -> None:
         self.index_ = index
@@ -101,7 +101,7 @@ class Samples(_View[tuple[str, int]]):
 
 
 class Targets(_View[int]):
-    """The target of each sample; ``numpy.asarray(targets)`` is int64 or float64, as of a list."""
+    """The target of each sample; ``numpy.asarray(targets)`` is int64 or float64, as for a list."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Reading "path and label" lists: text, CSV and Parquet files, and two sequences."""
+"""Reads lists of paths and labels: text, CSV and Parquet files, and two sequences."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ from fastpipe.paths import local_path
 Column = str | int
 
 _ROWS = 1 << 16
-_PIECE = 1 << 22  # bytes of a text that are split at once
+_PIECE = 1 << 22  # bytes of text split at a time
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Some rows of a list, so that one of millions isn't held as Python objects."""
+    """Some rows of a list, so that not all rows of a long list exist as Python objects at once."""
 
-    source: str  # what a row's number counts, for errors: ``"photos.txt, line"``
+    source: str  # text before a row's number in errors: ``"photos.txt, line"``
     numbers: Sequence[int]  # the number of each row
-    paths: list[str]  # the path of each
-    labels: list[str | float]  # the label of each: texts, integers or floats
+    paths: list[str]  # the path of each row
+    labels: list[str | float]  # the label of each row: str, int or float
 
     def where(self, place: int) -> str:
-        """The name of a row in errors."""
+        """Names a row, by its place in the block, for errors."""
         return f"{self.source} {self.numbers[place]}"
 
 
@@ -56,13 +56,13 @@ Row = tuple[int, str, str | float]
 
 
 def read_list(source: object, columns: tuple[Column, Column]) -> tuple[Iterator[Block], bool]:
-    """The rows of a source, and whether its labels are text that may stand for integers.
+    """Reads a list; returns blocks of its rows, and whether labels are text that may mean integers.
 
-    The source is a path that ends in .csv, .tsv, .parquet, or anything else for "path label" lines; or two sequences.
-    Columns are names, or positions from 0 in a file without a line of names.
+    The source is a path that ends in .csv, .tsv or .parquet, a path of any other ending for "path label" lines, or two
+    sequences. Columns are names, or positions from 0 in a file without a header line.
 
     Raises:
-        DatasetError: the source is of another kind; blocks raise it where rows are bad.
+        DatasetError: the source is of another kind; while blocks are read, also for a bad row.
         OSError: the file can't be opened.
     """
     if isinstance(source, (str, os.PathLike)):
@@ -88,7 +88,7 @@ def _in_blocks(source: str, rows: Iterator[Row]) -> Iterator[Block]:
 
 
 def _opened(path: str) -> BinaryIO:
-    """A text file, open for reading after its byte order mark, if it has one."""
+    """Opens a text file at its first byte after the byte order mark, if it has one."""
     file = open(path, "rb")  # noqa: SIM115  # the caller closes it
     if file.read(len(_MARK)) != _MARK:
         file.seek(0)
@@ -99,7 +99,7 @@ _MARK = b"\xef\xbb\xbf"
 
 
 def _not_text(path: str) -> DatasetError:
-    """The error that names the first line that can't be decoded."""
+    """Makes the error that names the first line that can't be decoded."""
     with _opened(path) as file:
         for number, line in enumerate(file, 1):
             try:
@@ -188,14 +188,14 @@ def _from_sequences(paths: Sequence[object], labels: Any) -> Iterator[Block]:
         raise DatasetError(f"labels={labels!r:.80}: give a sequence, one label a path.")
     if len(paths) != len(labels):
         raise DatasetError(f"there are {len(paths)} paths and {len(labels)} labels: give one label a path.")
-    labels = labels.tolist() if hasattr(labels, "tolist") else labels  # an array's or a tensor's numbers are Python's
+    labels = labels.tolist() if hasattr(labels, "tolist") else labels  # arrays and tensors to Python's numbers
     left_paths, left_labels = iter(paths), iter(labels)
     for start in range(0, len(paths), _ROWS):
         yield _checked("item", start, *(list(itertools.islice(left, _ROWS)) for left in (left_paths, left_labels)))
 
 
 def _checked(source: str, first: int, paths: list[Any], labels: list[Any]) -> Block:
-    """The block of rows of any types."""
+    """Makes a block of paths and labels of any types; raises DatasetError for a bad row."""
     block = Block(source, range(first, first + len(paths)), paths, labels)
     if set(map(type, paths)) == {str} and all(paths) and set(map(type, labels)) in ({int}, {str}):
         return block
@@ -213,23 +213,23 @@ def _checked(source: str, first: int, paths: list[Any], labels: list[Any]) -> Bl
 
 
 def _plain(label: str | float | SupportsIndex) -> str | float:
-    """A label as Python's own type; raises TypeError where it is neither a number nor a string."""
+    """Converts a label to int, float or str; raises TypeError if it is neither a number nor a string."""
     if isinstance(label, str):
         return str(label)
     return float(label) if isinstance(label, (float, np.floating)) else operator.index(label)
 
 
 def table_of(blocks: Iterable[Block], texts: bool, root: str) -> Listing:
-    """The rows; where a path is absolute, all are whole.
+    """Builds the listing of some rows. If one path is absolute, all become absolute.
 
-    Labels that are all integers, or all floats, stay what they are; others are classes, sorted and counted from 0. As
-    `texts`, ``"7"`` may be an integer.
+    If labels are all integers, or all floats, they are the targets; otherwise they are class names, numbered from 0 in
+    sorted order. With `texts`, a text such as ``"7"`` counts as an integer.
 
     Raises:
-        DatasetError: a row is bad, or integers and strings are mixed where types tell them apart.
+        DatasetError: a row is bad, or, without `texts`, integers and strings are mixed.
     """
     rooted = True
-    positions: defaultdict[Any, int] = defaultdict()  # of each label among those seen
+    positions: defaultdict[Any, int] = defaultdict()  # numbers the labels in the order of their first occurrence
     positions.default_factory = positions.__len__
     numbers, floats = array("i"), array("d")
 
@@ -255,14 +255,14 @@ def table_of(blocks: Iterable[Block], texts: bool, root: str) -> Listing:
     else:
         values_of, classes, values = number_labels(list(positions), texts)
         table = Table(paths, offsets, values_of[np.frombuffer(numbers, np.int32)] if numbers else values_of)
-    if not rooted:  # some stand on their own, so the root can't be put before all of them later
+    if not rooted:  # some are absolute, so the root can't be put before all later
         whole = joined(pack_list_paths([os.path.join(root, path) for path in some]) for some, _ in table.blocks("/"))
         table = replace(table, paths=whole, offsets=offsets_of(whole))
     return Listing(table, classes, values, rooted)
 
 
 def _packed(block: Block) -> bytes:
-    """A block's paths, as a `Table` has them."""
+    """A block's paths, packed as in a `Table`."""
     try:
         packed = pack_list_paths(block.paths)
     except UnicodeEncodeError as error:
@@ -275,7 +275,7 @@ def _packed(block: Block) -> bytes:
 
 
 def pack_list_paths(paths: list[str]) -> bytes:
-    """Paths with this system's separator, as `pack_paths` packs them."""
+    """Packs paths that have this system's separator, as `pack_paths` does."""
     return pack_paths([path.replace(os.sep, "/") for path in paths] if os.sep != "/" else paths)
 
 
@@ -285,7 +285,7 @@ def _any_whole(paths: Sequence[str]) -> bool:
 
 
 def _check_labels(block: Block, first: str | float) -> None:
-    """Labels are all integers, as int32 has them, all floats or all strings, as the list's first one."""
+    """Raises DatasetError unless all labels have the type of the list's first one, and integers fit int32."""
     labels: Any = block.labels
     if type(first) is int and set(map(type, labels)) == {int} and SMALLEST <= min(labels) <= max(labels) <= LARGEST:
         return

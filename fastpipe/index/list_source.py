@@ -1,4 +1,4 @@
-"""List files whose index is kept: what was parsed holds as long as the file's size and times do."""
+"""List files whose parsed index is kept as long as the file's size and times don't change."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fastpipe.paths import absolute_path
 from fastpipe.sources import ByteSource
 from fastpipe.types import ArchiveMember, RemoteFile
 
-_SMALL = 1 << 16  # bytes of a list that is parsed each time
+_SMALL = 1 << 16  # a list file of fewer bytes is parsed each time
 _MS = 1_000_000
 
 
@@ -26,8 +26,8 @@ _MS = 1_000_000
 class ListSource(IndexSource):
     """A text, CSV or Parquet file of paths and labels."""
 
-    path: str  # of the file
-    columns: tuple[Column, Column] = ("path", "label")  # path's and label's, as of `ImageList`
+    path: str  # the list file
+    columns: tuple[Column, Column] = ("path", "label")  # the columns of path and label, as in `ImageList`
 
     kind = "lists"
 
@@ -46,9 +46,9 @@ class ListSource(IndexSource):
         return {}, "" if same else f"{self.path} may have changed"
 
     def list_files(self, known: Parts) -> Listing:
-        size, modified, changed = settled_state(self.path)  # before: what changes meanwhile shows the next time
+        size, modified, changed = settled_state(self.path)  # first, to notice a change during parsing
         listing = table_of(*read_list(self.path, self.columns), "" if self.bytes_from else self.root)
-        if modified == UNSETTLED and changed % _MS:  # times are finer than what reading takes
+        if modified == UNSETTLED and changed % _MS:  # the clock is finer than the time that parsing takes
             after = settled_state(self.path)
             modified = after[1] if (after[0], after[2]) == (size, changed) else UNSETTLED
         table = replace(
@@ -61,9 +61,9 @@ class ListSource(IndexSource):
 
 
 def index_of_rows(rows: Any, root: str = "", source: ByteSource | None = None) -> ImageIndex:
-    """The index of two sequences, paths and labels, that no list file has.
+    """Makes the index of two sequences, paths and labels.
 
-    Paths are relative to the root, or keys of the source, or whole, or know their store.
+    Paths are relative to the root, keys of the source, absolute, or `RemoteFile`.
     """
     blocks, texts = read_list(rows, ("path", "label"))
     paths, labels = rows
@@ -73,9 +73,10 @@ def index_of_rows(rows: Any, root: str = "", source: ByteSource | None = None) -
         members = [path for path in paths if isinstance(path, ArchiveMember)]
         if len(members) != len(paths):
             raise DatasetError(
-                f"{len(members)} of the {len(paths)} images lie in containers: a list holds such, or files, not both."
+                f"{len(members)} of the {len(paths)} images lie in containers: a list has such images or files, not "
+                "both."
             )
-        places, root = _places_of(members), ""  # their paths are whole, as are their containers'
+        places, root = _places_of(members), ""  # paths and containers' paths are absolute
         if (store := _source_of(members)) is not None:
             source = store
             start = len(store.url("x")) - 1
@@ -86,7 +87,7 @@ def index_of_rows(rows: Any, root: str = "", source: ByteSource | None = None) -
 
 
 def _source_of(members: list[ArchiveMember]) -> ByteSource | None:
-    """The source of files in a store; None for members of local containers."""
+    """The common source of members in a store; None for members of local containers."""
     stored = [member for member in members if isinstance(member, RemoteFile)]
     if not stored:
         return None
@@ -99,7 +100,7 @@ def _source_of(members: list[ArchiveMember]) -> ByteSource | None:
 
 
 def _places_of(members: list[ArchiveMember]) -> dict[str, Array]:
-    """The columns of a `Table` that say where files in containers, or in a store, are."""
+    """The columns of a `Table` with the places of files in containers or in a store."""
     sizes = np.array([member.length for member in members], np.int64)
     if isinstance(members[0], RemoteFile) and members[0].whole:
         return {"sizes": sizes, "versions": np.array([getattr(member, "version", 0) for member in members], np.int64)}
@@ -111,6 +112,6 @@ def _places_of(members: list[ArchiveMember]) -> dict[str, Array]:
         "starts": np.array([member.offset for member in members], np.int64),
         "sizes": sizes,
         "part_paths": joined([pack_list_paths(list(numbers))]),
-        # A list isn't looked at again: only versions matter, of containers in a store.
+        # Sequences aren't compared with the disk later, so only the versions of containers in a store matter.
         "part_states": np.array([[-1, version, -1] for version in versions.values()], np.int64),
     }

@@ -1,4 +1,4 @@
-"""The files that count as images, and the folders that count as classes, as torchvision has them."""
+"""Which files count as images, and which folders as classes, as in torchvision."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from pathlib import Path
 from fastpipe.core.packed import PACKED_EXTENSION
 
 IMG_EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp", PACKED_EXTENSION)
-"""torchvision's, and the one of packed images."""
+"""torchvision's endings, and that of packed images."""
 
 
 def has_file_allowed_extension(filename: str, extensions: str | tuple[str, ...]) -> bool:
-    """Whether a file's name ends with one of the (lower-case) extensions, whatever its own case."""
+    """True if a file's name, in any case, ends with one of the lower-case extensions."""
     return filename.lower().endswith(extensions if isinstance(extensions, str) else tuple(extensions))
 
 
 def is_image_file(filename: str) -> bool:
-    """Whether a file's name ends with one of `IMG_EXTENSIONS`."""
+    """True if a file's name ends with one of `IMG_EXTENSIONS`."""
     return has_file_allowed_extension(filename, IMG_EXTENSIONS)
 
 
@@ -40,16 +40,16 @@ def class_folders(directory: str | Path) -> list[str]:
 
 
 def without_classes(root: str | os.PathLike[str]) -> FileNotFoundError:
-    """The error for a root, an archive or a store without a class folder."""
+    """Makes the error for a folder, an archive or a store without a class folder."""
     return FileNotFoundError(
         f"Couldn't find any class folder in {os.fspath(root)}. "
-        "ImageFolder expects one folder a class, with the images inside: root/class/image.jpg."
+        "ImageFolder expects one folder for each class, with the images inside: root/class/image.jpg."
     )
 
 
 def is_folder(entry: os.DirEntry[str]) -> bool:
-    """Whether an entry is a folder, or a link to one."""
+    """True if an entry is a folder, or a link to one."""
     try:
         return entry.is_dir()
-    except OSError:  # a link that leads to itself, which os.walk takes for a file
+    except OSError:  # a link to itself, which os.walk counts as a file
         return False

@@ -1,9 +1,9 @@
-"""Listing a tree of class folders in torchvision's order, in parallel, again only where something changed.
+"""Lists a tree of class folders in torchvision's order, in parallel; unchanged folders aren't listed again.
 
 torchvision lists ``sorted(os.walk(class_folder, followlinks=True))`` for each class. This gives the same files in the
-same order, but each folder is listed by a thread, which is what makes a network disk fast, and the state of each
-folder is remembered. Adding, removing or renaming an entry changes its folder's times, so that whoever finds all
-folders' states unchanged knows that a new scan would find the same files.
+same order, but folders are listed by several threads, which is faster on a network disk, and each folder's state is
+kept. Adding, removing or renaming an entry changes its folder's times. So if the states of all folders are unchanged,
+a new scan would find the same files.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ from fastpipe.index.table import ENCODING, ERRORS, Array, Listing, Table, unpack
 from fastpipe.progress_bar import SlowBar
 from fastpipe.sources.threads import map_in_threads, threads_for_files
 
-# Where a folder comes from memory, more threads than two only fight for the interpreter's lock (8 of them: twice as
-# slow on two cores); where it comes over a network, threads wait beside each other. A few folders tell which it is.
+# If folders come from memory, more than two threads contend for the GIL (8 threads are half as fast on two cores); if
+# they come over a network, threads wait in parallel. The time for a few folders decides which it is.
 _PROBED = 16
 _SLOW_DISK_S = 0.003
 _THREADS_ON_A_FAST_DISK = 2
 
-# Serial stat calls beat threads on a local disk, where one takes microseconds; on a network disk it takes longer.
+# On a local disk a stat call takes microseconds, and serial calls are faster than threads. So threads are used only
+# after this time.
 _PATIENCE_S = 0.2
 
-_UNKNOWN = -2  # in place of a size that is to be asked for
+_UNKNOWN = -2  # stands for a size that is to be read
 _SIZES_AT_ONCE = 256
 _SIZES_AT_ONCE_ON_A_CLUSTER = 4096
 
@@ -49,7 +50,7 @@ def _state_or_never(path: str) -> State:
 
 
 def folder_states(root: str, folders: Sequence[str]) -> Array:
-    """The state of each folder now: int64 ``(m, 3)`` as `Table.part_states`; 0s after a -1 if it isn't there."""
+    """The state of each folder now: int64 ``(m, 3)`` as in `Table.part_states`; (-1, 0, 0) for a missing folder."""
     start = os.path.join(root, "")
     paths = (start + folder if folder else root for folder in folders)
     deadline = time.monotonic() + _PATIENCE_S
@@ -63,17 +64,17 @@ def folder_states(root: str, folders: Sequence[str]) -> Array:
 
 
 Task = tuple[str, bool, str]
-"""A folder to visit: its path from the root on, whether it is to be listed, devices and inodes of those above it."""
+"""A folder to visit: its path relative to the root, whether to list it, devices and inodes of the folders above."""
 
 
 Listed = tuple[State, str, Sequence[str], bool]
-"""A folder as JSON can hold it: its state, its files' paths from the root on, a NUL after each, the names of the
-folders in it, and whether it could be listed."""
+"""A listed folder, representable in JSON: its state, its files' paths relative to the root with a NUL after each, the
+names of the folders in it, and whether it could be listed."""
 
 _UNREADABLE: Listed = ((UNSETTLED, 0, 0), "", (), False)
 
 Visited = tuple[Listed | None, str]
-"""A folder, None for one that wasn't to be listed, and what a `Task` has of those above the folders in it."""
+"""A listed folder, or None if it wasn't to be listed; and the devices and inodes for the `Task`s of its subfolders."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +87,7 @@ class LocalFolderSource(FolderSource):
 
     def __post_init__(self) -> None:
         if not os.path.isdir(self.root):
-            class_folders(self.root)  # says what is wrong
+            class_folders(self.root)  # raises the error
 
     def find_unchanged(self, kept: Listing, confirmed_ns: int) -> tuple[Parts, str]:
         folders, states = listed_parts(kept.table)
@@ -96,9 +97,9 @@ class LocalFolderSource(FolderSource):
         if same.all() and not missing:
             return {}, ""
         changed = {folders[number] for number in np.flatnonzero(~same)}
-        # One that is gone, or another folder now, may be a link whose target changed: its parent has to look again.
+        # A folder that is gone, or has another inode, may be a link whose target changed: list its parent again.
         changed |= {folders[number].rpartition("/")[0] for number in np.flatnonzero(now[:, 2] != states[:, 2])}
-        # The root is taken along in any case: it says whether there are sizes.
+        # The root is always included, as its columns tell whether sizes are known.
         unchanged = (number for number, folder in enumerate(folders) if folder not in changed or not folder)
         known = parts_of(kept.table, ("sizes",), unchanged)
         if "" in changed:
@@ -112,10 +113,10 @@ class LocalFolderSource(FolderSource):
         return listing
 
     def folders(self, known: Parts) -> Iterator[Part]:
-        """Lists the folders level by level, but for those that are known: the root may have changed all the same.
+        """Lists the folders level by level, except known ones; the root may be known and still have to be listed.
 
         Raises:
-            DatasetError: a link leads back to a folder above it, so that there is no end to the files.
+            DatasetError: a link leads back to a folder above it, so that the listing would never end.
             OSError: the root can't be listed.
         """
         sized = self.options.sizes or ("" in known and "sizes" in known[""].columns)
@@ -135,7 +136,7 @@ class LocalFolderSource(FolderSource):
         return walk(visit_all, task("", "/"), "looking for images", self.options.progress)
 
     def _visits(self, tasks: list[Task]) -> Iterator[tuple[Sequence[Task], Sequence[Visited]]]:
-        """Visits folders, some at a time: in threads, or on the cluster, if there is one."""
+        """Visits folders in groups: on the cluster if there is one, else in threads."""
         root = os.path.abspath(self.root)
         size, threads = _PROBED, 0
         if self.options.cluster is None:
@@ -153,7 +154,7 @@ class LocalFolderSource(FolderSource):
             yield chunks[number], visits
 
     def _ask_for_sizes(self, table: Table) -> None:
-        """Sets the sizes that aren't known yet; -1 where a file can't be reached."""
+        """Reads the sizes that aren't known yet; -1 for an unreachable file."""
         if (sizes := table.sizes) is None:
             return
         rows = np.flatnonzero(sizes == _UNKNOWN)
@@ -173,7 +174,7 @@ def _part(path: str, state: State, names: str, subfolders: Sequence[str], readab
 
 
 def _sizes_of(paths: Iterable[str]) -> list[int]:
-    """Runs in a thread, or in a cluster's worker."""
+    """Reads the sizes of files; runs in a thread, or in a cluster's worker."""
     return [*map(_size_of, paths)]
 
 
@@ -185,7 +186,7 @@ def _size_of(path: str) -> int:
 
 
 def _visit_some(asked: tuple[str, list[Task], tuple[str, ...]]) -> list[Visited]:
-    """Runs in a thread, or in a cluster's worker."""
+    """Visits a group of folders; runs in a thread, or in a cluster's worker."""
     root, tasks, extensions = asked
     return [_visit(root, *task, extensions) for task in tasks]
 
@@ -194,7 +195,7 @@ def _visit(root: str, path: str, is_new: bool, above: str, extensions: tuple[str
     full = os.path.join(root, *path.split("/")) if path else root
     before = time.time_ns()
     try:
-        status = os.stat(full)  # before listing: what changes while it is listed shows the next time
+        status = os.stat(full)  # before listing, so that a change during it is noticed the next time
     except OSError:
         if not path:
             raise
@@ -203,7 +204,7 @@ def _visit(root: str, path: str, is_new: bool, above: str, extensions: tuple[str
     if status.st_ino and here in above:
         raise DatasetError(
             f"{full} is a link to a folder that holds it, so that there is no end to the files below it. "
-            "Remove the link, or list the files that you mean: fastpipe.ImageList."
+            "Remove the link, or list the files with fastpipe.ImageList."
         )
     return _list(full, path, _state_of(status), before, extensions) if is_new else None, above + here
 
@@ -227,10 +228,10 @@ def _list(full: str, path: str, state: State, before: int, extensions: tuple[str
 
 
 def _entries(full: str, extensions: tuple[str, ...]) -> tuple[list[str], list[str], bool]:
-    """Names of the files with such an extension, names of the folders, and whether a link leads nowhere."""
+    """Names of the files with one of the extensions, names of the folders, and whether a link is dangling."""
     with os.scandir(full) as entries:
         found = list(entries)
-    # Whole lists, and no call of ours a file: this is what listing millions of files costs.
+    # Whole-list operations, no Python call for each file: this loop dominates the listing of millions of files.
     try:
         subfolders = [entry.name for entry in found if entry.is_dir()]
     except OSError:
@@ -246,6 +247,6 @@ def _entries(full: str, extensions: tuple[str, ...]) -> tuple[list[str], list[st
 
 
 def _all_end_as_the_first(names: list[str], extensions: tuple[str, ...]) -> bool:
-    """Whether one look at an ending serves for all names, as where a folder holds ``.jpg`` files only."""
+    """True if all names have the ending of the first one, and it is in `extensions`."""
     ending = names[0][names[0].rfind(".") :]
     return ending.lower().endswith(extensions) and "\0".join([*names, ""]).count(f"{ending}\0") == len(names)

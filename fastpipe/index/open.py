@@ -1,4 +1,4 @@
-"""Opens whatever a path names: class folders, images, a list, an archive, shards, Parquet, a URL, an index."""
+"""Opens the images that a path names: class folders, images, a list, an archive, shards, Parquet, a URL, an index."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ _PATTERN = ("*", "?", "[", "{")
 class NamedImages:
     """The images that a path names."""
 
-    kind: Kind  # what they are
-    load: Callable[[], ImageIndex]  # gives their index
-    samples: ContainerSource | None = None  # the source of shards or Parquet files; else None
+    kind: Kind
+    load: Callable[[], ImageIndex]  # lists the images
+    samples: ContainerSource | None = None  # the source, for shards or Parquet files
 
     @functools.cached_property
     def index(self) -> ImageIndex:
-        """Their index, listed when it is first asked for."""
+        """The images' index, listed at the first access."""
         return self.load()
 
 
@@ -59,19 +59,20 @@ def named_container(
     location: str | os.PathLike[str] | None = "auto",
     options: BuildOptions = DEFAULT_OPTIONS,
 ) -> NamedImages | None:
-    """The images of a zip or tar of class folders, of shards, or of Parquet files with a column of images.
+    """Opens a zip or tar of class folders, shards, or Parquet files with a column of images.
 
     Args:
-        path: one of these, or a pattern of shards or Parquet files. Or a URL of any of these, or of class folders.
-        image, label: as in `ImageShards` and `ImageTable`; None for the usual image, and for no labels.
+        path: the path of one of these, a pattern of shards or Parquet files, or a URL of any of these or of class
+            folders.
+        image, label: as in `ImageShards` and `ImageTable`; None for the default image, and for no labels.
         location: as in `ImageIndex.from_folder`.
         options: how the index is made.
 
     Returns:
-        None where it is none of these.
+        The images; None if the path is none of these.
 
     Raises:
-        DatasetError: it can't be used: names the member.
+        DatasetError: the container can't be used; the message names the member.
     """
     path, remote = local_path(path), is_url(path)
     pattern = any(mark in path for mark in _PATTERN) and (remote or not os.path.exists(path))
@@ -86,7 +87,7 @@ def named_container(
         return None
     if not (pattern or image or label):
         folders = _folders(folder_source(path, IMG_EXTENSIONS, options), location)
-        with contextlib.suppress(FileNotFoundError):  # an archive without a class folder has shards' samples
+        with contextlib.suppress(FileNotFoundError):  # an archive without class folders is a shard
             if archive:
                 folders.index  # noqa: B018 - listed to see what is in it
             return folders
@@ -100,10 +101,10 @@ def named_images(
     image: str | None = None,
     label: str | None = None,
 ) -> NamedImages:
-    """The images of whatever a path names: a container (see `named_container`), a folder, an index, a list, an image.
+    """Opens the images that a path names: a container (see `named_container`), a folder, an index, a list, an image.
 
     Raises:
-        DatasetError: none of these, or there is no image.
+        DatasetError: the path is none of these, or there is no image.
     """
     if (found := named_container(path, image=image, label=label, options=options)) is not None:
         return found
@@ -114,7 +115,7 @@ def named_images(
         return NamedImages("images", lambda: index_of_rows(([path], [0])))
     if not os.path.isdir(path):
         raise DatasetError(f"there is no {path}: give a folder of images, a list of them, or an image file.")
-    with contextlib.suppress(format.UnusableIndex):  # a folder of images, or of something else
+    with contextlib.suppress(format.UnusableIndex):  # a folder that is no index
         about = open_kept(Path(path)).identity
         root = about.get("root")
         if not root:
@@ -143,11 +144,11 @@ def _is_list(file: str) -> bool:
     ending = os.path.splitext(file)[1].lower()
     if ending in (*_LISTS, *IMG_EXTENSIONS, *OTHER_EXTENSIONS):
         return ending in _LISTS
-    with open(file, "rb") as content:  # which no image is without
+    with open(file, "rb") as content:  # every image file has a NUL near its beginning, and a list has none
         return b"\0" not in content.read(4096)
 
 
 def loose_images(root: str) -> list[str]:
-    """The names of the images that a folder holds itself; beside class folders, no dataset reads them."""
+    """The names of the images directly in a folder; if it has class folders, no dataset reads them."""
     with os.scandir(root) as entries:
         return sorted(entry.name for entry in entries if is_image_file(entry.name) and not is_folder(entry))

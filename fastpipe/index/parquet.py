@@ -1,4 +1,4 @@
-"""Parquet files, which pyarrow opens where it is installed."""
+"""Opens Parquet files with pyarrow, if it is installed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def import_pyarrow() -> Any:
-    """The package.
+    """Imports pyarrow.
 
     Raises:
         DatasetError: it isn't installed.
@@ -30,10 +30,10 @@ def import_pyarrow() -> Any:
 
 @contextlib.contextmanager
 def open_parquet(path: str) -> Iterator[ParquetFile]:
-    """A ``ParquetFile``, also of a store.
+    """Opens a ``ParquetFile``, local or in a store.
 
     Raises:
-        DatasetError: pyarrow isn't installed, or it is no such file.
+        DatasetError: pyarrow isn't installed, or the file is no Parquet file.
     """
     pyarrow = import_pyarrow()
     stored = open_seekable(path) if isinstance(path, RemoteFile) else contextlib.nullcontext(path)

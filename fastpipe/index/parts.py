@@ -1,4 +1,4 @@
-"""Parts of an index, folders or containers: listed now, or taken over from an older one where nothing changed."""
+"""Parts of an index, folders or containers: listed now, or taken over from an older index if unchanged."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from fastpipe.index.table import Array, Table, joined, offsets_of, pack_paths, u
 from fastpipe.types import RemoteFile
 
 State = tuple[int, int, int]
-"""Three integers that differ once a file or folder has changed."""
+"""Three integers that change with a file or folder."""
 
 UNSETTLED = -1
-"""A modification time that makes a state differ from whatever the system says."""
+"""A modification time that no file has, so that the state always counts as changed."""
 
 SETTLED_NS = 3_000_000_000
-"""Age from which on another change moves the times: they tick in steps of up to 2 s (FAT)."""
+"""The age in ns after which a further change is sure to change the times, whose resolution is up to 2 s (FAT)."""
 
 
 def is_settled(mtime: int, ctime: int, now: int) -> bool:
-    """Whether the times, in ns, would move if there were another change; times of 0 are of systems that keep none."""
+    """True if a further change would be sure to change the times, in ns; False for systems without times (0)."""
     return mtime > 0 and max(mtime, ctime) <= now - SETTLED_NS
 
 
 def state_of(path: str) -> State:
-    """Bytes, modification time and change time in ns; of a file in a store its bytes, version and 0."""
+    """A file's size in bytes, modification time and change time in ns; for a file in a store: size, version, 0."""
     if isinstance(path, RemoteFile):
         return path.length, path.version, 0
     status = os.stat(path)
@@ -38,7 +38,7 @@ def state_of(path: str) -> State:
 
 
 def settled_state(path: str) -> State:
-    """The state to keep of a file that is about to be read: one that changed just now may change again unseen."""
+    """The state to keep of a file before it is read; unsettled if it changed just now, and may change again unseen."""
     if isinstance(path, RemoteFile):
         return state_of(path)
     now = time.time_ns()
@@ -48,16 +48,16 @@ def settled_state(path: str) -> State:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A folder or a container, and its files in their order."""
+    """A folder or a container, and its files in order."""
 
     path: str  # relative to the root, with ``/`` between the parts; ``""`` for the root itself
     state: State  # differs once the part has changed
-    paths: bytes = b""  # of the files, from the root on, as `pack_paths` packs them
-    # arrays of a `Table` that are known of the files, by name: of ``sizes``, ``versions``, ``starts``
+    paths: bytes = b""  # the files' paths relative to the root, as `pack_paths` packs them
+    # the files' known columns of a `Table` by name, among ``sizes``, ``versions``, ``starts``
     columns: Mapping[str, Array] = field(default_factory=dict)
-    subfolders: Sequence[str] = ()  # names of the folders in a folder
+    subfolders: Sequence[str] = ()  # names of the folders in this folder
     readable: bool = True  # False for a folder that can't be listed; as in torchvision, its files are missing
-    # labels and classes: of a container, as of `fastpipe.index.containers.ContainerListing`
+    # labels and classes: for a container, as in `fastpipe.index.containers.ContainerListing`
     labels: Sequence[str] = ()
     classes: Sequence[str] = ()
 
@@ -77,7 +77,7 @@ def listed_parts(table: Table) -> tuple[list[str], Array]:
 
 
 def parts_of(table: Table, columns: Sequence[str], chosen: Iterable[int]) -> Parts:
-    """Some parts of an older table, by their numbers, as they were listed; with those of these columns that it has."""
+    """The chosen parts of an older table, by number, with those of the named columns that the table has."""
     paths, states = listed_parts(table)
     assert table.part_starts is not None
     starts = table.part_starts.tolist()
@@ -96,7 +96,7 @@ def parts_of(table: Table, columns: Sequence[str], chosen: Iterable[int]) -> Par
 
 
 def merge(parts: Sequence[Part], labels: Array) -> Table:
-    """The table of one part or more, one after the other; all have the same columns. Labels: int32 ``(n,)``."""
+    """Concatenates one or more parts, all with the same columns, to a table; `labels` is int32 ``(n,)``."""
     paths = joined(part.paths for part in parts)
     columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns}
     return Table(

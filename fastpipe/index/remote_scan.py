@@ -24,11 +24,11 @@ from fastpipe.sources.threads import map_in_threads
 class RemoteFolderSource(FolderSource):
     """Class folders of a store."""
 
-    bytes_from: ByteSource  # has the files ``class/….jpg``
-    asked: int = field(default_factory=time.time_ns)  # when this was made, in ns
+    bytes_from: ByteSource  # the store with the files ``class/….jpg``
+    asked: int = field(default_factory=time.time_ns)  # the time at which this object was made, in ns
 
     def find_unchanged(self, kept: Listing, confirmed_ns: int) -> tuple[Parts, str]:
-        """Nothing to take over, as stores don't say which folder has changed; unless another process has listed it."""
+        """Finds no part unchanged, as stores have no folder times; accepts a listing that is newer than this object."""
         return {}, "" if confirmed_ns >= self.asked else "the store was listed again"
 
     def folders(self, known: Parts) -> Iterator[Part]:
@@ -54,7 +54,7 @@ class RemoteFolderSource(FolderSource):
             yield from walk(visit_all, "", "listing the store", self.options.progress)
 
     def _listed(self, key: str, found: Folder) -> Part:
-        """A folder as the store tells of it now."""
+        """Converts the store's listing of a folder to a `Part`."""
         entries = [] if not key else sorted(file for file in found.files if file.key.lower().endswith(self.extensions))
         return Part(
             key,
@@ -77,7 +77,7 @@ class RemoteFolderSource(FolderSource):
                 folders.setdefault(folder, Folder([], [])).files.append(entry)
         placed: set[str] = set()
         for folder in [*folders]:
-            while folder and folder not in placed:  # it is among those of the one above it
+            while folder and folder not in placed:  # add it to its parent's folders
                 placed.add(folder)
                 above = folder.rpartition("/")[0]
                 folders.setdefault(above, Folder([], [])).folders.append(folder)

@@ -1,4 +1,4 @@
-"""Tar shards as WebDataset writes them: each sample's place in them."""
+"""Lists tar shards as WebDataset writes them, with each sample's offset."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from fastpipe.sources.ranged import open_seekable
 
 @dataclass(frozen=True, kw_only=True)
 class ShardSource(ContainerSource):
-    """Shards, and which member is the image, and which the label."""
+    """Shards, with the endings of the members that are image and label."""
 
     label: str | None
 
@@ -35,7 +35,7 @@ class ShardSource(ContainerSource):
         options: BuildOptions,
         cache: Cache | None = None,
     ) -> ShardSource:
-        """The source with `ImageShards`'s arguments."""
+        """Makes the source from the arguments of `ImageShards`."""
         for name, value in {"image": image, "label": label}.items():
             if not (value is None or isinstance(value, str)):
                 raise DatasetError(f"{name}={value!r}: give the ending of a sample's member as a str, or None.")
@@ -87,15 +87,15 @@ class ShardSource(ContainerSource):
         data = read_member(file, path, member)
         try:
             label = json.loads(data)[field] if field else data.decode().strip()
-        except (ValueError, LookupError, TypeError) as error:  # no text, no JSON, no such field, or no object
+        except (ValueError, LookupError, TypeError) as error:  # no text, no JSON, no object, or no such field
             wanted = f"JSON with a field {field!r}" if field else "text"
             raise DatasetError(f"{path}: {member.name} is no {wanted} ({type(error).__name__}: {error}).") from error
         return label_text(label, f"{path}: the label in {member.name}")
 
 
 def _samples(path: str) -> Iterator[tuple[str, dict[str, Member]]]:
-    """Keys, and the members of each by their ending, as WebDataset groups neighbours."""
-    # Folders are none of theirs, nor are files such as .DS_Store.
+    """Yields each sample's key, and its members by ending; groups neighbours as WebDataset does."""
+    # Folders, and files such as .DS_Store, belong to no sample.
     files = (
         member for member in list_members(path) if member.start >= 0 and posixpath.basename(member.name).find(".") > 0
     )
@@ -104,13 +104,13 @@ def _samples(path: str) -> Iterator[tuple[str, dict[str, Member]]]:
         for member in some:
             ending = _split(member.name)[1]
             if ending in members:
-                raise DatasetError(f"{path}: {member.name} is in it twice.")
+                raise DatasetError(f"{path}: {member.name} occurs twice.")
             members[ending] = member
         yield key, members
 
 
 def _split(name: str) -> tuple[str, str]:
-    """``"a/0001.left.JPG"`` → ``("a/0001", "left.jpg")``."""
+    """Splits a name into key and lower-case ending: ``"a/0001.left.JPG"`` into ``("a/0001", "left.jpg")``."""
     folder, slash, base = name.rpartition("/")
     stem, _, ending = base.partition(".")
     return folder + slash + stem, ending.lower()

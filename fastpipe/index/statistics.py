@@ -1,4 +1,4 @@
-"""Statistics of an index's files, and of those beside them that it doesn't list."""
+"""Statistics of an index's files, and of other files in the same folders."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from fastpipe.index.table import Array, Table
 
 
 def index_statistics(index: ImageIndex) -> dict[str, object]:
-    """Counts and sizes as values that JSON can hold.
+    """Counts and sizes of an index's files, representable in JSON.
 
     Args:
-        index: the files; without sizes, what follows from them is left out.
+        index: the index; if it has no sizes, the entries that need them are left out.
 
     Returns:
-        ``"root"``, ``"files"``, ``"classes"`` (files a class) and ``"endings"`` (files an ending, lower-case). With
-        sizes: ``"bytes"`` (total, smallest, median, largest, in bytes), ``"empty"`` and ``"unreachable"`` files.
+        ``"root"``, ``"files"``, ``"classes"`` (files in each class) and ``"endings"`` (files of each lower-case
+        ending).
+        With sizes: ``"bytes"`` (total, smallest, median, largest), ``"empty"`` and ``"unreachable"`` (numbers of
+            files).
     """
     table = index.table
     found: dict[str, object] = {
@@ -39,7 +41,7 @@ def index_statistics(index: ImageIndex) -> dict[str, object]:
 
 
 def files_left_out(index: ImageIndex) -> dict[str, int]:
-    """The number of files for each ending in the folders or the archive of a local index that aren't its images."""
+    """For each ending, the number of files in a local index's folders or archive that aren't in the index."""
     found: Counter[str] = Counter()
     for path in index.containers:
         found.update(_ending(member.name) for member in list_members(path) if member.start >= 0)
@@ -51,7 +53,7 @@ def files_left_out(index: ImageIndex) -> dict[str, int]:
 
 
 def _endings(table: Table) -> Counter[str]:
-    """The number of files for each ending: lower-case, with its dot."""
+    """The number of files of each ending: lower-case, with its dot."""
     return Counter(_ending(path) for paths, _ in table.blocks() for path in paths)
 
 

@@ -1,8 +1,8 @@
-"""The arrays behind an index: a list of files without a Python object a file.
+"""The arrays behind an index: a list of files without a Python object for each file.
 
-Paths are kept as the bytes that the operating system uses (`os.fsencode`), relative to the root, with ``/`` between
-the parts on every system and a NUL after each: so one ``split`` makes a block of them Python strings again, and
-names that are no valid UTF-8 survive.
+Paths are kept as the operating system's bytes (`os.fsencode`), relative to the root, with ``/`` between the parts on
+every system and a NUL after each path. So one ``split`` turns a block of them into Python strings, and names that are
+no valid UTF-8 are kept.
 """
 
 from __future__ import annotations
@@ -31,43 +31,42 @@ class Table:
     paths: Array  # uint8; relative path bytes, a NUL after each
     offsets: Array  # int64 ``(n + 1,)``; where each path starts
     labels: Array  # int32 ``(n,)``
-    # float64 ``(n,)``; the targets, where they are no integers: labels are all 0 then. Else None.
+    # float64 ``(n,)``; float targets, in which case all labels are 0; None for integer targets.
     values: Array | None = None
-    # relative paths of the parts that were listed, packed like the files': the folders, the root, ``""``, first; or
-    # the containers, or what they were unpacked to; or the list file. None, as the two that follow, where files are
-    # nobody's parts.
+    # relative paths of the listed parts, packed like `paths`: the folders, first the root ``""``; or the containers, or
+    # the files they were unpacked to; or the list file. None if there are no parts, as `part_starts` and `part_states`.
     part_paths: Array | None = None
-    # int64 ``(m + 1,)``; the first file of each part: a part's files are neighbours. None where files were picked.
+    # int64 ``(m + 1,)``; the first file of each part, whose files are contiguous. None if files were picked.
     part_starts: Array | None = None
-    # int64 ``(m, 3)``; three numbers that change with a part: of a folder its modification time and change time in
-    # ns, and inode; of a file its bytes and both times. A time of -1 never equals what the system says: that part
-    # is listed again whenever the index is opened.
+    # int64 ``(m, 3)``; three numbers that change with a part: a folder's modification time and change time in ns, and
+    # inode; or a file's size in bytes and both times. A time of -1 never equals a real one: such a part is listed again
+    # whenever the index is opened.
     part_states: Array | None = None
     sizes: Array | None = None  # int64 ``(n,)`` bytes; -1 where the file can't be reached. None where not asked for.
-    # int64 ``(n,)``; of files in a store, what changes when a file changes; 0 where the store can't tell (see
+    # int64 ``(n,)``; for files in a store, a number that changes with the file; 0 if the store has none (see
     # `fastpipe.types.RemoteFile`)
     versions: Array | None = None
-    # int32 ``(n,)``; the container that holds each file, as a position in `part_paths`. None, as the next, where
-    # files lie by themselves. With it, `sizes` are there.
+    # int32 ``(n,)``; the container that holds each file, as a position in `part_paths`. None, as `starts`, for separate
+    # files. With containers, `sizes` is not None.
     containers: Array | None = None
-    starts: Array | None = None  # int64 ``(n,)``; where the file's bytes begin in it
+    starts: Array | None = None  # int64 ``(n,)``; the offset of the file's bytes in its container
 
     def __len__(self) -> int:
         return len(self.labels)
 
     @property
     def targets(self) -> Array:
-        """The values, or the labels where there are none."""
+        """The float values, or, if there are none, the integer labels."""
         return self.labels if self.values is None else self.values
 
     @property
     def folders(self) -> list[str] | None:
-        """The folders' relative paths, with ``/``, the root, ``""``, first; None where none were listed."""
+        """The folders' relative paths, with ``/``, first the root ``""``; None if no folders were listed."""
         listed = self.part_paths is not None and self.containers is None and self.part_paths[0] == 0
         return unpack_paths(self.part_paths.tobytes(), "/") if listed and self.part_paths is not None else None
 
     def arrays(self) -> Iterator[tuple[str, Array]]:
-        """The names and arrays that there are."""
+        """Yields name and array of each column that isn't None."""
         for one in fields(self):
             if (array := getattr(self, one.name)) is not None:
                 yield one.name, array
@@ -77,12 +76,12 @@ class Table:
         return sum(array.nbytes for _, array in self.arrays())
 
     def take(self, picks: Array) -> Table:
-        """The files at these positions, in this order, without the folders.
+        """Makes a table of the files at some positions, in this order, without the folders.
 
         Args:
             picks: int64 ``(k,)``, each from 0 to n - 1; may repeat.
         """
-        # In blocks: a Python object a path would take several times as much as the paths.
+        # In blocks: a Python object for each path would take several times the memory.
         paths = joined(self.packed(picks[start : start + _BLOCK]) for start in range(0, len(picks), _BLOCK))
         chosen: dict[str, Any] = {
             name: array[picks]
@@ -100,7 +99,7 @@ class Table:
         return b"".join([data[start:stop] for start, stop in places])
 
     def blocks(self, separator: str = os.sep) -> Iterator[tuple[list[str], Array]]:
-        """Yields all files in blocks of ``(relative paths, labels)``: few objects alive at once, no call a file."""
+        """Yields all files in blocks of ``(relative paths, labels)``, so that few Python objects exist at once."""
         for start in range(0, len(self), _BLOCK):
             stop = min(start + _BLOCK, len(self))
             data = self.paths[self.offsets[start] : self.offsets[stop]].tobytes()
@@ -111,40 +110,40 @@ class Table:
 class Listing:
     """The files that an index lists, and their classes."""
 
-    table: Table  # paths, labels, and what else the listing itself tells
+    table: Table  # paths, labels, and other columns that the listing gives
     classes: Sequence[str]  # class names
     class_values: Sequence[int]  # the label of each class
-    rooted: bool = True  # whether the paths start from the root that was listed; else they are whole by themselves
+    rooted: bool = True  # whether paths are relative to the listed root; else they are absolute
 
     def header(self) -> dict[str, Any]:
-        """The classes, and whether paths are rooted, as JSON beside the arrays on disk."""
+        """The classes, and whether paths are rooted, for the JSON header on disk."""
         return {"classes": [*self.classes], "class_values": [*self.class_values], "rooted": self.rooted}
 
     def equals(self, other: Listing) -> bool:
-        """Whether both have the same classes and the same arrays."""
+        """True if both have the same classes and the same arrays."""
         return self.header() == other.header() and same_tables(self.table, other.table)
 
 
 def pack_paths(paths: Sequence[str]) -> bytes:
-    """Paths (with ``/`` between the parts, without NUL) as bytes, a NUL after each."""
+    """Packs paths (with ``/`` between the parts, without NUL) into bytes, with a NUL after each."""
     return "\0".join([*paths, ""]).encode(ENCODING, ERRORS)
 
 
 def offsets_of(packed: Array) -> Array:
-    """Offsets of the packed paths, and the end of the last; int64 ``(n + 1,)``."""
-    pieces = range(0, len(packed), _SCANNED)  # a comparison of all at once would take as much memory as the paths
+    """The offset of each packed path, and the end of the last; int64 ``(n + 1,)``."""
+    pieces = range(0, len(packed), _SCANNED)  # in pieces, as one comparison would take as much memory as the paths
     starts = [np.flatnonzero(packed[at : at + _SCANNED] == 0) + (at + 1) for at in pieces]
     return np.concatenate([np.zeros(1, np.int64), *starts])
 
 
 def unpack_paths(packed: bytes, separator: str = os.sep) -> list[str]:
-    """Paths as strings, with this system's separator, or another."""
+    """Unpacks paths to strings, with this system's separator or another."""
     text = packed.decode(ENCODING, ERRORS)
     return (text if separator == "/" else text.replace("/", separator)).split("\0")[:-1]
 
 
 def joined(parts: Iterable[bytes]) -> Array:
-    """Byte strings as one uint8 array; those of an iterator needn't all be there at once."""
+    """Concatenates byte strings, also from an iterator, to one uint8 array."""
     whole = bytearray()
     for part in parts:
         whole += part
@@ -158,16 +157,16 @@ def same_tables(one: Table, other: Table) -> bool:
 
 
 SMALLEST, LARGEST = -(2**31), 2**31 - 1
-"""The smallest and largest integer label that stays a target as it stands."""
+"""The smallest and largest integer label that can be a target."""
 
 
 def number_labels(
     labels: Sequence[str | int], texts: bool, others: Iterable[str] = ()
 ) -> tuple[Array, list[str], list[int]]:
-    """Labels as int32 numbers, the class names, and the number of each; `others` are classes without a label.
+    """Returns labels as int32 numbers, the class names, and each class's number; `others` are classes without a label.
 
-    Labels that are all integers, as `texts` also those such as ``"7"``, stay what they are; others are classes, sorted
-    and counted from 0.
+    If all labels are integers (with `texts`, also texts such as ``"7"``), they are kept; otherwise they are class
+    names, numbered from 0 in sorted order.
     """
     numbers = {name: _integer(name) if texts or isinstance(name, int) else None for name in {*labels, *others}}
     found = {name: number for name, number in numbers.items() if number is not None}

@@ -1,4 +1,4 @@
-"""Parquet files with a column of images, as Hugging Face stores them: each image's place in them."""
+"""Lists Parquet files with a column of images, as Hugging Face stores them, with each image's offset."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from pyarrow import Buffer
     from pyarrow.parquet import ColumnChunkMetaData, ParquetFile
 
-_ROWS = 64  # decoded at once: a row group may be larger than memory
+_ROWS = 64  # rows decoded at a time, as a row group may be larger than memory
 
 
 def holds_images(path: str) -> bool:
-    """Whether a Parquet file has a column ``image`` that isn't text; a list of paths has none."""
+    """True if a Parquet file has a column ``image`` that isn't text, unlike a list of paths."""
     with open_parquet(path) as file:
         at = file.schema_arrow.get_field_index("image")
         return at >= 0 and not import_pyarrow().types.is_string(file.schema_arrow.field(at).type)
@@ -52,7 +52,7 @@ class TableSource(ContainerSource):
         options: BuildOptions,
         cache: Cache | None = None,
     ) -> TableSource:
-        """The source with `ImageTable`'s arguments."""
+        """Makes the source from the arguments of `ImageTable`."""
         made = cls.over(tables, "Parquet files", (".parquet",), options, cache, image=image, label=label)
         with open_parquet(made.paths[0]) as file:
             return replace(made, class_names=_class_names(file, label))
@@ -78,7 +78,7 @@ class TableSource(ContainerSource):
             return self._unpacked(file, path, column)
 
     def _column(self, file: ParquetFile, path: str) -> str:
-        """The leaf column that has the bytes."""
+        """The name of the leaf column that has the images' bytes."""
         pyarrow = import_pyarrow()
         schema = file.schema_arrow
         for name in (self.image, self.label):
@@ -97,7 +97,7 @@ class TableSource(ContainerSource):
         return leaf
 
     def _rows(self, file: ParquetFile, path: str, column: str, group: int, row: int) -> Iterator[tuple[Buffer, str]]:
-        """``(image, label)`` of each row of a row group, the first of which is this row of the file."""
+        """Yields ``(image, label)`` of each row of a row group; `row` is the number of its first row in the file."""
         pyarrow = import_pyarrow()
         columns = [column] if self.label is None else [column, self.label]
         batches = file.iter_batches(batch_size=_ROWS, row_groups=[group], columns=columns)
@@ -121,10 +121,10 @@ class TableSource(ContainerSource):
                 row += 1
 
     def _located(self, file: ParquetFile, path: str, column: str, listing: ContainerListing) -> bool:
-        """Finds each image's bytes in the file itself; whether they are all there.
+        """Finds the offset of each image's bytes in the file; returns False if one isn't there as it is.
 
-        pyarrow decodes the column, and what it gives is looked for where it should be: right after the one before. So a
-        place is right whatever the page's layout, its header, or the encoding is.
+        pyarrow decodes the column, and each value is searched for after the one before. So offsets are right whatever
+        the page's layout, header, or encoding is.
         """
         for group in range(file.num_row_groups):
             chunk = _chunk(file, group, column)
@@ -138,7 +138,7 @@ class TableSource(ContainerSource):
                     value = image.to_pybytes()
                     place = seen.get(_digest(value), -1)
                     if place < 0:
-                        place = at + 4  # after its length, as plain values have it
+                        place = at + 4  # plain encoding has 4 bytes of length before a value
                         if data[place : place + len(value)] != value:
                             place = data.find(value, at, end)
                         if place < 0:
@@ -160,7 +160,7 @@ class TableSource(ContainerSource):
         return (folder / f"{hashlib.sha256(os.fsencode(key)).hexdigest()[:32]}.images").as_posix()
 
     def _unpacked(self, file: ParquetFile, path: str, column: str) -> ContainerListing:
-        """The images of a compressed column, written one after the other into the cache folder."""
+        """Writes the images of a compressed column one after the other into a file in the cache folder."""
         listing = ContainerListing([], [], [], [])
         try:
             target = self.copy_of(path)
@@ -188,7 +188,7 @@ class TableSource(ContainerSource):
 
 @contextlib.contextmanager
 def _part_of(path: str, start: int, length: int) -> Iterator[tuple[bytes | mmap.mmap, int]]:
-    """Bytes that hold a part of a file, and where in the file they begin."""
+    """Opens bytes that include a part of a file; yields them, and their offset in the file."""
     if isinstance(path, RemoteFile):
         yield path.source.read(path.key, start, length), start
         return
@@ -201,13 +201,13 @@ def _digest(value: bytes) -> bytes:
 
 
 def _chunk(file: ParquetFile, group: int, column: str) -> ColumnChunkMetaData:
-    """A column's entry in the footer, of one row group."""
+    """A column's metadata of one row group, from the footer."""
     about = file.metadata.row_group(group)
     return next(about.column(n) for n in range(about.num_columns) if about.column(n).path_in_schema == column)
 
 
 def _class_names(file: ParquetFile, label: str | None) -> tuple[str, ...] | None:
-    """The names of a `datasets.ClassLabel`, from what that library writes into the schema."""
+    """The names of a `datasets.ClassLabel`, from the metadata that `datasets` writes into the schema."""
     about = (file.schema_arrow.metadata or {}).get(b"huggingface")
     with contextlib.suppress(ValueError, KeyError, TypeError):
         names = json.loads(about)["info"]["features"][label]["names"] if about else None
