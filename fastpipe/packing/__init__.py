@@ -1,4 +1,4 @@
-"""Data sets packed and unpacked: every JPEG in an arrangement that is decoded several times as fast, and back."""
+"""Packs and unpacks datasets: converts JPEGs to a format that is decoded several times as fast, and back."""
 
 from fastpipe.packing.report import PackResult
 from fastpipe.packing.run import pack, unpack

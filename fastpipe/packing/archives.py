@@ -1,7 +1,7 @@
-"""The bytes of zip and tar archives, member by member: the same files give the same bytes, on any machine at any time.
+"""Makes zip and tar archives member by member; the same files give the same bytes on any machine at any time.
 
-A member's bytes don't depend on where in the archive it stands, so that members can be made anywhere and put together
-in order; what follows the last one can be cut off and written again.
+A member's bytes don't depend on its offset in the archive, so members can be made anywhere and concatenated in order.
+The bytes after the last member can be cut off and written again.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from fastpipe.errors import DatasetError
 
-_FIRST_YEAR, _LAST_YEAR = 1980, 2107  # of a zip's calendar
-_UNIX_TIME = 0x5455  # Info-ZIP's field of a member's time: seconds since 1970
+_FIRST_YEAR, _LAST_YEAR = 1980, 2107  # the years that a zip's dates can have
+_UNIX_TIME = 0x5455  # the id of Info-ZIP's extra field for a member's time in seconds since 1970
 _LAST_TAR_SECOND = 8**11 - 1
 _MODE = 0o644
 _FOLDER_MODE = 0o755
@@ -25,20 +25,20 @@ _MOST_16, _MOST_32 = (1 << 16) - 1, (1 << 32) - 1
 
 
 class MemberOffset(NamedTuple):
-    """A member of an archive, or a file."""
+    """Place, size and checksum of an archive's member, or of a file."""
 
     name: str  # with ``/`` between the parts; a folder's ends in one
-    crc: int  # of its bytes, as zlib has it
-    size: int  # of its bytes
-    start: int = 0  # where its header begins in the archive
-    modified_ns: int | None = None  # when it was last modified, in ns since 1970; None for no time
+    crc: int  # zlib's CRC-32 of its bytes
+    size: int  # the number of its bytes
+    start: int = 0  # the offset of its header in the archive
+    modified_ns: int | None = None  # time of the last modification, in ns since 1970; None for no time
 
 
 class Tar:
-    """A tar as POSIX has it: long names, and those that aren't ASCII, in pax headers."""
+    """A POSIX tar, with long or non-ASCII names in pax headers."""
 
     def member(self, name: str, data: bytes, crc: int, modified_ns: int | None = None) -> bytes:
-        """A member, with what stands before and after its bytes; its time in whole seconds."""
+        """All bytes of a member: header, content and padding; its time is in whole seconds."""
         about = tarfile.TarInfo(name.rstrip("/"))
         about.size = len(data)
         about.mtime = min(max((modified_ns or 0) // 10**9, 0), _LAST_TAR_SECOND)
@@ -48,17 +48,17 @@ class Tar:
         return b"".join((head, data, bytes(-len(data) % tarfile.BLOCKSIZE)))
 
     def directory(self, place: MemberOffset) -> bytes:
-        """The entry of a member in the directory that follows the last member; empty for a tar, which has none."""
+        """The member's entry in the directory after the last member; empty for a tar, which has no directory."""
         return b""
 
     def end(self, directory: bytes | bytearray, count: int, start: int) -> bytes:
-        """All bytes after the last member, from `start` on; of a zip with the `directory` of its `count` members."""
+        """All bytes after the last member, which ends at `start`; for a zip, the `directory` of `count` members too."""
         closed = start + 2 * tarfile.BLOCKSIZE
         return bytes(2 * tarfile.BLOCKSIZE + -closed % tarfile.RECORDSIZE)
 
 
 class Zip:
-    """A zip, with the methods of `Tar`: members as they are; beyond 4 GB or 65,535 of them the records of zip64."""
+    """An uncompressed zip, with the methods of `Tar`; uses zip64 beyond 4 GB or 65,535 members."""
 
     def member(self, name: str, data: bytes, crc: int, modified_ns: int | None = None) -> bytes:
         coded, flags = _coded(name)
@@ -97,12 +97,12 @@ class Zip:
 
 
 def archive_of(path: str) -> Tar | Zip:
-    """The kind of archive that a path's ending asks for."""
+    """Returns the kind of archive for a path's ending."""
     return Zip() if path.lower().endswith(".zip") else Tar()
 
 
 def _times(modified_ns: int | None) -> tuple[int, int, bytes]:
-    """A time as members of a zip have it: clock and day in UTC, and the field of seconds."""
+    """Converts a time to a zip member's fields: DOS time and date in UTC, and the extra field with the seconds."""
     first = 0, 1 << 5 | 1, b""  # 1980-01-01
     if modified_ns is None:
         return first
@@ -116,9 +116,9 @@ def _times(modified_ns: int | None) -> tuple[int, int, bytes]:
 
 
 def _coded(name: str) -> tuple[bytes, int]:
-    """A name as a zip has it, and its flag."""
+    """Encodes a name for a zip; returns the bytes and the flag for UTF-8."""
     try:
         coded = name.encode()
     except UnicodeEncodeError:
-        raise DatasetError(f"{name!r} is no text, as names in a zip are: choose a folder or a tar.") from None
+        raise DatasetError(f"{name!r} is no valid Unicode, as names in a zip are: choose a folder or a tar.") from None
     return coded, 0 if coded.isascii() else _UTF8

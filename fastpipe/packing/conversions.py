@@ -1,4 +1,4 @@
-"""Packing and unpacking: the bytes of one file → the bytes of the converted one, proved, or why it stays as it is."""
+"""Converts the bytes of one file and verifies the result, or says why the file stays as it is."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from fastpipe.packing.names import IMAGES, PACKED, UNPACKED
 from fastpipe.packing.smaller import Change, Smaller
 from fastpipe.readers.header import guess_format
 
-_JPEG = ".jpg"  # where the original's ending isn't known
+_JPEG = ".jpg"  # used if the original's ending isn't known
 _UNPROVED = "its proof failed: please report it"
 
 
 class Converted(NamedTuple):
-    """The bytes of a file for the target."""
+    """A file's bytes for the target."""
 
     data: bytes
-    kept: str = ""  # why they are the source's own; ``""`` where they are converted
-    change: Change | None = None  # how it was made smaller before; None where it wasn't
-    # whether a packed image gives the JPEG's own bytes back; whether a JPEG is the one that was packed
+    kept: str = ""  # why the file is kept unconverted; ``""`` if it is converted
+    change: Change | None = None  # how the image was made smaller first; None if it wasn't
+    # packing: the packed image restores the JPEG's bytes; unpacking: the JPEG has the bytes that were packed
     exact: bool = False
-    ending: str = ""  # of the name of a JPEG that was unpacked
-    # when the file that was packed was last modified, in ns since 1970; None where that isn't known
+    ending: str = ""  # the file name's ending for an unpacked JPEG
+    # the original file's time of the last modification, in ns since 1970; None if unknown
     modified_ns: int | None = None
 
 
 @dataclass(frozen=True)
 class Packing:
-    """JPEGs → packed images; picklable, as `Unpacking`, which has the same attributes and methods but `smaller`.
+    """Converts JPEGs to packed images. Picklable; `Unpacking` has the same interface without `smaller`.
 
     Attributes:
-        smaller: makes images smaller before; None for none.
-        discard_original_bytes: whether what it takes to make the JPEGs' own bytes again is left out.
+        smaller: makes images smaller first; None to keep their size.
+        discard_original_bytes: leave out the data needed to restore the JPEGs' own bytes.
         verb: the command's name.
-        ending: of converted files.
+        ending: the ending of converted files.
     """
 
     smaller: Smaller | None = None
@@ -49,28 +49,28 @@ class Packing:
 
     @property
     def growth(self) -> float:
-        """Bytes after the conversion divided by bytes before, about."""
+        """The approximate ratio of bytes after the conversion to bytes before."""
         return 1.2 if self.smaller is None else 1.0
 
     @property
     def about(self) -> dict[str, object]:
-        """The options that the result depends on, as JSON has them."""
+        """The options that the result depends on, representable in JSON."""
         about: dict[str, object] = {} if self.discard_original_bytes else {"original_bytes": True}
         if self.smaller is not None:
             about["smaller"] = {**asdict(self.smaller), "pillow": versions("pillow")["pillow"]}
         return about
 
     def takes(self, name: str) -> bool:
-        """Whether a file of that name may be one to convert."""
+        """True if a file of that name may have to be converted."""
         return has_file_allowed_extension(name, IMAGES)
 
     def convert(self, data: bytes, ending: str = "", modified_ns: int | None = None) -> Converted:
-        """Converts a file, and proves it: the packed image gives the same file, or has the same coefficients.
+        """Converts a file, and verifies that the packed image restores the same file, or has the same coefficients.
 
         Args:
-            data: the file.
-            ending: of its name.
-            modified_ns: when it was last modified; None where that isn't known.
+            data: the file's bytes.
+            ending: the ending of its name.
+            modified_ns: the time of its last modification; None if unknown.
         """
         change = None
         try:
@@ -86,7 +86,7 @@ class Packing:
 
 @dataclass(frozen=True)
 class Unpacking:
-    """Packed images → JPEGs."""
+    """Converts packed images back to JPEGs."""
 
     verb = "unpack"
     ending = UNPACKED
@@ -100,7 +100,7 @@ class Unpacking:
         return has_file_allowed_extension(name, (PACKED.new, *IMAGES))
 
     def convert(self, data: bytes, ending: str = "", modified_ns: int | None = None) -> Converted:
-        """Converts a file, and proves it: both have the same coefficients, and the JPEG its own SHA-256."""
+        """Converts a file; verifies that both have the same coefficients, and the JPEG's SHA-256 if there is one."""
         if not is_packed(data):
             return Converted(data, "it isn't packed")
         try:
@@ -120,8 +120,8 @@ Conversion: TypeAlias = Packing | Unpacking
 
 
 def _reason(data: bytes) -> str:
-    """The reason why a file that is no JPEG isn't packed; ``""`` for JPEGs."""
+    """Why a file that is no JPEG isn't packed; ``""`` for JPEGs."""
     if is_packed(data):
         return "it is packed already"
     format = guess_format(data)
-    return "" if format == "JPEG" else f"it is {format}, no JPEG" if format else "it is no image that is known"
+    return "" if format == "JPEG" else f"it is {format}, no JPEG" if format else "it is no known image format"

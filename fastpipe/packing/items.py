@@ -1,4 +1,4 @@
-"""The files that are packed: where each is, and what it is called in the target."""
+"""Files to pack: the place of each in the source, and its name in the target."""
 
 from __future__ import annotations
 
@@ -7,33 +7,33 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 BY_CONTENT = ".*"
-"""The ending of a name whose own ending is known from the file: its original's, or its format's."""
+"""Stands for a name's ending until the file is read: then it is the original's, or that of the file's format."""
 
-_UNKNOWN_SIZE = 1 << 17  # bytes that a file whose size nobody knows is planned with
+_UNKNOWN_SIZE = 1 << 17  # bytes assumed in the plan for a file of unknown size
 
 
 class Item(NamedTuple):
     """A file of the source, and its names in the target."""
 
-    key: str  # its name in the source, which no other one has
-    path: str  # of its bytes, as `fastpipe.readers.read_file` takes it; ``""`` for a folder, which has none
+    key: str  # its unique name in the source
+    path: str  # the path for `fastpipe.readers.read_file`; ``""`` for a folder
     kept: str  # its name in the target if it is kept as it is; a folder's ends in ``/``
-    converted: str = ""  # its name in the target if it is converted; ``""`` where it is kept in any case
-    size: int = -1  # bytes; -1 where nobody knows
-    beside: tuple[tuple[str, bytes], ...] = ()  # names and bytes of what is written after it, such as its label
+    converted: str = ""  # its name in the target if it is converted; ``""`` if it is never converted
+    size: int = -1  # bytes; -1 if unknown
+    beside: tuple[tuple[str, bytes], ...] = ()  # names and bytes of files written after it, such as its label
     begins: bool = True  # whether it begins a sample, so that another shard may begin with it
-    group: str = ""  # the container that holds it, relative to the others; ``""`` for none
-    # of an archive's member, when it was last modified, in ns since 1970; None where nobody knows
+    group: str = ""  # the relative path of the container that holds it; ``""`` for none
+    # an archive member's time of the last modification, in ns since 1970; None if unknown
     modified_ns: int | None = None
 
     @property
     def planned(self) -> int:
-        """The bytes that it is planned with."""
+        """The number of bytes assumed in the plan."""
         return self.size if self.size >= 0 else _UNKNOWN_SIZE
 
 
 def in_blocks(items: Iterable[Item], count: int) -> Iterator[tuple[Item, ...]]:
-    """Yields files in blocks of `count`, the last one of what is left."""
+    """Yields files in blocks of `count`; the last block may be shorter."""
     left = iter(items)
     while block := tuple(itertools.islice(left, count)):
         yield block

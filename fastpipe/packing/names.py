@@ -1,4 +1,4 @@
-"""The names of converted files: as they were but for the ending, in the same order, and no two alike."""
+"""The names of converted files: only the ending changes, the sort order stays, and no two are equal."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ IMAGES = tuple(ending for ending in IMG_EXTENSIONS if ending != PACKED_EXTENSION
 
 
 class Ending(NamedTuple):
-    """The ending that files get."""
+    """The ending that a conversion gives to files."""
 
     new: str  # the ending, with its dot
-    # the endings, lower-case, that a name loses for it; where one stands before it already, that is all
+    # lower-case endings that `new` replaces; if a name has one of them before its last ending, the last one is dropped
     old: tuple[str, ...] = ()
 
     def short(self, name: str) -> str:
-        """``cat.jpg`` → ``cat.fpj``; back, ``cat.jpg.fpj`` → ``cat.jpg``, and ``cat.fpj`` → ``cat.*``."""
+        """``cat.jpg`` to ``cat.fpj``; when unpacking, ``cat.jpg.fpj`` to ``cat.jpg``, and ``cat.fpj`` to ``cat.*``."""
         stem = posixpath.splitext(name)[0]
         return stem if self.old and stem.lower().endswith(self.old) else stem + self.new
 
     def long(self, name: str) -> str:
-        """``cat.jpg`` → ``cat.jpg.fpj``."""
+        """``cat.jpg`` to ``cat.jpg.fpj``."""
         return name + self.new
 
 
@@ -38,11 +38,11 @@ UNPACKED = Ending(BY_CONTENT, IMAGES)
 
 
 def in_a_folder(names: Sequence[str], ending: Ending) -> list[str]:
-    """The names that the files of a folder get where they are converted, given in any order.
+    """Chooses names for a folder's files in case they are converted; `names` may be in any order.
 
-    Where another name of the folder begins with the same stem and a dot (``cat.jpg`` beside ``cat.png``), the whole
-    name stays before the new ending. So no two are alike, and the names sort as they did, whichever of them are
-    converted. A name that another one begins with whole gets ``""``: it can't change without changing places.
+    If another name in the folder begins with the same stem and a dot (``cat.jpg`` beside ``cat.png``), the new ending
+    is added to the whole name. So no two names are equal, and they sort as before, whichever files are converted. A
+    name that is the beginning of another one gets ``""``, as a changed name would sort differently.
     """
     ordered = sorted(names)
     taken = set(names)
@@ -64,7 +64,7 @@ def in_a_folder(names: Sequence[str], ending: Ending) -> list[str]:
 
 
 def in_a_sample(name: str, others: Iterable[str], ending: Ending) -> str:
-    """The name of a sample's image that is converted: short, unless another member is or may be called that."""
+    """The name of a sample's converted image: the short one, unless another member has or may get that name."""
     taken = set[str]()
     for other in others:
         if other != name:
@@ -74,11 +74,11 @@ def in_a_sample(name: str, others: Iterable[str], ending: Ending) -> str:
 
 
 def sample_key(name: str, whole: bool) -> str:
-    """The key of the sample that a file becomes in shards, where a name ends at its first dot.
+    """The key of the sample that a file becomes in shards; a key must not have a dot.
 
     Args:
-        name: of the file, with its folder.
-        whole: also keep its ending, as ``cat_jpg``.
+        name: the file's name with its folder.
+        whole: keep the ending in the key, as ``cat_jpg``.
     """
     folder, slash, base = name.rpartition("/")
     if not whole:
@@ -89,7 +89,7 @@ def sample_key(name: str, whole: bool) -> str:
 
 
 def checked(name: str, source: str) -> str:
-    """A name, unless it leads out of the target: then DatasetError."""
+    """Returns a name; raises DatasetError if it leads out of the target."""
     parts = name.split("/")
     if name.startswith("/") or ".." in parts or "\\" in name or ":" in parts[0]:
         raise DatasetError(f"{source} holds a file named {name!r}, which would lie outside of the target.")

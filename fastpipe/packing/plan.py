@@ -1,4 +1,4 @@
-"""The plan of a run: which files go where, in tasks whose order the source alone decides."""
+"""The plan of a run: divides the files into tasks, in an order that only depends on the source."""
 
 from __future__ import annotations
 
@@ -19,15 +19,14 @@ _BYTES = 4 << 20
 
 @dataclass(frozen=True)
 class Layout:
-    """A source's files in a target.
+    """Where a source's files go in a target.
 
     Attributes:
-        source: where they are from.
-        target: where they go to.
-        conversion: what is done to them.
-        shard_size: the bytes of a numbered shard, as far as they can be told before: it is complete with the sample
-            that reaches them.
-        shard_samples: likewise its samples; None for any number.
+        source: the files.
+        target: the place to write them to.
+        conversion: how files are converted.
+        shard_size: the estimated bytes of a numbered shard, which is complete with the sample that reaches this size.
+        shard_samples: the number of samples of a shard; None for no limit.
     """
 
     source: PackSource
@@ -38,29 +37,29 @@ class Layout:
 
     @property
     def is_one_file_each(self) -> bool:
-        """Whether each file is one of its own in the target."""
+        """True if each file of the source is a separate file in the target."""
         return self.target.kind == "folder" and self.source.kind != "samples"
 
     @property
     def keeps_containers(self) -> bool:
-        """Whether each container of the source has its own in the target."""
+        """True if each container of the source becomes one container in the target."""
         return self.target.kind == "folder" and self.source.kind == "samples"
 
     @property
     def as_samples(self) -> bool:
-        """Whether the files are samples of shards, with their labels beside them; else they keep their own names."""
+        """True if files become samples of shards, with their labels beside them; False if they keep their names."""
         if self.source.kind == "folders":
             return self.target.kind == "shards"
         return not self.is_one_file_each
 
     @property
     def listed(self) -> bool:
-        """Whether a list says the files' labels and their order."""
+        """True if the target needs a list file for the labels and the order."""
         return self.is_one_file_each and self.source.kind == "list"
 
     @property
     def about(self) -> dict[str, object]:
-        """The values that the target's bytes depend on: what is begun with some goes on with the same."""
+        """The values that the target's bytes depend on; a begun target can only be continued with the same values."""
         source = self.source
         labels = None
         if source.index is not None and source.kind != "images" and (self.listed or self.as_samples):
@@ -75,7 +74,7 @@ class Layout:
         }
 
     def items(self, done: Container[str]) -> Iterator[Item]:
-        """Yields the source's files in their order, but for those of containers that are done, by their keys."""
+        """Yields the source's files in order, without those of containers whose keys are in `done`."""
         if self.source.kind == "samples":
             return self.source.members(self.conversion.ending, self.keeps_containers, done)
         return self.source.files(self.conversion.ending, self.as_samples)
@@ -87,13 +86,13 @@ class Layout:
         complete: Container[str],
         at_once: int | None,
     ) -> Iterator[Task]:
-        """Yields the files, a stretch of one archive in each task.
+        """Groups files into tasks; a task has consecutive files of one archive.
 
         Args:
-            items: the files to come, in order.
-            parts: what the record has of each archive.
+            items: the remaining files, in order.
+            parts: the recorded state of each archive.
             complete: the archives that get no more files.
-            at_once: how many files at most, and about 4 MB of them; None for all of an archive.
+            at_once: the most files in a task, which also ends after about 4 MB; None for a whole archive.
         """
         numbered = self.target.kind == "shards"
         named = self._numbered(items, parts, complete) if numbered else map(self._named, items)
@@ -109,7 +108,7 @@ class Layout:
             yield Task(self.target.folder, part, self.conversion, tuple(few))
 
     def _named(self, item: Item) -> tuple[str, Item]:
-        """The archive of a file, and the file."""
+        """Returns the name of a file's archive, and the file."""
         if self.is_one_file_each:
             return "", item
         return container_name(item.group) if self.keeps_containers else self.target.start, item
@@ -117,20 +116,20 @@ class Layout:
     def _numbered(
         self, items: Iterable[Item], parts: Mapping[str, PartState], complete: Container[str]
     ) -> Iterator[tuple[str, Item]]:
-        """Yields the shard of each file, and the file; a shard that was begun goes on."""
+        """Yields for each file its shard's name, and the file; continues a shard that was begun."""
         shards = map(self.target.shard, count(self.target.first))
         left = (shard for shard in shards if shard not in complete)
         shard = next(left)
         state = parts.get(shard, PartState())
         for item in items:
-            while item.begins and self._is_full(state):  # several may be, where a run was killed before they were ended
+            while item.begins and self._is_full(state):  # several may be full after a kill
                 shard = next(left)
                 state = parts.get(shard, PartState())
             state = PartState(state.planned + item.planned, state.samples + item.begins)
             yield shard, item
 
     def _is_full(self, state: PartState) -> bool:
-        """Whether a numbered shard takes no more samples."""
+        """True if a numbered shard is complete."""
         if self.shard_samples is not None and state.samples >= self.shard_samples:
             return True
         return state.planned * self.conversion.growth >= self.shard_size

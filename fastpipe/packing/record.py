@@ -1,4 +1,4 @@
-"""The record of what a target holds, beside it: a run that was ended at any moment goes on from there."""
+"""The record of a target's content, kept beside it, by which a run that was interrupted can be continued."""
 
 from __future__ import annotations
 
@@ -21,62 +21,62 @@ from fastpipe.packing.smaller import Changes
 from fastpipe.reporting.output import format_bytes, pluralize
 
 NAME = "fastpipe-pack.jsonl"
-"""The ending of a record's name, after the target's."""
+"""The ending of a record's file name, after the target's name."""
 
 _SCHEMA = "fastpipe-pack/1"
 
 
 class Row(NamedTuple):
-    """A file of the source that is in the target, or a whole container of samples; a line of the record."""
+    """A line of the record: a file of the source that is in the target, or a whole container of samples."""
 
-    key: str  # the item's; the container's
-    planned: int  # its bytes as the listing had them, which shards were planned by
-    before: int = 0  # its bytes as they were read
-    stamp: int = 0  # its time or version, as of `fastpipe.readers.stat_file`
-    crc: int = 0  # the checksum of these bytes
-    kept: str = ""  # why it is there as it was; ``""`` where it is converted
-    samples: int = 0  # 1 where the item begins one, else 0; all of a container's
-    part: str = ""  # the archive that it is in, relative to the target; ``""`` for a file of its own
-    end: int = 0  # where the archive went on after it, and what stands beside it
-    places: tuple[MemberOffset, ...] = ()  # the file in the target, then what stands beside it
-    # the fields of `Changes`, where it was made smaller before; None where it wasn't
+    key: str  # the item's or the container's key
+    planned: int  # its size in bytes in the listing, by which shards were planned
+    before: int = 0  # its size in bytes when it was read
+    stamp: int = 0  # its time or version, as from `fastpipe.readers.stat_file`
+    crc: int = 0  # the checksum of the bytes that were read
+    kept: str = ""  # why it is kept unconverted; ``""`` if it is converted
+    samples: int = 0  # 1 if the item begins a sample, else 0; for a container, its number of samples
+    part: str = ""  # the archive that holds it, relative to the target; ``""`` for a separate file
+    end: int = 0  # the offset in the archive after it and the files beside it
+    places: tuple[MemberOffset, ...] = ()  # the file in the target, then the files beside it
+    # the fields of `Changes` if it was made smaller first; None if it wasn't
     change: Sequence[Any] | None = None
-    # the fields of `Totals` of a container, which a worker of a cluster did; None of a file
+    # for a container that a cluster's worker wrote, the fields of `Totals`; None for a file
     whole: Sequence[Any] | None = None
-    exact: int = 0  # 1 where it is converted and its own bytes come back, or are back; else 0
+    exact: int = 0  # 1 if it is converted, and the JPEG's own bytes can be (or are) restored; else 0
 
     def placed_at(self, start: int) -> Row:
-        """The row of a piece that its archive has at `start`."""
+        """The row with offsets in the archive, for a piece that begins there at `start`."""
         places = tuple(place._replace(start=start + place.start) for place in self.places)
         return self._replace(places=places, end=start + self.end)
 
 
 class PartState(NamedTuple):
-    """An archive of the target, as far as the record has it."""
+    """The recorded state of an archive of the target."""
 
-    planned: int = 0  # bytes of the source's files in it, as planned
-    samples: int = 0  # how many samples
-    end: int = 0  # where it goes on
+    planned: int = 0  # planned bytes of the source's files in it
+    samples: int = 0  # number of samples
+    end: int = 0  # the offset at which to continue
 
     def with_row(self, row: Row) -> PartState:
-        """The archive with a file more."""
+        """The state after one more row."""
         return PartState(self.planned + row.planned, self.samples + row.samples, row.end)
 
 
 @dataclass
 class Totals:
-    """The sums of rows."""
+    """Sums over rows."""
 
-    files: int = 0  # how many
-    kept: Counter[str] = field(default_factory=Counter)  # how many stayed as they were, by reason
-    # before and after: bytes in the source and in the target, without what stands beside the files
+    files: int = 0  # number of files
+    kept: Counter[str] = field(default_factory=Counter)  # number of unconverted files, by reason
+    # before and after: bytes in the source and in the target, without the files beside them (labels)
     before: int = 0
     after: int = 0
-    changes: Changes = field(default_factory=Changes)  # of the images that were made smaller before
-    exact: int = 0  # how many files are converted whose own bytes come back, or are back
+    changes: Changes = field(default_factory=Changes)  # changes of images that were made smaller first
+    exact: int = 0  # number of converted files for which the JPEG's own bytes can be (or are) restored
 
     def add(self, row: Row) -> None:
-        """Counts a file, or those of a container; folders don't count."""
+        """Adds the row of a file or a container; folders don't count."""
         if row.whole is not None:
             files, kept, before, after, changes, *others = row.whole
             exact = others[0] if others else 0
@@ -94,7 +94,7 @@ class Totals:
 
     @property
     def fields(self) -> tuple[Any, ...]:
-        """The same as JSON has it."""
+        """The totals as JSON values."""
         return self.files, dict(self.kept), self.before, self.after, astuple(self.changes), self.exact
 
 
@@ -102,16 +102,16 @@ class Totals:
 def open_record(
     file: str, about: Mapping[str, object], target: str, in_the_way: Callable[[], str] = str
 ) -> Iterator[Record]:
-    """The record of a target, which one process at a time has; a run that fails before it did anything leaves none.
+    """Opens the record of a target, locked for this process; removes it if the run fails before it recorded anything.
 
     Args:
-        file: its path.
-        about: what the target is made from, and how: where it is there, it must be the same.
-        target: for messages.
-        in_the_way: gives something that is in the target, or ``""``.
+        file: the record's path.
+        about: identifies the source and the options; it must equal the values in an existing record.
+        target: the target's name for messages.
+        in_the_way: returns the path of something else in the target, or ``""``.
 
     Raises:
-        DatasetError: it is of another source or other options, or another process has it.
+        DatasetError: the record is of another source or other options, or another process has it locked.
     """
     lock = filelock.FileLock(f"{file}.lock", timeout=0)
     try:
@@ -135,18 +135,18 @@ def open_record(
 
 
 def _has_line(file: str) -> bool:
-    """Whether a file has a whole line: a record that a full disk didn't let begin has none."""
+    """True if a file has a complete first line; a record has none if the disk was full when it was begun."""
     with open(file, "rb") as lines:
         return lines.readline().endswith(b"\n")
 
 
 class Record:
-    """The rows of a target, open for more: see `open_record`.
+    """The rows of a target, to which rows can be added: see `open_record`.
 
     Attributes:
-        totals: of all rows.
-        parts: the state of each archive.
-        whole: the containers that are recorded as a whole, by key: their bytes and stamp.
+        totals: sums over all rows.
+        parts: the state of each archive, by name.
+        whole: size and stamp of each container that is recorded as a whole, by key.
     """
 
     def __init__(self, file: str, stream: IO[bytes], about: Mapping[str, object], target: str) -> None:
@@ -164,7 +164,7 @@ class Record:
                 end = len(head)
             for line in lines:
                 row = _row(line)
-                if row is None:  # the last line of a run that was killed
+                if row is None:  # a line that a killed run didn't complete
                     break
                 end += len(line)
                 self._count(row)
@@ -180,20 +180,20 @@ class Record:
 
     @property
     def is_new(self) -> bool:
-        """Whether no earlier run has recorded anything."""
+        """True if no earlier run has recorded anything."""
         return not len(self._digests)
 
     def is_empty(self) -> bool:
-        """Whether nothing is recorded, by an earlier run or this one."""
+        """True if neither this run nor an earlier one has recorded anything."""
         with open(self.file, "rb") as lines:
             lines.readline()
             return not lines.readline()
 
     def known(self, key: str) -> tuple[int, int, int] | None:
-        """The bytes, the stamp and the checksum of a file that an earlier run recorded; None if there is none."""
+        """Size, stamp and checksum of a file that an earlier run recorded; None if it isn't recorded."""
         digest = _digest(key)
         at = self._digests.searchsorted(digest)
-        if at == len(self._digests) or self._digests[at] != digest.rstrip(b"\0"):  # as numpy gives bytes
+        if at == len(self._digests) or self._digests[at] != digest.rstrip(b"\0"):  # numpy strips trailing zeros
             return None
         before, stamp, crc = self._known[at].tolist()
         return before, stamp, crc
@@ -208,13 +208,13 @@ class Record:
                     yield row
 
     def add(self, rows: Iterable[Row]) -> None:
-        """Adds rows, on disk with the next `commit`."""
+        """Adds rows, which the next `commit` writes to disk."""
         for row in rows:
             self._count(row)
             self._pending.append(row)
 
     def commit(self, sync: Callable[[], None]) -> None:
-        """Writes what was added, once `sync` has what it tells of on disk."""
+        """Writes the added rows, after `sync` has made sure that their files are on disk."""
         if self._pending:
             sync()
             self._write([json.dumps(row, separators=(",", ":")) for row in self._pending])
@@ -235,7 +235,7 @@ class Record:
 
 
 def _check(head: bytes, about: Mapping[str, object], file: str, target: str) -> None:
-    """Raises DatasetError where a record's first line isn't what it would be now."""
+    """Raises DatasetError if a record's first line isn't the one that a new record would get."""
     try:
         before = json.loads(head)
     except ValueError:
@@ -251,7 +251,7 @@ def _check(head: bytes, about: Mapping[str, object], file: str, target: str) -> 
 
 
 def _in_words(name: str, value: Any) -> str:
-    """One of the values of `Plan.about`, as it goes on after "was begun"."""
+    """Describes one of the values of `Layout.about`, to follow "was begun" in a sentence."""
     if name == "shards":
         size, samples = value or (None, None)
         parts = [] if size is None else [format_bytes(size)]
@@ -261,7 +261,7 @@ def _in_words(name: str, value: Any) -> str:
         given = ", ".join(f"{key} {one}" for key, one in (value or {}).items() if one is not None)
         return f"with images made smaller ({given})" if value else "without making images smaller"
     if name == "original_bytes":
-        return "with what gives the original files back" if value else "with the original files' bytes discarded"
+        return "with the original files' bytes kept" if value else "with the original files' bytes discarded"
     if name == "command":
         return f"by fastpipe {value}"
     if name == "labels" and not isinstance(value, str):
@@ -275,11 +275,11 @@ def _in_words(name: str, value: Any) -> str:
 
 
 def _row(line: bytes) -> Row | None:
-    """A line's row; None where it was cut off."""
+    """Parses a line; returns None if it was cut off."""
     try:
         row = Row(*json.loads(line if line.endswith(b"\n") else b""))
         return row._replace(places=tuple(MemberOffset(*place) for place in row.places))
-    except (ValueError, TypeError):  # half a line is no JSON, or one of too few fields
+    except (ValueError, TypeError):  # a cut line is no valid JSON, or has too few fields
         return None
 
 

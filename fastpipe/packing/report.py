@@ -1,4 +1,4 @@
-"""The result of packing, for people and as JSON."""
+"""The result of packing, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fastpipe.packing.smaller import Changes
 from fastpipe.reporting.output import format_bytes, pluralize, wrap_text
 
 SCHEMA = "fastpipe-pack/1"
-"""Names the layout of the JSON; the number grows when a key changes its meaning or goes."""
+"""Identifies the layout of the JSON; the number grows when a key is removed or changes its meaning."""
 
 
 @dataclass(frozen=True)
@@ -19,19 +19,19 @@ class PackResult:
 
     Attributes:
         command: ``"pack"`` or ``"unpack"``.
-        source: what was packed.
-        target: where to, as it was given.
-        files: how many files the target has.
-        converted: how many of them are packed (unpacked).
-        exact: how many of these give the JPEG's own bytes back (have them).
-        kept: how many are as they were, by reason.
-        bytes_before: of these files in the source.
-        bytes_after: of these files in the target.
-        parts: the archives that the target is made of, and where one would look for them.
-        resumed: how many files were there before this run.
-        changes: of the images that were made smaller before.
-        left_out: files beside the source's images that no data set reads, by ending; they aren't in the target.
-        seconds: how long this run took.
+        source: the source's name.
+        target: the target, as given.
+        files: the number of files in the target.
+        converted: the number of files that are packed (unpacked).
+        exact: the number of converted files that restore (have) the JPEG's own bytes.
+        kept: the number of unconverted files, by reason.
+        bytes_before: the files' bytes in the source.
+        bytes_after: the files' bytes in the target.
+        parts: the paths of the target's archives; for a folder, the folder.
+        resumed: the number of files that were in the target before this run.
+        changes: changes of images that were made smaller first.
+        left_out: files beside the source's images that no dataset reads, by ending; they aren't in the target.
+        seconds: the time that this run took.
     """
 
     command: str
@@ -50,7 +50,7 @@ class PackResult:
     seconds: float = 0.0
 
     def about(self) -> dict[str, object]:
-        """The result as JSON has it."""
+        """The result as JSON values."""
         values = {**asdict(self), "versions": versions("pillow"), "seconds": round(self.seconds, 3)}
         values["smaller"] = values.pop("changes") if self.changes.images else None
         if self.changes.images:
@@ -59,7 +59,7 @@ class PackResult:
         return {"schema": SCHEMA, **values}
 
     def _exactly(self) -> str:
-        """A phrase for how many of the converted files give the original JPEGs, or are these."""
+        """Says how many of the converted files restore, or are, the original JPEGs."""
         packs = self.command == "pack"
         if self.exact == self.converted:
             return f"all of them {'give' if packs else 'are'} the original JPEGs, byte for byte"
@@ -97,5 +97,5 @@ class PackResult:
             lines += [f"  {count:>{digits},}  {reason}" for reason, count in self.kept.items()]
         if self.left_out:
             found = ", ".join(f"{ending or 'no ending'} {count:,}" for ending, count in self.left_out.items())
-            lines.append(f"not taken along, as no data set reads them: files with the endings {found}")
+            lines.append(f"not copied, as no dataset reads them: files with the endings {found}")
         return "\n".join(wrap_text(line, width=line_width()) for line in lines)

@@ -1,4 +1,4 @@
-"""`pack` and `unpack`: list → tasks → converted and proved → written and read back → recorded."""
+"""`pack` and `unpack`: list files, convert and verify them in tasks, write and read back, record."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ from fastpipe.sources.threads import map_in_threads
 Result = TypeVar("Result")
 
 COMMIT_S = 1.0
-"""Seconds between two moments at which what is done is recorded."""
+"""Seconds between two writes to the record."""
 
 LIST = "labels.csv"
-"""The list of images and labels in a folder that a list was packed to."""
+"""The name of the list of images and labels, in a folder that a list was packed to."""
 
 _LEFTOVER = re.compile(rf"\.[0-9a-f]{{8,16}}(\.piece)?{re.escape(PART)}$")
-_LOOKED_AT = 256  # files at a time, whether they have changed
-_FILES_OF_A_TASK = {"file": 512, "archive": 64}  # on a cluster
+_LOOKED_AT = 256  # files whose changes are checked at a time
+_FILES_OF_A_TASK = {"file": 512, "archive": 64}  # files in a task on a cluster
 
 
 def pack(
@@ -78,38 +78,39 @@ def pack(
     scheduler: str | None = None,
     progress: bool = True,
 ) -> PackResult:
-    """Packs a data set: its JPEGs with the same coefficients in an arrangement that is decoded several times as fast.
+    """Packs a dataset: stores its JPEGs' coefficients in a format that is decoded several times as fast.
 
-    The target has the same classes, targets, order, names and times; the ending of what is packed becomes ``.fpj``.
-    `unpack` gives the same files back, byte for byte. Each image is proved: the JPEG is made again from the packed one
-    and compared, and what was written is read back and compared. What can't be packed so, and other formats, are kept
+    The target has the same classes, targets, order, names and times; the ending of packed images is ``.fpj``. `unpack`
+    restores the same files, byte for byte. Each image is verified: the JPEG is restored from the packed image and
+    compared, and the written file is read back and compared. JPEGs that can't be packed so, and other formats, are kept
     as they are. The source is never changed.
 
-    A run that was interrupted, killed or out of disk goes on where it was when the same is called again, and ends with
-    the same bytes; when it is complete, the same call adds the files that have come to the source since.
+    After an interrupt, a kill or a full disk, the same call continues where the run stopped, and ends with the same
+    bytes. After a complete run, the same call adds files that have come to the source since.
 
     Args:
-        source: a folder of class folders, or of images; a zip or tar of it; shards or Parquet files or a pattern of
-            them; a list; the folder of an index; a URL of these; an `ImageIndex`, `ImageFolder` or `ImageList`.
+        source: a folder of class folders, or of images; a zip or tar of one; shards or Parquet files, or a pattern of
+            them; a list; the folder of an index; a URL of any of these; an `ImageIndex`, `ImageFolder` or `ImageList`.
         target: a folder, a ``.zip`` or ``.tar``, or shards by the name of the first, as ``"train-{000000..}.tar"``.
-        shard_size: bytes of a shard, about, as an integer or a text such as ``"500 MB"``.
-        shard_samples: samples of a shard; None for as many as its size takes.
-        image, label: of Parquet files the columns; None for ``"image"`` and, if there is one, ``"label"``.
-        max_side, short_side, quality: make images that are larger smaller before, as `Smaller` does, and say what that
-            changed: the longer side in pixels, or the shorter one; and Pillow's quality. None for the source's pixels.
-        discard_original_bytes: leave out what it takes to make the same files again, some hundred bytes an image, so
-            that `unpack` makes other JPEGs with the same coefficients and metadata.
-        jobs: threads; None for one a usable CPU.
-        scheduler: the address of a Dask scheduler whose workers do it, with the same result; they see source and target
-            under the same paths. None for threads of this process.
-        progress: whether to show a terminal a bar.
+        shard_size: approximate bytes of a shard, as an integer or a text such as ``"500 MB"``.
+        shard_samples: samples in a shard; None for as many as fit its size.
+        image, label: the columns of Parquet files; None for ``"image"`` and, if there is one, ``"label"``.
+        max_side, short_side, quality: make larger images smaller first, as `Smaller` does: the most pixels of the
+            longer or of the shorter side, and Pillow's quality. The result reports the changes. None keeps the images'
+            size.
+        discard_original_bytes: leave out the data needed to restore the same files, some hundred bytes an image;
+            `unpack` then makes other JPEGs with the same coefficients and metadata.
+        jobs: the number of threads; None for one for each usable CPU.
+        scheduler: the address of a Dask scheduler whose workers do the work, with the same result; they must see source
+            and target under the same paths. None for threads of this process.
+        progress: show a progress bar in a terminal.
 
     Raises:
-        DatasetError: the source can't be used, the target is of something else or lies in the source, or it can't be
+        DatasetError: the source can't be used; or the target has other content, lies in the source, or can't be
             written.
         ConfigError: an argument is out of range.
-        ReaderUnavailableError: there is no core here.
-        FastpipeError: no cluster answers.
+        ReaderUnavailableError: fastpipe's core isn't installed.
+        FastpipeError: the cluster doesn't answer.
     """
     how = max_side, short_side, quality
     smaller = None if how == (None, None, None) else Smaller(*how)
@@ -137,22 +138,22 @@ def unpack(
     scheduler: str | None = None,
     progress: bool = True,
 ) -> PackResult:
-    """Makes the JPEGs of packed images again: the same bytes, which their SHA-256 proves, names and times.
+    """Restores the JPEGs of packed images with the same bytes (verified by SHA-256), names and times.
 
-    Where the original bytes were discarded, they are JPEGs with the same coefficients and metadata, so the same pixels
-    in every decoder, and end in ``.jpg``; ``cat.jpeg.fpj`` becomes ``cat.jpeg``. Other files are kept as they are.
+    If the original bytes were discarded, it makes JPEGs with the same coefficients and metadata, so the same pixels in
+    every decoder. They end in ``.jpg``; but ``cat.jpeg.fpj`` becomes ``cat.jpeg``. Other files are kept as they are.
 
     Args:
-        source: as `pack` takes and writes it.
-        target: as of `pack`.
-        shard_size: as of `pack`.
-        shard_samples: as of `pack`.
-        jobs: as of `pack`.
-        scheduler: as of `pack`.
-        progress: as of `pack`.
+        source: a target of `pack`, or any source that `pack` takes.
+        target: as in `pack`.
+        shard_size: as in `pack`.
+        shard_samples: as in `pack`.
+        jobs: as in `pack`.
+        scheduler: as in `pack`.
+        progress: as in `pack`.
 
     Raises:
-        FastpipeError: as of `pack`.
+        FastpipeError: as in `pack`.
     """
     return _run(source, target, Unpacking(), shard_size, shard_samples, None, None, jobs, scheduler, progress)
 
@@ -170,7 +171,7 @@ def _run(
     progress: bool,
 ) -> PackResult:
     begun = time.perf_counter()
-    native()  # or it says how to get the core
+    native()  # raises an error that says how to install the core
     if shard_samples is not None:
         shard_samples = whole_number("shard_samples", shard_samples, "the samples of a shard", least=1)
     try:
@@ -178,7 +179,9 @@ def _run(
     except DatasetError:
         raise ConfigError(f"shard_size={shard_size!r}: give bytes, as an integer or a text such as '500 MB'") from None
     if scheduler is not None and jobs is not None:
-        raise ConfigError("jobs are threads of this machine: with a scheduler each thread of its workers runs one.")
+        raise ConfigError(
+            "jobs are threads of this machine: leave it out with a scheduler; its workers have their own."
+        )
     if jobs is not None:
         jobs = whole_number("jobs", jobs, "the number of threads", least=1, most=MOST_THREADS)
     target = Target.of(to)
@@ -195,7 +198,7 @@ def _run(
             about, path = layout.about, target.path
             with target.made_folder(), open_record(target.record, about, path, target.in_the_way) as record:
                 resumed = record.totals.files
-                # Two threads a CPU where half of the time is waiting for a store.
+                # Two threads for each CPU if half of the time is spent waiting for a store.
                 threads = jobs or usable_cpus() * (2 if source.is_remote else 1)
                 with SlowBar(f"{conversion.verb}ing", progress) as bar:
                     _PackRun(layout, record, bar, threads, cluster).run()
@@ -219,13 +222,13 @@ def _run(
         except FastpipeError:
             raise
         except OSError as error:
-            kept = "What was done is kept: when that is mended, the same command goes on from there."
+            kept = "What was done is kept: when this is fixed, the same command continues from there."
             is_begun = os.path.exists(target.record)
             raise DatasetError(f"{target.path}: {error}. {kept if is_begun else 'Nothing was written.'}") from error
 
 
 class _PackRun:
-    """One run: from the source's files to the target's."""
+    """One run of `pack` or `unpack`."""
 
     def __init__(self, layout: Layout, record: Record, bar: SlowBar, jobs: int, cluster: Cluster | None) -> None:
         self._layout = layout
@@ -238,7 +241,7 @@ class _PackRun:
         self._committed = time.monotonic()
 
     def run(self) -> None:
-        """Does all that is left to do."""
+        """Converts all remaining files."""
         self._bar.expect(self._layout.source.expected)
         self._bar.advance(self._record.totals.files)
         try:
@@ -249,7 +252,7 @@ class _PackRun:
                 self._run_in_threads()
             self._finish_begun()
         except BaseException:
-            with contextlib.suppress(OSError):  # on a full disk the last moment's work is done again
+            with contextlib.suppress(OSError):  # on a full disk, the unrecorded work will be done again
                 self._commit()
             if self._open is not None and self._open.end:
                 self._open.close()
@@ -271,7 +274,7 @@ class _PackRun:
                 self._take_rows(made)
 
     def _run_on_cluster(self, cluster: Cluster) -> None:
-        """Has workers write files, a few hundred in a task, or whole shards; a single archive by pieces."""
+        """Lets workers write files, a few hundred in a task, or whole shards, or pieces of a single archive."""
         shards = self._layout.source.containers
         if self._layout.keeps_containers and isinstance(shards, ShardSource):
             self._shards_on_cluster(cluster, shards)  # then what is left are shards that were begun by a process alone
@@ -289,7 +292,7 @@ class _PackRun:
             self._take_rows(rows)
 
     def _unbegun(self, tasks: Iterator[Task]) -> Iterator[Task]:
-        """Yields tasks for workers; does itself those of archives that a process alone has begun."""
+        """Yields tasks for workers; does those itself whose archives were begun by a run without a cluster."""
         for task in tasks:
             if task.part in self._record.parts:
                 for few in in_blocks(task.items, FILES):
@@ -298,7 +301,7 @@ class _PackRun:
                 yield _for_workers(task)
 
     def _shards_on_cluster(self, cluster: Cluster, shards: ShardSource) -> None:
-        """Has workers write shards that keep their names, and list them: this process feeds thousands of cores."""
+        """Lets workers list and write shards that keep their names, so that one process can feed thousands of cores."""
         folder, conversion = self._target.folder, self._layout.conversion
         parts = {path: container_name(shards.name_of(path).rstrip("/")) for path in shards.paths}
         asked = (
@@ -310,7 +313,7 @@ class _PackRun:
             self._take_rows(rows)
 
     def _check_whole(self) -> None:
-        """Raises DatasetError where a shard that was done as a whole has changed since."""
+        """Raises DatasetError if a source's shard that was recorded as a whole has changed since."""
         shards = self._layout.source.containers
         if self._record.whole and isinstance(shards, ShardSource):
             for path in shards.paths:
@@ -319,11 +322,11 @@ class _PackRun:
                     raise self._changed(path)
 
     def _take(self, made: ArchivePiece) -> None:
-        """Takes in a piece of an archive."""
+        """Appends a piece to its archive, and records its rows."""
         self._take_rows(self._part(made.rows[0].part).append(*made))
 
     def _take_rows(self, rows: Iterable[Row]) -> None:
-        """Takes in the rows of files that are written."""
+        """Records the rows of written files; commits every ``COMMIT_S`` seconds."""
         before = self._record.totals.files
         self._record.add(rows)
         self._bar.advance(self._record.totals.files - before)
@@ -341,7 +344,7 @@ class _PackRun:
             os.sync()
 
     def _part(self, name: str) -> OpenPart:
-        """The archive of that name, open; the one before is completed."""
+        """Opens the archive of that name; completes the one before."""
         path = self._path(name)
         if self._open is None or self._open.path != path:
             self._finish()
@@ -357,7 +360,7 @@ class _PackRun:
             self._open = None
 
     def _finish_begun(self) -> None:
-        """Completes the archive that is open, and one whose last file was recorded before a kill."""
+        """Completes the open archive, and any that was only left to be completed when a run was killed."""
         self._finish()
         for name in self._record.parts:
             if not self._is_complete(name):
@@ -371,14 +374,14 @@ class _PackRun:
         return os.path.exists(self._path(name)) and not os.path.exists(self._path(name) + PART)
 
     def _tasks(self, at_once: int | None) -> Iterator[Task]:
-        """The tasks that are left, each of `at_once` files at most, or with None of all of an archive."""
+        """The remaining tasks, each of at most `at_once` files; None for all files of an archive."""
         items = self._layout.items(self._record.whole)
         parts = dict(self._record.parts)
         complete = {name for name in parts if self._is_complete(name)}
         return self._layout.tasks(self._left(items), parts, complete, at_once)
 
     def _left(self, items: Iterator[Item]) -> Iterator[Item]:
-        """The files that aren't in the target yet; raises DatasetError where one that is has changed since."""
+        """Yields the files that aren't in the target yet; raises DatasetError if one that is there has changed."""
         if self._record.is_new:
             yield from items
             return
@@ -392,12 +395,12 @@ class _PackRun:
             yield from left
 
     def _check_files(self) -> None:
-        """Raises DatasetError where a file that was written is gone."""
+        """Raises DatasetError if a written file is gone."""
         for row in self._record.read():
             path = self._path(row.places[0].name)
             if not os.path.exists(path):
                 raise DatasetError(
-                    f"{path} is gone, and its record still there: remove {self._target.path} to begin anew."
+                    f"{path} is gone, but its record is still there: remove {self._target.path} to start again."
                 )
 
     def _is_there(self, item: Item) -> bool:
@@ -417,7 +420,7 @@ class _PackRun:
         )
 
     def _write_list(self) -> None:
-        """The list of a folder that was made from a list: its images in order, with their labels."""
+        """Writes the list file of a folder packed from a list: its images in order, with their labels."""
         names = {row.key: row.places[0].name for row in self._record.read()}
         labels = self._layout.source.labels
         with atomic_write(os.path.join(self._target.folder, LIST)) as stream:
@@ -427,7 +430,7 @@ class _PackRun:
                 writer.writerow([names[key], labels[label]])
 
     def _sweep(self) -> None:
-        """Removes what killed workers have left."""
+        """Removes temporary files of killed workers."""
         folder = Path(self._target.folder)
         own = "**/*" if self._target.kind == "folder" else f"{glob.escape(self._target.start)}*"
         for left in folder.glob(f"{own}{PART}"):
@@ -436,7 +439,7 @@ class _PackRun:
 
 
 def _check_place(source: PackSource, target: Target) -> None:
-    """Raises DatasetError where a target lies in its source, or would be found with it the next time."""
+    """Raises DatasetError if a target lies in its source, or would be listed as a part of it the next time."""
     to = os.path.realpath(target.path)
     for place in source.places:
         own = os.path.realpath(place)
@@ -458,14 +461,14 @@ def _check_place(source: PackSource, target: Target) -> None:
 
 
 def _for_workers(task: Task) -> Task:
-    """A task whose paths other machines understand."""
+    """The task with paths that are valid on other machines."""
     paths = shared_paths([item.path for item in task.items])
     items = tuple(item._replace(path=path) for item, path in zip(task.items, paths, strict=True))
     return task._replace(items=items)
 
 
 def _in_order(results: Iterable[tuple[int, Result]]) -> Iterator[Result]:
-    """Yields results in the order of their numbers, from 0 on."""
+    """Yields results in the order of their numbers, from 0."""
     early: dict[int, Result] = {}
     turn = 0
     for number, result in results:

@@ -1,4 +1,4 @@
-"""The members of shards and the rows of Parquet files, as files to pack."""
+"""Lists the members of shards and the rows of Parquet files as files to pack."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def shard_items(source: ShardSource, ending: Ending, keeps_containers: bool) -> 
 
     Args:
         source: the shards.
-        ending: of images that are converted.
-        keeps_containers: whether each shard has its own in the target; else their samples go together, and where
-            there are several shards, each sample's name begins with its shard's.
+        ending: the ending of converted images.
+        keeps_containers: whether each shard becomes a shard of the target; else samples are put together, and if there
+            are several shards, each sample's name begins with its shard's name.
     """
     for path, container, start in _containers(source, keeps_containers):
         files = (member for member in list_members(path) if member.start >= 0)
-        seen = Counter[str]()  # shards that were drawn with replacement have a member twice
+        seen = Counter[str]()  # shards of samples drawn with replacement may have a member twice
         for _, sample in itertools.groupby(files, key=lambda member: _key(member.name)):
             members = list(sample)
             names = [member.name for member in members]
@@ -63,11 +63,11 @@ def table_items(
     """Yields the rows of Parquet files: the image, its label beside it, and other columns as JSON.
 
     Args:
-        source: the files.
-        index: of their images.
+        source: the Parquet files.
+        index: the index of their images.
         labels: the text of each label.
-        ending: of images that are converted.
-        keeps_containers: as of `shard_items`.
+        ending: the ending of converted images.
+        keeps_containers: as in `shard_items`.
     """
     rows = iter(range(len(index)))
     values = index.labels
@@ -85,7 +85,7 @@ def table_items(
 
 
 def _other_columns(source: TableSource, path: str) -> Iterator[bytes | None]:
-    """The columns of each row that are neither the image nor the label, as JSON; None where there are none."""
+    """Yields for each row the columns besides image and label, as JSON; None if there are none."""
     with open_parquet(path) as file:
         names = [name for name in file.schema_arrow.names if name not in (source.image, source.label)]
         if not names:
@@ -108,13 +108,13 @@ def _member_path(path: str, member: Member) -> str:
 
 
 def _key(name: str) -> str:
-    """The name of a sample: a member's up to the first dot after its folder."""
+    """A sample's key: its members' name up to the first dot after the folder."""
     folder, _, base = name.rpartition("/")
     return f"{folder}/{base.partition('.')[0]}"
 
 
 def _containers(source: ContainerSource, keeps_containers: bool) -> Iterator[tuple[str, str, str]]:
-    """Path and name of each container, and what its samples' names begin with in the target."""
+    """Yields for each container its path, its name, and the prefix of its samples' names in the target."""
     for path in source.paths:
         name = source.name_of(path).rstrip("/")
         flat = posixpath.splitext(name)[0].replace("/", "-").replace(".", "_")

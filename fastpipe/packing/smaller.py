@@ -1,10 +1,10 @@
-"""Images made smaller before they are packed.
+"""Makes images smaller before they are packed.
 
     smaller = Smaller(max_side=512)
-    data, change = smaller.apply(data)  # the same bytes, and None, where the image isn't larger
+    data, change = smaller.apply(data)  # the same bytes, and None, if the image isn't larger
     changes += Changes.of(change)
 
-`Smaller` does it, `Change` says what it did, `Changes` adds that up.
+`Smaller` has the limits, `Change` describes the change of one image, `Changes` adds up many.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from fastpipe.types import Header, Size
 __all__ = ["DEFAULT_QUALITY", "Change", "Changes", "Smaller"]
 
 DEFAULT_QUALITY = 90
-"""The quality of what is encoded anew where none is given: FFCV's."""
+"""The default quality of re-encoded images; FFCV's."""
 
-_MOST_SIDE = 65_500  # of a JPEG that libjpeg writes
+_MOST_SIDE = 65_500  # the longest side of a JPEG that libjpeg writes
 _JPEGS = ("JPEG", "MPO")
 _SUBSAMPLINGS = {"4:4:4": 0, "4:2:2": 1, "4:2:0": 2}  # all that Pillow writes
 _METADATA = ("icc_profile", "exif", "xmp", "comment", "dpi")  # of Pillow's `info`, and of what its encoders take
@@ -45,13 +45,13 @@ class Change:
     """The change of one image.
 
     Attributes:
-        format: Pillow's name of the file's format, the same before and after; ``"MPO"`` becomes ``"JPEG"``.
-        before: height and width as they were stored.
-        after: height and width now.
-        bytes_before: of the file.
-        bytes_after: of the new file.
-        squared_error: the mean over all samples of the squared difference that encoding made: between the pixels that
-            were encoded, on their scale of 0 to 255, and those that the new file is decoded to. 0 if it is lossless.
+        format: Pillow's name of the file's format, before and after; but ``"MPO"`` becomes ``"JPEG"``.
+        before: stored height and width before.
+        after: height and width after.
+        bytes_before: bytes of the file.
+        bytes_after: bytes of the new file.
+        squared_error: the mean squared error of the encoding: between the pixels that were encoded, 0 to 255, and the
+            pixels decoded from the new file. 0 if it is lossless.
     """
 
     format: str
@@ -63,22 +63,22 @@ class Change:
 
     @property
     def psnr(self) -> float:
-        """The same as peak signal-to-noise ratio, in dB; infinite if it is lossless."""
+        """Peak signal-to-noise ratio of the encoding, in dB; infinite if it is lossless."""
         return _psnr(self.squared_error)
 
 
 @dataclass(frozen=True)
 class Changes:
-    """The changes of many images, added up; ``Changes()`` is none.
+    """The sums over the changes of many images; ``Changes()`` is of none.
 
     Attributes:
-        images: how many were changed.
-        pixels_before: of these.
-        pixels_after: of these.
-        bytes_before: of their files.
-        bytes_after: of their new files.
+        images: the number of changed images.
+        pixels_before: their pixels before.
+        pixels_after: their pixels after.
+        bytes_before: bytes of their files before.
+        bytes_after: bytes of their files after.
         squared_error: the sum of `Change.squared_error`.
-        largest_squared_error: that of the image that encoding changed most.
+        largest_squared_error: the largest `Change.squared_error`.
     """
 
     images: int = 0
@@ -111,7 +111,7 @@ class Changes:
 
     @property
     def psnr(self) -> float:
-        """Peak signal-to-noise ratio of all images' encoding, in dB, from the mean of their squared errors."""
+        """Peak signal-to-noise ratio of the encoding, in dB, from the mean of the images' squared errors."""
         return _psnr(self.squared_error / max(self.images, 1))
 
     @property
@@ -122,31 +122,32 @@ class Changes:
 
 @dataclass(frozen=True)
 class Smaller:
-    """How large images may be: larger ones are resized and encoded anew, by Pillow's filter and encoders.
+    """The largest size of images; larger images are resized and encoded again, by Pillow's filter and encoders.
 
     An image that isn't larger stays as it is, byte for byte, whatever its quality.
 
-    Sizes are of images as they are stored, and their shape stays: with ``short_side=256`` an image gets the size that
-    torchvision's ``Resize(256)`` gives it. The filter is Lanczos', which antialiases: img2dataset and FFCV average
-    areas, which, as Pillow's ``BOX``, leaves random crops farther from those of the original. Images of a palette or of
-    1 bit have no colors between two, and get the nearest pixel, as in all of Pillow.
+    Sizes are those of the stored image, before EXIF orientation, and the aspect ratio is kept: with ``short_side=256``
+        an
+    image gets the size of torchvision's ``Resize(256)``. The filter is antialiased Lanczos. (img2dataset and FFCV
+    average areas, like Pillow's ``BOX``; random crops then differ more from those of the original.) Palette images and
+    1-bit images can't be interpolated, and get the nearest pixel, as in Pillow.
 
-    - JPEGs keep mode (gray, RGB, CMYK), subsampling (4:4:4 where Pillow doesn't write it), ICC profile, XMP, comment,
-      and EXIF data as they are (so the orientation). Of several pictures in a file (MPO) the first stays.
+    - JPEGs keep mode (gray, RGB, CMYK), subsampling (or 4:4:4 if Pillow can't write it), ICC profile, XMP, comment, and
+      EXIF data including the orientation. Of several pictures in a file (MPO), the first is kept.
     - PNGs of up to 8 bits stay PNGs, without loss, in their mode and with their metadata.
     - WebPs stay lossy or lossless, with ICC profile, EXIF data and XMP.
 
-    Others that are larger (16 bits, a transparent color, animations, other formats) are errors.
+    Other images that are larger (16 bits, a transparent color, animations, other formats) raise an error.
 
-    Gray PNGs are taken for pictures: where they are maps of labels or of depth, don't make them smaller.
+    Gray PNGs are resized like pictures: don't make maps of labels or depth smaller.
 
     Args:
         max_side: the most pixels of the longer side; ``--max-side``.
-        short_side: the most pixels of the shorter side; ``--short-side``. One of the two.
-        quality: of what is encoded with loss, Pillow's ``quality``, 1 to 100; 90 where none is given; ``--quality``.
+        short_side: the most pixels of the shorter side; ``--short-side``. Give one of the two.
+        quality: Pillow's ``quality`` for lossy formats, 1 to 100; ``--quality``.
 
     Raises:
-        ConfigError: no side is given, or both are, or one isn't a number that it can be.
+        ConfigError: no side is given, or both are, or a number is invalid.
     """
 
     max_side: int | None = None
@@ -166,7 +167,7 @@ class Smaller:
             raise ConfigError("nothing says what to make smaller: give max_side or short_side.")
 
     def size_of(self, size: Size) -> Size:
-        """The height and width that an image of a size gets; its own where it isn't larger."""
+        """The height and width of an image after the resize; unchanged if it isn't larger."""
         shorter, longer = sorted(size)
         if self.max_side is not None and longer > self.max_side:
             scaled = (max(1, self.max_side * shorter // longer), self.max_side)
@@ -183,15 +184,15 @@ class Smaller:
             data: the whole file.
 
         Returns:
-            The new file and what was changed; the same bytes and None where the image isn't larger.
+            The new file and its change; the same bytes and None if the image isn't larger.
 
         Raises:
-            NotPackableError: it is larger and stays so, for this reason; or it is no image that Pillow can read.
+            NotPackableError: the image is larger, but can't be made smaller, or Pillow can't read it.
         """
         try:
             header = parse_header(data)
         except DecodeError as error:
-            raise NotPackableError(f"whether it is to be made smaller can't be seen: {error.reason}") from error
+            raise NotPackableError(f"its size can't be read: {error.reason}") from error
         size = self.size_of(header.size)
         if size == header.size:
             return data, None
@@ -205,7 +206,7 @@ class Smaller:
         return made, Change(format, header.size, size, len(data), len(made), _squared_error(pixels, decoded))
 
     def _encoded(self, data: bytes, header: Header, size: Size) -> tuple[NDArray[Any], bytes]:
-        """The pixels of an image at a size, and its new file."""
+        """Resizes an image; returns the pixels, and the new file."""
         image = open_image(data)
         metadata: dict[str, object] = {name: image.info[name] for name in _METADATA if image.info.get(name)}
         resized = image.resize((size.width, size.height), Image.Resampling.LANCZOS)
@@ -226,7 +227,7 @@ class Smaller:
 
 
 def _png_chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Name and content of each chunk."""
+    """Yields name and content of each chunk of a PNG."""
     position = 8
     while position + 12 <= len(png):
         length, name = struct.unpack_from(">I4s", png, position)
@@ -235,7 +236,7 @@ def _png_chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _is_lossless(webp: bytes) -> bool:
-    """Whether a WebP's pixels were encoded without loss."""
+    """True if a WebP is lossless."""
     position = 12
     while position + 8 <= len(webp):
         name, length = struct.unpack_from("<4sI", webp, position)
@@ -252,7 +253,7 @@ def _check(name: str, number: object, most: int, unit: str) -> None:
 
 
 def _refuse_others(header: Header) -> None:
-    """Raises for an image that can't be encoded anew as what it is."""
+    """Raises NotPackableError for an image that can't be encoded again in its format and mode."""
     if header.format == PACKED_FORMAT:
         reason = "it is a packed image already: make the original smaller, or unpack it first"
     elif header.format in _JPEGS:
@@ -262,12 +263,12 @@ def _refuse_others(header: Header) -> None:
     elif header.format not in ("PNG", "WEBP"):
         reason = f"{header.format} isn't encoded here: JPEG, PNG and WebP are"
     elif header.bit_depth > 8:
-        reason = f"it has {header.bit_depth} bits a sample, which a filter's or the file's 8 would cut off"
+        reason = f"it has {header.bit_depth} bits a sample, and would be cut to 8"
     elif header.format == "PNG" and header.transparency and header.color_space != "P":
-        reason = "one of its colors is transparent, which has no place between two pixels"
+        reason = "one of its colors is transparent, which can't be interpolated"
     else:
         return
-    raise NotPackableError(f"it is larger than was asked for, and stays so: {reason}")
+    raise NotPackableError(f"it is larger than the limit, and stays so: {reason}")
 
 
 def _squared_error(one: NDArray[Any], other: NDArray[Any]) -> float:

@@ -1,4 +1,4 @@
-"""The sources of packing: class folders, images, a list, shards or Parquet, as one sequence of files in their order."""
+"""Opens a source to pack (class folders, images, a list, shards or Parquet) as one sequence of files."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ _TABLES = (".parquet",)
 
 @dataclass(frozen=True)
 class PackSource:
-    """A source that was named."""
+    """A source to pack."""
 
-    name: str  # the same for the same source, for the record
-    kind: Kind  # what it is
-    index: ImageIndex | None  # its images; None of shards, whose members are all taken
-    containers: ContainerSource | None = None  # the source of shards or Parquet files, else None
+    name: str  # identifies the source in the record
+    kind: Kind
+    index: ImageIndex | None  # the images; None for shards, all members of which are packed
+    containers: ContainerSource | None = None  # the shards or Parquet files; else None
 
     @property
     def images(self) -> ImageIndex:
@@ -54,7 +54,7 @@ class PackSource:
 
     @property
     def expected(self) -> int:
-        """The number of files, as far as it is known before they are gone through."""
+        """The number of files; 0 if it isn't known before they are listed."""
         return 0 if self.index is None else len(self.index)
 
     @property
@@ -65,7 +65,7 @@ class PackSource:
 
     @property
     def places(self) -> list[str]:
-        """The folders and files of this machine that it is read from. None of a store."""
+        """The local folders and files that the source is read from; empty for a store."""
         if self.is_remote:
             return []
         if self.containers is not None:
@@ -74,15 +74,15 @@ class PackSource:
 
     @property
     def columns(self) -> list[str | None]:
-        """The columns of images and labels that are read of Parquet files."""
+        """The columns of images and labels in Parquet files; empty for other sources."""
         tables = self.containers
         return [tables.image, tables.label] if isinstance(tables, TableSource) else []
 
     @property
     def labels(self) -> dict[int, str]:
-        """The text of each label that gives the same classes and targets when it is read from shards or a list.
+        """The text of each label, from which shards or a list give the same classes and targets.
 
-        The classes' names, where they number themselves as they are numbered here; else the numbers.
+        It is the class name if the sorted names have the same numbers; otherwise the number.
         """
         index = self.images
         names = index.classes if self.labels_are_names else map(str, index.class_values)
@@ -90,19 +90,19 @@ class PackSource:
 
     @property
     def labels_are_names(self) -> bool:
-        """True if the classes' numbers follow from their names alone."""
+        """True if numbering the sorted class names gives the classes' numbers."""
         index = self.images
         used = [name for name, count in zip(index.classes, index.counts(), strict=True) if count]
         _, classes, values = number_labels(used, True)
         return (*classes,) == index.classes and (*values,) == index.class_values
 
     def members(self, ending: Ending, keeps_containers: bool, done: Container[str]) -> Iterator[Item]:
-        """Yields the samples of shards or Parquet files in their order.
+        """Yields the files of shards or Parquet files in order.
 
         Args:
-            ending: of those that are converted.
-            keeps_containers: whether each container has its own in the target.
-            done: the keys of shards that are left out.
+            ending: the ending of converted images.
+            keeps_containers: whether each container becomes one container in the target.
+            done: the keys of shards to leave out.
         """
         if isinstance(self.containers, ShardSource):
             shards = self.containers
@@ -112,11 +112,11 @@ class PackSource:
         return table_items(tables, self.images, self.labels, ending, keeps_containers)
 
     def files(self, ending: Ending, as_samples: bool) -> Iterator[Item]:
-        """Yields the files of folders or a list in their order.
+        """Yields the files of folders or a list in order.
 
         Args:
-            ending: of those that are converted.
-            as_samples: as samples of shards, with their labels beside them; else under their own names.
+            ending: the ending of converted images.
+            as_samples: name them as samples of shards, with their labels beside them; else keep their names.
         """
         for item in self._files(ending, as_samples):
             path = item.path
@@ -126,7 +126,7 @@ class PackSource:
 
     @functools.cached_property
     def _member_times(self) -> dict[str, dict[int, int]]:
-        """The times of the members of each archive of this machine, by where their bytes begin."""
+        """The times of the members of each local archive, by the offset of their bytes."""
         containers = () if self.is_remote or self.containers is not None else self.images.containers
         return {
             path: {member.start: member.modified_ns for member in list_members(path) if member.modified_ns is not None}
@@ -144,15 +144,15 @@ class PackSource:
             yield from _folder_samples(rows, labels, ending, self.name) if as_samples else _folder_files(rows, ending)
         if self.kind == "folders" and not as_samples:
             for name, count in zip(self.images.classes, self.images.counts(), strict=True):
-                if not count:  # a folder of a class without an image
+                if not count:  # the folder of a class without images
                     yield Item(f"{name}/", "", checked(f"{name}/", self.name))
 
     def _own_name(self, name: str, skipped: int) -> str:
-        """The name of a file in folders, relative to the folder that holds the classes, or the images."""
+        """A file's name relative to the folder that holds the class folders, or the images."""
         return checked(posixpath.basename(name) if self.kind == "images" else name.split("/", skipped)[-1], self.name)
 
     def _listed(self, ending: Ending, as_samples: bool, labels: dict[int, str]) -> Iterator[Item]:
-        """The images of a list, which may name one twice."""
+        """Yields the images of a list, each once, even if the list has one twice."""
         start = _common_start(self.images)
         seen: Counter[str] = Counter()
         stems = Counter(hash(posixpath.splitext(row[0])[0]) for row in _rows(self.images))
@@ -169,34 +169,34 @@ class PackSource:
                 yield Item(own, path, own, ending.long(own) if shared else ending.short(own), size)
 
     def listed_keys(self) -> Iterator[tuple[str, int]]:
-        """Yields the key and the label of each image of a list, those that it names twice as well."""
+        """Yields key and label of each line of a list, including images that it has twice."""
         start = _common_start(self.images)
         for name, _, _, label in _rows(self.images):
             yield name[start:].lstrip("/"), label
 
     def left_out(self) -> dict[str, int]:
-        """The number of files, for each ending, in the source's folders or archive that aren't among its images."""
+        """For each ending, the number of files in the source's folders or archive that aren't among its images."""
         if self.index is None or self.containers is not None or self.is_remote:
             return {}
         return files_left_out(self.index)
 
 
 def open_source(given: object, image: str | None, label: str | None, options: BuildOptions) -> PackSource:
-    """The source that a path, a URL, an index or a data set names.
+    """Opens the source that a path, a URL, an index or a dataset names.
 
     Args:
-        given: any of these.
+        given: a path, a URL, an index or a dataset.
         image, label: the columns of Parquet files; None for ``"image"``, and for ``"label"`` if there is one.
-        options: how its index is made.
+        options: options for building its index.
 
     Raises:
         DatasetError: there is no image, or a container can't be used.
-        ConfigError: columns are named of what isn't Parquet.
+        ConfigError: columns are given for a source that isn't Parquet.
     """
     if isinstance(given, (ImageFolder, ImageList)):
         given = given._fastpipe_index
         if given is None:
-            raise DatasetError("the samples of this data set were changed: give its folder or list.")
+            raise DatasetError("the samples of this dataset were changed: give its folder or list.")
     if isinstance(given, ImageIndex):
         return _of_index(given)
     if isinstance(given, ByteSource):
@@ -210,7 +210,7 @@ def open_source(given: object, image: str | None, label: str | None, options: Bu
         )
     name = local_path(given) if is_url(local_path(given)) else absolute_path(given)
     if not name.lower().endswith(_TABLES) and (image or label):
-        raise ConfigError("columns of images and labels are those of Parquet files: shards keep all of their members.")
+        raise ConfigError("image and label are columns of Parquet files; of shards, all members are packed.")
     found = named_images(given, options, image=image, label=label)
     source = found.samples
     if isinstance(source, ShardSource):
@@ -240,7 +240,7 @@ def _rows(index: ImageIndex) -> Iterator[FileFields]:
 
 
 def _skipped(index: ImageIndex) -> int:
-    """1 where all class folders lie in one folder of an archive, whose name is no part of theirs; else 0."""
+    """The number of leading folders to drop from names: 1 if an archive's only top folder holds the classes; else 0."""
     classes = dict(zip(index.class_values, index.classes, strict=True))
     ends = [0, len(index) - 1] if len(index) and index.table.containers is not None else []
     names = [index.path(at)[len(index.prefix) :].replace(os.sep, "/") for at in ends]
@@ -249,7 +249,7 @@ def _skipped(index: ImageIndex) -> int:
 
 
 def _folder_files(rows: list[FileFields], ending: Ending) -> Iterator[Item]:
-    """The files of a folder, under their own names."""
+    """Yields the files of a folder, with their own names."""
     folder, slash, _ = rows[0][0].rpartition("/")
     names = [posixpath.basename(row[0]) for row in rows]
     for (name, path, size, _), new in zip(rows, in_a_folder(names, ending), strict=True):
@@ -257,7 +257,7 @@ def _folder_files(rows: list[FileFields], ending: Ending) -> Iterator[Item]:
 
 
 def _folder_samples(rows: list[FileFields], labels: dict[int, str], ending: Ending, source: str) -> Iterator[Item]:
-    """The files of a folder, as samples of shards."""
+    """Yields the files of a folder as samples of shards."""
     stems = Counter(sample_key(row[0], False) for row in rows)
     taken: set[str] = set()
     for row in rows:
@@ -272,14 +272,14 @@ def _folder_samples(rows: list[FileFields], labels: dict[int, str], ending: Endi
 
 
 def _sample(row: FileFields, key: str, labels: dict[int, str], ending: Ending) -> Item:
-    """A file as a sample of a shard: a key without a dot, the label beside it."""
+    """Makes a file a sample of a shard: a key without a dot, the label beside it."""
     name, path, size, label = row
     beside = ((f"{key}.cls", labels[label].encode()),) if labels else ()
     return Item(name, path, key + posixpath.splitext(name)[1], key + ending.new, size, beside)
 
 
 def _common_start(index: ImageIndex) -> int:
-    """The length of the folder that all files of a list lie in, where their names are whole."""
+    """The length of the path of the common folder of a list's files, if their names are absolute; else 0."""
     if index.root:
         return 0
     folder: str | None = None
@@ -287,7 +287,7 @@ def _common_start(index: ImageIndex) -> int:
         above = posixpath.dirname(name)
         try:
             folder = above if folder is None or folder == above else posixpath.commonpath([folder, above])
-        except ValueError:  # whole names and others
+        except ValueError:  # absolute and relative names are mixed
             return 0
     return len(folder or "")
 

@@ -1,4 +1,4 @@
-"""The place of a target: a folder, an archive, or numbered shards; and the archives that it is made of."""
+"""The target of a run: a folder, an archive, or numbered shards; and the writing of its archives and files."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _AT_ONCE = 1 << 20
 _OTHER_ENDINGS = (".gz", ".tgz", ".bz2", ".xz", ".zst", ".7z", ".rar", ".parquet", ".txt", ".csv")
 
 PART = ".part"
-"""The ending that is added to the name of a file until it is complete."""
+"""The ending of the name of a file that isn't complete."""
 
 
 @dataclass(frozen=True)
 class Target:
     """A place to write to."""
 
-    path: str  # whole, as given
-    kind: Literal["folder", "archive", "shards"]  # what is to be there
-    folder: str  # the folder that it lies in, or the folder itself
-    # start, digits, first and end: of shards' names: what stands before the number, its digits, the first number, and
-    # what follows it
+    path: str  # absolute
+    kind: Literal["folder", "archive", "shards"]
+    folder: str  # the folder itself, or the folder that holds the archive or the shards
+    # start, digits, first, end: the parts of shards' names: the text before the number, its number of digits, the first
+    # number, and the text after it
     start: str = ""
     digits: int = 0
     first: int = 0
@@ -42,10 +42,10 @@ class Target:
 
     @classmethod
     def of(cls, given: str | os.PathLike[str]) -> Target:
-        """The target that a path or a pattern names.
+        """Parses the path or pattern of a target.
 
         Raises:
-            DatasetError: none can be written under that name.
+            DatasetError: no target can be written under that name.
         """
         name = local_path(given)
         if is_url(name):
@@ -76,16 +76,16 @@ class Target:
 
     @property
     def record(self) -> str:
-        """The path of its record."""
+        """The path of the target's record."""
         between = "." if self.kind == "archive" else ""
         return os.path.join(self.folder, self.start + between + NAME)
 
     def shard(self, number: int) -> str:
-        """The name of a shard."""
+        """The name of a shard by its number."""
         return f"{self.start}{number:0{self.digits}}{self.end}"
 
     def has(self, name: str) -> bool:
-        """Whether a file of that name in its folder is one of its own."""
+        """True if a file of that name in `folder` belongs to the target."""
         if self.kind == "shards":
             pattern = rf"{re.escape(self.start)}\d{{{self.digits},}}{re.escape(self.end)}"
             return re.fullmatch(pattern, name) is not None
@@ -93,7 +93,7 @@ class Target:
 
     @contextlib.contextmanager
     def made_folder(self) -> Iterator[None]:
-        """Makes its folder; where the block fails and nothing is in it, neither it nor those above it stay."""
+        """Makes the target's folder; if the block raises, removes the folders that it made and that are still empty."""
         above, made = self.folder, []
         while not os.path.lexists(above):
             made.append(above)
@@ -102,13 +102,13 @@ class Target:
         try:
             yield
         except BaseException:
-            with contextlib.suppress(OSError):  # there is something in it
+            with contextlib.suppress(OSError):  # it isn't empty
                 for folder in made:
                     os.rmdir(folder)
             raise
 
     def in_the_way(self) -> str:
-        """The path of something that is there, besides its record; ``""`` if there is nothing."""
+        """The path of an existing file of the target, besides the record; ``""`` if there is none."""
         if not os.path.isdir(self.folder):
             return self.folder if os.path.lexists(self.folder) else ""
         record = os.path.basename(self.record)
@@ -118,16 +118,16 @@ class Target:
 
 
 class OpenPart:
-    """An archive that is being written: under another name until it is complete.
+    """An archive that is being written, under another name until it is complete.
 
     Args:
-        path: its own name.
-        end: where it goes on, if some of it is there.
-        places: the members up to there.
-        beside: what is added to its name until it is complete.
+        path: its final path.
+        end: the offset at which to continue an archive that was begun.
+        places: the members before that offset.
+        beside: the ending added to its name until it is complete.
 
     Raises:
-        DatasetError: what is there is shorter than it should be, or gone.
+        DatasetError: the begun archive is gone, or shorter than `end`.
         OSError: it can't be written.
     """
 
@@ -141,7 +141,7 @@ class OpenPart:
         self._note(places)
         if end and not os.path.exists(self._part):
             if not os.path.exists(path):
-                raise DatasetError(f"{path} is gone, and its record still there: delete the record to begin anew.")
+                raise DatasetError(f"{path} is gone, but its record is still there: delete the record to start again.")
             rename(path, self._part)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         self._stream = open(self._part, "r+b" if end else "w+b", buffering=0)  # noqa: SIM115
@@ -149,12 +149,12 @@ class OpenPart:
         if length < end:
             self._stream.close()
             raise DatasetError(
-                f"{self._part} has {length:,} bytes where {end:,} were written: delete it and the record to begin anew."
+                f"{self._part} has {length:,} bytes where {end:,} were written: delete it and the record to start over."
             )
         self._stream.truncate(end)
 
     def append(self, rows: Iterable[Row], data: bytes) -> list[Row]:
-        """Writes a piece after the others, reads it back and compares; returns its rows as the archive has them.
+        """Appends a piece, reads it back and compares; returns its rows with offsets in the archive.
 
         Raises:
             OSError: it can't be written, or other bytes are read.
@@ -179,34 +179,34 @@ class OpenPart:
             self._count += 1
 
     def sync(self) -> None:
-        """Waits until what was written is on disk."""
+        """Waits until the written bytes are on disk."""
         os.fsync(self._stream.fileno())
 
     def finish(self) -> None:
-        """Completes the archive, and gives it its name."""
+        """Completes the archive, and renames it to its final path."""
         self._put(self._archive.end(self._directory, self._count, self.end))
         self.sync()
         self.close()
         rename(self._part, self.path)
 
     def close(self) -> None:
-        """Closes the file, and leaves it as it is."""
+        """Closes the file without completing the archive."""
         self._stream.close()
 
     def abandon(self) -> None:
-        """Closes the file, and removes it."""
+        """Closes and removes the file."""
         self.close()
         with contextlib.suppress(OSError):
             os.unlink(self._part)
 
 
 def path_in(folder: str, name: str) -> str:
-    """The path of a name of the target, whose parts have ``/`` between them."""
+    """The path of a file of the target, given by its name with ``/`` between the parts."""
     return os.path.join(folder, *name.split("/"))
 
 
 def write_checked(path: str, data: bytes, beside: str = PART, modified_ns: int | None = None) -> None:
-    """Writes a file beside, reads it back, compares, and gives it its name, and its time where it has one.
+    """Writes a file under another name, reads it back and compares; then renames it, and sets its time if given.
 
     Raises:
         OSError: it can't be written, or other bytes are read.
@@ -233,12 +233,12 @@ def _compare(read: Callable[[int], bytes], data: bytes | bytearray, path: str) -
     at = 0
     while at < len(data):
         some = read(min(len(data) - at, _AT_ONCE))
-        # Slices of bytes: a memoryview is compared byte by byte, ten times as slow.
+        # Slices of bytes, as a memoryview is compared byte by byte, ten times as slowly.
         if not some or some != data[at : at + len(some)]:
-            raise OSError(errno.EIO, "other bytes are read than were written: its disk or memory is damaged", path)
+            raise OSError(errno.EIO, "the bytes read back aren't those written: the disk or memory is damaged", path)
         at += len(some)
 
 
 def container_name(name: str) -> str:
-    """The name of the archive that a container's samples go to: its own, a Parquet file's with the ending ``.tar``."""
+    """The archive for a container's samples: the same name, but ``.tar`` in place of a Parquet file's ending."""
     return name if name.lower().endswith(ENDINGS) else posixpath.splitext(name)[0] + ".tar"

@@ -1,4 +1,4 @@
-"""The work on a few files, by a thread or a cluster's worker: they are read, converted, proved and put together."""
+"""Reads, converts and verifies a task's files and makes archive members of them, in a thread or a cluster's worker."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fastpipe.sources.base import fetch_files
 from fastpipe.types import ArchiveMember, RemoteFile
 
 FILES = 16
-"""Files that are converted together, where nothing else asks for more."""
+"""The default number of files in a task."""
 
 _NO_IMAGE, _OTHERS = "it is no image", "another file's name begins with its whole name"
 _ENDINGS = {"JPEG": ".jpg", "FPJ": ".fpj", None: ".bin"}
@@ -33,21 +33,21 @@ _ENDINGS = {"JPEG": ".jpg", "FPJ": ".fpj", None: ".bin"}
 class Task(NamedTuple):
     """Files that are converted together."""
 
-    folder: str  # the target's
-    part: str  # the archive that they go to, relative to it; ``""`` for files of their own
-    conversion: Conversion  # what is done to them
-    items: tuple[Item, ...]  # the files
+    folder: str  # the target's folder
+    part: str  # the archive that the files go to, relative to the folder; ``""`` for separate files
+    conversion: Conversion
+    items: tuple[Item, ...]
 
 
 class ArchivePiece(NamedTuple):
-    """Files that are proved, as a piece of an archive; the rows' places and ends are relative to it."""
+    """Verified files as a piece of an archive; the rows' places and ends are offsets in the piece."""
 
     rows: list[Row]
     data: bytes
 
 
 def make(task: Task) -> ArchivePiece:
-    """Converts files, and puts their members together."""
+    """Converts a task's files to a piece of an archive."""
     archive = archive_of(task.part)
     rows, pieces, end = [], list[bytes](), 0
     for row, files in _converted(task):
@@ -62,7 +62,7 @@ def make(task: Task) -> ArchivePiece:
 
 
 def write_files(task: Task, beside: str = PART) -> list[Row]:
-    """Converts files, and writes each as a file of its own."""
+    """Converts files, and writes each to a separate file."""
     rows = []
     for row, files in _converted(task):
         for name, data, modified_ns in files:
@@ -78,12 +78,12 @@ def write_files(task: Task, beside: str = PART) -> list[Row]:
 
 
 def write_part(task: Task) -> list[Row]:
-    """Writes a whole archive, in a worker of a cluster: another one may be at the same, and gives it the same bytes."""
+    """Writes a whole archive in a cluster's worker; another worker may write the same bytes at the same time."""
     return [row for rows in _written(task, task.items) for row in rows]
 
 
 def write_shard(asked: tuple[Task, ShardSource]) -> list[Row]:
-    """Writes all members of a source's one shard, which the worker lists itself, as `write_part`; one row for all."""
+    """Lists one shard and writes all its members, as `write_part`; returns one row for the whole shard."""
     task, source = asked
     (path,) = source.paths
     size, stamp = state_of(path)
@@ -97,7 +97,7 @@ def write_shard(asked: tuple[Task, ShardSource]) -> list[Row]:
 
 
 def _written(task: Task, items: Iterable[Item]) -> Iterator[list[Row]]:
-    """Writes files to a new archive, a few at a time; yields their rows."""
+    """Writes files to a new archive, a few at a time, and yields their rows."""
     part = OpenPart(path_in(task.folder, task.part), beside=f".{secrets.token_hex(4)}{PART}")
     try:
         for few in in_blocks(items, FILES):
@@ -109,12 +109,12 @@ def _written(task: Task, items: Iterable[Item]) -> Iterator[list[Row]]:
 
 
 def write_files_on_cluster(task: Task) -> list[Row]:
-    """Writes files as `write_files` does, in a worker of a cluster: another one may be at the same."""
+    """Writes files as `write_files` does, in a cluster's worker; another worker may write the same at the same time."""
     return write_files(task, f".{secrets.token_hex(4)}{PART}")
 
 
 def write_piece(task: Task) -> tuple[list[Row], str]:
-    """Writes a piece of an archive to a file of its own, in a worker of a cluster; the rows, and the file's name."""
+    """Writes a piece of an archive to a separate file, in a cluster's worker; returns its rows, and the file's name."""
     made = make(task)
     name = f"{task.part}.{secrets.token_hex(8)}.piece{PART}"
     write_checked(os.path.join(task.folder, name), made.data)
@@ -122,7 +122,7 @@ def write_piece(task: Task) -> tuple[list[Row], str]:
 
 
 def _converted(task: Task) -> Iterator[tuple[Row, list[tuple[str, bytes, int | None]]]]:
-    """Yields for each file its row, still without places, and the names, bytes and times to write."""
+    """Yields for each file its row, without places, and the names, bytes and times of the files to write."""
     local, errors = fetch_files([item.path for item in task.items])
     for number, item in enumerate(task.items):
         row = Row(item.key, item.planned, samples=int(item.begins), part=task.part)
@@ -150,7 +150,7 @@ def _converted(task: Task) -> Iterator[tuple[Row, list[tuple[str, bytes, int | N
 
 
 def state_of(path: str) -> tuple[int, int]:
-    """The bytes of a file and its time, or its container's; of one in a store its version, and -1 for unknown bytes."""
+    """Size and time of a file, or of its container; for a file in a store, its size (or -1) and version."""
     return (path.length, path.version) if isinstance(path, RemoteFile) else readers.stat_file(path)
 
 

@@ -219,7 +219,7 @@ def test_a_disk_that_is_full_in_the_middle(folder: Path, tmp_path: Path, monkeyp
 
         monkeypatch.setattr(run.OpenPart, "_put", failing)
         monkeypatch.setattr(Record, "_write", failing)
-        with pytest.raises(DatasetError, match=r"No space left.*(Nothing was written|the same command goes on)"):
+        with pytest.raises(DatasetError, match=r"No space left.*(Nothing was written|the same command continues)"):
             pack(folder, tmp_path / f"{full}" / "out.zip", jobs=1)
         assert (tmp_path / f"{full}").exists() == (full > 1), "where nothing was done, nothing is left"
         monkeypatch.setattr(run.OpenPart, "_put", write)

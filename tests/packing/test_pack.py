@@ -158,7 +158,9 @@ def test_a_file_that_cannot_come_back_is_kept(folder: Path, tmp_path: Path) -> N
 def test_a_target_is_gone_on_with_as_it_was_begun(folder: Path, tmp_path: Path) -> None:
     """One that was begun before originals were kept goes on without them."""
     pack(folder, tmp_path / "out", discard_original_bytes=True)
-    with pytest.raises(DatasetError, match="begun with the original files' bytes discarded, not with what gives"):
+    with pytest.raises(
+        DatasetError, match="begun with the original files' bytes discarded, not with the original files' bytes kept"
+    ):
         pack(folder, tmp_path / "out")
     record = tmp_path / "out" / "fastpipe-pack.jsonl"
     lines = [json.loads(line) for line in record.read_text().splitlines()]
@@ -189,7 +191,7 @@ def test_a_class_without_an_image_and_files_beside(folder: Path, tmp_path: Path)
         result = pack(folder, tmp_path / name)
         assert result.left_out == {".txt": 1, "": 1}
         assert_same(fastpipe.ImageFolder(tmp_path / name, allow_empty=True), given)
-        assert "not taken along" in str(result)
+        assert "not copied" in str(result)
     pack(folder, tmp_path / "{0..}.tar")  # labels are numbers, as names alone would be counted anew
     assert list(fastpipe.ImageShards(tmp_path / "0.tar").targets) == list(given.targets)
     (folder / "ape").mkdir()
@@ -314,7 +316,7 @@ def test_a_store_that_fails(folder: Path, tmp_path: Path, monkeypatch: pytest.Mo
             return read(self, file)
 
         monkeypatch.setattr(fastpipe.RemoteSource, "read_file", failing)
-        with pytest.raises(DatasetError, match=r"the store is gone.*the same command goes on"):
+        with pytest.raises(DatasetError, match=r"the store is gone.*the same command continues"):
             pack("memory://packing/train", tmp_path / "cut.zip", jobs=1)
         result = pack("memory://packing/train", tmp_path / "cut.zip", jobs=1)
         assert 0 < result.resumed < 14
@@ -476,7 +478,7 @@ def test_what_is_not_read_back_is_an_error(
         compare(lambda count: bytes(read(count))[:-1] + b"?", data, path)
 
     monkeypatch.setattr(target, "_compare", damaged)
-    with pytest.raises(DatasetError, match="other bytes are read than were written"):
+    with pytest.raises(DatasetError, match="the bytes read back aren't those written"):
         pack(folder, tmp_path / name)
     monkeypatch.undo()
     monkeypatch.setenv("FASTPIPE_CACHE", str(tmp_path / "cache"))
@@ -567,7 +569,7 @@ def test_arguments(folder: Path, tmp_path: Path) -> None:
         ({"jobs": 0}, "jobs=0"),
         ({"shard_samples": 0}, "shard_samples=0"),
         ({"shard_size": "many"}, "shard_size='many'"),
-        ({"image": "image"}, "those of Parquet files"),
+        ({"image": "image"}, "columns of Parquet files"),
         ({"jobs": 1, "scheduler": "tcp://127.0.0.1:1"}, "jobs are threads of this machine"),
     ):
         with pytest.raises(ConfigError, match=said):

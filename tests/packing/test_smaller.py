@@ -195,7 +195,7 @@ class TestOthers:
                 "it has several frames",
             ),
             (corpus.jpeg(97, 131)[:-900], "Pillow can't"),
-            (b"no image", "can't be seen"),
+            (b"no image", "its size can't be read"),
         ],
     )
     def test_what_stays_larger_is_an_error_that_says_why(self, data: bytes, reason: str) -> None:
