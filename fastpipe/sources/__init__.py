@@ -1,4 +1,4 @@
-"""Sources of bytes that aren't files of this machine: stores, the user's own sources, and a cache of both."""
+"""Sources of bytes besides local files: stores, the user's own sources, and a cache for both."""
 
 from fastpipe.sources.base import ByteSource, Entry, Fetched, fetch_files
 from fastpipe.sources.cache import Cache, CachedSource, CacheStatistics, Pin

@@ -1,4 +1,4 @@
-"""`CacheFolder`: a cache's folder as one process has it open; here files have ids, and nobody knows of stores."""
+"""`CacheFolder`: the open folder of a cache in one process; knows files by their ids, and nothing of stores."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from fastpipe.liveness import Owner, is_alive
 from fastpipe.sources._manifest import THERE, Manifest
 
 MARK = "fastpipe-cache"
-"""The file that says of a folder that it is a cache's."""
+"""The file that marks a folder as a cache."""
 
-_BLOCK = 4096  # what a file takes on a disk is a multiple of it
+_BLOCK = 4096  # a file's size on disk is rounded up to a multiple of it
 _USES = 512
 _UNSETTLED_S = 120.0  # a power cut may take what was written in this many seconds before it
 
@@ -34,7 +34,7 @@ class CacheFolder:
     """The files of a cache, its manifest and pins, and this process as one of their owners.
 
     Args:
-        folder: made where it is missing.
+        folder: the cache's folder; made if it is missing.
 
     Raises:
         DatasetError: it holds other things, or can't be written.
@@ -43,7 +43,7 @@ class CacheFolder:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.process = os.getpid()
-        self._lock = threading.Lock()  # of the two that follow
+        self._lock = threading.Lock()  # guards the next two attributes
         self._uses: dict[bytes, float] = {}
         self._counts: dict[str, int] = {}
         self._last_flush = time.monotonic()
@@ -53,7 +53,7 @@ class CacheFolder:
         try:
             self._refuse_others()
             folder.mkdir(parents=True, exist_ok=True)
-            with filelock.FileLock(folder / "lock"):  # the first that is in a cache's folder: others know it by that
+            with filelock.FileLock(folder / "lock"):  # a new cache's first file, by which others recognise it
                 for name in ("files", "parts", "owners"):
                     (folder / name).mkdir(exist_ok=True)
                 self.manifest = self._manifest()
@@ -74,9 +74,9 @@ class CacheFolder:
         path = self.folder / "manifest.sqlite"
         try:
             return Manifest(path)
-        except sqlite3.OperationalError:  # a full disk, no permission
+        except sqlite3.OperationalError:  # a full disk, or no permission
             raise
-        except sqlite3.DatabaseError:  # damaged: the files in the cache are still there, but what they are isn't sure
+        except sqlite3.DatabaseError:  # damaged: the files are still there, but can't be trusted
             for entry in self.folder.glob("manifest.sqlite*"):
                 entry.unlink()
             shutil.rmtree(self.folder / "files")
@@ -84,16 +84,16 @@ class CacheFolder:
             return Manifest(path)
 
     def path(self, one: bytes) -> str:
-        """The path that a file has if it is there."""
+        """The path of a file, whether it is there or not."""
         name = one.hex()
         return os.path.join(self.folder, "files", name[:2], name)
 
     def put(self, contents: Mapping[bytes, bytes], capacity: int) -> set[bytes]:
-        """Writes files, as far as there is room for them; returns the ids of those that are there then."""
+        """Writes files, as far as there is room; returns the ids of those that are there afterwards."""
         sizes = {one: -(-len(data) // _BLOCK) * _BLOCK for one, data in contents.items()}
         with self.manifest.changing():
             known = self.manifest.known(sizes)
-            # A row without its file is somebody's who removed it, and one of another size is of another file.
+            # The file of a row may have been removed by hand; a row of another size is of another file.
             gone = {
                 one for one, (size, at) in known.items() if at == THERE and not (size == sizes[one] and self._has(one))
             }
@@ -114,11 +114,11 @@ class CacheFolder:
             self.manifest.finish(written.items())
             self.manifest.remove(one for one in ours if one not in written)
         self.count(fetched_bytes=sum(len(contents[one]) for one in written))
-        others = {one for one, (_, at) in known.items() if at == THERE and one not in gone}  # wrote these meanwhile
+        others = {one for one, (_, at) in known.items() if at == THERE and one not in gone}  # by other processes
         return others | written.keys()
 
     def evict(self, ids: Sequence[bytes]) -> int:
-        """Removes files, pinned ones too; returns the bytes that this made free."""
+        """Removes files, including pinned ones; returns the number of bytes freed."""
         with self.manifest.changing():
             known = self.manifest.known(ids)
             gone = [one for one in ids if known.get(one, (0, 0))[1] == THERE and self._unlink(one)]
@@ -132,13 +132,13 @@ class CacheFolder:
         self.evict([one for one, free in zip(ids, self._are_free(ids), strict=True) if free])
 
     def check(self) -> int:
-        """Removes files that aren't what was written; returns their number."""
+        """Removes files whose bytes have changed; returns their number."""
         damaged = [one for one, checksum, _ in self.manifest.all() if not self._is_sound(one, checksum)]
         self.evict(damaged)
         return len(damaged)
 
     def _write(self, one: bytes, data: bytes) -> bool:
-        """Writes a file, which is there whole then, or not at all; where the disk is full, others leave."""
+        """Writes a file atomically; evicts other files if the disk is full. Returns False if it can't be written."""
         path = self.path(one)
         for _ in range(3):
             try:
@@ -152,7 +152,7 @@ class CacheFolder:
                 break
             with self.manifest.changing():
                 total = self.manifest.counters()["bytes"]
-                self._make_room(2 * len(data) + _BLOCK, total)  # whatever the capacity is
+                self._make_room(2 * len(data) + _BLOCK, total)  # regardless of the capacity
         if not self._warned:
             self._warned = True
             warnings.warn(
@@ -164,7 +164,7 @@ class CacheFolder:
         return False
 
     def _make_room(self, wanted: int, capacity: int) -> int:
-        """Evicts files until there is room; returns the bytes that are free then. To be called in a transaction."""
+        """Evicts files until there is room; returns the number of free bytes. Call it in a transaction."""
         room = capacity - self.manifest.counters()["bytes"]
         if room >= wanted:
             return room
@@ -187,17 +187,17 @@ class CacheFolder:
         return os.path.exists(self.path(one))
 
     def _unlink(self, one: bytes) -> bool:
-        """Removes a file; False where it has to stay."""
+        """Removes a file; returns False if it can't be removed."""
         try:
             os.unlink(self.path(one))
         except FileNotFoundError:
             pass
-        except OSError:  # Windows keeps what is open
+        except OSError:  # Windows can't remove open files
             return False
         return True
 
     def _is_sound(self, one: bytes, checksum: int | None) -> bool:
-        """Whether a file is what was written, as far as it is known."""
+        """True if a file has the checksum that was recorded, or none was."""
         try:
             data = Path(self.path(one)).read_bytes()
         except OSError:
@@ -205,14 +205,14 @@ class CacheFolder:
         return checksum is None or zlib.crc32(data) == checksum
 
     def used(self, one: bytes) -> None:
-        """Notes a use; the manifest is told of many at once."""
+        """Records a use of a file; uses are written to the manifest in groups."""
         with self._lock:
             self._uses[one] = time.time()
         if len(self._uses) >= _USES:
             self.flush()
 
     def count(self, **numbers: int) -> None:
-        """Adds to the counters, as `used`."""
+        """Adds to the counters; written in groups like `used`."""
         with self._lock:
             for name, number in numbers.items():
                 self._counts[name] = self._counts.get(name, 0) + number
@@ -220,7 +220,7 @@ class CacheFolder:
             self.flush()
 
     def flush(self) -> None:
-        """Tells the manifest what was used and counted."""
+        """Writes the uses and counts to the manifest."""
         with self._lock:
             uses, self._uses = self._uses, {}
             counts, self._counts = self._counts, {}
@@ -229,7 +229,7 @@ class CacheFolder:
         self.manifest.count(counts)
 
     def pin(self, ids: Sequence[bytes]) -> str:
-        """Pins files until `unpin` or the end of this process; the pin's name."""
+        """Pins files until `unpin` or the end of this process; returns the pin's name."""
         name = secrets.token_hex(8)
         row = (name, self.owner.name, np.sort(_pin_keys(ids)).tobytes())
         self.manifest.change("INSERT INTO pins VALUES (?, ?, ?)", [row])
@@ -240,7 +240,7 @@ class CacheFolder:
         self.manifest.change("DELETE FROM pins WHERE name = ?", [(name,)])
 
     def _read_pins(self) -> None:
-        """Reads the pins of owners that live, and removes those of others."""
+        """Reads the pins of processes that are alive, and removes those of dead ones."""
         for (owner,) in self.manifest.rows("SELECT DISTINCT owner FROM pins"):
             if not is_alive(self.folder / "owners", owner):
                 self.manifest.change("DELETE FROM pins WHERE owner = ?", [(owner,)])
@@ -252,11 +252,11 @@ class CacheFolder:
         self._pins = pins
 
     def _are_free(self, ids: Sequence[bytes]) -> list[bool]:
-        """Whether each id is in no pin, as of the last `_read_pins`."""
+        """For each id, True if it is in no pin, as of the last `_read_pins`."""
         wanted = _pin_keys(ids)
         free = np.ones(len(wanted), bool)
         for pinned in self._pins.values():
-            if len(pinned):  # sorted, and much longer than what is asked for
+            if len(pinned):  # sorted, and much longer than `ids`
                 free &= pinned[np.minimum(np.searchsorted(pinned, wanted), len(pinned) - 1)] != wanted
         return free.tolist()  # type: ignore[no-any-return]
 
@@ -266,17 +266,17 @@ class CacheFolder:
         return len(np.unique(np.concatenate([*self._pins.values(), _pin_keys([])])))
 
     def _oldest_free(self) -> Iterator[tuple[bytes, int]]:
-        """Yields id and size of what may be evicted, least recently used first."""
+        """Yields id and size of the files that may be evicted, least recently used first."""
         self._read_pins()
         names = frozenset(self._pins)
-        # What is older than the last one that went is pinned, as long as the pins are the same.
+        # Files older than the last one evicted are all pinned, as long as the pins haven't changed.
         start = self._oldest[1] if names == self._oldest[0] else 0.0
         for one, size, used in self.manifest.oldest(start, self._are_free):
             self._oldest = names, used
             yield one, size
 
     def _clear_dead(self) -> None:
-        """Removes what killed processes left."""
+        """Removes unfinished files of killed processes."""
         owners = self.folder / "owners"
         unfinished = self.manifest.unfinished()
         for name in {*os.listdir(owners), *(owner for owner, _ in unfinished)}:
@@ -290,7 +290,7 @@ class CacheFolder:
             (owners / name).unlink(missing_ok=True)
 
     def _after_restart(self) -> None:
-        """Checks the files after the machine was restarted: a power cut may have taken rows, or the last writes."""
+        """Checks the files after a restart of the machine, as a power cut may have lost rows, or the last writes."""
         mark = self.folder / MARK
         now = _boot()
         if mark.exists() and (not now or mark.read_text() == now):
@@ -314,12 +314,12 @@ class CacheFolder:
 
 
 def _pin_keys(ids: Sequence[bytes]) -> NDArray[np.uint64]:
-    """The first 8 bytes of ids: two files that have them in common are pinned together, which harms nobody."""
+    """The first 8 bytes of each id; in case of a collision, a file that isn't pinned stays, too."""
     return np.frombuffer(b"".join(one[:8] for one in ids), np.uint64)
 
 
 def _boot() -> str:
-    """The identity of this start of the machine; ``""`` if the system has none."""
+    """The id of the current boot; ``""`` if the system has none."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:

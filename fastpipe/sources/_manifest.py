@@ -1,8 +1,7 @@
-"""The manifest of a cache, in SQLite: its files and the sum of their sizes, its pins, and growing sets.
+"""The manifest of a cache, in SQLite: its files and the sum of their sizes, its pins, and growing sets' state.
 
-A row is there before its file, and stays until the file is gone: so the sum is never below what is on the disk,
-wherever a process is killed. Rows of files that are being written name their owner; what a dead owner left is cleared
-away.
+A file's row is added before the file, and removed after it. So the sum is never smaller than the size on disk, whenever
+a process is killed. Rows of files that are being written name their owner, a process; if it died, they are removed.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ CREATE TABLE IF NOT EXISTS files (
 CREATE INDEX IF NOT EXISTS by_use ON files (used);
 CREATE INDEX IF NOT EXISTS unfinished ON files (owner) WHERE state = 0;
 CREATE TABLE IF NOT EXISTS pins (name TEXT PRIMARY KEY, owner TEXT NOT NULL, ids BLOB NOT NULL);
--- Of growing sets: `GrowingState` reads and writes these. An epoch that was forgotten is NULL.
+-- State of growing sets, read and written by `GrowingState`. The epoch of a forgotten row is NULL.
 CREATE TABLE IF NOT EXISTS growing_epochs (
     dataset TEXT NOT NULL, epoch INTEGER, first INTEGER NOT NULL, stop INTEGER NOT NULL, missing TEXT NOT NULL,
     new INTEGER NOT NULL, number INTEGER NOT NULL, begun INTEGER NOT NULL DEFAULT 0, UNIQUE (dataset, epoch)
@@ -52,11 +51,11 @@ END;
 """
 
 
-# One for all: a process forks only while no thread is inside SQLite, whose own locks a child would inherit for ever.
+# One lock for all manifests, held during a fork: a child would inherit SQLite's own locks locked for ever.
 LOCK = threading.RLock()
 _open: weakref.WeakSet[Manifest] = weakref.WeakSet()
 _inherited: list[Manifest] = []
-"""The parent's manifests, kept alive in a child of fork: SQLite must not be closed there."""
+"""The parent's manifests, kept alive in a forked child, where SQLite connections must not be closed."""
 
 
 def _after_fork() -> None:
@@ -69,17 +68,18 @@ if hasattr(os, "register_at_fork"):
 
 
 class Manifest:
-    """The tables of one cache, as one process has them; any thread may use them.
+    """One process's connection to the tables of a cache; usable from any thread.
 
     Args:
-        path: of the database.
+        path: the database's path.
 
     Raises:
         sqlite3.DatabaseError: it is damaged, or can't be opened.
     """
 
     def __init__(self, path: Path) -> None:
-        # What isn't written to the disk at once costs a power cut the last rows: `Cache` looks for their files then.
+        # Without a sync at each commit, a power cut may lose the last rows; `CacheFolder._after_restart` checks for
+        # that.
         with LOCK:
             self._database = sqlite3.connect(path, timeout=120, isolation_level=None, check_same_thread=False)
             self._database.execute("PRAGMA journal_mode = WAL")
@@ -89,7 +89,7 @@ class Manifest:
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[None]:
-        """A transaction, the only one of all processes, or a part of the one around it; undone where it raises."""
+        """Runs the block in an exclusive transaction, or as a part of an outer one; rolled back if it raises."""
         with LOCK:
             if self._database.in_transaction:
                 yield
@@ -104,12 +104,12 @@ class Manifest:
             self._database.executemany(sql, rows)
 
     def rows(self, sql: str, *values: object) -> list[Any]:
-        """All rows that a statement finds."""
+        """All rows that a query returns."""
         with LOCK:
             return self._database.execute(sql, values).fetchall()
 
     def counters(self) -> dict[str, int]:
-        """``bytes``, ``files`` and what was counted by `count`."""
+        """The counters: ``bytes``, ``files`` and those of `count`."""
         return dict(self.rows("SELECT name, value FROM counters"))
 
     def count(self, numbers: dict[str, int]) -> None:
@@ -118,7 +118,7 @@ class Manifest:
         self.change("UPDATE counters SET value = value + ? WHERE name = ?", rows)
 
     def reserve(self, one: bytes, size: int, owner: str) -> bool:
-        """Adds the row of a file that is about to be written; False where there is one."""
+        """Adds the row of a file that is about to be written; returns False if it has a row already."""
         sql = "INSERT OR IGNORE INTO files VALUES (?, ?, NULL, ?, ?, ?)"
         return self._database.execute(sql, (one, size, time.time(), WRITING, owner)).rowcount > 0
 
@@ -132,14 +132,14 @@ class Manifest:
         self.change("DELETE FROM files WHERE id = ?", [(one,) for one in ids])
 
     def touch(self, uses: dict[bytes, float]) -> None:
-        """Records when files were used last."""
+        """Records the times of the files' last uses."""
         rows = [(when, one) for one, when in uses.items()]
         self.change("UPDATE files SET used = max(used, ?) WHERE id = ?", rows)
 
     def oldest(
         self, start: float, are_free: Callable[[list[bytes]], Sequence[bool]]
     ) -> Iterator[tuple[bytes, int, float]]:
-        """Yields files that may be evicted, least recently used first and from a time on: id, size, last use."""
+        """Yields id, size and last use of files that may be evicted, least recently used first, from a time on."""
         rows = self._database.execute(
             f"SELECT id, size, used FROM files WHERE used >= ? AND state = {THERE} ORDER BY used", (start,)
         )
@@ -147,12 +147,12 @@ class Manifest:
             yield from itertools.compress(some, are_free([one for one, *_ in some]))
 
     def known(self, ids: Iterable[bytes]) -> dict[bytes, tuple[int, int]]:
-        """Size and state of the files that have a row, by their ids."""
+        """Size and state of those of the files that have a row, by id."""
         found = ((one, self.rows("SELECT size, state FROM files WHERE id = ?", one)) for one in ids)
         return {one: rows[0] for one, rows in found if rows}
 
     def all(self) -> list[tuple[bytes, int | None, float]]:
-        """Id, checksum and last use of every file that is whole."""
+        """Id, checksum and last use of every complete file."""
         return self.rows(f"SELECT id, checksum, used FROM files WHERE state = {THERE}")
 
     def unfinished(self) -> list[tuple[str, bytes]]:

@@ -1,4 +1,4 @@
-"""Trying again what a store refused for the moment: with pauses that grow, and an end."""
+"""Repeats requests that failed for a passing reason, with growing pauses and a limit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Value = TypeVar("Value")
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 10.0
 
-_MAY_PASS = (408, 425, 429)  # of HTTP's 400 to 499
+_MAY_PASS = (408, 425, 429)  # HTTP statuses among 400 to 499 that are worth a retry
 _FOR_GOOD = (errno.EINVAL, errno.EPERM, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ENOSYS)
 _WITHOUT_CREDENTIALS = ("NoCredentialsError", "PartialCredentialsError", "DefaultCredentialsError")
 
@@ -25,20 +25,20 @@ _pauses = random.Random()  # of its own: the generators that users seed don't mo
 
 
 class WrongLengthError(StoreError):
-    """More or fewer bytes came than were asked for."""
+    """Raised if a store returns more or fewer bytes than requested."""
 
 
 def with_retries(action: Callable[[], Value], url: str, tries: int) -> Value:
-    """Calls an action on a store, again if it fails for a reason that may pass, and returns its value.
+    """Calls an action on a store and returns its value; repeats it if it fails for a reason that may pass.
 
     Args:
-        action: gives the value.
-        url: what it is about, for errors.
-        tries: how often it is called at most; twice where bytes are missing: then it is cut off, or another file.
+        action: makes the request and returns the value.
+        url: the requested URL, for errors.
+        tries: the most calls; but at most two after a `WrongLengthError`, as the file is then truncated or changed.
 
     Raises:
-        FileNotFoundError, PermissionError: the store says so.
-        StoreError: it failed for good, or each time.
+        FileNotFoundError, PermissionError: the store reports one.
+        StoreError: the action failed permanently, or at each call.
     """
     start = time.monotonic()
     number = 0
@@ -49,7 +49,7 @@ def with_retries(action: Callable[[], Value], url: str, tries: int) -> Value:
         except WrongLengthError:
             if number >= min(tries, 2):
                 raise
-        except Exception as error:  # a store's client may raise anything; none is swallowed
+        except Exception as error:  # a store's client may raise anything; the error is raised again or chained
             final = _final(error, url)
             if final is not None:
                 raise final from (None if final is error else error)
@@ -62,7 +62,7 @@ def with_retries(action: Callable[[], Value], url: str, tries: int) -> Value:
 
 
 def status_of(error: Exception) -> int:
-    """HTTP's status, where an error of a store has one; else 0."""
+    """The HTTP status of a store's error; 0 if it has none."""
     for name in ("status", "code", "status_code"):
         value = getattr(error, name, None)
         if isinstance(value, int) or (isinstance(value, str) and value.isdigit()):
@@ -71,7 +71,7 @@ def status_of(error: Exception) -> int:
 
 
 def _final(error: Exception, url: str) -> Exception | None:
-    """The error to raise if no further try would help; None if one might."""
+    """The error to raise if a retry can't help; None if it may."""
     status = status_of(error)
     if isinstance(error, FileNotFoundError) or status in (404, 410):
         return FileNotFoundError(errno.ENOENT, "the store has no such file", url)

@@ -1,4 +1,4 @@
-"""`ByteSource`: any function that gives bytes, as a place that datasets read from."""
+"""`ByteSource`: the base of sources that datasets read bytes from."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from fastpipe.types import RemoteFile, Source
 __all__ = ["RANGES_FROM", "ByteSource", "Entry", "Fetched", "by_source", "fetch_files", "version_of"]
 
 RANGES_FROM = 4 << 20
-"""Bytes of a packed image from which on its parts are asked for; see `ByteSource.ranges_from`.
+"""The default size in bytes from which packed images are read in parts; see `ByteSource.ranges_from`.
 
-A second request to S3 waits for some 25 ms. In these one connection brings 2 MB, or 1 MB where 32 share 10 Gbit/s:
-the quarter of 4 MiB that random crops don't need. ``benchmarks/packed.py`` has an epoch of each kind.
+A second request to S3 takes some 25 ms. In that time one connection transfers 2 MB, or 1 MB if 32 connections share
+10 Gbit/s: that is the quarter of 4 MiB that random crops don't need. ``benchmarks/packed.py`` measures both ways.
 """
 
 Fetched = bytes | str | Exception
@@ -28,9 +28,9 @@ class Entry(NamedTuple):
     """A file of a source.
 
     Attributes:
-        key: its name, with ``/`` between the parts.
-        size: bytes; -1 where nobody knows.
-        etag: a text that changes when the bytes change: an ETag, a hash, a time; ``""`` where there is none.
+        key: the file's name, with ``/`` between the parts.
+        size: bytes; -1 if unknown.
+        etag: a text that changes with the bytes: an ETag, a hash, a time; ``""`` if there is none.
     """
 
     key: str
@@ -39,32 +39,32 @@ class Entry(NamedTuple):
 
 
 class ByteSource(abc.ABC):
-    """Files that something else than this machine's file system has: a subclass lists them, and reads them.
+    """Base of sources of files besides the local file system; a subclass lists and reads them.
 
-    `fastpipe.ImageFolder` and `fastpipe.ImageList` take one as their root. ``fastpipe.sources.check_source`` tells
-    whether one does what is asked here.
+    `fastpipe.ImageFolder` and `fastpipe.ImageList` take one as their root. ``fastpipe.sources.check_source`` checks
+    that a subclass fulfils this interface.
 
-    It is pickled for workers, so what it holds has to be picklable: connections are best made when they are first
+    A source is pickled for workers, so its attributes have to be picklable: make connections when they are first
     needed, in each process. `read` is called by many threads at once.
     """
 
     concurrency: int = 32
-    """How many reads `fetch` has under way at once."""
+    """The number of reads that `fetch` runs at once."""
 
     ranges_from: int | None = RANGES_FROM
-    """Packed images of at least this many bytes are read in two turns: the beginning, which has the head, then the rows
-    that a crop needs and the metadata. Smaller ones by one request for all of it; None: all of them."""
+    """Packed images of at least this many bytes are read by two requests: one for the head at the start, then one for
+    the rows that a crop needs and the metadata. Smaller images are read by one request; None reads all images so."""
 
     _pool: Threads | None = None
 
     @property
     @abc.abstractmethod
     def name(self) -> str:
-        """The prefix of keys in messages, as ``"s3://bucket/train"``."""
+        """The prefix of keys in messages, such as ``"s3://bucket/train"``."""
 
     @property
     def identity(self) -> str:
-        """The text that tells this source from every other, in caches, too. If not overridden, `name`."""
+        """A text that identifies this source, also in caches; by default `name`."""
         return self.name
 
     @abc.abstractmethod
@@ -73,7 +73,7 @@ class ByteSource(abc.ABC):
 
     @abc.abstractmethod
     def read(self, key: str, offset: int = 0, length: int = -1) -> bytes:
-        """Bytes of a file, from `offset` on: `length` of them or, where it ends before, what there is; -1 for all.
+        """Reads `length` bytes of a file from `offset` on, or fewer if the file ends before; -1 reads to the end.
 
         Raises:
             FileNotFoundError: there is no such file.
@@ -81,7 +81,7 @@ class ByteSource(abc.ABC):
         """
 
     def entry(self, key: str) -> Entry:
-        """Describes one file, as `list` does or better. Override it if there is a quicker way.
+        """Describes one file as `list` does; override it if there is a faster way.
 
         Raises:
             FileNotFoundError: there is no such file.
@@ -92,19 +92,19 @@ class ByteSource(abc.ABC):
         raise FileNotFoundError(2, "no such file", self.url(key))
 
     def url(self, key: str) -> str:
-        """A file's name with the source's, for messages."""
+        """The source's name and a file's key, for messages."""
         return f"{self.name.rstrip('/')}/{key}" if key else self.name
 
     def file(self, entry: Entry) -> RemoteFile:
-        """The path of a whole file, as datasets and tools take it."""
+        """The `RemoteFile` of an entry, which datasets and tools take as a path."""
         return RemoteFile(self.url(entry.key), self, entry.key, 0, entry.size, version_of(entry.etag))
 
     def fetch(self, files: Sequence[RemoteFile]) -> Sequence[Fetched]:
-        """Several files of this source, read at the same time.
+        """Reads several files of this source in parallel.
 
         Returns:
-            For each file its bytes, whose number is as expected, or the error that reading it led to; of a source with
-            a cache also the path of a local file (a `fastpipe.types.ArchiveMember`).
+            For each file, its bytes, of the expected number, or the error that reading it raised. A source with a cache
+            may also return the path of a local file (a `fastpipe.types.ArchiveMember`).
         """
         if len(files) < 2 or self.concurrency < 2:
             return [self._read_or_error(file) for file in files]
@@ -112,11 +112,11 @@ class ByteSource(abc.ABC):
         return [*pool.executor.map(self._read_or_error, files)]
 
     def read_file(self, file: RemoteFile) -> bytes:
-        """The bytes of one file of this source, whose number is as expected.
+        """Reads one file of this source, and checks the number of bytes.
 
         Raises:
-            OSError: as of `read`.
-            StoreError: the source gave more or fewer bytes than the file has.
+            OSError: as in `read`.
+            StoreError: the source returned more or fewer bytes than the file has.
         """
         if file.whole:
             data = self.read(file.key)
@@ -132,7 +132,7 @@ class ByteSource(abc.ABC):
     def _read_or_error(self, file: RemoteFile) -> Fetched:
         try:
             return self.read_file(file)
-        except Exception as error:  # in the place of its file's bytes, so that the others are read
+        except Exception as error:  # returned in place of the file's bytes, so that the other files are read
             return error
 
     def __getstate__(self) -> dict[str, object]:
@@ -143,20 +143,20 @@ class ByteSource(abc.ABC):
 
 
 def version_of(etag: str) -> int:
-    """A file's etag as a number of 63 bits, 0 where there is none."""
+    """Hashes an etag to a number of 63 bits; 0 for no etag."""
     if not etag:
         return 0
     return int.from_bytes(hashlib.blake2b(etag.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little") >> 1
 
 
 def fetch_files(files: Sequence[str | bytes]) -> tuple[Sequence[str | bytes], dict[int, Exception]]:
-    """Files as the core takes them: those that are in a store are read.
+    """Makes files readable for the core: reads those that are in a store.
 
     Args:
-        files: paths, and what is in files.
+        files: paths, and files' bytes.
 
     Returns:
-        Paths of local files, and bytes; empty where reading a file led to an error, which is there by its position.
+        Paths of local files, and bytes (empty after an error); and the errors by position.
     """
     for file in files:
         if isinstance(file, RemoteFile):
@@ -175,7 +175,7 @@ def fetch_files(files: Sequence[str | bytes]) -> tuple[Sequence[str | bytes], di
 
 
 def by_source(files: Sequence[str | bytes]) -> Iterator[tuple[Source, list[int]]]:
-    """The positions of the files of each source; of none where they are local."""
+    """Groups files by source: yields each source and the positions of its files; skips local files."""
     found: dict[int, tuple[Source, list[int]]] = {}
     for position, file in enumerate(files):
         if isinstance(file, RemoteFile):

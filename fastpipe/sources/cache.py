@@ -1,14 +1,14 @@
 """`Cache`: files of a store on a local disk, bounded, shared by all processes of a machine.
 
-    FOLDER/fastpipe-cache        says that this is one, and when the machine was started last
-    FOLDER/manifest.sqlite       a row for each file, for what a running epoch needs, and for growing sets' epochs
-    FOLDER/files/ab/ab….         a file: it has this name when it is whole
+    FOLDER/fastpipe-cache        marks the folder as a cache, and holds the id of the machine's last boot
+    FOLDER/manifest.sqlite       rows for files, pins and growing sets' epochs
+    FOLDER/files/ab/ab….         a complete file
     FOLDER/parts/OWNER/ab….      a file that is being written
-    FOLDER/owners/OWNER          locked by the process that lives
+    FOLDER/owners/OWNER          locked by its process as long as that lives
     FOLDER/growing/ID/….lock     locked by the process that fetches a growing set
 
-What the files are is told by their names: a digest of the source, the key, the version and the part. So whether a
-file is there is a question to the file system alone; the manifest says what to evict, and how much there is.
+A file's name is a digest of the source, the key, the version and the part. So only the file system is asked whether a
+file is there; the manifest tells which files to evict, and how large the cache is.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _UNITS = {"": 1, "b": 1, **{f"{unit}b": 1000**n for n, unit in enumerate("kmgtp"
 _UNITS |= {f"{unit}ib": 1024**n for n, unit in enumerate("kmgtp", 1)}
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
 
-_AT_ONCE = 64  # files that are in memory between the store and the disk
+_AT_ONCE = 64  # the most files in memory between the store and the disk
 
 
 @dataclass(frozen=True)
@@ -44,13 +44,13 @@ class CacheStatistics:
     """Statistics of a cache since it was made, for all processes.
 
     Attributes:
-        bytes: on the disk, in whole blocks.
-        capacity: bytes at most.
-        files: how many there are.
-        pinned: how many of them running epochs need.
-        hits, misses: files that were asked for and were there, and were not.
-        fetched_bytes: read from stores and kept.
-        evicted: files that left to make room, or by `Cache.evict`.
+        bytes: bytes on disk, in whole blocks.
+        capacity: the most bytes.
+        files: the number of files.
+        pinned: the number of pinned files.
+        hits, misses: requested files that were there, and that were not.
+        fetched_bytes: bytes read from stores and kept.
+        evicted: files removed to make room, or by `Cache.evict`.
     """
 
     bytes: int
@@ -64,7 +64,7 @@ class CacheStatistics:
 
 
 class Pin:
-    """Files that stay in a cache until `release`, the end of a ``with``, or the end of the process."""
+    """Keeps files in a cache until `release`, the end of a ``with``, or the end of the process."""
 
     def __init__(self, cache: Cache, name: str) -> None:
         self._cache, self._name = cache, name
@@ -83,20 +83,20 @@ class Pin:
 class Cache:
     """Files of stores on a local disk: a bounded folder that all processes and ranks of a machine share.
 
-    What a dataset reads from a store (``fastpipe.ImageFolder("s3://bucket/train", cache=cache)``) is kept here, and
-    read from here the next time. Where the capacity is reached, the files that were used least recently go, but for
-    those that somebody has pinned. A file is whole or not there, whenever a process is killed; it is known by its
-    source, key, version (ETag) and part, so that one that changed in the store is another file.
+    Files that a dataset reads from a store (``fastpipe.ImageFolder("s3://bucket/train", cache=cache)``) are kept here,
+    and read from here the next time. When the capacity is reached, the least recently used files are evicted, except
+    pinned ones. A file is complete or not there, whenever a process is killed. It is identified by its source, key,
+    version (ETag) and part, so a file that changed in the store is another file.
 
-    A full disk makes the cache smaller: files are evicted to make room, and what can't be kept is read from the store
-    each time; a warning says so.
+    If the disk is full, files are evicted to make room; files that can't be kept are read from the store each time,
+    with a warning.
 
-    It is pickled by its folder; any thread may use it, and so may a forked child.
+    A cache pickles to its folder and capacity. Any thread may use it, and so may a forked child.
 
     Args:
-        folder: on a local disk; made where it is missing. Nothing else may be in there.
-        capacity: bytes at most, as an integer or a text such as ``"500 GB"`` or ``"1.5 TiB"``. Processes that give
-            different capacities each keep to their own.
+        folder: a folder on a local disk, without other files; made if it is missing.
+        capacity: the most bytes, as an integer or a text such as ``"500 GB"`` or ``"1.5 TiB"``. If processes give
+            different capacities, each applies its own.
 
     Raises:
         DatasetError: the folder holds other things or can't be written, or the capacity is no number of bytes.
@@ -111,17 +111,17 @@ class Cache:
 
     @staticmethod
     def is_in(folder: str | os.PathLike[str]) -> bool:
-        """Whether a folder is a cache's."""
+        """True if a folder is that of a cache."""
         return os.path.isfile(os.path.join(local_path(folder), MARK))
 
     def over(self, source: ByteSource) -> CachedSource:
-        """The source, read through this cache."""
+        """Returns the source, read through this cache."""
         return CachedSource(source, self)
 
     def find(self, file: RemoteFile) -> ArchiveMember | None:
-        """Finds a file in the cache, None if it isn't there; counts as a use, not as a hit.
+        """Finds a file in the cache; None if it isn't there. It counts as a use, not as a hit.
 
-        It may be evicted before it is read, unless it is pinned.
+        The file may be evicted before it is read, unless it is pinned.
         """
         disk = self._opened()
         one = file_id(file)
@@ -130,18 +130,18 @@ class Cache:
             size = os.stat(path).st_size
         except OSError:
             return None
-        if 0 <= file.length != size:  # somebody else's work: it is written whole, or not at all
+        if 0 <= file.length != size:  # changed by another program, as the cache writes files atomically
             disk.evict([one])
             return None
         disk.used(one)
         return ArchiveMember(str(file), path, 0, size)
 
     def fetch(self, files: Sequence[RemoteFile]) -> list[Fetched]:
-        """Finds files in the cache; those that aren't there are read from their sources and kept.
+        """Finds files in the cache; reads missing ones from their sources and keeps them.
 
         Returns:
-            For each file the `fastpipe.types.ArchiveMember` that it is here, its bytes where there is no room to keep
-            it, or the error that reading it led to.
+            For each file, the `fastpipe.types.ArchiveMember` of its copy in the cache, its bytes if there is no room to
+            keep it, or the error that reading it raised.
         """
         found: list[Fetched] = []
         for start in range(0, len(files), _AT_ONCE):
@@ -154,7 +154,7 @@ class Cache:
         return found
 
     def get(self, file: RemoteFile) -> bytes:
-        """A file's bytes: from here, or from its source, and then it is kept.
+        """Reads a file from the cache, or from its source and keeps it.
 
         Raises:
             OSError: it can't be read from its source.
@@ -164,14 +164,14 @@ class Cache:
             raise found
         if isinstance(found, bytes):
             return found
-        with contextlib.suppress(OSError):  # evicted this moment
+        with contextlib.suppress(OSError):  # it was evicted in between
             data = Path(found.container if isinstance(found, ArchiveMember) else found).read_bytes()
             if file.length < 0 or len(data) == file.length:
                 return data
         return without_cache(file.source).read_file(file)
 
     def fetch_missing(self, files: Sequence[RemoteFile]) -> list[Fetched]:
-        """Reads files from their sources, whether they are here or not, and keeps them; returns what `fetch` does."""
+        """Reads files from their sources, even if they are in the cache, and keeps them; returns what `fetch` does."""
         found: dict[int, Fetched] = {}
         for source, places in by_source(files):
             found |= zip(places, without_cache(source).fetch([files[place] for place in places]), strict=True)
@@ -181,10 +181,11 @@ class Cache:
         return [found[place] for place in range(len(files))]
 
     def put(self, files: Sequence[tuple[RemoteFile, bytes]]) -> list[ArchiveMember | None]:
-        """Keeps files whose bytes are at hand.
+        """Keeps files whose bytes are given.
 
         Returns:
-            Where each lies; None where there is no room for it, since the capacity is too small or all else is held.
+            Each file's copy in the cache; None if there is no room, as the capacity is too small or all other files are
+            pinned.
         """
         if not files:
             return []
@@ -197,10 +198,9 @@ class Cache:
         ]
 
     def pin(self, files: Iterable[RemoteFile]) -> Pin:
-        """Keeps files from being evicted, those that aren't there yet, too, until the pin is released.
+        """Keeps files from being evicted until the pin is released, including files that aren't in the cache yet.
 
-        A pin ends with the process that asked for it, however that ends. Call it before an epoch, with all that the
-        epoch reads.
+        A pin also ends with its process, however that ends. Call this before an epoch, with all files of the epoch.
         """
         return Pin(self, self._opened().pin([file_id(file) for file in files]))
 
@@ -209,21 +209,21 @@ class Cache:
         return self._opened().evict([file_id(file) for file in files])
 
     def clear(self) -> None:
-        """Removes all files that no running epoch has pinned."""
+        """Removes all files that aren't pinned."""
         self._opened().clear()
 
     def check(self) -> int:
-        """Reads every file, and removes those that aren't what was written; returns their number."""
+        """Reads every file, and removes those whose bytes have changed; returns their number."""
         return self._opened().check()
 
     def statistics(self) -> CacheStatistics:
-        """Counts what there is, and what happened so far."""
+        """The cache's size and counters."""
         disk = self._opened()
         disk.flush()
         return CacheStatistics(capacity=self.capacity, pinned=disk.count_pinned(), **disk.manifest.counters())
 
     def _opened(self) -> CacheFolder:
-        """The folder as this process has it open: a forked child opens it anew, as does a pickled copy."""
+        """The folder, opened once in each process: a forked child and an unpickled copy open it again."""
         disk = self._disk
         if disk is None or disk.process != os.getpid():
             with LOCK:
@@ -240,7 +240,7 @@ class Cache:
 
 
 class CachedSource(ByteSource):
-    """A source that is read through a cache: see `Cache.over`. It has files as a whole, so none is read by ranges."""
+    """A source that is read through a cache, see `Cache.over`. It caches whole files, so it doesn't read ranges."""
 
     ranges_from = None
 
@@ -267,7 +267,7 @@ class CachedSource(ByteSource):
         return self.source.url(key)
 
     def read(self, key: str, offset: int = 0, length: int = -1) -> bytes:
-        """Reads from the store itself: the cache knows files by their version, which a key doesn't tell."""
+        """Reads from the store, as a key alone doesn't give the version by which the cache knows a file."""
         return self.source.read(key, offset, length)
 
     def fetch(self, files: Sequence[RemoteFile]) -> Sequence[Fetched]:
@@ -285,10 +285,10 @@ def file_id(file: RemoteFile) -> bytes:
 
 
 def parse_size(capacity: int | str) -> int:
-    """``"500 GB"`` as a number of bytes.
+    """Converts a size such as ``"500 GB"`` to a number of bytes.
 
     Raises:
-        DatasetError: it is none.
+        DatasetError: it isn't a valid size.
     """
     if isinstance(capacity, str):
         match = _SIZE.fullmatch(capacity)
@@ -300,5 +300,5 @@ def parse_size(capacity: int | str) -> int:
 
 
 def without_cache(source: Source) -> ByteSource:
-    """The source itself, without a cache before it."""
+    """The source itself, without its cache if it has one."""
     return source.source if isinstance(source, CachedSource) else cast(ByteSource, source)

@@ -1,4 +1,4 @@
-"""A conformance check of a `ByteSource`: for the tests of those who write their own."""
+"""A conformance check for a `ByteSource` that a user wrote."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ _MISSING = "fastpipe/no-such-file.jpg"
 
 
 def check_source(source: ByteSource, files: int = 8) -> None:
-    """Reads some files of a source in every way that fastpipe does, and compares.
+    """Reads some files of a source in every way that fastpipe does, and compares the results.
 
-    For a test of yours: ``def test_my_source(): fastpipe.sources.check_source(MySource(…))``. The source needs a file
-    at least, and mustn't change meanwhile.
+    Use it in a test: ``def test_my_source(): fastpipe.sources.check_source(MySource(…))``. The source needs at least
+        one
+    file, and mustn't change meanwhile.
 
     Args:
-        source: to look at.
+        source: the source to check.
         files: how many files to read, the smallest ones.
 
     Raises:
-        AssertionError: it breaks a promise; names all that it breaks, one a line.
+        AssertionError: the source violates the interface; the message has one line for each violation.
     """
     broken: list[str] = []
     _look(source, files, broken)
@@ -37,7 +38,7 @@ def check_source(source: ByteSource, files: int = 8) -> None:
 
 @contextlib.contextmanager
 def _attempt(broken: list[str], text: str, end: str = ".") -> Iterator[None]:
-    """Notes that what is done within raises."""
+    """Adds a line to `broken` if the block raises."""
     try:
         yield
     except Exception as error:  # of a source that is somebody's own
@@ -112,7 +113,7 @@ def _look_at_a_missing_key(source: ByteSource, broken: list[str]) -> None:
 
 
 def _look_elsewhere(source: ByteSource, whole: dict[Entry, bytes], broken: list[str]) -> None:
-    """Reads by threads, and as in other processes."""
+    """Checks reading in threads, and from a pickled copy as in other processes."""
     often, expected = 4 * [*whole], 4 * [*whole.values()]
     with ThreadPoolExecutor(_THREADS) as pool, _attempt(broken, f"read() in {_THREADS} threads at once"):
         if [*pool.map(source.read, [entry.key for entry in often])] != expected:

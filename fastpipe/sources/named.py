@@ -1,4 +1,4 @@
-"""The source of bytes that a user means by the root of a data set."""
+"""Opens the source of bytes for the root of a dataset."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ def source_of(root: str | os.PathLike[str] | ByteSource | None, cache: Cache | N
     """The source of a root's files; None for this machine's file system.
 
     Args:
-        root: a folder, a source, or a URL of one.
-        cache: what keeps the source's files; None for nothing.
+        root: a folder, a source, or a store's URL.
+        cache: the cache that keeps the source's files; None for none.
 
     Raises:
-        DatasetError: there is a cache and nothing to keep in it, or no package for such a store.
+        DatasetError: a cache is given for local files, or there is no package for such a store.
     """
     if isinstance(root, str) and is_url(root):
         root = RemoteSource(root)

@@ -1,4 +1,4 @@
-"""A file of a store as Python has files: read by parts, and only those that somebody asks for."""
+"""Opens a file of a store as a Python file object that reads only the requested parts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import IO, Any
 from fastpipe.types import RemoteFile
 
 _BLOCK = 4 << 20
-"""Bytes that are read at once: on the way from one member of an archive to the next most are passed over anyway."""
+"""Bytes of one read: most bytes between an archive's member headers are skipped anyway."""
 
 
 class _Ranged(io.RawIOBase):
@@ -39,7 +39,7 @@ class _Ranged(io.RawIOBase):
 
 
 def open_seekable(path: str) -> IO[bytes]:
-    """Opens a file, of this machine or of a store, for reading.
+    """Opens a file, local or in a store, for reading.
 
     Raises:
         OSError: it can't be opened.

@@ -1,4 +1,4 @@
-"""`RemoteSource`: stores by fsspec, with the name of the store in the URL."""
+"""`RemoteSource`: stores that fsspec reads, given by URL."""
 
 from __future__ import annotations
 
@@ -27,34 +27,35 @@ _S3_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "FSSPEC_S3_ENDPOINT_
 
 
 FileInfo = dict[str, Any]
-"""A file or folder as a file system of fsspec tells of it: ``name``, ``type``, ``size``, and what its store has."""
+"""fsspec's description of a file or folder: ``name``, ``type``, ``size``, and the store's own entries."""
 
 
 class Folder(NamedTuple):
     """The content of a folder in a store."""
 
-    files: list[Entry]  # in it, with their whole keys
-    folders: list[str]  # the keys of those in it
+    files: list[Entry]  # the files in it, with whole keys
+    folders: list[str]  # the whole keys of the folders in it
 
 
 class RemoteSource(ByteSource):
     """The files below a URL that fsspec knows: ``s3://``, ``gs://``, ``https://``, ``memory://`` and many more.
 
-    ``fastpipe.ImageFolder("s3://bucket/train")`` makes one by itself; make it yourself to give options. What fails for
-    the moment is tried again, after pauses that grow. Credentials are fsspec's matter: those that the store's own tools
-    find (environment variables, config files, instance roles), `fsspec.config`, or options.
+    ``fastpipe.ImageFolder("s3://bucket/train")`` makes one itself; make one yourself to give options. Requests that
+    fail for a passing reason are repeated, after growing pauses. fsspec finds the credentials: those of the store's own
+    tools (environment variables, config files, instance roles), `fsspec.config`, or options.
 
     Args:
-        url: what keys are relative to: a bucket, a folder in it.
-        concurrency: how many requests are under way at once.
-        tries: how often a request is made before it counts as failed.
-        timeout_s: how long one may take, in stores that fsspec talks to asynchronously, as to S3, Google's and HTTP.
-        ranges_from: as of `ByteSource`: bytes of a packed image from which on only the rows that a crop needs are asked
-            for; None for never. Less than the default where the store answers at once, or each byte costs.
-        options: fsspec's of that store, such as ``anon=True`` or ``endpoint_url=``.
+        url: the URL that keys are relative to: a bucket or a folder in one.
+        concurrency: the number of requests at once.
+        tries: the number of attempts before a request counts as failed.
+        timeout_s: the timeout of a request in seconds, for stores that fsspec talks to asynchronously, such as S3,
+            Google's and HTTP.
+        ranges_from: as in `ByteSource`: the size in bytes from which only the rows that a crop needs are read of a
+            packed image; None for never. Choose less than the default if the store has low latency, or bills each byte.
+        options: fsspec's options for the store, such as ``anon=True`` or ``endpoint_url=``.
 
     Raises:
-        DatasetError: fsspec or its package for that store isn't installed, or it knows no such store.
+        DatasetError: fsspec or its package for the store isn't installed, or it knows no such store.
     """
 
     _remote: tuple[int, AbstractFileSystem, str] | None = None
@@ -86,7 +87,7 @@ class RemoteSource(ByteSource):
     @property
     def name(self) -> str:
         host = urlsplit(self._url).netloc
-        url = self._url.replace(host, host.rpartition("@")[2], 1)  # a password is no matter for messages
+        url = self._url.replace(host, host.rpartition("@")[2], 1)  # keep passwords out of messages
         return url if url.endswith("://") else url.rstrip("/")
 
     @property
@@ -98,7 +99,7 @@ class RemoteSource(ByteSource):
 
     def above(self, count: int) -> RemoteSource:
         """The source `count` folders above this one, with the same options."""
-        made = copy.copy(self)  # but for what is open
+        made = copy.copy(self)  # without the open file system
         made._url = self._url.rstrip("/").rsplit("/", count)[0]
         return made
 
@@ -117,7 +118,7 @@ class RemoteSource(ByteSource):
         for about in with_retries(lambda: self._listed(folder), self.url(folder), self.tries):
             name = about["name"]
             key = self._key(name)
-            if not key or key.rstrip("/") == folder or "?" in name:  # a marker of the folder itself, a link of a page
+            if not key or key.rstrip("/") == folder or "?" in name:  # a folder's marker, or a web page's link
                 continue
             if about.get("type") == "directory":
                 folders.append(key.rstrip("/"))
@@ -134,7 +135,7 @@ class RemoteSource(ByteSource):
     def read_file(self, file: RemoteFile) -> bytes:
         if file.length < 0 and file.whole:
             return self.read(file.key)
-        # One byte more of what is all of a file: that it has grown shows, and nobody asks for its size first.
+        # For a whole file, request one byte more, which shows that it has grown, without a request for its size.
         wanted = file.length + file.whole
         return with_retries(lambda: self._read(file.key, file.offset, wanted, file.length), str(file), self.tries)
 
@@ -146,7 +147,7 @@ class RemoteSource(ByteSource):
                 limits["end"] = offset + length
             try:
                 data = bytes(self._call("cat_file", self._path(key), **limits))
-            except Exception as error:  # clients say so in errors of their own
+            except Exception as error:  # clients raise errors of their own for a range past the end
                 if not _is_behind_the_end(error):
                     raise
         if 0 <= length < len(data):
@@ -174,7 +175,7 @@ class RemoteSource(ByteSource):
         return found
 
     def _call(self, method: str, path: str, **arguments: Any) -> Any:
-        """A method of the file system, with a limit in time where that can be had."""
+        """Calls a method of the file system, with a timeout if it supports one."""
         system, _ = self._opened()
         asynchronous = getattr(system, f"_{method}", None) if getattr(system, "async_impl", False) else None
         if asynchronous is None:
@@ -188,7 +189,7 @@ class RemoteSource(ByteSource):
         return self._url.startswith(("http://", "https://"))
 
     def _path(self, key: str) -> str:
-        """The path of a key in the file system."""
+        """Converts a key to a path in the file system."""
         start = self._opened()[1]
         if not key:
             return start
@@ -199,7 +200,7 @@ class RemoteSource(ByteSource):
         return unquote(key) if self._is_http else key
 
     def _opened(self) -> tuple[AbstractFileSystem, str]:
-        """The file system, made in each process anew, and the URL's path in it."""
+        """The file system, made once in each process, and the URL's path in it."""
         if self._remote is None or self._remote[0] != os.getpid():
             self._remote = (os.getpid(), *self._made())
         return self._remote[1:]
@@ -231,12 +232,12 @@ class RemoteSource(ByteSource):
 
 def _entry(key: str, about: FileInfo) -> Entry:
     size = about.get("size")
-    # Which of these there is says the store.
+    # Stores differ in which of these keys they have.
     state = next((about[name] for name in _STATES if about.get(name)), "")
     etag = str(state.timestamp() if isinstance(state, datetime) else state).strip('"')
     return Entry(key, -1 if size is None else int(size), etag)
 
 
 def _is_behind_the_end(error: Exception) -> bool:
-    """Whether a store refuses a range since the file ends before it."""
+    """True if a store refused a range because the file ends before it."""
     return status_of(error) == 416 or "range is not satisfiable" in str(error) or "InvalidRange" in str(error)

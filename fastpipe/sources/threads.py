@@ -1,4 +1,4 @@
-"""Threads of this process that wait for disks and stores: for the items of one call, or kept from call to call."""
+"""Threads that wait for disks and stores: for one call's items, or kept from call to call."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from typing import NamedTuple, TypeVar
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_AHEAD = 4  # items for each thread, of which one is under way
+_AHEAD = 4  # items queued for each thread, including the running one
 
 
 def threads_for_files() -> int:
-    """Threads for listing and opening files: they mostly wait for the disk."""
+    """The number of threads for listing and opening files, which mostly wait for the disk."""
     return min(32, 4 * (os.cpu_count() or 1))
 
 
 def map_in_threads(
     function: Callable[[Item], Result], items: Iterable[Item], threads: int = 0
 ) -> Iterator[tuple[int, Result]]:
-    """Calls a function for each item, and yields the items' numbers and results in order, as `Cluster.map` does.
+    """Calls a function for each item in threads, and yields (number of the item, result) in order.
 
     Args:
-        function: takes an item.
-        items: taken a few ahead.
-        threads: how many; 0 for none but the caller's.
+        function: called with an item.
+        items: the items, taken a few ahead.
+        threads: the number of threads; 0 for the caller's alone.
     """
     if not threads:
         yield from enumerate(map(function, items))
@@ -50,7 +50,7 @@ def map_in_threads(
 
 
 class Threads(NamedTuple):
-    """Threads, the process that they are of, and how many they are."""
+    """A pool of threads, the process that it belongs to, and its number of threads."""
 
     process: int
     number: int
@@ -58,7 +58,7 @@ class Threads(NamedTuple):
 
 
 def kept_threads(kept: Threads | None, number: int, name: str) -> Threads:
-    """The threads at hand if they are that many and this process's own, else new ones: a fork inherits no threads."""
+    """Returns the kept pool if it has that number of threads and belongs to this process; else a new one."""
     if kept is not None and (kept.process, kept.number) == (os.getpid(), number):
         return kept
     return Threads(os.getpid(), number, ThreadPoolExecutor(number, name))
