@@ -1,4 +1,4 @@
-"""The content of fastpipe's cache folder, and how it is cleared: nothing in it can't be made again."""
+"""Lists and clears fastpipe's cache folder; everything in it can be made again."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _KINDS = {
     "folders": "indexes of folders",
     "lists": "indexes of lists",
     "unpacked": "images of compressed Parquet files",
-    "listings": "listings of stores that were interrupted",
-    "cluster": "work on a cluster that was interrupted",
+    "listings": "interrupted listings of stores",
+    "cluster": "interrupted work on a cluster",
     "annotations": "annotation files of detection",
 }
 
 
 def cache_contents() -> dict[str, Any]:
-    """The folder, and of each kind of thing in it how many there are and their bytes.
+    """The folder, and for each kind of content the number of entries and their bytes.
 
     Raises:
         ConfigError: the user has no home folder, and FASTPIPE_CACHE names no other one.
@@ -44,15 +44,15 @@ def cache_contents() -> dict[str, Any]:
 
 
 def store_cache(folder: str) -> Cache:
-    """The cache of files from stores in a folder.
+    """Opens the cache of files from stores in a folder.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: the folder holds no such cache.
     """
     if not Cache.is_in(folder):
         raise ConfigError(
             f"{folder} is no cache of files from stores: give the folder that fastpipe.Cache was made with, or none to "
-            "see what is kept of indexes."
+            "see the cache of indexes."
         )
     return Cache(folder)
 
@@ -60,15 +60,15 @@ def store_cache(folder: str) -> Cache:
 def store_cache_contents(cache: Cache) -> dict[str, Any]:
     """The content of a cache of files from stores."""
     about = asdict(cache.statistics())
-    del about["capacity"]  # is told by whoever makes it, and kept nowhere
+    del about["capacity"]  # given to each `Cache` object, not stored
     return {"schema": "fastpipe-store-cache/1", "folder": cache.folder, **about}
 
 
 def clear_cache() -> list[str]:
-    """Removes all that fastpipe put there, and nothing else that may be in that folder.
+    """Removes everything that fastpipe put into its cache folder, and nothing else.
 
     Returns:
-        What had to stay, each with the reason: something that is being written just now, or can't be removed.
+        The entries that had to stay, each with the reason: it is being written, or can't be removed.
     """
     left = []
     for kind in _KINDS:
@@ -85,7 +85,7 @@ def clear_cache() -> list[str]:
                 left.append(f"{entry}: in use")
             except OSError as error:
                 left.append(f"{entry}: {error.strerror or error}")
-        with contextlib.suppress(OSError):  # not empty, or not there
+        with contextlib.suppress(OSError):  # it isn't empty, or doesn't exist
             (cache_folder() / kind).rmdir()
     return left
 

@@ -1,4 +1,4 @@
-"""The transform, or any other object, that ``module:name`` or ``file.py:name`` on the command line means."""
+"""Imports the object that ``module:name`` or ``file.py:name`` on the command line names, such as a transform."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _HOW = "give MODULE:NAME or FILE.py:NAME, such as train:transform or train.py:tr
 
 
 def load_transform(place: str | None) -> Any:
-    """The transform of a place: the object itself, what a function there makes, or the transform of a dataset there.
+    """Loads the transform at a place: the object itself, the result of a function, or a dataset's transform.
 
     Raises:
-        PlanError: there is no such object, or it is none that can be called with an image.
+        PlanError: there is no such object, or it can't be called with an image.
     """
     if place is None:
         return standard_transform()
@@ -44,14 +44,14 @@ def load_transform(place: str | None) -> Any:
 
 
 def find_object(place: str) -> Any:
-    """The object of a place such as ``"package.module:attribute.attribute"`` or ``"scripts/train.py:attribute"``.
+    """Imports the object at a place such as ``"package.module:attribute.attribute"`` or ``"scripts/train.py:name"``.
 
-    A function or class that can be called without arguments is called: what it makes is the object. Modules are looked
-    for in the current folder, too.
+    A function or class that can be called without arguments is called, and its result is the object. Modules are also
+    searched in the current folder.
 
     Raises:
-        PlanError: it isn't ``module:name``, there is no such module, file or name, or the user's code fails: the error
-            and its line are named.
+        PlanError: the place isn't ``module:name``, there is no such module, file or name, or the user's code fails; the
+            message has its error and line.
     """
     module_name, colon, name = place.rpartition(":")
     if place.endswith(".py") and ":" not in os.path.basename(place):
@@ -89,7 +89,7 @@ def _import(place: str, module_name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         missing = error.name or ""
         if module_name != missing and not module_name.startswith(f"{missing}."):
-            raise  # the module is there; something that it imports isn't
+            raise  # the module exists, but not one that it imports
         raise PlanError(
             f"{place!r}: no module is called {missing!r}; give it as in an import statement, from the folder it is in, "
             "or as FILE.py:NAME"
@@ -97,7 +97,7 @@ def _import(place: str, module_name: str) -> ModuleType:
 
 
 def _load_file(place: str, file: str) -> ModuleType:
-    """A Python file as a module; its folder is searched for what it imports, as when it is run."""
+    """Imports a Python file as a module; its folder is searched for its imports, as when it is run."""
     path = absolute_path(file)
     if not os.path.isfile(path):
         raise PlanError(f"{place!r}: there is no file {path}")
@@ -107,13 +107,13 @@ def _load_file(place: str, file: str) -> ModuleType:
     known_file = getattr(known, "__file__", None) or ""
     if known is not None and os.path.exists(known_file) and os.path.samefile(known_file, path):
         return known
-    if known is not None:  # train.py is called as another module that is loaded: both stay
+    if known is not None:  # another loaded module has this name: keep both
         name = f"{name} of {path}"
     spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None  # a name that ends in .py has a loader
+    assert spec is not None  # every name that ends in .py has a loader
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # pickling the module's functions to a worker looks here
+    sys.modules[name] = module  # needed to pickle the module's functions to a worker
     try:
         spec.loader.exec_module(module)
     except BaseException:
@@ -128,7 +128,7 @@ def _search_in(folder: str) -> None:
 
 
 def _made(place: str, found: object) -> object:
-    """The object itself or, for a function or class that needs no arguments, what it makes."""
+    """Returns the object itself, or the result of a function or class that needs no arguments."""
     if not (inspect.isroutine(found) or inspect.isclass(found) or isinstance(found, functools.partial)):
         return found
     try:
@@ -141,7 +141,7 @@ def _made(place: str, found: object) -> object:
                 f"{place!r} is a class that can't be made without arguments ({error}): name an object of it, "
                 "or a function without arguments that makes one"
             ) from error
-        return found  # a function of the image, which is a transform as well
+        return found  # a function that takes the image is a transform as well
     try:
         made = found()
     except Exception as error:  # the user's function may raise anything
@@ -162,7 +162,7 @@ def _described(found: object) -> str:
 
 
 def standard_transform() -> Any:
-    """The transform of ImageNet's training scripts: random crop to 224×224, flip, ``ToTensor``, ``Normalize``."""
+    """ImageNet's usual training transform: random crop to 224×224, flip, ``ToTensor``, ``Normalize``."""
     from fastpipe import transforms as T
 
     return T.Compose(

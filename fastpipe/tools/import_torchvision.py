@@ -1,4 +1,4 @@
-"""torchvision, also beside a torch that it wasn't built for."""
+"""Imports torchvision, also beside a torch that it wasn't built for."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import torch
 
 from fastpipe.errors import FastpipeError
 
-_kept: list[object] = []  # a torch library takes its declarations along when it is collected
+_kept: list[object] = []  # keeps torch libraries alive, whose declarations would be removed with them
 
 
 def import_torchvision() -> Any:
-    """torchvision, or what of it is written in Python: transforms and datasets.
+    """Imports torchvision; if its compiled part doesn't load, only its Python part: transforms and datasets.
 
-    A wheel of torchvision is built for one torch. Beside another (a CPU-only one, say) its compiled part doesn't load,
-    and the import fails for want of two operators' declarations alone: these are then made here.
+    A wheel of torchvision is built for one torch. With another torch (such as a CPU-only one) its compiled part doesn't
+    load, and the import fails only because two operators aren't declared: this function then declares them.
 
     Raises:
-        FastpipeError: it isn't installed, or doesn't load for another reason.
+        FastpipeError: torchvision isn't installed, or doesn't load for another reason.
     """
     try:
         try:
@@ -29,7 +29,7 @@ def import_torchvision() -> Any:
             if "torchvision::nms" not in str(error):
                 raise
             for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
-                del sys.modules[name]  # half imported
+                del sys.modules[name]  # partly imported
             _declare_operators()
             return importlib.import_module("torchvision")
     except Exception as error:  # a build for another torch fails in many ways

@@ -1,4 +1,4 @@
-"""The tools' inputs: a folder, files, a list, a dataset or a loader that a user names, as what they look at."""
+"""Opens the tools' inputs: a folder, files, a list, a dataset or a loader."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ _OTHER_ENDINGS = (
     *(".apng", ".avif", ".gif", ".heic", ".heif", ".ico", ".jfif", ".jp2", ".jpe", ".jxl", ".pbm", ".pnm", ".psd"),
     *(".svg", ".tga", ".arw", ".cr2", ".cr3", ".dng", ".nef", ".orf", ".raw", ".rw2"),
 )
-"""Endings of images that `ImageFolder` doesn't list: a folder of phones' photos must not seem sound by being empty."""
+"""Endings of images that `ImageFolder` doesn't list; reported, so that a folder of them doesn't pass as empty."""
 
 
 def choose_files(
     files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], count: int, seed: int = 0
 ) -> list[str]:
-    """Up to ``count`` image files: those that are given, or some from all over a folder.
+    """Returns up to ``count`` image files: the given ones, or some from all over a folder.
 
-    A folder's files are taken from its subfolders in turn, in an order that the seed decides, and only as many
-    folders are listed as that needs: a folder of millions of files costs no more than a small one. A file that is named
-    may have any extension.
+    A folder's files are taken from its subfolders in turn, in an order fixed by the seed. Only the folders needed are
+    listed, so a folder of millions of files takes no longer than a small one. A file given by name may have any
+    extension.
 
     Raises:
         DatasetError: a path doesn't exist, or no image is found.
@@ -56,7 +56,7 @@ def choose_files(
     if len(paths) == 1 and (container := named_container(given[0])) is not None:
         index = container.index
         return index.paths(np.array(sorted(rng.sample(range(len(index)), min(count, len(index)))), np.int64))
-    # An empty path would be the current folder, and os.path says of one that is too long that it isn't there.
+    # An empty path would mean the current folder; for a too long path, os.path.exists returns False.
     missing = next((one for one, path in zip(given, paths, strict=True) if not one or not os.path.exists(path)), None)
     if missing is not None:
         shown = os.fspath(missing) or "path in ''"
@@ -80,20 +80,20 @@ def dataset_of(
     count: int,
     seed: int = 0,
 ) -> ImageList:
-    """An `ImageList` of what `choose_files` chooses; the label of each is its folder's name."""
+    """An `ImageList` of the files that `choose_files` returns; each file's label is its folder's name."""
     chosen = choose_files(files, count, seed)
     return ImageList((chosen, [Path(path).parent.name for path in chosen]), transform)
 
 
 def _images_below(folder: str, rng: random.Random, seen: set[str]) -> Iterator[str]:
     real = os.path.realpath(folder)
-    if real in seen:  # a link that leads back
+    if real in seen:  # a link that leads back to a visited folder
         return
     seen.add(real)
     try:
         with os.scandir(folder) as entries:
             listed = sorted(entries, key=lambda entry: entry.name)
-    except OSError:  # no right to look, or a loop of links
+    except OSError:  # no permission, or a loop of links
         return
     rng.shuffle(listed)
     images, folders = [], []
@@ -108,19 +108,19 @@ def _images_below(folder: str, rng: random.Random, seen: set[str]) -> Iterator[s
 
 
 def _in_turn(sources: list[Iterator[str]]) -> Iterator[str]:
-    """Yields one of each source after the other, until all are used up."""
+    """Yields one item of each source in turn, until all are exhausted."""
     for some in itertools.zip_longest(*sources):
         yield from (path for path in some if path is not None)
 
 
 def open_dataset(path: str | os.PathLike[str], transform: Transform | None) -> ImageDataset:
-    """The dataset of whatever a path names; raises DatasetError where there is no image."""
+    """Opens a dataset of the images that a path names; raises DatasetError if there are none."""
     index = named_images(path).index
     return ImageList(index, transform, root=index.root or None)
 
 
 def index_of(source: object, options: BuildOptions = DEFAULT_OPTIONS) -> ImageIndex:
-    """The files of whatever a path names, of an `ImageIndex` or a dataset.
+    """Returns the index of the images that a path names, an `ImageIndex` has, or a dataset has.
 
     Raises:
         DatasetError: none of these, or there is no image.
@@ -142,7 +142,7 @@ def index_of(source: object, options: BuildOptions = DEFAULT_OPTIONS) -> ImageIn
 
 
 def other_images(index: ImageIndex) -> dict[str, int]:
-    """The number of images for each ending that the datasets don't read, in the class folders of this machine."""
+    """For each image ending that datasets don't read, the number of such files in local class folders."""
     if index.table.folders is None or index.source is not None:
         return {}
     return {ending: count for ending, count in files_left_out(index).items() if ending in _OTHER_ENDINGS}
@@ -150,12 +150,12 @@ def other_images(index: ImageIndex) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Subject:
-    """A dataset and how its batches are made."""
+    """A dataset and the settings of its batches."""
 
-    name: str  # for the report
-    loader: TorchDataLoader[Any]  # its settings are those that every probe uses
-    batch_size: int  # of the training
-    workers: int | None  # of the training; None where nobody said
+    name: str  # its name in the report
+    loader: TorchDataLoader[Any]  # the loader whose settings all probes use
+    batch_size: int  # the training's batch size
+    workers: int | None  # the training's number of workers; None if not given
 
     @property
     def dataset(self) -> Any:
@@ -163,12 +163,12 @@ class Subject:
 
     @property
     def planned(self) -> ImageDataset | None:
-        """The dataset of fastpipe's that decodes by plan; None where it is another kind of dataset."""
+        """The dataset if it is fastpipe's and plans its decoding; else None."""
         return self.dataset if isinstance(self.dataset, ImageDataset) and self.dataset.plans else None
 
     @property
     def prefetch(self) -> int:
-        """Batches that each worker makes ahead."""
+        """The number of batches that each worker prefetches."""
         return self.loader.prefetch_factor or 2
 
     @property
@@ -177,14 +177,14 @@ class Subject:
 
     @property
     def options(self) -> BatchSpec | None:
-        """The request to the dataset where whole batches are."""
+        """The options for whole batches of the dataset; None if it is asked for lists of samples."""
         collate = self.loader.collate_fn
         asked = isinstance(collate, BatchCollate) and collate.collate is default_collate
         return collate.options if asked and isinstance(collate, BatchCollate) else None
 
     @property
     def context(self) -> BaseContext | str | None:
-        """The start method of worker processes; None for the system's way."""
+        """The start method of worker processes; None for the system's default."""
         context: BaseContext | str | None = self.loader.multiprocessing_context
         return context
 
@@ -213,14 +213,14 @@ class Subject:
 
     @property
     def in_python(self) -> str:
-        """The reason that keeps batches from being made ahead by threads; empty where nothing does."""
+        """Names the part that keeps threads from making batches ahead; empty if none does."""
         return gil_bound_part_within(self.dataset) or (
             "" if self._own_collate in (None, *DRAW_NOTHING) else "the collate_fn"
         )
 
     @property
     def _own_collate(self) -> Any:
-        """The user's function; None where the loader has its own, which it makes anew."""
+        """The user's collate function; None if the loader has torch's or fastpipe's default."""
         collate = self.loader.collate_fn
         while isinstance(collate, (BatchCollate, CollateGood)):
             collate = collate.collate
@@ -228,10 +228,10 @@ class Subject:
 
 
 def subject_of(given: object, transform: Transform | None, batch_size: int | None, workers: int | None) -> Subject:
-    """Makes a subject of a path, with that transform, of a map-style dataset or a loader.
+    """Makes a subject of a path with a transform, of a map-style dataset, or of a loader.
 
     Raises:
-        DatasetError: none of these, or nothing in it.
+        DatasetError: `given` is none of these, or has no samples.
     """
     if isinstance(given, TorchDataLoader):
         name, loader = f"a {type(given).__name__} of {type(given.dataset).__name__}", given
@@ -263,6 +263,6 @@ def subject_of(given: object, transform: Transform | None, batch_size: int | Non
             f"doctor got {len(dataset)} samples, batch_size={batch_size}, workers={workers}: give it at least one "
             "sample, a batch size of at least 1 and no negative number of workers."
         )
-    if loader is None:  # with boxes and masks, nothing says that samples can be stacked
+    if loader is None:  # samples with boxes and masks may not be stackable
         loader = DataLoader(dataset, batch_size, collate_fn=collate_fn if recipes.is_joint(dataset) else None)
     return Subject(name, loader, batch_size, workers)

@@ -1,4 +1,4 @@
-"""Pictures of a dataset's samples: originals, augmentations, and what was drawn for each, as one picture."""
+"""Draws a picture of a dataset's samples: originals, augmentations, and the parameters drawn for each."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ _MARKS = (
 )
 _ROWS_A_PAGE = 40
 _MOST_VIEWS, _LARGEST_SIDE = 400, 1 << 14
-_MOST_OF_ONE = 4  # pictures shown of a sample that is several images
+_MOST_OF_ONE = 4  # the most pictures shown of a sample that is several images
 _UNSEEN = frozenset({"ConvertImageDtype", "Normalize", "PILToTensor", "ToPILImage", "ToTensor"})
 
 
 @dataclass(slots=True)
 class Sheet:
-    """A preview, and what is wrong with what it shows.
+    """A preview, and the samples that can't be shown.
 
     Attributes:
-        pages: the grids, of up to 40 rows each.
-        samples: how many samples were asked for.
-        failed: for each sample that can't be shown, its path and the reason.
-        broken: of these, the samples for which the transform raised an error that names no mistake of the file's.
+        pages: grids of up to 40 rows each.
+        samples: the number of requested samples.
+        failed: path and reason for each sample that can't be shown.
+        broken: the samples among these whose error is the transform's fault, not the file's.
     """
 
     pages: list[Image.Image]
@@ -65,7 +65,7 @@ class Sheet:
 
     @property
     def picture(self) -> Image.Image:
-        """The first page, which mostly is the only one."""
+        """The first page, usually the only one."""
         return self.pages[0]
 
 
@@ -78,10 +78,10 @@ def preview(
     seed: int = 0,
     side: int = 224,
 ) -> Image.Image:
-    """A picture of some samples: the original of each, augmentations, and their drawn parameters in words.
+    """Draws a picture of some samples: each original, its augmentations, and their drawn parameters in words.
 
-    The original carries an outline, in each augmentation's colour, of the region that was decoded for it. Normalised
-    tensors are shown as they were before. No generator moves. A notebook shows the picture by itself.
+    For each augmentation, the original has an outline of the decoded region in the augmentation's colour. Normalised
+    tensors are shown as they were before. The state of generators doesn't change. A notebook displays the result.
 
     Args:
         dataset: an `ImageFolder`, `ImageList` or another dataset of fastpipe, or a ``torch.utils.data.Subset`` of it.
@@ -92,8 +92,8 @@ def preview(
         side: the largest width and height of a picture in it, in pixels.
 
     Raises:
-        DatasetError: the dataset is none of fastpipe's, or an index isn't in it.
-        PlanError: the transform gives something that is no image, or fails for all samples: its line is named.
+        DatasetError: the dataset isn't one of fastpipe's, or has no sample at an index.
+        PlanError: the transform returns no image, or fails for all samples; the message names its line.
         ValueError: a number is out of its range.
     """
     behind, _ = unwrap_subsets(dataset)
@@ -118,14 +118,14 @@ def preview_files(
     side: int = 224,
     progress: bool = False,
 ) -> Sheet:
-    """`preview` of up to ``count`` files from all over a folder.
+    """Draws a `preview` of up to ``count`` files from all over a folder.
 
     Args:
-        files: as `choose_files` takes them.
-        transform: any.
-        count: how many files.
+        files: as in `choose_files`.
+        transform: any transform.
+        count: the number of files.
         views, seed, side: as in `preview`.
-        progress: show a bar on a terminal where it takes long.
+        progress: show a progress bar in a terminal if it takes long.
     """
     dataset = dataset_of(files, transform, count, seed)
     return _sheet(dataset, range(len(dataset)), views, seed, side, progress=progress)
@@ -142,7 +142,7 @@ def _sheet(
     progress: bool = False,
     most: int = _ROWS_A_PAGE,
 ) -> Sheet:
-    """The preview of these samples; ``numbered`` names their indices, ``most`` is for the rows of a page."""
+    """Makes the preview of some samples; ``numbered`` shows their indices, ``most`` is the most rows of a page."""
     views = whole_number("views", views, "how many augmentations are shown of each sample", least=1, most=_MOST_VIEWS)
     side = whole_number("side", side, "the largest side of a picture, in pixels", least=16, most=_LARGEST_SIDE)
     sheet = Sheet([], len(indices))
@@ -177,28 +177,28 @@ def _indices(dataset: Sized, indices: int | Sequence[int]) -> list[int]:
 class _Drawing:
     """One augmentation of a sample."""
 
-    title: str  # what it is called
-    color: tuple[int, int, int]  # of its title and outline
-    key: int  # of its random numbers
-    recipe: Recipe | None  # what was drawn; None where the dataset doesn't plan
-    result: object  # what the transform gave
-    targets: object = None  # what is beside the image, where transforms see both
+    title: str
+    color: tuple[int, int, int]  # the colour of its title and outline
+    key: int  # the key of its random numbers
+    recipe: Recipe | None  # the drawn steps; None if the dataset doesn't plan
+    result: object  # the transform's result
+    targets: object = None  # the sample's targets, for joint transforms
 
 
 @dataclass(slots=True)
 class _Maker:
-    """Makes the rows of samples."""
+    """Makes a row of the picture for each sample."""
 
     dataset: ImageDataset
     views: int
     seed: int
     side: int
     numbered: bool
-    sheet: Sheet  # whose `failed` gets what can't be shown
-    error: Exception | None = None  # the transform's last one
+    sheet: Sheet  # its `failed` gets the samples that can't be shown
+    error: Exception | None = None  # the transform's last error
 
     def row(self, index: int) -> list[Cell]:
-        """The sample's original, and its augmentations."""
+        """Makes the cells of a sample's original and its augmentations."""
         path, _ = self.dataset.sample(index)
         name, folder = Path(path).name, Path(path).parent.name
         try:
@@ -216,7 +216,7 @@ class _Maker:
         return [Cell(_outlined(whole, drawings, self.side), about), *cells]
 
     def _loaded(self, path: str) -> object:
-        """The original, as the dataset's transform gets it where it isn't planned."""
+        """Loads the original as an unplanned transform of the dataset gets it."""
         dataset = self.dataset
         if not dataset.plans:
             return dataset.loader(path)
@@ -225,7 +225,7 @@ class _Maker:
         return Image.fromarray(readers.read_image(path, **options))
 
     def _failure(self, error: Exception, path: str, title: str) -> Cell:
-        """A cell that says what is wrong with a file; raises what is no file's fault."""
+        """Makes a cell with the error of a file; raises errors that aren't the file's fault."""
         expected = DecodeError if isinstance(error, FastpipeError) else (OSError, ValueError)
         if not isinstance(error, expected):
             raise error
@@ -233,8 +233,8 @@ class _Maker:
         return self._blank(title, getattr(error, "reason", error))
 
     def _transform_failure(self, error: Exception, path: str) -> Cell:
-        """A cell that says what the transform raised, and in which line of the user's; raises fastpipe's own errors."""
-        is_files = isinstance(error, (OSError, ValueError)) and not users_line(error)  # a crop is too large, say
+        """Makes a cell with the transform's error and the user's line; raises fastpipe's own errors."""
+        is_files = isinstance(error, (OSError, ValueError)) and not users_line(error)  # e.g. a crop that is too large
         if is_files or isinstance(error, FastpipeError):
             return self._failure(error, path, "no augmentation")
         self.sheet.broken += 1
@@ -255,7 +255,7 @@ class _Maker:
             recipe = dataset.recipe(index, epoch)
             key = sample_key(dataset.seed, epoch, index)
             return _Drawing(f"epoch {epoch}", color, key, recipe, dataset.replay(recipe)[0])
-        if joint:  # its seed isn't asked
+        if joint:  # the dataset's seed isn't used
             dataset = recipes.unseeded(dataset)
         key = sample_key(self.seed, number, index)
         with keyed_globals(key):
@@ -265,7 +265,7 @@ class _Maker:
         return _Drawing(f"drawing {number + 1}", color, key, known, image, targets if joint else None)
 
     def _cells(self, drawing: _Drawing) -> Iterator[Cell]:
-        """The images of a sample, each with the steps drawn for it, and what runs after them."""
+        """Yields a cell for each image of a sample, with its drawn steps and the transforms that run after them."""
         recipe = drawing.recipe
         rest = tuple(flatten(self.dataset.transform) if recipe is None else self.dataset.pipeline.unplanned)
         pictures = pictures_of(drawing.result, recipes.normalizations(() if recipe is None else recipe.steps, rest))
@@ -278,7 +278,7 @@ class _Maker:
 
 
 def _outlined(whole: Image.Image, drawings: Sequence[_Drawing], side: int) -> Image.Image:
-    """The original at the size that it is shown at, with the regions that were decoded."""
+    """The original at its displayed size, with outlines of the decoded regions."""
     small = fitted(whole, side).copy()
     pen = ImageDraw.Draw(small)
     scale = np.array([small.width / whole.width, small.height / whole.height])
@@ -294,9 +294,9 @@ def _outlined(whole: Image.Image, drawings: Sequence[_Drawing], side: int) -> Im
 
 
 def marked(picture: Image.Image, targets: object) -> Image.Image:
-    """The picture with what ``tv_tensors`` in ``targets`` say: an outline a box, a point, a colour a mask or class.
+    """Draws the ``tv_tensors`` in ``targets`` on the picture: boxes' outlines, points, a colour for each mask or class.
 
-    Those of another size than the picture are left out. Targets may be in lists, tuples and dicts of any depth.
+    Targets may be in lists, tuples and dicts of any depth; those for another size of image are left out.
     """
     if "torchvision.tv_tensors" not in sys.modules:
         return picture
@@ -307,7 +307,7 @@ def marked(picture: Image.Image, targets: object) -> Image.Image:
     for leaf in leaves:
         if isinstance(leaf, tv_tensors.Mask) and tuple(leaf.shape[-2:]) == size and leaf.ndim in (2, 3):
             planes = leaf.as_subclass(torch.Tensor).cpu().reshape(-1, *size)
-            if len(planes) == 1:  # of several values, each of which has a colour
+            if len(planes) == 1:  # a mask of class numbers, each of which has a colour
                 values = planes.unique()
                 planes = planes == values[values != 0][:256].reshape(-1, 1, 1)
             if len(planes):
@@ -318,7 +318,7 @@ def marked(picture: Image.Image, targets: object) -> Image.Image:
         if isinstance(leaf, tv_tensors.BoundingBoxes):
             boxes = importlib.import_module("fastpipe.transforms.v2._samples").xyxy(leaf)
             boxes = boxes.as_subclass(torch.Tensor).cpu().reshape(-1, boxes.shape[-1])
-            boxes = boxes[(boxes[:, 2:] > boxes[:, :2]).all(1)] if boxes.shape[-1] == 4 else boxes[:0]  # upright ones
+            boxes = boxes[(boxes[:, 2:] > boxes[:, :2]).all(1)] if boxes.shape[-1] == 4 else boxes[:0]  # upright boxes
             if len(boxes):
                 width = max(2, max(size) // 150)
                 made = draw.draw_bounding_boxes(made, boxes, None, _colors(len(boxes)), width=width)

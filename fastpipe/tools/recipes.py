@@ -1,4 +1,4 @@
-"""The tools' questions about pipelines, recipes and plans: what these are made of is known here alone."""
+"""Functions of the tools that depend on the internals of pipelines, recipes and plans."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ if TYPE_CHECKING:
     from fastpipe.reporting.pictures import Normalizations
 
 _RESIZING = frozenset({"RandomResizedCrop", "Resize"})
-_LONG = 60  # characters of a transform in a line
+_LONG = 60  # the most characters of a transform in a line
 
 
 def resizes(dataset: ImageDataset, header: Header) -> bool:
-    """Whether a smaller file makes the same image: a crop of a fixed number of pixels would show more of the picture.
+    """True if the transform resizes, so that a smaller file gives the same image; False for a crop of fixed pixels.
 
-    Not where boxes and masks belong to it, which are of the image's size.
+    Also False for boxes and masks, whose coordinates belong to the image's size.
     """
     if is_joint(dataset):
         return False
     try:
         steps = [_sizing_step(dataset, factor * header.height, factor * header.width) for factor in (1, 2)]
-    except ValueError:  # a crop is larger than the image
+    except ValueError:  # a crop that is larger than the image
         return False
     if steps[0] is None:
         return any(type(transform).__name__ in _RESIZING for transform in dataset.pipeline.unplanned)
     if steps[0].op == "resize":
         return True
     heights = {step["height"] for step in steps if step is not None and step.op == "crop"}
-    return len(heights) == 2  # of twice the image another crop
+    return len(heights) == 2  # an image of twice the size gets another crop
 
 
 def _sizing_step(dataset: ImageDataset, height: int, width: int) -> Operation | None:
-    """The first step drawn for such an image that changes its size; None where there is none."""
+    """The first drawn step that changes the size of an image of that height and width; None if there is none."""
     recipe = dataset.pipeline.draw(ImageShape(height, width), keyed_generators(0))
     operations = (step for step in recipe if isinstance(step, Operation))
     return next((step for step in operations if step.op.endswith(("crop", "resize"))), None)
 
 
 def is_joint(dataset: object) -> bool:
-    """Whether the transforms of a dataset see the image and its targets together."""
+    """True if a dataset's transforms take the image and its targets together."""
     return isinstance(dataset, JointDataset) and dataset._fastpipe_joint is not None
 
 
@@ -75,12 +75,12 @@ def normalizations(steps: Iterable[Step], rest: Iterable[Any] = ()) -> Normaliza
 
 
 def decoded_region(recipe: Recipe | None) -> Box | None:
-    """The region of the file that is decoded for a recipe; None for all of it, or where nothing is planned."""
+    """The region of the image that is decoded for a recipe; None for the whole image, or without a recipe."""
     return None if recipe is None else lower(recipe.steps, recipe.shape).region
 
 
 def recipe_in_words(recipe: Recipe | None, rest: Iterable[object], number: int = 0) -> tuple[str, ...]:
-    """The steps drawn for one image of a sample, by its number, and what runs after them; () for other numbers."""
+    """Describes the steps drawn for the image with that number in a sample, and the transforms that run after them."""
     steps: tuple[Step, ...] = () if recipe is None else recipe.steps
     views = steps[-1].views if steps and isinstance(steps[-1], Views) else ()
     if number < len(views):

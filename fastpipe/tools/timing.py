@@ -1,6 +1,6 @@
-"""Times are taken in rounds in which every contender has its turn, in this process or in DataLoader workers.
+"""Takes times in rounds in which every contender has its turn, in this process or in DataLoader workers.
 
-A machine that grows slower meanwhile does so for all alike. One more round, untimed, comes first.
+So a machine that becomes slower does so for all contenders. The first round isn't timed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _Key = TypeVar("_Key")
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Times of one image, in microseconds, over the rounds."""
+    """Time for one image, in microseconds, over the rounds."""
 
     median_us: float  # the median round
     spread_us: float  # half the distance between the quartiles
@@ -41,9 +41,9 @@ def summarize(rounds_us: Sequence[float]) -> Timing:
 
 
 def noise_us(one: Timing, other: Timing) -> float:
-    """The distance of two medians that still count as the same: both spreads together, at least 3%.
+    """The largest difference of two medians that count as equal: the sum of both spreads, at least 3%.
 
-    Drift of the machine alone makes 3%, however small the spread.
+    The machine's drift alone makes 3%, even if the spreads are smaller.
     """
     return max(min(one.median_us, other.median_us) * _SAME, one.spread_us + other.spread_us)
 
@@ -54,9 +54,10 @@ def take_turns(
     progress: ProgressCallback = no_progress,
     words: Callable[[_Key], str] = str,
 ) -> dict[_Key, Timing]:
-    """The times of passes, one figure a round for each.
+    """Measures passes in turn, each once in a round; returns each one's times.
 
-    A pass is called with the round's number, 0 for the untimed one, and gives microseconds an image; `words` names it.
+    A pass is called with the round's number, 0 for the untimed round, and returns microseconds an image. `words` names
+    a pass for the progress.
     """
     times: dict[_Key, list[float]] = {key: [] for key in passes}
     total, done = (rounds + 1) * len(passes), 0
@@ -74,17 +75,17 @@ def take_turns(
 
 
 class Workers:
-    """DataLoader workers that run what they are told on what they hold, and stay between the calls.
+    """DataLoader workers that hold a subject, such as a dataset, and run functions on it; they stay between calls.
 
-    They hold a subject, such as a dataset; without workers all runs in this process. Options are torch's DataLoader's.
+    With `count` 0, everything runs in this process. `options` are those of torch's DataLoader.
     """
 
     def __init__(self, subject: object, count: int, **options: object) -> None:
         import torch
         from torch.utils.data import DataLoader
 
-        loading: Any = DataLoader  # a dataset is what has __getitem__, whatever it inherits from
-        self._told: list[Any] = []  # the sampler
+        loading: Any = DataLoader  # Any, as the proxy has __getitem__ but doesn't derive from Dataset
+        self._told: list[Any] = []  # the functions to run, as the loader's sampler
         self._loader = loading(
             _SubjectProxy(subject),
             batch_size=None,
@@ -92,15 +93,15 @@ class Workers:
             collate_fn=_as_it_is,
             num_workers=count,
             persistent_workers=count > 0,
-            generator=torch.Generator(),  # else the workers' seed is taken from the global one
+            generator=torch.Generator(),  # else the workers' seed is drawn from the global generator
             **options,
         )
 
     def run(self, work: Sequence[Callable[[Any], object]]) -> Iterator[Any]:
-        """Runs each function on the subject, and yields the results in order; they and what they give can be pickled.
+        """Runs each function on the subject, and yields the results in order. Functions and results must be picklable.
 
         Raises:
-            FastpipeError: the first that one of them raises.
+            FastpipeError: the first FastpipeError that a function raises.
         """
         self._told[:] = work
         with garbage_left_to_parent():
@@ -112,9 +113,9 @@ class Workers:
 
 
 class _SubjectProxy:
-    """Takes the subject's place in the worker: an item is what a function makes of it.
+    """Stands for the subject in the worker: ``proxy[function]`` is the function's result for the subject.
 
-    Otherwise it is the subject, for a ``worker_init_fn`` that looks at it or changes it.
+    Attributes are the subject's, for a ``worker_init_fn`` that reads or changes them.
     """
 
     def __init__(self, subject: object) -> None:
@@ -124,7 +125,7 @@ class _SubjectProxy:
         try:
             return work(self._hosted)
         except FastpipeError as error:
-            return error  # as a value: torch would put a traceback into its message
+            return error  # returned, as torch would put a traceback into a raised error's message
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._hosted, name)

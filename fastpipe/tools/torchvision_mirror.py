@@ -1,4 +1,4 @@
-"""torchvision's transform for one of fastpipe's: class by class, with the same attributes."""
+"""Builds torchvision's transform for one of fastpipe's: class by class, with the same attributes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from fastpipe.transforms.multi_view import MultiView
 
 
 def mirror(transform: Any, notes: list[str]) -> Any:
-    """The same transform made of torchvision's classes: they have the same attributes, in v1 as in v2.
+    """Rebuilds a transform of torchvision's classes, which have the same attributes, in v1 and in v2.
 
-    What isn't exactly a class of fastpipe's is taken as it is; where it isn't torchvision's, `notes` gets a sentence.
+    A transform that isn't exactly of a class of fastpipe's is used as it is; unless it is torchvision's, `notes` gets a
+    sentence about it.
     """
     transform = seen_through(transform)
     kind = type(transform)
@@ -28,7 +29,7 @@ def mirror(transform: Any, notes: list[str]) -> Any:
     if target is kind:
         return transform
     if target is None or source is not kind:
-        notes.append(f"{shortened(transform)} has no twin: it runs as it is on both sides")
+        notes.append(f"{shortened(transform)} has no counterpart in torchvision: it runs as it is on both sides")
         return transform
     if _is_altered(transform):
         notes.append(f"{shortened(transform)} has a method or hook of its own: it runs as it is on both sides")
@@ -45,14 +46,14 @@ def mirror(transform: Any, notes: list[str]) -> Any:
 
 
 class _PlainViews(MultiView):
-    """A `MultiView` that calls its transforms as they are: those of torchvision's don't become programs."""
+    """A `MultiView` that calls its transforms as they are, as torchvision's can't become programs."""
 
     def __call__(self, img: object) -> list[Any]:
         return [view(img) for view in self._each()]
 
 
 def _class_like(kind: type, library: str) -> Any:
-    """The class of that name in a library's transforms: of v2 for one of v2's; None where there is none."""
+    """The class of the same name in a library's transforms, v2's for a class of v2; None if there is none."""
     version = ".v2" if ".transforms.v2" in kind.__module__ else ""
     return getattr(importlib.import_module(library + version), kind.__name__, None)
 

@@ -1,4 +1,4 @@
-"""Errors that the user's own code raises: in a line, with the line of that code."""
+"""Describes errors of the user's own code in one line, with the line that raised them."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _LIBRARIES = tuple(
 def users_line(error: BaseException) -> str:
     """The last line of the user's own code that an error came through, such as ``"train.py, line 12"``.
 
-    Empty where there is none: fastpipe, Python and installed packages aren't the user's.
+    Empty if there is none; fastpipe, Python and installed packages don't count as the user's.
     """
     own = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_users(frame.filename)]
     return f"{own[-1].filename}, line {own[-1].lineno}" if own else ""
 
 
 def describe_error(error: BaseException) -> str:
-    """The error in one line: its type, what it says, and the user's line if it came through one."""
+    """Describes an error in one line: its type, its message, and the user's line if it came through one."""
     text = " ".join(str(error).split()) or "no message"
-    line = "" if isinstance(error, SyntaxError) else users_line(error)  # one of syntax says its line itself
+    line = "" if isinstance(error, SyntaxError) else users_line(error)  # a SyntaxError's message has its line
     return f"{type(error).__name__}: {text}" + (f" ({line})" if line else "")
 
 

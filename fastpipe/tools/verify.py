@@ -1,4 +1,4 @@
-"""Holds a transform to torchvision on the user's own files: finished samples, byte for byte."""
+"""Compares a transform's finished samples with torchvision's on the user's own files, byte for byte."""
 
 from __future__ import annotations
 
@@ -51,29 +51,29 @@ def verify(
     config: MachineConfig | None = None,
     progress: bool = False,
 ) -> Certificate:
-    """Compares a transform with torchvision's on real files: needs torchvision, changes no global state.
+    """Compares a transform with torchvision's on real files. Needs torchvision; changes no global state.
 
-    For each file and drawing, with the same seed, the finished sample's hash must be that of torchvision's, and torch's
-    and Python's generators must stand where torchvision leaves them; of v2, boxes, masks and labels are part of the
-    sample. A file or a size that one refuses, the other must refuse.
+    For each file and drawing, with the same seed, the hash of the finished sample must equal torchvision's, and torch's
+    and Python's generators must end in the same state as with torchvision; in v2, boxes, masks and labels are part of
+    the sample. If one of the two raises an error for a file, the other must, too.
 
     Args:
-        transform: made of fastpipe's transforms, v1's or v2's, or of torchvision's, as fastpipe's data sets run them.
-            Other callables run as they are on both sides. Or a dataset of fastpipe's, such as `CocoDetection`: its own
-            samples are verified.
+        transform: a transform made of fastpipe's transforms, v1's or v2's, or of torchvision's, as fastpipe's datasets
+            run them; other callables in it run as they are on both sides. Or a dataset of fastpipe's, such as
+            `CocoDetection`, whose own samples are then verified.
         files: a folder, searched with its subfolders, a file, or several; None for a dataset.
-        images: how many files at most.
-        drawings: how often each is drawn.
-        seed: of the drawings, and of the choice of files.
+        images: the most files.
+        drawings: the number of drawings for each file.
+        seed: seeds the drawings and the choice of files.
         reader: the reader to use for every format; None for the machine's config, or the dataset's.
         config: the machine's config; None for the one on disk, or the dataset's.
-        progress: show a bar on a terminal where it takes long.
+        progress: show a progress bar in a terminal if it takes long.
 
     Raises:
         FastpipeError: torchvision doesn't load.
         DatasetError: no image is found, or the dataset is empty.
-        PlanError: the transform gives something that is no image; files and a dataset are given, or neither.
-        ConfigError: a number out of its range.
+        PlanError: the transform returns no image; or both files and a dataset are given, or neither.
+        ConfigError: a number is out of its range.
     """
     if isinstance(transform, ImageDataset) != (files is None):
         raise PlanError("give a transform and files, or a dataset of fastpipe's alone.")
@@ -101,19 +101,19 @@ def verify(
 
 
 class Comparison:
-    """A dataset of fastpipe's beside torchvision's transforms on what Pillow loads, sample by sample."""
+    """Compares a dataset of fastpipe's, sample by sample, with torchvision's transforms of the images Pillow loads."""
 
     def __init__(self, dataset: Any) -> None:
-        """Takes a dataset without a seed, which is changed so that it raises."""
+        """Takes a dataset without a seed, and sets its `on_error` to "raise"."""
         self.notes: list[str] = []
         self.dataset = dataset
         dataset.on_error = "raise"
-        self.joint = recipes.is_joint(dataset)  # transforms see image and targets together: samples are tuples then
+        self.joint = recipes.is_joint(dataset)  # transforms take image and targets together, so samples are tuples
         if not self.joint:
             dataset.target_transform = None
         members = (*dataset.pipeline.drawn, *dataset.pipeline.unplanned)
         self.twins = [mirror(member, self.notes) for member in members]
-        self.index = 0  # of the sample at hand, as are the next two
+        self.index = 0  # the current sample's index; the next two attributes also belong to it
         self.path = ""
         self.whole: object = None  # the first transform's input, or the error in loading it
         self.equal = Check("finished samples equal torchvision's, byte for byte")
@@ -122,7 +122,7 @@ class Comparison:
         self.hashes: list[bytes] = []
 
     def open(self, index: int) -> None:
-        """Loads the sample that `run` compares, as a dataset of torchvision's does."""
+        """Loads the sample for `run`, as a dataset of torchvision's does."""
         self.index, dataset = index, self.dataset
         self.path, _ = dataset.sample(index)
         try:
@@ -137,7 +137,7 @@ class Comparison:
             self.whole = error
 
     def run(self, drawing: int, key: int) -> None:
-        """Compares one sample; drawings count from 1, as in a preview."""
+        """Compares one drawing of the current sample; drawings count from 1, as in a preview."""
         where = f"{self.path}, drawing {drawing}"
         expected, end = self._outcome(key, self._by_torchvision)
         actual, our_end = self._outcome(key, self._by_fastpipe)
@@ -145,7 +145,7 @@ class Comparison:
             self._compare_errors(actual, expected, where)
             return
         same_end = our_end.draws_like(end)
-        self._images_of(actual)  # raises where it is no image
+        self._images_of(actual)  # raises if it is no image
         self.hashes.append(digest(actual))
         if self.hashes[-1] == digest(expected) and same_end:
             self.equal.add(True, where)
@@ -158,7 +158,7 @@ class Comparison:
             self._measure(actual, expected, self._recipe(key), drawing)
 
     def _outcome(self, key: int, make: Callable[[], object]) -> tuple[object, GeneratorStates]:
-        """Returns what is made of a sample's random numbers, or the error, and where the generators end."""
+        """Calls `make` with a sample's random numbers; returns its result or error, and the generators' final state."""
         with keyed_globals(key):
             made: object
             try:
@@ -180,7 +180,7 @@ class Comparison:
         return sample if self.joint else sample[0]
 
     def _recipe(self, key: int) -> Recipe | None:
-        """The steps drawn for the sample at hand; None where nothing is planned."""
+        """The steps drawn for the current sample; None if nothing is planned."""
         if self.dataset.plans:
             with keyed_globals(key):
                 recipe: Recipe = self.dataset.recipe(self.index)
@@ -188,11 +188,11 @@ class Comparison:
         return None
 
     def _images_of(self, sample: object, undo: Normalizations = ()) -> list[NDArray[Any]]:
-        """The arrays of a sample's images: of what is first where there are targets."""
+        """The arrays of a sample's images; with targets, of the sample's first part."""
         return arrays_of(sample[0] if isinstance(self.whole, tuple) and isinstance(sample, tuple) else sample, undo)
 
     def _compare_errors(self, actual: object, expected: object, where: str) -> None:
-        """Takes in a sample that at least one of the two libraries refuses."""
+        """Records a sample for which at least one of the two libraries raised an error."""
         theirs = expected if isinstance(expected, Exception) else None
         ours = actual if isinstance(actual, Exception) else None
         if theirs is not None and ours is not None:
@@ -205,7 +205,7 @@ class Comparison:
             self.alike.add(False, f"{where}: {raises} raises {describe_error(error)}; {other} doesn't")
 
     def _measure(self, actual: object, expected: object, recipe: Recipe | None, drawing: int) -> None:
-        """Takes in how far a sample's images, of the same sizes as torchvision's, are from these."""
+        """Records the difference of a sample's images from torchvision's, if they have the same sizes."""
         rest = self.dataset.pipeline.unplanned
         undo = recipes.normalizations(() if recipe is None else recipe.steps, rest)
         for one, other in zip(self._images_of(actual, undo), self._images_of(expected, undo), strict=True):
@@ -232,7 +232,7 @@ class Comparison:
 
 
 def load_reference(path: str, apply_exif: bool = False) -> Image.Image:
-    """An image as torchvision's datasets load it; of a packed one the JPEG, which Pillow reads."""
+    """Loads an image as torchvision's datasets do; for a packed image, Pillow reads its JPEG."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         source: str | io.BytesIO = path
@@ -245,7 +245,7 @@ def load_reference(path: str, apply_exif: bool = False) -> Image.Image:
 
 
 def differences(actual: object, expected: object) -> list[str]:
-    """The parts of a sample that aren't equal, by their places in it, such as ``[1]['boxes']``."""
+    """Describes the parts of a sample that differ, by their places in it, such as ``[1]['boxes']``."""
     ours, our_structure = tree_flatten_with_path(actual)
     theirs, their_structure = tree_flatten_with_path(expected)
     if our_structure != their_structure:
@@ -262,7 +262,7 @@ def differences(actual: object, expected: object) -> list[str]:
 
 
 def digest(sample: object) -> bytes:
-    """The hash of all of a sample: its structure, types, metadata of boxes and masks, and every byte."""
+    """The hash of a whole sample: its structure, types, metadata of boxes and masks, and every byte."""
     leaves, structure = tree_flatten(sample)
     found = hashlib.sha256(str(structure).encode())
     for leaf in leaves:

@@ -23,13 +23,13 @@ _PACKAGES = (
 
 @dataclass(slots=True)
 class Check:
-    """Something that must hold for each of many.
+    """A property that must hold for each of many samples.
 
     Attributes:
-        name: what is compared.
-        count: how often it was.
-        equal: how often it held.
-        failures: the first cases where it didn't, one line each.
+        name: the property.
+        count: the number of comparisons.
+        equal: the number of comparisons in which it held.
+        failures: the first comparisons in which it didn't, one line each.
     """
 
     name: str
@@ -50,12 +50,12 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class WorstSample:
-    """The sample that ended farthest from torchvision's.
+    """The sample that differs most from torchvision's.
 
     Attributes:
         path: the file.
-        drawing: which of its drawings, from 1.
-        recipe: what was drawn, in words.
+        drawing: the number of its drawing, from 1.
+        recipe: the drawn steps, in words.
         largest: the largest difference, in 1/255.
         original: the whole image.
         torchvision, fastpipe: the results, ``(H, W, C)`` on the scale of 0 to 255.
@@ -72,19 +72,19 @@ class WorstSample:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Certificate:
-    """Whether a transform gives on these files what torchvision gives, byte for byte; ``print`` it.
+    """The result of `verify`: whether a transform's samples equal torchvision's byte for byte; ``print`` it.
 
     Attributes:
-        transform: its repr.
-        files: how many files were read.
-        drawings: how often each was drawn.
-        compared: finished samples that were compared: fewer where a file can't be read, or an image transformed.
-        equal: those of them that are torchvision's, byte for byte.
-        sha256: of the finished samples: the same on every machine with that Pillow where they equal torchvision's;
-            empty where none was compared.
-        checks: of finished samples; of errors.
-        worst: the sample whose pixels end farthest from torchvision's; None where all are equal, or of other sizes.
-        notes: what could not be compared, and why.
+        transform: the transform's repr.
+        files: the number of files that were read.
+        drawings: the number of drawings of each file.
+        compared: the number of compared samples; fewer than all if a file can't be read, or an image not transformed.
+        equal: the number of samples that equal torchvision's, byte for byte.
+        sha256: the hash of all finished samples; if they equal torchvision's, it is the same on every machine with this
+            version of Pillow. Empty if none was compared.
+        checks: the check of finished samples, and the check of errors.
+        worst: the sample whose pixels differ most from torchvision's; None if all are equal, or sizes differ.
+        notes: what couldn't be compared, and why.
     """
 
     transform: str
@@ -99,11 +99,11 @@ class Certificate:
 
     @property
     def holds(self) -> bool:
-        """Whether every check holds; False where nothing could be compared."""
+        """True if every check holds; False if nothing could be compared."""
         return self.compared > 0 and all(check.holds for check in self.checks)
 
     def to_dict(self) -> dict[str, object]:
-        """Plain values, for JSON."""
+        """The result as JSON values."""
         names = ("path", "drawing", "recipe", "largest")
         worst = None if self.worst is None else {name: getattr(self.worst, name) for name in names}
         plain = {one.name: getattr(self, one.name) for one in fields(self)} | {
@@ -143,10 +143,10 @@ class Certificate:
         return "PASS: equal, byte for byte" if self.holds else "FAIL: not equal"
 
     def picture(self, side: int = 320) -> Image.Image:
-        """The worst image: the original, torchvision's result, fastpipe's, and their difference made visible.
+        """Draws the worst image: the original, torchvision's result, fastpipe's, and their amplified difference.
 
         Args:
-            side: of each picture, in pixels.
+            side: the side of each picture, in pixels.
         """
         verdict = "PASS" if self.holds else "FAIL"
         largest = 0.0 if self.worst is None else self.worst.largest
@@ -167,10 +167,10 @@ class Certificate:
 
 
 def difference_cell(ours: NDArray[Any], theirs: NDArray[Any], side: int) -> Cell:
-    """The difference of two images ``(H, W, C)`` on the scale of 0 to 255, made visible, with its figures."""
+    """Draws the amplified difference of two images ``(H, W, C)``, 0 to 255, with its figures."""
     apart = distances(ours, theirs)
     most = int(np.quantile(np.ceil(apart), 0.999, method="inverted_cdf"))
-    # The largest alone would leave the others black: a pixel of 75 among thousands of 1 to 5.
+    # Not scaled by the largest difference: beside one pixel of 75, thousands of 1 to 5 would be black.
     factor = max(1, 255 // max(most, 1))
     figures = ["no difference"]
     if apart.any():
@@ -180,7 +180,7 @@ def difference_cell(ours: NDArray[Any], theirs: NDArray[Any], side: int) -> Cell
 
 
 def distances(one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.float64]:
-    """The absolute differences of two images of one shape on the scale of 0 to 255."""
-    # What is less than a thousandth of 1/255 is the float32 that both sides count in.
+    """The absolute differences of two images of the same shape, 0 to 255."""
+    # Differences below a thousandth of 1/255 come from both sides' float32 arithmetic.
     apart: NDArray[np.float64] = np.abs(one.astype(np.float64) - other.astype(np.float64)).round(3)
     return apart

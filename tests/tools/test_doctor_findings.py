@@ -246,7 +246,7 @@ def test_reencoding() -> None:
     oversized = find.reencoding(files("oversized", 1.0, 9000, 1000, smaller=30.0), stages(core=1000))
     assert oversized is not None
     assert "short side 3000 pixels" in oversized.what
-    assert "short side of 448: 9.0× as fast, 9.0× for the whole data set, with 1/30 of the bytes" in oversized.what
+    assert "short side of 448: 9.0× as fast, 9.0× for the whole dataset, with 1/30 of the bytes" in oversized.what
     assert "fastpipe pack SOURCE TARGET --short-side 448" in oversized.remedy
     assert find.reencoding(files("oversized", 0.02, 2000, 1000, others=1000), stages(core=1000)) is None
 
@@ -255,7 +255,7 @@ def test_packing() -> None:
     found = find.reencoding(files("packed", 1.0, 1500, 750, smaller=1 / 1.19), stages(core=1000))
     assert found is not None
     assert found.severity == "advice"
-    assert "2.0× as fast, 2.0× for the whole data set, with 1.19× the bytes and the same pixels" in found.what
+    assert "2.0× as fast, 2.0× for the whole dataset, with 1.19× the bytes and the same pixels" in found.what
     assert "fastpipe pack SOURCE TARGET" in found.remedy
     # Where little of the time is decoding, it isn't worth the bytes.
     assert find.reencoding(files("packed", 1.0, 1500, 1350, smaller=1 / 1.19), stages(core=1000)) is None
@@ -321,7 +321,7 @@ def test_bad_files() -> None:
     assert "fastpipe check" in found.remedy
     own = find.bad_files([FailedSample(7, "RuntimeError: boom (train.py, line 3)", "train.py, line 3")], 100)
     assert own is not None
-    assert own.remedy == "Mend the code there: train.py, line 3."
+    assert own.remedy == "Fix the code at train.py, line 3."
     assert find.bad_files([], 100) is None
 
 
@@ -329,7 +329,7 @@ def test_a_slow_transform_of_albumentations() -> None:
     found = find.slow_albumentations("Albumentations(…)", stages(core=400, python=600))
     assert found is not None
     assert found.severity == "advice"
-    assert found.what.endswith("Albumentations(…) above all, takes 600 µs an image, 60% of the time.")
+    assert found.what.endswith("most of it Albumentations(…), takes 600 µs an image, 60% of the time.")
     assert find.slow_albumentations("Albumentations(…)", stages(core=900, python=100)) is None
     assert find.slow_albumentations("", stages(core=400, python=600)) is None
 

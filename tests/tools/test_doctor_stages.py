@@ -232,7 +232,7 @@ def test_an_error_of_the_users_transform_names_its_line(tmp_path: Path) -> None:
     tried = try_samples(dataset, [0], 1.0)
     assert tried.bad == [FailedSample(0, f"RuntimeError: boom of 20 ({line})", line)]
     # Of code that raises now and then, and didn't when samples were tried, the cure isn't another size.
-    with pytest.raises(DatasetError, match=f"RuntimeError: boom .*Mend the code there: {re.escape(line)}.$"):
+    with pytest.raises(DatasetError, match=f"RuntimeError: boom .*Fix the code at {re.escape(line)}.$"):
         timed(dataset)
     odd = fastpipe.ImageList(([str(tmp_path / "0.jpg")] * 2, [0, 0]), T.Compose([T.Lambda(sides)]))
     with pytest.raises(DatasetError, match=r"can't be made a batch: .*end the transform in a resize or crop"):

@@ -71,7 +71,7 @@ def test_what_has_no_twin_runs_as_it_is() -> None:
     twin: Any = mirror(T.Compose(foreign), notes)
     assert all(one is other for one, other in zip(twin.transforms, foreign, strict=True))
     assert len(notes) == 3
-    assert "Mine(size=(4, 4)) has no twin" in notes[0]
+    assert "Mine(size=(4, 4)) has no counterpart in torchvision" in notes[0]
 
 
 def test_without_torchvision_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -296,7 +296,7 @@ def test_other_random_numbers_fail(root: Path) -> None:
     samples = check(certificate, "byte for byte")
     assert samples.equal == 0
     assert "the generators end elsewhere" in samples.failures[0]
-    assert any("has no twin" in note for note in certificate.notes)
+    assert any("has no counterpart in torchvision" in note for note in certificate.notes)
 
 
 def test_files_and_crops_that_both_refuse(root: Path, tmp_path: Path) -> None:

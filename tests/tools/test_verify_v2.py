@@ -142,4 +142,4 @@ def test_mirrors_of_v2() -> None:
 
     own = Own(3)
     assert mirror(own, notes) is own
-    assert "has no twin" in notes[0]
+    assert "has no counterpart in torchvision" in notes[0]

@@ -1,4 +1,4 @@
-"""Measuring the readers on this machine, and choosing one for each format.
+"""Measures the readers on this machine, and chooses one for each format.
 
 samples → measure → choose → result.
 """

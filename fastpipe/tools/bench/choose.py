@@ -1,4 +1,4 @@
-"""One reader for each format, chosen by a measurement."""
+"""Chooses one reader for each format by a measurement."""
 
 from __future__ import annotations
 
@@ -14,20 +14,19 @@ from fastpipe.tools.timing import Timing, noise_us
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The reader for one format."""
+    """The reader chosen for one format."""
 
-    reader: str  # its name
-    reason: str  # why this one, for people
+    reader: str  # the reader's name
+    reason: str  # why it was chosen, in words
 
 
 def choose(measurement: Measurement) -> dict[str, Choice]:
     """The reader to use for each format of a measurement.
 
-    The smallest median time of a region wins, under DataLoader workers where these were measured: that is what a
-    training pipeline asks for, under the load that it asks it. Readers that gave wrong pixels for the whole image or a
-    region are out. Of those that are as fast within the noise, the core is taken (it decodes regions alone, and gains
-    more on larger images), then the one that serves more of the files itself, then Pillow (one library less to go
-    wrong).
+    The smallest median time for a region wins; it is measured in DataLoader workers if there were any, as that is the
+    work and the load of a training. Readers that gave wrong pixels for the whole image or a region are excluded. Among
+    readers that are equally fast within the noise, the core is preferred (it decodes only the region, and gains more on
+    larger images), then the reader that decodes more of the files itself, then Pillow (which needs no other library).
     """
     wrong = {
         (result.format, result.reader)
@@ -71,9 +70,9 @@ def _choice(timed: list[tuple[ReaderResult, Timing]], workers: int) -> Choice:
 def to_config(
     measurement: Measurement, choices: Mapping[str, Choice], earlier: MachineConfig | None = None
 ) -> MachineConfig:
-    """The config of a measurement and its choices.
+    """Makes the machine's config from a measurement and its choices.
 
-    Formats that weren't measured now are kept from an earlier config, where that still holds on this machine.
+    Formats that weren't measured are kept from an earlier config, if that is still valid on this machine.
     """
     readers, measured = {}, {}
     if earlier is not None and not earlier.mismatches():

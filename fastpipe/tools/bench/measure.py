@@ -1,8 +1,8 @@
-"""The time of each reader for each format and request, in one process and inside DataLoader workers.
+"""Measures the time of each reader for each format and request, in one process and in DataLoader workers.
 
-A time counts only for pixels that equal Pillow's, bit for bit. A sample that a reader doesn't take, or refuses, is
-Pillow's to decode, in the measurement as in training: its time is part of the reader's figure, and the share of samples
-that the reader did serve is reported beside it.
+Only readers whose pixels equal Pillow's bit for bit are timed. Pillow decodes the samples that a reader doesn't
+support, or fails to decode, in the measurement as in training: that time is part of the reader's figure, and the share
+of samples that the reader decoded itself is reported beside it.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from fastpipe.tools.timing import Timing, Workers, take_turns
 from fastpipe.types import Box
 
 REQUESTS: Mapping[str, str] = MappingProxyType({"full": "whole image", "region": "region"})
-"""Requests to a reader, and their headings: the whole image, and a box as ``RandomResizedCrop`` draws it."""
+"""The requests to a reader, with their headings: the whole image, or a box drawn by ``RandomResizedCrop``."""
 
-_CHUNK = 4  # samples that a worker decodes for one message to the main process
+_CHUNK = 4  # samples that a worker decodes for each message to the main process
 _Held: TypeAlias = Mapping[str, Sequence[Sample]]
 
 
@@ -43,18 +43,18 @@ _Held: TypeAlias = Mapping[str, Sequence[Sample]]
 class ReaderResult:
     """One reader's result with one format and request."""
 
-    reader: str  # its name
-    format: str  # the config's key of the format
+    reader: str  # the reader's name
+    format: str  # the format's key in the config
     request: str  # one of `REQUESTS`
-    exact: bool  # its pixels were right, so that it was measured; else `note` says what was wrong
+    exact: bool  # whether its pixels were right, so that it was timed; else `note` says what was wrong
     served: float  # the share of samples that it decoded itself, 0 to 1; Pillow did the rest
-    note: str = ""  # why it wasn't measured or didn't serve all, empty where there's nothing to say
-    single: Timing | None = None  # in one process; None where it wasn't measured
-    workers: Timing | None = None  # inside DataLoader workers; None where it wasn't measured
+    note: str = ""  # why it wasn't timed or didn't decode all samples; else empty
+    single: Timing | None = None  # in one process; None if not measured
+    workers: Timing | None = None  # in DataLoader workers; None if not measured
 
     @property
     def deciding_time(self) -> Timing | None:
-        """The time that a reader is chosen by: inside DataLoader workers where these were measured."""
+        """The time by which readers are compared: in DataLoader workers if measured, else in one process."""
         return self.workers or self.single
 
 
@@ -63,20 +63,20 @@ class SampleSummary:
     """The samples of one format."""
 
     count: int
-    mean_bytes: float  # of a file
+    mean_bytes: float  # mean size of a file
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """The results of one run, and what they were taken on and with."""
+    """The results of one run, with the machine and the versions."""
 
     results: tuple[ReaderResult, ...]  # by format, request and reader
     images: Mapping[str, SampleSummary]  # by format
-    workers: int  # DataLoader workers; 0 where only one process was measured
+    workers: int  # DataLoader workers; 0 if only one process was measured
     rounds: int  # timed rounds
-    machine: Mapping[str, str | int]  # as `fastpipe.environment.machine_fingerprint` gives it
-    versions: Mapping[str, str]  # of all that decodes images, of Python and of torch
-    created: str  # when, ISO 8601
+    machine: Mapping[str, str | int]  # as from `fastpipe.environment.machine_fingerprint`
+    versions: Mapping[str, str]  # versions of the decoding libraries, Python and torch
+    created: str  # the time of the run, ISO 8601
 
     def of(self, format: str, request: str) -> list[ReaderResult]:
         """The results for one format and request."""
@@ -104,10 +104,10 @@ def measure(
     rounds: int = 7,
     progress: ProgressCallback = no_progress,
 ) -> Measurement:
-    """Checks, then times every reader on every format and request of the samples.
+    """Checks and then times every reader on every format and request.
 
-    In each round, as `take_turns` takes them, every reader gets one pass over the samples in this process and then one
-    in the workers.
+    In each round of `take_turns`, every reader makes one pass over the samples in this process and then one in the
+    workers.
 
     Args:
         samples: from `fastpipe.tools.bench.samples`.
@@ -142,12 +142,12 @@ def measure(
 
 
 def box_asked_for(sample: Sample, request: str) -> Box | None:
-    """The box that one of `REQUESTS` means for a sample; None for all of it."""
+    """The sample's box for a request of `REQUESTS`; None for the whole image."""
     return sample.box if request == "region" else None
 
 
 def check_reader(samples: Sequence[Sample], request: str, reader: Reader) -> ReaderResult | None:
-    """The samples of a format that the reader serves, and whether it serves them right; None where it serves none."""
+    """Checks the reader's pixels on samples of one format; None if it decodes none of them."""
     served, refused, wrong = 0, [], []
     refusals: tuple[type[Exception], ...] = (ReaderError, *reader.refusals)
     for sample in samples:
@@ -160,7 +160,7 @@ def check_reader(samples: Sequence[Sample], request: str, reader: Reader) -> Rea
         except refusals as error:
             refused.append(f"{sample.name}: {error}")
             continue
-        except Exception as error:  # another package's reader: its failure is a result, not the benchmark's end
+        except Exception as error:  # another package's reader may raise anything; record it, and go on
             found = f"{type(error).__name__}: {error}"
         served += 1
         if found:
@@ -176,7 +176,7 @@ def check_reader(samples: Sequence[Sample], request: str, reader: Reader) -> Rea
 
 
 def _pixels(reader: Reader, sample: Sample, box: Box | None) -> NDArray[np.uint8]:
-    """A sample's pixels by the reader itself."""
+    """Decodes a sample with the reader itself, without Pillow as a fallback."""
     if box is not None and isinstance(reader, CoreReader):
         return reader.decode_region(sample.data, box)
     return _cut(reader.decode(sample.data), box)
@@ -187,7 +187,7 @@ def _cut(pixels: NDArray[np.uint8], box: Box | None) -> NDArray[np.uint8]:
 
 
 def _fault(pixels: NDArray[np.uint8], box: Box | None, sample: Sample) -> str:
-    """The fault of a reader's pixels; empty: nothing."""
+    """Describes how a reader's pixels differ from Pillow's; empty if they don't."""
     with Image.open(io.BytesIO(sample.data)) as image:
         reference = _cut(np.asarray(image.convert("RGB")), box)
     if pixels.shape != reference.shape or pixels.dtype != np.uint8:
@@ -203,7 +203,7 @@ def _summary(samples: Sequence[Sample]) -> SampleSummary:
 def _time(
     held: _Held, results: Sequence[ReaderResult], workers: int, rounds: int, progress: ProgressCallback
 ) -> dict[tuple[ReaderResult, str], Timing]:
-    """The times of each reader, in this process and in workers that all decode with it at once."""
+    """Times each reader, in this process and in workers that all decode at once."""
     passes = {}
     places = {"single": 0, "workers": workers} if workers else {"single": 0}
     for place, count in places.items():
@@ -212,7 +212,7 @@ def _time(
             images = len(held[result.format])
             starts = range(0, images, _CHUNK)
             chunks = [partial(_decode_ns, result, range(at, min(at + _CHUNK, images))) for at in starts]
-            # Each worker gets at least two chunks, or some would measure beside idle neighbours.
+            # At least two chunks for each worker, so that no worker is idle while others measure.
             passes[result, place] = partial(_pass, inside, chunks * max(1, -(-2 * count // len(chunks))))
     return take_turns(passes, rounds, progress, lambda key: f"{key[0].reader}, {key[0].format} {key[0].request}")
 
@@ -223,7 +223,7 @@ def _pass(inside: Workers, chunks: Sequence[Callable[[_Held], tuple[int, int]]],
 
 
 def _decode_ns(result: ReaderResult, places: range, held: _Held) -> tuple[int, int]:
-    """Nanoseconds that some of the samples take, and how many: what a user who named this reader waits."""
+    """Times some of the samples with the reader, Pillow as its fallback; returns nanoseconds and number of samples."""
     spent = 0
     for sample in held[result.format][places.start : places.stop]:
         asked = box_asked_for(sample, result.request)

@@ -1,4 +1,4 @@
-"""``fastpipe bench``: from the images to the choice of readers, as a value, as tables and as JSON."""
+"""``fastpipe bench``: runs the measurement and the choice of readers; the result as a value, as tables and as JSON."""
 
 from __future__ import annotations
 
@@ -22,38 +22,38 @@ from fastpipe.tools.bench.samples import made_samples, sample_folder
 from fastpipe.tools.timing import Timing
 
 SCHEMA = "fastpipe-bench/5"
-"""Names the layout of the JSON; the number grows when a key changes its meaning, comes or goes."""
+"""Identifies the layout of the JSON; the number grows when a key is added, is removed or changes its meaning."""
 
 _LEGEND = """\
 Pixels equal Pillow's, else 'wrong' and not timed.
 served: the images that the reader decodes itself; Pillow decodes the rest, and its time counts.
 spread: half the distance between the quartiles of the rounds."""
 
-_MOST = 1 << 20  # images, or rounds
-_LEAST_WIDTH = 12  # characters of a column of figures
+_MOST = 1 << 20  # the most images, or rounds
+_LEAST_WIDTH = 12  # the smallest width of a column of figures, in characters
 
 
 @dataclass(frozen=True, slots=True)
 class BenchResult:
-    """The measurements of one run, and what follows from them."""
+    """The measurements of one run, and the choice of readers."""
 
-    measurement: Measurement  # the readers'
-    choices: Mapping[str, Choice]  # format to the reader that the measurement speaks for
-    notes: tuple[str, ...] = ()  # readers that don't load here, and what else a person should know
+    measurement: Measurement
+    choices: Mapping[str, Choice]  # the chosen reader by format
+    notes: tuple[str, ...] = ()  # readers that don't load here, and other remarks
 
     @property
     def machine(self) -> str:
-        """The machine in a line."""
+        """Describes the machine in one line."""
         machine = self.measurement.machine
         return f"{machine['processor'] or machine['architecture']}, {machine['cpus']} CPUs, {machine['system']}"
 
     def to_dict(self) -> dict[str, object]:
-        """Plain values, for JSON; times in microseconds an image."""
+        """The result as JSON values; times in microseconds an image."""
         values = asdict(self)
         return {"schema": SCHEMA, **round_times(values.pop("measurement") | values)}
 
     def print_on(self, console: Console) -> None:
-        """Prints one table for each format, what the columns mean, and what there is to note."""
+        """Prints a table for each format, the meaning of the columns, and the notes."""
         measurement = self.measurement
         rounds, workers = pluralize(measurement.rounds, "round"), pluralize(measurement.workers, "DataLoader worker")
         print_text(console, f"{self.machine}; {rounds}, {workers}")
@@ -74,12 +74,12 @@ def bench(
     rounds: int = 7,
     progress: ProgressCallback = no_progress,
 ) -> BenchResult:
-    """Measures readers, and chooses one for each format; the options are the command's.
+    """Measures readers, and chooses one for each format; the arguments are the command's options.
 
     Raises:
-        ConfigError: a number out of its range, or a list without a name.
-        DatasetError: no image to measure.
-        ReaderError: a named reader is unknown or doesn't load here, or none decodes the images.
+        ConfigError: a number is out of its range, or a list of names is empty.
+        DatasetError: there is no image to measure.
+        ReaderError: a named reader is unknown or doesn't load here, or no reader decodes the images.
     """
     names = _split("readers", readers)
     keys = list(dict.fromkeys(map(format_key, _split("formats", formats))))
@@ -88,7 +88,7 @@ def bench(
     if workers is not None:
         workers = whole_number("workers", workers, "the number of a loader's workers", most=MOST_PROCESSES)
     for name in names:
-        get_reader(name)  # before minutes of measuring
+        get_reader(name)  # raises for an unknown reader before minutes of measuring
     if path is None:
         samples = made_samples(keys or None, images, progress=progress)
     else:
@@ -102,16 +102,16 @@ def bench(
 
 
 def _absent(formats: Collection[str]) -> list[str]:
-    """Reasons why readers that come before others by default don't load here; whoever wants one more installs it."""
+    """Reasons why readers that are used by default don't load here."""
     usual = {name for format in formats for name in default_order(format.upper())}
     return [status.reason for name, status in reader_status().items() if name in usual and not status.available]
 
 
 def _split(argument: str, items: Sequence[str] | None) -> list[str]:
-    """``["pil,cv2", "imageio"]`` as three names.
+    """Splits names at commas: ``["pil,cv2", "imageio"]`` is three names.
 
     Raises:
-        ConfigError: there is none in what is given.
+        ConfigError: there is no name.
     """
     names = [name.strip() for item in items or () for name in item.split(",") if name.strip()]
     if items and not names:
@@ -120,9 +120,9 @@ def _split(argument: str, items: Sequence[str] | None) -> list[str]:
 
 
 def reader_table(measurement: Measurement, format: str, choice: Choice | None = None) -> ReportTable:
-    """The results for one format: a column for each request; a row for each reader alone, then one in workers.
+    """The results for one format: a column for each request; rows for each reader in one process, then in workers.
 
-    The chosen reader is marked; why it was chosen, and what went wrong with others, stands below.
+    The chosen reader is marked; below the table are the reason for the choice, and other readers' errors.
     """
     images = measurement.images[format]
     columns = [*REQUESTS.values(), "served"]

@@ -1,4 +1,4 @@
-"""The images that a benchmark decodes: a sample of the user's own, or made ones that compress as photos do."""
+"""The images that a benchmark decodes: some of the user's own, or synthetic ones that compress like photos."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from fastpipe.transforms import RandomResizedCrop
 from fastpipe.transforms.pipeline import compile_pipeline
 from fastpipe.types import Box, Header, ImageShape
 
-# Kind → (file suffix, Pillow's format, Pillow's mode, options for `Image.save`).
+# By kind: (file suffix, Pillow's format, Pillow's mode, options for `Image.save`).
 KINDS: Mapping[str, tuple[str, str, str, Mapping[str, object]]] = MappingProxyType(
     {
         "jpeg-444": (".jpg", "JPEG", "RGB", {"quality": 96, "subsampling": "4:4:4"}),
@@ -38,10 +38,10 @@ KINDS: Mapping[str, tuple[str, str, str, Mapping[str, object]]] = MappingProxyTy
     }
 )
 
-# (height, width) of the images that ImageNet has most of.
+# The most frequent (height, width) in ImageNet.
 SIZES = ((375, 500), (375, 500), (333, 500), (500, 375), (375, 500), (500, 333), (400, 300), (500, 500))
 
-# Format → the kinds that are made of it, in turn: ImageNet is baseline 4:4:4 and 4:2:0 with few others.
+# By format: the kinds of synthetic images, in turn. ImageNet has baseline 4:4:4 and 4:2:0 with few others.
 MIXES: Mapping[str, Sequence[str]] = MappingProxyType(
     {
         "jpeg": ("jpeg-420", "jpeg-444") * 7 + ("jpeg-gray", "jpeg-progressive"),
@@ -57,25 +57,25 @@ _LEAST_FILES = 4
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One encoded image and the region of it that the benchmark asks for."""
+    """One encoded image, and the region that the benchmark requests."""
 
-    name: str  # the path, or a made image's kind and number
+    name: str  # the path, or a synthetic image's kind and number
     data: bytes  # the file's bytes
-    header: Header  # what the bytes say
-    box: Box  # as ``RandomResizedCrop`` draws it
+    header: Header  # the parsed header
+    box: Box  # a region drawn by ``RandomResizedCrop``
 
     @property
     def format(self) -> str:
-        """The config's key of its format: ``"jpeg"``, ``"png"``, …"""
+        """The format's key in the config: ``"jpeg"``, ``"png"``, …"""
         return format_key(self.header.format)
 
 
 def photo(seed: int, height: int = 375, width: int = 500) -> npt.NDArray[np.uint8]:
-    """A made image with a photo's statistics: a 1/f spectrum, smooth shapes with edges, a little sensor noise.
+    """Makes a synthetic image with a photo's statistics: a 1/f spectrum, smooth shapes with edges, some sensor noise.
 
     Returns:
-        uint8 ``(height, width, 3)`` RGB, the same for the same seed. As a JPEG of quality 96 one of 375×500 has about
-        100 kB, as ImageNet's.
+        uint8 ``(height, width, 3)`` RGB, the same for the same seed. As a JPEG of quality 96, an image of 375×500 has
+        about 100 kB, like ImageNet's.
     """
     rng = np.random.default_rng(seed)
     rows = np.arange(height, dtype=np.float32)[:, None] / max(height, width)
@@ -108,7 +108,7 @@ def photo(seed: int, height: int = 375, width: int = 500) -> npt.NDArray[np.uint
 
 
 def encode(pixels: npt.NDArray[np.uint8], kind: str) -> bytes:
-    """RGB pixels, uint8 ``(H, W, 3)``, as a file of one of `KINDS`."""
+    """Encodes RGB pixels, uint8 ``(H, W, 3)``, as a file of one of `KINDS`."""
     _, format, mode, options = KINDS[kind]
     out = io.BytesIO()
     Image.fromarray(pixels).convert(mode).save(out, format, **options)
@@ -124,12 +124,12 @@ def make_folder(
     sizes: Sequence[tuple[int, int]] = SIZES,
     seed: int = 0,
 ) -> list[Path]:
-    """Writes made photos in ``ImageFolder``'s layout: ``path/class00/000.jpg``, …
+    """Writes synthetic photos in ``ImageFolder``'s layout: ``path/class00/000.jpg``, …
 
     Args:
-        path: the root; made where it is missing.
-        classes, per_class: folders, and images in each.
-        kinds, sizes: keys of `KINDS`, and ``(height, width)`` in pixels; taken in turn.
+        path: the root; made if it is missing.
+        classes, per_class: the number of folders, and of images in each.
+        kinds, sizes: keys of `KINDS`, and ``(height, width)`` in pixels; used in turn.
         seed: the same arguments give the same files.
 
     Returns:
@@ -141,7 +141,7 @@ def make_folder(
         folder.mkdir(parents=True, exist_ok=True)
         for number in range(per_class):
             order = label * per_class + number
-            # Sizes move on by one each time the kinds have gone round, so that every kind gets every size.
+            # Sizes are shifted by one after each round of the kinds, so that every kind gets every size.
             height, width = sizes[(order + order // len(kinds)) % len(sizes)]
             kind = kinds[order % len(kinds)]
             file = folder / f"{number:03d}{KINDS[kind][0]}"
@@ -153,7 +153,12 @@ def make_folder(
 def made_samples(
     formats: Collection[str] | None = None, count: int = 24, *, progress: ProgressCallback = no_progress
 ) -> list[Sample]:
-    """Made photos, in memory: `count` of each format, always the same; formats are keys of `MIXES`, None for all.
+    """Makes synthetic photos in memory: `count` of each format, always the same.
+
+    Args:
+        formats: keys of `MIXES`; None for all.
+        count: images of each format.
+        progress: called with the progress.
 
     Raises:
         DatasetError: a format that isn't made.
@@ -167,7 +172,7 @@ def made_samples(
         kinds = MIXES[format]
         for number in range(count):
             progress(len(samples), count * len(wanted), "making images")
-            # Odd steps through the sixteen, so that a small sample is mixed too.
+            # In odd steps through the sixteen kinds, so that a small sample is mixed, too.
             kind = kinds[(number * 5) % len(kinds)]
             data = encode(photo(number, *SIZES[number % len(SIZES)]), kind)
             samples.append(read_sample(f"{kind}-{number}", data, number))
@@ -181,23 +186,23 @@ def sample_folder(
     *,
     progress: ProgressCallback = no_progress,
 ) -> list[Sample]:
-    """The images that `choose_files` chooses, read into memory.
+    """Reads the images that `choose_files` returns into memory.
 
-    A format's sample ends at 16 million pixels (though not below four images), so that huge photos don't make a
-    benchmark of hours.
+    A format's images are limited to 16 million pixels in total (but at least four images), so that huge photos don't
+    take hours.
 
     Args:
         path: a folder, searched with its subfolders, a zip, tar, shards or Parquet with images, or a file.
-        formats: the config's keys of the formats wanted; None for every format found.
-        count: images of each format at most.
-        progress: told of the images read.
+        formats: the formats' keys in the config; None for every format found.
+        count: the most images of each format.
+        progress: called with the progress.
 
     Raises:
-        DatasetError: there is no such path, or no image (of these formats) below it.
+        DatasetError: there is no such path, or no image of these formats below it.
     """
     wanted = None if formats is None else {format_key(name) for name in formats}
     progress(0, 0, f"looking for images in {path}")
-    # Rare formats are looked for among twenty times as many files as are wanted, not in a whole data set.
+    # Rare formats are searched among twenty times as many files, not in the whole dataset.
     files = choose_files(path, 20 * count)
     by_format: dict[str, list[Sample]] = {}
     pixels: Counter[str] = Counter()
@@ -222,7 +227,7 @@ def sample_folder(
 
 
 def read_sample(name: str, data: bytes, key: int) -> Sample:
-    """A file of these bytes, with a region that is drawn for a key."""
+    """Makes a sample of a file's bytes, with a region drawn by a key."""
     header = readers.parse_header(data, name)
     recipe = _CROP.draw(ImageShape(header.height, header.width), keyed_generators(key))
     return Sample(name, data, header, lower(recipe.steps, recipe.shape).box)

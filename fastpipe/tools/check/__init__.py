@@ -1,11 +1,10 @@
-"""``fastpipe check``: which files would fail in training, and what is odd about the others.
+"""``fastpipe check``: finds the files that would fail in training, and notes unusual ones.
 
-    sources     what was given → an `ImageIndex` of the files
-    examine     one file → what was found, in a process of its own: tasks in, answers out
-    pool        keeps worker processes busy, here or on a cluster; survives those that die or hang
+    examine     examines one file after the other in a separate process, which reads tasks and writes answers
+    pool        keeps such processes busy, here or on a cluster, and replaces those that die or hang
     findings    the kinds of findings, and a row for each file that has any
-    report      rows as a table, CSV or JSON; written beside and renamed
-    run         `check`: all of the above in order
+    report      the rows as a table, CSV or JSON
+    run         `check`, which uses all of the above
 
-Nothing is imported here: a worker process starts with what `examine` needs and no more.
+This file imports nothing, so that a worker process only loads what `examine` needs.
 """

@@ -1,7 +1,7 @@
-"""Examines one file after the other, in a process of its own, since a file may kill or hang whoever reads it.
+"""Examines one file after the other in a separate process, as a file may kill or hang the process that reads it.
 
-The process gets pickles, `Rules` once and then sequences of `Task`s: the parent's own words. It answers in lines of
-JSON: "ready" once, then each file's `FileFacts`.
+The process reads pickles from its parent: `Rules` once, then sequences of `Task`s. It answers in lines of JSON: "ready"
+once, then each file's `FileFacts`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from fastpipe.tools.check.findings import FileFacts, bits_of
 from fastpipe.types import Header
 
 LARGE_FACTOR = 4
-"""A file is large where its shorter side is more than that many times what training needs."""
+"""A file counts as large if its shorter side is more than this many times the size that training needs."""
 
 _TINY_PX = 16
 _LONG = 10.0
@@ -43,12 +43,12 @@ _USUAL_FORMATS = frozenset({"JPEG", "MPO", "PNG", "WEBP", "GIF", "BMP", "TIFF", 
 _USUAL_COLORS = frozenset({"YCbCr", "RGB", "L", "CMYK", "YCCK", "P", "RGBA", "LA", "1", "PA", "I;16", "I;16B", "I;16L"})
 _SAME = {"MPO": "JPEG", "DIB": "BMP"}
 
-_MEMORY = re.compile(r" <_io\.BytesIO object at 0x[0-9a-f]+>")  # how Pillow names a file that it got as bytes
+_MEMORY = re.compile(r" <_io\.BytesIO object at 0x[0-9a-f]+>")  # Pillow's name in messages for a file given as bytes
 _ENDS_EARLY = re.compile(
     r"truncat|incomplete|premature|end of file|not enough (?:image )?data|ends (?:early|before)|\beof\b", re.IGNORECASE
 )
 
-# What downloads leave behind under an image's name, by how it starts.
+# Other content that downloads leave under an image's name, recognised by its beginning.
 _OTHER_THINGS = (
     (re.compile(rb"\s*<(?:!doctype html|html|head|body|!--)", re.IGNORECASE), "a web page (HTML)"),
     (re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<svg", re.IGNORECASE | re.DOTALL), "an SVG drawing"),
@@ -69,22 +69,22 @@ class Task(NamedTuple):
     """A file to examine."""
 
     number: int  # its position in the index
-    path: str  # the whole path
+    path: str  # the absolute path
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The rules that a check goes by."""
+    """The settings of a check."""
 
-    decode: bool  # pixels, too; else only headers are read
+    decode: bool  # decode pixels; False reads only headers
     size: int  # the side that training needs, in pixels
-    max_pixels: int | None  # above which images are warned about, and refused above twice; None for no limit
-    pillow_max_pixels: int | None  # this and the next: what the caller's Pillow is set to
+    max_pixels: int | None  # images with more pixels cause a warning, with twice as many an error; None for no limit
+    pillow_max_pixels: int | None  # this and the next attribute: settings of the caller's Pillow
     pillow_load_truncated: bool
 
 
 def _complaint(reader: readers.Reader, data: bytes) -> str:
-    """The complaint of a fast reader about a file; empty where it decodes it."""
+    """A fast reader's error for a file; empty if it decodes the file."""
     try:
         reader.decode(data)
     except ReaderError as error:
@@ -95,13 +95,13 @@ def _complaint(reader: readers.Reader, data: bytes) -> str:
 
 
 def prepare(rules: Rules) -> None:
-    """Loads what examining needs, so that no file's time is spent on it, and sets Pillow as the caller has it."""
+    """Imports readers ahead, so that no file's time includes that, and applies the caller's settings of Pillow."""
     Image.MAX_IMAGE_PIXELS = rules.pillow_max_pixels
     ImageFile.LOAD_TRUNCATED_IMAGES = rules.pillow_load_truncated
     Image.init()
     if rules.decode:
         for format in ("JPEG", "PNG", "WEBP", *current_config().readers):
-            chosen = readers.configured_reader(format)  # its warning is nothing to say of a file
+            chosen = readers.configured_reader(format)  # warns here rather than while a file is examined
             for name in readers.default_order(format) if chosen is None else (chosen,):
                 with contextlib.suppress(ReaderError):
                     readers.get_reader(name)
@@ -112,7 +112,7 @@ def prepare(rules: Rules) -> None:
 
 
 def examine(path: str, rules: Rules) -> FileFacts:
-    """The findings of a file; raises nothing that a file can be the reason for."""
+    """Returns the findings of a file; never raises because of the file."""
     try:
         size = readers.stat_file(path)[0]
     except OSError as error:
@@ -133,7 +133,7 @@ def examine(path: str, rules: Rules) -> FileFacts:
             return refused("over-limit" if error.errno == errno.EFBIG else "unreachable", _said(error))
         except MemoryError:
             return refused("unreadable", "needs more memory than there is")
-        except Exception as error:  # whatever it is, training would end with it
+        except Exception as error:  # any exception would end the training
             return refused("unreadable", f"{type(error).__name__}: {error}")
     said = [str(one.message) for one in caught if not issubclass(one.category, Image.DecompressionBombWarning)]
     kinds, texts = _notes(path, header, rules)
@@ -155,7 +155,7 @@ def examine(path: str, rules: Rules) -> FileFacts:
 
 
 def _read(path: str, rules: Rules) -> tuple[Header, str]:
-    """The header, and what a fast decoder complains about although Pillow gives an image; raises as a dataset would."""
+    """Reads a file, and raises as a dataset would; returns its header, and a fast reader's complaint, if any."""
     if not rules.decode:
         header = readers.read_header(path)
         limit, pixels = rules.max_pixels, header.height * header.width
@@ -170,7 +170,7 @@ def _read(path: str, rules: Rules) -> tuple[Header, str]:
     fast = chosen.name != "pil"
     proved = fast and readers.proved(chosen, data, header)
     complaint = _complaint(chosen, data) if proved else ""
-    if not proved or complaint:  # as Pillow has it
+    if not proved or complaint:  # decode with Pillow
         readers.decode(data, header=header, reader="pil", source=path, max_pixels=None)
     within = rules.max_pixels is None or header.height * header.width <= rules.max_pixels
     if fast and not proved and within:
@@ -183,7 +183,7 @@ def _said(error: OSError) -> str:
 
 
 def _refusal(path: str, size: int, error: DecodeError) -> tuple[str, str]:
-    """The kind of a refused file, and the reason in words."""
+    """The kind of finding for a file that can't be decoded, and the reason in words."""
     if size == 0:
         return "empty", "zero bytes"
     if isinstance(error.__cause__, Image.DecompressionBombError) or "exceeds limit" in error.reason:
@@ -203,15 +203,15 @@ def _refusal(path: str, size: int, error: DecodeError) -> tuple[str, str]:
     if format is not None:
         return "unreadable", error.reason
     if not any(start):
-        return "not-an-image", f"starts with {len(start)} zero bytes: nothing was ever written there"
+        return "not-an-image", f"starts with {len(start)} zero bytes: its content was never written"
     for pattern, name in _OTHER_THINGS:
         if pattern.match(start):
             return "not-an-image", f"it is {name}"
-    return "not-an-image", "nothing that Pillow recognises"
+    return "not-an-image", "no format that Pillow recognises"
 
 
 def _is_cut(format: str | None, start: bytes, end: bytes, size: int) -> bool:
-    """Whether a file that was refused lacks its end."""
+    """True if a file that can't be decoded is truncated."""
     if format in ("JPEG", "MPO"):
         return b"\xff\xd9" not in end
     if format == "PNG":
@@ -222,7 +222,7 @@ def _is_cut(format: str | None, start: bytes, end: bytes, size: int) -> bool:
 
 
 def _notes(path: str, header: Header, rules: Rules) -> tuple[list[str], list[str]]:
-    """Notes about a file that can be read: kinds, and texts where a kind doesn't say it all."""
+    """Findings for a file that can be decoded: kinds, and texts for those that need details."""
     height, width, color = header.height, header.width, header.color_space
     expected = Image.EXTENSION.get(os.path.splitext(path)[1].lower())
     texts = [f"format {header.format}"] if header.format not in _USUAL_FORMATS else []
@@ -252,8 +252,8 @@ def _notes(path: str, header: Header, rules: Rules) -> tuple[list[str], list[str
 
 
 def main() -> None:
-    """Serves until the input ends, so that no process outlives a parent that was killed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this process
+    """Answers tasks until the input ends, which it also does when the parent is killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends this process
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints must not end up among the answers
     tasks: queue.SimpleQueue[Iterable[Task]] = queue.SimpleQueue()
@@ -279,4 +279,4 @@ def _receive(source: BinaryIO, tasks: queue.SimpleQueue[Iterable[Task]]) -> None
         while True:
             tasks.put(pickle.load(source))
     finally:
-        os._exit(0)  # whatever is being decoded: nobody waits for it any more
+        os._exit(0)  # at once, even during a decode: the parent is gone

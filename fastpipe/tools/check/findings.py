@@ -1,4 +1,4 @@
-"""The kinds of findings, and what a check keeps of each file: a few numbers in arrays, no object a file."""
+"""The kinds of findings, and a check's results in arrays: a few numbers for each file."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ KINDS = (
     Kind("not-an-image", True, "something else under an image's name"),
     Kind("over-limit", True, "more than twice the pixel limit: Pillow refuses it"),
     Kind("unreachable", True, "can't be opened or read: permissions, a dead link, no regular file, a failing disk"),
-    Kind("hang", True, "twice wasn't read and decoded within --timeout: the file, or a disk that stalls"),
-    Kind("crash", True, "twice killed the process that read it"),
+    Kind("hang", True, "not read and decoded within --timeout, twice: the file's fault, or a stalled disk's"),
+    Kind("crash", True, "killed the process that read it, twice"),
     Kind("damaged", False, "Pillow decodes it without an error, but another decoder complains: look at the picture"),
     Kind("mislabelled", False, "the content is of another format than the extension says"),
     Kind("near-limit", False, "more pixels than the pixel limit: Pillow warns each time"),
@@ -50,7 +50,7 @@ KINDS = (
 """The kinds of findings, the bad ones first: where ``fastpipe.ImageFolder`` (and torchvision's) would raise."""
 
 BAD = frozenset(kind.name for kind in KINDS if kind.bad)
-"""The names of the kinds that fail in training."""
+"""The names of the kinds that would fail in training."""
 
 _BIT = {kind.name: 1 << number for number, kind in enumerate(KINDS)}
 _ROW = np.dtype(
@@ -63,26 +63,26 @@ _BAD_BITS = sum(_BIT[name] for name in BAD)
 
 
 def bits_of(names: Iterable[str]) -> int:
-    """The names of kinds as one number."""
+    """Converts names of kinds to one number."""
     return sum(_BIT[name] for name in set(names))
 
 
 def names_of(bits: int) -> tuple[str, ...]:
-    """The names that a number from `bits_of` stands for, in the order of `KINDS`."""
+    """Converts a number from `bits_of` back to names, in the order of `KINDS`."""
     return tuple(name for name, bit in _BIT.items() if bits & bit)
 
 
 class FileFacts(NamedTuple):
-    """The facts about one file; JSON keeps it as a list."""
+    """The facts about one file; a list in JSON."""
 
-    bits: int  # the kinds, as `bits_of` gives them; 0 for a file like any other
-    bytes: int = -1  # the file's size, -1 where it can't be reached
-    format: str = ""  # Pillow's name, ``""`` where it isn't known
-    # height and width: in pixels, before any EXIF orientation; 0 where they aren't known
+    bits: int  # the kinds of findings, as from `bits_of`; 0 for none
+    bytes: int = -1  # the file's size; -1 if it can't be reached
+    format: str = ""  # Pillow's name of the format; ``""`` if unknown
+    # height and width: in pixels, before any EXIF orientation; 0 if unknown
     height: int = 0
     width: int = 0
     orientation: int = 1  # the EXIF orientation, 1 to 8
-    text: str = ""  # what the numbers can't say: an error's reason, a complaint
+    text: str = ""  # an error's reason, or a reader's complaint
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +90,11 @@ class FileRow:
     """One file with a finding."""
 
     number: int  # its position in the index, from 0
-    path: str  # as the index has it, relative to the root
+    path: str  # the path in the index, relative to the root
     kinds: tuple[str, ...]  # names from `KINDS`
-    bad: bool  # whether it would fail in training; if not, it is merely noted
+    bad: bool  # True if it would fail in training, False if it is only noted
     reason: str  # in words
-    format: str  # this and the others as in `FileFacts`
+    format: str  # this and the next attributes are as in `FileFacts`
     height: int
     width: int
     bytes: int
@@ -106,11 +106,12 @@ class FileRow:
 
 
 class Findings:
-    """The state of a check of n files: 22 bytes a file, and a text for the few that need one.
+    """The results for n files: 22 bytes for each file, and a text for the few that need one.
 
     Attributes:
-        table: ``(n,)``, a row of `_ROW` each.
-        texts, names: by number; of formats.
+        table: ``(n,)``, records of `_ROW`.
+        texts: the texts by the file's number.
+        names: the names of formats, to which the table's numbers refer.
     """
 
     def __init__(self, count: int) -> None:
@@ -120,7 +121,7 @@ class Findings:
         self.names: list[str] = [""]
 
     def put(self, number: int, seen: FileFacts) -> None:
-        """Keeps what was found out about a file."""
+        """Stores the facts about a file."""
         if seen.format not in self.names:
             self.names.append(seen.format)
         self.table[number] = (*seen[:2], self.names.index(seen.format), *seen[3:6])
@@ -130,13 +131,13 @@ class Findings:
 
     @property
     def bits(self) -> NDArray[np.uint32]:
-        """uint32 ``(n,)``, as `bits_of` gives them."""
+        """The kinds of each file, as from `bits_of`: uint32 ``(n,)``."""
         bits: NDArray[np.uint32] = self.table["bits"]
         return bits
 
     @property
     def bad(self) -> NDArray[np.bool_]:
-        """bool ``(n,)``."""
+        """True for files that would fail in training: bool ``(n,)``."""
         bad: NDArray[np.bool_] = self.bits & _BAD_BITS != 0
         return bad
 
@@ -147,7 +148,7 @@ class Findings:
 
 
 class Rows(Sequence[FileRow]):
-    """Files with a finding, the bad ones first, then in the index's order; rows are made when they are asked for."""
+    """Files with a finding, bad ones first, then in the index's order; `FileRow`s are made on access."""
 
     def __init__(self, index: ImageIndex, findings: Findings, picks: Array) -> None:
         self._index = index

@@ -1,7 +1,7 @@
-"""Worker processes that are kept busy, and replaced when a file kills or hangs one.
+"""Keeps worker processes busy, and replaces one that a file killed or hung.
 
-Plain processes with pipes rather than `multiprocessing`: nothing of the caller's program is imported again, so that it
-needs no ``if __name__ == "__main__"``, nothing is forked while threads run, and the death of one spoils no queue.
+It uses plain processes with pipes rather than `multiprocessing`: they don't import the caller's program, so that it
+needs no ``if __name__ == "__main__"``; no process is forked while threads run; and a process's death damages no queue.
 """
 
 from __future__ import annotations
@@ -36,24 +36,25 @@ _TAIL_BYTES = 2000
 _END_S = 5.0
 
 CHUNK = 1024
-"""Files in a task: of a few folders, or of one shard. A task of a cluster starts a process of its own to read them."""
+"""Files in a chunk, of a few folders or of one shard. On a cluster, each chunk's task starts a process to read them."""
 
 _STEP = 16
 
 
 class _Process:
-    """A process that examines files, and a thread that takes its answers, one for each file in their order.
+    """A process that examines files, and a thread that reads its answers, one for each file, in order.
 
-    It gets the files `tasks` when it is ready. `answers` gets each line of its, an empty one when it has ended.
+    The process gets the files `tasks` when it is ready. The thread puts each line of output into `answers`, and an
+    empty line when the process has ended.
     """
 
     def __init__(
         self, rules: Rules, tasks: deque[Task], timeout_s: float, answers: queue.SimpleQueue[tuple[_Process, bytes]]
     ) -> None:
-        self.tasks = tasks  # whose answers are still to come
-        self.ready = False  # whether it got them
-        self.deadline = time.monotonic() + max(_START_S, timeout_s)  # of the next answer
-        self.end = ""  # how it ended, with the last line that it wrote to its standard error
+        self.tasks = tasks  # files without an answer yet
+        self.ready = False  # whether it has started and got them
+        self.deadline = time.monotonic() + max(_START_S, timeout_s)  # for the next answer
+        self.end = ""  # how the process ended, with the last line of its standard error
         self._timeout_s = timeout_s
         self._answers = answers
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - stays open
@@ -63,7 +64,7 @@ class _Process:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            start_new_session=os.name == "posix",  # Ctrl-C in the terminal is for the parent alone
+            start_new_session=os.name == "posix",  # so that Ctrl-C in the terminal only reaches the parent
         )
         self._tasks_in = cast("IO[bytes]", self._process.stdin)
         self._answers_out = cast("IO[bytes]", self._process.stdout)
@@ -79,11 +80,11 @@ class _Process:
         self.begin_file()
 
     def begin_file(self) -> None:
-        """Counts the time of the next file from now on."""
+        """Starts the timeout of the next file."""
         self.deadline = time.monotonic() + self._timeout_s
 
     def _send(self, what: object) -> None:
-        with contextlib.suppress(OSError, ValueError):  # it is dead, as the end of its answers will show
+        with contextlib.suppress(OSError, ValueError):  # the process is dead; the end of its answers will show that
             pickle.dump(what, self._tasks_in)
             self._tasks_in.flush()
 
@@ -117,25 +118,27 @@ class _Process:
             self._process.kill()
 
     def join(self) -> None:
-        """Waits a moment for the process's end."""
+        """Waits up to ``_END_S`` seconds for the process's end."""
         self._thread.join(_END_S)
 
 
 def examine_all(
     chunks: Iterator[list[Task]], rules: Rules, jobs: int, timeout_s: float
 ) -> Generator[tuple[int, FileFacts], None, None]:
-    """Yields each file's number and what was found, in the order in which it becomes known.
+    """Yields each file's number and facts, as they become known.
 
-    A file over which a process died or hung gets a second try, in a process of its own, when all others are done: the
-    system may have killed the first for another's memory, a disk may have stalled for a minute. Where processes don't
-    start, or die or hang over one file after the other, so that it isn't the files, a FastpipeError is raised.
+    A file that killed or hung a process is tried once more, alone in a process, when all others are done: the system
+        may
+    have killed the first process because others used the memory, or the disk may have stalled for a minute. If
+    processes don't start, or die or hang at one file after the other, so that the files aren't the cause, it raises
+    FastpipeError.
     """
     return _Pool(chunks, rules, timeout_s).results(jobs)
 
 
 @dataclass
 class _Pool:
-    """The processes, and the files that wait for one."""
+    """The processes, and the queue of files."""
 
     chunks: Iterator[list[Task]]
     rules: Rules
@@ -143,13 +146,13 @@ class _Pool:
     answers: queue.SimpleQueue[tuple[_Process, bytes]] = field(default_factory=queue.SimpleQueue)
     started: list[_Process] = field(default_factory=list)
     busy: set[_Process] = field(default_factory=set)
-    again: deque[Task] = field(default_factory=deque)  # what processes were lost over
-    tried: set[int] = field(default_factory=set)  # the numbers of these
-    losses: int = 0  # in a row: processes that were lost over files
-    failures: int = 0  # in a row: processes that were lost before they were ready
+    again: deque[Task] = field(default_factory=deque)  # files that killed or hung a process
+    tried: set[int] = field(default_factory=set)  # the numbers of all such files
+    losses: int = 0  # processes lost in a row while they examined files
+    failures: int = 0  # processes lost in a row before they were ready
 
     def results(self, jobs: int) -> Generator[tuple[int, FileFacts], None, None]:
-        """Yields what `examine_all` does, with `jobs` processes."""
+        """Yields the results of `examine_all`, with `jobs` processes."""
         try:
             for _ in range(jobs):
                 self._start(self._take())
@@ -162,13 +165,13 @@ class _Pool:
                 process.join()
 
     def _next(self) -> Iterator[tuple[int, FileFacts]]:
-        """Waits for an answer, and has its process go on; yields what was found, if the answer is that of a file."""
-        if self.answers.empty():  # else a late one's answer may be there
+        """Waits for an answer, and gives its process more work; yields the facts if the answer is about a file."""
+        if self.answers.empty():  # else an answer may have come just in time
             now = time.monotonic()
             for process in [one for one in self.busy if one.deadline < now]:
                 yield from self._lose(process, hung=True)
         try:
-            process, line = self.answers.get(timeout=_LOOK_S)  # on Windows, Ctrl-C waits for the end of a wait
+            process, line = self.answers.get(timeout=_LOOK_S)  # on Windows, Ctrl-C doesn't interrupt a wait
         except queue.Empty:
             return
         if process not in self.busy:
@@ -190,17 +193,17 @@ class _Pool:
             yield task.number, FileFacts(*json.loads(line))
 
     def _take(self) -> deque[Task]:
-        """The next files to examine; empty where there are none."""
+        """The next files to examine; empty if there are none."""
         chunk = next(self.chunks, None)
         return deque(chunk or [self.again.popleft() for _ in list(self.again)[:1]])
 
     def _start(self, tasks: deque[Task]) -> None:
-        """Starts a process for files, if there are any."""
+        """Starts a process for some files, if there are any."""
         if not tasks:
             return
         try:
             process = _Process(self.rules, tasks, self.timeout_s, self.answers)
-        except OSError as error:  # no more processes, or no memory for one
+        except OSError as error:  # the limit of processes, or no memory
             raise FastpipeError(f"a process that examines files doesn't start: {error}; try fewer jobs") from error
         self.started.append(process)
         self.busy.add(process)
@@ -210,7 +213,7 @@ class _Pool:
         process.kill()
 
     def _lose(self, process: _Process, hung: bool) -> Iterator[tuple[int, FileFacts]]:
-        """Replaces a process that hangs or has died; yields the finding of a file that this was the second try of."""
+        """Replaces a process that hangs or has died; yields the finding if this was the file's second try."""
         self._end(process)
         how = "it gave no answer in time" if hung else process.end
         if not process.ready:
@@ -236,8 +239,8 @@ class _Pool:
             yield task.number, self._finding(task, None if hung else how)
 
     def _finding(self, task: Task, end: str | None) -> FileFacts:
-        """The finding of a file that processes were lost over twice, the second with that end; None where it hung."""
-        if end is None:  # no look at the file: the disk may stall again
+        """The finding for a file that killed or hung two processes; `end` is how the second ended, None if it hung."""
+        if end is None:  # don't open the file, as the disk may stall again
             return FileFacts(bits_of(["hang"]), text=f"not done after {self.timeout_s:g} s, twice")
         size = -1
         with contextlib.suppress(OSError):
@@ -248,7 +251,7 @@ class _Pool:
 def examine_on(
     address: str, chunks: Iterator[list[Task]], rules: Rules, timeout_s: float, quiet: bool
 ) -> Generator[tuple[int, FileFacts], None, None]:
-    """`examine_all` by the workers of the scheduler at an address."""
+    """Examines all files with the workers of a Dask scheduler, as `examine_all` does."""
 
     def asked() -> Iterator[tuple[list[Task], Rules, float]]:
         for chunk in chunks:
@@ -262,7 +265,7 @@ def examine_on(
 
 
 def _examined(asked: tuple[list[Task], Rules, float]) -> list[tuple[int, FileFacts]]:
-    """Runs in a worker of a cluster: the files of a task are read by a process of their own."""
+    """Examines a chunk in a cluster's worker, which starts a process to read the files."""
     tasks, rules, timeout_s = asked
     chunks = [tasks[start : start + _STEP] for start in range(0, len(tasks), _STEP)]
     return list(examine_all(iter(chunks), rules, 1, timeout_s))

@@ -1,4 +1,4 @@
-"""The result of a check for people (a table) and for programs (CSV, JSON)."""
+"""The result of a check as text, CSV and JSON."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from fastpipe.tools.check.findings import BAD, KINDS, FileRow
 Decode = Literal["full", "header"]
 
 SCHEMA = "fastpipe-check/1"
-"""Names the layout of the JSON; the number grows when a key changes its meaning or goes."""
+"""Identifies the layout of the JSON; the number grows when a key is removed or changes its meaning."""
 
 REPORT_ENDINGS = (".csv", ".json", ".txt")
 
 _SHOWN = 20
-_UNBROKEN = 1 << 16  # characters of a line: a report's file has one for each finding
-_BELOW = " " * 7  # before a reason that stands below its path
+_UNBROKEN = 1 << 16  # the width of lines in a report file, which aren't wrapped
+_BELOW = " " * 7  # the indentation of a reason on the line below its path
 _COLUMNS = ("path", "verdict", "kinds", "reason", "format", "height", "width", "bytes")
 
 
@@ -40,15 +40,16 @@ class CheckResult:
         index: the files.
         decode: ``"full"`` or ``"header"``.
         size: the side that training needs, in pixels, as given.
-        max_pixels: the limit of an image's pixels that held.
-        rows: the files with a finding, the bad ones first: `FileRow` values, made as they are asked for.
-        counts: how many files have each kind of finding.
-        bad, noted, fine: how many files would fail in training, have something to note, have neither.
+        max_pixels: the limit of an image's pixels.
+        rows: the files with a finding, bad ones first: `FileRow` values, made on access.
+        counts: the number of files with each kind of finding.
+        bad, noted, fine: the numbers of files that would fail in training, that have other findings, and that have
+            none.
         good: int64 positions in the index of the files that aren't bad, for `fastpipe.ImageList.subset`.
-        empty_classes: classes without a file that isn't bad; `ImageFolder` refuses those without any file.
+        empty_classes: classes whose files are all bad, or that have none; `ImageFolder` refuses those that have none.
         loose: images beside the class folders, which no dataset reads; they were not checked.
-        other_images: likewise, images by an ending that the datasets don't list, such as ``".heic"``, and how many.
-        seconds: how long it took.
+        other_images: the number of images for each ending that datasets don't read, such as ``".heic"``; not checked.
+        seconds: the time that the check took.
     """
 
     index: ImageIndex = field(repr=False)
@@ -67,7 +68,7 @@ class CheckResult:
 
     @property
     def root(self) -> str:
-        """The folder that the rows' paths start from; ``""`` where they are whole."""
+        """The folder that the rows' paths start from; ``""`` if they are absolute."""
         return self.index.root
 
     @property
@@ -81,11 +82,11 @@ class CheckResult:
 
     @property
     def ok(self) -> bool:
-        """Whether no file is bad."""
+        """True if no file is bad."""
         return self.bad == 0
 
     def about(self) -> dict[str, Any]:
-        """Everything but the rows, as values that JSON can hold."""
+        """Everything except the rows, as JSON values."""
         names = ("root", "decode", "size", "max_pixels", "files", "bad", "noted", "fine", "counts", "empty_classes")
         return {
             "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
@@ -100,7 +101,7 @@ class CheckResult:
         return self.text("`rows` has them, and a report")
 
     def text(self, where: str) -> str:
-        """The counts, and the first bad files; where the others are to be found."""
+        """The counts, and the first bad files; `where` says where the others are found."""
         width = line_width()
         lines = summary_lines(self, width)
         if self.bad:
@@ -111,10 +112,10 @@ class CheckResult:
 
 
 def ending_of(path: str | os.PathLike[str]) -> str:
-    """The ending that chooses a report's format, lower-case.
+    """The lower-case ending of a path, which chooses the report's format.
 
     Raises:
-        ConfigError: it is none of `REPORT_ENDINGS`.
+        ConfigError: the ending isn't one of `REPORT_ENDINGS`.
     """
     ending = os.path.splitext(path)[1].lower()
     if ending not in REPORT_ENDINGS:
@@ -123,7 +124,7 @@ def ending_of(path: str | os.PathLike[str]) -> str:
 
 
 def write_report(result: CheckResult, file: str | os.PathLike[str], ending: str, option: str) -> None:
-    """Writes what was found, in the format of an ending, as `write_file` does."""
+    """Writes a report in the format of an ending, by `write_file`."""
     lines = {".csv": _csv_lines, ".json": json_lines, ".txt": _text_lines}[ending](result)
     write_file(local_path(file), lines, option)
 
@@ -144,8 +145,8 @@ def _values(row: FileRow) -> dict[str, Any]:
 
 
 def json_lines(result: CheckResult) -> Iterator[str]:
-    """The text of a report that ends in .json, piece by piece."""
-    # ASCII: JSON's escapes carry names that are no valid UTF-8 as well
+    """Yields the text of a JSON report, piece by piece."""
+    # ASCII, as JSON's escapes can represent names that are no valid UTF-8
     head = json.dumps({"schema": SCHEMA, **result.about()}, indent=2)
     yield head[: head.rindex("\n")] + ',\n  "rows": ['
     separator = "\n"
@@ -161,7 +162,7 @@ def _text_lines(result: CheckResult) -> Iterator[str]:
 
 
 def summary_lines(result: CheckResult, width: int = _UNBROKEN) -> list[str]:
-    """The number of files that were checked, and of those with each finding, in lines of at most `width` characters."""
+    """The number of checked files, and of those with each finding, in lines of at most `width` characters."""
     how = "decoded" if result.decode == "full" else "headers read"
     took = f" in {result.seconds:.1f} s" if result.seconds >= 0.1 else ""
     of = f" of {result.root}" if result.root else ""
@@ -181,9 +182,9 @@ def summary_lines(result: CheckResult, width: int = _UNBROKEN) -> list[str]:
 
 
 def lines_of(rows: Iterable[FileRow], width: int = _UNBROKEN) -> Iterator[str]:
-    """A line for each row: the verdict, the kinds, the path, the reason; the latter below where the line is too long.
+    """Yields a line for each row: verdict, kinds, path, reason; a reason that doesn't fit goes on the next line.
 
-    A path stays in one piece, however long it is.
+    A path is never wrapped, however long it is.
     """
     for row in rows:
         kinds = [kind for kind in row.kinds if not row.bad or kind in BAD]

@@ -1,4 +1,4 @@
-"""`check`: every file examined, in parallel; then the report."""
+"""`check`: examines every file in parallel, then writes the report."""
 
 from __future__ import annotations
 
@@ -46,10 +46,11 @@ def check(
     scheduler: str | None = None,
     progress: bool = True,
 ) -> CheckResult:
-    """Examines every image file of a data set: which would fail in training, and what is odd about the others.
+    """Examines every image file of a dataset: finds those that would fail in training, and notes unusual ones.
 
-    A file is bad where `fastpipe.ImageFolder`, and so torchvision's on Pillow, would raise; everything else is noted.
-    Files are read by processes of their own, so that one that kills or hangs its reader is a finding and not the end.
+    A file is bad if `fastpipe.ImageFolder`, and so torchvision's with Pillow, would raise for it; other findings are
+    noted. Separate processes read the files, so that a file that kills or hangs its reader is a finding, and the check
+    goes on.
 
     Args:
         source: a folder of class folders; a folder that holds images itself; a zip or tar of class folders, shards or
@@ -57,20 +58,20 @@ def check(
             `ImageIndex`, `ImageFolder` or `ImageList`.
         decode: ``"full"`` decodes all pixels; ``"header"`` reads headers only, many times as fast, and finds neither
             truncated files nor damaged pixels.
-        jobs: processes; None for one a usable CPU.
-        size: the side in pixels that training needs; four times that is noted as large.
-        timeout: seconds that reading and decoding one file may take.
-        max_pixels: as `fastpipe.readers.read_image` takes it.
-        report: a file that all rows are written to: ``.csv``, ``.json`` or ``.txt``.
-        json: another one, written as JSON whatever its ending.
-        scheduler: the address of a Dask scheduler whose workers examine the files, with the same result; they see them
-            under the same paths. None for processes of this machine.
-        progress: whether to show a terminal a bar.
+        jobs: the number of processes; None for one for each usable CPU.
+        size: the side in pixels that training needs; files of more than four times that are noted as large.
+        timeout: the most seconds for reading and decoding one file.
+        max_pixels: as in `fastpipe.readers.read_image`.
+        report: a file to write all rows to: ``.csv``, ``.json`` or ``.txt``.
+        json: another file to write all rows to, as JSON whatever its ending.
+        scheduler: the address of a Dask scheduler whose workers examine the files, with the same result; they must see
+            the files under the same paths. None for processes of this machine.
+        progress: show a progress bar in a terminal.
 
     Raises:
         DatasetError: there is no image.
         ConfigError: an argument is out of range, or the report can't be written.
-        FastpipeError: the processes die or hang whatever file they read.
+        FastpipeError: the processes die or hang, whatever file they read.
     """
     outputs = [] if report is None else [(report, ending_of(report), "--report")]
     outputs += [] if json is None else [(json, ".json", "--json")]
@@ -86,7 +87,7 @@ def check(
     size = whole_number("size", size, "the side in pixels that training needs", least=1)
     timeout = real_number("timeout", timeout, "the seconds that a file may take")
     for format in current_config().readers:
-        configured_reader(format)  # one that isn't there is told now, and not by each process
+        configured_reader(format)  # warn about a missing reader now, and not in each process
     check_formats(current_config().readers)
     with cluster_at(scheduler, ("index", str(source)), quiet=not progress) as cluster:
         index = index_of(source, BuildOptions(progress=progress, cluster=cluster))
@@ -101,7 +102,7 @@ def check(
         answering = examine_on(scheduler, chunks, rules, timeout, not progress)
     with (
         SlowBar("checking files", progress) as bar,
-        closing(answering) as answers,  # no process outlives an interruption
+        closing(answering) as answers,  # ends the processes after an interrupt
     ):
         bar.expect(len(index))
         for number, seen in answers:

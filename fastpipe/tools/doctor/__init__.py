@@ -1,7 +1,7 @@
-"""`doctor`: where the time of a training's input goes, what limits it, and what cures that.
+"""`doctor`: finds where the time of a training's input goes, what limits it, and what would help.
 
-`examine` measures one thing after the other (disk, stages, reencoding, workers), has each finding made, a
-pure function of measurements, and puts all of it into a `Diagnosis`, which prints and draws itself.
+`examine` runs the measurements (disk, stages, reencoding, workers), derives the findings from them by pure functions,
+and puts everything into a `Diagnosis`, which prints and draws itself.
 """
 
 from fastpipe.tools.doctor.diagnosis import Diagnosis

@@ -1,4 +1,4 @@
-"""The result of an examination: as a value, as text with bars, as a picture and as a page."""
+"""The result of `doctor`: as a value, as text with bars, as a picture and as HTML."""
 
 from __future__ import annotations
 
@@ -27,36 +27,36 @@ from fastpipe.tools.doctor.measurements import (
 )
 from fastpipe.tools.doctor.picture import COLORS, draw, save
 
-_BAR = 32  # characters of the longest bar
+_BAR = 32  # the longest bar, in characters
 _SEVERITY_STYLES = {"problem": "bold red", "advice": "bold yellow", "note": "bold cyan"}
 
 SCHEMA = "fastpipe-doctor/5"
-"""Names the layout of the JSON; the number grows when a key changes its meaning or goes."""
+"""Identifies the layout of the JSON; the number grows when a key is removed or changes its meaning."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Diagnosis:
-    """The measurements of an input pipeline and what follows from them; ``print`` it.
+    """The measurements of an input pipeline, and the findings; ``print`` it.
 
     Attributes:
-        subject: what was examined.
-        samples: in it.
-        tried: samples that were made one by one, to see whether they can be.
-        batch_size: of the training.
-        workers: of the training; None where nobody said.
-        prefetch: batches that each worker makes ahead.
-        gpu_rate: images a second that the training takes; None where nobody said.
-        stages: where the time of a sample goes.
-        disk: what reading the files costs; None where the dataset doesn't show its files.
-        scaling: what different numbers of workers deliver.
-        threaded: what threads deliver in the workers' place; None where it makes no sense to try.
-        in_python: what keeps batches from being made by threads; empty where nothing does.
-        memory: of the machine.
-        threads: of each worker.
-        reencodings: what other files would gain.
-        findings: the gravest first.
-        machine: as `fastpipe.environment.machine_fingerprint` gives it.
-        versions: of fastpipe and what decodes.
+        subject: the name of the examined dataset.
+        samples: its number of samples.
+        tried: the number of samples that were made one by one, to see whether they can be made.
+        batch_size: the training's batch size.
+        workers: the training's number of workers; None if not given.
+        prefetch: the number of batches that each worker prefetches.
+        gpu_rate: images a second that the training takes; None if not given.
+        stages: a sample's time by stage.
+        disk: the cost of reading the files; None if the dataset doesn't show its files.
+        scaling: the rates of different numbers of workers.
+        threaded: the rate of threads in place of workers; None if not tried.
+        in_python: the part that keeps threads from making batches; empty if there is none.
+        memory: the machine's memory.
+        threads: the threads in each worker.
+        reencodings: the gains of converted files.
+        findings: the findings, the most severe first.
+        machine: as from `fastpipe.environment.machine_fingerprint`.
+        versions: versions of fastpipe and the decoding libraries.
     """
 
     subject: str
@@ -80,27 +80,27 @@ class Diagnosis:
 
     @property
     def healthy(self) -> bool:
-        """Whether no finding is a problem."""
+        """True if no finding is a problem."""
         return all(finding.severity != "problem" for finding in self.findings)
 
     @property
     def recommended_workers(self) -> int:
-        """The fewest workers that deliver what the GPU takes; without its rate, or where none does, the most."""
+        """The fewest workers that deliver the GPU's rate; if it isn't given or can't be reached, the best number."""
         return self.scaling.recommended(self.gpu_rate)
 
     @property
     def planned_workers(self) -> int:
-        """The workers of the training; where nobody said, the recommended ones."""
+        """The training's number of workers; the recommended number if not given."""
         return self.recommended_workers if self.workers is None else self.workers
 
     @property
     def shared_need(self) -> int:
-        """Bytes of shared memory that the batches may need at once."""
+        """The most bytes of shared memory that batches need at once."""
         return shared_bytes(self.stages, self.batch_size, self.planned_workers, self.prefetch)
 
     @property
     def recommended(self) -> dict[str, int]:
-        """Arguments for `fastpipe.DataLoader`: one worker with threads where it delivers as much as several."""
+        """Arguments for `fastpipe.DataLoader`; one worker with threads if it delivers as much as several workers."""
         workers, threaded = self.recommended_workers, self.threaded
         wanted = self.scaling.rate(workers) or self.scaling.best.images_per_s
         wanted = min(wanted * (1 - SAME), self.gpu_rate or float("inf"))
@@ -110,14 +110,14 @@ class Diagnosis:
 
     @property
     def threads_instead(self) -> str:
-        """The threads that deliver as much as several recommended workers, as an advice goes on; empty for none."""
+        """A phrase for advice that names threads which deliver as much as the recommended workers; or empty."""
         if "threads" not in self.recommended or self.recommended_workers < 2:
             return ""
         setting = ", ".join(f"{name}={value}" for name, value in self.recommended.items())
         return f", or {setting} of fastpipe.DataLoader, which deliver as much"
 
     def to_dict(self) -> dict[str, object]:
-        """Plain values, for JSON; times in microseconds, sizes in bytes."""
+        """The result as JSON values; times in microseconds, sizes in bytes."""
         values = asdict(self)
         values["stages"]["total_us"] = self.stages.total_us
         more = ("healthy", "recommended", "recommended_workers", "shared_need")
@@ -125,10 +125,10 @@ class Diagnosis:
         return {"schema": SCHEMA, **round_times(values)}
 
     def plot(self, file: str | os.PathLike[str]) -> None:
-        """Draws where the time goes, and what the workers deliver.
+        """Draws the time by stage, and the workers' rates.
 
         Args:
-            file: where to; its ending says in which format (``.png``, ``.svg``, ``.pdf``).
+            file: the file to write; its ending chooses the format (``.png``, ``.svg``, ``.pdf``).
 
         Raises:
             ConfigError: matplotlib isn't installed, or the file can't be written.
@@ -137,7 +137,7 @@ class Diagnosis:
         save(draw(title, self.stages, self.scaling, self.gpu_rate, self.disk), file)
 
     def print_on(self, console: Console) -> None:
-        """Prints all of it."""
+        """Prints the whole result."""
         print_, block = console.print, encodable("█", console.encoding, "#")
         stages, machine = self.stages, self.machine
         about = f": {self.samples:,} samples, batches of {self.batch_size}"

@@ -1,8 +1,8 @@
-"""The cost of reading the files without the page cache.
+"""Measures reading the files without the page cache.
 
-"Cold" means: not in this system's page cache. It is asked for with ``posix_fadvise(DONTNEED)``, which drops a file's
-pages without touching the file, and believed only where a read that may not wait (``RWF_NOWAIT``) then finds nothing.
-What a disk, a hypervisor or a file server keeps in memory of its own is beyond what a program can see.
+"Cold" means: not in this system's page cache. ``posix_fadvise(DONTNEED)`` drops a file's pages without touching the
+file; a file counts as cold only if a read without waiting (``RWF_NOWAIT``) then finds nothing. A program can't see the
+caches of the disk, a hypervisor or a file server.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from fastpipe import readers
 from fastpipe.tools.doctor.measurements import Disk
 
 _READERS = 8
-_LEAST = 8  # cold files: fewer tell nothing
+_LEAST = 8  # the fewest cold files for a measurement
 
 
 def measure_disk(paths: Sequence[str], all_files: int, seconds: float = 2.0) -> Disk:
-    """Reads files, cold, several at once.
+    """Reads cold files, several at once.
 
-    The page cache loses the files on the way and gets them back. What can't be read is left out.
+    The files are dropped from the page cache, and read into it again at the end. Files that can't be read are left out.
     """
     deadline = time.perf_counter() + seconds
     known = [answer for path in paths if (answer := is_resident(path)) is not None]
@@ -32,7 +32,7 @@ def measure_disk(paths: Sequence[str], all_files: int, seconds: float = 2.0) -> 
     cold_per_s = _together(cold, deadline)
     if cold_per_s is None:
         reason = reason or f"fewer than {_LEAST} files were read in {seconds:.0f} s"
-    for path in paths:  # what is timed next is in the page cache
+    for path in paths:  # the next measurements need them in the page cache
         if time.perf_counter() > deadline + seconds:
             break
         _read(path)
@@ -52,9 +52,9 @@ def measure_disk(paths: Sequence[str], all_files: int, seconds: float = 2.0) -> 
 
 
 def _dropped(paths: Sequence[str], is_known: bool) -> tuple[list[str], str]:
-    """The files that are now out of the page cache, if they are enough to measure on; else none, and the reason.
+    """Drops files from the page cache; returns those that are out of it, or none and the reason if they are too few.
 
-    `is_known`: this system says which files are in the page cache.
+    `is_known` says whether this system tells which files are in the page cache.
     """
     if not hasattr(os, "posix_fadvise"):
         return [], "this system has no posix_fadvise, which takes files out of the page cache"
@@ -65,12 +65,12 @@ def _dropped(paths: Sequence[str], is_known: bool) -> tuple[list[str], str]:
         return cold, ""
     if len(cold) < len(paths) / 2:
         kept = len(paths) - len(cold)
-        return [], f"{kept} of {len(paths)} files stayed in the page cache, as those do that are new"
+        return [], f"{kept} of {len(paths)} files stayed in the page cache, as newly written files do"
     return [], f"{len(cold)} files are too few to measure it on"
 
 
 def is_resident(path: str) -> bool | None:
-    """Whether the last byte of a file is in the page cache; None where this system or file doesn't say."""
+    """True if the last byte of a file is in the page cache; None if the system or the file can't tell."""
     if not (hasattr(os, "preadv") and hasattr(os, "RWF_NOWAIT")):
         return None
     try:
@@ -78,16 +78,16 @@ def is_resident(path: str) -> bool | None:
         with open(name, "rb", buffering=0) as file:
             if size < 0:
                 size = os.fstat(file.fileno()).st_size
-            # The last page: a system that reads ahead has it last.
+            # The last page, which read-ahead fills last.
             return os.preadv(file.fileno(), [bytearray(1)], offset + max(0, size - 1), os.RWF_NOWAIT) == min(1, size)
     except BlockingIOError:
         return False
-    except OSError:  # no such file, or a file system that can't say
+    except OSError:  # no such file, or a file system that can't tell
         return None
 
 
 def _drop(path: str) -> bool:
-    """Drops a file from the page cache; True if it is out of it now."""
+    """Drops a file from the page cache; returns True if it is out of it."""
     try:
         name, offset, size = readers.place_of(path)
         with open(name, "rb", buffering=0) as file:
@@ -98,7 +98,7 @@ def _drop(path: str) -> bool:
 
 
 def _read(path: str) -> bool:
-    """Reads a file as a dataset does; False if that fails."""
+    """Reads a file as a dataset does; returns False if that fails."""
     try:
         readers.read_file(path, None)
     except OSError:
@@ -107,7 +107,7 @@ def _read(path: str) -> bool:
 
 
 def _together(paths: Sequence[str], deadline: float) -> float | None:
-    """Files a second with several readers at once; None where fewer than asked for were read in time."""
+    """Files a second with several readers at once; None if not all were read before the deadline."""
     if not paths:
         return None
     start = time.perf_counter()

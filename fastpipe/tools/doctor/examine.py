@@ -1,4 +1,4 @@
-"""`doctor`: measures one thing after the other, and collects what is found."""
+"""`doctor`: runs the measurements one after the other, and collects the findings."""
 
 from __future__ import annotations
 
@@ -57,25 +57,25 @@ def doctor(
     seconds: float = 20.0,
     progress: ProgressCallback | None = None,
 ) -> Diagnosis:
-    """Finds out where the time of a training's input goes, and what would make it faster or safer; ``print`` it.
+    """Finds where the time of a training's input goes, and what would make it faster or safer; ``print`` the result.
 
-    Everything is measured on some of the subject's own files, through the code that training runs, in worker processes
-    as training starts them. Nothing is written. To see what the disk gives, some files are taken out of the page cache
-    and read again.
+    Everything is measured on some of the subject's own files, with the code that training runs, in worker processes
+    as training starts them. Nothing is written. To measure the disk, some files are dropped from the page cache and
+    read again.
 
     Args:
-        subject: a folder of images, a list of files (as `ImageList` takes it), a map-style dataset, or the DataLoader
-            that trains.
-        transform: for a path; None for ImageNet's usual one: RandomResizedCrop(224), RandomHorizontalFlip, ToTensor
-            and Normalize.
-        batch_size: of the training; None for the loader's, or 256.
-        workers: ``num_workers`` of the training, to be judged; None for the loader's, or to be told a good number.
-        gpu_rate: images a second that the training would take, were they all there.
-        seconds: roughly, for all measurements.
-        progress: called with the steps done, all steps, and what comes next.
+        subject: a folder of images, a list of files (as in `ImageList`), a map-style dataset, or the training's
+            DataLoader.
+        transform: the transform for a path; None for ImageNet's usual one: RandomResizedCrop(224),
+            RandomHorizontalFlip, ToTensor and Normalize.
+        batch_size: the training's batch size; None for the loader's, or 256.
+        workers: the training's ``num_workers``, to be judged; None for the loader's, or for a recommendation.
+        gpu_rate: images a second that the training takes if it never waits for images.
+        seconds: approximate time for all measurements.
+        progress: called with the number of finished steps, the number of steps, and the next step.
 
     Raises:
-        DatasetError: nothing that can be examined, or no sample of it can be made.
+        DatasetError: the subject can't be examined, or none of its samples can be made.
     """
     if gpu_rate is not None:
         takes = "the images that the GPU takes a second, or leave it out"
@@ -144,7 +144,7 @@ def doctor(
             rate = images_per_s(examined, tried.good, workers=processes, batch_size=size, seconds=share)
             trials.append(WorkerTrial(processes, rate))
     scaling = Scaling(tuple(trials), cpus, size)
-    # After what starts workers: they had better not inherit what OpenCV sets up when it is used here.
+    # After the measurements that start workers, which should not inherit the state of OpenCV after a use here.
     step("trying threads")
     own, threaded = 0 if probe.why_here else 1, None
     if not examined.in_python:
@@ -183,7 +183,7 @@ def _findings(
     why_here: str,
     bad: Sequence[FailedSample],
 ) -> Iterator[findings.Finding | None]:
-    """Yields what follows from the measurements, and from the samples that can't be made."""
+    """Yields the findings from the measurements, and from the samples that can't be made."""
     stages, scaling, gpu_rate = measured.stages, measured.scaling, measured.gpu_rate
     workers, has_gpu = measured.planned_workers, torch.cuda.is_available()
     yield findings.busy_machine(stages)
@@ -199,7 +199,7 @@ def _findings(
     other_number = findings.other_workers(scaling, judged, gpu_rate, measured.threads_instead)
     yield other_number
     yield findings.shared_memory(stages, measured.batch_size, workers, measured.prefetch, measured.memory, has_gpu)
-    # Where another number of workers is advised, threads are counted for that one.
+    # If another number of workers is advised, threads are judged for that number.
     advised = workers if other_number is None else measured.recommended_workers
     yield findings.oversubscription(measured.threads, advised, scaling.cpus)
     if measured.disk is not None:
@@ -221,13 +221,13 @@ def _decoding_threads(examined: Subject) -> int:
 
 
 def _albumentations_in(dataset: object) -> str:
-    """The first wrapped transform of albumentations that draws ahead, in a line; empty for none."""
+    """The first planned transform of albumentations, in a line; empty if there is none."""
     drawn = (transform for part in image_datasets(dataset) for transform in part.pipeline.drawn)
     return next((shortened(one) for one in drawn if isinstance(one, Albumentations)), "")
 
 
 def _plan_finding(examined: Subject, stages: StageProfile) -> findings.Finding | None:
-    """The finding of what isn't planned, in the words of `explain`."""
+    """The finding for transforms that aren't planned, in the words of `explain`."""
     dataset = examined.dataset
     if not isinstance(dataset, ImageDataset):
         is_around_ours = isinstance(getattr(dataset, "dataset", None), ImageDataset)

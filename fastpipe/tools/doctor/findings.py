@@ -1,4 +1,4 @@
-"""Findings: each is a pure function of measured values, and says what is wrong and what cures it."""
+"""Findings: pure functions of measured values that say what is wrong and what to do."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from fastpipe.tools.doctor.measurements import (
 )
 
 Severity = Literal["problem", "advice", "note"]
-"""Training is slower than asked for or may fail; could be faster or take less; good to know."""
+"""problem: training is slower than needed or may fail; advice: it could be faster or use less; note: good to know."""
 
 FASTER = 1.1
-"""A gain that is worth saying."""
+"""The smallest speed-up that is reported."""
 
 WORTH_PACKING = 1.2
-"""A gain that is worth more bytes, and a run over all files."""
+"""The smallest speed-up for which packing is advised, which needs a run over all files and more disk space."""
 
 SLOW = 0.3
-"""The share of the time from which transforms that run one by one are worth another look."""
+"""The share of the time from which transforms that run image by image are reported."""
 _SLOW = "look whether all of them are needed for every image, or can run on a smaller one, after the crop and resize"
 _ALBUMENTATIONS = (
     "take crop, flip, ToTensor and Normalize of fastpipe.transforms, with its Albumentations(…) around the rest: "
@@ -40,13 +40,13 @@ _ALBUMENTATIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that costs speed or memory, or may fail.
+    """A cause of lost speed or memory, or of a possible failure.
 
     Attributes:
-        name: of the kind of finding, such as ``"too few workers"``.
+        name: the kind of finding, such as ``"too few workers"``.
         severity: ``"problem"``, ``"advice"`` or ``"note"``.
-        what: what was measured, and what it means.
-        remedy: what to do; empty where there is nothing to do.
+        what: the measurement, and what it means.
+        remedy: what to do; may be empty.
     """
 
     name: str
@@ -59,12 +59,12 @@ class Finding:
 
 
 def sentences(parts: Sequence[str]) -> str:
-    """Each part as a sentence."""
+    """Joins parts as sentences: capitalised, with a full stop."""
     return " ".join(f"{part[:1].upper()}{part[1:]}." for part in parts)
 
 
 def page_cache(disk: Disk, memory: Memory, needed_per_s: float) -> Finding | None:
-    """The files don't fit into memory, or aren't there yet, and the disk is slower than what is needed."""
+    """Finding: the files don't fit into memory, or aren't in it yet, and the disk is slower than needed."""
     if disk.cold_per_s is None or disk.cold_per_s >= needed_per_s:
         return None
     gives = f"{disk.cold_per_s:,.0f} files/s ({format_bytes(disk.cold_per_s * disk.mean_bytes)}/s)"
@@ -88,7 +88,7 @@ def page_cache(disk: Disk, memory: Memory, needed_per_s: float) -> Finding | Non
 
 
 def reencoding(found: Reencoding, stages: StageProfile) -> Finding | None:
-    """Oversized files whose smaller copies would be ready sooner, or JPEGs that packed ones would."""
+    """Finding: oversized files would be faster as smaller copies, or JPEGs as packed copies."""
     whole = reencoding_gain(found, stages)
     if whole < (WORTH_PACKING if found.kind == "packed" else FASTER):
         return None
@@ -97,7 +97,7 @@ def reencoding(found: Reencoding, stages: StageProfile) -> Finding | None:
             "JPEGs that could be packed",
             "advice",
             f"{found.share:.0%} of the files are JPEGs, whose codes are slow to read. Measured on {found.files} of "
-            f"them, packed in memory: {found.factor:.1f}× as fast, {whole:.1f}× for the whole data set, with "
+            f"them, packed in memory: {found.factor:.1f}× as fast, {whole:.1f}× for the whole dataset, with "
             f"{1 / found.bytes_factor:.2f}× the bytes and the same pixels.",
             "Pack them once, and train from the copy: fastpipe pack SOURCE TARGET. fastpipe unpack makes JPEGs again.",
         )
@@ -106,14 +106,14 @@ def reencoding(found: Reencoding, stages: StageProfile) -> Finding | None:
         "advice",
         f"{found.share:.0%} of the files are much larger than what is made of them (short side {found.typical_side} "
         f"pixels). Measured on {found.files} of them, with a short side of {found.short_side}: {found.factor:.1f}× as "
-        f"fast, {whole:.1f}× for the whole data set, with 1/{found.bytes_factor:.0f} of the bytes.",
+        f"fast, {whole:.1f}× for the whole dataset, with 1/{found.bytes_factor:.0f} of the bytes.",
         f"Make a smaller copy once: fastpipe pack SOURCE TARGET --short-side {found.short_side}, which also packs its "
         "JPEGs. Crops of a small part lose detail: compare the accuracy.",
     )
 
 
 def reencoding_gain(found: Reencoding, stages: StageProfile) -> float:
-    """The speed-up of the whole data set: the rest of the work and the other files stay as slow."""
+    """The speed-up of the whole dataset, as other work and other files don't become faster."""
     fixed = stages.share("read") + stages.share("collate")
     others = (1 - found.share) * found.others_us
     faster = (found.share * found.before_us + others) / max(found.share * found.after_us + others, 1e-9)
@@ -121,49 +121,49 @@ def reencoding_gain(found: Reencoding, stages: StageProfile) -> float:
 
 
 def bad_files(bad: Sequence[FailedSample], tried: int) -> Finding | None:
-    """Samples that can't be made: the training would end at the first."""
+    """Finding: samples can't be made, and the training would end at the first of them."""
     if not bad:
         return None
     return Finding(
         "samples that can't be made",
         "problem",
         f"{len(bad)} of {tried} sampled: for example number {bad[0].index}, {bad[0].reason}",
-        f"Mend the code there: {bad[0].line}."
+        f"Fix the code at {bad[0].line}."
         if bad[0].line
         else "Run fastpipe check to find all bad files, or choose what becomes of them with the dataset's on_error.",
     )
 
 
 def broken_plan(broken: GraphBreak, stages: StageProfile, library: str = "") -> Finding:
-    """A transform that isn't known is called with each image; what stands after it is planned on what it gives."""
+    """Finding: an unknown transform is called with each image, outside the plan."""
     own, share = stages.us.get("python", 0.0), stages.share("python")
     cure = _ALBUMENTATIONS if library == "albumentations" else _SLOW
     return Finding(
         "a transform that isn't planned",
         "advice" if share > SLOW else "note",
-        f"{broken.transform} is called with each image: {broken.reason}. What isn't planned takes {own:,.0f} µs an "
+        f"{broken.transform} is called with each image: {broken.reason}. Unplanned transforms take {own:,.0f} µs an "
         f"image, {share:.0%} of the time.",
         sentences([cure]) if share > SLOW else "",
     )
 
 
 def slow_albumentations(transform: str, stages: StageProfile) -> Finding | None:
-    """A transform of albumentations' in a pipeline takes much of the time; empty for a pipeline without one."""
+    """Finding: a pipeline's transform of albumentations takes much of the time; `transform` is empty without one."""
     share = stages.share("python")
     if not transform or share <= SLOW:
         return None
     return Finding(
         "a slow transform of albumentations",
         "advice",
-        f"What the core leaves to others, {transform} above all, takes {stages.us['python']:,.0f} µs an image, "
+        f"Work outside the core, most of it {transform}, takes {stages.us['python']:,.0f} µs an image, "
         f"{share:.0%} of the time.",
-        "Lower the p of its operations, take cheaper ones in their place, or call it on a smaller image, after the "
+        "Lower the p of its operations, use cheaper operations, or call it on a smaller image, after the "
         "crop and resize.",
     )
 
 
 def decoded_whole(broken: GraphBreak) -> Finding:
-    """Whole images are decoded, or samples made one by one, as code of the data set's own does."""
+    """Finding: the dataset's own code decodes whole images, or makes samples one by one."""
     return Finding(
         "images are decoded whole",
         "advice",
@@ -173,7 +173,7 @@ def decoded_whole(broken: GraphBreak) -> Finding:
 
 
 def missing_core(why: str) -> Finding | None:
-    """The core, which is usually the fastest reader, isn't here; `why` is empty where it is."""
+    """Finding: the core, usually the fastest reader, isn't available; `why` is empty if it is."""
     if not why:
         return None
     return Finding(
@@ -185,7 +185,7 @@ def missing_core(why: str) -> Finding | None:
 
 
 def stale_config(file: str, mismatches: Sequence[str]) -> Finding | None:
-    """The machine's config was measured elsewhere or with other versions, so it isn't used."""
+    """Finding: the machine's config isn't used, as it was measured elsewhere or with other versions."""
     if not mismatches:
         return None
     return Finding(
@@ -197,7 +197,7 @@ def stale_config(file: str, mismatches: Sequence[str]) -> Finding | None:
 
 
 def object_copies(lists: Sequence[ObjectList], workers: int, memory: Memory) -> Finding | None:
-    """Large containers of Python objects, of which every worker gets a copy in time."""
+    """Finding: the dataset has large containers of Python objects, which are gradually copied into every worker."""
     total = sum(one.bytes for one in lists)
     if not lists or total * max(1, workers) < 256 << 20:
         return None
@@ -215,13 +215,13 @@ def object_copies(lists: Sequence[ObjectList], workers: int, memory: Memory) -> 
 
 
 def other_workers(scaling: Scaling, workers: int | None, gpu_rate: float | None, instead: str = "") -> Finding | None:
-    """More workers would deliver more, and the GPU could use it; or fewer as much: each costs memory and a start.
+    """Finding: more workers would deliver more that the GPU could use, or fewer workers would deliver as much.
 
-    `instead` is another setting that delivers as much, such as threads.
+    `instead` is a phrase for another setting that delivers as much, such as threads.
     """
     if workers is None:
         return None
-    # Without workers the main process works, about as fast as one worker.
+    # Without workers, the main process does the work, about as fast as one worker.
     now, good = scaling.rate(max(1, workers)), scaling.recommended(gpu_rate)
     rate = scaling.rate(good)
     if now is None or rate is None:
@@ -248,7 +248,7 @@ def other_workers(scaling: Scaling, workers: int | None, gpu_rate: float | None,
 
 
 def slow_machine(scaling: Scaling, gpu_rate: float | None, gains: Mapping[str, float], has_gpu: bool) -> Finding | None:
-    """The finding that no number of workers delivers what the GPU takes, which may be another machine's."""
+    """Finding: no number of workers delivers the GPU's rate; the GPU may be in another machine."""
     best = scaling.best
     if gpu_rate is None or best.images_per_s >= gpu_rate * (1 - SAME):
         return None
@@ -269,7 +269,7 @@ def slow_machine(scaling: Scaling, gpu_rate: float | None, gains: Mapping[str, f
 def shared_memory(
     stages: StageProfile, batch_size: int, workers: int, prefetch: int, memory: Memory, has_gpu: bool
 ) -> Finding | None:
-    """Batches in flight need more shared memory than is free: workers then die of a bus error."""
+    """Finding: batches in flight need more shared memory than is free, so that workers may die of a bus error."""
     need = shared_bytes(stages, batch_size, workers, prefetch)
     free = memory.shared_free
     if free is None or need <= free * 0.9:
@@ -289,12 +289,12 @@ def shared_memory(
 
 
 def shared_bytes(stages: StageProfile, batch_size: int, workers: int, prefetch: int) -> int:
-    """Bytes of batches that may be in shared memory at once: what workers make ahead, and the one in use."""
+    """The most bytes of batches in shared memory at once: the prefetched ones, and the one in use."""
     return stages.image_bytes * batch_size * (workers * prefetch + 1) if workers else 0
 
 
 def oversubscription(threads: WorkerThreads, workers: int, cpus: int) -> Finding | None:
-    """Workers that each use several threads get in each other's way."""
+    """Finding: workers use several threads each, and compete for the CPUs."""
     busy = threads.most * workers
     if threads.most < 2 or busy <= cpus:
         return None
@@ -321,7 +321,7 @@ def oversubscription(threads: WorkerThreads, workers: int, cpus: int) -> Finding
 
 
 def not_sendable(reason: str) -> Finding | None:
-    """The dataset can't be sent to a worker process, so that there can be none."""
+    """Finding: the dataset can't be sent to a worker process, so workers can't be used."""
     if not reason:
         return None
     return Finding(
@@ -335,12 +335,12 @@ def not_sendable(reason: str) -> Finding | None:
 
 
 def is_busy(stages: StageProfile) -> bool:
-    """Whether other programs had the CPU for so much of the time that the number of workers can't be judged."""
+    """True if other programs had the CPU for so much of the time that the number of workers can't be judged."""
     return stages.waited is not None and stages.waited >= 0.25
 
 
 def busy_machine(stages: StageProfile) -> Finding | None:
-    """Other programs had the CPU meanwhile: all times are longer than they would be."""
+    """Finding: other programs used the CPU, so all times are longer than they would be."""
     if stages.waited is None or stages.waited < 0.1:
         return None
     unjudged = " The number of workers isn't judged." if is_busy(stages) else ""
@@ -349,5 +349,5 @@ def busy_machine(stages: StageProfile) -> Finding | None:
         "note",
         f"For {stages.waited:.0%} of the time other programs had the CPU: every figure here is worse than it would be."
         f"{unjudged}",
-        "Run doctor again when nothing else runs, or take the figures for what is left beside the others.",
+        "Run doctor again when nothing else runs, or read the figures as those beside the other programs.",
     )

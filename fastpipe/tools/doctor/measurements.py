@@ -1,4 +1,4 @@
-"""Doctor's measurements: small frozen values that the findings are worked out from."""
+"""Doctor's measurements: small frozen values from which the findings are derived."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from dataclasses import dataclass
 import numpy as np
 
 SAME = 0.05
-"""Rates less than this share apart are the same: short trials differ by as much."""
+"""Rates that differ by less than this share count as equal: short trials vary by as much."""
 
 STAGES = ("read", "draw", "core", "python", "collate", "other")
-"""The stages of a sample, in the order in which they mostly come; `other` is what the executor has no stage for."""
+"""The stages of a sample, in their usual order; `other` is the time outside the executor's stages."""
 
 
 @dataclass(frozen=True, slots=True)
 class StageProfile:
-    """The stages of a sample's time, in one worker process."""
+    """A sample's time by stage, in one worker process."""
 
-    us: Mapping[str, float]  # microseconds an image by `STAGES`, those that took any time; they add up to all of it
-    images: int  # how many were timed
-    image_bytes: int  # of one image of the finished batch
-    # height and width of a finished image, in pixels; None where batches hold no images ``(N, C, H, W)``
+    us: Mapping[str, float]  # microseconds an image, by stage, without stages that took no time; the sum is the total
+    images: int  # number of timed images
+    image_bytes: int  # bytes of one image in the finished batch
+    # height and width of a finished image, in pixels; None if batches aren't images ``(N, C, H, W)``
     output: tuple[int, int] | None = None
-    # the share of the time in which other programs had the CPU, 0 to 1; None where the system doesn't say
+    # the share of the time in which other programs had the CPU, 0 to 1; None if the system doesn't report it
     waited: float | None = None
-    other_threads: float = 0.0  # the share of the worker's CPU time that threads of libraries used, 0 to 1
+    other_threads: float = 0.0  # the share of the worker's CPU time that libraries' threads used, 0 to 1
 
     @property
     def total_us(self) -> float:
-        """Microseconds an image."""
+        """The sum over all stages, in microseconds an image."""
         return sum(self.us.values())
 
     def share(self, stage: str) -> float:
@@ -41,61 +41,61 @@ class StageProfile:
 class Disk:
     """The cost of reading the files."""
 
-    files: int  # how many were read
-    mean_bytes: float  # of a file
-    all_files: int  # how many the dataset has
-    # the share of the files that was in the page cache before doctor came, 0 to 1; None where the system doesn't say
+    files: int  # number of files that were read
+    mean_bytes: float  # mean size of a file
+    all_files: int  # number of files in the dataset
+    # the share of the files that were in the page cache before, 0 to 1; None if the system doesn't report it
     resident: float | None = None
-    # files a second that aren't in the page cache, with `readers` reading at once; None where not measured
+    # cold files read in a second, with `readers` reading at once; None if not measured
     cold_per_s: float | None = None
-    readers: int = 1  # how many read at once
-    reason: str = ""  # why cold reads weren't measured; empty where they were
+    readers: int = 1  # number of parallel readers
+    reason: str = ""  # why cold reads weren't measured; empty if they were
 
     @property
     def all_bytes(self) -> float:
-        """The bytes of all files together, as far as the sample tells."""
+        """The bytes of all files, estimated from the sample."""
         return self.mean_bytes * self.all_files
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerTrial:
-    """One measured number of workers, or of threads."""
+    """The measurement of one number of workers, or of threads."""
 
     workers: int  # processes; 0 for the training process itself
-    images_per_s: float  # that they delivered together
-    threads: int = 0  # of the core's, that make each one's batches
+    images_per_s: float  # images a second of all together
+    threads: int = 0  # the core's threads in each process
 
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
     """The throughput of different numbers of workers."""
 
-    trials: tuple[WorkerTrial, ...]  # by number of workers
-    cpus: int  # that this process may use
-    batch_size: int  # of the trials
+    trials: tuple[WorkerTrial, ...]  # sorted by number of workers
+    cpus: int  # CPUs that this process may use
+    batch_size: int  # the trials' batch size
 
     @property
     def best(self) -> WorkerTrial:
-        """The fewest workers that deliver the most, give or take what is the same."""
+        """The trial with the fewest workers among those whose rate equals the best within `SAME`."""
         most = max(trial.images_per_s for trial in self.trials)
         return next(trial for trial in self.trials if trial.images_per_s >= (1 - SAME) * most)
 
     def rate(self, workers: int) -> float | None:
-        """Images a second of `workers` workers: measured, or between two that were; None beyond what was measured."""
+        """Images a second with `workers` workers, measured or interpolated; None outside the measured range."""
         counts = [trial.workers for trial in self.trials]
         if not counts[0] <= workers <= counts[-1]:
             return None
         return float(np.interp(workers, counts, [trial.images_per_s for trial in self.trials]))
 
     def workers_for(self, images_per_s: float) -> int | None:
-        """The fewest workers that deliver so much; None where no number that was measured does."""
+        """The fewest workers that deliver that rate; None if no number in the measured range does."""
         counts = range(self.trials[0].workers, self.trials[-1].workers + 1)
         return next((workers for workers in counts if (self.rate(workers) or 0) >= images_per_s), None)
 
     def recommended(self, gpu_rate: float | None) -> int:
-        """The fewest workers that deliver what the GPU takes; without its rate, or where none does, the most.
+        """The fewest workers that deliver the GPU's rate; if it isn't given or can't be reached, those of `best`.
 
-        Whatever doctor says about a number of workers follows from this one.
+        All of doctor's advice on the number of workers follows from it.
         """
         return (None if gpu_rate is None else self.workers_for(gpu_rate)) or self.best.workers
 
@@ -104,29 +104,29 @@ class Scaling:
 class WorkerThreads:
     """Threads in each worker process."""
 
-    torch: int  # that torch's operators may use
-    cv2: int  # that OpenCV's functions may use
-    decoding: int  # the dataset's or loader's own, that decode a batch
-    used: bool  # whether those of torch or OpenCV did work
+    torch: int  # threads that torch's operators may use
+    cv2: int  # threads that OpenCV's functions may use
+    decoding: int  # the dataset's or loader's threads that decode a batch
+    used: bool  # whether torch's or OpenCV's threads did any work
 
     @property
     def most(self) -> int:
-        """The threads that may be busy at once in one worker."""
+        """The most threads that may be busy at once in one worker."""
         return (max(self.torch, self.cv2) if self.used else 1) * max(1, self.decoding)
 
 
 @dataclass(frozen=True, slots=True)
 class Reencoding:
-    """The gain of files of another make, measured by converting some in memory."""
+    """The gain of converted files, measured by converting some in memory."""
 
-    kind: str  # ``"oversized"`` (made smaller) or ``"packed"`` (JPEGs that were packed, with the same pixels)
-    share: float  # of the sampled files that it concerns, 0 to 1
-    files: int  # how many were converted
-    before_us: float  # microseconds such a file takes, from bytes to finished image
-    after_us: float  # the same for its converted copy
-    others_us: float  # the same for a file that it doesn't concern; 0 where there is none
-    bytes_factor: float  # size of a file before by size after
-    short_side: int | None  # in pixels, of the files that were made smaller; None for the other kind
+    kind: str  # ``"oversized"`` (made smaller) or ``"packed"`` (JPEGs packed, with the same pixels)
+    share: float  # the share of the sampled files to convert, 0 to 1
+    files: int  # number of converted files
+    before_us: float  # microseconds for such a file, from bytes to finished image
+    after_us: float  # microseconds for its converted copy
+    others_us: float  # microseconds for a file that isn't to be converted; 0 if there is none
+    bytes_factor: float  # size of a file before divided by its size after
+    short_side: int | None  # the short side of the smaller files, in pixels; None for packed files
     typical_side: int  # the median short side of the files before, in pixels
 
     @property
@@ -137,17 +137,17 @@ class Reencoding:
 
 @dataclass(frozen=True, slots=True)
 class ObjectList:
-    """A container of Python objects that a dataset carries into every worker."""
+    """A container of Python objects that a dataset takes into every worker."""
 
-    name: str  # where it is, such as ``"dataset.samples"``
-    length: int  # its items
-    bytes: int  # of the container and its items, estimated
+    name: str  # the attribute that holds it, such as ``"dataset.samples"``
+    length: int  # its number of items
+    bytes: int  # estimated size of the container and its items
 
 
 @dataclass(frozen=True, slots=True)
 class FailedSample:
     """A sample that can't be made."""
 
-    index: int  # of the sample
-    reason: str  # the error, in a line
-    line: str = ""  # of the user's code that raised it; empty where none did
+    index: int  # the sample's index
+    reason: str  # the error in one line
+    line: str = ""  # the line of the user's code that raised it; empty if it wasn't the user's code

@@ -1,6 +1,6 @@
-"""The picture of a diagnosis by matplotlib, the extra ``bench``: where the time goes, and what the workers deliver.
+"""Draws a diagnosis with matplotlib (the extra ``bench``): the time by stage, and the workers' rates.
 
-Figures are made without pyplot, so that nothing of the user's changes.
+Figures are made without pyplot, so that the user's pyplot state doesn't change.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ COLORS: Mapping[str, str] = MappingProxyType(
         "other": "#9c755f",
     }
 )
-"""One colour a stage, in the terminal as in the picture."""
+"""A colour for each stage, in the terminal and in the picture."""
 
-_LABELLED = 0.07  # share of the time from which a bar has its figure in it
+_LABELLED = 0.07  # the share of the time from which a bar has its figure inside
 
 
 def draw(
@@ -42,7 +42,7 @@ def draw(
     gpu_rate: float | None,
     disk: Disk | None,
 ) -> Figure:
-    """Draws what a diagnosis measured, under a title.
+    """Draws a diagnosis's measurements under a title.
 
     Raises:
         ConfigError: matplotlib doesn't load.
@@ -59,10 +59,10 @@ def draw(
 
 
 def check_matplotlib(file: str | os.PathLike[str] | None = None) -> None:
-    """Makes sure that a picture can be drawn, before minutes are spent on what it is to show.
+    """Checks that a picture can be drawn, before minutes are spent on the measurements.
 
     Raises:
-        ConfigError: matplotlib doesn't load, or the file's ending names no format that it writes.
+        ConfigError: matplotlib doesn't load, or it writes no format with the file's ending.
     """
     try:
         importlib.import_module("matplotlib.figure")
@@ -79,7 +79,7 @@ def save(figure: Figure, file: str | os.PathLike[str]) -> None:
     """Writes a figure in the format that the file's ending names.
 
     Raises:
-        ConfigError: it can't be written, or matplotlib has no such format.
+        ConfigError: the file can't be written, or matplotlib has no such format.
     """
     check_matplotlib(file)
     out = io.BytesIO()
@@ -119,7 +119,7 @@ def _draw_workers(axes: Axes, scaling: Scaling, gpu_rate: float | None, disk: Di
         axes.axhline(gpu_rate, color=COLORS["core"], linestyle="--", label=f"the GPU: {gpu_rate:,.0f}")
     if disk is not None and disk.cold_per_s is not None:
         top = max(*rates, gpu_rate or 0.0)
-        if disk.cold_per_s < 2 * top:  # far above, it limits nothing and would flatten the rest
+        if disk.cold_per_s < 2 * top:  # a much faster disk is no limit, and would compress the rest of the picture
             axes.axhline(disk.cold_per_s, color=COLORS["other"], linestyle="-.", label="the disk, cold")
     axes.set_title("What the workers deliver", loc="left", fontsize=10)
     axes.set_xlabel("workers")

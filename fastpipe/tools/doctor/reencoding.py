@@ -1,4 +1,4 @@
-"""The gain of packed or smaller files: some are converted in memory and run through the real pipeline."""
+"""Measures the gain of packed or smaller files: converts some in memory, and runs them through the real pipeline."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ _CROPS = 6
 def try_reencoding(
     dataset: ImageDataset, indices: Sequence[int], output: tuple[int, int] | None, seconds: float
 ) -> list[Reencoding]:
-    """Looks at sampled files of a dataset that decodes by plan, converts what could gain, and takes the times.
+    """Converts those of the sampled files of a planned dataset that could gain, and times both versions.
 
-    `output` is height and width of a finished image, in pixels; `seconds` are for each kind, roughly.
+    `output` is height and width of a finished image, in pixels; `seconds` is the approximate time for each kind.
     """
     files = {}
     for index in indices:
-        with contextlib.suppress(FastpipeError, OSError):  # it was there when it was tried
+        with contextlib.suppress(FastpipeError, OSError):  # the file may have changed since it was tried
             files[index] = readers.read_header(dataset.sample(index)[0])
     found: list[Reencoding | None] = []
     if output is not None:
         large = [i for i, h in files.items() if min(h.size) >= _OVERSIZED * max(output) and resizes(dataset, h)]
-        side = 2 * max(output)  # crops of a part of it keep their detail
+        side = 2 * max(output)  # so that crops of a part keep their detail
         smaller = Smaller(short_side=side)
         found.append(
             _reencoding(dataset, "oversized", large, files, lambda data: smaller.apply(data)[0], side, seconds)
@@ -66,7 +66,7 @@ def _reencoding(
     for index in indices[:_FILES]:
         if len(before) >= 2 and time.perf_counter() > deadline:
             break
-        with contextlib.suppress(Exception):  # Pillow refuses to write it so, or a user's transform a smaller one
+        with contextlib.suppress(Exception):  # Pillow can't write it, or the user's transform refuses a smaller image
             data = readers.read_file(dataset.sample(index)[0], None)
             changed = change(data)
             made_s += maker.make(index, data, 0) + maker.make(index, changed, 0)
@@ -77,7 +77,7 @@ def _reencoding(
     concerned = set(indices)
     others: list[tuple[int, bytes]] = []
     for index in [one for one in files if one not in concerned][: len(before)]:
-        with contextlib.suppress(OSError):  # it was there when it was tried
+        with contextlib.suppress(OSError):  # the file may be gone since it was tried
             others.append((index, readers.read_file(dataset.sample(index)[0], None)))
     passes = {"before": before, "after": after, "others": others}
     times = take_turns(
@@ -98,10 +98,10 @@ def _reencoding(
 
 
 class _SampleMaker:
-    """Makes a dataset's samples by its executor, of bytes in place of their files, and tells their stages' time."""
+    """Makes a dataset's samples with its executor, from bytes in place of their files, and times the stages."""
 
     def __init__(self, dataset: ImageDataset) -> None:
-        self._dataset = copy.copy(dataset)  # which has an executor of its own
+        self._dataset = copy.copy(dataset)  # a copy has its own executor
         self._dataset.on_error = "raise"
         self._executor: BatchExecutor = self._dataset.executor
         self._executor.times = self._times = StageTimes(1).row(0)
@@ -115,7 +115,7 @@ class _SampleMaker:
         return tasks
 
     def make(self, index: int, data: bytes, seed: int) -> float:
-        """Makes a sample, whose random numbers a seed decides; returns the seconds that its stages take."""
+        """Makes a sample with random numbers from a seed; returns the seconds that its stages take."""
         self._data = data
         before = sum(self._times[Stage.READ :])
         with keyed_globals(seed):
@@ -123,5 +123,5 @@ class _SampleMaker:
         return sum(self._times[Stage.READ :]) - before
 
     def mean_us(self, files: Sequence[tuple[int, bytes]], turn: int) -> float:
-        """Microseconds an image, in the mean of some files; all draw by the turn's number, so that crops are alike."""
+        """Mean microseconds an image over some files; all are seeded by the turn's number, so that crops are alike."""
         return statistics.fmean(self.make(index, data, turn) for index, data in files) * 1e6

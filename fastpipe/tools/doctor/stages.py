@@ -1,4 +1,4 @@
-"""The stages of a sample's time: of the code that training runs, as `fastpipe.executor.StageTimes` has them."""
+"""Measures a sample's time by stage in the code that training runs, with `fastpipe.executor.StageTimes`."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from fastpipe.tools.users_code import describe_error, users_line
 
 @dataclass(frozen=True, slots=True)
 class TriedSamples:
-    """The outcome of samples that were made one by one."""
+    """The result of making samples one by one."""
 
-    good: list[int]  # indices of those that could be made
-    bad: list[FailedSample]  # the others
-    us: float  # microseconds a good sample
+    good: list[int]  # indices of the samples that could be made
+    bad: list[FailedSample]  # the samples that couldn't
+    us: float  # mean microseconds of a good sample
 
 
 def try_samples(dataset: Dataset[object], indices: Sequence[int], seconds: float) -> TriedSamples:
-    """Makes samples one by one, within some seconds but at least one good one, and says which can be made."""
+    """Makes samples one by one for some seconds, and at least until one succeeds; returns which can be made."""
     start = time.perf_counter()
     good: list[int] = []
     bad: list[FailedSample] = []
@@ -59,16 +59,16 @@ def time_stages(
     guess_us: float,
     most_bytes: int | None = None,
 ) -> StageProfile:
-    """Makes batches of samples as training does, for some seconds, and takes the time of their stages.
+    """Makes batches of samples as training does, for some seconds, and times their stages.
 
     Args:
-        options, collate: as the loader's.
-        guess_us: what a sample takes, roughly.
-        most_bytes: that a batch may have; None for any number.
+        options, collate: the loader's batch options and collate function.
+        guess_us: approximate microseconds for a sample.
+        most_bytes: the most bytes of a batch; None for no limit.
     """
 
     def samples_at(picked: Sequence[int]) -> object:
-        """The samples as torch's fetcher hands them to `collate`."""
+        """Makes the samples as torch's fetcher does for `collate`."""
         if options is not None:
             return batch_of(dataset, picked, options)
         several = getattr(dataset, "__getitems__", None)
@@ -79,7 +79,7 @@ def time_stages(
     except Exception as error:  # a user's collate_fn may raise anything
         cure = "Tensors of one size can: end the transform in a resize or crop and ToTensor."
         if line := users_line(error):
-            cure = f"Mend the code there: {line}."
+            cure = f"Fix the code at {line}."
         raise DatasetError(
             f"samples {', '.join(map(str, indices[:2]))} can't be made a batch: {describe_error(error)}. {cure}"
         ) from error
@@ -101,7 +101,7 @@ def time_stages(
             collated_s += time.perf_counter() - made
             made_s += made - before
             images += size
-            del samples, batch  # outside the times: in training the main process frees it
+            del samples, batch  # not timed, as in training the main process frees the batch
         passed = time.perf_counter() - start
         cpu, own_cpu = time.process_time() - cpu, time.thread_time() - own_cpu
         waits = None if waited is None else (_waited_ns() or waited) - waited
@@ -117,7 +117,7 @@ def time_stages(
 
 @contextlib.contextmanager
 def _measured(dataset: object) -> Iterator[Row]:
-    """Has the image datasets within a dataset add the time of their stages to a row."""
+    """Has the image datasets within a dataset add their stages' times to the yielded row."""
     row = StageTimes(1).row(0)
     parts = list(image_datasets(dataset))
     before = [part._fastpipe.times for part in parts]
@@ -131,7 +131,7 @@ def _measured(dataset: object) -> Iterator[Row]:
 
 
 def _waited_ns() -> int | None:
-    """Time that this process was ready and had no CPU, since its start; None where the system doesn't say."""
+    """Nanoseconds since its start that this process waited for a CPU; None if the system doesn't report it."""
     try:
         with open("/proc/self/schedstat", encoding="ascii") as file:
             return int(file.read().split()[1])

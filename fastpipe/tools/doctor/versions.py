@@ -1,4 +1,4 @@
-"""The versions of everything that has a say in the pixels or their speed, for reports of bugs."""
+"""The versions of everything that affects pixels or speed, for bug reports."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ _PACKAGES = ("torch", "torchvision", "numpy", "albumentations", "matplotlib")
 
 
 def versions() -> dict[str, Any]:
-    """The versions of what is installed, as far as it has a say in pixels or speed.
+    """The versions of installed packages and libraries that affect pixels or speed.
 
-    ``"refused"`` is what a reader doesn't decode because of a library's defect; ``"unavailable"``: why it doesn't load.
+    ``"refused"`` has the images that a reader doesn't decode because of a library's defect; ``"unavailable"``, why a
+    reader doesn't load.
     """
     found: dict[str, Any] = environment.versions(*_PACKAGES)
     found["python"] = f"{platform.python_implementation()} {found['python']}"
@@ -29,7 +30,7 @@ def versions() -> dict[str, Any]:
 
 
 def versions_text(found: dict[str, Any]) -> str:
-    """The `versions` for people: a line each."""
+    """Formats the result of `versions`, one line for each entry."""
     table = ReportTable(("", ""), framed=False)
     for name, value in found.items():
         if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""DataLoader workers of the subject's making: what different numbers deliver, and what each of them costs unseen."""
+"""Measures the rates of different numbers of the subject's DataLoader workers, and their memory and threads."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from fastpipe.tools.doctor.measurements import ObjectList, StageProfile, WorkerT
 from fastpipe.tools.inputs import Subject
 from fastpipe.tools.timing import Workers
 
-_BATCH_S = 0.15  # that a batch of a trial should take one worker
-_LEAST = 1000  # items of a container of objects: shorter ones are no matter
-_LOOKED_AT = 500  # of its items
+_BATCH_S = 0.15  # the time that a trial's batch should take one worker
+_LEAST = 1000  # containers with fewer items are ignored
+_LOOKED_AT = 500  # the number of a container's items whose size is measured
 
 Result = TypeVar("Result")
 
 
 class Probe:
-    """A worker of the subject's making, alive between calls; used as a context manager.
+    """A worker started as the subject's loader starts them, alive between calls; used as a context manager.
 
     Attributes:
-        why_here: why the dataset can't be sent to a worker, so that the work is done in this process; else empty.
+        why_here: why the dataset can't be sent to a worker, so that functions run in this process; else empty.
     """
 
     def __init__(self, subject: Subject) -> None:
@@ -41,15 +41,15 @@ class Probe:
         self._workers = Workers(subject.dataset, 1, worker_init_fn=init, multiprocessing_context=subject.context)
         try:
             self.run(id)
-        except (pickle.PicklingError, AttributeError, TypeError) as error:  # pickle's, of what it can't pickle
+        except (pickle.PicklingError, AttributeError, TypeError) as error:  # raised by pickle for unpicklable objects
             self.why_here = f"{type(error).__name__}: {error}".splitlines()[0]
             self._workers = Workers(subject.dataset, 0)
 
     def run(self, work: Callable[[Any], Result]) -> Result:
-        """Calls ``work(dataset)`` in the worker, and returns its result; it and its result can be pickled."""
+        """Calls ``work(dataset)`` in the worker, and returns its result; both must be picklable."""
         result: Result
         with keyed_globals(0), warnings.catch_warnings():  # starting a worker draws from torch's generator
-            warnings.filterwarnings("ignore", "Got pickle error", UserWarning)  # `why_here` says it
+            warnings.filterwarnings("ignore", "Got pickle error", UserWarning)  # `why_here` reports it
             (result,) = self._workers.run([work])
         return result
 
@@ -57,18 +57,18 @@ class Probe:
         return self
 
     def __exit__(self, *error: object) -> None:
-        del self._workers  # torch's loader ends its workers when it goes
+        del self._workers  # torch's loader ends its workers when it is deleted
 
 
 def trial_batch_size(subject: Subject, stages: StageProfile, most_workers: int, shared_free: int | None) -> int:
-    """The size of a trial's batches: the training's, or less where that takes long, or more shared memory than is free.
+    """The batch size of a trial: the training's, or smaller if batches would take long or exceed free shared memory.
 
     `shared_free` is in bytes; None for no limit.
     """
     size = max(1, min(subject.batch_size, int(_BATCH_S * 1e6 / max(1.0, stages.total_us))))
     if shared_free is None:
         return size
-    # A trial must not end in a bus error: doctor is there to warn of it.
+    # A trial must not cause the bus error that doctor warns of.
     in_flight = most_workers * subject.prefetch + 2
     return max(1, min(size, int(shared_free / 2 / in_flight / stages.image_bytes)))
 
@@ -82,10 +82,10 @@ def images_per_s(
     batch_size: int,
     seconds: float,
 ) -> float:
-    """Measures the real loader: at least two batches of every worker.
+    """Measures the rate of the real loader, with at least two batches of every worker.
 
-    The samples are taken again and again: they stay in the page cache. Threads make batches as `fastpipe.DataLoader`
-    has them do: of one worker, as the training process then has nothing to do but to take batches, or without any.
+    The samples are used again and again, so they stay in the page cache. With threads, the loader is
+    `fastpipe.DataLoader`, with one worker or none.
     """
     make = partial(subject.loader_for, cycle(indices), batch_size, workers, threads)
     with running(make, workers, seed=threads or workers) as loader:
@@ -95,8 +95,9 @@ def images_per_s(
 def object_lists(dataset: object) -> list[ObjectList]:
     """The large containers of Python objects among a dataset's attributes, the largest first.
 
-    Looking at an object changes its reference count, and so its page of memory: a worker that was forked gets a copy
-    of every page that it looks at, and in the end of all. Arrays, tensors and fastpipe's views have no such objects.
+    Access to an object changes its reference count, and so its page of memory: a forked worker gets a copy of every
+        page
+    that it accesses, and in the end of all. Arrays, tensors and fastpipe's views have no such objects.
     """
     found: list[ObjectList] = []
     _look_into(dataset, "dataset", found, set())
@@ -117,7 +118,7 @@ def _look_into(dataset: object, name: str, found: list[ObjectList], seen: set[in
 
 
 def _bytes(container: Collection[object]) -> int:
-    """The bytes of a container and its content, from its first items; shared items count as often as they come."""
+    """The bytes of a container and its items, estimated from its first items; shared items count several times."""
     items: Iterable[object] = container.items() if isinstance(container, dict) else container
     some = [_item_bytes(item) for item in islice(items, _LOOKED_AT)]
     return sys.getsizeof(container) + round(sum(some) / max(1, len(some)) * len(container))
@@ -125,11 +126,11 @@ def _bytes(container: Collection[object]) -> int:
 
 def _item_bytes(item: object) -> int:
     if isinstance(item, (int, float, bool)) and not isinstance(item, np.generic) and -5 <= item <= 256:
-        return 0  # small integers are made once
+        return 0  # Python shares small integers
     inner = sum(_item_bytes(part) for part in islice(item, 16)) if isinstance(item, (list, tuple)) else 0
     return sys.getsizeof(item) + inner
 
 
 def threads_here(dataset: object, decoding: int, used: bool) -> WorkerThreads:
-    """The threads of this process, a worker that has made samples; `used`: those of libraries did work."""
+    """The threads of this process, a worker that has made samples; `used` says whether libraries' threads worked."""
     return WorkerThreads(torch.get_num_threads(), max(1, cv2.getNumThreads()), decoding, used)
