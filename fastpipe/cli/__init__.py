@@ -1,4 +1,4 @@
-"""The command line, thin: parse, call, print."""
+"""The command line: parses arguments, calls the tools, prints results."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from fastpipe.hooks.run import ScriptAsked, ask_at_once, run_script
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs ``fastpipe`` and exits.
 
-    0: done, nothing bad found. 1: something bad found, or an error, which is explained in a line. 2: a wrong command
-    line. 130: Ctrl-C. ``fastpipe run`` ends as its script does.
+    The exit status is 0 if nothing bad was found, 1 if something bad was found or for an error, which is explained in a
+    line, 2 for a wrong command line, 130 for Ctrl-C. ``fastpipe run`` ends with its script's exit status.
 
     Args:
-        arguments: without the program's name; None for the process's own.
+        arguments: the arguments without the program's name; None for the process's own.
     """
     hook = sys.excepthook
     asked = None
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
-                stream.reconfigure(errors="replace")  # a µ or an arrow is no reason to fail in an old code page
+                stream.reconfigure(errors="replace")  # don't fail if an old code page lacks µ or an arrow
         with warnings.catch_warnings():
             _show_warnings_in_a_line()
             try:
@@ -41,17 +41,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 sys.stdout.flush()
     except ScriptAsked as script:
         asked = script
-    except KeyboardInterrupt:  # outside of a command: while Python still imports, or at the end
+    except KeyboardInterrupt:  # outside of a command: during imports, or at the end
         say_interrupted()
         sys.exit(INTERRUPTED)
     except FastpipeError as error:
         print(f"fastpipe: error: {error}", file=sys.stderr)
         sys.exit(1)
-    except BrokenPipeError:  # the other end of the pipe has read enough
+    except BrokenPipeError:  # the reader of the pipe has closed it
         _drop_output()
         sys.exit(1)
     except OSError as error:
-        if error.filename is not None:  # a file that the command line names: nobody else is to be told
+        if error.filename is not None:  # a file named on the command line
             print(f"fastpipe: error: {error.strerror}: {error.filename!r:.200}", file=sys.stderr)
             sys.exit(1)
         if error.errno not in (*NO_ROOM, errno.EFBIG):
@@ -60,18 +60,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _drop_output()
         sys.exit(1)
     finally:
-        sys.excepthook = hook  # typer sets its own
+        sys.excepthook = hook  # typer has replaced it
     if asked is not None:
         run_script(asked.script, **asked.options)
 
 
 def _drop_output() -> None:
-    """Sends standard output nowhere: what is still buffered must not fail again at exit."""
+    """Redirects standard output to the null device, so that buffered text doesn't fail again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _show_warnings_in_a_line() -> None:
-    """Shows fastpipe's warnings as its errors are shown, until ``warnings.catch_warnings`` ends."""
+    """Shows fastpipe's warnings in a line, like errors, until the enclosing ``warnings.catch_warnings`` ends."""
     plain = warnings.showwarning
 
     def show(message: Warning | str, category: type[Warning], *where: object, **more: object) -> None:

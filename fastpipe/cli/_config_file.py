@@ -1,4 +1,4 @@
-"""The config file of readers: measured, shown, changed by hand, removed; what ``fastpipe configure`` does."""
+"""Measures, shows, changes and removes the config file of readers, for ``fastpipe configure``."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from fastpipe.reporting.output import give_report, wrap_text, write_json_if_aske
 
 
 def measure(json: str | None, quiet: bool, path: str | None, **options: Any) -> None:
-    """Measures readers; what the file says of other formats stays where it still holds here."""
-    from fastpipe.tools.bench.choose import to_config  # with torch, which what is below doesn't need
+    """Measures readers and writes the config file; keeps its entries for other formats if they are valid here."""
+    from fastpipe.tools.bench.choose import to_config  # imported here, as it imports torch
     from fastpipe.tools.bench.result import bench
 
     try:
         earlier = MachineConfig.load(check=False)
     except ConfigError:
-        earlier = None  # about to be replaced
+        earlier = None  # an unreadable file is replaced
     with SlowBar(shown=not quiet) as bar:
         result = bench(path, progress=bar.show, **options)
     config = to_config(result.measurement, result.choices, earlier)
-    written = config.save()  # first of all: a closed pipe must not cost the measurement
+    written = config.save()  # before printing, which fails if the pipe is closed
     if give_report(result, json, quiet):
         print(f"\nWritten to {written}:")
         _print_readers(config)
 
 
 def show(json: str | None, quiet: bool) -> None:
-    """Tells where the file is, whether it is used, and the reader of each format; exit status 1 if it is stale."""
+    """Prints the file's path, whether it is used, and each format's reader; exits with 1 if it is stale."""
     file = MachineConfig.path()
     stored = MachineConfig.load(check=False)
     other = stored.mismatches()
@@ -73,7 +73,7 @@ def show(json: str | None, quiet: bool) -> None:
 
 
 def reset(quiet: bool) -> None:
-    """Removes the file."""
+    """Removes the config file."""
     file = MachineConfig.path()
     try:
         file.unlink()
@@ -87,7 +87,7 @@ def reset(quiet: bool) -> None:
 
 
 def choose_by_hand(items: list[str], quiet: bool) -> None:
-    """Writes readers such as ``"jpeg=cv2"`` into the config file, beside what was measured where that holds here."""
+    """Writes readers such as ``"jpeg=cv2"`` into the config file; keeps measured entries if they are valid here."""
     chosen = dict(_reader_by_hand(item) for item in items)
     stored = MachineConfig.load(check=False)
     dropped = bool(stored.mismatches())
@@ -97,13 +97,13 @@ def choose_by_hand(items: list[str], quiet: bool) -> None:
     written = config.save()
     if not quiet:
         if dropped:
-            print(wrap_text(f"What {written} held was not measured here and is dropped."))
+            print(wrap_text(f"The entries of {written} were not measured here and are dropped."))
         print(f"Written to {written}:")
         _print_readers(config)
 
 
 def _reader_by_hand(item: str) -> tuple[str, str]:
-    """The config's key of the format, and the reader's name; ``*`` stands for every format without a key of its own."""
+    """Parses FORMAT=READER into the config's key and the reader's name; ``*`` is for formats without their own key."""
     format, equals, name = (part.strip() for part in item.partition("="))
     if not (format and equals and name):
         raise ConfigError(f"--set {item}: give FORMAT=READER, such as --set jpeg=cv2")
@@ -113,7 +113,7 @@ def _reader_by_hand(item: str) -> tuple[str, str]:
 
 
 def _print_readers(config: MachineConfig) -> None:
-    """Prints the reader of each format, and its time where that was measured."""
+    """Prints the reader of each format, and its time if measured."""
     for format, reader in sorted(config.readers.items()):
         time = config.measured.get(format, {}).get(reader)
         about = "" if time is None else f"  ({time:,.0f} µs a region)"

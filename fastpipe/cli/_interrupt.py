@@ -1,4 +1,4 @@
-"""The end of a command by Ctrl-C."""
+"""Ends a command at Ctrl-C."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 INTERRUPTED = 130
-"""The exit status, which shells give for a program that the signal ended."""
+"""The exit status that shells report for a program ended by SIGINT."""
 
 
 def say_interrupted() -> None:
@@ -17,12 +17,12 @@ def say_interrupted() -> None:
 
 @contextmanager
 def resumable(quiet: bool) -> Iterator[None]:
-    """Ends a command that Ctrl-C stops in a line that says how to go on."""
+    """Prints a line that says how to continue if Ctrl-C stops the block, and exits."""
     try:
         yield
     except KeyboardInterrupt:
         if not quiet:
-            print("fastpipe: interrupted; the same command goes on from here", file=sys.stderr)
+            print("fastpipe: interrupted; the same command continues from here", file=sys.stderr)
         import typer
 
         raise typer.Exit(INTERRUPTED) from None

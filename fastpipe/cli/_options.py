@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import typer
 
 
 def writable(context: typer.Context, option: typer.CallbackParam, path: str | None) -> str | None:
-    """The file that an option names, once it is sure that it can be written: known before minutes are spent."""
-    if path is None or context.resilient_parsing:  # a shell completes the line: nothing is to be touched
+    """Checks that the file of an option can be written, before minutes are spent; returns the path."""
+    if path is None or context.resilient_parsing:  # a shell completes the line: don't touch files
         return path
     from fastpipe.paths import local_path
     from fastpipe.reporting.output import check_writable
@@ -23,7 +23,7 @@ PathArgument = Annotated[
     str | None,  # a Path would make one slash of a URL's two
     typer.Argument(
         metavar="PATH",
-        help="A folder of images (searched with its subfolders) or one file; without it: made images.",
+        help="A folder of images (searched with its subfolders) or one file; without it, synthetic images.",
         show_default=False,
     ),
 ]
@@ -37,9 +37,9 @@ FormatOption = Annotated[
 ]
 WorkersOption = Annotated[
     int | None,
-    typer.Option(metavar="N", min=0, help="DataLoader workers; 0 for none (default: one a usable CPU, at most 16)."),
+    typer.Option(metavar="N", min=0, help="DataLoader workers; 0 for none (default: one for each CPU, at most 16)."),
 ]
-ImagesOption = Annotated[int, typer.Option(metavar="N", min=1, help="Images of each format, at most.")]
+ImagesOption = Annotated[int, typer.Option(metavar="N", min=1, help="The most images of each format.")]
 RoundsOption = Annotated[int, typer.Option(metavar="N", min=1, help="Timed rounds.")]
 JsonOption = Annotated[
     str | None,
@@ -52,8 +52,8 @@ TransformOption = Annotated[
         "--transform",
         "-t",
         metavar="MODULE:NAME",
-        help="The transform, as Python imports it from the current folder, or FILE.py:NAME; a function that makes it"
-        " will do. Without it: RandomResizedCrop(224), RandomHorizontalFlip, ToTensor, Normalize.",
+        help="The transform, or a function that makes it, imported from the current folder; or FILE.py:NAME."
+        " Without it: RandomResizedCrop(224), RandomHorizontalFlip, ToTensor, Normalize.",
     ),
 ]
 _FOLDER = typer.Argument(
@@ -67,14 +67,14 @@ DatasetOption = Annotated[
         "--dataset",
         "-d",
         metavar="MODULE:NAME",
-        help="In place of PATH: a dataset of fastpipe's, or a function that makes one.",
+        help="Instead of PATH: a dataset of fastpipe's, or a function that makes one.",
     ),
 ]
-SeedOption = Annotated[int, typer.Option(metavar="N", help="Of the random numbers, and of the choice of files.")]
+SeedOption = Annotated[int, typer.Option(metavar="N", help="Seed of the random numbers and of the choice of files.")]
 SchedulerOption = Annotated[
     str | None,
     typer.Option(
         metavar="ADDRESS",
-        help="Have the workers of a Dask scheduler do it (tcp://host:8786): they see the files under the same paths.",
+        help="Use the workers of a Dask scheduler (tcp://host:8786); they must see the files under the same paths.",
     ),
 ]

@@ -1,4 +1,4 @@
-"""The commands: each in a file of its own, registered here."""
+"""Registers the commands, each of which has its own file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fastpipe.cli.verify import verify
 
 
 class _Commands(TyperGroup):
-    """Ends a command that Ctrl-C stops in one line, whatever version of typer is here."""
+    """Ends a command with one line at Ctrl-C, with any version of typer."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -70,4 +70,4 @@ def _program(
 
 for command in (bench, cache, check, configure, doctor, explain, index, pack, preview, unpack, verify):
     app.command()(command)
-app.command(context_settings={"allow_interspersed_args": False})(run)  # options after the script are the script's
+app.command(context_settings={"allow_interspersed_args": False})(run)  # options after the script belong to the script

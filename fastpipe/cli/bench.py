@@ -1,4 +1,4 @@
-"""``fastpipe bench``: how fast each reader is here, as tables or JSON."""
+"""``fastpipe bench``: prints the speed of each reader on this machine, as tables or JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def bench(
 ) -> None:
     """Measure every reader on your images.
 
-    In one process and in DataLoader workers. A time counts only where the pixels are right.
+    They are measured in one process and in DataLoader workers. Readers with wrong pixels aren't timed.
 
     Example: fastpipe bench ~/photos/train --format jpeg --workers 8
     """

@@ -1,4 +1,4 @@
-"""``fastpipe cache``: what is kept between runs, and how to be rid of it."""
+"""``fastpipe cache``: shows or clears files kept between runs."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from fastpipe.cli._options import JsonOption, QuietOption
 def cache(
     folder: Annotated[
         str | None,
-        typer.Argument(help="Of a fastpipe.Cache, which keeps files of stores; none for what is kept of indexes."),
+        typer.Argument(help="The folder of a fastpipe.Cache, with files of stores; without it, the cache of indexes."),
     ] = None,
-    clear: Annotated[bool, typer.Option("--clear", help="Remove it all; what is needed is made again.")] = False,
+    clear: Annotated[bool, typer.Option("--clear", help="Remove everything; needed files are made again.")] = False,
     check: Annotated[
         bool, typer.Option("--check", help="Read all files of a fastpipe.Cache, and remove damaged ones.")
     ] = False,
     json: JsonOption = None,
     quiet: QuietOption = False,
 ) -> None:
-    """Show or clear what is kept between runs.
+    """Show or clear files kept between runs.
 
-    Indexes of folders and lists, interrupted listings, locks; FASTPIPE_CACHE names another folder for them.
-    Or, given the folder of a fastpipe.Cache, the files of stores in it; those that a running epoch holds stay.
+    These are indexes of folders and lists, interrupted listings and locks; FASTPIPE_CACHE names another folder.
+    With the folder of a fastpipe.Cache: its files of stores; files that a running epoch needs stay.
 
     Example: fastpipe cache --clear
     """

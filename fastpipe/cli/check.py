@@ -1,4 +1,4 @@
-"""``fastpipe check``: which files would fail in training, before it starts."""
+"""``fastpipe check``: finds files that would fail in training."""
 
 from __future__ import annotations
 
@@ -21,34 +21,32 @@ def check(
         str,
         typer.Argument(
             metavar="ROOT|INDEX",
-            help="A folder of class folders, or of images; a zip or tar of it, shards or Parquet with images; the "
-            "folder of an index; a list (.txt, .csv, .parquet); or one image.",
+            help="A folder of class folders, or of images; a zip or tar of one; shards or Parquet files with images; "
+            "the folder of an index; a list (.txt, .csv, .parquet); or one image.",
         ),
     ],
     decode: Annotated[
         Literal["full", "header"],
-        typer.Option(help="full decodes all pixels; header reads headers only: faster, but blind to cut-off files."),
+        typer.Option(help="full decodes all pixels; header reads headers only: faster, but finds no truncated files."),
     ] = "full",
     jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", metavar="N", min=1, help="Processes (default: one a usable CPU).")
+        int | None, typer.Option("--jobs", "-j", metavar="N", min=1, help="Processes (default: one for each CPU).")
     ] = None,
     report: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write every finding to FILE: .csv, .json or .txt, by its ending."),
     ] = None,
     size: Annotated[
-        int, typer.Option(metavar="N", min=1, help="The side in pixels that training needs; 4 times that is large.")
+        int, typer.Option(metavar="N", min=1, help="The side in pixels that training needs; over 4 times is large.")
     ] = 224,
-    timeout: Annotated[
-        float, typer.Option(metavar="S", help="Seconds that one file may take before it counts as hanging.")
-    ] = 60.0,
+    timeout: Annotated[float, typer.Option(metavar="S", help="Seconds after which a file counts as hanging.")] = 60.0,
     scheduler: SchedulerOption = None,
     json: JsonOption = None,
     quiet: QuietOption = False,
 ) -> None:
-    """Find the files that would fail in training, and odd ones.
+    """Find files that would fail in training, and unusual ones.
 
-    A file is bad where ImageFolder would raise; anything else is noted. Exit status: 0 no bad file, 1 bad files.
+    A file is bad if ImageFolder would raise; other findings are noted. Exit status: 0 no bad file, 1 bad files.
 
     Example: fastpipe check ~/photos/train --report findings.csv
     """

@@ -1,4 +1,4 @@
-"""``fastpipe configure``: the reader of each format on this machine, measured and remembered."""
+"""``fastpipe configure``: measures and stores the reader of each format for this machine."""
 
 from __future__ import annotations
 
@@ -19,17 +19,19 @@ def configure(
     json: options.JsonOption = None,
     quiet: options.QuietOption = False,
     show: Annotated[
-        bool, typer.Option("--show", help="Only print the config that holds here; exit status 1 if it is stale.")
+        bool, typer.Option("--show", help="Only print the config in use; exit status 1 if it is stale.")
     ] = False,
-    reset: Annotated[bool, typer.Option("--reset", help="Only remove the config file: built-in defaults.")] = False,
+    reset: Annotated[
+        bool, typer.Option("--reset", help="Only remove the config file; built-in defaults are used.")
+    ] = False,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="FORMAT=READER", help="Only choose this reader by hand; may be repeated."),
+        typer.Option("--set", metavar="FORMAT=READER", help="Only set this reader; may be repeated."),
     ] = None,
 ) -> None:
-    """Measure, choose each format's reader, and remember it.
+    """Measure readers, and store each format's fastest.
 
-    For this machine: the config file says which one, and isn't used on another.
+    The config file is for this machine, and isn't used on another.
 
     Example: fastpipe configure ~/photos/train
 

@@ -1,4 +1,4 @@
-"""``fastpipe doctor``: where the time of a training's input goes, and what would cure it."""
+"""``fastpipe doctor``: finds where the time of a training's input goes, and what would help."""
 
 from __future__ import annotations
 
@@ -26,35 +26,33 @@ def doctor(
             "--dataset",
             "-d",
             metavar="MODULE:NAME",
-            help="In place of PATH: a dataset or DataLoader of yours, or a function that makes one.",
+            help="Instead of PATH: a dataset or DataLoader of yours, or a function that makes one.",
         ),
     ] = None,
     batch_size: Annotated[
         int | None,
-        typer.Option("--batch-size", "-b", metavar="N", min=1, help="Of the training (default: 256, or the loader's)."),
+        typer.Option("--batch-size", "-b", metavar="N", min=1, help="The training's (default: 256, or the loader's)."),
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option(
-            "--workers", "-w", metavar="N", min=0, help="num_workers of the training (default: the loader's)."
-        ),
+        typer.Option("--workers", "-w", metavar="N", min=0, help="The training's num_workers (default: the loader's)."),
     ] = None,
     gpu_rate: Annotated[
         float | None,
-        typer.Option(metavar="N", help="Images a second that the training would take, were they all there."),
+        typer.Option(metavar="N", help="Images a second that the training takes if it never waits for images."),
     ] = None,
-    seconds: Annotated[float, typer.Option(metavar="S", help="To measure for, roughly.")] = 20.0,
+    seconds: Annotated[float, typer.Option(metavar="S", help="Approximate time to measure.")] = 20.0,
     plot: Annotated[
         str | None,
         typer.Option(metavar="FILE", callback=writable, help="Also draw a picture (.png, .svg, .pdf)."),
     ] = None,
     json: JsonOption = None,
     versions: Annotated[
-        bool, typer.Option("--versions", help="Only print the versions of what is installed, and of what is inside.")
+        bool, typer.Option("--versions", help="Only print the versions of installed packages and built-in libraries.")
     ] = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Find where the time goes, what limits it, and what cures that.
+    """Find where the time goes, what limits it, and what would help.
 
     Nothing is written. Exit status: 0 healthy, 1 a problem was found, 2 wrong usage.
 

@@ -1,4 +1,4 @@
-"""``fastpipe explain``: the plan of a transform, data set or loader."""
+"""``fastpipe explain``: prints the plan of a transform, dataset or loader."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _shape(size: str) -> ImageShape:
 
 
 def _near(path: str) -> str:
-    """A question whether the most similar name in a path's folder was meant; empty if none is similar."""
+    """Suggests the most similar name in a path's folder; empty if none is similar."""
     folder, name = os.path.split(path)
     names = os.listdir(folder or ".") if os.path.isdir(folder or ".") else []
     near = difflib.get_close_matches(name, names, n=1)
@@ -36,7 +36,7 @@ def _near(path: str) -> str:
 
 
 def _check_readable(files: ImageList) -> None:
-    """Raises DatasetError if no file's header can be read: there is no example then."""
+    """Raises DatasetError if no file's header can be read, as there is no example then."""
     from fastpipe import readers
 
     problem: Exception | None = None
@@ -54,22 +54,22 @@ def explain(
         str,
         typer.Argument(
             metavar="PATH|MODULE:NAME",
-            help="A folder of images or one image; or a transform, data set or loader: MODULE:NAME or FILE.py:NAME.",
+            help="A folder of images or one image; or a transform, dataset or loader: MODULE:NAME or FILE.py:NAME.",
         ),
     ],
     transform: TransformOption = None,
     size: Annotated[
         ImageShape | None,
         typer.Option(
-            parser=_shape, metavar="HxW", help="The image size to show it for (default: a file's, or 375x500)."
+            parser=_shape, metavar="HxW", help="The image size of the example (default: a file's, or 375x500)."
         ),
     ] = None,
     json: JsonOption = None,
     quiet: QuietOption = False,
 ) -> None:
-    """Print what runs where for a transform, data set or loader.
+    """Print what runs where for a transform, dataset or loader.
 
-    And what is exact, and what isn't planned.
+    It also says which steps are exact, and which aren't planned.
 
     Example: fastpipe explain train:transform; on your files: fastpipe explain ~/photos/train -t train:transform
     """
@@ -77,7 +77,7 @@ def explain(
     from fastpipe.paths import is_url, local_path
     from fastpipe.reporting.output import encodable, write_json_if_asked
 
-    # A script's name alone asks for its transform: `find_object` says how to name that.
+    # For a script's name alone, `find_object` raises an error that says how to name its transform.
     is_file = os.path.exists(local_path(subject)) and not subject.endswith(".py")
     is_path = transform is not None or is_url(subject) or is_file
     if is_path:
@@ -91,7 +91,7 @@ def explain(
     else:
         raise DatasetError(f"there is no file or folder {subject}{_near(subject)}; of a script give MODULE:NAME")
     explanation = fastpipe.explain(found, shape=size)
-    if is_path:  # the list of a few of its files is nothing that the user knows of
+    if is_path:  # name the path, not the list made of some of its files
         explanation = replace(explanation, subject=f"{subject}, {explanation.subject.rpartition(', ')[2]}")
     if write_json_if_asked(json, explanation.to_dict(), quiet):
         print(explanation.text(ascii=not encodable("├└│", sys.stdout.encoding, "")))

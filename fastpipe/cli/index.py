@@ -1,4 +1,4 @@
-"""``fastpipe index``: the list of a folder's images, made ahead of training, and what is in it."""
+"""``fastpipe index``: makes the index of a folder's images ahead of training, and prints statistics."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ def index(
     root: Annotated[
         str,
         typer.Argument(
-            help="The folder that holds one folder a class, or a zip or tar of it; shards ('shards/*.tar') or Parquet "
-            "files, of which --label says where labels are."
+            help="The folder that holds one folder for each class, or a zip or tar of it; or shards ('shards/*.tar') "
+            "or Parquet files, with --label for the place of the labels."
         ),
     ],
     refresh: Annotated[
         bool,
-        typer.Option(
-            "--refresh", help="Look at every folder and file again, even where nothing seems to have changed."
-        ),
+        typer.Option("--refresh", help="List every folder and file again, even if nothing seems to have changed."),
     ] = False,
     stats: Annotated[bool, typer.Option("--stats", help="Print counts and sizes.")] = False,
     at: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Where to keep it (default: in the user's cache folder)."),
+        typer.Option(metavar="FOLDER", help="The folder for the index (default: in the user's cache folder)."),
     ] = None,
     image: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Of shards the images' ending, of Parquet files their column."),
+        typer.Option(metavar="NAME", help="The images' ending in shards, or their column in Parquet files."),
     ] = None,
     label: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Of shards where labels are (cls, json:label), or their column."),
+        typer.Option(
+            metavar="NAME", help="The labels' place in shards (cls, json:label) or their column in Parquet files."
+        ),
     ] = None,
     scheduler: SchedulerOption = None,
     json: JsonOption = None,
@@ -49,7 +49,7 @@ def index(
 ) -> None:
     """Make or refresh the index of a folder of images.
 
-    Training then starts at once, however many files there are.
+    With it, training starts at once, however many files there are.
 
     Example: fastpipe index ~/photos/train --stats
     """
@@ -78,7 +78,7 @@ def index(
     statistics = index_statistics(made) if stats or json is not None else {}
     if write_json_if_asked(json, statistics, quiet):
         _print(made, statistics if stats else {})
-    if made.location is None:  # nothing was done: why was said in a warning
+    if made.location is None:  # the index wasn't written; a warning has said why
         raise DatasetError(f"the index of {made.root} isn't kept: give --at a folder on a disk with room")
 
 

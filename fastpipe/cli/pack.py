@@ -1,4 +1,4 @@
-"""``fastpipe pack`` and ``fastpipe unpack``: a data set's JPEGs in an arrangement that is decoded faster, and back."""
+"""``fastpipe pack`` and ``fastpipe unpack``: convert a dataset's JPEGs to a format that decodes faster, and back."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
     from fastpipe.packing import PackResult
 
 _SOURCE = (
-    "A folder of class folders, or of images; a zip or tar of it, a pattern of shards or Parquet files; the folder of "
-    "an index; a list (.txt, .csv, .parquet); one image; a URL of these."
+    "A folder of class folders, or of images; a zip or tar of one; a pattern of shards or Parquet files; the folder of "
+    "an index; a list (.txt, .csv, .parquet); one image; or a URL of any of these."
 )
 _TARGET = "A folder, a .zip or .tar, or shards by the name of the first: 'train-{000000..}.tar'. Outside of SOURCE."
 
 SourceArgument = Annotated[str, typer.Argument(metavar="SOURCE", help=_SOURCE, show_default=False)]
 TargetArgument = Annotated[str, typer.Argument(metavar="TARGET", help=_TARGET, show_default=False)]
-ShardSizeOption = Annotated[str, typer.Option(metavar="SIZE", help="Bytes of a shard, about: '500 MB', '2 GB'.")]
+ShardSizeOption = Annotated[str, typer.Option(metavar="SIZE", help="Approximate size of a shard: '500 MB', '2 GB'.")]
 ShardSamplesOption = Annotated[
     int | None,
-    typer.Option(metavar="N", min=1, help="Samples of a shard (default: as many as its size takes)."),
+    typer.Option(metavar="N", min=1, help="Samples in a shard (default: as many as fit its size)."),
 ]
 JobsOption = Annotated[
-    int | None, typer.Option("--jobs", "-j", metavar="N", min=1, help="Threads (default: one a usable CPU).")
+    int | None, typer.Option("--jobs", "-j", metavar="N", min=1, help="Threads (default: one for each CPU).")
 ]
 
 
@@ -36,28 +36,28 @@ def pack(
     shard_size: ShardSizeOption = "1 GB",
     shard_samples: ShardSamplesOption = None,
     image: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Of Parquet files the column of the images.")
+        str | None, typer.Option(metavar="NAME", help="The column of the images in Parquet files.")
     ] = None,
     label: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Of Parquet files the column of the labels.")
+        str | None, typer.Option(metavar="NAME", help="The column of the labels in Parquet files.")
     ] = None,
     max_side: Annotated[
         int | None,
-        typer.Option(metavar="PIXELS", help="Make images whose longer side is larger smaller before."),
+        typer.Option(metavar="PIXELS", help="Resize images whose longer side is larger to this side first."),
     ] = None,
     short_side: Annotated[
         int | None,
-        typer.Option(metavar="PIXELS", help="Make images whose shorter side is larger smaller before."),
+        typer.Option(metavar="PIXELS", help="Resize images whose shorter side is larger to this side first."),
     ] = None,
     quality: Annotated[
         int | None,
-        typer.Option(metavar="Q", help="Of what is made smaller (default: 90)."),
+        typer.Option(metavar="Q", help="Quality of the resized images (default: 90)."),
     ] = None,
     discard_original_bytes: Annotated[
         bool,
         typer.Option(
             "--discard-original-bytes",
-            help="Leave out what gives the same files back: unpacked, others have the pixels.",
+            help="Leave out the data that restores the same files; unpack then makes other files of the same pixels.",
         ),
     ] = False,
     jobs: JobsOption = None,
@@ -65,11 +65,11 @@ def pack(
     json: JsonOption = None,
     quiet: QuietOption = False,
 ) -> None:
-    """Pack the JPEGs of a data set, so that they decode faster.
+    """Pack the JPEGs of a dataset, so that they decode faster.
 
-    The pixels, classes, targets, order, names and times stay, and unpacking gives the same files, byte for byte. Each
-    image is proved, other files are kept as they are. What was interrupted goes on with the same command; later, it
-    adds new files.
+    Pixels, classes, targets, order, names and times stay the same, and unpacking restores the same files, byte for
+    byte. Each image is verified; other files are kept as they are. After an interrupt, the same command continues;
+    later, it adds new files.
 
     Example: fastpipe pack ~/photos/train ~/packed/train.zip
     """
@@ -104,10 +104,10 @@ def unpack(
     json: JsonOption = None,
     quiet: QuietOption = False,
 ) -> None:
-    """Make the JPEGs of a data set's packed images again.
+    """Restore the JPEGs of a dataset's packed images.
 
-    They have the same bytes, which their SHA-256 proves, names and times; where the original bytes were discarded, the
-    same coefficients and metadata. Other files are kept as they are.
+    They have the same bytes (verified by SHA-256), names and times; if the original bytes were discarded, the same
+    coefficients and metadata. Other files are kept as they are.
 
     Example: fastpipe unpack ~/packed/train.zip ~/photos/again
     """

@@ -1,4 +1,4 @@
-"""``fastpipe preview``: what the transform makes of these files."""
+"""``fastpipe preview``: draws the transform's results for some files."""
 
 from __future__ import annotations
 
@@ -15,22 +15,27 @@ def preview(
     path: FolderArgument,
     transform: TransformOption = None,
     n: Annotated[
-        int, typer.Option("--n", "-n", metavar="N", min=1, max=400, help="How many files, from all over the folder.")
+        int, typer.Option("--n", "-n", metavar="N", min=1, max=400, help="Number of files, from all over the folder.")
     ] = 8,
-    views: Annotated[int, typer.Option(metavar="N", min=1, help="Augmentations of each.")] = 3,
+    views: Annotated[int, typer.Option(metavar="N", min=1, help="Number of augmentations of each file.")] = 3,
     out: Annotated[
         str,
-        typer.Option("--out", "-o", metavar="FILE", help="The picture to write; above 40 rows in several, FILE-2 …"),
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="The picture to write; more than 40 rows go into further files, FILE-2 …",
+        ),
     ] = "preview.png",
     seed: SeedOption = 0,
     side: Annotated[
-        int, typer.Option(metavar="N", min=16, help="The largest side of a picture in it, in pixels.")
+        int, typer.Option(metavar="N", min=16, help="The largest side of each image in the picture, in pixels.")
     ] = 224,
     quiet: QuietOption = False,
 ) -> None:
     """Write a picture of originals and augmentations.
 
-    With the drawn parameters of each in words, and the decoded regions outlined on the originals.
+    Each has its drawn parameters in words; outlines on the originals show the decoded regions.
 
     Example: fastpipe preview ~/photos/train --transform train:transform --n 4 --out grid.png
     """

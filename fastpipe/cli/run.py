@@ -1,4 +1,4 @@
-"""``fastpipe run``: a script as it is, faster."""
+"""``fastpipe run``: runs a script unchanged, with its images made by fastpipe."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ def run(
         typer.Option(
             min=0,
             metavar="N",
-            help="How many of the first samples are made the plain way, too, and compared; 0 for none.",
+            help="Number of first samples that are also made without fastpipe and compared; 0 for none.",
         ),
     ] = 2,
     report: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Write the report to a .json or .html file, too.")
+        str | None, typer.Option(metavar="FILE", help="Also write the report to a .json or .html file.")
     ] = None,
     quiet: QuietOption = False,
 ) -> None:
-    """Run a training script as it is, with its images made by fastpipe.
+    """Run a training script unchanged, with images made by fastpipe.
 
-    No line of the script changes, and neither do its samples: what it asks of Pillow, torchvision, torch's DataLoader,
-    OpenCV and albumentations is planned, and the first samples are compared with the plain way. At the end, and on
-    SIGUSR1, a report on standard error says what was taken over, and what it gained. In code: fastpipe.install().
+    The script and its samples stay the same: its calls of Pillow, torchvision, torch's DataLoader, OpenCV and
+    albumentations are planned, and the first samples are compared with those made without fastpipe. At the end, and
+    on SIGUSR1, a report on standard error says which calls were planned, and the time gained. In code:
+    fastpipe.install().
 
     Ranks: torchrun --nproc-per-node 2 -m fastpipe run train.py
 

@@ -1,4 +1,4 @@
-"""``fastpipe verify``: is it what torchvision gives, on these files?"""
+"""``fastpipe verify``: compares a transform with torchvision's on the user's files."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def verify(
     path: FolderOrNone = None,
     transform: TransformOption = None,
     dataset: DatasetOption = None,
-    images: Annotated[int, typer.Option(metavar="N", min=1, help="How many files, at most.")] = 32,
-    drawings: Annotated[int, typer.Option(metavar="N", min=1, help="How often each file is drawn.")] = 3,
+    images: Annotated[int, typer.Option(metavar="N", min=1, help="The most files.")] = 32,
+    drawings: Annotated[int, typer.Option(metavar="N", min=1, help="Number of drawings of each file.")] = 3,
     seed: SeedOption = 0,
     reader: Annotated[
         str | None, typer.Option(metavar="NAME", help="The reader to use (default: this machine's).")
@@ -28,7 +28,7 @@ def verify(
 ) -> None:
     """Compare a transform with torchvision's, on your files.
 
-    Finished samples must have the same bytes. Exits with 0 where they have, else with 1. Needs torchvision.
+    Finished samples must have the same bytes. Exit status: 0 if they have, else 1. Needs torchvision.
     A dataset's samples are compared with their boxes, masks and labels.
 
     Example: fastpipe verify ~/photos/train --transform train:transform --out worst.png

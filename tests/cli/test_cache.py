@@ -38,7 +38,7 @@ def test_what_is_there_is_shown_and_stays(cache: Path, capsys: pytest.CaptureFix
     printed = capsys.readouterr().out
     assert printed.startswith(f"{cache}\n")
     assert "indexes of folders: 1, " in printed
-    assert "listings of stores that were interrupted: 1, " in printed
+    assert "interrupted listings of stores: 1, " in printed
     assert run("--json", "-") == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["schema"], found["cleared"], found["left"]) == ("fastpipe-cache/1", False, [])

@@ -76,7 +76,7 @@ def test_json_and_quiet(root: Path, tmp_path: Path) -> None:
         (["ROOT", "s3://bucket/out"], "is written on a disk of this machine"),
         (["ROOT", "OUT", "--max-side", "5", "--short-side", "5"], "so give one"),
         (["ROOT", "OUT", "--shard-size", "large"], "shard_size='large'"),
-        (["ROOT", "OUT", "--label", "label"], "those of Parquet files"),
+        (["ROOT", "OUT", "--label", "label"], "columns of Parquet files"),
         (["ROOT/none", "OUT"], "there is no"),
     ],
 )
@@ -100,7 +100,7 @@ def test_interrupted(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("fastpipe.packing.run.make", interrupted)
     result = run("pack", root, tmp_path / "out.tar")
     assert result.exit_code == 130
-    assert "interrupted; the same command goes on from here" in result.stderr
+    assert "interrupted; the same command continues from here" in result.stderr
     monkeypatch.undo()
     monkeypatch.setenv("FASTPIPE_CACHE", str(tmp_path / "cache"))
     assert run("pack", root, tmp_path / "out.tar").exit_code == 0
