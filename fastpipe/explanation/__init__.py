@@ -1,4 +1,4 @@
-"""The plan as text: what runs where, exact or not, and why."""
+"""`explain`: a plan as text, with what runs where, what is exact, and why."""
 
 from fastpipe.explanation.describe import explain
 

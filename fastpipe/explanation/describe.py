@@ -1,4 +1,4 @@
-"""`explain`: what of a transform or dataset is decided where, what is exact, and what isn't planned."""
+"""`explain`: describes what of a transform or dataset runs where, what is exact, and what isn't planned."""
 
 from __future__ import annotations
 
@@ -22,24 +22,25 @@ from fastpipe.transforms.pipeline import Pipeline, compile_pipeline, flatten
 from fastpipe.types import Header, ImageShape, Step
 
 _SHAPE = ImageShape(375, 500)
-_FILES = 16  # whose headers are read
+_FILES = 16  # the number of files whose headers are read
 _MADE = "an image of"
 
 
 @preserved_globals()
 def explain(subject: object, *, shape: ImageShape | None = None) -> Explanation:
-    """Explains what runs where for a transform, a data set or a loader; ``print`` it.
+    """Explains what runs where for a transform, a dataset or a loader; ``print`` the result.
 
-    The example is drawn from generators of its own: the global ones don't move.
+    The example is drawn from separate generators; the state of the global ones doesn't change.
 
     Args:
-        subject: what `fastpipe.convert` takes, and what it gives: a transform, a data set with one, whatever its
-            attribute is called, a loader, a ``Subset`` or ``ConcatDataset`` (whose first data set is explained, and in
-            a note each other one).
-        shape: the image size to show the plan for; None takes a dataset's first image, or 375×500.
+        subject: anything that `fastpipe.convert` takes or returns: a transform; a dataset with a transform in any
+            attribute; a loader; a ``Subset`` or ``ConcatDataset`` (its first dataset is explained, the others in
+            notes).
+        shape: the image size of the example; None for that of a dataset's first image, or 375×500.
 
     Raises:
-        PlanError: an image of that shape can't be transformed (a crop is larger, …), or the subject is no transform.
+        PlanError: an image of that shape can't be transformed (such as for a larger crop), or the subject is no
+            transform.
     """
     found = subject_of(subject)
     explanation = _explained_subject(found, shape)
@@ -53,7 +54,7 @@ def _explained_subject(found: Subject, shape: ImageShape | None) -> Explanation:
     joint = getattr(found.dataset, "_fastpipe_joint", None)
     loading, own_code = (loaded_by(subject) if is_dataset else None) or ("", None)
     pipeline = compile_pipeline(transform, v2_alone=joint is not None)
-    if loading:  # each transform is called with an image that is there
+    if loading:  # the dataset's code loads images, and each transform is called with one
         pipeline, joint = Pipeline((), tuple(flatten(transform))), None
     headers, example = _examples(subject if is_dataset else None, shape)
     size = ImageShape(headers[0].height, headers[0].width)
@@ -105,7 +106,7 @@ def _named(found: Subject, pipeline: Pipeline) -> str:
 
 
 def _about_others(first: Explanation, others: Sequence[tuple[str, Explanation]]) -> Iterator[str]:
-    """A line for each data set beside the one that is explained: whether its plan is the same."""
+    """Yields a line for each other dataset: whether its plan is the same as the explained one's."""
     for name, other in others:
         if (other.drawn, other.rest, other.loaded_by) == (first.drawn, first.rest, first.loaded_by):
             yield f"{name}, {other.subject}: planned as this one"
@@ -116,7 +117,7 @@ def _about_others(first: Explanation, others: Sequence[tuple[str, Explanation]])
 
 
 def _examples(dataset: Any, shape: ImageShape | None) -> tuple[list[Header], str]:
-    """The headers to show the decoding for, the first one being the example's, and the example's name."""
+    """Returns the headers for which to show the decoding, the example's first, and the example's name."""
     if shape is None and dataset is not None:
         try:
             length = len(dataset)
@@ -133,7 +134,7 @@ def _examples(dataset: Any, shape: ImageShape | None) -> tuple[list[Header], str
 
 
 def _example(dataset: object, index: int) -> tuple[Header, str] | None:
-    """The header of a dataset's file, as the dataset turns it, and the file's name; None where it can't be read."""
+    """The header of a dataset's file after the EXIF turn, and the file's name; None if it can't be read."""
     try:
         path = path_of(dataset, index)
         if path is None:
@@ -154,7 +155,7 @@ def _made_header(format: str, height: int, width: int) -> Header:
 
 
 def _decoders(subject: object, headers: Sequence[Header], program: Program) -> tuple[tuple[str, str], ...]:
-    """The readers of each format, and what they decode; with counts where files of one format differ."""
+    """The readers of each format, and what they decode; with counts if files of a format differ."""
     found: dict[str, Counter[str]] = {}
     for header in headers:
         unusual = "" if header.plain else f" ({header.color_space}, {header.bit_depth} bits)"
@@ -169,7 +170,7 @@ def _counted(how: Counter[str]) -> str:
 
 
 def _decoder(subject: object, header: Header, program: Program) -> str:
-    """The reader that decodes such a file, and how much of it."""
+    """Names the reader for a file, and how much of the image it decodes."""
     reader = readers.choose(header, getattr(subject, "reader", None), getattr(subject, "config", None))
     text = str(reader.name)
     if program.region is None:
@@ -180,7 +181,7 @@ def _decoder(subject: object, header: Header, program: Program) -> str:
 
 
 def _explained(steps: Sequence[Step], place: str = "") -> Iterator[ExplainedStep]:
-    """Explains each step; for several views of an image those of each view, with its number."""
+    """Explains each step; for several views of an image, the steps of each view, with its number."""
     for step in steps:
         if isinstance(step, Views):
             for number, inner in enumerate(step.views, 1):

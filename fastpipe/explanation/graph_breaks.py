@@ -1,6 +1,6 @@
-"""Reasons why a transform can't be planned, in `explain`'s words.
+"""Describes why a transform can't be planned, for `explain`.
 
-Nothing here decides anything: `fastpipe.transforms._base.drawable` does, and this only puts its reasons into words.
+`fastpipe.transforms._base.drawable` decides whether it can; this module only puts the reasons into words.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _UNKNOWN = "nobody knows what it does before it has run"
 class GraphBreak:
     """The first transform that isn't planned."""
 
-    transform: str  # it, in one line
+    transform: str  # the transform in one line
     reason: str  # why its random numbers can't be drawn from the image's size
-    is_loading: bool = False  # it isn't a transform, but the code that loads the images or makes the samples
+    is_loading: bool = False  # whether it is code that loads images or makes samples instead of a transform
 
 
 def one_line(transform: object) -> str:
@@ -51,7 +51,7 @@ def one_line(transform: object) -> str:
 
 
 def _joined(text: str) -> str:
-    """Lines as one, with a comma between those that were told apart by standing below each other."""
+    """Joins the lines of a repr to one line, with commas between members that had a line each."""
     joined = ""
     for line in (" ".join(line.split()) for line in text.splitlines()):
         if line.startswith((")", "]", "}")):
@@ -64,7 +64,7 @@ def _joined(text: str) -> str:
 
 
 def named_with_library(transform: object) -> str:
-    """`one_line` of a planned transform; with the library's name for another library's."""
+    """`one_line` of a planned transform, with the library's name if it isn't fastpipe's."""
     library = type(transform).__module__.partition(".")[0]
     text, adapter = one_line(transform), planned(transform)
     if library == "albumentations":
@@ -73,13 +73,13 @@ def named_with_library(transform: object) -> str:
 
 
 def shortened(transform: object, length: int = 100) -> str:
-    """`one_line`, or only the class's name where that is longer."""
+    """`one_line`, or only the class's name if that is longer than `length`."""
     text = one_line(transform)
     return text if len(text) <= length else f"{type(transform).__name__}(…)"
 
 
 def diagnose(transform: object) -> GraphBreak:
-    """The reason that keeps a transform that isn't drawable from being planned."""
+    """Describes why a transform that isn't drawable can't be planned."""
     return GraphBreak(one_line(transform), _reason(transform))
 
 
@@ -106,7 +106,7 @@ def _reason(transform: Any) -> str:
 
 
 def _members(transform: object) -> Sequence[object]:
-    """The members of a composite that is known."""
+    """The members of a known composite; empty for other transforms."""
     if not any(getattr(planned(transform), name, None) for name in ("_can_draw", "_plans_itself")):
         return ()
     members = getattr(transform, "transforms", None)
@@ -117,7 +117,7 @@ def _members(transform: object) -> Sequence[object]:
 
 
 def _replaced(transform: object) -> str:
-    """The methods that a subclass replaces of a class that is known, in words; empty for any other object."""
+    """Names the methods of a known class that a subclass replaces; empty for any other object."""
     lineage = type(transform).__mro__
     position = next((i for i, base in enumerate(lineage) if base.__module__.startswith(_OURS_AND_KNOWN)), None)
     if position is None:
@@ -132,7 +132,7 @@ def _replaced(transform: object) -> str:
 
 
 def drawn_by_library(transform: Any) -> tuple[object, ...]:
-    """The members of an albumentations transform, also of a wrapped one, that it draws before an image is decoded."""
+    """The members of an albumentations transform, wrapped or not, that are drawn before an image is decoded."""
     is_wrapped = type(transform).__module__ == "fastpipe.transforms.albumentations"
     return drawn_by_itself(transform.transform if is_wrapped else transform)
 

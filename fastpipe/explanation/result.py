@@ -1,4 +1,4 @@
-"""The result of `explain`: a plan as values, and as a tree of text."""
+"""The result of `explain`: a plan as values and as a tree of text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fastpipe.explanation.graph_breaks import GraphBreak
 from fastpipe.types import Box
 
 _LONG = 120
-_LABEL = 8  # characters of a branch's label
+_LABEL = 8  # the width of a branch's label, in characters
 _IN_ASCII = str.maketrans(
     {"×": "x", "–": "-", "…": "...", "→": ">", "°": " degrees", "├": "|", "─": "-", "└": "`", "│": "|"}
 )
@@ -22,46 +22,45 @@ _Branch = tuple[str, Sequence[str]]
 class ExplainedStep:
     """One step on the decoded pixels."""
 
-    step: str  # as a call
+    step: str  # the step as a call
     contract: str  # ``"exact"`` or ``"own"``
-    promise: str  # the same in words
+    promise: str  # the contract in words
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Explanation:
-    """A plan, for one example image: what runs where; printed, it is a tree."""
+    """A plan for one example image; printed, it is a tree of what runs where."""
 
-    subject: str  # what is explained
-    example: str  # the image that it is shown for: a file of the dataset, or a made size
+    subject: str  # the name of the explained object
+    example: str  # the example image: a file of the dataset, or an assumed size
     shape: tuple[int, int]  # its ``(height, width)`` in pixels
-    drawn: tuple[str, ...]  # the transforms whose random numbers are drawn from the size
-    recipe: tuple[str, ...]  # what was drawn for the example, in words
-    box: tuple[int, int, int, int]  # the region that is decoded, ``(top, left, height, width)``
-    share: float  # of the pixels, 0 to 1
-    # for each format of the first files from all over the dataset, which reader decodes what
+    drawn: tuple[str, ...]  # the transforms whose random numbers are drawn from the image's size
+    recipe: tuple[str, ...]  # the steps drawn for the example, in words
+    box: tuple[int, int, int, int]  # the decoded region, ``(top, left, height, width)``
+    share: float  # the decoded share of the pixels, 0 to 1
+    # for each format found in some of the dataset's files, the reader and what it decodes
     decoders: tuple[tuple[str, str], ...]
-    steps: tuple[ExplainedStep, ...]  # what is done to the decoded pixels
+    steps: tuple[ExplainedStep, ...]  # the steps on the decoded pixels
     batch: str  # how samples become a batch
-    broken_by: GraphBreak | None  # the first transform that isn't planned, and why; None where all is
+    broken_by: GraphBreak | None  # the first transform that isn't planned, and why; None if all are planned
     rest: tuple[str, ...]  # that transform and those after it
-    # those of them that are called with each image, as they are; the others are planned on what they give
+    # the transforms in `rest` that are called with each image; the others are planned on their results
     called: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()  # what else there is to know
-    # what is decoded, and by whom, where code of the dataset's own loads the images, and nothing is planned; else
-    # empty
+    notes: tuple[str, ...] = ()  # further remarks
+    # if the dataset's own code loads the images and nothing is planned: what is decoded, and by what; else empty
     loaded_by: str = ""
 
     def to_dict(self) -> dict[str, object]:
-        """Plain values, for JSON."""
+        """The result as JSON values."""
         values = asdict(self)
         return {"schema": "fastpipe-explain/1", **values, "decoders": dict(self.decoders)}
 
     def text(self, *, ascii: bool = False, width: int | None = None) -> str:
-        """The tree.
+        """Formats the plan as a tree.
 
         Args:
-            ascii: draw its branches, and write its signs, with ASCII characters.
-            width: characters that a line may have, broken at spaces; None for ``COLUMNS``, the terminal's, or 80.
+            ascii: use only ASCII characters for branches and signs.
+            width: the most characters of a line, broken at spaces; None for ``COLUMNS``, the terminal's, or 80.
         """
         signs = _IN_ASCII if ascii else {}
         width = line_width() if width is None else width
@@ -102,7 +101,7 @@ class Explanation:
         return branches + [("note    " + note, []) for note in self.notes]
 
     def _unplanned(self, found: GraphBreak) -> _Branch:
-        """The branch for what isn't planned, and for what becomes of the transforms after it."""
+        """The branch for the transform that isn't planned, and for the transforms after it."""
         name = found.transform if len(found.transform) <= _LONG else found.transform.partition("(")[0] + "(…)"
         if found.is_loading:
             after = [f"it calls {', '.join(self.rest)}"] if self.rest else []
@@ -115,9 +114,9 @@ class Explanation:
 
 
 def _tree(branches: Sequence[_Branch], left: str = "") -> Iterator[tuple[str, str, str]]:
-    """Yields the texts of branches at the same place, each with what stands left of its first and of its other lines.
+    """Yields each branch's text, with the prefix of its first line and the prefix of its other lines.
 
-    A line that a text goes on with stands below that text, not below its label.
+    Further lines of a text are aligned with the text, not with its label.
     """
     for number, (text, under) in enumerate(branches):
         last = number == len(branches) - 1
@@ -128,7 +127,7 @@ def _tree(branches: Sequence[_Branch], left: str = "") -> Iterator[tuple[str, st
 
 
 def _wrapped(width: int, text: str, first: str, others: str) -> list[str]:
-    """The lines of a text: the first and the others have each an indentation; a word that is longer stays whole."""
+    """Wraps a text, with prefixes for the first and the other lines; a word longer than a line isn't broken."""
     return textwrap.wrap(
         text, width, initial_indent=first, subsequent_indent=others, break_long_words=False, break_on_hyphens=False
     )

@@ -1,4 +1,4 @@
-"""The subject of `explain`: a transform, or a data set within loaders and wrappers, and who decodes its images."""
+"""The subject of `explain`: a transform, or a dataset within loaders and wrappers, and the decoder of its images."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ _PATH_LISTS = ("samples", "imgs", "paths", "files", "image_paths", "img_paths", 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The subject of an explanation: a transform, or a data set with the loaders and wrappers around it."""
+    """The subject of an explanation: a transform, or a dataset with the loaders and wrappers around it."""
 
-    transform: Any  # None of a data set without one
-    dataset: Any = None  # the data set that has it; None where a transform alone is explained
-    attribute: str = ""  # the data set's name for it; empty if there is none
-    around: tuple[str, ...] = ()  # the classes of the loaders and wrappers around the data set, from the outermost
-    others: tuple[tuple[str, object], ...] = ()  # the data sets beside it in the same wrapper, by the words for each
+    transform: Any  # None for a dataset without one
+    dataset: Any = None  # the dataset that has the transform; None if only a transform is explained
+    attribute: str = ""  # the dataset's attribute that holds the transform; empty if there is none
+    around: tuple[str, ...] = ()  # the classes of the loaders and wrappers around the dataset, outermost first
+    others: tuple[tuple[str, object], ...] = ()  # name and value of other datasets in the same wrapper
 
 
 def subject_of(given: object) -> Subject:
-    """The subject that a transform, a data set or a loader means: whatever `fastpipe.convert` takes.
+    """Finds the subject in a transform, a dataset or a loader: anything that `fastpipe.convert` takes.
 
     Raises:
-        PlanError: it is none of these, or no transform is found in it.
+        PlanError: `given` is none of these, or has no transform.
     """
     name = type(given).__name__
     within = _within(given)
@@ -49,7 +49,7 @@ def subject_of(given: object) -> Subject:
         return replace(found, around=(name, *found.around), others=(*found.others, *others))
     if _is_dataset(given):
         return _of_dataset(given)
-    if isinstance(given, (list, tuple)) and given and all(map(callable, given)):  # as timm's separate=True gives three
+    if isinstance(given, (list, tuple)) and given and all(map(callable, given)):  # timm's separate=True gives three
         return Subject(Compose(given))
     if given is None or callable(given):
         return Subject(given)
@@ -58,7 +58,7 @@ def subject_of(given: object) -> Subject:
 
 
 def _within(given: Any) -> list[tuple[str, Any]]:
-    """The data sets in a loader or a wrapper, with the words for each; none of others."""
+    """The datasets in a loader or a wrapper, each with its name; empty for other objects."""
     if isinstance(given, DataLoader):
         return [("dataset", given.dataset)]
     if (type(given).__module__, type(given).__name__) == ("timm.data.loader", "PrefetchLoader"):
@@ -90,7 +90,7 @@ def _of_dataset(dataset: object) -> Subject:
 
 
 def _transform_in(dataset: object) -> tuple[str, object]:
-    """The attribute of a data set that is its transform, and the transform; empty and None where there is none."""
+    """Returns the attribute that holds a dataset's transform, and the transform; ("", None) if there is none."""
     own = getattr(dataset, "__dict__", {})
     for name in ("transform", "transforms"):
         if getattr(dataset, name, None) is not None:
@@ -104,14 +104,14 @@ def _transform_in(dataset: object) -> tuple[str, object]:
 
 
 def _is_of_library(kind: type) -> bool:
-    """Whether a class is one of fastpipe's transforms, or of a library that has a recipe."""
+    """True if a class is one of fastpipe's transforms, or one of another library with a recipe."""
     return kind.__module__.startswith("fastpipe.transforms.") or recipe_of(kind) is not None
 
 
 def loaded_by(dataset: Any) -> tuple[str, GraphBreak] | None:
-    """The decoder of a dataset's images, in words, and the break, if its own code loads them; None if fastpipe does.
+    """Returns the decoder of a dataset's images in words, and the break, if its own code loads them; else None.
 
-    The words are empty for a dataset derived from one of fastpipe's: what it asks of that is decoded by plan.
+    The words are empty for a dataset derived from one of fastpipe's, as its base class decodes by plan.
     """
     kind = type(dataset)
     owner = next((cls for cls in kind.__mro__ if "__getitem__" in vars(cls)), kind)
@@ -140,7 +140,7 @@ def path_of(dataset: object, index: int) -> str | None:
         items = getattr(dataset, name, None)
         try:
             item = items[index] if items is not None and not isinstance(items, torch.Tensor) else None
-        except (TypeError, LookupError):  # an attribute of that name which is no list of samples
+        except (TypeError, LookupError):  # the attribute is no list of samples
             continue
         first = item[0] if isinstance(item, (tuple, list)) and item else item
         if isinstance(first, (str, os.PathLike)) and os.path.isfile(first):
