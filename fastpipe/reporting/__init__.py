@@ -1,5 +1,5 @@
-"""Reports of all tools: tables and text (`tables`), pictures, files (`output`)."""
+"""Output of all tools: tables and text (`tables`), pictures (`pictures`), files (`output`)."""
 
 from fastpipe.progress_bar import load_rich
 
-load_rich()  # before any module here imports rich
+load_rich()  # must run before a module here imports rich

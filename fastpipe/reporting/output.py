@@ -1,4 +1,4 @@
-"""Output of results: the console, files that are whole or not there, JSON with one rounding."""
+"""Output of results: the console, files written atomically, JSON with rounded times."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from fastpipe.errors import ConfigError
 
 
 def make_console() -> Console:
-    """A console on standard output: rich on a terminal, plain text in a pipe or file; as wide as `line_width` says."""
+    """Makes a console on standard output: styled in a terminal, plain text in a pipe or file, `line_width` wide."""
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=line_width(), no_color=True)
 
 
 def wrap_text(text: str, *, hang: int = 2, width: int | None = None) -> str:
-    """The text with its lines broken at spaces so that none is longer than `line_width` says.
+    """Wraps a text at spaces so that no line is longer than `line_width`.
 
     Args:
-        text: lines; words that are longer than a line, such as a path, stay whole.
-        hang: how much further than its line what goes on is indented.
-        width: in characters, in place of `line_width`.
+        text: lines; words longer than a line, such as paths, aren't broken.
+        hang: additional indentation of wrapped lines.
+        width: the width in characters instead of `line_width`.
     """
     lines = []
     width = line_width() if width is None else width
@@ -43,7 +43,7 @@ def wrap_text(text: str, *, hang: int = 2, width: int | None = None) -> str:
 
 
 def encodable(text: str, encoding: str | None, instead: str) -> str:
-    """The text, or another where a terminal of that encoding can't show it."""
+    """Returns the text, or `instead` if the encoding lacks one of its characters."""
     try:
         text.encode(encoding or "ascii")
     except (LookupError, UnicodeEncodeError):
@@ -52,39 +52,39 @@ def encodable(text: str, encoding: str | None, instead: str) -> str:
 
 
 def check_writable(path: str | Path | None, option: str) -> None:
-    """Makes sure that a file can be written, before minutes are spent on what is to stand in it, or raises ConfigError.
+    """Raises ConfigError if a file can't be written; called before minutes are spent on its content.
 
-    None and ``"-"``, standard output, always can. The error names the option.
+    None and ``"-"`` (standard output) always pass. The error names the option.
     """
     if path is None or path == "-":
         return
     new = not os.path.lexists(path)
     try:
-        with open(path, "ab"):  # changes nothing in a file that is there
+        with open(path, "ab"):  # doesn't change an existing file
             pass
         if new:
             os.remove(path)
-    except (OSError, ValueError) as error:  # a byte of zero in its name
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         raise _unwritable(path, option, error) from error
 
 
 def write_file(path: str | Path, content: str | Iterable[str], option: str) -> None:
-    """Writes a file of text as UTF-8. What was there before stays until all is on disk.
+    """Writes a text file as UTF-8. The old file stays until the new one is on disk.
 
     Raises:
-        ConfigError: it can't be written, as on a full disk; what was there before is untouched.
+        ConfigError: the file can't be written, such as on a full disk; the old file is unchanged.
     """
     parts = (content,) if isinstance(content, str) else content
-    # surrogateescape: a file's name that is no UTF-8 is written as the bytes that it has
+    # surrogateescape: names of files that are no valid UTF-8 are written as their bytes
     write_bytes(path, (part.encode(errors="surrogateescape") for part in parts), option)
 
 
 def write_bytes(path: str | os.PathLike[str], data: Iterable[bytes | memoryview], option: str) -> None:
-    """Writes a file of these bytes; the rest as `write_file`."""
-    file = Path(os.path.realpath(path))  # a link stays one
+    """Writes a file of bytes, otherwise like `write_file`."""
+    file = Path(os.path.realpath(path))  # write to a link's target, so that it stays a link
     try:
         if file.exists() and not (file.is_file() and os.access(file.parent, os.W_OK)):
-            file.write_bytes(b"".join(data))  # a device or a pipe, or a file in a folder that can't take another
+            file.write_bytes(b"".join(data))  # a device, a pipe, or a file in a read-only folder
         else:
             with atomic_write(file, keeps_mode=True) as stream:
                 stream.writelines(data)
@@ -93,7 +93,7 @@ def write_bytes(path: str | os.PathLike[str], data: Iterable[bytes | memoryview]
 
 
 def write_json(path: str, values: Mapping[str, object], option: str = "--json") -> None:
-    """Writes JSON to a file, or to standard output for ``"-"``; raises ConfigError where it can't."""
+    """Writes JSON to a file, or to standard output for ``"-"``; raises ConfigError if it can't."""
     text = json.dumps(values, indent=2, ensure_ascii=False) + "\n"
     if path == "-":
         sys.stdout.write(text)
@@ -102,14 +102,14 @@ def write_json(path: str, values: Mapping[str, object], option: str = "--json") 
 
 
 def write_json_if_asked(json: str | None, values: Mapping[str, object], quiet: bool) -> bool:
-    """Writes JSON where it is asked for; whether text is to be printed as well, on standard output."""
+    """Writes JSON if `json` is given; returns True if the text should be printed as well."""
     if json is not None:
         write_json(json, values)
     return not quiet and json != "-"
 
 
 class Report(Protocol):
-    """A tool's result that tells of more than a few lines."""
+    """A tool's result that can be printed on a console and converted to JSON values."""
 
     def to_dict(self) -> dict[str, object]: ...
 
@@ -117,7 +117,7 @@ class Report(Protocol):
 
 
 def give_report(report: Report, json: str | None, quiet: bool) -> bool:
-    """Writes the JSON if it is asked for and prints the report; whether it was printed."""
+    """Writes JSON if `json` is given, and prints the report; returns True if it was printed."""
     is_printed = write_json_if_asked(json, report.to_dict(), quiet)
     if is_printed:
         report.print_on(make_console())
@@ -125,7 +125,7 @@ def give_report(report: Report, json: str | None, quiet: bool) -> bool:
 
 
 def round_times(value: object) -> Any:
-    """The same value with every time in it rounded to a nanosecond: what a clock gives, and no more digits."""
+    """Rounds every time in a value to a nanosecond, the resolution of the clock."""
     if isinstance(value, dict):
         return {key: round_times(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -134,7 +134,7 @@ def round_times(value: object) -> Any:
 
 
 def format_bytes(count: float) -> str:
-    """Bytes with a unit, in two digits or more: ``"1.2 MB"``, ``"340 kB"``."""
+    """Formats bytes with a unit and at least two digits: ``"1.2 MB"``, ``"340 kB"``."""
     for unit in ("bytes", "kB", "MB", "GB", "TB"):
         if count < 1000 or unit == "TB":
             break
@@ -143,7 +143,7 @@ def format_bytes(count: float) -> str:
 
 
 def pluralize(count: int, thing: str) -> str:
-    """``"1 worker"``, ``"2,000 workers"``."""
+    """Formats a count with its noun: ``"1 worker"``, ``"2,000 workers"``."""
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 

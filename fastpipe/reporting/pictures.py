@@ -1,4 +1,4 @@
-"""Pictures of samples for people: tensors back to images, differences made visible, grids with text below."""
+"""Draws pictures of samples: converts tensors to images, amplifies differences, makes grids with text."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ _TEXT_PX = 13
 
 
 def arrays_of(result: object, undo: Normalizations = ()) -> list[NDArray[Any]]:
-    """A transform's result as arrays ``(H, W, C)`` on the scale of 0 to 255: uint8, or float64 from floats.
+    """Converts a transform's result to arrays ``(H, W, C)``, 0 to 255: uint8, or float64 from floats.
 
     Args:
         result: a PIL image, an array ``(H, W)`` or ``(H, W, C)``, a tensor ``(…, C, H, W)``, or a list or tuple of
             these.
-        undo: the normalisations that it went through.
+        undo: the normalisations to undo.
 
     Raises:
-        PlanError: it is something else.
+        PlanError: the result is something else.
     """
     if isinstance(result, (list, tuple)):
         return [array for member in result for array in arrays_of(member, undo)]
@@ -69,9 +69,9 @@ def _array_of(image: torch.Tensor, undo: Normalizations) -> NDArray[Any]:
 
 
 def pictures_of(result: object, undo: Normalizations = ()) -> list[Image.Image]:
-    """A transform's result as RGB images to look at; arguments as `arrays_of`'s.
+    """Converts a transform's result to RGB images to look at; the arguments are as in `arrays_of`.
 
-    Values far outside of the range (from transforms that nobody here knows) are stretched into it.
+    Values far outside of the range (from unknown transforms) are rescaled into it.
     """
     return [_picture(array) for array in arrays_of(result, undo)]
 
@@ -80,7 +80,7 @@ def _picture(array: NDArray[Any]) -> Image.Image:
     if array.dtype != np.uint8:
         values = array.astype(np.float64)
         low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 0.0)
-        if low < -26 or high > 281:  # a tenth of the range: not rounding, but another scale
+        if low < -26 or high > 281:  # more than a tenth outside: not rounding, but another scale
             values = (values - low) * (255 / (high - low))
         array = values.round().clip(0, 255).astype(np.uint8)
     if array.shape[2] == 3:
@@ -94,10 +94,10 @@ def same_size(one: Sequence[NDArray[Any]], other: Sequence[NDArray[Any]]) -> boo
 
 
 def difference(apart: NDArray[np.float64], factor: float, *, side: int = 0) -> Image.Image:
-    """The differences of two images, ``(H, W, C)`` on the scale of 0 to 255, times a factor.
+    """Draws the differences of two images, ``(H, W, C)``, 0 to 255, times a factor.
 
-    Made smaller to fit a square of `side` pixels, 0 for as it is: with the largest difference of those that fall on one
-    pixel, where an average would hide it.
+    The picture is made smaller to fit a square of `side` pixels (0 keeps its size); a pixel then shows the largest of
+    its differences, which an average would hide.
     """
     picture = _picture(np.ceil(apart * factor).clip(0, 255).astype(np.uint8))
     longest = max(picture.size)
@@ -112,7 +112,7 @@ def difference(apart: NDArray[np.float64], factor: float, *, side: int = 0) -> I
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A picture and the lines below it: the first one is its title, in a colour of its own."""
+    """A picture and the lines below it, the first of which is its title in `color`."""
 
     picture: Image.Image
     lines: tuple[str, ...] = ()
@@ -120,9 +120,9 @@ class Cell:
 
 
 def grid(rows: Sequence[Sequence[Cell]], *, side: int = 256, heading: str = "") -> Image.Image:
-    """Cells in rows, each picture made to fit a square, with its lines wrapped right below it, and a heading above all.
+    """Draws cells in rows, with a heading: each picture fitted to a square, with its lines wrapped below.
 
-    The square's side is in pixels. Small pictures are enlarged by whole factors, pixel by pixel.
+    `side` is the square's side in pixels. Small pictures are enlarged by integer factors, pixel by pixel.
     """
     font = _font()
     heading = _drawable(heading, font)
@@ -130,7 +130,7 @@ def grid(rows: Sequence[Sequence[Cell]], *, side: int = 256, heading: str = "") 
     _, highest, _, lowest = font.getbbox("Mg")
     step = int(lowest - min(highest, 0)) + 3
     columns = max((len(row) for row in rows), default=1)
-    # As wide as the heading needs.
+    # At least as wide as the heading.
     width = max(_GAP + columns * (side + _GAP), round(font.getlength(heading)) + 2 * _GAP)
     top = _GAP + (step + _GAP if heading else 0)
     tallest = [max((picture.height for picture, _ in row), default=0) for row in drawn]
@@ -143,7 +143,7 @@ def grid(rows: Sequence[Sequence[Cell]], *, side: int = 256, heading: str = "") 
         for column, (picture, lines) in enumerate(row):
             left = _GAP + column * (side + _GAP)
             upper = top + below - picture.height
-            # White on white would not be seen.
+            # A frame, as white pictures would not be seen on white.
             draw.rectangle((left - 1, upper - 1, left + picture.width, upper + picture.height), outline=_FRAME)
             canvas.paste(picture, (left, upper))
             for number, (line, ink) in enumerate(lines):
@@ -153,7 +153,7 @@ def grid(rows: Sequence[Sequence[Cell]], *, side: int = 256, heading: str = "") 
 
 
 def check_picture(path: str) -> None:
-    """Makes sure that `save_picture` will do, before time is spent on the picture.
+    """Checks that `save_picture` can write a file, before time is spent on the picture.
 
     Raises:
         ConfigError: the extension names no picture format, or the file can't be written.
@@ -180,7 +180,7 @@ def save_picture(picture: Image.Image, path: str) -> None:
 
 
 def fitted(picture: Image.Image, side: int) -> Image.Image:
-    """A picture as large as it fits a square: enlarged by whole factors, or made smaller."""
+    """Resizes a picture to fit a square: enlarged by an integer factor, or made smaller."""
     longest = max(picture.size)
     if longest <= side // 2:
         times = side // longest
@@ -193,7 +193,7 @@ def fitted(picture: Image.Image, side: int) -> Image.Image:
 
 def _font() -> Font:
     try:
-        return ImageFont.truetype("DejaVuSans.ttf", _TEXT_PX)  # has more letters than Pillow's own
+        return ImageFont.truetype("DejaVuSans.ttf", _TEXT_PX)  # has more characters than Pillow's own font
     except OSError:
         return ImageFont.load_default(size=_TEXT_PX)
     except ImportError:  # a Pillow without FreeType has one small bitmap font
@@ -201,22 +201,22 @@ def _font() -> Font:
 
 
 def _drawable(text: str, font: Font) -> str:
-    """A text with what a font lacks as ``\\uXXXX``."""
-    if isinstance(font, ImageFont.ImageFont):  # the bitmap font raises on what isn't Latin-1
+    """Replaces characters that a font lacks by ``\\uXXXX``."""
+    if isinstance(font, ImageFont.ImageFont):  # the bitmap font raises for characters that aren't Latin-1
         return text.encode("latin-1", "backslashreplace").decode("latin-1")
-    box = bytes(font.getmask("\U0010fffe"))  # what stands for a letter that it lacks
+    box = bytes(font.getmask("\U0010fffe"))  # the glyph for missing characters
     lacking = {one for one in set(text) if not one.isspace() and bytes(font.getmask(one)) == box}
     return "".join(ascii(one)[1:-1] if one in lacking else one for one in text)
 
 
 def _text(cell: Cell, font: Font, width: int) -> list[tuple[str, tuple[int, int, int]]]:
-    """A cell's lines, wrapped, each with its colour."""
+    """Wraps a cell's lines; returns each part with its colour."""
     lines = enumerate(_drawable(line, font) for line in cell.lines)
     return [(part, _FAINT if number else cell.color) for number, line in lines for part in _wrapped(line, font, width)]
 
 
 def _wrapped(line: str, font: Font, width: int) -> list[str]:
-    """The line broken between words, or inside a word that is too long, to fit a width in pixels."""
+    """Wraps a line to a width in pixels, between words, or inside a word that is too long."""
     letters = width
     while letters > 1 and max(map(font.getlength, textwrap.wrap(line, letters)), default=0) > width:
         letters = min(letters - 1, int(letters * 0.95))

@@ -1,4 +1,4 @@
-"""Tables by rich, and what is printed on a console as text or HTML."""
+"""Tables made with rich, and the rendering of console output as text or HTML."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from rich.text import Text
 from fastpipe.environment import line_width
 from fastpipe.reporting.output import wrap_text
 
-_HTML_WIDTH = 110  # characters
+_HTML_WIDTH = 110  # in characters
 
 
 class ReportTable(Table):
-    """rich's table as every report has it, which looks the same on a terminal and in a file.
+    """A rich table in the reports' style, which looks the same in a terminal and in a file.
 
     Args:
-        headings: of the columns.
-        right: headings of the columns of figures, which are set flush right and stay in one line.
-        title: above it.
-        least_width: of the columns of figures, in characters.
-        framed: with lines; else columns alone.
+        headings: the columns' headings.
+        right: the headings of columns of figures, which are right-aligned and not wrapped.
+        title: the title above the table.
+        least_width: the smallest width of columns of figures, in characters.
+        framed: draw lines around and in the table.
     """
 
     def __init__(
@@ -67,20 +67,20 @@ def _text(cell: object) -> str:
 
 
 def print_text(console: Console, text: str, indent: str = "", style: str = "") -> None:
-    """Prints text with an indentation, its lines broken at spaces so that they fit the console."""
+    """Prints text with an indentation, wrapped to fit the console."""
     lines = wrap_text(textwrap.indent(text, indent), width=console.width)
     console.print(Text(lines, style), soft_wrap=True)
 
 
 def render_text(show: Callable[[Console], None]) -> str:
-    """The text that is printed on a console, as wide as `line_width` says."""
+    """Returns as text what `show` prints on a console `line_width` wide."""
     out = io.StringIO()
     show(Console(file=out, width=line_width(), no_color=True, highlight=False, emoji=False))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
 
 
 def render_html(show: Callable[[Console], None]) -> str:
-    """The HTML of what is printed on a console, for a notebook or a page."""
+    """Returns as HTML what `show` prints on a console, for a notebook or a page."""
     console = Console(file=io.StringIO(), width=_HTML_WIDTH, record=True, highlight=False, force_terminal=True)
     show(console)
     style = "font-family:Menlo,DejaVu Sans Mono,Consolas,monospace;line-height:1.2"
