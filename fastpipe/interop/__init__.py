@@ -1,1 +1,1 @@
-"""Other libraries' transforms, data sets and loaders, recognised: one file a library, each a table of its classes."""
+"""Other libraries' transforms, datasets and loaders, recognised: one file a library, each a table of its classes."""

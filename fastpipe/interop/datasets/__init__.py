@@ -1,7 +1,6 @@
-"""Other libraries' data sets as fastpipe's: one module a library, each with a table of its classes.
+"""Converts other libraries' datasets to fastpipe's: one module for each library, with a table of its classes.
 
-A module is imported once an object of its library is there: so nothing here imports a library that the user hasn't
-imported.
+A module is imported for the first object of its library, so no library is imported that the user hasn't imported.
 """
 
 from __future__ import annotations
@@ -23,22 +22,23 @@ _TABLES = {
     "torchvision.datasets": "torchvision",
     "torchvision.tv_tensors": "torchvision",
 }
-"""The module that has the table of a package's classes, and of those in packages within."""
+"""By package: the module with the table of the classes of that package and of its subpackages."""
 
 
 def convert_dataset(dataset: object, otherwise: Callable[[Any], object]) -> object:
-    """A data set of another library's as fastpipe's, with the same samples; one of fastpipe's as it is.
+    """Converts another library's dataset to one of fastpipe's with the same samples; returns fastpipe's unchanged.
 
     Args:
-        dataset: any.
-        otherwise: gives what is to stand for a data set whose samples aren't known, or for one within; or raises.
+        dataset: any dataset.
+        otherwise: called for a dataset whose samples aren't known, also inside another one; returns its replacement,
+            or raises.
     """
     done: dict[int, tuple[object, object]] = {}
 
     def convert(one: object) -> object:
-        """The data set that stands for one, wherever it is: one that is in several places becomes one."""
+        """Converts a dataset once, even if it occurs in several places."""
         if id(one) not in done:
-            done[id(one)] = one, converted(one)  # the first keeps the id its own
+            done[id(one)] = one, converted(one)  # kept, so that its id isn't reused
         return done[id(one)][1]
 
     def converted(one: object) -> object:
@@ -55,15 +55,15 @@ def convert_dataset(dataset: object, otherwise: Callable[[Any], object]) -> obje
 
 
 def is_known(dataset: object) -> bool:
-    """Whether an object's class, or one that it derives from, is in a table: its own samples may be others."""
+    """True if an object's class, or a base of it, is in a table; a derived class may still make other samples."""
     return isinstance(dataset, ImageDataset) or _find(type(dataset)) is not None
 
 
 def known_class(dataset: object) -> KnownClass | None:
-    """The row of an object's class; None where its samples may be others than a known class would make.
+    """The row for an object's class; None if neither the class nor a base of it is known.
 
     Raises:
-        NotConvertible: its class is known, or derives from one that is, and its samples may differ; says why.
+        NotConvertible: the class is known or derives from a known one, but its samples may differ; says why.
     """
     found = _find(type(dataset))
     if found is None:
@@ -74,7 +74,7 @@ def known_class(dataset: object) -> KnownClass | None:
 
 
 def _find(kind: type[Any]) -> tuple[type[Any], KnownClass] | None:
-    """The first class of an object's lineage that a table has, and its row."""
+    """The first class in a class's MRO that a table has, and its row."""
     for base in kind.__mro__:
         module = look_up(_TABLES, base.__module__)
         if module is not None:

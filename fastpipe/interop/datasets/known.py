@@ -1,4 +1,4 @@
-"""A row of a table of known classes, and the checks that an object's samples are what its class makes."""
+"""Rows of the tables of known classes, with checks that an object's samples are those of its class."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from fastpipe.transforms.adapters import NEUTRAL_NAMES
 Found = TypeVar("Found")
 
 Files = Callable[[int], tuple[Any, Any]]
-"""Gives the path and the target of a sample, by its number."""
+"""Returns the path and the target of a sample, by its number."""
 
 
 class NotConvertible(Exception):
-    """The reason, a clause, why the samples of a data set aren't known."""
+    """Raised if the samples of a dataset aren't known; the message is a clause with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownClass:
-    """A class of another library's."""
+    """A known class of another library."""
 
-    # from an object, and a function that converts others (for data sets that hold such), to fastpipe's
+    # converts an object to fastpipe's dataset; the second argument converts datasets inside it
     convert: Callable[[Any, Callable[[Any], Any]], Any]
-    methods: tuple[str, ...] = ()  # its methods that make samples
-    reads: tuple[str, ...] = ()  # the attributes that they read
-    # names of the class that a subclass may have of its own, as they take part when the object is made alone
+    methods: tuple[str, ...] = ()  # the class's methods that make samples
+    reads: tuple[str, ...] = ()  # the attributes that these methods read
+    # names that a subclass may define, as they are only used when the object is made
     free: frozenset[str] = frozenset()
-    # from an object to its files as they are now, or raises `NotConvertible`; None where samples are other things
+    # returns an object's current files, or raises `NotConvertible`; None if samples aren't files
     files: Callable[[Any], Files] | None = None
-    in_memory: bool = False  # samples are of an array, which isn't copied
+    in_memory: bool = False  # whether samples are in an array, which isn't copied
 
     def check(self, dataset: object, base: type) -> None:
-        """Raises `NotConvertible` if the object's samples may be others than its known class would make.
+        """Raises `NotConvertible` if the object's samples may differ from those that its known class makes.
 
         A subclass may have a constructor and a repr of its own, and methods and attributes under new names.
         """
@@ -52,7 +52,7 @@ class KnownClass:
         read = {"loader", "target_transform", "transform", "transforms", *self.reads}
         kind = type(dataset)
         for between in kind.__mro__[: kind.__mro__.index(base)]:
-            for name in sorted(vars(between), key=lambda name: name not in methods):  # the plainest reason first
+            for name in sorted(vars(between), key=lambda name: name not in methods):  # the clearest reason first
                 if name in NEUTRAL_NAMES or name in self.free:
                     continue
                 special = name.startswith("__") and name.endswith("__")
@@ -61,7 +61,7 @@ class KnownClass:
 
 
 def _is_of_library(method: object, base: type) -> bool:
-    """Whether a class's method is the one that a file of the class's library has."""
+    """True if a class's method is the library's own, defined in the library's file."""
     function = getattr(method, "__func__", method)
     home, code = str(getattr(function, "__module__", "")), getattr(function, "__code__", None)
     same_library = home.partition(".")[0] == base.__module__.partition(".")[0]
@@ -69,7 +69,7 @@ def _is_of_library(method: object, base: type) -> bool:
 
 
 def look_up(table: Mapping[str, Found], module: str) -> Found | None:
-    """The entry of a module, or of the nearest package around it."""
+    """The table's entry for a module, or for the nearest package around it."""
     while module:
         if module in table:
             return table[module]
@@ -78,7 +78,7 @@ def look_up(table: Mapping[str, Found], module: str) -> Found | None:
 
 
 def copy_attributes(ours: object, original: object) -> None:
-    """Has a data set of ours the attributes of the one that it was made of, but for names that mean something here."""
+    """Copies the original's attributes to a dataset of ours, except names that ours uses itself."""
     classes = [base for base in type(ours).__mro__ if base.__module__.startswith("fastpipe.")]
     own = vars(ours)
     for name, value in vars(original).items():

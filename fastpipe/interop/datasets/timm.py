@@ -1,4 +1,4 @@
-"""timm's data set of files in folders."""
+"""timm's dataset of files in folders."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from fastpipe.interop.datasets.torchvision import set_samples
 
 
 class NextSample:
-    """timm's answer to a file that can't be read: the next sample.
+    """An `on_error` function that does what timm does for a file that can't be read: takes the next sample.
 
     Args:
-        count: samples there are.
+        count: the number of samples.
     """
 
     draws_nothing = True
@@ -29,7 +29,7 @@ class NextSample:
 
 
 class FolderDataset(IndexedDataset):
-    """timm's ``ImageDataset`` over folders: its samples, in its order, with its `filename` and `filenames`."""
+    """timm's ``ImageDataset`` over folders, with the same samples and order, `filename` and `filenames`."""
 
     class_to_idx: dict[str, int]
     _fastpipe_reader: Any
@@ -44,7 +44,7 @@ class FolderDataset(IndexedDataset):
 
 
 def _files(dataset: Any) -> Files:
-    """The files of folders; raises `NotConvertible` if the samples are something else, or aren't in RGB."""
+    """The dataset's files; raises `NotConvertible` if its samples aren't files in folders, read as RGB."""
     reader = dataset.reader
     if (type(reader).__module__, type(reader).__name__) != (
         "timm.data.readers.reader_image_folder",
@@ -73,7 +73,7 @@ def _converted(dataset: Any, _: Callable[[Any], Any]) -> FolderDataset:
     made.root, made.class_to_idx = reader.root, reader.class_to_idx
     set_samples(made, map(files, range(len(reader))))
     made._fastpipe_reader = copy.copy(reader)
-    made._fastpipe_reader.samples = made.samples  # mapped, and no list of objects for each worker
+    made._fastpipe_reader.samples = made.samples  # mapped arrays instead of a list of objects in each worker
     copy_attributes(made, dataset)
     return made
 

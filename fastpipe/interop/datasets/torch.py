@@ -1,4 +1,4 @@
-"""torch's own data sets: those that hold others, and tensors in memory."""
+"""torch's own datasets: wrappers of other datasets, and tensors in memory."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ Convert = Callable[[Any], Any]
 
 
 class TensorBatches(TensorDataset):
-    """torch's ``TensorDataset`` whose batches are taken from each tensor in one call."""
+    """torch's ``TensorDataset`` that makes a batch by one index call for each tensor."""
 
     gives_batches = True
 
     def __getitems__(self, indices: Sequence[int]) -> list[tuple[torch.Tensor, ...]]:
-        """Several samples."""
+        """A list of several samples."""
         return [self[index] for index in indices]
 
     def batch(
         self, indices: Sequence[int], options: BatchSpec | None = None
     ) -> CollatedBatch | list[tuple[torch.Tensor, ...]]:
-        """A batch as ``default_collate`` makes it of the samples, or a list of them where that is wanted."""
+        """A batch equal to ``default_collate`` of the samples, or a list of samples if the options ask for one."""
         if options is None or options.as_list:
             return self.__getitems__(indices)
         places = torch.as_tensor(indices, dtype=torch.int64)

@@ -1,4 +1,4 @@
-"""torchvision's data sets: samples in files or in memory, and both as v2 wraps them.
+"""torchvision's datasets: samples in files or in memory, and both as v2 wraps them.
 
 Each class has torchvision's name for it, and derives from it.
 """
@@ -30,7 +30,7 @@ _LOADERS = (("torchvision.datasets.folder", "default_loader"), ("torchvision.dat
 
 
 class _Described:
-    """Mixin of data sets whose repr says what torchvision's says."""
+    """Mixin for datasets that show torchvision's lines in their repr."""
 
     _fastpipe_repr = ""
 
@@ -39,7 +39,7 @@ class _Described:
 
 
 class _Array(_Described, ImageArray):
-    """Images in memory."""
+    """A dataset of images in memory."""
 
     @classmethod
     def _fastpipe_of(cls, dataset: Any) -> Any:
@@ -52,7 +52,7 @@ class _Mnist(_Array):
 
 
 class QMNIST(_Array):
-    """torchvision's data set of that name."""
+    """torchvision's dataset of that name."""
 
     compat: bool
 
@@ -67,7 +67,7 @@ class _Labelled(_Array):
     def _fastpipe_of(cls, dataset: Any) -> Any:
         count = len(dataset.data)
         made = cls(dataset.data, range(count), dataset.transform, dataset.target_transform, channels_first=True)
-        del made.targets  # which torchvision calls labels
+        del made.targets  # torchvision has `labels` instead
         return made
 
     def target_of(self, index: int) -> Any:
@@ -75,7 +75,7 @@ class _Labelled(_Array):
 
 
 def _named(name: str, *bases: type) -> Any:
-    """A class of these bases under torchvision's name for the data set."""
+    """Makes a class of these bases with torchvision's name for the dataset."""
     return type(name, bases, {"__doc__": "torchvision's data set of that name.", "__module__": __name__})
 
 
@@ -93,7 +93,7 @@ SVHN, STL10 = (_named(name, _Labelled) for name in ("SVHN", "STL10"))
 
 
 def _check_loader(dataset: object) -> None:
-    """Raises `NotConvertible` unless the data set's loader, if it has one, gives what Pillow reads, in RGB."""
+    """Raises `NotConvertible` unless the dataset's loader, if it has one, reads RGB images by Pillow."""
     loader = vars(dataset).get("loader", default_loader)
     if loader is default_loader:
         return
@@ -108,7 +108,7 @@ def _check_loader(dataset: object) -> None:
 
 
 def _with_attributes(made: Any, dataset: Any) -> Any:
-    """A data set of ours, with the attributes of torchvision's that it was made of."""
+    """Copies the attributes of torchvision's dataset to ours; returns ours."""
     made.root = dataset.root
     if isinstance(made, _Described):
         made._fastpipe_repr = dataset.extra_repr()
@@ -117,7 +117,7 @@ def _with_attributes(made: Any, dataset: Any) -> Any:
 
 
 def set_samples(made: IndexedDataset, samples: Iterable[tuple[Any, Any]]) -> None:
-    """Gives a data set its samples: mapped arrays of them where targets are integers."""
+    """Sets a dataset's samples; mapped arrays if targets are integers."""
     rows = [*samples]
     paths, targets = [os.fspath(path) for path, _ in rows], [target for _, target in rows]
     if set(map(type, targets)) == {int}:
@@ -172,7 +172,7 @@ def _array(kind: type[_Array], dataset: object, _: Convert) -> Any:
 
 
 def _wrapped(dataset: Any, convert: Convert) -> Any:
-    """A data set that ``torchvision.datasets.wrap_dataset_for_transforms_v2`` has wrapped."""
+    """Converts a dataset that ``torchvision.datasets.wrap_dataset_for_transforms_v2`` has wrapped."""
     inner = copy.copy(dataset._dataset)
     both = dataset.transforms
     inner.transforms = both

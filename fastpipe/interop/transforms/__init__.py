@@ -1,4 +1,4 @@
-"""Other libraries' transforms, recognised by their class and planned: one module a library, each a table.
+"""Other libraries' transforms, recognised by their class and planned: one module with a table for each library.
 
-`fastpipe.transforms.adapters` finds a recipe by the module of an object's class, and imports it then.
+`fastpipe.transforms.adapters` imports the module for the library of an object's class when it first needs it.
 """

@@ -1,8 +1,8 @@
-"""albumentations' transforms: what asks for an image's shape alone is drawn before decoding, the crop is decoded alone.
+"""Plans albumentations' transforms: those that only need an image's shape are drawn before the decoding.
 
-albumentations' own code draws and computes everything, by its own generators. The transforms at the beginning of a
-`Compose` get an image that has a shape and no pixels; what they would do to pixels is noted. Then the region that is
-needed is decoded, and they are applied to it.
+albumentations' own code draws and computes everything, with its own generators. The transforms at the beginning of a
+`Compose` get an image that has a shape but no pixels, and their work on pixels is recorded. Then the region that they
+need is decoded, and they are applied to it.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ _CONTAINERS = tuple(
     for name in ("Compose", "OneOf", "OneOrOther", "RandomOrder", "Sequential", "SomeOf")
     if hasattr(A, name)
 )
-"""Containers whose own code runs, with members that note what they would do."""
+"""Containers whose own code runs on stand-ins of their members, which record their work on pixels."""
 
 _STACKED, _NOT_PLANNED = "masks", frozenset({"images", "volume", "volumes", "mask3d", "masks3d"})
 
 
 def find_adapt(kind: type) -> Adapt | None:
-    """Returns None: a draw changes albumentations' own generators, so samples are made one after the other."""
+    """Returns None: a draw changes albumentations' generators, so samples must be made one after the other."""
     return None
 
 
 def find_run(kind: type) -> Run | None:
-    """`run` for albumentations' transforms and containers."""
+    """Returns `run` for albumentations' transforms and containers; None for other classes."""
     return run if issubclass(kind, (transforms_interface.BasicTransform, composition.BaseCompose)) else None
 
 
 def run(transform: Any, data: dict[str, Any]) -> dict[str, Any]:
-    """Does what ``transform(**data)`` does, where `Pixels` stand for arrays; threads take turns."""
+    """Computes ``transform(**data)``, where `Pixels` may stand for arrays; threads take turns."""
     windows = {name: pixels for name, value in data.items() if (pixels := _pixels(transform, name, value)) is not None}
     with ONE_AT_A_TIME:
         call = _Call(windows)
@@ -59,16 +59,16 @@ def run(transform: Any, data: dict[str, Any]) -> dict[str, Any]:
 
 
 def planned_members(transform: Any) -> tuple[Any, ...]:
-    """The transforms from the front that are drawn before decoding; none if there are no such."""
+    """The leading transforms that are drawn before the decoding; may be empty."""
     members = transform.transforms if type(transform) is A.Compose else [transform]
     return tuple(members[: _planned_count(members)])
 
 
-# -- which are planned
+# -- which transforms are planned
 
 
 def why_not(kind: type) -> str:
-    """The reason why an object of a class of albumentations' isn't planned."""
+    """Why an object of a class of albumentations isn't planned."""
     if not _core_is_known() or (kind in ENTRIES and not is_known(kind)):
         return f"this albumentations, {A.__version__}, has other code than the one that fastpipe knows"
     if kind in ENTRIES or kind in _CONTAINERS:
@@ -78,7 +78,7 @@ def why_not(kind: type) -> str:
 
 @lru_cache(maxsize=128)
 def is_known(kind: type) -> bool:
-    """Whether a class asks for an image's shape alone: it has an entry, and the code that was written after."""
+    """True if a class only needs an image's shape: it has an entry, and the code for which the entry was written."""
     entry = ENTRIES.get(kind)
     return entry is not None and has_code((*_methods(kind), *entry.functions), entry.fingerprint)
 
@@ -92,9 +92,9 @@ _NEITHER = ("apply_to_bboxes", "apply_to_images", "apply_to_keypoints", "apply_t
 
 
 def _methods(kind: type) -> Iterator[object]:
-    """The methods of a class and its bases that draw, and that take images and masks."""
+    """Yields the methods of a class and its bases that draw, or that process images and masks."""
     for base in kind.__mro__:
-        if base is object or base.__module__.startswith("albumentations.core"):  # which `_core_functions` has
+        if base is object or base.__module__.startswith("albumentations.core"):  # covered by `_core_functions`
             continue
         for name, value in sorted(vars(base).items()):
             function = inspect.unwrap(value.__func__ if isinstance(value, staticmethod) else value)
@@ -103,7 +103,7 @@ def _methods(kind: type) -> Iterator[object]:
 
 
 def _core_functions() -> Iterator[object]:
-    """The functions that call a transform, one after the other: other versions may lack some."""
+    """Yields the functions involved in a transform's call; other versions may lack some."""
     basic, dual, compose = transforms_interface.BasicTransform, transforms_interface.DualTransform, A.Compose
     yield from (basic.__call__, basic.apply_with_params, basic.should_apply, basic.update_transform_params)
     yield from (basic.get_params, basic.get_params_dependent_on_data)
@@ -134,14 +134,14 @@ def _is_planned(transform: Any) -> bool:
 
 
 _METHODS = frozenset(name for name in dir(A.DualTransform) if inspect.isfunction(getattr(A.DualTransform, name)))
-"""An object that has one of its own is another class's, in effect."""
+"""Methods that change a transform's work if an object has them as attributes."""
 
 
 # -- pixels
 
 
 def _pixels(transform: Any, name: str, value: object) -> Pixels | None:
-    """A named value that has pixels, which aren't to be touched before it is known which; None for any other."""
+    """Wraps a named value with pixels, which are only read once the needed region is known; None for other values."""
     if isinstance(value, Pixels):
         return value
     kind = transform._additional_targets.get(name, name)
@@ -156,7 +156,7 @@ def _pixels(transform: Any, name: str, value: object) -> Pixels | None:
 
 
 def _fits(transform: Any, data: Mapping[str, Any], windows: Mapping[str, Pixels]) -> bool:
-    """True if all windows are of the image's size, and nothing else has pixels."""
+    """True if all windows have the image's size, and no other value has pixels."""
     kinds = {name: transform._additional_targets.get(name, name) for name in data}
     if "image" not in windows or not _NOT_PLANNED.isdisjoint(kinds.values()):
         return False
@@ -169,19 +169,19 @@ def _fits(transform: Any, data: Mapping[str, Any], windows: Mapping[str, Pixels]
 
 
 class _Noted(NamedTuple):
-    """A transform's work on pixels."""
+    """The recorded work of a transform on pixels."""
 
     transform: Any
-    params: Params  # as it has drawn them
-    motion: Motion  # by these
-    size: Size  # of the image that it gets
+    params: Params  # its drawn parameters
+    motion: Motion  # its motion for these parameters
+    size: Size  # the size of its input image
 
 
 class _Call:
-    """One call of a transform, with pixels to come.
+    """One call of a transform, whose pixels are decoded later.
 
     Args:
-        windows: what has pixels, by name.
+        windows: the values with pixels, by name.
     """
 
     def __init__(self, windows: Mapping[str, Pixels]) -> None:
@@ -192,7 +192,7 @@ class _Call:
         self._last: Any = None
 
     def root(self, transform: Any) -> Any:
-        """The transform, as a stand-in whose first members note what they would do; None if there are no such."""
+        """Makes a stand-in for the transform whose leading members record their work; None if there are none."""
         if type(transform) is not A.Compose:
             return _stand_in(transform, self) if _planned_count([transform]) else None
         members = transform.transforms
@@ -208,7 +208,7 @@ class _Call:
         return {name: self.blank(name) for name in self.windows}
 
     def blank(self, name: str) -> Array:
-        """An array of the shape that a named one has by now, in one byte of memory."""
+        """An array with the current shape of a named one, in one byte of memory."""
         pixels = self.windows[name]
         if pixels.several:
             shape = (pixels.shape[0], *self.size, *pixels.shape[3:])
@@ -221,22 +221,22 @@ class _Call:
         self.noted.append(_Noted(transform, params, motion, self.size))
         self.size = motion.size
         if motion.refused or min(motion.size) < 1:
-            self._pixels("image")  # raises what albumentations does
+            self._pixels("image")  # raises albumentations' error
 
     def data_after(self, member: _StandIn, data: dict[str, Any]) -> dict[str, Any]:
-        """The data after a member: with pixels, if it is the last one of those that note."""
+        """The data after a member; with pixels after the last member that records."""
         return self._with_pixels(data) if member is self._last else data
 
     def _with_pixels(self, data: dict[str, Any]) -> dict[str, Any]:
-        """The data, with pixels that the noted transforms were applied to."""
+        """The data, with pixels to which the recorded transforms were applied."""
         if self._made:
             return data
         self._made = True
         return {name: self._pixels(name) if name in self.windows else value for name, value in data.items()}
 
     def result(self, data: dict[str, Any]) -> dict[str, Any]:
-        """The data as the call returns it."""
-        data = self._with_pixels(data)  # if the call has ended before
+        """The data that the call returns."""
+        data = self._with_pixels(data)  # in case the call ended before the last recording member
         for name, pixels in self.windows.items():
             if pixels.as_list:
                 data[name] = list(data[name])
@@ -254,7 +254,7 @@ class _Call:
 
 
 class _StandIn:
-    """An object of albumentations' whose own code runs, but for what a subclass has in its place."""
+    """Stands for an object of albumentations, whose own code runs except for methods that a subclass replaces."""
 
     __slots__ = ("_call", "_original")
 
@@ -264,7 +264,7 @@ class _StandIn:
         set_(self, "_call", call)
 
     @property  # type: ignore[misc]
-    def __class__(self) -> Any:  # what albumentations notes the name of
+    def __class__(self) -> Any:  # albumentations records its name
         return type(self._original)
 
     def __getattr__(self, name: str) -> Any:
@@ -281,7 +281,7 @@ class _StandIn:
 
 
 class _Container(_StandIn):
-    """A container, with these members."""
+    """Stands for a container, with stand-ins as its members."""
 
     __slots__ = ("transforms",)
 
@@ -291,12 +291,12 @@ class _Container(_StandIn):
 
 
 class _Member(_StandIn):
-    """A transform that notes what it would do to pixels; all else is its own."""
+    """Stands for a transform: records its work on pixels; other values are processed by its own code."""
 
     __slots__ = ()
 
     def _run(self, *args: Any, force_apply: bool = False, **data: Any) -> dict[str, Any]:
-        """Does what ``BasicTransform.__call__`` does, without the detour that each attribute would be."""
+        """Does the same as ``BasicTransform.__call__``, without the indirect access to each attribute."""
         transform, call = self._original, self._call
         transform.params = {}
         if not transform.should_apply(force_apply=force_apply):
@@ -329,7 +329,7 @@ def _is_normalize(transform: Any) -> bool:
 
 
 class _Normalize(_StandIn):
-    """`Normalize`, of an image in RGB by the core, or else by torch, which take less time for the same floats."""
+    """`Normalize` by the core for RGB images, else by torch; faster than albumentations, with the same floats."""
 
     __slots__ = ()
 
@@ -345,7 +345,7 @@ class _Normalize(_StandIn):
 
 
 def _normalized(image: Array, mean: Array, factor: Array) -> Array:
-    """``(image - mean) * factor`` in float32, as albumentations' table has it for each byte."""
+    """``(image - mean) * factor`` in float32, equal to albumentations' table for each byte."""
     made = normalized_by_factor(image, mean, factor)
     if made is not None:
         return made

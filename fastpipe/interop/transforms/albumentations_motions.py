@@ -1,4 +1,4 @@
-"""Motions of albumentations' transforms: the size that each gives, and the part of an image that its result needs."""
+"""Motions of albumentations' transforms: the size of the result, and the part of the image that it needs."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from fastpipe.interop.transforms.known_code import KnownCode
 from fastpipe.types import Box, Size, Turn
 
 Params: TypeAlias = Mapping[str, Any]
-"""The parameters of a draw, by albumentations' names."""
+"""Drawn parameters, by albumentations' names."""
 
 
 class Motion(NamedTuple):
-    """The way of pixels to other places by a transform with drawn parameters."""
+    """How a transform with drawn parameters moves pixels."""
 
     size: Size  # height and width of the result
-    crop: Box | None = None  # the part of the image that it reads; None for all of it
-    parameter: str = ""  # the name of the parameter that says so, as left, top, right and bottom
-    turn: Turn | None = None  # of a result that has the same pixels, turned: how
-    resizes: bool = True  # a part of the result isn't made of a part of the crop
-    refused: bool = False  # the crop isn't one of the image: albumentations raises when it is applied
+    crop: Box | None = None  # the part of the image that it reads; None for the whole image
+    parameter: str = ""  # the name of the parameter with the crop's left, top, right and bottom
+    turn: Turn | None = None  # the turn or flip, for a result of the same pixels
+    resizes: bool = True  # a part of the result can't be made from a part of the crop
+    refused: bool = False  # the crop isn't inside the image, so that albumentations raises when it is applied
 
     def needs(self, part: Box, size: Size) -> Box:
-        """The part of an image of that size that a part of the result is made of."""
+        """The part of an image of that size from which a part of the result is made."""
         if self.turn is not None:
             return part.turned_back(self.turn, self.size)
         if self.crop is None:
@@ -40,13 +40,13 @@ class Motion(NamedTuple):
         return Box(self.crop.top + part.top, self.crop.left + part.left, part.height, part.width)
 
     def gives(self, held: Box, part: Box, size: Size) -> Box:
-        """The part of the result that is made of what is held of the image, where ``part`` is wanted."""
+        """The part of the result made from the part `held` of the image, if ``part`` of the result is needed."""
         if self.turn is not None:
             return _turned(held, self.turn, size)
         return part if self.crop is not None and not self.resizes else Box(0, 0, *self.size)
 
     def local(self, params: Params, held: Box, part: Box, size: Size) -> Params:
-        """The parameters for the pixels that are held of an image of that size."""
+        """The parameters for the part `held` of an image of that size."""
         if self.crop is None:
             return params
         box = self.needs(part, size)
@@ -55,10 +55,10 @@ class Motion(NamedTuple):
 
 
 def place(steps: Sequence[tuple[Motion, Size]], size: Size) -> tuple[Box, list[tuple[Box, Box]]]:
-    """The part of an image of that size that motions need, one after the other, each with the size of what it gets.
+    """The part of an image of that size that a sequence of motions, each with its input's size, needs.
 
     Returns:
-        The part; and for each motion what is held of its image, and the part of its result that is wanted.
+        The part; and for each motion, the part of its input that is decoded, and the part of its result that is needed.
     """
     wanted: list[Box] = []
     part = Box(0, 0, *(steps[-1][0].size if steps else size))
@@ -82,13 +82,13 @@ def _turned(box: Box, turn: Turn, size: Size) -> Box:
     return Box(top, left, box.height, box.width)
 
 
-# -- of each class: the motion for drawn parameters and an image's size
+# -- for each class: the motion for drawn parameters and an image's size
 
 _STAYS = (False, False, False)
 
 
 def _box(corners: Sequence[float], size: Size) -> Box | None:
-    """A box by left, top, right and bottom; None if it isn't one of the image, which albumentations refuses."""
+    """Makes a box of left, top, right and bottom; None if it isn't inside the image, which albumentations refuses."""
     left, top, right, bottom = map(int, corners)
     box = Box(top, left, bottom - top, right - left)
     return box if box.height > 0 and box.width > 0 and box.inside(size) else None
@@ -125,7 +125,7 @@ def _turned_by(transform: object, params: Params, size: Size) -> Motion:
 
 @lru_cache(maxsize=64)
 def _turn_of(kind: type, group_element: Any, factor: Any) -> Turn:
-    """The turn that a class makes of an image of four pixels."""
+    """The turn of a class, found by applying it to an image of four pixels."""
     image = np.arange(4, dtype=np.uint8).reshape(2, 2)
     made = kind(p=1).apply(image, group_element=group_element, factor=factor)
     for swapped, rows_back, columns_back in product((False, True), repeat=3):

@@ -1,4 +1,4 @@
-"""Adapters: objects of classes of ours that draw for another library's, whose attributes they share."""
+"""Adapters: objects of our classes that draw for another library's object, and share its attributes."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from typing import TYPE_CHECKING, Any
 
 from fastpipe.transforms.adapters import Adapt
 
-_SAID = ("_draws_from_python", "_draws_nothing", "_is_compose", "_looks_at_shape")  # by each class of itself alone
+_SAID = ("_draws_from_python", "_draws_nothing", "_is_compose", "_looks_at_shape")  # read from the class itself alone
 
 
 class Drawing:
-    """The base of classes that draw for objects of another library's, whose attributes they share; see `adapter`.
+    """Base of classes that draw for another library's object, and share its attributes; see `adapter`.
 
     Attributes:
-        original: the object.
+        original: the other library's object.
     """
 
     __slots__ = ("__dict__", "original")
     _draws_from_python = True
 
-    if TYPE_CHECKING:  # all other attributes are the object's
+    if TYPE_CHECKING:  # all other attributes are the original's
 
         def __getattr__(self, name: str) -> Any: ...
 
 
 def adapter_class(ours: type, **body: object) -> type:
-    """A class that does what ``ours`` does, for objects of another library's class; see `adapter`.
+    """Makes a class that works as ``ours``, for objects of another library's class; see `adapter`.
 
     Args:
-        ours: defines ``draw``; its attributes have the names that the other library's have.
-        body: attributes and methods in place of ours.
+        ours: a class with ``draw``, whose attributes have the same names as the other library's.
+        body: attributes and methods that replace those of `ours`.
     """
     kept = {name: vars(ours)[name] for name in _SAID if name in vars(ours)}
     names = {"__slots__": ("original",), "__doc__": ours.__doc__}
@@ -39,12 +39,12 @@ def adapter_class(ours: type, **body: object) -> type:
 
 
 def adapter(kind: type) -> Adapt:
-    """Makes adapters of a class: objects that share the attributes of the object that they draw for."""
+    """Returns a function that makes an adapter of that class for an object, whose attributes it shares."""
     new, set_ = object.__new__, object.__setattr__
 
     def adapt(original: object) -> object:
         made: object = new(kind)
-        set_(made, "__dict__", original.__dict__)  # not a copy: changes are seen
+        set_(made, "__dict__", original.__dict__)  # shared, not copied, so that changes show
         set_(made, "original", original)
         return made
 

@@ -1,4 +1,4 @@
-"""Whether code is what a recipe was written after: by fingerprints of a library's code, and by the class it is of."""
+"""Recognises library code for which a recipe was written, by class and by fingerprints of the code."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 from fastpipe.transforms.adapters import NEUTRAL_NAMES
 
-# Parts that change no behaviour, or that not every version of Python has.
+# Parts of the syntax tree that don't change behaviour, or that some versions of Python lack.
 _LEFT_OUT = frozenset({"annotation", "ctx", "kind", "returns", "type_comment", "type_params"})
 
 
 def fingerprint(objects: Iterable[Any]) -> str:
-    """A hash of the code of functions and classes, whatever their comments, docstrings, annotations and reprs.
+    """A hash of the code of functions and classes, without comments, docstrings, annotations and reprs.
 
     Raises:
         OSError, TypeError: there is no source code.
@@ -28,15 +28,15 @@ def fingerprint(objects: Iterable[Any]) -> str:
 
 
 def has_code(objects: Iterable[object], known: str) -> bool:
-    """Whether the code of functions and classes has that fingerprint; not if one isn't there, or has no source."""
+    """True if the code of functions and classes has that fingerprint; False if one is missing or has no source."""
     try:
         return fingerprint(objects) == known
-    except (OSError, SyntaxError, TypeError):  # as `inspect` says that there is no source, or only a part of a line
+    except (OSError, SyntaxError, TypeError):  # raised by `inspect` without source, or with only a part of a line
         return False
 
 
 def _canonical(node: object) -> str:
-    """A syntax tree as text, the same in all versions of Python."""
+    """A syntax tree as text, equal in all versions of Python."""
     if isinstance(node, ast.AST):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             return ""  # a docstring
@@ -51,17 +51,17 @@ def _canonical(node: object) -> str:
 
 
 class KnownCode(NamedTuple):
-    """A class of another library's, and the code of it that its recipe was written after."""
+    """A class of another library, and the fingerprint of the code for which its recipe was written."""
 
-    module: object  # the class's; not all versions of the library have one, nor the class
-    name: str  # the class's
-    fingerprint: str  # of the code
-    recipe: Any  # the class here that draws for it, or what else is known of it
-    functions: tuple[object, ...] = ()  # the functions that its code is made of besides; None for one that isn't there
+    module: object  # the class's module; some versions of the library lack the module or the class
+    name: str  # the class's name
+    fingerprint: str  # the fingerprint of the code
+    recipe: Any  # our class that draws for it, or another description of it
+    functions: tuple[object, ...] = ()  # further functions that its code calls; None for a missing one
 
 
 def by_code(entries: Iterable[KnownCode]) -> tuple[dict[type, Any], set[type]]:
-    """The classes whose code is known, each with its recipe; and those whose code is another."""
+    """Returns the classes whose code is known, each with its recipe; and the classes whose code differs."""
     known, others = {}, set()
     for entry in entries:
         kind = getattr(entry.module, entry.name, None)
@@ -75,9 +75,9 @@ def by_code(entries: Iterable[KnownCode]) -> tuple[dict[type, Any], set[type]]:
 
 
 def known_base(kind: type, table: Mapping[type, object]) -> type | None:
-    """The class of a table that a class is, or is a subclass of that does the same; None if there is none.
+    """The class of a table that equals a class, or from which it derives without a change of its work; else None.
 
-    A subclass may have a constructor and a repr of its own, and methods under new names.
+    A subclass may define a constructor, a repr, and methods with new names.
     """
     lineage = kind.__mro__
     place = next((number for number, base in enumerate(lineage) if base in table), None)

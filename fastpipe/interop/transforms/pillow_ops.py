@@ -1,4 +1,4 @@
-"""Operations that timm does with Pillow, and torchvision doesn't: a look-up, mixtures."""
+"""Operations of timm's with Pillow that torchvision lacks: a look-up, mixtures."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _LEVELS = np.arange(256)
 
 
 def _like(image: Image.Image, array: NDArray[Any]) -> Image.Image:
-    """An array as a PIL image of the mode of another."""
+    """Converts an array to a PIL image of the mode of another image."""
     return Image.fromarray(array if image.mode == "RGB" else array.reshape(image.height, image.width))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LightenBelow(ops.TableOperation):
-    """A number added to what is below a threshold."""
+    """Adds a number to values below a threshold."""
 
     op: ClassVar[str] = "lighten_below"
     phrase: ClassVar[str] = "{add} added below {threshold}"
@@ -47,7 +47,7 @@ class LightenBelow(ops.TableOperation):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PosterizeByPillow(ops.Operation):
-    """`Posterize` to no bits, or fewer: some versions of Pillow refuse."""
+    """`Posterize` to 0 bits or fewer, which some versions of Pillow refuse."""
 
     op: ClassVar[str] = "posterize"
     phrase: ClassVar[str] = "posterized to {bits} bits"
@@ -61,14 +61,14 @@ class PosterizeByPillow(ops.Operation):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MixChains(ops.Operation):
-    """timm's AugMix: results of chains of operations, mixed with each other and with the image."""
+    """timm's AugMix: mixes the results of chains of operations with each other and with the image."""
 
     op: ClassVar[str] = "mix_chains"
     moves: ClassVar[bool] = False
     takes_arrays_alone: ClassVar[bool] = True
-    weights: Any  # of the chains
-    chains: tuple[tuple[Step, ...], ...]  # the steps of each
-    share: Any = None  # of the mixed chains in the result; None for chains that are blended in one by one
+    weights: Any  # the chains' weights
+    chains: tuple[tuple[Step, ...], ...]  # the chains' steps
+    share: Any = None  # the share of the mixed chains in the result; None to blend the chains in one by one
 
     def apply(self, image: Any) -> Any:
         results = zip(self.weights, (self._run(chain, image) for chain in self.chains), strict=True)
@@ -107,7 +107,7 @@ class MixChains(ops.Operation):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AsNumpy(ops.Operation):
-    """A tensor as an array of its memory."""
+    """Converts a tensor to an array that shares its memory."""
 
     op: ClassVar[str] = "as_numpy"
     moves: ClassVar[bool] = False

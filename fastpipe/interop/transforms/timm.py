@@ -1,7 +1,7 @@
-"""timm's transforms, which draw from Python's, numpy's and torch's generators and compute with Pillow.
+"""Plans timm's transforms, which draw from Python's, numpy's and torch's generators and compute with Pillow.
 
-Each class here draws what timm's of the same name draws, in its order, from an image's size alone, after the code whose
-fingerprint `ENTRIES` has. timm is imported by then: an object of it is there.
+Each class draws the same as timm's class of that name, in the same order, from an image's size alone; it was written
+for the code whose fingerprint is in `ENTRIES`. This module is imported for an object of timm's, so timm is imported.
 """
 
 from __future__ import annotations
@@ -68,12 +68,12 @@ def _resized_crop_box(
 
 
 def _one_of(interpolation: InterpolationMode, python: PythonRandom) -> Any:
-    """timm's random filter."""
+    """timm's choice of a filter, random if several are given."""
     return python.choice(interpolation) if isinstance(interpolation, (tuple, list)) else interpolation
 
 
 def _resize(size: tuple[int, int], interpolation: InterpolationMode) -> ops.Operation:
-    """The operation of timm's resizes, with antialiasing."""
+    """The operation for timm's antialiased resize."""
     made: ops.Operation = ops.interned_once(_resize_to, *size, interpolation)
     return made
 
@@ -130,7 +130,7 @@ _OPERATIONS: dict[Any, Callable[..., tuple[Step, ...]]] = {
         (1, 0, 0, 0, 1, share * shape.height), given, python
     ),
 }
-"""The steps of each of timm's functions on images, by its arguments after the image."""
+"""For each of timm's functions on images, a function that makes its steps of its arguments after the image."""
 
 _NEGATED: dict[Any, Callable[[float, Any], float]] = {
     theirs._rotate_level_to_arg: lambda level, hparams: (level / theirs._LEVEL_DENOM) * 30.0,
@@ -142,7 +142,7 @@ _NEGATED: dict[Any, Callable[[float, Any], float]] = {
         (level / theirs._LEVEL_DENOM) * hparams.get("translate_pct", 0.45)
     ),
 }
-"""The arguments whose sign a coin decides; other levels are timm's functions of a level alone."""
+"""The level functions whose result gets a random sign; the other ones depend on the level alone."""
 _LEVELS = frozenset(theirs.LEVEL_TO_ARG.values())
 
 
@@ -182,7 +182,7 @@ def _draw_op(op: Any, shape: ImageShape, python: PythonRandom) -> tuple[Step, ..
 
 
 def _is_known(op: Any) -> bool:
-    """Whether an operation is one of timm's, with timm's functions."""
+    """True if an operation is one of timm's, with timm's functions."""
     known = type(op) in (theirs.AugmentOp, AugmentOp)
     return known and op.aug_fn in _OPERATIONS and op.level_fn in _LEVELS and set(op.kwargs) <= {"fillcolor", "resample"}
 
@@ -202,7 +202,7 @@ class AutoAugment(Drawing):
 class RandAugment(Drawing):
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         weights, numpy = self.choice_weights, numpy_of(generators)
-        if weights is None:  # `choice` with replacement is this, and takes twice as long
+        if weights is None:  # the same as `choice` with replacement, which takes twice as long
             places = numpy.randint(0, len(self.ops), self.num_layers)
         else:
             places = numpy.choice(len(self.ops), self.num_layers, replace=False, p=weights)
@@ -295,20 +295,20 @@ ENTRIES = [
     KnownCode(crops, "RandomResizedCropAndInterpolation", "35bfaf5c9a2531b3", RandomResizedCropAndInterpolation),
     KnownCode(crops, "ToNumpy", "1f5e3a320a8e5470", ToNumpy),
 ]
-"""The code that the classes were written after: timm 1.0.3 to 1.0.31, of AugMix the last."""
+"""The code for which the classes were written: timm 1.0.3 to 1.0.31; for AugMix, the last of these."""
 
 TABLE, OTHERS = by_code(ENTRIES)
-"""The class that draws for each of timm's; and its classes whose code is another, which aren't planned."""
+"""The class that draws for each class of timm's; and timm's classes whose code differs, which aren't planned."""
 
 
 def find_adapt(kind: type) -> Adapt | None:
-    """Makes adapters of objects of a class; None for a class that isn't known."""
+    """Returns the function that makes adapters for objects of a class; None for an unknown class."""
     base = known_base(kind, TABLE)
     return None if base is None else adapter(TABLE[base])
 
 
 def why_not(kind: type) -> str:
-    """The reason why an object of a class of timm's isn't planned."""
+    """Why an object of a class of timm's isn't planned."""
     if kind.__name__ == "Patchify":
         return "it cuts the finished tensor into patches"
     if kind in TABLE:

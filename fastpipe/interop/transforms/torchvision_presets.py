@@ -1,6 +1,6 @@
-"""The transforms of torchvision's weights (``weights.transforms()``), as the steps that their code calls.
+"""Plans the transforms of torchvision's weights (``weights.transforms()``) as the steps that their code calls.
 
-They are of torchvision's private API, which may change: a class is known by the fingerprint of its code.
+They belong to torchvision's private API, which may change, so a class is recognised by the fingerprint of its code.
 """
 
 from __future__ import annotations
@@ -54,4 +54,4 @@ ENTRIES = [
     KnownCode(theirs, "SemanticSegmentation", "b2be714fc0f8e24e", SemanticSegmentation),
 ]
 TABLE, _ = by_code(ENTRIES)
-"""The class that draws for each of torchvision's."""
+"""Our class that draws for each class of torchvision's."""

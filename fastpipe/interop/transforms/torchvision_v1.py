@@ -1,4 +1,4 @@
-"""torchvision's v1 transforms, which fastpipe's own have the attributes, the draws and the pixels of."""
+"""Plans torchvision's v1 transforms by fastpipe's own, which have the same attributes, draws and pixels."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fastpipe.types import Generators, ImageShape, Step
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OnPil(ops.PilOperation):
-    """One of torchvision's v1 functions on a PIL image, where ours may round otherwise, or takes more."""
+    """Calls torchvision's v1 function on a PIL image, where ours may round differently, or accepts more."""
 
     op = "v1_on_pil"
 
@@ -33,7 +33,7 @@ class OnPil(ops.PilOperation):
 
 
 def _by_torchvision(ours: Any) -> type:
-    """A class of ours whose steps torchvision's own function does."""
+    """A class that draws as `ours`, and whose steps call torchvision's own function."""
 
     def draw(self: Any, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         steps = ours.draw(self, shape, generators)
@@ -45,7 +45,7 @@ def _by_torchvision(ours: Any) -> type:
 
 
 def _adapter_class(ours: type, **body: object) -> type:
-    """`adapter_class`, whose interpolation is ours: the core is asked about no other library's."""
+    """`adapter_class` that converts the interpolation to our enum, the only one that the core knows."""
     return adapter_class(ours, interpolation=Attribute(InterpolationMode.adopt), **body)
 
 
@@ -58,16 +58,16 @@ def _classes() -> dict[type, type]:
     for name in ("ElasticTransform", "RandomPosterize"):
         found[getattr(theirs, name)] = _by_torchvision(getattr(transforms, name))
     if tuple(map(int, torchvision.__version__.split(".")[:2])) < (0, 28):
-        del found[theirs.ElasticTransform]  # which draws other numbers there
+        del found[theirs.ElasticTransform]  # torchvision's draws other numbers than ours
     return {**found, **torchvision_presets.TABLE}
 
 
 TABLE = _classes()
-"""The class that draws for each of torchvision's."""
+"""Our class that draws for each class of torchvision's."""
 
 
 def _guarded(ours: Any, step: ops.Operation) -> type:
-    """A conversion that leaves tensors as they are."""
+    """A class for a conversion that returns tensors unchanged."""
     kept = (ops.interned(step),)
 
     def draw(self: object, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
@@ -81,11 +81,11 @@ GUARDED_PIL_TO_TENSOR = _guarded(transforms.PILToTensor, PilToTensorOnce())
 
 
 def why_not(kind: type) -> str:
-    """The reason why an object of a class of torchvision's isn't planned."""
+    """Why an object of a class of torchvision's isn't planned."""
     return "fastpipe doesn't know this class of torchvision's"
 
 
 def find_adapt(kind: type) -> Adapt | None:
-    """Makes adapters of objects of a class; None for a class that isn't known."""
+    """Returns the function that makes adapters for objects of a class; None for an unknown class."""
     base = known_base(kind, TABLE)
     return None if base is None else adapter(TABLE[base])

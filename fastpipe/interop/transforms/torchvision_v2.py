@@ -1,4 +1,4 @@
-"""torchvision's v2 transforms, whose own code draws on an image without pixels, as it does in fastpipe's v2 classes."""
+"""Plans torchvision's v2 transforms: their own code draws on an image without pixels, as in fastpipe's v2."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fastpipe.transforms.v2._planned import planned_class
 
 
 class _Members:
-    """The members of a container, as adapters: torchvision's code calls them with images without pixels."""
+    """The members of a container as adapters, which torchvision's code calls with images without pixels."""
 
     def __get__(self, instance: object, owner: type | None = None) -> object:
         own = vars(instance)
@@ -37,7 +37,7 @@ def _classes() -> dict[type, type]:
         base, ours = getattr(theirs, name), getattr(v2, name, None)
         if isinstance(ours, type) and issubclass(ours, theirs.Transform) and ours is not base:
             found[base] = _adapter_class(base)
-            if name in _CONTAINERS:  # ours may hold torchvision's
+            if name in _CONTAINERS:  # our containers may hold torchvision's transforms
                 found[ours] = found[base]
     return found
 
@@ -47,11 +47,11 @@ TABLE = _classes()
 
 
 def why_not(kind: type) -> str:
-    """The reason why an object of a class of torchvision's isn't planned."""
+    """Why an object of a class of torchvision's isn't planned."""
     return "it draws or calculates in a way that fastpipe doesn't know"
 
 
 def find_adapt(kind: type) -> Adapt | None:
-    """Makes adapters of objects of a class; None for a class that isn't known, and for fastpipe's own."""
+    """Returns the function that makes adapters for objects of a class; None for unknown and fastpipe's own classes."""
     base = known_base(kind, TABLE)
     return None if base is None else adapter(TABLE[base])
